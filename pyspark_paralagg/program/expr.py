@@ -1,0 +1,114 @@
+"""Expressions of a Program and of a Plan: columns, literals, calls.
+
+A call is named by the function that Spark's analyser chose for it (``Add``, ``Cast``, ``Least``), so the
+passes reason about names they know and treat every other function as opaque. ``handle`` points into the
+table of Catalyst expressions that the shim keeps beside a step: the Spark engine rebuilds an expression as
+``table[handle].withNewChildren(args)``, which keeps Spark's exact semantics for any function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Col:
+    """A variable of a rule: one column of one atom of its body."""
+
+    name: str
+    type: str
+    nullable: bool = True
+
+
+@dataclass(frozen=True)
+class Lit:
+    """A constant. ``value`` is JSON: None, bool, int, float or str (other types as Spark prints them)."""
+
+    value: bool | int | float | str | None
+    type: str
+    handle: int | None = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """A scalar function of other expressions.
+
+    ``deterministic`` and ``codegen`` hold for this very node, not for its arguments; ``codegen`` is false
+    where no engine can run it inside its loop (a Python UDF, an interpreted function).
+    """
+
+    fn: str
+    args: tuple[Expr, ...]
+    type: str
+    nullable: bool = True
+    handle: int | None = None
+    deterministic: bool = True
+    codegen: bool = True
+
+
+Expr = Col | Lit | Call
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """``expr`` and all expressions below it, parents first."""
+    yield expr
+    if isinstance(expr, Call):
+        for arg in expr.args:
+            yield from walk(arg)
+
+
+def columns(expr: Expr) -> frozenset[str]:
+    """The names of the variables that ``expr`` reads."""
+    return frozenset(e.name for e in walk(expr) if isinstance(e, Col))
+
+
+def substitute(expr: Expr, binding: Callable[[Col], Expr]) -> Expr:
+    """``expr`` with each column replaced by what ``binding`` says."""
+    if isinstance(expr, Col):
+        return binding(expr)
+    if isinstance(expr, Call):
+        return replace(expr, args=tuple(substitute(a, binding) for a in expr.args))
+    return expr
+
+
+def conjuncts(expr: Expr) -> tuple[Expr, ...]:
+    """The parts of a condition that AND joins: ``a AND (b AND c)`` gives ``a, b, c``."""
+    if isinstance(expr, Call) and expr.fn == "And":
+        return tuple(c for arg in expr.args for c in conjuncts(arg))
+    return (expr,)
+
+
+def to_json(expr: Expr) -> dict[str, Any]:
+    """The expression as JSON, the form in which the shim sends and receives it."""
+    if isinstance(expr, Col):
+        return {"col": expr.name, "type": expr.type, "nullable": expr.nullable}
+    if isinstance(expr, Lit):
+        return {"lit": expr.value, "type": expr.type, "handle": expr.handle}
+    return {
+        "fn": expr.fn,
+        "args": [to_json(a) for a in expr.args],
+        "type": expr.type,
+        "nullable": expr.nullable,
+        "handle": expr.handle,
+        "deterministic": expr.deterministic,
+        "codegen": expr.codegen,
+    }
+
+
+def from_json(data: dict[str, Any]) -> Expr:
+    """The inverse of :func:`to_json`."""
+    if "col" in data:
+        return Col(data["col"], data["type"], data["nullable"])
+    if "lit" in data:
+        return Lit(data["lit"], data["type"], data["handle"])
+    return Call(
+        data["fn"],
+        tuple(from_json(a) for a in data["args"]),
+        data["type"],
+        data["nullable"],
+        data["handle"],
+        data["deterministic"],
+        data["codegen"],
+    )
