@@ -1,0 +1,164 @@
+package org.apache.spark.sql.paralagg.exec
+
+import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.paralagg.plan._
+
+/**
+ * The fixpoint, one task's part of it: apply all rules to the delta, exchange what other tasks own, aggregate, vote.
+ *
+ * In place (a lattice without a limit) an iteration is one pass and one meeting. In rounds, rules write to `pending` and
+ * the relation changes only when the whole step was applied, so iterations are exactly those of design section 3:
+ * {{{
+ *   lattice       delta = what pending improves
+ *   accumulating  state += pending;  delta = pending            (theorem 1 of Wang et al. 2020, PowerLog)
+ *   iterated      state = base ∪ pending                        (recomputed each round)
+ * }}}
+ */
+final class FixpointLoop(
+    stratum: StratumSpec,
+    routes: Routes,
+    loop: LoopState,
+    code: KernelCode,
+    gang: Gang,
+    memory: MemoryAccount,
+    blocks: Int => Array[Block]) {
+  import FixpointLoop._
+
+  private val parts = loop.parts
+  private val combiners = parts.map(p => code.combiner(p.index))
+  private val exchange = new DeltaExchange(stratum, loop, combiners, gang)
+  private val copies = new CopyExchange(stratum, loop, gang)
+  private val ownIndexes = loop.indexes.values.filterNot(_.spec.copy).toArray
+  private val drivers = {
+    val byDriver = stratum.rules.zipWithIndex.groupBy { case (r, _) => (r.driver.relation, copyIndex(r)) }
+    byDriver.toSeq.sortBy(_._1).map { case ((relation, copy), rules) =>
+      (code.kernel(rules.toSeq), if (copy < 0) parts(relation) else loop.relationIndex(copy).part)
+    }.toArray
+  }
+  private val base = parts.map(p => blocks(routes.base(p.index)).map(b => (BaseRows.ids(p, b), BaseRows.values(p, b))))
+
+  val stats = new LoopStats(stratum.relations.map(_.name))
+
+  def run(): Unit = {
+    start()
+    var iteration = 0
+    var going = applications(iteration)
+    while (going) {
+      iteration += 1
+      val began = System.nanoTime()
+      val sums = if (stratum.inPlace) passInPlace() else round()
+      gang.check()
+      memory.hold(parts.map(_.bytes).sum + loop.statics.values.map(_.bytes).sum, "the recursive relation")
+      stats.add(sums, (System.nanoTime() - began) / 1e9, ahead = stratum.inPlace)
+      if (gang.part == 0) gang.progress(iteration, stats.delta(sums), stats.total(sums))
+      val changed = sums(Changed) > 0 && !stratum.tolerance.exists(sums(Difference) < _)
+      going = changed && applications(iteration)
+      if (changed && !going && stratum.onLimitError) throw limitReached(iteration, sums)
+      if (going && stratum.cycleCheck && iteration > stats.total(sums) + 1) throw endless(iteration)
+    }
+    stats.iterations = iteration
+  }
+
+  private def applications(done: Int): Boolean = stratum.maxIterations.forall(done < _)
+
+  private def copyIndex(rule: RuleSpec): Int =
+    if (rule.driver.index >= 0 && stratum.relationIndex(rule.driver.index).copy) rule.driver.index else -1
+
+  /** R₀: base rows, or the initial ones. */
+  private def start(): Unit = {
+    parts.foreach { p =>
+      val rows =
+        if (routes.initial(p.index) < 0) base(p.index)
+        else blocks(routes.initial(p.index)).map(b => (BaseRows.ids(p, b), BaseRows.values(p, b)))
+      p.grow()
+      put(p, p.state, rows)
+      if (stratum.isAccumulating) put(p, p.delta, rows)
+      if (stratum.isIterated) Rounds.readAll(p)
+      else if (!stratum.inPlace) takeCurrent(p)
+    }
+    if (!stratum.inPlace) publish()
+  }
+
+  private def put(p: RelationPart, into: Accumulator, rows: Array[(Array[Int], (Array[Long], Int))]): Unit =
+    rows.foreach { case (ids, (values, stride)) => combiners(p.index).rows(into, ids, values, 0, stride, ids.length) }
+
+  /** One pass over the delta that reads what it writes. */
+  private def passInPlace(): Array[Double] = {
+    parts.foreach { p =>
+      p.current = take(p)
+      p.count()
+    }
+    runKernels()
+    val queued = parts.map(_.state.dirtySize).sum
+    exchange.run(stats.votes(queued + exchange.waiting, 0.0, parts, exchange.bytes))
+  }
+
+  private def round(): Array[Double] = {
+    if (stratum.isIterated) parts.foreach(p => put(p, p.pending, base(p.index)))
+    runKernels()
+    exchange.run(NoVotes)
+    var changed = 0L
+    var difference = 0.0
+    parts.foreach { p =>
+      if (stratum.isIterated) {
+        val (n, d) = Rounds.replace(p)
+        changed += n
+        difference += d
+      } else {
+        difference += combiners(p.index).apply(p.pending, p.state)
+        if (stratum.isAccumulating) Rounds.swapDelta(p) else p.pending.clearDirty()
+        takeCurrent(p)
+        changed += p.currentSize
+      }
+    }
+    publish()
+    gang.meet(stats.votes(changed, difference, parts, exchange.takeBytes() + copies.takeBytes()))
+  }
+
+  /** What the next application reads is known: to indexes on the relation itself, and to its copies elsewhere. */
+  private def publish(): Unit = {
+    ownIndexes.foreach(_.linkCurrent())
+    copies.run()
+  }
+
+  private def take(p: RelationPart): Array[Int] = {
+    p.currentSize = p.state.dirtySize
+    p.state.takeDirty(p.current)
+  }
+
+  /** Moves the list of what changed from the accumulator to `current`, and marks it as the delta. */
+  private def takeCurrent(p: RelationPart): Unit = {
+    Rounds.unmark(p)
+    p.current = take(p)
+    Rounds.mark(p)
+    p.count()
+  }
+
+  private def runKernels(): Unit = drivers.foreach { case (kernel, part) =>
+    var from = 0
+    while (from < part.currentSize) {
+      val to = math.min(part.currentSize, from + Chunk)
+      kernel.run(loop, from, to)
+      gang.check()
+      from = to
+    }
+  }
+
+  private def limitReached(iterations: Int, sums: Array[Double]) = new ParalaggException(
+    "PARALAGG_LIMIT_REACHED",
+    s"${stratum.name}: after $iterations iterations the last one still changed ${stats.delta(sums)} rows.",
+    "raise max_iterations, or say on_limit='return' if R_n itself is what you want.")
+
+  private def endless(iterations: Int) = new ParalaggException(
+    "PARALAGG_NO_FIXPOINT",
+    s"${stratum.name}: values still improve after $iterations iterations, more than there are keys: a cycle improves without end." +
+      s" Keys that still change: ${parts.flatMap(KeyText.ofCurrent(_, loop.strings, 5)).mkString(", ")}.",
+    "remove the cycle, bound the values with a filter, or set max_iterations with on_limit='return'.")
+}
+
+object FixpointLoop {
+  private val Chunk = 4096
+  private val NoVotes = Array.emptyDoubleArray
+  private[exec] val Changed = 0
+  private[exec] val Difference = 1
+}

@@ -1,0 +1,23 @@
+package org.apache.spark.sql.paralagg.exec
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.paralagg.plan.{RecursiveAggregate, RecursiveReference}
+
+/** RecursiveAggregate to FixpointExec. The number of partitions is fixed here: the smaller of the wish and the slots. */
+object FixpointStrategy extends SparkStrategy {
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case RecursiveAggregate(inputs, output, spec) =>
+      val sc = SparkSession.active.sparkContext
+      val partitions = Slots.gang(sc, plan.conf.numShufflePartitions)
+      FixpointExec(inputs.map(planLater), output, spec, partitions) :: Nil
+    case RecursiveReference(name, _) =>
+      throw new ParalaggException(
+        "PARALAGG_REFERENCE_OUTSIDE_STEP",
+        s"the recursive relation $name stands for rows that do not exist yet, so it cannot be evaluated on its own.",
+        "inside step only build a DataFrame; run actions on the result.")
+    case _ => Nil
+  }
+}

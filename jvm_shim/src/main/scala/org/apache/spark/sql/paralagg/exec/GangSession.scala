@@ -1,0 +1,103 @@
+package org.apache.spark.sql.paralagg.exec
+
+import java.util.concurrent.ConcurrentHashMap
+
+/** Which run and which attempt of its stage: a retried stage must never meet its predecessor's data. */
+case class GangKey(run: Long, attempt: Int)
+
+/** A peer failed or was cancelled; the cause is told by whoever failed. */
+class GangAborted(reason: String) extends RuntimeException(reason)
+
+/**
+ * The tasks of one gang that live in this executor: a barrier that adds up votes, and the mailboxes between them.
+ *
+ * The last of the local tasks to arrive does the talking to other executors (`remote`), if there are any; within one
+ * executor nothing leaves the JVM and a meeting costs a few microseconds.
+ */
+final class GangSession(val key: GangKey, localTasks: Int, tasks: Int) {
+  import GangSession._
+
+  private var arrived = 0
+  private var sums: Array[Double] = Array.emptyDoubleArray
+  @volatile private var result: Array[Double] = Array.emptyDoubleArray
+  @volatile private var generation = 0L
+  @volatile private var aborted: String = null
+  private var leaving = 0
+
+  /** Mailboxes by parity of the meeting, sender, receiver; and what a sender has for everyone. */
+  private val boxes = Array.fill(2, tasks, tasks)(null: AnyRef)
+  private val forAll = Array.fill(2, tasks)(null: AnyRef)
+  private val shared = new ConcurrentHashMap[Long, AnyRef]()
+
+  def parity: Int = (generation & 1).toInt
+  def box(parity: Int): Array[Array[AnyRef]] = boxes(parity)
+  def everyone(parity: Int): Array[AnyRef] = forAll(parity)
+  def meetings: Long = generation
+
+  /** The value that the first caller of this meeting makes; the others get the same one. */
+  def once[T <: AnyRef](make: () => T): T =
+    shared.computeIfAbsent(generation, _ => make()).asInstanceOf[T]
+
+  def forget(meeting: Long): Unit = shared.remove(meeting)
+
+  /** Waits until all have come; the sums of what they voted. `check` is asked every few milliseconds. */
+  def meet(votes: Array[Double], remote: Array[Double] => Array[Double], check: () => Unit): Array[Double] = {
+    fail()
+    val (last, now) = synchronized {
+      if (arrived == 0) sums = votes.clone()
+      else votes.indices.foreach(i => sums(i) += votes(i))
+      arrived += 1
+      (arrived == localTasks, generation)
+    }
+    if (last) {
+      val total = remote(sums)
+      synchronized {
+        arrived = 0
+        result = total
+        generation = now + 1
+        notifyAll()
+      }
+      total
+    } else {
+      var spins = 0
+      while (generation == now && spins < Spins) {
+        Thread.onSpinWait()
+        spins += 1
+      }
+      while (generation == now) {
+        fail()
+        check()
+        synchronized(if (generation == now && aborted == null) wait(WaitMillis))
+      }
+      result
+    }
+  }
+
+  def abort(reason: String): Unit = synchronized {
+    if (aborted == null) aborted = reason
+    notifyAll()
+  }
+
+  def fail(): Unit = if (aborted != null) throw new GangAborted(aborted)
+
+  /** A task is through; the last one takes the session away. */
+  def leave(): Unit = {
+    val last = synchronized {
+      leaving += 1
+      leaving == localTasks
+    }
+    if (last) live.remove(key, this)
+  }
+}
+
+object GangSession {
+  private val Spins = 2000
+  private val WaitMillis = 20L
+  private val live = new ConcurrentHashMap[GangKey, GangSession]()
+
+  def of(key: GangKey, localTasks: Int, tasks: Int): GangSession =
+    live.computeIfAbsent(key, k => new GangSession(k, localTasks, tasks))
+
+  /** Sessions in this JVM: none once every run has ended (a test holds it). */
+  def liveCount: Int = live.size
+}

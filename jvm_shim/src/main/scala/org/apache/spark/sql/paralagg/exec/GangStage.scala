@@ -1,0 +1,135 @@
+package org.apache.spark.sql.paralagg.exec
+
+import org.apache.spark.{Partition, SparkContext, TaskContext}
+import org.apache.spark.rdd.{DeterministicLevel, RDD, ShuffledRDD}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.types.{DoubleType, FloatType}
+import org.apache.spark.sql.vectorized.ColumnarBatch
+
+/** Rows of one input: by columns where the plan gives columns, else by rows. */
+case class InputSource(input: Int, rows: RDD[InternalRow], batches: RDD[ColumnarBatch], ordinals: Array[Int]) {
+  def rdd: RDD[_] = if (batches != null) batches else rows
+
+  def load(loader: Loader, partition: Partition, context: TaskContext, check: () => Unit): Unit =
+    if (batches != null) loader.batches(input, batches.iterator(partition, context), ordinals, check)
+    else loader.rows(input, rows.iterator(partition, context), check)
+}
+
+object InputSource {
+
+  /** Looks through the transition to rows, which costs more than the scan, and through projections of plain columns. */
+  def of(plan: SparkPlan, input: Int): InputSource = plan match {
+    case RowToColumnarExec(child) => of(child, input) // Spark adds it because the fixpoint's own output is columnar
+    case _ => ofRowsOrBatches(plan, input)
+  }
+
+  private def ofRowsOrBatches(plan: SparkPlan, input: Int): InputSource = columnar(plan) match {
+    case Some(source) =>
+      val ordinals = plan.output.map(a => source.output.indexWhere(_.exprId == a.exprId)).toArray
+      InputSource(input, null, source.executeColumnar(), ordinals)
+    case None => InputSource(input, plan.execute(), null, null)
+  }
+
+  private def columnar(plan: SparkPlan): Option[SparkPlan] = plan match {
+    case WholeStageCodegenExec(child) => columnar(child)
+    case InputAdapter(child) => columnar(child)
+    case ProjectExec(list, child) if list.forall(_.isInstanceOf[Attribute]) => columnar(child)
+    case ColumnarToRowExec(child) => columnar(child)
+    case p if p.supportsColumnar => Some(p)
+    case _ => None
+  }
+}
+
+/** The gang-scheduled stage: an RDD of (partition of the result, block). */
+object GangStage {
+
+  def apply(sc: SparkContext, job: GangJob, sources: Seq[InputSource]): RDD[(Int, Array[Byte])] = {
+    val direct = sc.isLocal && sources.forall(s => !hasShuffle(s.rdd))
+    val rdd =
+      if (direct) new DirectGangRDD(sc, job.copy(direct = true), sources)
+      else new ShuffledGangRDD(job, new ShuffledRDD[Int, Array[Byte], Array[Byte]](
+        sc.union(sources.map(Packing(job, _))), new IndexPartitioner(job.tasks)))
+    rdd.barrier().mapPartitions(identity(_))
+  }
+
+  /** A gang that reads its inputs itself can not have a shuffle below it: nobody could make lost output anew. */
+  private def hasShuffle(rdd: RDD[_]): Boolean = rdd.dependencies.exists {
+    case _: org.apache.spark.ShuffleDependency[_, _, _] => true
+    case d => hasShuffle(d.rdd)
+  }
+
+  /** Sums of floating point numbers depend on the order of rows: a retried stage must not be mixed with a former run. */
+  private[exec] def determinism(job: GangJob): DeterministicLevel.Value = {
+    val sums = job.stratum.relations.flatMap(_.dependents).filter(_.aggregator == "sum")
+    if (sums.exists(d => d.column.dataType == DoubleType || d.column.dataType == FloatType)) DeterministicLevel.INDETERMINATE
+    else DeterministicLevel.UNORDERED
+  }
+}
+
+private case class IndexPartition(index: Int) extends Partition
+
+/** A gang task's partition holds the partitions of the inputs that it reads itself. */
+private case class DirectPartition(index: Int, parts: Array[Array[Partition]]) extends Partition
+
+/**
+ * The gang reads its inputs itself and hands words over in memory: no shuffle before the loop. For one executor and inputs
+ * without a shuffle below; the inputs' RDDs are no declared dependencies, so a barrier stage takes any number of partitions.
+ */
+private final class DirectGangRDD(sc: SparkContext, job: GangJob, sources: Seq[InputSource])
+    extends RDD[(Int, Array[Byte])](sc, Nil) {
+
+  override protected def getPartitions: Array[Partition] = Array.tabulate(job.tasks) { t =>
+    DirectPartition(t, sources.map(_.rdd.partitions.filter(_.index % job.tasks == t)).toArray)
+  }
+
+  override def compute(split: Partition, context: TaskContext): Iterator[(Int, Array[Byte])] =
+    new GangTask(job, context).run { (job, check) =>
+      val loader = new Loader(job.routes, job.inputTypes, job.tasks, split.index)
+      sources.zip(split.asInstanceOf[DirectPartition].parts).foreach { case (source, parts) =>
+        parts.foreach(source.load(loader, _, context, check))
+      }
+      (loader.blocks, loader.strings)
+    }
+
+  override protected def getOutputDeterministicLevel: DeterministicLevel.Value = GangStage.determinism(job)
+}
+
+/** The map side where the gang does not read itself: one partition of one input, packed for the gang's tasks. */
+private object Packing {
+  def apply(job: GangJob, source: InputSource): RDD[(Int, Array[Byte])] = {
+    val input = source.input
+    val ordinals = source.ordinals
+    def pack(fill: (Loader, () => Unit) => Unit): Iterator[(Int, Array[Byte])] = {
+      val context = TaskContext.get()
+      val loader = new Loader(job.routes, job.inputTypes, job.tasks, context.partitionId())
+      fill(loader, () => context.killTaskIfInterrupted())
+      val codec = new BlocksCodec(job.routes.all)
+      loader.blocks.iterator.zipWithIndex.map { case (blocks, target) =>
+        (target, codec.encode(blocks.filter(_.rows > 0), loader.strings.strings))
+      }
+    }
+    if (source.batches != null) source.batches.mapPartitions(b => pack((l, check) => l.batches(input, b, ordinals, check)))
+    else source.rows.mapPartitions(r => pack((l, check) => l.rows(input, r, check)))
+  }
+}
+
+/** The gang after a loading shuffle: a few large blocks a task. */
+private final class ShuffledGangRDD(job: GangJob, packed: RDD[(Int, Array[Byte])])
+    extends RDD[(Int, Array[Byte])](packed) {
+  override protected def getPartitions: Array[Partition] = packed.partitions
+
+  override def compute(split: Partition, context: TaskContext): Iterator[(Int, Array[Byte])] =
+    new GangTask(job, context).run { (job, check) =>
+      val strings = new LocalDictionary
+      val codec = new BlocksCodec(job.routes.all)
+      val blocks = packed.iterator(split, context).flatMap { case (_, bytes) =>
+        check()
+        codec.decode(bytes, strings)
+      }.toArray
+      (Array(blocks), strings)
+    }
+
+  override protected def getOutputDeterministicLevel: DeterministicLevel.Value = GangStage.determinism(job)
+}

@@ -1,0 +1,129 @@
+package org.apache.spark.sql.paralagg.exec
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.{FetchFailed, TaskContext, TaskKilledException}
+import org.apache.spark.shuffle.FetchFailedException
+import org.apache.spark.sql.paralagg.plan.StratumSpec
+import org.apache.spark.sql.types.DataType
+import org.apache.spark.unsafe.types.UTF8String
+
+/** What every task of a gang knows: the run, the Plan, where rows go. Shipped in the task's closure. */
+case class GangJob(
+    run: Long,
+    stratum: StratumSpec,
+    output: Int,
+    tasks: Int,
+    partitions: Int,
+    ansi: Boolean,
+    blockSpace: Long,
+    direct: Boolean) {
+  lazy val routes: Routes = Routes.of(stratum)
+  def inputTypes: Map[Int, Array[DataType]] = stratum.inputs.map(i => i.id -> i.exprs.map(_.dataType)).toMap
+}
+
+/** One task of the gang: load, loop, result. State belongs to the task; a retried stage begins anew. */
+final class GangTask(job: GangJob, context: TaskContext) {
+  import job._
+
+  private val results = new ResultBlocks(stratum.relations(output))
+  private val gang =
+    new Gang(GangKey(job.run, context.stageAttemptNumber()), context.partitionId(), tasks, blockSpace, context)
+  private val memory = new MemoryAccount(context)
+  private val began = System.nanoTime()
+
+  /** `load` brings this task's blocks (for itself, or for every task when it reads the inputs itself) and their strings. */
+  def run(load: (GangJob, () => Unit) => (Array[Array[Block]], LocalDictionary)): Iterator[(Int, Array[Byte])] = {
+    context.addTaskCompletionListener[Unit] { _ =>
+      if (context.isFailed() || context.isInterrupted()) gang.abort("a task of the gang failed or was cancelled")
+      gang.leave()
+    }
+    try compute(load)
+    catch {
+      case e: GangAborted => throw e
+      case e: TaskKilledException => throw e
+      case e: InterruptedException => throw e
+      case e: FetchFailedException => throw e
+      case NonFatal(e) =>
+        gang.abort(e.toString)
+        memory.release()
+        results.error(e, partitions)
+      case e: OutOfMemoryError =>
+        gang.abort(e.toString)
+        memory.release()
+        results.error(GangTask.outOfMemory(e), partitions)
+    }
+  }
+
+  private def compute(load: (GangJob, () => Unit) => (Array[Array[Block]], LocalDictionary)): Iterator[(Int, Array[Byte])] = {
+    val (packed, dictionary) = load(job, () => gang.check())
+    val strings = intern(packed, dictionary)
+    val blocks = distribute(packed)
+    memory.hold(blocks.flatten.map(_.bytes).sum, "loading the inputs")
+    val shape = new Shape(stratum, routes, nulls(blocks))
+    val rows = (route: Int) => blocks(route)
+    val loop = new LoopBuilder(stratum, routes, shape, gang, strings, rows).build()
+    val code = new KernelCode(stratum, shape, tasks, ansi)
+    val fixpoint = new FixpointLoop(stratum, routes, loop, code, gang, memory, rows)
+    gang.meet(Array.emptyDoubleArray)
+    val loaded = System.nanoTime()
+    fixpoint.run()
+    val looped = System.nanoTime()
+    val result = results.rows(loop.parts(output), strings, partitions, gang.part, tasks == partitions)
+    if (gang.part == 0) report(fixpoint.stats, loaded, looped)
+    result
+  }
+
+  /** Strings of all tasks become one sorted dictionary; words of string columns become ranks in it. */
+  private def intern(packed: Array[Array[Block]], dictionary: LocalDictionary): Array[UTF8String] =
+    if (!routes.all.exists(_.stringColumns.nonEmpty)) Array.empty
+    else {
+      val all = gang.gather(dictionary.sorted, Strings)
+      val global = gang.once(Strings.merge(all))
+      val ranks = dictionary.ranksIn(global)
+      packed.foreach(_.foreach(b => routes.all(b.route).stringColumns.foreach(b.rank(_, ranks))))
+      global
+    }
+
+  /** Blocks by route: from all tasks where each read for all, and everything of an `everywhere` route. */
+  private def distribute(packed: Array[Array[Block]]): Array[Array[Block]] = {
+    val codec = new GangTask.RankedBlocks(routes)
+    val mine: Array[Block] =
+      if (!direct) packed.flatten
+      else gang.exchange(packed, codec, Array.emptyDoubleArray)._1.flatten
+    routes.all.map { route =>
+      val own = mine.filter(b => b.route == route.id && b.rows > 0)
+      if (route.everywhere) gang.gather(own, codec).flatten else own
+    }
+  }
+
+  /** Whether some task has a null in a column of a route. */
+  private def nulls(blocks: Array[Array[Block]]): Array[Array[Boolean]] = {
+    val flags = routes.all.flatMap(r => r.columns.indices.map(c => if (blocks(r.id).exists(_.nulls(c) != null)) 1.0 else 0.0))
+    val sums = gang.meet(flags).iterator
+    routes.all.map(_.columns.map(_ => sums.next() > 0))
+  }
+
+  private def report(stats: LoopStats, loaded: Long, looped: Long): Unit = {
+    def seconds(nanos: Long): Double = nanos / 1e9
+    gang.report(
+      s"""{"backend":"spark","iterations":${stats.iterations},"tuples":${stats.tuples},"tasks":$tasks,""" +
+        s""""seconds":{"load":${seconds(loaded - began)},"loop":${seconds(looped - loaded)},""" +
+        s""""store":${seconds(System.nanoTime() - looped)}},"per_iteration":[${stats.perIteration.mkString(",")}]}""")
+  }
+}
+
+object GangTask {
+
+  /** Blocks whose string words are ranks already: the words are all there is to send. */
+  private final class RankedBlocks(routes: Routes) extends Codec[Array[Block]] {
+    private val plain = new BlocksCodec(routes.all.map(_.copy(types = Array.empty)))
+    override def encode(blocks: Array[Block]): Array[Byte] = plain.encode(blocks, Array.empty)
+    override def decode(bytes: Array[Byte]): Array[Block] = plain.decode(bytes, new LocalDictionary)
+  }
+
+  private def outOfMemory(e: OutOfMemoryError) = new org.apache.spark.sql.paralagg.ParalaggException(
+    "PARALAGG_OUT_OF_MEMORY",
+    s"the heap of ${Runtime.getRuntime.maxMemory >> 20} MiB is full (${e.getMessage}).",
+    "give executors more memory (spark.executor.memory; spark.driver.memory under local[N]).")
+}

@@ -1,0 +1,35 @@
+package org.apache.spark.sql.paralagg.exec
+
+import org.apache.spark.unsafe.types.UTF8String
+
+/** Everything that generated code reaches: parts, indexes, resolved targets, strings. One a task. */
+final class LoopState(
+    val me: Int,
+    val tasks: Int,
+    val strings: Array[UTF8String],
+    val parts: Array[RelationPart],
+    val statics: Map[Int, StaticIndex],
+    val indexes: Map[Int, RelationIndex],
+    val resolved: Array[Array[Int]]) {
+  def part(relation: Int): RelationPart = parts(relation)
+  def staticIndex(index: Int): StaticIndex = statics(index)
+  def relationIndex(index: Int): RelationIndex = indexes(index)
+}
+
+/** Generated: all rules of one driver, applied to entries [`from`, `to`) of its delta. */
+abstract class Kernel {
+  def run(loop: LoopState, from: Int, to: Int): Unit
+}
+
+/** Generated: aggregation into one relation. */
+abstract class Combiner {
+
+  /** Aggregates `count` rows of `rows`, `stride` words each from `at` on (values, then the null mask), into `ids` of `into`. */
+  def rows(into: Accumulator, ids: Array[Int], rows: Array[Long], at: Int, stride: Int, count: Int): Unit
+
+  /**
+   * Aggregates all that is dirty in `from` into `into`, whose dirty list then holds what changed. Returns Σ|Δ| over
+   * accumulating columns.
+   */
+  def apply(from: Accumulator, into: Accumulator): Double
+}

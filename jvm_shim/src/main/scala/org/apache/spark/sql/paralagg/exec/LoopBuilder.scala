@@ -1,0 +1,257 @@
+package org.apache.spark.sql.paralagg.exec
+
+import org.apache.spark.sql.paralagg.plan._
+import org.apache.spark.unsafe.types.UTF8String
+
+/**
+ * From loaded blocks to what the loop works on: relation parts with dense ids, static indexes, resolved targets.
+ *
+ * Ids come first: base rows, keys that static sides join on, keys that rules derive. Then ghosts ask their owners for their
+ * ids there, so that from here on a message is (id, value) and the loop hashes nothing.
+ */
+final class LoopBuilder(
+    stratum: StratumSpec,
+    routes: Routes,
+    shape: Shape,
+    gang: Gang,
+    strings: Array[UTF8String],
+    blocks: Int => Array[Block]) {
+
+  private val parts = stratum.relations.indices.map { r =>
+    new RelationPart(r, stratum.relations(r), shape.relations(r), stratum)
+  }.toArray
+
+  def build(): LoopState = {
+    val aligned = alignedIndexes
+    val resolving = stratum.rules.indices.filter(stratum.rules(_).target.kind == "resolved")
+    expectRanges(aligned, resolving)
+    parts.foreach(p => baseIds(p))
+    val ids = aligned.map { case (index, relation) =>
+      index -> StaticIndex.intern(blocks(routes.static(index)), keyColumns(index), parts(relation).keys)
+    }
+    // Targets by row of the blocks; ghosts among them get their ids at the owner next.
+    val targets = resolving.map(rule => rule -> resolve(stratum.rules(rule))).toMap
+    exchangeGhosts()
+    parts.foreach { p =>
+      p.grow()
+      p.growGhosts()
+    }
+    val statics = stratum.staticIndexes.map { i =>
+      i.id -> (aligned.get(i.id) match {
+        case Some(r) =>
+          StaticIndex.build(blocks(routes.static(i.id)), keyColumns(i.id), ids(i.id), parts(r).keys, parts(r).keys.size)
+        case None if i.everywhere => gang.once(ownIndex(i.id))
+        case None => ownIndex(i.id)
+      })
+    }.toMap
+    val resolved = stratum.rules.indices.map(rule => targets.get(rule).map(order(stratum.rules(rule), _, statics, ids)).orNull).toArray
+    val indexes = stratum.relationIndexes.map { i =>
+      val part = if (i.copy) new RelationPart(i.relation, stratum.relations(i.relation), shape.relations(i.relation), stratum) else parts(i.relation)
+      part.grow()
+      i.id -> new RelationIndex(i, part)
+    }.toMap
+    new LoopState(gang.part, gang.tasks, strings, parts, statics, indexes, resolved)
+  }
+
+  /** Static indexes whose groups are ids of a relation: every rule that probes one drives from that relation, by its whole key. */
+  private def alignedIndexes: Map[Int, Int] = {
+    val uses = for (rule <- stratum.rules.toSeq; (p: ProbeSpec, at) <- rule.steps.zipWithIndex.toSeq if !p.recursive)
+      yield (p.index, rule.driver.relation, KernelCode.isAligned(stratum, rule, at))
+    uses.collect { case (index, relation, true) => index -> relation }.toMap
+  }
+
+  private def keyColumns(index: Int): Int = stratum.staticIndex(index).keys.length
+
+  private def expectRanges(aligned: Map[Int, Int], resolving: Seq[Int]): Unit = parts.foreach { p =>
+    if (p.shape.keyWords == 1) {
+      val base = blocks(routes.base(p.index)).toSeq
+      val joined = aligned.filter(_._2 == p.index).keys.toSeq.flatMap(i => blocks(routes.static(i)).toSeq)
+      val derived = resolving.map(stratum.rules(_)).filter(r => stratum.relations(r.head) eq p.spec).flatMap { r =>
+        val column = payloadColumn(r, 0)
+        blocks(routes.static(probe(r).index)).toSeq.map(b => (b.words(column).array, b.rows))
+      }
+      StaticIndex.expect(p.keys, (base ++ joined).map(b => (b.words(0).array, b.rows)) ++ derived)
+      StaticIndex.expect(p.ghosts, derived)
+    }
+  }
+
+  private def probe(rule: RuleSpec): ProbeSpec = rule.steps(rule.target.step).asInstanceOf[ProbeSpec]
+
+  /** Where key `k` of the head stands in the blocks of the index that resolves it. */
+  private def payloadColumn(rule: RuleSpec, k: Int): Int = keyColumns(probe(rule).index) + rule.target.payload(k)
+
+  /** Ids of the rows of a base or initial block, for all its rows in order. */
+  private def baseIds(p: RelationPart): Unit = blocks(routes.base(p.index)).foreach(b => BaseRows.ids(p, b))
+
+  private def ownIndex(id: Int): StaticIndex = {
+    val rows = blocks(routes.static(id))
+    val n = keyColumns(id)
+    val keys = KeyMap(n)
+    if (n == 1) StaticIndex.expect(keys, rows.toSeq.map(b => (b.words(0).array, b.rows)))
+    val ids = StaticIndex.intern(rows, n, keys)
+    StaticIndex.build(rows, n, ids, keys, keys.size)
+  }
+
+  /** For each row of the index' blocks the id of the head's key: own ids as they are, ghosts as their complement. */
+  private def resolve(rule: RuleSpec): Array[Int] = {
+    val p = parts(rule.head)
+    val rows = blocks(routes.static(probe(rule).index))
+    val out = new Array[Int](rows.map(_.rows).sum)
+    val columns = rule.target.payload.indices.map(payloadColumn(rule, _)).toArray
+    val owner = new Owner(p.spec, p.spec.distributeBy, p.shape.hasNullKeys, gang.tasks, strings)
+    val key = new Array[Long](p.shape.keyWords)
+    val fast = p.shape.keyWords == 1 && p.spec.keys.length == 1
+    var at = 0
+    rows.foreach { b =>
+      var i = 0
+      while (i < b.rows) {
+        out(at) =
+          if (fast) {
+            key(0) = b.words(columns(0)).array(i)
+            val own = p.keys.asInstanceOf[LongKeyMap].findWord(key(0))
+            if (own >= 0) own else lookup(p, key, owner)
+          } else {
+            BaseRows.fillKey(key, b, columns, i, p.shape.hasNullKeys)
+            lookup(p, key, owner)
+          }
+        at += 1
+        i += 1
+      }
+    }
+    out
+  }
+
+  private def lookup(p: RelationPart, key: Array[Long], owner: Owner): Int = {
+    val known = p.ghosts.find(key)
+    if (known >= 0) ~known
+    else {
+      val o = owner.of(key)
+      if (o == gang.part) p.keys.add(key) else ~p.addGhost(key, o)
+    }
+  }
+
+  /** Rule's targets from the order of the blocks to the order of the index. */
+  private def order(rule: RuleSpec, targets: Array[Int], statics: Map[Int, StaticIndex], ids: Map[Int, Array[Int]]): Array[Int] = {
+    val index = probe(rule).index
+    val groups = ids.getOrElse(index, StaticIndex.intern(blocks(routes.static(index)), keyColumns(index), statics(index).keys))
+    val next = statics(index).offsets.clone()
+    val out = new Array[Int](targets.length)
+    var i = 0
+    while (i < targets.length) {
+      out(next(groups(i))) = targets(i)
+      next(groups(i)) += 1
+      i += 1
+    }
+    out
+  }
+
+  /** Tells the owner of each ghost its key, and learns its id there. Two exchanges for all relations. */
+  private def exchangeGhosts(): Unit = if (gang.tasks > 1) {
+    val asked = Array.fill(gang.tasks)(new LongBuffer)
+    val mine = Array.fill(gang.tasks)(Array.fill(parts.length)(new LongBuffer))
+    parts.foreach { p =>
+      (0 until p.ghosts.size).foreach(g => mine(p.ghostOwner(g))(p.index).add(g))
+      (0 until gang.tasks).foreach { t =>
+        val ghosts = mine(t)(p.index)
+        asked(t).add(ghosts.size)
+        (0 until ghosts.size).foreach { i =>
+          (0 until p.shape.keyWords).foreach(c => asked(t).add(p.ghosts.word(ghosts.array(i).toInt, c)))
+        }
+      }
+    }
+    val (questions, _) = gang.exchange(asked.map(_.trimmed), WordsCodec, Array.emptyDoubleArray)
+    val answers = questions.map { words =>
+      val out = new LongBuffer
+      var at = 0
+      parts.foreach { p =>
+        val key = new Array[Long](p.shape.keyWords)
+        val n = words(at).toInt
+        at += 1
+        (0 until n).foreach { _ =>
+          System.arraycopy(words, at, key, 0, key.length)
+          at += key.length
+          out.add(p.keys.add(key))
+        }
+      }
+      out.trimmed
+    }
+    val (ids, _) = gang.exchange(answers, WordsCodec, Array.emptyDoubleArray)
+    (0 until gang.tasks).foreach { t =>
+      var at = 0
+      parts.foreach { p =>
+        val ghosts = mine(t)(p.index)
+        (0 until ghosts.size).foreach { i =>
+          p.ghostRemote(ghosts.array(i).toInt) = ids(t)(at).toInt
+          at += 1
+        }
+      }
+    }
+  }
+}
+
+/** The owner of a key of a relation, by Catalyst's hash of its distribution columns; nulls do not change the hash. */
+final class Owner(spec: RelationSpec, columns: Array[Int], masked: Boolean, tasks: Int, strings: Array[UTF8String]) {
+  private val types = columns.map(c => Words.of(spec.keys(c).dataType))
+
+  /** `words` holds the key from `at` on, then the null mask if keys have one. */
+  def of(words: Array[Long], at: Int = 0): Int =
+    if (columns.isEmpty) 0
+    else {
+      val mask = if (masked) words(at + spec.keys.length) else 0L
+      var hash = Words.Seed
+      var i = 0
+      while (i < columns.length) {
+        if ((mask >> columns(i) & 1) == 0) hash = types(i).hash(words(at + columns(i)), hash, strings)
+        i += 1
+      }
+      Words.owner(hash, tasks)
+    }
+}
+
+/** Base and initial rows: keys to ids, values to flat rows for a combiner. */
+object BaseRows {
+
+  def fillKey(key: Array[Long], b: Block, columns: Array[Int], row: Int, masked: Boolean): Unit = {
+    var mask = 0L
+    var c = 0
+    while (c < columns.length) {
+      if (b.isNull(columns(c), row)) {
+        key(c) = 0
+        mask |= 1L << c
+      } else key(c) = b.words(columns(c)).array(row)
+      c += 1
+    }
+    if (masked) key(columns.length) = mask
+  }
+
+  def ids(p: RelationPart, b: Block): Array[Int] = {
+    val key = new Array[Long](p.shape.keyWords)
+    val columns = p.spec.keys.indices.toArray
+    Array.tabulate(b.rows) { i =>
+      fillKey(key, b, columns, i, p.shape.hasNullKeys)
+      p.keys.add(key)
+    }
+  }
+
+  /** Values (and the null mask, if the relation has one) of all rows, flat. */
+  def values(p: RelationPart, b: Block): (Array[Long], Int) = {
+    val k = p.spec.keys.length
+    val n = p.spec.dependents.length
+    val masked = p.shape.dependents.contains(true)
+    val stride = n + (if (masked) 1 else 0)
+    val out = new Array[Long](b.rows * stride)
+    var i = 0
+    while (i < b.rows) {
+      var mask = 0L
+      var j = 0
+      while (j < n) {
+        if (b.isNull(k + j, i)) mask |= 1L << j
+        else out(i * stride + j) = b.words(k + j).array(i)
+        j += 1
+      }
+      if (masked) out(i * stride + n) = mask
+      i += 1
+    }
+    (out, stride)
+  }
+}

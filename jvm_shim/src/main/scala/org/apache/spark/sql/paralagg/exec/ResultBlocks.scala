@@ -1,0 +1,132 @@
+package org.apache.spark.sql.paralagg.exec
+
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream, NotSerializableException, ObjectInputStream, ObjectOutputStream}
+
+import org.apache.spark.SparkException
+import org.apache.spark.sql.paralagg.plan.RelationSpec
+import org.apache.spark.sql.types.{DataType, Decimal}
+import org.apache.spark.sql.vectorized.{ColumnarArray, ColumnarBatch, ColumnarMap, ColumnVector}
+import org.apache.spark.unsafe.types.UTF8String
+import org.apache.spark.util.Utils
+
+/**
+ * How results leave the gang: blocks of bytes, for the partition that owns their rows. A first byte says what the rest
+ * is: rows by columns, or the error that the reader shall raise (raised in the gang it would be tried four times).
+ */
+final class ResultBlocks(relation: RelationSpec) {
+  private val types = relation.columns.map(_.dataType)
+  private val route = Route(0, 0, types.indices.toArray, types, Array.empty, everywhere = false, Array.empty)
+  private val codec = new BlocksCodec(Array(route))
+
+  /** The rows of a part, a block for each target and some 2^20 rows. */
+  def rows(p: RelationPart, strings: Array[UTF8String], targets: Int, me: Int, aligned: Boolean): Iterator[(Int, Array[Byte])] = {
+    val owner = new Owner(p.spec, p.spec.distributeBy, p.shape.hasNullKeys, targets, strings)
+    val ids = (0 until p.keys.size).iterator.filter(id => (p.state.flags(id) & Accumulator.Present) != 0)
+    new Iterator[Iterator[(Int, Array[Byte])]] {
+      override def hasNext: Boolean = ids.hasNext
+      override def next(): Iterator[(Int, Array[Byte])] = {
+        val blocks = Array.fill(targets)(new Block(0, types.length))
+        var n = 0
+        while (n < ResultBlocks.Rows && ids.hasNext) {
+          val id = ids.next()
+          append(blocks(if (aligned) me else owner.of(p.keys.words, id * p.keys.arity)), p, id)
+          n += 1
+        }
+        blocks.iterator.zipWithIndex.collect { case (b, t) if b.rows > 0 => (t, ResultBlocks.tag(0, codec.encode(Array(b), strings))) }
+      }
+    }.flatten
+  }
+
+  private def append(b: Block, p: RelationPart, id: Int): Unit = {
+    val k = p.spec.keys.length
+    val mask = if (p.shape.hasNullKeys) p.keys.word(id, k) else 0L
+    var c = 0
+    while (c < k) {
+      if ((mask >> c & 1) != 0) b.setNull(c, b.rows)
+      b.words(c).add(p.keys.word(id, c))
+      c += 1
+    }
+    var j = 0
+    while (j < types.length - k) {
+      val valid = p.state.valid(j)
+      if (valid != null && valid(id) == 0) {
+        b.setNull(k + j, b.rows)
+        b.words(k + j).add(0)
+      } else b.words(k + j).add(p.state.columns(j)(id))
+      j += 1
+    }
+    b.rows += 1
+  }
+
+  def error(cause: Throwable, targets: Int): Iterator[(Int, Array[Byte])] = {
+    val bytes = ResultBlocks.tag(1, ResultBlocks.serialize(cause))
+    (0 until targets).iterator.map(_ -> bytes)
+  }
+
+  /** Batches of one block. */
+  def read(bytes: Array[Byte]): Iterator[ColumnarBatch] = bytes(0) match {
+    case 1 => throw ResultBlocks.deserialize(bytes.drop(1))
+    case _ =>
+      val dictionary = new LocalDictionary
+      codec.decode(bytes.drop(1), dictionary).iterator.map { b =>
+        val columns = types.indices.map { c =>
+          new WordVector(types(c), b.words(c).array, b.nulls(c), dictionary.strings): ColumnVector
+        }
+        new ColumnarBatch(columns.toArray, b.rows)
+      }
+  }
+}
+
+object ResultBlocks {
+  private val Rows = 1 << 20
+
+  private[exec] def tag(kind: Byte, bytes: Array[Byte]): Array[Byte] = {
+    val out = new Array[Byte](bytes.length + 1)
+    out(0) = kind
+    System.arraycopy(bytes, 0, out, 1, bytes.length)
+    out
+  }
+
+  private def serialize(cause: Throwable): Array[Byte] = {
+    def write(t: Throwable): Array[Byte] = {
+      val out = new ByteArrayOutputStream
+      val objects = new ObjectOutputStream(out)
+      objects.writeObject(t)
+      objects.close()
+      out.toByteArray
+    }
+    try write(cause)
+    catch { case _: NotSerializableException => write(new SparkException(cause.toString)) }
+  }
+
+  private def deserialize(bytes: Array[Byte]): Throwable = {
+    val loader = Utils.getContextOrSparkClassLoader
+    val in = new ObjectInputStream(new ByteArrayInputStream(bytes)) {
+      override def resolveClass(d: java.io.ObjectStreamClass): Class[_] = Class.forName(d.getName, false, loader)
+    }
+    in.readObject().asInstanceOf[Throwable]
+  }
+}
+
+/** A column of words as Spark's operators read it: no copy. */
+final class WordVector(t: DataType, words: Array[Long], nulls: java.util.BitSet, strings: Array[UTF8String])
+    extends ColumnVector(t) {
+  override def close(): Unit = ()
+  override def hasNull: Boolean = nulls != null
+  override def numNulls: Int = if (nulls == null) 0 else nulls.cardinality
+  override def isNullAt(row: Int): Boolean = nulls != null && nulls.get(row)
+  override def getBoolean(row: Int): Boolean = words(row) != 0
+  override def getByte(row: Int): Byte = words(row).toByte
+  override def getShort(row: Int): Short = words(row).toShort
+  override def getInt(row: Int): Int = words(row).toInt
+  override def getLong(row: Int): Long = words(row)
+  override def getFloat(row: Int): Float = java.lang.Float.intBitsToFloat(words(row).toInt)
+  override def getDouble(row: Int): Double = java.lang.Double.longBitsToDouble(words(row))
+  override def getDecimal(row: Int, precision: Int, scale: Int): Decimal =
+    if (isNullAt(row)) null else Decimal.createUnsafe(words(row), precision, scale)
+  override def getUTF8String(row: Int): UTF8String = if (isNullAt(row)) null else strings(words(row).toInt)
+  override def getArray(row: Int): ColumnarArray = throw new UnsupportedOperationException
+  override def getMap(row: Int): ColumnarMap = throw new UnsupportedOperationException
+  override def getBinary(row: Int): Array[Byte] = throw new UnsupportedOperationException
+  override def getChild(ordinal: Int): ColumnVector = throw new UnsupportedOperationException
+}

@@ -1,0 +1,68 @@
+package org.apache.spark.sql.paralagg.exec
+
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.SparkContext
+import org.apache.spark.broadcast.Broadcast
+import org.apache.spark.scheduler._
+import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
+
+/** Takes away what a run leaves on the driver when its query ends, however it ends; and says it when a run waits for slots. */
+final class RunEnd(sc: SparkContext) extends SparkListener {
+  private val runs = new ConcurrentHashMap[Long, (RunRegistry.Run, Broadcast[_])]()
+
+  private def watch(run: RunRegistry.Run, marker: Broadcast[_]): Unit = runs.put(run.id, (run, marker))
+
+  override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+    case e: SparkListenerSQLExecutionEnd => end(_.executionId == e.executionId.toString)
+    case _ =>
+  }
+
+  /** A run outside any SQL execution (`df.rdd`) ends with its job. */
+  override def onJobEnd(event: SparkListenerJobEnd): Unit = end(_.executionId == null)
+
+  private def end(ended: RunRegistry.Run => Boolean): Unit =
+    runs.values.asScala.filter(r => ended(r._1)).foreach { case (run, marker) =>
+      runs.remove(run.id)
+      RunRegistry.end(run.id)
+      Coordinator.of(sc).send(("ended", run.id))
+      marker.destroy() // and with it every block of the run, on all executors
+    }
+}
+
+object RunEnd {
+  private var current: (SparkContext, RunEnd) = _
+
+  def watch(sc: SparkContext, run: RunRegistry.Run, marker: Broadcast[_]): Unit = {
+    val listener = synchronized {
+      if (current == null || (current._1 ne sc)) {
+        current = (sc, new RunEnd(sc))
+        sc.addSparkListener(current._2)
+      }
+      current._2
+    }
+    listener.watch(run, marker)
+    Waiting.watch(run)
+  }
+}
+
+/** One daemon thread while there are runs that wait. */
+private object Waiting {
+  private val FirstMillis = 3000L
+  private val AgainMillis = 30000L
+
+  def watch(run: RunRegistry.Run): Unit = {
+    val thread = new Thread(() => {
+      var pause = FirstMillis
+      while (run.isWaiting) {
+        run.awaitStart(pause)
+        if (run.isWaiting) run.sayWaiting()
+        pause = AgainMillis
+      }
+    }, s"paralagg-waiting-${run.id}")
+    thread.setDaemon(true)
+    thread.start()
+  }
+}

@@ -1,0 +1,87 @@
+package org.apache.spark.sql.paralagg.exec
+
+import java.util.Collections
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.AtomicLong
+
+import org.apache.spark.SparkContext
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.paralagg.plan.FixpointSpec
+
+/** What the driver knows of runs: live metrics while one goes on, the report of the last one of each fixpoint after it. */
+object RunRegistry extends Logging {
+
+  final class Run(
+      val id: Long,
+      val spec: FixpointSpec,
+      val tasks: Int,
+      sc: SparkContext,
+      val executionId: String,
+      metrics: Map[String, SQLMetric]) {
+    private val started = System.nanoTime()
+    private var lastPost = 0L
+    private var joined = 0
+    private var ended = false
+
+    def progress(iteration: Int, delta: Long, total: Long, force: Boolean = false): Unit = synchronized {
+      metrics("iterations").set(iteration)
+      metrics("delta").set(delta)
+      metrics("tuples").set(total)
+      val now = System.nanoTime()
+      if (executionId != null && (force || now - lastPost > PostNanos)) {
+        lastPost = now
+        SQLMetrics.postDriverMetricUpdates(sc, executionId, metrics.values.toSeq)
+      }
+    }
+
+    def arrived(count: Int): Unit = synchronized {
+      joined = count
+      notifyAll()
+    }
+
+    def end(): Unit = synchronized {
+      ended = true
+      notifyAll()
+    }
+
+    def isWaiting: Boolean = synchronized(!ended && joined < tasks)
+
+    def awaitStart(millis: Long): Unit = synchronized {
+      val until = System.nanoTime() + millis * 1000000L
+      var left = millis
+      while (isWaiting && left > 0) {
+        wait(left)
+        left = (until - System.nanoTime()) / 1000000L
+      }
+    }
+
+    def sayWaiting(): Unit = logWarning(
+      s"${spec.program.name}: waiting for $tasks slots at the same moment; $joined tasks have one after " +
+        s"${(System.nanoTime() - started) / 1000000000L} s. A gang starts when all of its tasks can run.")
+  }
+
+  private val PostNanos = 100L * 1000 * 1000
+  private val ids = new AtomicLong(0)
+  private val runs = new ConcurrentHashMap[Long, Run]()
+  private val reports = Collections.synchronizedMap(new java.util.WeakHashMap[FixpointSpec, String]())
+
+  def begin(spec: FixpointSpec, tasks: Int, sc: SparkContext, executionId: String, metrics: Map[String, SQLMetric]): Run = {
+    val run = new Run(ids.incrementAndGet(), spec, tasks, sc, executionId, metrics)
+    runs.put(run.id, run)
+    run
+  }
+
+  def joined(run: Long, count: Int): Unit = Option(runs.get(run)).foreach(_.arrived(count))
+
+  def progress(run: Long, iteration: Int, delta: Long, total: Long): Unit =
+    Option(runs.get(run)).foreach(_.progress(iteration, delta, total))
+
+  def reported(run: Long, json: String): Unit = Option(runs.get(run)).foreach(r => reports.put(r.spec, json))
+
+  def end(run: Long): Unit = Option(runs.remove(run)).foreach(_.end())
+
+  def report(spec: FixpointSpec): Option[String] = Option(reports.get(spec))
+
+  def liveCount: Int = runs.size
+}

@@ -1,0 +1,32 @@
+package org.apache.spark.sql.paralagg.exec
+
+import org.apache.spark.SparkContext
+import org.apache.spark.internal.config.DYN_ALLOCATION_ENABLED
+import org.apache.spark.resource.ResourceProfile
+import org.apache.spark.sql.paralagg.ParalaggException
+
+/**
+ * How many tasks may run at the same moment. Always asked before a gang is submitted: where Spark itself finds out that
+ * slots are missing or allocation is dynamic, under AQE it shuts the user's SparkContext down.
+ */
+object Slots {
+
+  def isDynamic(sc: SparkContext): Boolean = sc.conf.get(DYN_ALLOCATION_ENABLED)
+
+  def available(sc: SparkContext): Int =
+    if (isDynamic(sc)) 0
+    else sc.maxNumConcurrentTasks(sc.resourceProfileManager.resourceProfileFromId(ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID))
+
+  /** As many tasks of the wish as fit now, at least one; an error where Spark would refuse any gang. */
+  def gang(sc: SparkContext, wish: Int): Int = {
+    val slots = available(sc)
+    if (slots <= 0) {
+      throw new ParalaggException(
+        "PARALAGG_NO_SLOTS",
+        if (isDynamic(sc)) "dynamic allocation is on, and a gang needs a fixed number of executors."
+        else "there is no executor with a free core.",
+        "set spark.dynamicAllocation.enabled=false, or use backend='dataframe'.")
+    }
+    math.max(1, math.min(wish, slots))
+  }
+}

@@ -1,0 +1,116 @@
+package org.apache.spark.sql.paralagg.exec
+
+/**
+ * An input grouped by its key columns (CSR): rows of group g are `offsets(g)` until `offsets(g + 1)`.
+ *
+ * Groups are ids of `keys`, which is the relation's own map where the rule joins on the relation's whole key: then the id
+ * of the driver's row *is* the group, and the loop looks nothing up.
+ */
+final class StaticIndex(
+    val keys: KeyMap,
+    val offsets: Array[Int],
+    val payload: Array[Array[Long]],
+    val nulls: Array[Array[Boolean]]) {
+  def groups: Int = offsets.length - 1
+  def rows: Int = offsets(offsets.length - 1)
+  def bytes: Long = offsets.length * 4L + payload.map(_.length * 8L).sum
+}
+
+object StaticIndex {
+
+  /** Adds the key of each row to `keys`; returns the rows' group ids. */
+  def intern(blocks: Array[Block], keyColumns: Int, keys: KeyMap): Array[Int] = {
+    val ids = new Array[Int](blocks.map(_.rows).sum)
+    var at = 0
+    val scratch = new Array[Long](keys.arity) // words beyond the key columns (the null mask) stay 0
+    blocks.foreach { b =>
+      keys match {
+        case map: LongKeyMap =>
+          val a = b.words(0).array
+          var i = 0
+          while (i < b.rows) {
+            ids(at) = map.addWord(a(i))
+            at += 1
+            i += 1
+          }
+        case _ =>
+          var i = 0
+          while (i < b.rows) {
+            var c = 0
+            while (c < keyColumns) {
+              scratch(c) = b.words(c).array(i)
+              c += 1
+            }
+            ids(at) = keys.add(scratch)
+            at += 1
+            i += 1
+          }
+      }
+    }
+    ids
+  }
+
+  /** Sorts the rows by group id (counting sort). `groups` is at least the largest id plus one. */
+  def build(blocks: Array[Block], keyColumns: Int, ids: Array[Int], keys: KeyMap, groups: Int): StaticIndex = {
+    val offsets = new Array[Int](groups + 1)
+    var i = 0
+    while (i < ids.length) {
+      offsets(ids(i) + 1) += 1
+      i += 1
+    }
+    i = 0
+    while (i < groups) {
+      offsets(i + 1) += offsets(i)
+      i += 1
+    }
+    val next = java.util.Arrays.copyOf(offsets, math.max(1, groups))
+    val place = new Array[Int](ids.length)
+    i = 0
+    while (i < ids.length) {
+      place(i) = next(ids(i))
+      next(ids(i)) += 1
+      i += 1
+    }
+    val columns = if (blocks.isEmpty) keyColumns else blocks(0).words.length
+    val payload = Array.fill(columns - keyColumns)(new Array[Long](ids.length))
+    val nulls = new Array[Array[Boolean]](columns - keyColumns)
+    payload.indices.foreach { c =>
+      val out = payload(c)
+      var at = 0
+      blocks.foreach { b =>
+        val in = b.words(keyColumns + c).array
+        var r = 0
+        while (r < b.rows) {
+          out(place(at)) = in(r)
+          at += 1
+          r += 1
+        }
+        if (b.nulls(keyColumns + c) != null) {
+          if (nulls(c) == null) nulls(c) = new Array[Boolean](ids.length)
+          b.nulls(keyColumns + c).stream().forEach(row => nulls(c)(place(at - b.rows + row)) = true)
+        }
+      }
+    }
+    new StaticIndex(keys, offsets, payload, nulls)
+  }
+
+  /** Tells a map of one-word keys what range to expect of these columns. */
+  def expect(map: KeyMap, columns: Iterable[(Array[Long], Int)]): Unit = map match {
+    case long: LongKeyMap =>
+      var min = Long.MaxValue
+      var max = Long.MinValue
+      var n = 0L
+      columns.foreach { case (a, size) =>
+        var i = 0
+        while (i < size) {
+          val x = a(i)
+          if (x < min) min = x
+          if (x > max) max = x
+          i += 1
+        }
+        n += size
+      }
+      if (n > 0) long.expect(min, max, n)
+    case _ =>
+  }
+}

@@ -1,0 +1,39 @@
+package org.apache.spark.sql.paralagg.exec
+
+import org.apache.spark.sql.paralagg.ParalaggException
+
+/** Checked addition of words, called by generated code. */
+object Sums {
+
+  def addLong(a: Long, b: Long): Long = {
+    val sum = a + b
+    if (((a ^ sum) & (b ^ sum)) < 0) throw overflow("bigint", a, b)
+    sum
+  }
+
+  /** For integers of `bytes` < 8. */
+  def addSmall(a: Long, b: Long, bytes: Int, ansi: Boolean): Long = {
+    val sum = a + b
+    val cut = sum << (64 - 8 * bytes) >> (64 - 8 * bytes)
+    if (ansi && cut != sum) throw overflow(s"an integer of $bytes bytes", a, b)
+    cut
+  }
+
+  def addDecimal(a: Long, b: Long, precision: Int): Long = {
+    val sum = addLong(a, b)
+    if (math.abs(sum) >= math.pow(10, precision).toLong) throw overflow(s"decimal of $precision digits", a, b)
+    sum
+  }
+
+  def addFloat(a: Long, b: Long): Long =
+    FloatWord.word(java.lang.Float.intBitsToFloat(a.toInt) + java.lang.Float.intBitsToFloat(b.toInt))
+
+  private def overflow(what: String, a: Long, b: Long) = new SumOverflow(what, a, b)
+}
+
+/** A sum left the range of its type. */
+class SumOverflow(what: String, a: Long, b: Long)
+    extends ParalaggException(
+      "PARALAGG_OVERFLOW",
+      s"a sum overflows $what: $a + $b.",
+      "a cycle makes counts and sums grow without end; else use a wider type (bigint, decimal, double).")

@@ -1,0 +1,142 @@
+package org.apache.spark.sql.paralagg.plan
+
+import scala.collection.mutable.ArrayBuffer
+
+import org.json4s._
+import org.json4s.JsonDSL._
+import org.json4s.jackson.JsonMethods
+
+import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
+import org.apache.spark.sql.catalyst.optimizer.{ComputeCurrentTime, ReplaceExpressions}
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+/**
+ * Analysed steps as Step JSON (described in pyspark_paralagg/program/step.py), with what JSON cannot carry beside it: the
+ * Catalyst expression behind each `handle`, and the plans of the sources (maximal sub-plans without a recursive reference).
+ */
+class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
+  private val handles = ArrayBuffer.empty[Expression]
+  private val sourcePlans = ArrayBuffer.empty[LogicalPlan]
+
+  private val stepsJson: JValue = JArray(names.zip(steps.map(Analysis.prepare)).map { case (name, plan) =>
+    ("name" -> name) ~ ("columns" -> references(plan.output)) ~ ("plan" -> node(plan)): JValue
+  }.toList)
+
+  def templates: IndexedSeq[Expression] = handles.toIndexedSeq
+  def sources: IndexedSeq[LogicalPlan] = sourcePlans.toIndexedSeq
+
+  def json(): String = {
+    val sourcesJson = sourcePlans.zipWithIndex.map { case (plan, id) =>
+      ("id" -> id) ~ ("columns" -> references(plan.output)) ~ ("size" -> plan.stats.sizeInBytes): JValue
+    }
+    JsonMethods.compact(("steps" -> stepsJson) ~ ("sources" -> JArray(sourcesJson.toList)))
+  }
+
+  private def node(plan: LogicalPlan): JValue = plan match {
+    case r: RecursiveReference => ("op" -> "relation") ~ ("name" -> r.name) ~ ("columns" -> references(r.output))
+    case p if !Analysis.isRecursive(p) =>
+      ("op" -> "input") ~ ("source" -> source(p)) ~ ("columns" -> references(p.output))
+    case Project(list, child) => ("op" -> "project") ~ ("child" -> node(child)) ~ ("exprs" -> named(list))
+    case Filter(condition, child) =>
+      ("op" -> "filter") ~ ("child" -> node(child)) ~ ("condition" -> expression(condition))
+    case Join(left, right, joinType, condition, _) =>
+      ("op" -> "join") ~ ("type" -> joinType.sql.toLowerCase(java.util.Locale.ROOT).replace(" ", "")) ~
+        ("left" -> node(left)) ~ ("right" -> node(right)) ~ ("condition" -> condition.map(expression))
+    case u: Union =>
+      ("op" -> "union") ~ ("children" -> JArray(u.children.map(node).toList)) ~ ("columns" -> references(u.output)) ~
+        ("child_columns" -> JArray(u.children.map(c => JArray(c.output.map(a => JString(id(a))).toList)).toList))
+    case Distinct(child) => ("op" -> "distinct") ~ ("child" -> node(child))
+    case Deduplicate(keys, child) if child.outputSet.subsetOf(AttributeSet(keys)) =>
+      ("op" -> "distinct") ~ ("child" -> node(child))
+    case a: Aggregate =>
+      ("op" -> "aggregate") ~ ("child" -> node(a.child)) ~
+        ("keys" -> JArray(a.groupingExpressions.map(expression).toList)) ~ ("outputs" -> named(a.aggregateExpressions))
+    case h: ResolvedHint => node(h.child)
+    case other =>
+      ("op" -> "unsupported") ~ ("name" -> other.nodeName) ~ ("children" -> JArray(other.children.map(node).toList))
+  }
+
+  /** A source read twice is loaded once: equal plans share an id, and are told apart by their columns' ids. */
+  private def source(plan: LogicalPlan): Int = {
+    val known = sourcePlans.indexWhere(s => s.output.length == plan.output.length && s.sameResult(plan))
+    if (known >= 0) known
+    else {
+      sourcePlans += plan
+      sourcePlans.length - 1
+    }
+  }
+
+  private def references(attributes: Seq[Attribute]): JValue = JArray(attributes.map { a =>
+    ("col" -> id(a)) ~ ("name" -> a.name) ~ ("type" -> a.dataType.simpleString) ~ ("nullable" -> a.nullable): JValue
+  }.toList)
+
+  private def named(list: Seq[NamedExpression]): JValue = JArray(list.map { e =>
+    val body = e match {
+      case Alias(child, _) => child
+      case other => other
+    }
+    ("col" -> id(e)) ~ ("name" -> e.name) ~ ("expr" -> expression(body)): JValue
+  }.toList)
+
+  private def id(e: NamedExpression): String = s"c${e.exprId.id}"
+
+  private def expression(e: Expression): JValue = e match {
+    case Alias(child, _) => expression(child)
+    case r: RuntimeReplaceable => expression(r.replacement)
+    case a: Attribute => ("col" -> id(a)) ~ ("type" -> a.dataType.simpleString) ~ ("nullable" -> a.nullable)
+    case l: Literal =>
+      ("lit" -> Analysis.constant(l)) ~ ("type" -> l.dataType.simpleString) ~ ("handle" -> handle(l))
+    case a: AggregateExpression =>
+      val function = a.aggregateFunction match {
+        case r: RuntimeReplaceable => r.replacement
+        case f => f
+      }
+      val plain = s"agg:${function.prettyName}" + (if (a.isDistinct) ":distinct" else "")
+      call(e, if (a.filter.isEmpty) plain else s"$plain:filter", function.children, runs = false)
+    case _: PythonUDF => call(e, "PythonUDF", e.children, runs = false)
+    case _ => call(e, e.getClass.getSimpleName, e.children, Analysis.generatesCode(e))
+  }
+
+  private def call(e: Expression, name: String, args: Seq[Expression], runs: Boolean): JValue =
+    ("fn" -> name) ~ ("args" -> JArray(args.map(expression).toList)) ~ ("type" -> e.dataType.simpleString) ~
+      ("nullable" -> e.nullable) ~ ("handle" -> handle(e)) ~
+      ("deterministic" -> (e.deterministic || !args.forall(_.deterministic))) ~ ("codegen" -> runs)
+
+  private def handle(e: Expression): Int = {
+    handles += e
+    handles.length - 1
+  }
+}
+
+object Analysis {
+
+  /** The step without aliases, with the functions that Spark itself replaces before it runs anything. */
+  private def prepare(plan: LogicalPlan): LogicalPlan =
+    ComputeCurrentTime(ReplaceExpressions(EliminateSubqueryAliases(plan)))
+
+  private def isRecursive(plan: LogicalPlan): Boolean = plan.exists(_.isInstanceOf[RecursiveReference])
+
+  private def generatesCode(e: Expression): Boolean = e match {
+    case _: CodegenFallback | _: Unevaluable | _: PlanExpression[_] => false
+    case _ => true
+  }
+
+  private def constant(l: Literal): JValue = l.value match {
+    case null => JNull
+    case b: Boolean => JBool(b)
+    case n: Byte => JInt(n.toInt)
+    case n: Short => JInt(n.toInt)
+    case n: Int => JInt(n)
+    case n: Long => JInt(n)
+    case f: Float => JDouble(f.toDouble)
+    case d: Double if !d.isNaN && !d.isInfinite => JDouble(d)
+    case d: Decimal => JDouble(d.toDouble)
+    case s: UTF8String => JString(s.toString)
+    case other => JString(other.toString)
+  }
+}

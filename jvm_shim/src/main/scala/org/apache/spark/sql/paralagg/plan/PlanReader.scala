@@ -1,0 +1,169 @@
+package org.apache.spark.sql.paralagg.plan
+
+import org.json4s._
+import org.json4s.jackson.JsonMethods
+
+import org.apache.spark.sql.catalyst.expressions.{Cast, Expression, Literal}
+import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.types.DataType
+
+/**
+ * Plan JSON (`Plan.to_json`) to specs. A call is rebuilt from the analysed expression that its handle names, so it means
+ * exactly what Spark's analyser said it means.
+ */
+object PlanReader {
+  val Version = 1
+
+  def stratum(json: String, position: Int, templates: IndexedSeq[Expression]): StratumSpec = {
+    val plan = JsonMethods.parse(json)
+    if (int(plan \ "version") != Version) {
+      throw new ParalaggException(
+        "PARALAGG_SHIM_MISMATCH",
+        s"the plan has schema version ${int(plan \ "version")}, this jar reads $Version.",
+        "install the jar that belongs to the Python package (ra.doctor() says which).")
+    }
+    new PlanReader(templates).stratum(plan, list(plan \ "strata")(position))
+  }
+
+  private[plan] def list(value: JValue): List[JValue] = value match {
+    case JArray(items) => items
+    case _ => Nil
+  }
+  private[plan] def int(value: JValue): Int = option(value)(v => v.asInstanceOf[JInt].num.toInt).get
+  private[plan] def text(value: JValue): String = value match {
+    case JString(s) => s
+    case _ => null
+  }
+  private[plan] def bool(value: JValue): Boolean = value == JBool(true)
+  private[plan] def ints(value: JValue): Array[Int] = list(value).map(int).toArray
+  private[plan] def option[T](value: JValue)(read: JValue => T): Option[T] = value match {
+    case JNull | JNothing => None
+    case v => Some(read(v))
+  }
+}
+
+private class PlanReader(templates: IndexedSeq[Expression]) {
+  import PlanReader._
+
+  def stratum(plan: JValue, json: JValue): StratumSpec = {
+    val names = list(json \ "relations").map(r => text(r \ "name"))
+    def relationAt(name: JValue): Int = names.indexOf(text(name))
+    val relations = list(json \ "relations").map(relation).toArray
+    val statics = list(json \ "static_indexes").map { i =>
+      StaticIndexSpec(
+        int(i \ "id"),
+        int(i \ "input"),
+        ints(i \ "keys"),
+        ints(i \ "payload"),
+        text(i \ "placement") == "everywhere",
+        ints(i \ "partition_by"))
+    }.toArray
+    val used = relations.flatMap(r => r.base +: r.initial.toSeq).toSet ++ statics.map(_.input)
+    StratumSpec(
+      text(plan \ "name"),
+      list(plan \ "inputs").map(input).filter(i => used(i.id)).toArray,
+      relations,
+      statics,
+      list(json \ "relation_indexes").map { i =>
+        RelationIndexSpec(
+          int(i \ "id"),
+          relationAt(i \ "relation"),
+          ints(i \ "keys"),
+          text(i \ "placement") == "everywhere",
+          bool(i \ "copy"))
+      }.toArray,
+      list(json \ "rules").map(rule(_, relationAt)).toArray,
+      text(json \ "relation_class"),
+      // Copies follow the relation between rounds, so in place there are none.
+      bool(json \ "in_place") && list(json \ "relation_indexes").isEmpty,
+      bool(json \ "cycle_check"),
+      option(json \ "bitmap")(b => BitmapSpec(relationAt(b \ "relation"), int(b \ "moving"), ints(b \ "edges"))),
+      option(json \ "max_iterations")(int),
+      text(json \ "on_limit") == "error",
+      option(json \ "tolerance") {
+        case JDouble(d) => d
+        case JInt(i) => i.toDouble
+        case other => throw new IllegalArgumentException(s"tolerance $other")
+      })
+  }
+
+  private def column(json: JValue): ColumnSpec =
+    ColumnSpec(text(json \ "name"), dataType(json \ "type"), bool(json \ "nullable"))
+
+  private def relation(json: JValue): RelationSpec = {
+    val dependents = list(json \ "dependents")
+    val names = dependents.map(d => text(d \ "column" \ "name"))
+    RelationSpec(
+      text(json \ "name"),
+      list(json \ "keys").map(column).toArray,
+      dependents
+        .map(d => DependentSpec(column(d \ "column"), text(d \ "aggregator"), names.indexOf(text(d \ "order"))))
+        .toArray,
+      ints(json \ "distribute_by"),
+      int(json \ "base"),
+      option(json \ "initial")(int))
+  }
+
+  private def input(json: JValue): InputSpec =
+    InputSpec(
+      int(json \ "id"),
+      int(json \ "source"),
+      list(json \ "columns").map(column).toArray,
+      expressions(json \ "exprs"),
+      expressions(json \ "filters"))
+
+  private def rule(json: JValue, relationAt: JValue => Int): RuleSpec = {
+    val driver = json \ "driver"
+    val target = json \ "target"
+    RuleSpec(
+      relationAt(json \ "head"),
+      DriverSpec(
+        relationAt(driver \ "relation"),
+        text(driver \ "version") == "delta",
+        list(driver \ "binds").map(text).toArray,
+        option(driver \ "index")(int).getOrElse(-1)),
+      list(json \ "steps").map { s =>
+        if (text(s \ "op") == "filter") FilterSpec(expression(s \ "condition"))
+        else {
+          ProbeSpec(
+            int(s \ "index"),
+            text(s \ "kind"),
+            expressions(s \ "keys"),
+            list(s \ "binds").map(text).toArray,
+            bool(s \ "recursive"),
+            text(s \ "version") == "old")
+        }
+      }.toArray,
+      expressions(json \ "emit"),
+      TargetSpec(text(target \ "kind"), option(target \ "step")(int).getOrElse(-1), ints(target \ "payload")),
+      text(json \ "text"))
+  }
+
+  private def expressions(json: JValue): Array[Expression] = list(json).map(expression).toArray
+
+  private def expression(json: JValue): Expression = {
+    val handle = option(json \ "handle")(int)
+    if ((json \ "col") != JNothing) RuleVariable(text(json \ "col"), dataType(json \ "type"), bool(json \ "nullable"))
+    else if ((json \ "lit") != JNothing) handle.map(templates).getOrElse(literal(json \ "lit", dataType(json \ "type")))
+    else {
+      val args = list(json \ "args").map(expression)
+      handle.map(templates(_).withNewChildren(args)).getOrElse {
+        throw new IllegalArgumentException(s"no Catalyst expression for ${text(json \ "fn")}")
+      }
+    }
+  }
+
+  /** A constant that the compiler made itself: of a number, a string or a truth value. */
+  private def literal(value: JValue, dataType: DataType): Expression = {
+    val made = value match {
+      case JInt(i) => Literal(i.toLong)
+      case JDouble(d) => Literal(d)
+      case JBool(b) => Literal(b)
+      case JString(s) => Literal(s)
+      case _ => Literal(null, dataType)
+    }
+    if (made.dataType == dataType) made else Literal(Cast(made, dataType).eval(), dataType)
+  }
+
+  private def dataType(json: JValue): DataType = DataType.fromDDL(text(json))
+}

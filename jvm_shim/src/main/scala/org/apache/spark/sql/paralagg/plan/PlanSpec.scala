@@ -1,0 +1,85 @@
+package org.apache.spark.sql.paralagg.plan
+
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.types.DataType
+
+// The Plan as the engine reads it: pyspark_paralagg/plan/plan.py, field by field, with relations by position.
+
+case class ColumnSpec(name: String, dataType: DataType, nullable: Boolean)
+
+/** `order` is the position of the dependent column that decides for min_by and max_by, else -1. */
+case class DependentSpec(column: ColumnSpec, aggregator: String, order: Int)
+
+case class RelationSpec(
+    name: String,
+    keys: Array[ColumnSpec],
+    dependents: Array[DependentSpec],
+    distributeBy: Array[Int],
+    base: Int,
+    initial: Option[Int]) {
+  def columns: Array[ColumnSpec] = keys ++ dependents.map(_.column)
+}
+
+case class StaticIndexSpec(
+    id: Int,
+    input: Int,
+    keys: Array[Int],
+    payload: Array[Int],
+    everywhere: Boolean,
+    partitionBy: Array[Int])
+
+case class RelationIndexSpec(id: Int, relation: Int, keys: Array[Int], everywhere: Boolean, copy: Boolean)
+
+/** `binds` has null where the rule does not read a column; `index` is the id of a relation index or -1. */
+case class DriverSpec(relation: Int, delta: Boolean, binds: Array[String], index: Int)
+
+sealed trait StepSpec
+
+case class ProbeSpec(
+    index: Int,
+    kind: String,
+    keys: Array[Expression],
+    binds: Array[String],
+    recursive: Boolean,
+    old: Boolean)
+    extends StepSpec
+
+case class FilterSpec(condition: Expression) extends StepSpec
+
+case class TargetSpec(kind: String, step: Int, payload: Array[Int])
+
+case class RuleSpec(
+    head: Int,
+    driver: DriverSpec,
+    steps: Array[StepSpec],
+    emit: Array[Expression],
+    target: TargetSpec,
+    text: String)
+
+case class BitmapSpec(relation: Int, moving: Int, edges: Array[Int])
+
+/** Rows from outside: `exprs` and `filters` over RuleVariables named as `columns`, the source's own columns by position. */
+case class InputSpec(id: Int, source: Int, columns: Array[ColumnSpec], exprs: Array[Expression], filters: Array[Expression])
+
+case class StratumSpec(
+    name: String,
+    inputs: Array[InputSpec],
+    relations: Array[RelationSpec],
+    staticIndexes: Array[StaticIndexSpec],
+    relationIndexes: Array[RelationIndexSpec],
+    rules: Array[RuleSpec],
+    relationClass: String,
+    inPlace: Boolean,
+    cycleCheck: Boolean,
+    bitmap: Option[BitmapSpec],
+    maxIterations: Option[Int],
+    onLimitError: Boolean,
+    tolerance: Option[Double]) {
+  def relation(name: String): RelationSpec = relations.find(_.name == name).get
+  def input(id: Int): InputSpec = inputs.find(_.id == id).get
+  def staticIndex(id: Int): StaticIndexSpec = staticIndexes.find(_.id == id).get
+  def relationIndex(id: Int): RelationIndexSpec = relationIndexes.find(_.id == id).get
+  def isLattice: Boolean = relationClass == "lattice"
+  def isAccumulating: Boolean = relationClass == "accumulating"
+  def isIterated: Boolean = relationClass == "iterated"
+}
