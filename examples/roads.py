@@ -1,0 +1,152 @@
+"""Travel distances on the roads of La Serena and Coquimbo, Chile: a table, a path, a picture.
+
+    python -m examples.roads [--out demo-output]        (or: make demo)
+
+Read downwards: the places, the recursion (`travel_distances`), the way back (`path_to`), what is printed.
+The recursion is shortest paths by distance; `via` remembers the last link of the shortest path, so that the
+path itself can be read from the result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+import pyspark_paralagg as ra
+from examples import data, plots
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+START = "Plaza de Armas, La Serena"
+PLACES = [  # name, longitude, latitude, side of its label in the picture
+    (START, -71.2520, -29.9027, "right"),
+    ("Lighthouse", -71.2745, -29.9054, "left"),
+    ("Las Compañías", -71.2400, -29.8720, "right"),
+    ("La Florida airport", -71.1995, -29.9162, "right"),
+    ("Tierras Blancas", -71.2500, -29.9550, "right"),
+    ("Peñuelas", -71.2883, -29.9496, "left"),
+    ("Coquimbo", -71.3377, -29.9531, "left"),
+]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A part of a path along one street: its length, and the distance from the start at its end."""
+
+    street: str
+    metres: float
+    end: float
+
+
+def read_roads(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
+    """Crossings (node, lon, lat) and directed links (link, src, dst, metres, name, kind) of the road network."""
+    folder = data.roads()
+    # Centroid connectors join a district's middle to the network. They are no roads.
+    roads = spark.read.parquet(str(folder / "links.parquet")).filter("kind <> 'centroid_connector'")
+    ends = roads.select(F.col("src").alias("node")).union(roads.select("dst")).distinct()
+    return spark.read.parquet(str(folder / "nodes.parquet")).join(ends, "node", "leftsemi"), roads
+
+
+def nearest_crossings(crossings: DataFrame, places: DataFrame) -> DataFrame:
+    """For each place (place, lon, lat, side) the crossing next to it: (place, side, node)."""
+    here = places.select("place", "side", F.col("lon").alias("x"), F.col("lat").alias("y"))
+    # Good enough within a city: a degree of longitude is cos(latitude) degrees of latitude long.
+    away = F.hypot((F.col("lon") - F.col("x")) * F.cos(F.radians("y")), F.col("lat") - F.col("y"))
+    return here.crossJoin(crossings).groupBy("place", "side").agg(F.min_by("node", away).alias("node"))
+
+
+def travel_distances(roads: DataFrame, start: DataFrame) -> DataFrame:
+    """Distance by road from the crossings in ``start`` (node) to every crossing that can be reached.
+
+    (node, metres, via): ``via`` is the last link of the shortest path, null at the start itself.
+    """
+    return start.select("node", F.lit(0.0).alias("metres"), F.lit(None).cast("bigint").alias("via")).recursive_agg(
+        keys="node",
+        aggs={"metres": "min", "via": ra.min_by("metres")},
+        step=lambda reached: reached.join(roads, reached.node == roads.src).select(
+            roads.dst.alias("node"),
+            (reached.metres + roads.metres).alias("metres"),
+            roads.link.alias("via"),
+        ),
+    )
+
+
+def path_to(node: int, distances: pd.DataFrame, roads: pd.DataFrame) -> tuple[list[int], list[Stretch]]:
+    """Follow ``via`` back from ``node``: the path's crossings from the start on, and the streets that it takes."""
+    reached = distances.set_index("node")
+    links = roads.set_index(["link", "dst"])
+    crossings, stretches = [node], list[Stretch]()
+    while pd.notna(via := reached.via[crossings[0]]):
+        link = links.loc[(int(via), crossings[0])]
+        street = link["name"] if isinstance(link["name"], str) else "(road without a name)"
+        if stretches and stretches[0].street == street:
+            stretches[0] = Stretch(street, stretches[0].metres + link.metres, stretches[0].end)
+        else:
+            stretches.insert(0, Stretch(street, link.metres, reached.metres[crossings[0]]))
+        crossings.insert(0, int(link.src))
+    return crossings, stretches
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("demo-output"), help="folder of the picture")
+    picture = parser.parse_args().out / "roads.png"
+
+    spark = ra.configure(SparkSession.builder.master("local[*]").appName("roads")).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    crossings, roads = read_roads(spark)
+    places = nearest_crossings(
+        crossings, spark.createDataFrame(PLACES, "place string, lon double, lat double, side string")
+    )
+    start = places.filter(F.col("place") == START)
+
+    distances = travel_distances(roads, start)  # lazy: an ordinary DataFrame, nothing has run yet
+
+    began = time.perf_counter()
+    found = distances.join(crossings, "node").toPandas()
+    seconds = time.perf_counter() - began
+    known = places.join(distances, "node").orderBy("metres").toPandas()
+    streets = roads.toPandas()
+
+    print(f"\nTravel distances from {START}, Chile")
+    print(f"{len(found):,} crossings reached over {len(streets):,} directed road links in {seconds:.1f} s")
+    print(f"{data.OSM_ATTRIBUTION}\n")
+    print_places(known, found)
+    farthest = found.loc[found.metres.idxmax()]
+    way, stretches = path_to(int(farthest.node), found, streets)
+    print_path(stretches)
+    plots.draw_roads(picture, found, streets, known, START, way)
+    print(f"\nPicture: {picture}\n\n{ra.explain(distances)}\n\n{ra.report(distances)}")
+    spark.stop()
+
+
+def print_places(known: pd.DataFrame, found: pd.DataFrame) -> None:
+    """Print for each place: by road, as the crow flies, and how much longer the road is."""
+    at = found.set_index("node").loc[known.node]
+    home = at.iloc[0]
+    east, north = (at.lon - home.lon) * plots.LON_TO_LAT, at.lat - home.lat
+    straight = ((east**2 + north**2) ** 0.5 * plots.METRES_PER_DEGREE).to_numpy()
+    print(f"  {'place':<28}{'by road':>10}{'straight':>12}{'detour':>10}\n  {'─' * 60}")
+    for place, metres, line in zip(known.place, known.metres, straight, strict=True):
+        detour = f"{metres / line - 1:>+10.0%}" if line else ""
+        print(f"  {place:<28}{metres / 1000:>7.1f} km{line / 1000:>9.1f} km{detour}")
+
+
+def print_path(stretches: list[Stretch]) -> None:
+    """Print street by street, with the distance from the start at the end of each."""
+    print(f"\nThe crossing that is farthest away, {stretches[-1].end / 1000:.1f} km, is reached by\n")
+    print(f"  {'street':<44}{'along':>10}{'in all':>10}\n  {'─' * 64}")
+    for part in stretches:
+        print(f"  {part.street:<44}{part.metres / 1000:>7.2f} km{part.end / 1000:>7.2f} km")
+
+
+if __name__ == "__main__":
+    main()
