@@ -1,10 +1,11 @@
 package org.apache.spark.sql.paralagg
 
 import org.apache.spark.SparkThrowable
+import org.apache.spark.sql.execution.QueryExecutionException
 
 /** An error of this package inside Spark: `condition` is the stable code that Python's `getCondition()` shows. */
 class ParalaggException(code: String, text: String, hint: String, cause: Throwable = null)
-    extends RuntimeException(s"[$code] $text" + (if (hint.isEmpty) "" else s" Hint: $hint"), cause)
+    extends QueryExecutionException(s"[$code] $text" + (if (hint.isEmpty) "" else s" Hint: $hint"), cause)
     with SparkThrowable {
   override def getCondition: String = code
   override def getErrorClass: String = code

@@ -22,7 +22,11 @@ final class Coordinator(override val rpcEnv: RpcEnv) extends ThreadSafeRpcEndpoi
     val addresses = mutable.Set.empty[RpcAddress]
     val votes = mutable.Map.empty[Int, (RpcCallContext, Array[Double], Array[Int], Array[Array[Byte]])]
 
-    def fail(reason: String): Unit = {
+    /** Why no one needs to wait any more, or null. */
+    var over: String = _
+
+    def end(reason: String): Unit = if (over == null) {
+      over = reason
       val waiting = joined.values.filter(_ => joined.size < tasks) ++ votes.values.map(_._1)
       waiting.foreach(_.sendFailure(new SparkException(reason)))
       votes.clear()
@@ -38,7 +42,8 @@ final class Coordinator(override val rpcEnv: RpcEnv) extends ThreadSafeRpcEndpoi
       else {
         sessions.keys.filter(k => k._1 == run && k._2 < attempt).toSeq.foreach(end(_, "a newer attempt has begun"))
         val session = sessions.getOrElseUpdate((run, attempt), new Session(tasks))
-        if (session.joined.contains(part)) {
+        if (session.over != null) context.sendFailure(new SparkException(session.over))
+        else if (session.joined.contains(part)) {
           context.sendFailure(new SparkException(s"task $part of run $run is in already"))
         } else {
           session.executor(part) = executor
@@ -57,6 +62,7 @@ final class Coordinator(override val rpcEnv: RpcEnv) extends ThreadSafeRpcEndpoi
           inline: Array[Array[Byte]]) =>
       sessions.get((run, attempt)) match {
         case None => context.sendFailure(new SparkException(s"run $run was ended"))
+        case Some(session) if session.over != null => context.sendFailure(new SparkException(session.over))
         case Some(session) =>
           session.votes(from) = (context, sums, sizes, inline)
           if (session.votes.size == executors) {
@@ -75,7 +81,11 @@ final class Coordinator(override val rpcEnv: RpcEnv) extends ThreadSafeRpcEndpoi
       RunRegistry.progress(run, iteration, delta, total)
     case ("report", run: Long, json: String) => RunRegistry.reported(run, json)
     case ("failed", run: Long, attempt: Int, reason: String) => end((run, attempt), reason)
-    case ("ended", run: Long) => sessions.keys.filter(_._1 == run).toSeq.foreach(end(_, "the job has ended"))
+    case ("ended", run: Long) =>
+      sessions.keys.filter(_._1 == run).toSeq.foreach { key =>
+        end(key, "the job has ended")
+        sessions.remove(key)
+      }
   }
 
   /** A peer's connection is gone: those who wait for it must not. */
@@ -83,7 +93,7 @@ final class Coordinator(override val rpcEnv: RpcEnv) extends ThreadSafeRpcEndpoi
     sessions.collect { case (key, s) if s.addresses.contains(address) => key }.toSeq
       .foreach(end(_, s"the executor at $address was lost"))
 
-  private def end(key: (Long, Int), reason: String): Unit = sessions.remove(key).foreach(_.fail(reason))
+  private def end(key: (Long, Int), reason: String): Unit = sessions.get(key).foreach(_.end(reason))
 }
 
 object Coordinator {

@@ -102,7 +102,6 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
 
   /** To be called once by every task, however it ends. */
   def leave(): Unit = {
-    if (part == 0) coordinator.send(("ended", key.run))
     published.foreach(env.blockManager.removeBlock(_, tellMaster = false))
     session.leave()
   }
@@ -199,7 +198,7 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
       catch { case _: java.util.concurrent.TimeoutException => check() }
     }
     try Await.result(reply, Duration.Zero)
-    catch { case e: Exception => throw new GangAborted(String.valueOf(e.getMessage)) }
+    catch { case e: Exception => throw GangEnd.exception(String.valueOf(e.getMessage)) }
   }
 }
 

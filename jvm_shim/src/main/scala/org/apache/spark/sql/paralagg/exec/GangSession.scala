@@ -5,8 +5,20 @@ import java.util.concurrent.ConcurrentHashMap
 /** Which run and which attempt of its stage: a retried stage must never meet its predecessor's data. */
 case class GangKey(run: Long, attempt: Int)
 
-/** A peer failed or was cancelled; the cause is told by whoever failed. */
+/** A peer failed or was cancelled: Spark retries the stage. The cause is told by whoever failed. */
 class GangAborted(reason: String) extends RuntimeException(reason)
+
+/** A peer met an error that a retry would meet again and gives it to the reader as its result: the others just stop. */
+class GangStopped(reason: String) extends RuntimeException(reason)
+
+object GangEnd {
+  private val Stopped = "stopped: "
+
+  /** Reasons travel as text; this one says that there is nothing to retry. */
+  def stopped(reason: String): String = Stopped + reason
+  def exception(reason: String): RuntimeException =
+    if (reason.startsWith(Stopped)) new GangStopped(reason) else new GangAborted(reason)
+}
 
 /**
  * The tasks of one gang that live in this executor: a barrier that adds up votes, and the mailboxes between them.
@@ -78,7 +90,7 @@ final class GangSession(val key: GangKey, localTasks: Int, tasks: Int) {
     notifyAll()
   }
 
-  def fail(): Unit = if (aborted != null) throw new GangAborted(aborted)
+  def fail(): Unit = if (aborted != null) throw GangEnd.exception(aborted)
 
   /** A task is through; the last one takes the session away. */
   def leave(): Unit = {

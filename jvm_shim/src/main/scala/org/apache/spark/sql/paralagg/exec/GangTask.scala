@@ -41,15 +41,18 @@ final class GangTask(job: GangJob, context: TaskContext) {
     try compute(load)
     catch {
       case e: GangAborted => throw e
+      case _: GangStopped =>
+        memory.release()
+        Iterator.empty
       case e: TaskKilledException => throw e
       case e: InterruptedException => throw e
       case e: FetchFailedException => throw e
       case NonFatal(e) =>
-        gang.abort(e.toString)
+        gang.abort(GangEnd.stopped(e.toString))
         memory.release()
         results.error(e, partitions)
       case e: OutOfMemoryError =>
-        gang.abort(e.toString)
+        gang.abort(GangEnd.stopped(e.toString))
         memory.release()
         results.error(GangTask.outOfMemory(e), partitions)
     }
