@@ -65,6 +65,12 @@ final class GangTask(job: GangJob, context: TaskContext) {
     memory.hold(blocks.flatten.map(_.bytes).sum, "loading the inputs")
     val shape = new Shape(stratum, routes, nulls(blocks))
     val rows = (route: Int) => blocks(route)
+    if (stratum.bitmap.isDefined && !shape.relations.exists(_.hasNullKeys)) bitmaps(strings, blocks)
+    else tuples(strings, shape, rows)
+  }
+
+  /** Every relation by tuples, with dense ids. */
+  private def tuples(strings: Array[UTF8String], shape: Shape, rows: Int => Array[Block]): Iterator[(Int, Array[Byte])] = {
     val loop = new LoopBuilder(stratum, routes, shape, gang, strings, rows).build()
     val code = new KernelCode(stratum, shape, tasks, ansi)
     val fixpoint = new FixpointLoop(stratum, routes, loop, code, gang, memory, rows)
@@ -73,8 +79,20 @@ final class GangTask(job: GangJob, context: TaskContext) {
     fixpoint.run()
     val looped = System.nanoTime()
     val result = results.rows(loop.parts(output), strings, partitions, gang.part, tasks == partitions)
-    if (gang.part == 0) report(fixpoint.stats, loaded, looped)
+    if (gang.part == 0) report(fixpoint.stats.iterations, fixpoint.stats.tuples, fixpoint.stats.perIteration, loaded, looped)
     result
+  }
+
+  /** A set relation with a carried key, by bitmaps. Blocks are encoded as they are made. */
+  private def bitmaps(strings: Array[UTF8String], blocks: Array[Array[Block]]): Iterator[(Int, Array[Byte])] = {
+    val edges = gang.once(BitmapEdges.build(stratum.bitmap.get.edges.flatMap(i => blocks(routes.static(i)))))
+    val loop = new BitmapLoop(stratum, edges, blocks(routes.base(output)), gang, memory)
+    gang.meet(Array.emptyDoubleArray)
+    val loaded = System.nanoTime()
+    val out = scala.collection.mutable.ArrayBuffer.empty[(Int, Array[Byte])]
+    loop.run(b => out ++= results.bitmaps(b, stratum.bitmap.get.moving, strings, partitions, gang.part, tasks == partitions))
+    if (gang.part == 0) report(loop.iterations, loop.pairs, Nil, loaded, System.nanoTime())
+    out.iterator
   }
 
   /** Strings of all tasks become one sorted dictionary; words of string columns become ranks in it. */
@@ -107,12 +125,12 @@ final class GangTask(job: GangJob, context: TaskContext) {
     routes.all.map(_.columns.map(_ => sums.next() > 0))
   }
 
-  private def report(stats: LoopStats, loaded: Long, looped: Long): Unit = {
+  private def report(iterations: Int, tuples: Long, perIteration: Seq[String], loaded: Long, looped: Long): Unit = {
     def seconds(nanos: Long): Double = nanos / 1e9
     gang.report(
-      s"""{"backend":"spark","iterations":${stats.iterations},"tuples":${stats.tuples},"tasks":$tasks,""" +
+      s"""{"backend":"spark","iterations":$iterations,"tuples":$tuples,"tasks":$tasks,""" +
         s""""seconds":{"load":${seconds(loaded - began)},"loop":${seconds(looped - loaded)},""" +
-        s""""store":${seconds(System.nanoTime() - looped)}},"per_iteration":[${stats.perIteration.mkString(",")}]}""")
+        s""""store":${seconds(System.nanoTime() - looped)}},"per_iteration":[${perIteration.mkString(",")}]}""")
   }
 }
 

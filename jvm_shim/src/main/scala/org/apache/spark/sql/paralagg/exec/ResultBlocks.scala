@@ -1,6 +1,7 @@
 package org.apache.spark.sql.paralagg.exec
 
 import java.io.{ByteArrayInputStream, ByteArrayOutputStream, NotSerializableException, ObjectInputStream, ObjectOutputStream}
+import java.nio.ByteBuffer
 
 import org.apache.spark.SparkException
 import org.apache.spark.sql.paralagg.plan.RelationSpec
@@ -11,7 +12,7 @@ import org.apache.spark.util.Utils
 
 /**
  * How results leave the gang: blocks of bytes, for the partition that owns their rows. A first byte says what the rest
- * is: rows by columns, or the error that the reader shall raise (raised in the gang it would be tried four times).
+ * is: rows by columns, pairs by bitmaps, or the error that the reader shall raise (raised in the gang it would be tried four times).
  */
 final class ResultBlocks(relation: RelationSpec) {
   private val types = relation.columns.map(_.dataType)
@@ -58,6 +59,59 @@ final class ResultBlocks(relation: RelationSpec) {
     b.rows += 1
   }
 
+  /** A block of bitmaps. Its x all belong to task `me`; where partitions are no tasks, x by x to their owners. */
+  def bitmaps(
+      b: BitmapBlock, moving: Int, strings: Array[UTF8String], targets: Int, me: Int, aligned: Boolean): Iterator[(Int, Array[Byte])] =
+    if (aligned) Iterator((me, ResultBlocks.tag(2, encodeBitmaps(b, moving, strings))))
+    else {
+      val owner = new Owner(relation, relation.distributeBy, masked = false, targets, strings)
+      val row = new Array[Long](2)
+      val of = b.xs.map { x =>
+        row(1 - moving) = x
+        owner.of(row)
+      }
+      of.distinct.iterator.map { t =>
+        (t, ResultBlocks.tag(2, encodeBitmaps(b.only(of.map(_ == t)), moving, strings)))
+      }
+    }
+
+  private def bitmapCodec(moving: Int) = new BlocksCodec(Array(1 - moving, moving).map { c =>
+    Route(c, 0, Array(0), Array(types(c)), Array.empty, everywhere = false, Array.empty)
+  })
+
+  private def encodeBitmaps(b: BitmapBlock, moving: Int, strings: Array[UTF8String]): Array[Byte] = {
+    val ends = Array(b.xs, b.ys).zipWithIndex.map { case (words, side) =>
+      val block = new Block(side, 1)
+      block.words(0).array = words.clone()
+      block.words(0).size = words.length
+      block.rows = words.length
+      block
+    }
+    val head = bitmapCodec(moving).encode(ends, strings)
+    val out = ByteBuffer.allocate(12 + head.length + b.bits.length * 8)
+    out.putInt(moving).putInt(b.width).putInt(head.length).put(head)
+    out.asLongBuffer().put(b.bits)
+    out.array
+  }
+
+  private def readBitmaps(bytes: Array[Byte]): Iterator[ColumnarBatch] = {
+    val in = ByteBuffer.wrap(bytes)
+    val moving = in.getInt()
+    val width = in.getInt()
+    val head = new Array[Byte](in.getInt())
+    in.get(head)
+    val dictionary = new LocalDictionary
+    val Array(xs, ys) = bitmapCodec(moving).decode(head, dictionary)
+    val bits = new Array[Long](in.remaining() / 8)
+    in.asLongBuffer().get(bits)
+    new BitmapRows(BitmapBlock(xs.words(0).trimmed, ys.words(0).trimmed, width, bits)).map { case (x, y, n) =>
+      val columns = new Array[ColumnVector](2)
+      columns(1 - moving) = new WordVector(types(1 - moving), x, null, dictionary.strings)
+      columns(moving) = new WordVector(types(moving), y, null, dictionary.strings)
+      new ColumnarBatch(columns, n)
+    }
+  }
+
   def error(cause: Throwable, targets: Int): Iterator[(Int, Array[Byte])] = {
     val bytes = ResultBlocks.tag(1, ResultBlocks.serialize(cause))
     (0 until targets).iterator.map(_ -> bytes)
@@ -66,6 +120,7 @@ final class ResultBlocks(relation: RelationSpec) {
   /** Batches of one block. */
   def read(bytes: Array[Byte]): Iterator[ColumnarBatch] = bytes(0) match {
     case 1 => throw ResultBlocks.deserialize(bytes.drop(1))
+    case 2 => readBitmaps(bytes.drop(1))
     case _ =>
       val dictionary = new LocalDictionary
       codec.decode(bytes.drop(1), dictionary).iterator.map { b =>
@@ -129,4 +184,48 @@ final class WordVector(t: DataType, words: Array[Long], nulls: java.util.BitSet,
   override def getMap(row: Int): ColumnarMap = throw new UnsupportedOperationException
   override def getBinary(row: Int): Array[Byte] = throw new UnsupportedOperationException
   override def getChild(ordinal: Int): ColumnVector = throw new UnsupportedOperationException
+}
+
+/** Pairs of a block of bitmaps, some thousands at a time: words of x, words of y, how many. */
+private final class BitmapRows(b: BitmapBlock) extends Iterator[(Array[Long], Array[Long], Int)] {
+  private var i = 0 // position in ys
+  private var w = 0
+  private var left = if (b.width > 0 && b.ys.nonEmpty) b.bits(0) else 0L
+  skip()
+
+  private def skip(): Unit = while (left == 0 && i < b.ys.length && b.width > 0) {
+    w += 1
+    if (w == b.width) {
+      w = 0
+      i += 1
+    }
+    if (i < b.ys.length) left = b.bits(i * b.width + w)
+  }
+
+  override def hasNext: Boolean = i < b.ys.length
+
+  override def next(): (Array[Long], Array[Long], Int) =
+    if (b.width == 0) {
+      i = b.ys.length
+      (b.xs, b.ys, b.xs.length)
+    } else {
+      val x = new Array[Long](BitmapRows.Most)
+      val y = new Array[Long](BitmapRows.Most)
+      var n = 0
+      while (i < b.ys.length && n < BitmapRows.Most) {
+        val word = b.ys(i)
+        while (left != 0 && n < BitmapRows.Most) {
+          x(n) = b.xs(64 * w + java.lang.Long.numberOfTrailingZeros(left))
+          y(n) = word
+          left &= left - 1
+          n += 1
+        }
+        skip()
+      }
+      (x, y, n)
+    }
+}
+
+private object BitmapRows {
+  private val Most = 1 << 14
 }
