@@ -1,0 +1,56 @@
+"""Recursive aggregates inside Spark: shortest paths, components, PageRank as one lazy DataFrame.
+
+>>> import pyspark_paralagg as ra
+>>> spark = ra.configure(SparkSession.builder.master("local[2]")).getOrCreate()           # doctest: +SKIP
+>>> dist = sources.recursive_agg(                                                         # doctest: +SKIP
+...     keys="node", aggs={"dist": "min"},
+...     step=lambda d: d.join(edges, d.node == edges.src)
+...         .select(edges.dst.alias("node"), (d.dist + edges.weight).alias("dist")))
+
+Importing this adds ``recursive_agg`` to ``pyspark.sql.DataFrame``, the parent of the classic and the Connect class. It
+works without pyspark too, for those who only want Programs and Plans.
+"""
+
+from __future__ import annotations
+
+from pyspark_paralagg.dataframe import recursive, recursive_agg, relation
+from pyspark_paralagg.errors import (
+    EnvironmentProblem,
+    FixpointError,
+    ParalaggError,
+    UnsupportedError,
+    UsageError,
+    VerificationError,
+)
+from pyspark_paralagg.explain import explain
+from pyspark_paralagg.program.aggregators import MaxBy as max_by  # noqa: N813 - reads as a word in aggs={...}
+from pyspark_paralagg.program.aggregators import MinBy as min_by  # noqa: N813 - likewise
+from pyspark_paralagg.report import RunReport, report
+from pyspark_paralagg.session import attach, configure, doctor
+
+__all__ = [
+    "EnvironmentProblem",
+    "FixpointError",
+    "ParalaggError",
+    "RunReport",
+    "UnsupportedError",
+    "UsageError",
+    "VerificationError",
+    "attach",
+    "configure",
+    "doctor",
+    "explain",
+    "max_by",
+    "min_by",
+    "recursive",
+    "recursive_agg",
+    "relation",
+    "report",
+]
+
+try:
+    from pyspark.sql import DataFrame as _DataFrame
+except ImportError:  # programs and plans work all the same
+    pass
+else:
+    _DataFrame.recursive_agg = recursive_agg  # type: ignore[attr-defined]

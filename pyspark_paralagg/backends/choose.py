@@ -1,0 +1,53 @@
+"""Which executor runs a job, and why: the only module that names the backends.
+
+The order of causes is the order of the questions, and only the first cause is told: what was asked for, what the session
+can do, what the job needs.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg import conf
+from pyspark_paralagg.backends.dataframe import DataFrameBackend
+from pyspark_paralagg.backends.protocol import Backend, Job
+from pyspark_paralagg.backends.spark import SparkBackend
+from pyspark_paralagg.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+logger = logging.getLogger("pyspark_paralagg")
+
+_SPARK: Backend = SparkBackend()
+_DATAFRAME: Backend = DataFrameBackend()
+
+
+def execute(job: Job, backend: str | None) -> dict[str, DataFrame]:
+    """Runs ``job`` (or builds its lazy result) where the argument ``backend``, else the session's conf, wants it.
+
+    ``auto`` takes the Spark engine and, where that has an obstacle or refuses the job, plain DataFrames, with a warning that
+    says why. Who insists on ``spark`` gets the reason as ``UnsupportedError``.
+    """
+    wanted = backend or conf.read(job.session, conf.BACKEND)
+    by = f'backend="{wanted}"' if backend else f"{conf.BACKEND.name}={wanted}"
+    if wanted in conf.BACKENDS_LATER:
+        raise UnsupportedError(
+            "PARALAGG_BACKEND_LATER", f"the backend {wanted!r} comes in a later version", value=wanted, place=by
+        )
+    if wanted == "dataframe":
+        return _DATAFRAME.run(job, f"asked for by {by}")
+    reason = _SPARK.obstacle(job.session)
+    if reason is None:
+        chosen = "the Spark engine takes every step that it can compile" if wanted == "auto" else f"asked for by {by}"
+        try:
+            return _SPARK.run(job, chosen)
+        except UnsupportedError as problem:
+            if wanted == "spark":
+                raise
+            reason = problem.message + (f" (in {problem.place})" if problem.place else "")
+    elif wanted == "spark":
+        raise UnsupportedError("PARALAGG_BACKEND_UNAVAILABLE", reason, value=wanted, place=by)
+    logger.warning("%s runs now, on plain DataFrames and iteration by iteration: %s", job.name, reason)
+    return _DATAFRAME.run(job, reason)

@@ -1,0 +1,231 @@
+"""The plain DataFrame executor: the definition of the fixpoint, computed to the letter, one round after another.
+
+It needs no jar, so it runs on Connect and serverless, and takes any step that Spark can run. It is eager: the loop runs in
+Python at the call. Each round is cut off from the one before by a local checkpoint, and the one before is freed; the
+result is the last checkpoint and lives as long as something reads it.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paralagg.errors import FixpointError
+from pyspark_paralagg.report import Record, RunReport, is_connect, keep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pyspark_paralagg.backends.protocol import Job, Seed
+    from pyspark_paralagg.backends.rounds import Change
+
+_PATIENCE = 100
+"""Rounds before an endless climb is called one, where there are fewer keys than that."""
+_SHOWN = 5
+
+
+class DataFrameBackend:
+    """``R(i+1) = agg(C ∪ F(Ri))``, whole, every round."""
+
+    name = "dataframe"
+
+    def obstacle(self, session: SparkSession) -> str | None:  # noqa: ARG002 - the protocol asks
+        """None: this is the executor that always works."""
+        return None
+
+    def run(self, job: Job, reason: str) -> dict[str, DataFrame]:
+        """Runs ``job`` now. Raises ``FixpointError`` ``PARALAGG_LIMIT_REACHED`` or ``PARALAGG_NO_FIXPOINT``."""
+        loop = _Loop(job)
+        try:
+            loop.load()
+            loop.iterate()
+        except BaseException:
+            loop.free(loop.live)
+            raise
+        return loop.store(reason)
+
+
+class _Loop:
+    """The state of one run. ``live`` holds every checkpoint that is not yet freed."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.live: list[DataFrame] = []
+        self.bases: dict[str, DataFrame] = {}
+        self.state: dict[str, DataFrame] = {}
+        self.totals: dict[str, int] = {}
+        self.rows: list[dict[str, Any]] = []
+        self.seconds = dict.fromkeys(("plan", "load", "loop", "store"), 0.0)
+        self.moves: list[float] = []
+        self.iterations = 0
+
+    def load(self) -> None:
+        """Aggregates base and initial rows. ``agg(C ∪ F) = agg(agg(C) ∪ F)``, so a round reads the small one."""
+        from pyspark_paralagg.backends.rounds import aggregate  # noqa: PLC0415 - pyspark is optional
+
+        start = time.perf_counter()
+        for seed in self.job.seeds:
+            name = seed.relation.name
+            self.bases[name] = self._checkpoint(aggregate(seed.base, seed.relation))
+            self.state[name] = self.bases[name]
+            if seed.initial is not None:
+                self.state[name] = self._checkpoint(aggregate(seed.initial, seed.relation))
+            self.totals[name] = 0
+        self.seconds["load"] = time.perf_counter() - start
+
+    def iterate(self) -> None:
+        """Applies the step until nothing changes, tolerance is met, or the limit is reached."""
+        start = time.perf_counter()
+        delta = 0
+        with _description(self.job.session) as describe:
+            for iteration in count(1):
+                describe(f"paralagg {self.job.name}: iteration {iteration}, last delta {delta:,} rows")
+                changes = self._round(iteration)
+                self.iterations = iteration
+                delta = sum(c.delta for c in changes.values())
+                if self._has_settled(changes):
+                    break
+                if iteration == self.job.max_iterations:
+                    if self.job.on_limit == "error":
+                        raise self._limit_reached(delta)
+                    break
+                self._watch_for_climb(changes)
+        self.seconds["loop"] = time.perf_counter() - start
+
+    def store(self, reason: str) -> dict[str, DataFrame]:
+        """The result as DataFrames over the last checkpoints; everything else is freed."""
+        report = RunReport(
+            backend=DataFrameBackend.name,
+            reason=reason,
+            iterations=self.iterations,
+            tuples=sum(self.totals.values()),
+            seconds=self.seconds,
+            rounds=tuple(self.rows),
+        )
+        self.free([df for df in self.live if all(df is not used for used in self.checkpoints.values())])
+        for seed in self.job.seeds:
+            keep(self.state[seed.relation.name], Record(report, program=_described(self.job)))
+        return self.state
+
+    def free(self, checkpoints: list[DataFrame]) -> None:
+        """Drops the blocks of checkpoints that nothing reads any more."""
+        for df in checkpoints:
+            self.live = [other for other in self.live if other is not df]
+            if not is_connect(df):  # over Connect the server drops it when the client's object is gone
+                df._jdf.queryExecution().analyzed().rdd().unpersist(False)  # noqa: FBT003, SLF001 - no public way to it
+
+    def _round(self, iteration: int) -> dict[str, Change]:
+        from pyspark_paralagg.backends.rounds import change_of, next_round, state_of  # noqa: PLC0415 - pyspark is optional
+
+        start = time.perf_counter()
+        derived = self.job.apply(self.state)
+        previous = list(self.live)
+        self.checkpoints: dict[str, DataFrame] = {}
+        changes: dict[str, Change] = {}
+        after: dict[str, DataFrame] = {}
+        for seed in self.job.seeds:
+            name = seed.relation.name
+            rows = self.bases[name].union(derived[name])
+            self.checkpoints[name] = self._checkpoint(next_round(rows, self.state[name], seed.relation))
+            changes[name] = change_of(self.checkpoints[name])
+            after[name] = state_of(self.checkpoints[name], changes[name], seed.relation)
+        self.state = after
+        self.free([df for df in previous if all(df is not base for base in self.bases.values())])
+        for name, change in changes.items():
+            self.totals[name] = change.total
+            self.rows.append(
+                {
+                    "iteration": iteration,
+                    "relation": name,
+                    "delta": change.delta,
+                    "total": change.total,
+                    "seconds": time.perf_counter() - start,
+                    "bytes": None,
+                }
+            )
+        return changes
+
+    def _checkpoint(self, df: DataFrame) -> DataFrame:
+        checkpoint = df.localCheckpoint()
+        self.live.append(checkpoint)
+        return checkpoint
+
+    def _has_settled(self, changes: dict[str, Change]) -> bool:
+        if self.job.tolerance is None:
+            return all(c.delta == 0 for c in changes.values())
+        moved = sum(changes[s.relation.name].moved for s in self.job.seeds if s.accumulating)
+        still = all(changes[s.relation.name].delta == 0 for s in self.job.seeds if not s.accumulating)
+        return moved < self.job.tolerance and still
+
+    def _limit_reached(self, delta: int) -> FixpointError:
+        return FixpointError(
+            "PARALAGG_LIMIT_REACHED",
+            f"after {self.job.max_iterations} iterations {delta:,} rows still changed",
+            value=self.job.max_iterations,
+            place=self.job.name,
+            hint='raise max_iterations, or take what there is with on_limit="return"',
+        )
+
+    def _watch_for_climb(self, changes: dict[str, Change]) -> None:
+        """An error where values go on changing after more rounds than there are keys.
+
+        Without new keys, a value that improves after that many rounds came round a cycle. A sum of doubles may creep to
+        its fixpoint for long all the same: it is a climb only if its changes do not shrink. A user who knows better says
+        ``max_iterations`` or ``tolerance``, and is not watched.
+        """
+        self.moves.append(sum(c.moved for c in changes.values()))
+        is_watched = self.job.max_iterations is None and self.job.tolerance is None
+        if not is_watched or self.iterations <= max(sum(self.totals.values()) + 1, _PATIENCE):
+            return
+        for seed in self.job.seeds:
+            if changes[seed.relation.name].delta and not self._creeps(seed):
+                raise self._no_fixpoint(seed)
+
+    def _creeps(self, seed: Seed) -> bool:
+        floating = any(d.column.type == "double" for d in seed.relation.dependents)
+        return bool(seed.accumulating) and floating and self.moves[-1] < self.moves[len(self.moves) // 2]
+
+    def _no_fixpoint(self, seed: Seed) -> FixpointError:
+        from pyspark_paralagg.backends.rounds import changed_rows  # noqa: PLC0415 - pyspark is optional
+
+        rows = changed_rows(self.checkpoints[seed.relation.name], seed.relation, _SHOWN)
+        keys = [tuple(row[k.name] for k in seed.relation.keys) for row in rows]
+        shown = ", ".join(str(k[0]) if len(k) == 1 else str(k) for k in keys)
+        return FixpointError(
+            "PARALAGG_NO_FIXPOINT",
+            f"after {self.iterations} iterations over {self.totals[seed.relation.name]:,} keys values still change, "
+            f"so they run round a cycle; among others at {shown}",
+            value=keys,
+            place=seed.relation.name,
+            hint="break the cycle, bound the values in the step, or set max_iterations or tolerance",
+        )
+
+
+def _described(job: Job) -> str:
+    lines = []
+    for seed in job.seeds:
+        r = seed.relation
+        by = {d.column.name: d.aggregator + (f"({d.order})" if d.order else "") for d in r.dependents}
+        columns = [f"{c.name}: {c.type}" for c in r.keys] + [
+            f"{d.column.name}: {by[d.column.name]} {d.column.type}" for d in r.dependents
+        ]
+        lines.append(f"{r.name}({', '.join(columns)})")
+    return "\n".join(lines)
+
+
+@contextmanager
+def _description(session: SparkSession) -> Iterator[Any]:
+    """A job description that follows the rounds; what stood there before comes back."""
+    if is_connect(session):
+        yield lambda _: None
+        return
+    context, key = session.sparkContext, "spark.job.description"
+    before = context.getLocalProperty(key)
+    try:
+        yield context.setJobDescription
+    finally:
+        context.setLocalProperty(key, before)  # type: ignore[arg-type] - None removes it

@@ -1,0 +1,245 @@
+"""The adapter to the Spark engine: step -> analysis -> Program -> Plan -> one lazy fixpoint a relation.
+
+Python decides and the JVM executes: this module calls the shim's ``Bridge`` and nothing else in the JVM, but for the
+guards of assumptions. Sources are numbered through: those of the analysed step, then bases and initial rows, then results
+of lower strata. What ``explain`` and ``report`` need later travels in the Plan's JSON, so it survives any chaining.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paralagg.errors import EnvironmentProblem, UsageError
+from pyspark_paralagg.program.assumption import sql_of
+from pyspark_paralagg.program.expr import Col
+from pyspark_paralagg.program.program import Input
+from pyspark_paralagg.program.schema import did_you_mean
+from pyspark_paralagg.program.step import program_from_step
+from pyspark_paralagg.program.text import show_program
+from pyspark_paralagg.relations import quoted
+from pyspark_paralagg.report import RunReport, is_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pyspark_paralagg.backends.protocol import Job, Seed
+    from pyspark_paralagg.plan.plan import Plan
+    from pyspark_paralagg.program.expr import Call
+
+_EXTRAS = "python"
+
+
+class SparkBackend:
+    """The gang-scheduled engine of the shim."""
+
+    name = "spark"
+
+    def obstacle(self, session: SparkSession) -> str | None:
+        """Connect, a missing or wrong jar, dynamic allocation, no slots: in this order."""
+        if is_connect(session):
+            return "a Spark Connect session has no JVM beside it that the engine's jar could be attached to"
+        try:
+            bridge = _bridge(session)
+        except EnvironmentProblem as problem:
+            return problem.message + (f"; {problem.hint}" if problem.hint else "")
+        if bridge.slots(session._jsparkSession) > 0:  # noqa: SLF001 - pyspark has no public way to the JVM session
+            return None
+        if session.sparkContext.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
+            return "dynamic allocation is on (spark.dynamicAllocation.enabled), and a gang needs slots that stay"
+        return "the application has no free slots for a gang of tasks"
+
+    def run(self, job: Job, reason: str) -> dict[str, DataFrame]:
+        """Builds the lazy result of each relation; nothing runs yet.
+
+        Raises ``UsageError`` (the step's columns, an assumption about an unknown column), ``VerificationError`` (refused),
+        ``UnsupportedError`` (the step is beyond the engine).
+        """
+        return _Builder(job, reason).build()
+
+
+class _Builder:
+    """Builds the fixpoints of one job."""
+
+    def __init__(self, job: Job, reason: str) -> None:
+        self.job = job
+        self.reason = reason
+        self.session = job.session
+        self.jsession: Any = job.session._jsparkSession  # noqa: SLF001 - pyspark has no public way to the JVM session
+        self.bridge = _bridge(job.session)
+
+    def build(self) -> dict[str, DataFrame]:
+        from pyspark_paralagg.compile import compile_program  # noqa: PLC0415 - needed by those who plan only
+
+        start = time.perf_counter()
+        steps = self.job.apply({s.relation.name: self._reference(s) for s in self.job.seeds})
+        analysis = self.bridge.analyse(
+            _java_list(self.session, list(steps)), _java_list(self.session, [_jdf(df) for df in steps.values()])
+        )
+        step_json = json.loads(analysis.json())
+        own = len(step_json["sources"])
+        extra, base_inputs = self._start_rows(own)
+        program = program_from_step(
+            step_json,
+            tuple(s.relation for s in self.job.seeds),
+            tuple(base_inputs),
+            name=self.job.name,
+            mode=self.job.mode,
+            assume=self.job.assume,
+            max_iterations=self.job.max_iterations,
+            on_limit=self.job.on_limit,
+            tolerance=self.job.tolerance,
+        )
+        plan = compile_program(program)
+        plan, guarded = self._guarded(plan, analysis, step_json, own + len(extra))
+        extras = {"program": show_program(program), "seconds": time.perf_counter() - start}
+        return self._fixpoints(plan, analysis, own, [*extra, *guarded], extras)
+
+    def _reference(self, seed: Seed) -> DataFrame:
+        from pyspark.sql.types import StructType  # noqa: PLC0415 - pyspark is optional
+
+        # Nullable throughout: a later round may hold nulls where the base has none.
+        schema = StructType()
+        for field in seed.base.schema.fields:
+            schema = schema.add(field.name, field.dataType, nullable=True)
+        return self._frame(self.bridge.reference(self.jsession, seed.relation.name, schema.json()))
+
+    def _start_rows(self, first_source: int) -> tuple[list[DataFrame], list[Input]]:
+        """Bases and initial rows as sources and as the inputs that the relations name."""
+        sources: list[DataFrame] = []
+        inputs: list[Input] = []
+        for seed in self.job.seeds:
+            for input_id, rows in ((seed.relation.base, seed.base), (seed.relation.initial, seed.initial)):
+                if input_id is None or rows is None:
+                    continue
+                columns = seed.relation.columns
+                plain = tuple(Col(c.name, c.type, c.nullable) for c in columns)
+                inputs.append(Input(input_id, first_source + len(sources), columns, plain))
+                sources.append(rows)
+        return sources, inputs
+
+    def _guarded(
+        self, plan: Plan, analysis: Any, step_json: dict[str, Any], next_source: int  # noqa: ANN401 - a py4j object
+    ) -> tuple[Plan, list[DataFrame]]:
+        """Sources with an assumed column, wrapped so that a row that violates it ends the query."""
+        by_column: dict[str, list[Call]] = {}
+        for assumption in self.job.assume:
+            by_column.setdefault(sql_of(assumption)[0], []).append(assumption)
+        known = {c["name"] for s in step_json["sources"] for c in s["columns"]}
+        for column in by_column:
+            if column not in known:
+                raise UsageError(
+                    "PARALAGG_ASSUME_COLUMN",
+                    f"no DataFrame that the step joins with has a column {column!r}",
+                    value=column,
+                    place="assume",
+                    hint=did_you_mean(column, sorted(known)),
+                )
+        moved: dict[int, int] = {}
+        sources: list[DataFrame] = []
+        for source in step_json["sources"]:
+            names = [c["name"] for c in source["columns"]]
+            if not by_column.keys() & set(names):
+                continue
+            moved[source["id"]] = next_source + len(sources)
+            sources.append(_guard(self._source(analysis, source["id"]), names, by_column))
+        inputs = tuple(replace(i, source=moved.get(i.source, i.source)) for i in plan.inputs)
+        return replace(plan, inputs=inputs), sources
+
+    def _source(self, analysis: Any, source: int) -> DataFrame:  # noqa: ANN401 - a py4j object
+        dataset = self.session._jvm.org.apache.spark.sql.classic.Dataset  # type: ignore[union-attr]  # noqa: SLF001
+        return self._frame(dataset.ofRows(self.jsession, analysis.sources().apply(source)))
+
+    def _fixpoints(
+        self, plan: Plan, analysis: Any, own: int, extra: list[DataFrame], extras: dict[str, Any]  # noqa: ANN401
+    ) -> dict[str, DataFrame]:
+        """One node a relation; a stratum reads the results of lower strata as further sources."""
+        results: dict[str, DataFrame] = {}
+        for position, stratum in enumerate(plan.strata):
+            lower = list(results)
+            inputs = tuple(
+                i if i.relation is None else replace(i, source=own + len(extra) + lower.index(i.relation))
+                for i in plan.inputs
+                if i.relation is None or i.relation in results
+            )
+            data = {**replace(plan, inputs=inputs).to_json(), _EXTRAS: extras}
+            sources = _java_list(self.session, [_jdf(df) for df in (*extra, *results.values())])
+            for relation in stratum.relations:
+                node = self.bridge.fixpoint(
+                    self.jsession, analysis, json.dumps(data), position, relation.name, sources, self.reason
+                )
+                results[relation.name] = self._frame(node)
+        return {s.relation.name: results[s.relation.name] for s in self.job.seeds}
+
+    def _frame(self, jdf: Any) -> DataFrame:  # noqa: ANN401 - a py4j object
+        from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame  # noqa: PLC0415 - pyspark is optional
+
+        return ClassicDataFrame(jdf, self.session)
+
+
+def engine_report(df: DataFrame) -> RunReport | None:
+    """The report of the last run of the outermost fixpoint of the Spark engine in ``df``."""
+    described = describe(df)
+    text = None if described is None else _bridge(df.sparkSession).report(_jdf(df))
+    if described is None or text is None:
+        return None
+    report = RunReport.from_json(text, plan_seconds=described["plan"].get(_EXTRAS, {}).get("seconds"))
+    return replace(report, reason=described["reason"])
+
+
+def describe(df: DataFrame) -> dict[str, Any] | None:
+    """What the outermost fixpoint of the Spark engine in ``df`` is: ``plan`` (JSON, with ``program`` under ``extras``),
+    ``stratum``, ``relation``, ``reason``. None where there is none, or no jar to ask."""
+    if is_connect(df):
+        return None
+    try:
+        text = _bridge(df.sparkSession).describe(_jdf(df))
+    except EnvironmentProblem:
+        return None
+    if text is None:
+        return None
+    described: dict[str, Any] = json.loads(text)
+    if isinstance(described["plan"], str):
+        described["plan"] = json.loads(described["plan"])
+    described["program"] = described["plan"].get(_EXTRAS, {}).get("program", "")
+    return described
+
+
+def _guard(df: DataFrame, names: Sequence[str], by_column: dict[str, list[Call]]) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name that everyone gives it; pyspark is optional
+
+    # By position under names of our own: a source may have two columns of one name.
+    plain = df.toDF(*(f"c{i}" for i in range(len(names))))
+    chosen = []
+    for i, name in enumerate(names):
+        column = F.col(f"c{i}")
+        for assumption in by_column.get(name, ()):
+            condition = sql_of(assumption)[1]
+            holds = F.expr(condition.replace(quoted(name), f"c{i}", 1))
+            message = F.concat(
+                F.lit(f"[PARALAGG_ASSUMPTION_VIOLATED] assume says {condition}, and a row has "),
+                F.col(f"c{i}").cast("string"),
+            )
+            column = F.when(~holds, F.raise_error(message)).otherwise(column)  # null is no violation
+        chosen.append(column.alias(f"c{i}"))
+    return plain.select(*chosen).toDF(*names)
+
+
+def _bridge(session: SparkSession) -> Any:  # noqa: ANN401 - a py4j object
+    from pyspark_paralagg.session import bridge  # noqa: PLC0415 - it may import this package's public names
+
+    return bridge(session)
+
+
+def _jdf(df: DataFrame) -> Any:  # noqa: ANN401 - a py4j object
+    return df._jdf  # noqa: SLF001 - pyspark has no public way to the JVM DataFrame
+
+
+def _java_list(session: SparkSession, items: Sequence[Any]) -> Any:  # noqa: ANN401 - a py4j object
+    result = session._jvm.java.util.ArrayList()  # type: ignore[union-attr]  # noqa: SLF001
+    for item in items:
+        result.add(item)
+    return result

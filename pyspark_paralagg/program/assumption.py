@@ -1,0 +1,59 @@
+"""``assume="w >= 0"``: what the user vouches for, as expressions that the check of monotonicity may use.
+
+The grammar is one comparison of a column with a number; it grows with the check. A list of conditions means all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pyspark_paralagg.errors import UsageError
+from pyspark_paralagg.program.expr import Call, Col, Lit
+
+_COMPARISONS = {">=": "GreaterThanOrEqual", ">": "GreaterThan", "<=": "LessThanOrEqual", "<": "LessThan"}
+_ASSUMPTION = re.compile(
+    r"\s*(?:`(?P<quoted>[^`]+)`|(?P<plain>[^\W\d]\w*))\s*(?P<op>>=|<=|>|<)\s*"
+    r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*"
+)
+
+
+def parse_assumptions(assume: str | Sequence[str] | None) -> tuple[Call, ...]:
+    """One call for each condition; ``UsageError`` ``PARALAGG_ASSUME_SYNTAX`` for anything but ``column >= number``.
+
+    The column's type is not known here and stands as ``any``.
+
+    >>> [call] = parse_assumptions("w >= 0")
+    >>> call.fn, call.args
+    ('GreaterThanOrEqual', (Col(name='w', type='any', nullable=True), Lit(value=0, type='int', handle=None)))
+    """
+    texts = (assume,) if isinstance(assume, str) else tuple(assume or ())
+    return tuple(_parse(text) for text in texts)
+
+
+def _parse(text: str) -> Call:
+    match = _ASSUMPTION.fullmatch(text) if isinstance(text, str) else None
+    if not match:
+        raise UsageError(
+            "PARALAGG_ASSUME_SYNTAX",
+            f"{text!r} is not a comparison of a column with a number",
+            value=text,
+            place="assume",
+            hint='write assume="w >= 0"; >, <= and < work too, and a list of conditions',
+        )
+    number = match["number"]
+    literal = Lit(int(number), "int") if re.fullmatch(r"[+-]?\d+", number) else Lit(float(number), "double")
+    return Call(_COMPARISONS[match["op"]], (Col(match["quoted"] or match["plain"], "any"), literal), "boolean")
+
+
+def sql_of(assumption: Call) -> tuple[str, str]:
+    """The column of an assumption and the assumption as SQL, for the guard over the rows that are loaded.
+
+    >>> sql_of(parse_assumptions("w > -1.5")[0])
+    ('w', '`w` > -1.5')
+    """
+    column, literal = assumption.args
+    if not (isinstance(column, Col) and isinstance(literal, Lit)):
+        raise TypeError(assumption)
+    sign = next(s for s, fn in _COMPARISONS.items() if fn == assumption.fn)
+    return column.name, f"`{column.name}` {sign} {literal.value}"

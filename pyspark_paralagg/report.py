@@ -1,0 +1,151 @@
+"""What a run did: who ran it and why, how often, how long, how much.
+
+Both executors fill the same :class:`RunReport`. The Spark engine keeps its report in the JVM beside the fixpoint; the
+DataFrame executor keeps it here, found again through the checkpoint that its result reads, so it survives
+``filter``, ``join`` and the like in a classic session. Over Connect only the returned DataFrame itself knows its report.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame
+
+_MEMORY = 256
+_COLUMNS = ("iteration", "relation", "delta", "total", "seconds", "bytes")
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """The report of one run of a fixpoint.
+
+    ``iterations`` counts applications of the step, the last one, which found nothing new, included. ``tuples`` are the rows
+    of all relations at the end. ``seconds`` has ``plan``, ``load``, ``loop`` and ``store``. ``rounds`` has one entry for
+    each iteration and relation: rows that changed (``delta``), rows there are (``total``), ``seconds``, and ``bytes`` that
+    were exchanged (None where nobody counts them).
+    """
+
+    backend: str
+    reason: str
+    iterations: int
+    tuples: int
+    seconds: dict[str, float]
+    rounds: tuple[dict[str, Any], ...] = field(default=(), repr=False)
+
+    @property
+    def per_iteration(self) -> pd.DataFrame:
+        """``rounds`` as pandas: iteration, relation, delta, total, seconds, bytes."""
+        import pandas as pd  # noqa: PLC0415 - slow to load, and few ask
+
+        return pd.DataFrame([{c: row.get(c) for c in _COLUMNS} for row in self.rounds], columns=list(_COLUMNS))
+
+    def to_json(self) -> str:
+        """The report as one JSON object; ``from_json`` reads it."""
+        return json.dumps(
+            {
+                "backend": self.backend,
+                "reason": self.reason,
+                "iterations": self.iterations,
+                "tuples": self.tuples,
+                "seconds": self.seconds,
+                "per_iteration": list(self.rounds),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str, plan_seconds: float | None = None) -> RunReport:
+        """Reads what ``to_json`` or the shim wrote; the shim does not know how long Python planned."""
+        data = json.loads(text)
+        seconds = {"plan": plan_seconds or 0.0, "load": 0.0, "loop": 0.0, "store": 0.0}
+        seconds.update({k: float(v) for k, v in data.get("seconds", {}).items()})
+        return cls(
+            backend=data["backend"],
+            reason=data.get("reason", ""),
+            iterations=data["iterations"],
+            tuples=data["tuples"],
+            seconds=seconds,
+            rounds=tuple(data.get("per_iteration", ())),
+        )
+
+    def __repr__(self) -> str:
+        """Three lines for a person."""
+        spent = ", ".join(f"{name} {value:.3f} s" for name, value in self.seconds.items())
+        return (
+            f"{self.backend}: {self.iterations:,} iterations, {self.tuples:,} rows\n"
+            f"  time: {spent}\n"
+            f"  why {self.backend}: {self.reason}"
+        )
+
+
+@dataclass
+class Record:
+    """What is kept beside a result: the report (None before the run) and the parts of ``explain``."""
+
+    report: RunReport | None = None
+    program: str = ""
+    plan: str = ""
+    plan_seconds: float = 0.0
+
+
+_BY_CHECKPOINT: OrderedDict[tuple[str, int], Record] = OrderedDict()
+_ATTRIBUTE = "_paralagg_record"
+
+
+def keep(df: DataFrame, record: Record) -> None:
+    """Remembers ``record`` for ``df`` and for what is made of it."""
+    setattr(df, _ATTRIBUTE, record)
+    for checkpoint in _checkpoints(df):
+        _BY_CHECKPOINT[checkpoint] = record
+        while len(_BY_CHECKPOINT) > _MEMORY:
+            _BY_CHECKPOINT.popitem(last=False)
+
+
+def find(df: DataFrame) -> Record | None:
+    """The record of ``df``, or of the first DataFrame-executor result that its plan reads."""
+    own = getattr(df, _ATTRIBUTE, None) if not _is_column(df) else None
+    if isinstance(own, Record):
+        return own
+    return next((_BY_CHECKPOINT[c] for c in _checkpoints(df) if c in _BY_CHECKPOINT), None)
+
+
+def report(df: DataFrame) -> RunReport | None:
+    """The report of the last run of the (outermost) fixpoint in ``df``; None before it has run, or where there is none.
+
+    >>> dist.count(); ra.report(dist).iterations                                          # doctest: +SKIP
+    12
+    """
+    from pyspark_paralagg.backends.spark import engine_report  # noqa: PLC0415 - it imports this module
+
+    record = find(df)
+    if record is not None and record.report is not None:
+        return record.report
+    return engine_report(df)
+
+
+def is_connect(df: object) -> bool:
+    """Whether ``df`` (or a session) belongs to Spark Connect, and so has no JVM beside it."""
+    return type(df).__module__.startswith("pyspark.sql.connect")
+
+
+def _is_column(df: DataFrame) -> bool:
+    """A DataFrame may have a column of the attribute's name, and ``getattr`` would give that."""
+    return _ATTRIBUTE not in vars(df)
+
+
+def _checkpoints(df: DataFrame) -> list[tuple[str, int]]:
+    """The RDDs that the plan of a classic DataFrame reads: application and RDD id."""
+    if is_connect(df):
+        return []
+    leaves = df._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 - pyspark has no public way to a plan
+    application = df.sparkSession.sparkContext.applicationId
+    found = []
+    for position in range(leaves.size()):
+        leaf = leaves.apply(position)
+        if leaf.getClass().getSimpleName() == "LogicalRDD":
+            found.append((application, int(leaf.rdd().id())))
+    return found
