@@ -37,23 +37,20 @@ final class GangTask(job: GangJob, context: TaskContext) {
     context.addTaskCompletionListener[Unit] { _ =>
       if (context.isFailed() || context.isInterrupted()) gang.abort("a task of the gang failed or was cancelled")
       gang.leave()
+      memory.release()
     }
     try compute(load)
     catch {
       case e: GangAborted => throw e
-      case _: GangStopped =>
-        memory.release()
-        Iterator.empty
+      case _: GangStopped => Iterator.empty
       case e: TaskKilledException => throw e
       case e: InterruptedException => throw e
       case e: FetchFailedException => throw e
       case NonFatal(e) =>
         gang.abort(GangEnd.stopped(e.toString))
-        memory.release()
         results.error(e, partitions)
       case e: OutOfMemoryError =>
         gang.abort(GangEnd.stopped(e.toString))
-        memory.release()
         results.error(GangTask.outOfMemory(e), partitions)
     }
   }
