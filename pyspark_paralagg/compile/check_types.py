@@ -1,0 +1,45 @@
+"""Refuses what the loop has no words for: nested types, wide decimals, new strings. Changes nothing else."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from pyspark_paralagg.compile.types import is_storable, is_word
+from pyspark_paralagg.errors import UnsupportedError
+from pyspark_paralagg.program.expr import Call, Expr, Lit, walk
+from pyspark_paralagg.program.program import Program, Rule
+from pyspark_paralagg.program.text import show
+
+
+def check_types(program: Program) -> Program:
+    """The same program, or ``UnsupportedError`` (``PARALAGG_STEP_UNSUPPORTED``) with the column or expression and its type."""
+    for relation in program.relations:
+        for column in relation.columns:
+            if not is_storable(column.type):
+                _refuse(f"the column {column.name} of type {column.type}", column.type, f"relation {relation.name}")
+    for rule in program.rules:
+        for atom in rule.body:
+            if atom.input is not None:
+                for expr in program.input(atom.input).exprs:
+                    if not is_storable(expr.type):
+                        _refuse(f"{show(expr)} of type {expr.type}", expr.type, rule.place)
+        for expr in (*rule.exprs, *rule.conditions):
+            _check(expr, rule)
+    return program
+
+
+def _check(expr: Expr, rule: Rule) -> None:
+    for e in walk(expr):
+        if not isinstance(e, Call):
+            continue
+        if not is_word(e.type):
+            what = "makes a string" if e.type == "string" else f"is of type {e.type}"
+            _refuse(f"{show(e)}, which {what}", e.type, rule.place)
+        for a in e.args:
+            # Reading a string, or a constant of any type, is fine: Catalyst's own code does it.
+            if not is_storable(a.type) and not isinstance(a, Lit):
+                _refuse(f"{show(a)} of type {a.type}", a.type, rule.place)
+
+
+def _refuse(what: str, value: str, place: str) -> NoReturn:
+    raise UnsupportedError("PARALAGG_STEP_UNSUPPORTED", f"{what} cannot run inside the loop", value=value, place=place)

@@ -1,0 +1,56 @@
+"""Sees to it that semi and anti joins are lookups of equal columns, which is all that a probe does.
+
+    reach(y) :- reach(x), edges(a, y), exists ok(z), x = a, z < y
+    reach(y) :- reach(x), edges(a, y), ok(z), x = a, z < y             reach is a set: a join says the same
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark_paralagg.compile.scope import variables
+from pyspark_paralagg.errors import UnsupportedError
+from pyspark_paralagg.program.aggregators import AGGREGATORS
+from pyspark_paralagg.program.expr import Call, Col, Expr, columns
+from pyspark_paralagg.program.program import Program, Rule
+
+
+def place_semi(program: Program) -> Program:
+    """The program whose semi and anti atoms have equality conditions only, each of their columns at most once.
+
+    A semi join with other conditions becomes a join where the head ignores repetition; otherwise, and for an anti join,
+    ``UnsupportedError`` (``PARALAGG_STEP_UNSUPPORTED``).
+    """
+    return replace(program, rules=tuple(_rule(program, r) for r in program.rules))
+
+
+def _rule(program: Program, rule: Rule) -> Rule:
+    atoms = {v: s.atom for v, s in variables(rule, program).items()}
+    body = list(rule.body)
+    for n, atom in enumerate(rule.body):
+        if atom.kind == "join":
+            continue
+        keys = [_key(c, n, atoms) for c in rule.conditions if any(atoms[v] == n for v in columns(c))]
+        # Without any key a semi join asks for a row at all; the engine has no such anti join.
+        if None not in keys and len(set(keys)) == len(keys) and (keys or atom.kind == "semi"):
+            continue
+        is_idempotent = all(AGGREGATORS[d.aggregator].is_idempotent for d in program.relation(rule.head).dependents)
+        if atom.kind == "anti" or not is_idempotent:
+            raise UnsupportedError(
+                "PARALAGG_STEP_UNSUPPORTED",
+                f"a {atom.kind} join on more than equal columns cannot run inside the loop",
+                value=atom.kind,
+                place=rule.place,
+                hint="join on equality of its columns, each once",
+            )
+        body[n] = replace(atom, kind="join")
+    return replace(rule, body=tuple(body))
+
+
+def _key(condition: Expr, atom: int, atoms: dict[str, int]) -> str | None:
+    """The column of ``atom`` that ``condition`` equates with something that ``atom`` does not bind."""
+    if isinstance(condition, Call) and condition.fn == "EqualTo":
+        for own, other in (condition.args, condition.args[::-1]):
+            if isinstance(own, Col) and atoms[own.name] == atom and all(atoms[v] != atom for v in columns(other)):
+                return own.name
+    return None

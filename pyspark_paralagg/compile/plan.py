@@ -1,0 +1,119 @@
+"""The physical form: strata with their indexes, Δ rules and what an engine may do to go faster, each choice with its reason.
+
+Last station of ``compile``: puts order_joins, differentiate, distribute, assign_placement and select_indexes together.
+"""
+
+from __future__ import annotations
+
+from pyspark_paralagg.compile.assign_placement import assign_placement
+from pyspark_paralagg.compile.bounded import climbs
+from pyspark_paralagg.compile.differentiate import differentiate
+from pyspark_paralagg.compile.distribute import Distribution, carried_keys, distribute
+from pyspark_paralagg.compile.select_indexes import Indexes
+from pyspark_paralagg.plan.plan import (
+    Bitmap,
+    Plan,
+    PlannedRelation,
+    PlannedRule,
+    Probe,
+    RelationClass,
+    StaticIndex,
+    Stratum,
+)
+from pyspark_paralagg.compile.chain import Chain
+from pyspark_paralagg.program.expr import Col
+from pyspark_paralagg.program.program import Program
+
+BROADCAST_MAX_BYTES = 1 << 30
+
+
+def plan(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> Plan:
+    """The plan of a verified program."""
+    reasons = list(program.notes)
+    strata = []
+    for names in program.strata:
+        stratum, why = _stratum(program, names, broadcast_max_bytes)
+        strata.append(stratum)
+        reasons += why
+    return Plan(program.name, program.inputs, tuple(strata), tuple(reasons))
+
+
+def _stratum(program: Program, names: tuple[str, ...], broadcast_max_bytes: int) -> tuple[Stratum, list[str]]:
+    relations = tuple(program.relation(n) for n in names)
+    relation_class: RelationClass = next(c for n, c in program.classes if n == names[0])
+    rules = tuple(r for r in program.rules if r.head in names)
+    chains = tuple(c for r in rules for c in differentiate(r, program, relation_class))
+    where = distribute(relations, chains, program, broadcast_max_bytes)
+    reasons = list(where.reasons)
+    indexes = Indexes()
+    planned = tuple(assign_placement(c, program, where, indexes, broadcast_max_bytes) for c in chains)
+    is_free = relation_class == "lattice" and program.max_iterations is None and program.tolerance is None
+    is_linear = all(sum(a.relation is not None for a in r.body) == 1 for r in rules)
+    bitmap = _bitmap(program, names, chains, planned, indexes, where) if is_free else None
+    label = ", ".join(names)
+    if bitmap:
+        reasons.append(f"{label}: a set that carries one key and moves the other along edges: evaluated in bitmaps")
+    if is_free and is_linear:
+        reasons.append(f"{label}: values are read in the iteration that wrote them (a lattice without a limit)")
+    else:
+        reasons.append(f"{label}: strict rounds ({_why_rounds(program, relation_class)})")
+    return Stratum(
+        tuple(PlannedRelation(r.name, r.keys, r.dependents, where.by[r.name], r.base, r.initial) for r in relations),
+        indexes.statics,
+        indexes.relations,
+        planned,
+        relation_class,
+        is_free and is_linear,
+        relation_class == "accumulating" or (relation_class == "lattice" and climbs(program, rules)),
+        bitmap,
+        program.max_iterations,
+        program.on_limit,
+        program.tolerance,
+    ), reasons
+
+
+def _why_rounds(program: Program, relation_class: RelationClass) -> str:
+    if relation_class != "lattice":
+        return f"the class is {relation_class}"
+    if program.max_iterations is not None:
+        return "the number of iterations is limited"
+    return "a tolerance is asked for" if program.tolerance is not None else "a rule reads two recursive atoms"
+
+
+def _bitmap(  # noqa: PLR0913 - all that a stratum is made of
+    program: Program,
+    names: tuple[str, ...],
+    chains: tuple[Chain, ...],
+    rules: tuple[PlannedRule, ...],
+    indexes: Indexes,
+    where: Distribution,
+) -> Bitmap | None:
+    """The bitmap form of a decomposed set with two keys whose every rule is one lookup of the moving key (limits, rule 1 and 2)."""
+    relation = program.relation(names[0])
+    if len(names) > 1 or relation.dependents or len(relation.keys) != 2 or not where.is_decomposed:  # noqa: PLR2004
+        return None
+    moving = 1 - carried_keys(relation, chains)[0]
+    edges = []
+    for rule in rules:
+        if len(rule.steps) != 1 or not isinstance(rule.steps[0], Probe):
+            return None
+        probe = rule.steps[0]
+        if not _moves(rule, probe, indexes.statics[probe.index], moving):
+            return None
+        edges.append(probe.index)
+    return Bitmap(relation.name, moving, tuple(dict.fromkeys(edges)))
+
+
+def _moves(rule: PlannedRule, probe: Probe, index: StaticIndex, moving: int) -> bool:
+    key, to = probe.keys, rule.emit[moving]
+    return (
+        probe.kind == "join"
+        and not probe.recursive
+        and index.placement == "everywhere"
+        and len(key) == 1
+        and isinstance(key[0], Col)
+        and key[0].name == rule.driver.binds[moving]
+        and len(probe.binds) == 1
+        and isinstance(to, Col)
+        and to.name == probe.binds[0]
+    )

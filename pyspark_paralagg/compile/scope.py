@@ -1,0 +1,62 @@
+"""Whose column a variable of a rule is: the question that most passes ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pyspark_paralagg.program.expr import Col, Expr, substitute
+from pyspark_paralagg.program.program import Column, Dependent, Program, Rule
+
+Role = Literal["static", "key", "dependent"]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """Column ``position`` of body atom ``atom``.
+
+    ``role`` is ``static`` for a column of an input, ``key`` or ``dependent`` for one of a recursive relation.
+    ``column`` is the user's column where the variable is one, otherwise it is named like the variable.
+    """
+
+    atom: int
+    position: int
+    column: Column
+    role: Role
+    relation: str | None = None
+    dependent: Dependent | None = None
+
+
+def variables(rule: Rule, program: Program) -> dict[str, Variable]:
+    """All variables that the body of ``rule`` binds."""
+    out: dict[str, Variable] = {}
+    for a, atom in enumerate(rule.body):
+        if atom.relation is not None:
+            relation = program.relation(atom.relation)
+            for p, name in enumerate(atom.variables):
+                if name is not None:
+                    d = relation.dependents[p - len(relation.keys)] if p >= len(relation.keys) else None
+                    role: Role = "key" if d is None else "dependent"
+                    out[name] = Variable(a, p, relation.columns[p], role, relation.name, d)
+        elif atom.input is not None:
+            for p, name in enumerate(atom.variables):
+                if name is not None:
+                    out[name] = Variable(a, p, _column(name, program.input(atom.input).exprs[p]), "static")
+    return out
+
+
+def _column(name: str, expr: Expr) -> Column:
+    if isinstance(expr, Col):
+        return Column(expr.name, expr.type, expr.nullable)
+    return Column(name, expr.type)
+
+
+def recursive_atoms(rule: Rule) -> tuple[int, ...]:
+    """Positions of the atoms that read relations of the rule's own stratum (after ``stratify``)."""
+    return tuple(n for n, a in enumerate(rule.body) if a.relation is not None and a.kind == "join")
+
+
+def inlined(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """``expr`` with every column that ``values`` knows replaced by its value."""
+    return substitute(expr, lambda c: values.get(c.name, c))

@@ -1,0 +1,100 @@
+"""Orders relations into strata: what is mutually recursive is one fixpoint, what it needs comes before it.
+
+    reach(y) :- reach(x), edges(x, y).              strata: (reach), (far)
+    far(y)   :- reach(x), !seen(x), hop(x, y).      far reads in5 := result of reach
+
+A relation of a lower stratum is an input like any other, so negation and values of it are free above it. What is
+left of semi joins with a recursive right side becomes a join where repetition does not count; an anti join through
+the recursion has no fixpoint to speak of and is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark_paralagg.errors import UnsupportedError
+from pyspark_paralagg.program.aggregators import AGGREGATORS
+from pyspark_paralagg.program.expr import Col
+from pyspark_paralagg.program.program import Atom, Input, Program, Relation, Rule
+
+
+def stratify(program: Program) -> Program:
+    """The program with ``strata`` set, and lower relations read as inputs.
+
+    Raises ``UnsupportedError`` (``PARALAGG_STEP_UNSUPPORTED``) for an anti join with a relation of the same stratum, and
+    for a semi join with one under an aggregate that counts repetitions.
+    """
+    needs = {r.name: set[str]() for r in program.relations}
+    for rule in program.rules:
+        needs[rule.head] |= {a.relation for a in rule.body if a.relation is not None}
+    strata = strongly_connected(needs)
+    stratum_of = {name: n for n, names in enumerate(strata) for name in names}
+    # A relation that no rule of its stratum reads is not recursive: nothing reads it as a relation.
+    inputs = list(program.inputs)
+    results: dict[str, int] = {}
+    rules = []
+    for rule in program.rules:
+        body = []
+        for atom in rule.body:
+            if atom.relation is None or stratum_of[atom.relation] == stratum_of[rule.head]:
+                body.append(_inside(atom, rule, program))
+                continue
+            if atom.relation not in results:
+                results[atom.relation] = max(i.id for i in inputs) + 1
+                inputs.append(_result(results[atom.relation], program.relation(atom.relation)))
+            body.append(replace(atom, relation=None, input=results[atom.relation]))
+        rules.append(replace(rule, body=tuple(body)))
+    return replace(program, strata=strata, inputs=tuple(inputs), rules=tuple(rules))
+
+
+def _inside(atom: Atom, rule: Rule, program: Program) -> Atom:
+    if atom.relation is None or atom.kind == "join":
+        return atom
+    is_idempotent = all(AGGREGATORS[d.aggregator].is_idempotent for d in program.relation(rule.head).dependents)
+    if atom.kind == "anti" or not is_idempotent:
+        what = "an anti join" if atom.kind == "anti" else "a semi join under an aggregate that counts repetitions,"
+        raise UnsupportedError(
+            "PARALAGG_STEP_UNSUPPORTED",
+            f"{what} with {atom.relation}, which is still growing, cannot run inside the loop",
+            value=atom.relation,
+            place=rule.place,
+            hint=f"compute {atom.relation} in a recursion of its own first, or join with other data",
+        )
+    return replace(atom, kind="join")
+
+
+def _result(input_id: int, relation: Relation) -> Input:
+    exprs = tuple(Col(c.name, c.type, c.nullable) for c in relation.columns)
+    return Input(input_id, -1, relation.columns, exprs, relation=relation.name)
+
+
+def strongly_connected(needs: dict[str, set[str]]) -> tuple[tuple[str, ...], ...]:
+    """Tarjan's strongly connected components of a graph, what is needed first; inside one, the order of ``needs``.
+
+    >>> strongly_connected({"far": {"reach"}, "reach": {"reach"}, "a": {"b"}, "b": {"a"}})
+    (('reach',), ('far',), ('a', 'b'))
+    """
+    order = list(needs)
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    out: list[tuple[str, ...]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(needs[node], key=order.index):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            at = stack.index(node)
+            out.append(tuple(sorted(stack[at:], key=order.index)))
+            del stack[at:]
+
+    for node in order:
+        if node not in index:
+            visit(node)
+    return tuple(out)

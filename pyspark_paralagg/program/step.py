@@ -1,0 +1,209 @@
+"""Step JSON (what the shim says of an analysed step DataFrame) to a Program.
+
+Second station of a query: ``dataframe`` -> shim -> **step** -> ``compile``. A step is a tree of projects, filters,
+joins and unions over references to the recursive relations and over *inputs* (sub-plans without such a reference).
+Each branch of its unions becomes one rule: projects are substituted away, filters and join conditions become the
+rule's conditions. What a rule cannot say is an ``UnsupportedError`` with the name of the thing, and the caller takes
+the DataFrame executor with that reason.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from pyspark_paralagg.errors import UnsupportedError
+from pyspark_paralagg.program.aggregators import AGGREGATORS
+from pyspark_paralagg.program.branch import Branch, Leaf, rule_of
+from pyspark_paralagg.program.expr import Call, Col, Expr, columns, conjuncts, from_json, walk
+from pyspark_paralagg.program.program import Column, Input, Program, Relation, Rule
+from pyspark_paralagg.program.schema import check_step_columns
+
+_JOINS = {"leftouter": "left outer join", "rightouter": "right outer join", "fullouter": "full outer join"}
+
+
+def program_from_step(
+    step_json: dict[str, Any],
+    relations: tuple[Relation, ...],
+    base_inputs: tuple[Input, ...],
+    **options: Any,  # noqa: ANN401 - the fields of Program that the caller sets: name, mode, assume, limits
+) -> Program:
+    """The program of a step: one rule for each branch of each relation's step.
+
+    ``base_inputs`` are the inputs that ``relations`` name as base and initial; the inputs of the step itself get the
+    ids after theirs, and the ``source`` numbers that ``step_json`` gives them. Raises ``UsageError`` where the step's
+    columns are not the relation's (``PARALAGG_STEP_COLUMNS_…``), ``UnsupportedError`` with ``PARALAGG_STEP_UNSUPPORTED``
+    or ``PARALAGG_NONDETERMINISTIC`` where a rule cannot say what the step does.
+    """
+    first = max((i.id for i in base_inputs), default=-1) + 1
+    inputs = {s["id"]: _source(first + n, s) for n, s in enumerate(step_json["sources"])}
+    rules: list[Rule] = []
+    for step in step_json["steps"]:
+        relation = next(r for r in relations if r.name == step["name"])
+        place = f"step of {relation.name}"
+        check_step_columns(relation, [(c["name"], c["type"]) for c in step["columns"]], place)
+        chosen = {c["name"]: c["col"] for c in step["columns"]}
+        reader = _StepReader(relations, {source: i.id for source, i in inputs.items()}, relation, place)
+        branches = reader.branches(step["plan"])
+        for n, branch in enumerate(branches):
+            rules.append(rule_of(relation, chosen, branch, place if len(branches) == 1 else f"{place}, branch {n + 1}"))
+    return Program(relations, (*base_inputs, *inputs.values()), tuple(rules), **options)
+
+
+def _source(input_id: int, source: dict[str, Any]) -> Input:
+    taken: set[str] = set()
+    found = []
+    for c in source["columns"]:
+        name, n = c["name"], 2
+        while name in taken:
+            name, n = f"{c['name']}_{n}", n + 1
+        taken.add(name)
+        found.append(Column(name, c["type"], c["nullable"]))
+    plain = tuple(Col(c.name, c.type, c.nullable) for c in found)
+    return Input(input_id, source["id"], tuple(found), plain, (), source.get("size"))
+
+
+class _StepReader:
+    """Turns the nodes of one relation's step into branches."""
+
+    def __init__(self, relations: tuple[Relation, ...], inputs: dict[int, int], head: Relation, place: str) -> None:
+        self._relations = {r.name: r for r in relations}
+        self._inputs = inputs
+        self._place = place
+        self._is_idempotent = all(AGGREGATORS[d.aggregator].is_idempotent for d in head.dependents)
+        self._head = head
+
+    def branches(self, node: dict[str, Any]) -> list[Branch]:
+        """The branches of the union that ``node`` is, in the user's order."""
+        match node["op"]:
+            case "relation" | "input":
+                return [self._leaf(node)]
+            case "project":
+                return [
+                    b.project({e["col"]: b.inlined(self._expr(e["expr"])) for e in node["exprs"]})
+                    for b in self.branches(node["child"])
+                ]
+            case "filter":
+                condition = conjuncts(self._expr(node["condition"]))
+                return [self._filtered(b, condition) for b in self.branches(node["child"])]
+            case "join":
+                return self._join(node)
+            case "union":
+                return self._union(node)
+            case "distinct":
+                return self._distinct(node)
+            case "aggregate":
+                return [self._aggregated(node, b) for b in self.branches(node["child"])]
+            case "unsupported":
+                self._refuse(f"{node['name']} in the step")
+            case other:
+                self._refuse(f"{other} in the step")
+
+    def _leaf(self, node: dict[str, Any]) -> Branch:
+        cols = tuple(Col(c["col"], c["type"], c["nullable"]) for c in node["columns"])
+        names = {c["col"]: c["name"] for c in node["columns"]}
+        if node["op"] == "input":
+            leaf = Leaf(tuple(c.name for c in cols), input=self._inputs[node["source"]])
+        else:
+            leaf = Leaf(tuple(c.name for c in cols), relation=node["name"])
+            # A count is never null, whatever the reference's schema says.
+            counts = {d.column.name for d in self._relations[node["name"]].dependents if d.aggregator == "count"}
+            cols = tuple(Col(c.name, c.type, c.nullable and names[c.name] not in counts) for c in cols)
+        return Branch((leaf,), (), {c.name: c for c in cols}, names)
+
+    def _filtered(self, branch: Branch, condition: tuple[Expr, ...]) -> Branch:
+        inlined = tuple(branch.inlined(c) for c in condition)
+        if branch.group_keys is not None and any(_has_aggregate(c) for c in inlined):
+            self._refuse("a filter on an aggregate's result (HAVING)")
+        return branch.filtered(inlined)
+
+    def _join(self, node: dict[str, Any]) -> list[Branch]:
+        kind = node["type"]
+        if kind not in ("inner", "cross", "leftsemi", "leftanti"):
+            self._refuse(f"a {_JOINS.get(kind, f'{kind} join')}")
+        condition = conjuncts(self._expr(node["condition"])) if node["condition"] is not None else ()
+        left, right = self.branches(node["left"]), self.branches(node["right"])
+        if any(b.group_keys is not None for b in (*left, *right)):
+            self._refuse("a join above an aggregate")
+        if kind == "leftsemi":
+            return [self._exists(a, right, condition) for a in left] if len(right) == 1 else self._any(left, right, condition)
+        if kind == "leftanti":
+            return [self._not_exists(a, right, condition) for a in left]
+        joined = [a.joined(b) for a in left for b in right]
+        return [b.filtered(tuple(b.inlined(c) for c in condition)) for b in joined]
+
+    def _any(self, left: list[Branch], right: list[Branch], condition: tuple[Expr, ...]) -> list[Branch]:
+        # Exists over a union: one rule for each of its branches, which only a head that ignores repetition allows.
+        if not self._is_idempotent:
+            self._refuse("a semi join with a union, under an aggregate that counts repetitions")
+        return [self._exists(a, [b], condition) for a in left for b in right]
+
+    def _exists(self, left: Branch, right: list[Branch], condition: tuple[Expr, ...]) -> Branch:
+        both = left.joined(right[0].as_kind("semi"))
+        inlined = tuple(both.inlined(c) for c in condition)
+        if len(right[0].leaves) == 1:
+            return both.filtered(inlined).project(left.outputs)
+        if not self._is_idempotent:
+            self._refuse("a semi join with a join, under an aggregate that counts repetitions")
+        return left.joined(right[0]).filtered(inlined).project(left.outputs)
+
+    def _not_exists(self, left: Branch, right: list[Branch], condition: tuple[Expr, ...]) -> Branch:
+        for branch in right:
+            if len(branch.leaves) != 1:
+                self._refuse("an anti join with a join that reads a recursive relation")
+            theirs = frozenset(branch.leaves[0].columns)
+            both = left.joined(branch.as_kind("anti"))
+            inlined = tuple(both.inlined(c) for c in condition)
+            if any(not columns(c) & theirs for c in inlined):
+                self._refuse("an anti join whose condition reads one side only")
+            left = both.filtered(inlined).project(left.outputs)
+        return left
+
+    def _union(self, node: dict[str, Any]) -> list[Branch]:
+        outputs = [c["col"] for c in node["columns"]]
+        return [
+            b.project({new: b.outputs[old] for new, old in zip(outputs, olds, strict=True)})
+            for child, olds in zip(node["children"], node["child_columns"], strict=True)
+            for b in self.branches(child)
+        ]
+
+    def _distinct(self, node: dict[str, Any]) -> list[Branch]:
+        if not self._is_idempotent:
+            self._refuse("distinct under an aggregate that counts repetitions")
+        return self.branches(node["child"])
+
+    def _aggregated(self, node: dict[str, Any], branch: Branch) -> Branch:
+        if branch.group_keys is not None:
+            self._refuse("an aggregate above an aggregate")
+        keys = tuple(branch.inlined(self._expr(k)) for k in node["keys"])
+        outputs = {o["col"]: branch.inlined(self._expr(o["expr"])) for o in node["outputs"]}
+        return branch.project(outputs).grouped(keys)
+
+    def _expr(self, data: dict[str, Any]) -> Expr:
+        expr = from_json(data)
+        for e in walk(expr):
+            if isinstance(e, Call):
+                self._check_call(e)
+        return expr
+
+    def _check_call(self, call: Call) -> None:
+        if not call.deterministic:
+            raise UnsupportedError(
+                "PARALAGG_NONDETERMINISTIC",
+                f"{call.fn} gives another value each time, so there is no fixpoint to find",
+                value=call.fn,
+                place=self._place,
+                hint="compute it before the recursion, as a column of the base or of what the step joins with",
+            )
+        if call.fn == "PythonUDF":
+            self._refuse("a Python UDF")
+        if not call.codegen and not call.fn.startswith("agg:"):
+            self._refuse(f"the function {call.fn}, which Spark cannot compile")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise UnsupportedError("PARALAGG_STEP_UNSUPPORTED", f"{what} cannot run inside the loop", value=what, place=self._place)
+
+
+def _has_aggregate(expr: Expr) -> bool:
+    return any(isinstance(e, Call) and e.fn.startswith("agg:") for e in walk(expr))
+
+

@@ -1,0 +1,118 @@
+"""Expressions, rules and programs as readable text (Datalog with Spark's expressions).
+
+Used by ``explain``, by error messages and by the before/after fixtures of the passes; nothing parses it.
+"""
+
+from __future__ import annotations
+
+import json
+
+from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
+from pyspark_paralagg.program.program import Atom, Input, Program, Relation, Rule
+
+_INFIX = {
+    "Or": ("OR", 1),
+    "And": ("AND", 2),
+    "EqualTo": ("=", 4),
+    "EqualNullSafe": ("<=>", 4),
+    "LessThan": ("<", 4),
+    "LessThanOrEqual": ("<=", 4),
+    "GreaterThan": (">", 4),
+    "GreaterThanOrEqual": (">=", 4),
+    "BitwiseOr": ("|", 5),
+    "BitwiseXor": ("^", 5),
+    "BitwiseAnd": ("&", 6),
+    "Add": ("+", 7),
+    "Subtract": ("-", 7),
+    "Multiply": ("*", 8),
+    "Divide": ("/", 8),
+    "IntegralDivide": ("div", 8),
+    "Remainder": ("%", 8),
+}
+_TIGHTEST = 9
+
+
+def show(expr: Expr, level: int = 0) -> str:
+    """``expr`` as a person would write it; ``level`` is the binding strength of what stands around it.
+
+    >>> show(Call("Add", (Col("d", "bigint"), Call("Cast", (Lit(1, "int"),), "bigint")), "bigint"))
+    'd + 1'
+    """
+    if isinstance(expr, Col):
+        return expr.name
+    if isinstance(expr, Lit):
+        return "null" if expr.value is None else json.dumps(expr.value)
+    if expr.fn == "Cast" and isinstance(expr.args[0], Lit):
+        return show(expr.args[0], level)
+    if expr.fn in _INFIX and len(expr.args) == 2:  # noqa: PLR2004 - both sides
+        sign, own = _INFIX[expr.fn]
+        # The right side binds one tighter, so that a - (b - c) keeps its parentheses.
+        text = f"{show(expr.args[0], own)} {sign} {show(expr.args[1], own + 1)}"
+        return f"({text})" if own < level else text
+    return _call(expr)
+
+
+def _call(expr: Call) -> str:
+    args = [show(a) for a in expr.args]
+    match expr.fn:
+        case "Not":
+            return f"NOT {show(expr.args[0], _TIGHTEST)}"
+        case "UnaryMinus":
+            return f"-{show(expr.args[0], _TIGHTEST)}"
+        case "IsNull" | "IsNotNull":
+            return f"{show(expr.args[0], _TIGHTEST)} IS {'NOT ' if expr.fn == 'IsNotNull' else ''}NULL"
+        case "Cast":
+            return f"cast({args[0]} as {expr.type})"
+        case _:
+            return f"{expr.fn.removeprefix('agg:').lower()}({', '.join(args)})"
+
+
+def show_head(relation: Relation, exprs: tuple[Expr, ...]) -> str:
+    """``dist(node, min d + w)``."""
+    keys = [show(e) for e in exprs[: len(relation.keys)]]
+    values = [
+        f"{d.aggregator}{f'[{d.order}]' if d.order else ''} {show(e)}"
+        for d, e in zip(relation.dependents, exprs[len(relation.keys) :], strict=True)
+    ]
+    return f"{relation.name}({', '.join([*keys, *values])})"
+
+
+def show_atom(name: str, variables: tuple[str | None, ...]) -> str:
+    """``edges(m, node, _)``."""
+    return f"{name}({', '.join(v or '_' for v in variables)})"
+
+
+def input_name(source: Input) -> str:
+    """What to call an input: the lower relation's name, or its number."""
+    return source.relation or f"in{source.id}"
+
+
+def show_rule(rule: Rule, program: Program) -> str:
+    """``dist(node, min d + w) :- dist(m, d), in1(src, node, w), m = src``."""
+    parts = [_body_atom(a, program) for a in rule.body] + [show(c) for c in rule.conditions]
+    return f"{show_head(program.relation(rule.head), rule.exprs)} :- {', '.join(parts)}"
+
+
+def _body_atom(atom: Atom, program: Program) -> str:
+    name = atom.relation if atom.relation is not None else input_name(program.input(atom.input or 0))
+    return {"join": "", "semi": "exists ", "anti": "!"}[atom.kind] + show_atom(name, atom.variables)
+
+
+def show_input(source: Input) -> str:
+    """``in1(src, dst) := source 0, weight > 0``."""
+    origin = f"result of {source.relation}" if source.relation else f"source {source.source}"
+    return ", ".join([
+        f"{input_name(source)}({', '.join(show(e) for e in source.exprs)}) := {origin}", *map(show, source.filters)
+    ])
+
+
+def show_program(program: Program) -> str:
+    """Relations with their base, inputs, rules: one line each."""
+    lines = []
+    for r in program.relations:
+        columns = [c.name for c in r.keys] + [f"{d.aggregator} {d.column.name}" for d in r.dependents]
+        lines.append(f"relation {r.name}({', '.join(columns)}) from input {r.base}")
+    used = {a.input for rule in program.rules for a in rule.body if a.input is not None}
+    lines += [show_input(i) for i in program.inputs if i.id in used]
+    lines += [show_rule(r, program) for r in program.rules]
+    return "\n".join(lines)
