@@ -1,0 +1,95 @@
+"""The systems, by name. Each is a module with `start(name, memory) -> Session`, imported only in its own process.
+
+`SYSTEMS` says where to find each, which queries it can answer and on which graphs `--all` tries it: what takes minutes
+there (a job for each of 620 rounds, say) is left out, and may still be asked for by name.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from benchmarks.queries import COMPONENTS, PAGERANK, QUERIES, SSSP, Checksum
+
+if TYPE_CHECKING:
+    from benchmarks.datasets import Graph
+
+
+class Answer(NamedTuple):
+    """What one run found: the checksum, the seconds of the loop alone where the system can say, other facts."""
+
+    checksum: Checksum
+    loop: float | None
+    facts: dict[str, Any]
+
+
+class Session(Protocol):
+    """A started system; what it started ends with its process."""
+
+    version: str
+
+    def answer(self, query: str, graph: Graph) -> Answer:
+        """Go the whole way from the Parquet files to the checksum: what the worker times."""
+        ...
+
+
+@dataclass(frozen=True)
+class System:
+    """Where a system's `start(memory)` lies, and what `--all` asks of it (None: every graph of the query)."""
+
+    name: str
+    module: str
+    about: str
+    graphs: dict[str, frozenset[str] | None]
+
+    def start(self, memory: str) -> Session:
+        """Start it; `memory` is the heap of a JVM, where there is one."""
+        module = importlib.import_module(f"benchmarks.systems.{self.module}")
+        session: Session = module.start(self.name, memory)
+        return session
+
+    def answers_by_default(self, query: str, graph: str) -> bool:
+        """Tell whether `--all` asks it that query of that graph."""
+        allowed = self.graphs.get(query, frozenset())
+        return allowed is None or graph in allowed
+
+
+def _everything() -> dict[str, frozenset[str] | None]:
+    return dict.fromkeys(QUERIES)
+
+
+_RMAT = frozenset({"rmat-16", "rmat-18"})
+_SMALL = frozenset({"rmat-16"})
+
+SYSTEMS: dict[str, System] = {
+    system.name: system
+    for system in (
+        System("paralagg", "paralagg", "this project, Spark engine, local[2]", _everything()),
+        System(
+            "dataframe",
+            "paralagg",
+            "this project, plain-DataFrame executor, local[2]",
+            {SSSP.name: _SMALL, COMPONENTS.name: _SMALL},
+        ),
+        System(
+            "duckdb",
+            "duckdb_using_key",
+            "DuckDB, `USING KEY` (closure: `UNION`; PageRank: one statement a round), 2 threads",
+            _everything(),
+        ),
+        System(
+            "graphx",
+            "graphx",
+            "GraphX in the same Spark, local[2]",
+            {SSSP.name: _RMAT, COMPONENTS.name: _RMAT, PAGERANK.name: _RMAT},
+        ),
+        System("numba", "numba_kernels", "hand-written kernels on dense ids, 1 thread", _everything()),
+        System(
+            "scipy",
+            "scipy_csgraph",
+            "scipy.sparse, 1 thread",
+            {SSSP.name: None, COMPONENTS.name: None, PAGERANK.name: None},
+        ),
+    )
+}

@@ -1,0 +1,111 @@
+"""This project, through its public API only; the same steps on the Spark engine and on the plain-DataFrame executor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+import pyspark_paralagg as ra
+from benchmarks.queries import DAMPING, PAGERANK_ROUNDS, Checksum
+from benchmarks.systems import Answer
+from benchmarks.systems.spark_session import HeapPeak, builder
+
+if TYPE_CHECKING:
+    from benchmarks.datasets import Graph
+
+_BACKENDS = {"paralagg": "spark", "dataframe": "dataframe"}
+
+
+def _shortest_paths(spark: SparkSession, graph: Graph, backend: str) -> DataFrame:
+    edges = spark.read.parquet(graph.edges_file)
+    source = spark.range(graph.source, graph.source + 1).select(
+        f.col("id").alias("node"), f.lit(0).cast("bigint").alias("dist")
+    )
+    return source.recursive_agg(
+        keys="node",
+        aggs={"dist": "min"},
+        backend=backend,
+        step=lambda reached: reached.join(edges, reached.node == edges.src).select(
+            edges.dst.alias("node"), (reached.dist + edges.w).alias("dist")
+        ),
+    )
+
+
+def _components(spark: SparkSession, graph: Graph, backend: str) -> DataFrame:
+    edges = spark.read.parquet(graph.edges_file).select("src", "dst")
+    both_ways = edges.union(edges.select("dst", "src"))
+    vertices = spark.read.parquet(graph.vertices_file).select(f.col("v").alias("node"), f.col("v").alias("label"))
+    return vertices.recursive_agg(
+        keys="node",
+        aggs={"label": "min"},
+        backend=backend,
+        step=lambda component: component.join(both_ways, component.node == both_ways.src).select(
+            both_ways.dst.alias("node"), component.label
+        ),
+    )
+
+
+def _pagerank(spark: SparkSession, graph: Graph, backend: str) -> DataFrame:
+    edges = spark.read.parquet(graph.edges_file).select("src", "dst")
+    shares = edges.groupBy("src").agg((f.lit(DAMPING) / f.count("*")).alias("share"))
+    shared = edges.join(shares, "src")
+    vertices = spark.read.parquet(graph.vertices_file).select(f.col("v").alias("node"))
+    return vertices.withColumn("rank", f.lit(1 - DAMPING)).recursive_agg(
+        keys="node",
+        aggs={"rank": "sum"},
+        initial=vertices.withColumn("rank", f.lit(1.0)),
+        backend=backend,
+        max_iterations=PAGERANK_ROUNDS,
+        on_limit="return",
+        step=lambda ranked: ranked.join(shared, ranked.node == shared.src).select(
+            shared.dst.alias("node"), (ranked.rank * shared.share).alias("rank")
+        ),
+    )
+
+
+def _closure(spark: SparkSession, graph: Graph, backend: str) -> DataFrame:
+    edges = spark.read.parquet(graph.edges_file).select("src", "dst")
+    paths = edges.select(f.col("src").alias("x"), f.col("dst").alias("z"))
+    return paths.recursive_agg(
+        keys=["x", "z"],
+        backend=backend,
+        step=lambda path: path.join(edges, path.z == edges.src).select(path.x, edges.dst.alias("z")),
+    )
+
+
+_QUERIES = {"sssp": _shortest_paths, "components": _components, "pagerank": _pagerank, "closure": _closure}
+_CHECKSUMS = {
+    "sssp": (f.count("*"), f.sum("dist")),
+    "components": (f.count("*"), f.sum("label")),
+    "pagerank": (f.count("*"), f.sum("rank"), f.sum(f.expr("rank * rank"))),
+    "closure": (f.count("*"),),
+}
+
+
+class Paralagg:
+    """One Spark session; `name` says which executor its queries insist on."""
+
+    def __init__(self, name: str, memory: str) -> None:
+        self._backend = _BACKENDS[name]
+        self._spark = ra.configure(builder(memory)).getOrCreate()
+        self._heap = HeapPeak(self._spark)
+        self.version = f"PySpark {self._spark.version}"
+
+    def answer(self, query: str, graph: Graph) -> Answer:
+        """Build the lazy DataFrame anew and reduce it; the loop's share is what `ra.report` says."""
+        self._heap.reset()
+        result = _QUERIES[query](self._spark, graph, self._backend)
+        checksum: Checksum = tuple(result.agg(*_CHECKSUMS[query]).collect()[0])
+        report = ra.report(result)
+        facts = {"heap_peak_mb": self._heap.megabytes()}
+        if report is None:
+            return Answer(checksum, None, facts)
+        facts |= {"iterations": report.iterations, "seconds": dict(report.seconds)}
+        return Answer(checksum, report.seconds["loop"], facts)
+
+
+def start(name: str, memory: str) -> Paralagg:
+    """Start Spark, configured as a user would."""
+    return Paralagg(name, memory)

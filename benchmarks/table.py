@@ -1,0 +1,130 @@
+"""Measurements as one Markdown page: the machine, the table, what failed, and how to read it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from datetime import datetime, timezone
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.queries import QUERIES, TOLERANCE
+from benchmarks.systems import SYSTEMS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from benchmarks.datasets import Graph
+    from benchmarks.runner import Measurement, Settings
+
+BASELINE = "duckdb"
+_HEADER = (
+    "| query | graph | system | whole, s | median | ÷ DuckDB | loop, s | rounds | memory, MB | heap, MB | answer |\n"
+    "|---|---|---|--:|--:|--:|--:|--:|--:|--:|---|"
+)
+
+_INTRODUCTION = """\
+Made by `python -m benchmarks --all` (`make bench`); `benchmarks/README.md` says what is counted. Times are in seconds,
+the least of up to {repeat} turns, each the second run of a session in its own process; one process at a time, turns
+interleaved. Gaps under a third are noise."""
+
+
+def facts() -> dict[str, str]:
+    """Say what the machine is, by what matters to a reader: no host names, no paths."""
+    java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)  # noqa: S607 (the one on PATH)
+    return {
+        "date": datetime.now(timezone.utc).date().isoformat(),
+        "cores": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()),
+        "processor": _processor(),
+        "load before the start": f"{os.getloadavg()[0]:.1f}",
+        "Python": platform.python_version(),
+        "Java": (java.stderr.splitlines() or ["none"])[0],
+    }
+
+
+def page(measurements: list[Measurement], graphs: Iterable[Graph], machine: dict[str, str], settings: Settings) -> str:
+    """Return the Markdown page; wrong and missing answers stand at its top."""
+    versions = sorted({measurement.version for measurement in measurements if measurement.version})
+    parts = [
+        "# Benchmarks",
+        _INTRODUCTION.format(repeat=settings.repeat),
+        "; ".join([f"{name}: {value}" for name, value in machine.items()] + versions) + ".",
+        *_complaints(measurements),
+        "\n".join([_HEADER, *rows(measurements)]),
+        "## The questions",
+        "\n".join(f"- **{query.name}**: {query.meaning}. Compared: {query.checksum}." for query in QUERIES.values()),
+        f"Whole numbers are compared exactly, sums of doubles to {TOLERANCE:.0e} (relative).",
+        "## The systems",
+        "\n".join(f"- **{system.name}**: {system.about}." for system in SYSTEMS.values()),
+        "## The graphs",
+        "\n".join(
+            f"- **{graph.name}**: {graph.vertices:,} vertices, {graph.edges:,} directed edges; source {graph.source}."
+            for graph in graphs
+        ),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def rows(measurements: list[Measurement]) -> list[str]:
+    """Return a row a measurement, with its ratio to DuckDB in the same query and graph."""
+    lines = []
+    for _, group in groupby(measurements, key=lambda measurement: (measurement.query, measurement.graph)):
+        members = list(group)
+        baseline = next((member.whole() for member in members if member.system == BASELINE), None)
+        lines += [_row(member, baseline) for member in members]
+    return lines
+
+
+def _row(measurement: Measurement, baseline: float | None) -> str:
+    whole = measurement.whole()
+    cells = [
+        measurement.query,
+        measurement.graph,
+        measurement.system,
+        _seconds(whole),
+        _seconds(measurement.whole_median()),
+        f"{whole / baseline:.2f}" if whole is not None and baseline else "",
+        _seconds(measurement.loop()),
+        _whole_number(measurement.fact("iterations")),
+        _whole_number(max(measurement.memory_mb, default=None)),
+        _whole_number(measurement.fact("heap_peak_mb")),
+        _verdict(measurement),
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _verdict(measurement: Measurement) -> str:
+    if measurement.failure is not None:
+        return "**FAILED**"
+    return {True: "agrees", False: "**MISMATCH**", None: "alone"}[measurement.agrees]
+
+
+def _complaints(measurements: list[Measurement]) -> list[str]:
+    lines = [
+        f"- **{_verdict(m).strip('*')}** {m.query}, {m.graph}, {m.system}: {m.failure or m.checksum}".replace("\n", " ")
+        for m in measurements
+        if m.failure is not None or m.agrees is False
+    ]
+    return ["**Not all is well:**\n\n" + "\n".join(lines)] if lines else []
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+def _seconds(value: float | None) -> str:
+    """Three digits that mean something, no more.
+
+    >>> _seconds(0.00123), _seconds(1.23456), _seconds(123.4), _seconds(None)
+    ('0.00123', '1.23', '123', '')
+    """
+    return "" if value is None else f"{value:.0f}" if value >= 100 else f"{value:#.3g}"  # noqa: PLR2004
+
+
+def _whole_number(value: float | None) -> str:
+    return "" if value is None else f"{value:.0f}"

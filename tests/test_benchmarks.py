@@ -1,0 +1,135 @@
+"""The benchmarks' own smoke test: generators are what they say and stay the same, systems agree, a mismatch is loud.
+
+No times are asserted. Spark is not started here: DuckDB, Numba and scipy are enough to run the harness from end to end.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+pytest.importorskip("duckdb", reason="the extra `bench` is not installed")
+pytest.importorskip("numba", reason="the extra `bench` is not installed")
+pytest.importorskip("scipy", reason="the extra `bench` is not installed")
+
+from benchmarks import generators, runner, table
+from benchmarks.datasets import GraphAbsentError, open_graph
+from benchmarks.queries import QUERIES, same
+from benchmarks.systems import SYSTEMS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PROJECT = Path(__file__).parent.parent
+LIGHT = ("duckdb", "numba", "scipy")  # systems that start in no time
+RMAT_10 = (12116, 5965415, 6005446, 611071)  # edges, sums of src, dst and weight: cached graphs depend on it
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: generators.rmat(8),
+        lambda: generators.grid(7),
+        lambda: generators.tree(4),
+        lambda: generators.uniform(50, 90),
+    ],
+)
+def test_generators_repeat_themselves_and_give_distinct_edges(make: Callable[[], generators.Edges]) -> None:
+    first, second = make(), make()
+    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+    src, dst, weight = first
+    assert not np.any(src == dst)
+    assert len(set(zip(src.tolist(), dst.tolist(), strict=True))) == len(src)
+    assert weight.min() >= 1
+    assert weight.max() <= 100
+    assert {column.dtype for column in first} == {np.dtype(np.int64)}
+
+
+def test_rmat_is_pinned() -> None:
+    src, dst, weight = generators.rmat(10)
+    assert (len(src), int(src.sum()), int(dst.sum()), int(weight.sum())) == RMAT_10
+
+
+def test_rmat_has_hubs_where_a_uniform_graph_has_none() -> None:
+    hub = int(np.bincount(generators.rmat(10)[0]).max())
+    assert hub > 5 * int(np.bincount(generators.uniform(1 << 10, 16 << 10)[0]).max())
+
+
+def test_grid_has_four_neighbours_both_ways() -> None:
+    src, dst, _ = generators.grid(5)
+    edges = set(zip(src.tolist(), dst.tolist(), strict=True))
+    assert edges == {(b, a) for a, b in edges}
+    assert {b for a, b in edges if a == 12} == {7, 11, 13, 17}
+    assert {b for a, b in edges if a == 0} == {1, 5}
+
+
+def test_graphs_are_written_once_with_several_row_groups(tmp_path: Path) -> None:
+    graph = open_graph("rmat-13", tmp_path)
+    written = Path(graph.edges_file).stat().st_mtime_ns
+    assert open_graph("rmat-13", tmp_path) == graph
+    assert Path(graph.edges_file).stat().st_mtime_ns == written
+    edges = pq.ParquetFile(graph.edges_file)
+    assert edges.metadata.num_row_groups == 8
+    assert edges.schema_arrow.names == ["src", "dst", "w"]
+    assert edges.metadata.num_rows == graph.edges
+
+
+def test_a_graph_nobody_knows_is_named(tmp_path: Path) -> None:
+    with pytest.raises(GraphAbsentError, match="no graph named petersen"):
+        open_graph("petersen", tmp_path)
+
+
+@pytest.mark.parametrize("query", list(QUERIES))
+@pytest.mark.parametrize("name", ["rmat-8", "grid-9", "tree-4", "random-60-80"])
+def test_systems_agree(query: str, name: str, tmp_path: Path) -> None:
+    graph = open_graph(name, tmp_path)
+    systems = [name for name in LIGHT if query in SYSTEMS[name].graphs]
+    answers = [SYSTEMS[system].start("1g").answer(query, graph).checksum for system in systems]
+    assert len(answers) >= 2
+    assert all(same(answers[0], answer) for answer in answers)
+
+
+def test_a_run_from_the_command_line_measures_and_compares(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    chosen = ["--query", "sssp", "--graph", "rmat-8", "--system", "duckdb,numba", "--repeat", "1"]
+    command = [sys.executable, "-m", "benchmarks", *chosen, "--cache", str(tmp_path / "cache"), "--output", str(page)]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=120)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+    measured = [line for line in page.read_text().splitlines() if line.startswith("| sssp | rmat-8 |")]
+    assert [line.split(" | ")[2] for line in measured] == ["duckdb", "numba"]
+    assert all(line.endswith("| agrees |") for line in measured)
+    assert (tmp_path / "cache" / "raw.json").exists()
+
+
+def test_a_wrong_answer_is_loud() -> None:
+    def measurement(system: str, total: int) -> runner.Measurement:
+        turn = {"whole": 1.0, "loop": None, "checksum": [3, total], "facts": {}}
+        return runner.Measurement("sssp", "rmat-8", system, turns=[turn])
+
+    found = [measurement("duckdb", 10), measurement("numba", 10), measurement("paralagg", 11)]
+    runner.compare(found)
+    assert [m.agrees for m in found] == [True, True, False]
+    page = table.page(found, [], {}, runner.Settings(Path()))
+    assert "**Not all is well:**" in page
+    assert "- **MISMATCH** sssp, rmat-8, paralagg: [3, 11]" in page
+
+
+def test_one_against_one_leaves_both_in_doubt() -> None:
+    turns = [[{"whole": 1.0, "loop": None, "checksum": [n], "facts": {}}] for n in (1, 2)]
+    found = [runner.Measurement("closure", "tree-4", "duckdb", turns=turn) for turn in turns]
+    runner.compare(found)
+    assert [m.agrees for m in found] == [False, False]
+
+
+def test_a_worker_over_its_cap_is_ended(tmp_path: Path) -> None:
+    graph = open_graph("rmat-8", tmp_path)
+    settings = runner.Settings(tmp_path, repeat=1, cap_seconds=0.0)
+    (measurement,) = runner.measure("sssp", graph, ["duckdb"], settings)
+    assert measurement.failure == "over 0 s"
+    assert measurement.whole() is None
