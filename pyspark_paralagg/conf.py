@@ -7,13 +7,14 @@ session (``spark.conf.set``), so a query reads what stands there when it is plan
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
 BACKENDS = ("auto", "spark", "dataframe")
@@ -67,7 +68,8 @@ CHECKPOINT_DIR = Key(
     "path",
     None,
     str,
-    "Where the Spark engine writes checkpoints of its state. Unset: a lost executor starts the fixpoint again from its inputs.",
+    "Where the Spark engine writes checkpoints of its state. Unset: "
+    "a lost executor starts the fixpoint again from its inputs.",
 )
 CHECKPOINT_INTERVAL = Key(
     "spark.paralagg.checkpoint.interval",

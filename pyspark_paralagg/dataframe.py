@@ -43,8 +43,8 @@ def recursive_agg(  # noqa: PLR0913 - the arguments of the API, as the documenta
 ) -> DataFrame:
     """Rows of ``base``, and of ``step`` applied to the result again and again, aggregated by ``keys``; lazy.
 
-    With base rows C, initial rows X (default C) and step F: ``R0 = agg(X)``, ``R(i+1) = agg(C ∪ F(Ri))``. The result is
-    the fixpoint: the columns of ``keys`` in that order, then those of ``aggs``.
+    With base rows C, initial rows X (default C) and step F: ``R0 = agg(X)``, ``R(i+1) = agg(C + F(Ri))``, where + puts
+    rows together. The result is the fixpoint: the columns of ``keys`` in that order, then those of ``aggs``.
 
     >>> dist = sources.recursive_agg(                                                     # doctest: +SKIP
     ...     keys="node", aggs={"dist": "min"},
@@ -58,14 +58,15 @@ def recursive_agg(  # noqa: PLR0913 - the arguments of the API, as the documenta
         ``ra.min_by("dist")``, ``ra.max_by("gain")``. None: a set of keys. ``count`` counts a row as 1 where it has no
         value. Integers are summed as ``bigint``, floats as ``double``, decimals in their own type.
     step
-        Receives the relation as a DataFrame and returns one with the same columns, by name. It may use it several times,
-        join it with other DataFrames, filter, union, aggregate as declared. It should return the same for the same
-        rows: it may be called once (Spark engine) or once an iteration (plain DataFrames).
+        Receives the relation as a DataFrame and returns one with the same columns, by name. It may use it several
+        times, join it with other DataFrames, filter, union, aggregate as declared. It should return the same for the
+        same rows: it may be called once (Spark engine) or once an iteration (plain DataFrames).
     initial
         Rows of the start, where they are not the base (PageRank from 1/n). The base belongs to every round.
     mode
-        ``"auto"``: semi-naive where that is proven right, refused with the reason (``VerificationError``) where it is not.
-        ``"trust"`` takes your word where the proof is open, ``"iterate"`` recomputes every round and needs no proof.
+        ``"auto"``: semi-naive where that is proven right, refused with the reason (``VerificationError``) where it is
+        not. ``"trust"`` takes your word where the proof is open, ``"iterate"`` recomputes every round and needs no
+        proof.
     assume
         Conditions on columns that the step joins with, which the proof may use: ``"w >= 0"``. They are checked when the
         rows are loaded: ``PARALAGG_ASSUMPTION_VIOLATED``.
@@ -78,8 +79,9 @@ def recursive_agg(  # noqa: PLR0913 - the arguments of the API, as the documenta
         ``"auto"``, ``"spark"``, ``"dataframe"``; default: ``spark.paralagg.backend``. The DataFrame executor is
         **eager**: it runs at the call, iteration by iteration, and logs why it was taken.
 
-    A wrong call raises ``UsageError`` at once. What it does not do: keep the order of rows, or promise the last digits of a
-    sum of doubles. Sun et al. 2023 call keys independent and aggregated columns dependent, and so do the messages.
+    A wrong call raises ``UsageError`` at once. What it does not do: keep the order of rows, or promise the last
+    digits of a sum of doubles. Sun et al. 2023 call keys independent and aggregated columns dependent, and so do the
+    messages.
     """
     name = name or "r"
     seed = _seed(name, relation(base, keys=keys, aggs=aggs, initial=initial), 0)
@@ -102,7 +104,9 @@ class Declaration:
     initial: DataFrame | None = None
 
 
-def relation(base: DataFrame, *, keys: Keys, aggs: Aggregations = None, initial: DataFrame | None = None) -> Declaration:
+def relation(
+    base: DataFrame, *, keys: Keys, aggs: Aggregations = None, initial: DataFrame | None = None
+) -> Declaration:
     """One relation of :func:`recursive`; the arguments are those of :func:`recursive_agg`."""
     return Declaration(base, keys, aggs, initial)
 
@@ -121,8 +125,8 @@ def recursive(  # noqa: PLR0913 - the arguments of the API, as the documentation
 ) -> dict[str, DataFrame]:
     """Several relations that may read each other; the result of each, by name.
 
-    ``step`` receives the relations by the names of its parameters and returns one DataFrame a relation. Everything else is
-    as in :func:`recursive_agg`.
+    ``step`` receives the relations by the names of its parameters and returns one DataFrame a relation. Everything
+    else is as in :func:`recursive_agg`.
 
     >>> r = ra.recursive(                                                                 # doctest: +SKIP
     ...     {"rank": ra.relation(base, keys="node", aggs={"rank": "sum"}),
@@ -159,7 +163,10 @@ def _seed(name: str, declaration: Declaration, input_id: int) -> Seed:
     for argument, value in (("base", declaration.base), ("initial", declaration.initial)):
         if not _is_dataframe(value) and not (argument == "initial" and value is None):
             raise UsageError(
-                "PARALAGG_BAD_OPTION", f"{argument} is a {type(value).__name__}, not a DataFrame", value=value, place=place
+                "PARALAGG_BAD_OPTION",
+                f"{argument} is a {type(value).__name__}, not a DataFrame",
+                value=value,
+                place=place,
             )
     typed = typed_relation(name, declaration.base, declaration.keys, declaration.aggs, input_id)
     base = conform(declaration.base, typed, place)
@@ -191,7 +198,7 @@ def _conformed(result: DataFrame, of: Relation) -> DataFrame:
     return conform(result, of)
 
 
-def _check_names(result: Any, relations: Mapping[str, Declaration]) -> None:  # noqa: ANN401 - whatever the user returned
+def _check_names(result: Any, relations: Mapping[str, Declaration]) -> None:  # noqa: ANN401 - anything
     if not isinstance(result, Mapping):
         raise UsageError(
             "PARALAGG_STEP_RESULT",
@@ -229,7 +236,7 @@ def _parameters(step: Callable[..., object], relations: Mapping[str, Declaration
     return tuple(p.name for p in named)
 
 
-def _with_options(  # noqa: PLR0913 - one check an option
+def _with_options(  # noqa: PLR0913, PLR0917 - one check an option
     job: Job,
     mode: Mode,
     assume: str | Sequence[str] | None,
@@ -247,7 +254,7 @@ def _with_options(  # noqa: PLR0913 - one check an option
         if not _is_number(tolerance, int | float) or not tolerance > 0:
             raise _bad_option("tolerance", tolerance, "a number greater than 0, or None for an exact fixpoint")
         if not any(seed.accumulating for seed in job.seeds):
-            raise _bad_option("tolerance", tolerance, "for sum and count columns; these aggregates end exactly without it")
+            raise _bad_option("tolerance", tolerance, "for sum and count columns; the others end exactly without it")
     return replace(
         job,
         mode=mode,
@@ -264,7 +271,7 @@ def _checked_backend(backend: str | None) -> str | None:
             "PARALAGG_BACKEND_LATER",
             f"the backend {backend!r} comes in a later version",
             value=backend,
-            hint="backend=\"auto\" takes the best of what there is",
+            hint='backend="auto" takes the best of what there is',
         )
     if backend is not None and backend not in BACKENDS:
         raise _bad_option("backend", backend, f"one of {', '.join(BACKENDS)}")
@@ -272,7 +279,8 @@ def _checked_backend(backend: str | None) -> str | None:
 
 
 def _bad_option(option: str, value: object, is_what: str) -> UsageError:
-    return UsageError("PARALAGG_BAD_OPTION", f"{option}={value!r}", value=value, place=option, hint=f"{option} is {is_what}")
+    hint = f"{option} is {is_what}"
+    return UsageError("PARALAGG_BAD_OPTION", f"{option}={value!r}", value=value, place=option, hint=hint)
 
 
 def _is_number(value: object, kind: Any) -> bool:  # noqa: ANN401 - a type or a union of types

@@ -1,6 +1,7 @@
 """``explain(df)``: the recursion in ``df`` as text, from what was meant to who runs it and why.
 
-Three parts: the Program (Datalog), the Plan (strata, indexes, rules, where they run), the executor with the first reason.
+Three parts: the Program (Datalog), the Plan (strata, indexes, rules, where they run), the executor with the first
+reason.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def explain(df: DataFrame) -> str:
 
 _NAIVE = (
     "R(0) = agg(initial rows, or the base)\n"
-    "R(i+1) = agg(base ∪ step(R(i))), a DataFrame a round, cut off by a local checkpoint\n"
+    "R(i+1) = agg(base + step(R(i))), a DataFrame a round, cut off by a local checkpoint\n"
     "ran at the call, from Python"
 )
 

@@ -36,11 +36,14 @@ def typed_relation(name: str, base: DataFrame, keys: Keys, aggs: Aggregations, i
     for position, (column, _) in enumerate(found):
         if column in [c for c, _ in found[:position]]:
             raise UsageError(
-                "PARALAGG_COLUMN_TWICE", f"the base has two columns {column!r}", value=column, place=place,
+                "PARALAGG_COLUMN_TWICE",
+                f"the base has two columns {column!r}",
+                value=column,
+                place=place,
                 hint="rename or drop one of them",
             )
     for position, key in enumerate(key_names):
-        _check_key(key, key in key_names[:position], key in aggregations, types, place)
+        _check_key(key, types, place, is_twice=key in key_names[:position], is_aggregated=key in aggregations)
     dependents = tuple(_dependent(column, how, types, place) for column, how in aggregations.items())
     for d in dependents:
         _check_order(d, dependents, place)
@@ -95,13 +98,16 @@ def _key_names(keys: Keys, place: str) -> tuple[str, ...]:
     for name in names:
         if not isinstance(name, str):
             raise UsageError(
-                "PARALAGG_KEY_MISSING", f"keys are names of columns, not {type(name).__name__}", value=name, place=place,
-                hint="keys=\"node\" or keys=[\"src\", \"dst\"]",
+                "PARALAGG_KEY_MISSING",
+                f"keys are names of columns, not {type(name).__name__}",
+                value=name,
+                place=place,
+                hint='keys="node" or keys=["src", "dst"]',
             )
     return names
 
 
-def _check_key(key: str, is_twice: bool, is_aggregated: bool, types: Mapping[str, str], place: str) -> None:  # noqa: FBT001
+def _check_key(key: str, types: Mapping[str, str], place: str, *, is_twice: bool, is_aggregated: bool) -> None:
     if is_twice:
         raise UsageError(
             "PARALAGG_KEY_TWICE", f"the key {key!r} is named twice", value=key, place=place, hint="name it once"
@@ -143,7 +149,7 @@ def _dependent(column: str, how: Aggregation, types: Mapping[str, str], place: s
             f"{how!r} is no aggregate for the column {column!r}",
             value=how,
             place=place,
-            hint=f"write ra.{name}(\"the column that decides\")"
+            hint=f'write ra.{name}("the column that decides")'
             if needs_order
             else did_you_mean(str(getattr(how, "__name__", how)), [*plain, "min_by", "max_by"]),
         )

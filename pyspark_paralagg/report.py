@@ -2,7 +2,8 @@
 
 Both executors fill the same :class:`RunReport`. The Spark engine keeps its report in the JVM beside the fixpoint; the
 DataFrame executor keeps it here, found again through the checkpoint that its result reads, so it survives
-``filter``, ``join`` and the like in a classic session. Over Connect only the returned DataFrame itself knows its report.
+``filter``, ``join`` and the like in a classic session. Over Connect only the returned DataFrame itself knows its
+report.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ _COLUMNS = ("iteration", "relation", "delta", "total", "seconds", "bytes")
 class RunReport:
     """The report of one run of a fixpoint.
 
-    ``iterations`` counts applications of the step, the last one, which found nothing new, included. ``tuples`` are the rows
-    of all relations at the end. ``seconds`` has ``plan``, ``load``, ``loop`` and ``store``. ``rounds`` has one entry for
-    each iteration and relation: rows that changed (``delta``), rows there are (``total``), ``seconds``, and ``bytes`` that
-    were exchanged (None where nobody counts them).
+    ``iterations`` counts applications of the step, the last one, which found nothing new, included. ``tuples`` are
+    the rows of all relations at the end. ``seconds`` has ``plan``, ``load``, ``loop`` and ``store``. ``rounds`` has
+    one entry for each iteration and relation: rows that changed (``delta``), rows there are (``total``), ``seconds``,
+    and ``bytes`` that were exchanged (None where nobody counts them).
     """
 
     backend: str

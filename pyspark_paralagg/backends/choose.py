@@ -1,7 +1,7 @@
 """Which executor runs a job, and why: the only module that names the backends.
 
-The order of causes is the order of the questions, and only the first cause is told: what was asked for, what the session
-can do, what the job needs.
+The order of causes is the order of the questions, and only the first cause is told: what was asked for, what the
+session can do, what the job needs.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg import conf
 from pyspark_paralagg.backends.dataframe import DataFrameBackend
-from pyspark_paralagg.backends.protocol import Backend, Job
 from pyspark_paralagg.backends.spark import SparkBackend
 from pyspark_paralagg.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from pyspark_paralagg.backends.protocol import Backend, Job
 
 logger = logging.getLogger("pyspark_paralagg")
 
@@ -27,8 +28,8 @@ _DATAFRAME: Backend = DataFrameBackend()
 def execute(job: Job, backend: str | None) -> dict[str, DataFrame]:
     """Runs ``job`` (or builds its lazy result) where the argument ``backend``, else the session's conf, wants it.
 
-    ``auto`` takes the Spark engine and, where that has an obstacle or refuses the job, plain DataFrames, with a warning that
-    says why. Who insists on ``spark`` gets the reason as ``UnsupportedError``.
+    ``auto`` takes the Spark engine and, where that has an obstacle or refuses the job, plain DataFrames, with a
+    warning that says why. Who insists on ``spark`` gets the reason as ``UnsupportedError``.
     """
     wanted = backend or conf.read(job.session, conf.BACKEND)
     by = f'backend="{wanted}"' if backend else f"{conf.BACKEND.name}={wanted}"

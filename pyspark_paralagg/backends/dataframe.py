@@ -1,8 +1,8 @@
 """The plain DataFrame executor: the definition of the fixpoint, computed to the letter, one round after another.
 
-It needs no jar, so it runs on Connect and serverless, and takes any step that Spark can run. It is eager: the loop runs in
-Python at the call. Each round is cut off from the one before by a local checkpoint, and the one before is freed; the
-result is the last checkpoint and lives as long as something reads it.
+It needs no jar, so it runs on Connect and serverless, and takes any step that Spark can run. It is eager: the loop
+runs in Python at the call. Each round is cut off from the one before by a local checkpoint, and the one before is
+freed; the result is the last checkpoint and lives as long as something reads it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SHOWN = 5
 
 
 class DataFrameBackend:
-    """``R(i+1) = agg(C ∪ F(Ri))``, whole, every round."""
+    """``R(i+1) = agg(C + F(Ri))``, whole, every round."""
 
     name = "dataframe"
 
@@ -64,7 +64,7 @@ class _Loop:
         self.iterations = 0
 
     def load(self) -> None:
-        """Aggregates base and initial rows. ``agg(C ∪ F) = agg(agg(C) ∪ F)``, so a round reads the small one."""
+        """Aggregates base and initial rows. ``agg(C + F) = agg(agg(C) + F)``, so a round reads the small one."""
         from pyspark_paralagg.backends.rounds import aggregate  # noqa: PLC0415 - pyspark is optional
 
         start = time.perf_counter()
@@ -94,7 +94,7 @@ class _Loop:
                         raise self._limit_reached(delta)
                     break
                 self._watch_for_climb(changes)
-        self.seconds["loop"] = time.perf_counter() - start
+        self.seconds["loop"] = time.perf_counter() - start - self.seconds["plan"]
 
     def store(self, reason: str) -> dict[str, DataFrame]:
         """The result as DataFrames over the last checkpoints; everything else is freed."""
@@ -119,10 +119,11 @@ class _Loop:
                 df._jdf.queryExecution().analyzed().rdd().unpersist(False)  # noqa: FBT003, SLF001 - no public way to it
 
     def _round(self, iteration: int) -> dict[str, Change]:
-        from pyspark_paralagg.backends.rounds import change_of, next_round, state_of  # noqa: PLC0415 - pyspark is optional
+        from pyspark_paralagg.backends.rounds import change_of, next_round, state_of  # noqa: PLC0415 - as above
 
         start = time.perf_counter()
         derived = self.job.apply(self.state)
+        self.seconds["plan"] += time.perf_counter() - start
         previous = list(self.live)
         self.checkpoints: dict[str, DataFrame] = {}
         changes: dict[str, Change] = {}
@@ -174,8 +175,8 @@ class _Loop:
         """An error where values go on changing after more rounds than there are keys.
 
         Without new keys, a value that improves after that many rounds came round a cycle. A sum of doubles may creep to
-        its fixpoint for long all the same: it is a climb only if its changes do not shrink. A user who knows better says
-        ``max_iterations`` or ``tolerance``, and is not watched.
+        its fixpoint for long all the same: it is a climb only if its changes do not shrink. A user who knows better
+        says ``max_iterations`` or ``tolerance``, and is not watched.
         """
         self.moves.append(sum(c.moved for c in changes.values()))
         is_watched = self.job.max_iterations is None and self.job.tolerance is None
@@ -228,4 +229,4 @@ def _description(session: SparkSession) -> Iterator[Any]:
     try:
         yield context.setJobDescription
     finally:
-        context.setLocalProperty(key, before)  # type: ignore[arg-type] - None removes it
+        context.setLocalProperty(key, before)  # type: ignore[arg-type]  # None removes it

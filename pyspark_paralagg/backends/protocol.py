@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from pyspark_paralagg.program.aggregators import AGGREGATORS
-from pyspark_paralagg.program.expr import Call
-from pyspark_paralagg.program.program import Mode, Relation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from pyspark_paralagg.program.expr import Call
+    from pyspark_paralagg.program.program import Mode, Relation
 
 Step = Callable[[Mapping[str, "DataFrame"]], "dict[str, DataFrame]"]
 
@@ -31,9 +32,7 @@ class Seed:
     @property
     def accumulating(self) -> tuple[str, ...]:
         """The columns that add up: ``sum`` and ``count``."""
-        return tuple(
-            d.column.name for d in self.relation.dependents if not AGGREGATORS[d.aggregator].is_idempotent
-        )
+        return tuple(d.column.name for d in self.relation.dependents if not AGGREGATORS[d.aggregator].is_idempotent)
 
 
 @dataclass(frozen=True)

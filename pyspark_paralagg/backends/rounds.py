@@ -1,7 +1,8 @@
 """One round of the DataFrame executor as DataFrame expressions: aggregate, and compare with the round before.
 
 Both happen in one shuffle: the rows of the step and the rows of the round before meet in one group by the keys, the
-latter marked as old. Whatever Spark's aggregates do with nulls, NaN, decimals and overflow is so what this executor does.
+latter marked as old. Whatever Spark's aggregates do with nulls, NaN, decimals and overflow is so what this executor
+does.
 """
 
 from __future__ import annotations
@@ -40,8 +41,10 @@ _PLAIN = {
 
 @dataclass(frozen=True)
 class Change:
-    """What a round changed: rows there are, rows that changed, rows that vanished, and the sum of |Δ| over the columns
-    that accumulate."""
+    """What a round changed.
+
+    Rows there are, rows that changed, rows that vanished, and the sum of |Δ| over the columns that accumulate.
+    """
 
     total: int
     delta: int
@@ -57,7 +60,7 @@ def aggregate(rows: DataFrame, relation: Relation) -> DataFrame:
 
 
 def next_round(derived: DataFrame, previous: DataFrame, relation: Relation) -> DataFrame:
-    """``agg_K(derived)`` beside the rows of ``previous``: to be checkpointed, then read with ``change_of`` and ``state_of``."""
+    """``agg_K(derived)`` beside the rows of ``previous``: to be checkpointed, then read by the two functions below."""
     names = [d.column.name for d in relation.dependents]
     old = previous.select(
         *(F.col(quoted(k.name)) for k in relation.keys),

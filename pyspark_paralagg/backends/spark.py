@@ -1,15 +1,15 @@
 """The adapter to the Spark engine: step -> analysis -> Program -> Plan -> one lazy fixpoint a relation.
 
 Python decides and the JVM executes: this module calls the shim's ``Bridge`` and nothing else in the JVM, but for the
-guards of assumptions. Sources are numbered through: those of the analysed step, then bases and initial rows, then results
-of lower strata. What ``explain`` and ``report`` need later travels in the Plan's JSON, so it survives any chaining.
+guards of assumptions. Sources are numbered through: those of the analysed step, then bases and initial rows, then
+results of lower strata. What ``explain`` and ``report`` need later travels in the Plan's JSON, so it survives any
+chaining.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,8 @@ from pyspark_paralagg.relations import quoted
 from pyspark_paralagg.report import RunReport, is_connect
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
 
     from pyspark_paralagg.backends.protocol import Job, Seed
@@ -55,8 +57,8 @@ class SparkBackend:
     def run(self, job: Job, reason: str) -> dict[str, DataFrame]:
         """Builds the lazy result of each relation; nothing runs yet.
 
-        Raises ``UsageError`` (the step's columns, an assumption about an unknown column), ``VerificationError`` (refused),
-        ``UnsupportedError`` (the step is beyond the engine).
+        Raises ``UsageError`` (the step's columns, an assumption about an unknown column), ``VerificationError``
+        (refused), ``UnsupportedError`` (the step is beyond the engine).
         """
         return _Builder(job, reason).build()
 
@@ -122,7 +124,11 @@ class _Builder:
         return sources, inputs
 
     def _guarded(
-        self, plan: Plan, analysis: Any, step_json: dict[str, Any], next_source: int  # noqa: ANN401 - a py4j object
+        self,
+        plan: Plan,
+        analysis: Any,  # noqa: ANN401 - a py4j object
+        step_json: dict[str, Any],
+        next_source: int,
     ) -> tuple[Plan, list[DataFrame]]:
         """Sources with an assumed column, wrapped so that a row that violates it ends the query."""
         by_column: dict[str, list[Call]] = {}
@@ -154,7 +160,12 @@ class _Builder:
         return self._frame(dataset.ofRows(self.jsession, analysis.sources().apply(source)))
 
     def _fixpoints(
-        self, plan: Plan, analysis: Any, own: int, extra: list[DataFrame], extras: dict[str, Any]  # noqa: ANN401
+        self,
+        plan: Plan,
+        analysis: Any,  # noqa: ANN401 - a py4j object
+        own: int,
+        extra: list[DataFrame],
+        extras: dict[str, Any],
     ) -> dict[str, DataFrame]:
         """One node a relation; a stratum reads the results of lower strata as further sources."""
         results: dict[str, DataFrame] = {}
@@ -191,8 +202,10 @@ def engine_report(df: DataFrame) -> RunReport | None:
 
 
 def describe(df: DataFrame) -> dict[str, Any] | None:
-    """What the outermost fixpoint of the Spark engine in ``df`` is: ``plan`` (JSON, with ``program`` under ``extras``),
-    ``stratum``, ``relation``, ``reason``. None where there is none, or no jar to ask."""
+    """What the outermost fixpoint of the Spark engine in ``df`` is; None where there is none, or no jar to ask.
+
+    ``plan`` (JSON), ``program`` (text), ``stratum``, ``relation``, ``reason``.
+    """
     if is_connect(df):
         return None
     try:

@@ -6,8 +6,11 @@ and the executors implement the nine entries.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _INTEGRAL = ("tinyint", "smallint", "int", "bigint")
 
@@ -55,23 +58,30 @@ class Aggregator:
     has_order: bool = False
 
 
-_ORDERED = ("any type with an order", is_orderable)
-_BOOLEAN: tuple[str, Callable[[str], bool]] = ("boolean", lambda t: t == "boolean")
-_BITS = ("tinyint, smallint, int or bigint", is_integral)
+def _is_boolean(type_: str) -> bool:
+    return type_ == "boolean"
+
+
+def _lattice(name: str, takes: str, accepts: Callable[[str], bool], *, has_order: bool = False) -> Aggregator:
+    return Aggregator(name, is_idempotent=True, takes=takes, accepts=accepts, has_order=has_order)
+
+
+_ANY_ORDER = "any type with an order"
+_BITS = "tinyint, smallint, int or bigint"
 
 AGGREGATORS: dict[str, Aggregator] = {
     a.name: a
     for a in (
-        Aggregator("min", True, *_ORDERED),
-        Aggregator("max", True, *_ORDERED),
-        Aggregator("sum", False, "a number", is_numeric, _sum_type),
-        Aggregator("count", False, *_BITS, lambda _: "bigint"),
-        Aggregator("any", True, *_BOOLEAN),
-        Aggregator("all", True, *_BOOLEAN),
-        Aggregator("bit_or", True, *_BITS),
-        Aggregator("bit_and", True, *_BITS),
-        Aggregator("min_by", True, *_ORDERED, has_order=True),
-        Aggregator("max_by", True, *_ORDERED, has_order=True),
+        _lattice("min", _ANY_ORDER, is_orderable),
+        _lattice("max", _ANY_ORDER, is_orderable),
+        Aggregator("sum", is_idempotent=False, takes="a number", accepts=is_numeric, result=_sum_type),
+        Aggregator("count", is_idempotent=False, takes=_BITS, accepts=is_integral, result=lambda _: "bigint"),
+        _lattice("any", "boolean", _is_boolean),
+        _lattice("all", "boolean", _is_boolean),
+        _lattice("bit_or", _BITS, is_integral),
+        _lattice("bit_and", _BITS, is_integral),
+        _lattice("min_by", _ANY_ORDER, is_orderable, has_order=True),
+        _lattice("max_by", _ANY_ORDER, is_orderable, has_order=True),
     )
 }
 
@@ -80,8 +90,8 @@ AGGREGATORS: dict[str, Aggregator] = {
 class MinBy:
     """Carry the column of the row whose ``order`` column is least: the parent on a shortest path, a label, a witness.
 
-    ``order`` must itself be aggregated with ``"min"`` in the same relation. The smallest carried value wins a tie, a null
-    carried value loses to any other, and a row whose order is null contributes nothing.
+    ``order`` must itself be aggregated with ``"min"`` in the same relation. The smallest carried value wins a tie, a
+    null carried value loses to any other, and a row whose order is null contributes nothing.
 
     >>> {"dist": "min", "parent": MinBy("dist")}["parent"].aggregator
     'min_by'

@@ -1,15 +1,19 @@
 """``assume="w >= 0"``: what the user vouches for, as expressions that the check of monotonicity may use.
 
-The grammar is one comparison of a column with a number; it grows with the check. A list of conditions means all of them.
+The grammar is one comparison of a column with a number; it grows with the check. A list of conditions means all of
+them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.expr import Call, Col, Lit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _COMPARISONS = {">=": "GreaterThanOrEqual", ">": "GreaterThan", "<=": "LessThanOrEqual", "<": "LessThan"}
 _ASSUMPTION = re.compile(

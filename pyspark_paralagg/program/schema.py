@@ -6,26 +6,30 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.aggregators import is_integral, is_numeric
-from pyspark_paralagg.program.program import Dependent, Relation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pyspark_paralagg.program.program import Dependent, Relation
 
 
 def check_step_columns(relation: Relation, found: Sequence[tuple[str, str]], place: str | None = None) -> None:
     """Raise ``UsageError`` unless the columns ``found`` (name, Spark type) are those of ``relation``, in any order.
 
     Codes: ``PARALAGG_STEP_COLUMNS_MISSING``, ``PARALAGG_STEP_COLUMNS_EXTRA`` (a column of another name, or one name
-    twice), ``PARALAGG_STEP_COLUMNS_TYPE``. Nullability is free. A ``count`` column may be absent (its rows count 1), and
-    what is added up may be narrower than the relation's column: an ``int`` where the sum is ``bigint``.
+    twice), ``PARALAGG_STEP_COLUMNS_TYPE``. Nullability is free. A ``count`` column may be absent (its rows count 1),
+    and what is added up may be narrower than the relation's column: an ``int`` where the sum is ``bigint``.
 
     >>> from pyspark_paralagg.program.program import Column
     >>> r = Relation("reach", (Column("node", "bigint"),), (), base=0)
-    >>> check_step_columns(r, [("dst", "bigint")])
+    >>> check_step_columns(r, [("dst", "bigint")], "reach")
     Traceback (most recent call last):
     ...
-    pyspark_paralagg.errors.UsageError: PARALAGG_STEP_COLUMNS_MISSING: the step's result has no column 'node' (in step of reach)
+    pyspark_paralagg.errors.UsageError: PARALAGG_STEP_COLUMNS_MISSING: the step's result has no column 'node' (in reach)
     Hint: its columns are dst; select and alias them to node
     """
     place = place or f"step of {relation.name}"
