@@ -1,0 +1,91 @@
+"""The Java that Spark will use: where it is, how old it is, and what to install where it does not do.
+
+First link of the chain that ``session.configure`` needs: ``java`` -> ``spark_home`` -> ``shim`` -> ``session``.
+``python -m pyspark_paralagg.java`` says whether the machine has what it takes; the Makefile asks it before anything
+else, so this module runs on a bare Python.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark_paralagg.errors import EnvironmentProblem
+
+OLDEST_JAVA = 17
+"""Spark 4 runs on Java 17 and later."""
+
+ADVICE = (
+    "install a Java >= 17: `sudo apt-get install openjdk-17-jre-headless` (Debian, Ubuntu), "
+    "`brew install openjdk@17` (macOS); then put it on PATH or name its folder in JAVA_HOME"
+)
+
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java runtime: its launcher, its feature release (17), and the line in which it names itself."""
+
+    launcher: Path
+    release: int
+    description: str
+
+
+def find_java() -> Java:
+    """Return the Java that Spark's own scripts would start: ``JAVA_HOME``'s, else the one on ``PATH``.
+
+    Raises ``EnvironmentProblem`` with ``PARALAGG_JAVA_MISSING`` or ``PARALAGG_JAVA_TOO_OLD``; both say what to install.
+    """
+    launcher = _launcher()
+    try:
+        answer = subprocess.run([launcher, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - the user's own Java
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        raise _missing(f"{launcher} does not start: {problem}", launcher) from problem
+    spoken = answer.stderr + answer.stdout
+    found = _VERSION.search(spoken)
+    # macOS has a /usr/bin/java that only says that there is no Java, and exits with 1.
+    if answer.returncode != 0 or found is None:
+        raise _missing(f"{launcher} is no working Java: {spoken.strip()[:200]!r}", launcher)
+    release = int(found.group(1))
+    if release < OLDEST_JAVA:
+        raise EnvironmentProblem(
+            "PARALAGG_JAVA_TOO_OLD",
+            f"{launcher} is Java {release}, and Spark 4 needs Java {OLDEST_JAVA} or later",
+            value=release,
+            hint=ADVICE,
+        )
+    # JAVA_TOOL_OPTIONS puts a line of its own before the version.
+    description = next(line for line in spoken.splitlines() if _VERSION.search(line))
+    return Java(launcher, release, description)
+
+
+def _launcher() -> Path:
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        launcher = Path(home) / "bin" / ("java.exe" if os.name == "nt" else "java")
+        if not launcher.is_file():
+            # Spark's scripts take JAVA_HOME at its word as well: a Java on PATH would not be used.
+            raise _missing(f"JAVA_HOME is {home}, but there is no {launcher}", launcher)
+        return launcher
+    on_path = shutil.which("java")
+    if on_path is None:
+        raise _missing("there is no Java: JAVA_HOME is not set, and PATH has no java", None)
+    return Path(on_path)
+
+
+def _missing(message: str, launcher: Path | None) -> EnvironmentProblem:
+    value = None if launcher is None else str(launcher)
+    return EnvironmentProblem("PARALAGG_JAVA_MISSING", message, value=value, hint=ADVICE)
+
+
+if __name__ == "__main__":
+    try:
+        sys.stdout.write(find_java().description + "\n")
+    except EnvironmentProblem as problem:
+        sys.exit(str(problem))

@@ -1,0 +1,94 @@
+"""The Spark that pyspark will start: its folder, its jars, its exact version, and whether the shim knows it.
+
+Second link of ``java`` -> ``spark_home`` -> ``shim`` -> ``session``. The version is read from the jars and not from
+``pyspark.__version__``: with ``SPARK_HOME`` set the two may differ, and the shim is compiled against the jars.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark_paralagg.errors import EnvironmentProblem
+from pyspark_paralagg.version import VERSION
+
+SUPPORTED_MINORS = ("4.1", "4.2")
+"""Each has a folder ``jvm_shim/src/main/spark-<minor>`` with what is special to it."""
+
+_CORE_JAR = re.compile(r"spark-core_(?P<scala>\d+\.\d+)-(?P<version>\d+\.\d+.*)\.jar")
+
+
+@dataclass(frozen=True)
+class SparkHome:
+    """A Spark installation: the folder that holds ``jars``, and the exact version (``4.2.0``)."""
+
+    home: Path
+    version: str
+
+    @property
+    def jars(self) -> Path:
+        """The folder of Spark's own jars, the Scala compiler among them."""
+        return self.home / "jars"
+
+    @property
+    def minor(self) -> str:
+        """The first two numbers of the version."""
+        return minor_of(self.version)
+
+
+def minor_of(version: str) -> str:
+    """Return the first two numbers of a Spark version.
+
+    >>> minor_of("4.2.0-SNAPSHOT")
+    '4.2'
+    """
+    return ".".join(re.findall(r"\d+", version)[:2])
+
+
+def find_spark_home() -> SparkHome:
+    """Return the Spark that pyspark would start: ``SPARK_HOME``, else the one inside the pyspark package.
+
+    Raises ``EnvironmentProblem``: ``PARALAGG_SPARK_MISSING`` where there is none, ``PARALAGG_SPARK_UNSUPPORTED``
+    for one whose minor is not in ``SUPPORTED_MINORS``.
+    """
+    home = _pyspark_home()
+    for jar in sorted((home / "jars").glob("spark-core_*.jar")):
+        named = _CORE_JAR.fullmatch(jar.name)
+        if named:
+            spark = SparkHome(home, named["version"])
+            check_supported(spark.version)
+            return spark
+    raise EnvironmentProblem(
+        "PARALAGG_SPARK_MISSING",
+        f"{home / 'jars'} holds no Spark (no spark-core_*.jar)",
+        value=str(home),
+        hint="install the full pyspark (`pip install 'pyspark>=4.1,<4.3'`; pyspark-client has no Spark in it), "
+        "or let SPARK_HOME name a Spark" + (", which it does not now" if "SPARK_HOME" in os.environ else ""),
+    )
+
+
+def check_supported(version: str) -> None:
+    """Raise ``PARALAGG_SPARK_UNSUPPORTED`` unless the shim is written for that Spark."""
+    if minor_of(version) not in SUPPORTED_MINORS:
+        raise EnvironmentProblem(
+            "PARALAGG_SPARK_UNSUPPORTED",
+            f"Spark {version} is installed; pyspark-paralagg {VERSION} supports Spark {' and '.join(SUPPORTED_MINORS)}",
+            value=version,
+            hint=f"`pip install 'pyspark~={SUPPORTED_MINORS[-1]}.0'`, or look for a newer pyspark-paralagg",
+        )
+
+
+def _pyspark_home() -> Path:
+    try:
+        from pyspark.find_spark_home import _find_spark_home  # noqa: PLC0415 - this module loads without pyspark
+
+        return Path(_find_spark_home())
+    except ImportError as problem:
+        message = "pyspark is not installed"
+        cause: BaseException = problem
+    except SystemExit as problem:  # pyspark's own way to say that it found none
+        message = "pyspark finds no Spark"
+        cause = problem
+    raise EnvironmentProblem("PARALAGG_SPARK_MISSING", message, hint="`pip install 'pyspark>=4.1,<4.3'`") from cause

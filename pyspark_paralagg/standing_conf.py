@@ -1,0 +1,77 @@
+"""What a conf would be if nobody appended to it: where Spark looks, in Spark's order, before there is a session.
+
+Beside ``session``: a value set on a builder hides what spark-submit's arguments and ``spark-defaults.conf`` say, so
+whoever wants to append has to carry those over.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pyspark_paralagg.spark_home import SparkHome
+
+_PROPERTY = re.compile(r"\s*(?P<key>[^\s=:#!]+)\s*[=:\s]\s*(?P<value>.*?)\s*")
+_SHORT_FORMS = {"spark.jars": "--jars"}
+
+
+def standing(builder: SparkSession.Builder, key: str, spark: SparkHome) -> str:
+    """Return the value that ``key`` has for a session of this builder as it is now; "" where nobody set it.
+
+    The builder's own options come first, then the running JVM's defaults or, where none runs yet,
+    ``PYSPARK_SUBMIT_ARGS`` and the defaults file.
+    """
+    options: dict[str, object] = builder._options  # noqa: SLF001 - pyspark has no public way to read a builder
+    if key in options:
+        return str(options[key])
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - this module loads without pyspark
+
+    if SparkContext._jvm is not None:  # noqa: SLF001 - likewise, to know whether a JVM runs
+        return SparkConf().get(key, "") or ""
+    arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    submitted = _from_arguments(arguments, key)
+    return submitted if submitted is not None else _from_defaults(arguments, key, spark)
+
+
+def _from_arguments(arguments: list[str], key: str) -> str | None:
+    by_conf: str | None = None
+    by_short_form: str | None = None
+    for option, value in _options(arguments):
+        if option in ("--conf", "-c") and value.split("=", 1)[0] == key:
+            by_conf = value.partition("=")[2]
+        elif option == _SHORT_FORMS.get(key):
+            by_short_form = value
+    return by_short_form if by_short_form is not None else by_conf  # spark-submit's own order
+
+
+def _from_defaults(arguments: list[str], key: str, spark: SparkHome) -> str:
+    named = [value for option, value in _options(arguments) if option == "--properties-file"]
+    folder = os.environ.get("SPARK_CONF_DIR")
+    defaults = (Path(folder) if folder else spark.home / "conf") / "spark-defaults.conf"
+    file = Path(named[-1]) if named else defaults
+    if not file.is_file():
+        return ""
+    found = ""
+    for line in file.read_text(encoding="utf-8").splitlines():
+        entry = _PROPERTY.fullmatch(line)
+        if entry and entry["key"] == key:
+            found = entry["value"]
+    return found
+
+
+def _options(arguments: list[str]) -> list[tuple[str, str]]:
+    """Pair each ``--option`` with its value, whether written ``--option value`` or ``--option=value``."""
+    pairs = []
+    for position, argument in enumerate(arguments):
+        if argument.startswith("--") and "=" in argument:
+            option, _, value = argument.partition("=")
+            pairs.append((option, value))
+        elif argument.startswith("-") and position + 1 < len(arguments):
+            pairs.append((argument, arguments[position + 1]))
+    return pairs
