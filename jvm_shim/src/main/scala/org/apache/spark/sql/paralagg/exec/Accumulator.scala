@@ -10,9 +10,11 @@ import java.util.Arrays
  * row, [[Accumulator.InDelta]] belongs to the delta that is being applied, [[Accumulator.Counted]] is in the
  * number of rows.
  */
-final class Accumulator(val identity: Array[Long], nullable: Array[Boolean]) {
+final class Accumulator(val identity: Array[Long], nullable: Array[Boolean], isTraced: Boolean = false) {
   val columns: Array[Array[Long]] = identity.map(_ => Array.emptyLongArray)
   val valid: Array[Array[Byte]] = nullable.map(n => if (n) Array.emptyByteArray else null)
+  /** In a traced run: where the value came from (see [[CycleTrace]]), -1 from the base. Else null. */
+  var parents: Array[Long] = if (isTraced) Array.emptyLongArray else null
   var flags: Array[Byte] = Array.emptyByteArray
   var dirty: Array[Int] = Array.emptyIntArray
   var dirtySize: Int = 0
@@ -25,6 +27,10 @@ final class Accumulator(val identity: Array[Long], nullable: Array[Boolean]) {
     val before = flags.length
     flags = Arrays.copyOf(flags, wanted)
     dirty = Arrays.copyOf(dirty, wanted)
+    if (isTraced) {
+      parents = Arrays.copyOf(parents, wanted)
+      Arrays.fill(parents, before, wanted, -1L)
+    }
     columns.indices.foreach { j =>
       columns(j) = Arrays.copyOf(columns(j), wanted)
       if (identity(j) != 0) Arrays.fill(columns(j), before, wanted, identity(j))

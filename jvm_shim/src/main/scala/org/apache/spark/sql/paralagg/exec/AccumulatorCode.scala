@@ -13,20 +13,24 @@ case class WordCode(word: String, isNull: String) {
  * over what comes.
  *
  * @param name prefix of the local variables
+ * @param traced each change notes where it came from (`from` in the methods below)
  */
-final class AccumulatorCode(name: String, source: String, relation: RelationSpec, shape: RelationShape, ansi: Boolean) {
+final class AccumulatorCode(
+    name: String, source: String, relation: RelationSpec, shape: RelationShape, ansi: Boolean, traced: Boolean) {
   private val deps = relation.dependents
   private val nullable = shape.dependents
 
   def declare: String = s"${AccumulatorCode.Type} $name = $source;\n" +
     deps.indices.map(j => s"long[] ${v(j)} = $name.columns()[$j];\n").mkString +
     deps.indices.filter(nullable(_)).map(j => s"byte[] ${k(j)} = $name.valid()[$j];\n").mkString +
-    s"byte[] ${name}_f = $name.flags(); int[] ${name}_d = $name.dirty(); int ${name}_n = $name.dirtySize();\n"
+    s"byte[] ${name}_f = $name.flags(); int[] ${name}_d = $name.dirty(); int ${name}_n = $name.dirtySize();\n" +
+    (if (traced) s"long[] ${name}_p = $name.parents();\n" else "")
 
   def reload: String =
     deps.indices.map(j => s"${v(j)} = $name.columns()[$j];\n").mkString +
       deps.indices.filter(nullable(_)).map(j => s"${k(j)} = $name.valid()[$j];\n").mkString +
-      s"${name}_f = $name.flags(); ${name}_d = $name.dirty();\n"
+      s"${name}_f = $name.flags(); ${name}_d = $name.dirty();\n" +
+      (if (traced) s"${name}_p = $name.parents();\n" else "")
 
   def writeBack: String = s"$name.dirtySize_$$eq(${name}_n);\n"
 
@@ -37,7 +41,7 @@ final class AccumulatorCode(name: String, source: String, relation: RelationSpec
     WordCode(s"${v(j)}[$id]", if (nullable(j)) s"(${k(j)}[$id] == 0)" else "false")
 
   /** Aggregates one row of a lattice; marks `id` dirty if that changed anything. */
-  def join(id: String, values: Array[WordCode]): String = {
+  def join(id: String, values: Array[WordCode], from: String): String = {
     val carriers = deps.indices.filter(j => isCarried(deps(j)))
     val plain = carriers.isEmpty && !nullable.contains(true)
     val body = new StringBuilder
@@ -61,14 +65,14 @@ final class AccumulatorCode(name: String, source: String, relation: RelationSpec
       }
     }
     s"""{ $body
-       |  if (ch) { byte fl = ${name}_f[$id]; if ((fl & 1) == 0) ${name}_d[${name}_n++] = $id; ${name}_f[$id] = (byte) (fl | 3); }
+       |  if (ch) { ${mark(id, from)} }
        |}
        |""".stripMargin
   }
 
   /** Adds one row to running sums; other aggregates are taken as in `join`. Marks `id` dirty always (iterated, accumulating). */
-  def add(id: String, values: Array[WordCode]): String =
-    if (!deps.exists(isSum)) join(id, values)
+  def add(id: String, values: Array[WordCode], from: String): String =
+    if (!deps.exists(isSum)) join(id, values, from)
     else {
       val others = deps.indices.filterNot(j => isSum(deps(j)))
       val sums = deps.indices.filter(j => isSum(deps(j))).map { j =>
@@ -78,13 +82,13 @@ final class AccumulatorCode(name: String, source: String, relation: RelationSpec
       }
       val rest = if (others.isEmpty) "" else s"boolean ch = false;\n" + others.map(mixed(_, id, values)).mkString
       s"""{ ${sums.mkString} $rest
-         |  byte fl = ${name}_f[$id]; if ((fl & 1) == 0) ${name}_d[${name}_n++] = $id; ${name}_f[$id] = (byte) (fl | 3);
+         |  ${mark(id, from)}
          |}
          |""".stripMargin
     }
 
   /** Adds a difference to a total: dirty if the row is new or the total is another one; `tol` sums the differences. */
-  def addChange(id: String, values: Array[WordCode]): String = {
+  def addChange(id: String, values: Array[WordCode], from: String): String = {
     val each = deps.indices.map { j =>
       val w = values(j).word
       val plus = s"long z = ${sum(j, s"${v(j)}[$id]", w)}; if (z != ${v(j)}[$id]) { ${v(j)}[$id] = z; ch = true; } tol += ${magnitude(j, w)};"
@@ -93,10 +97,17 @@ final class AccumulatorCode(name: String, source: String, relation: RelationSpec
     }.mkString
     s"""{ boolean ch = (${name}_f[$id] & 2) == 0;
        |  $each
-       |  if (ch) { byte fl = ${name}_f[$id]; if ((fl & 1) == 0) ${name}_d[${name}_n++] = $id; ${name}_f[$id] = (byte) (fl | 3); }
+       |  if (ch) { ${mark(id, from)} }
        |}
        |""".stripMargin
   }
+
+  /** The parent of a traced row, for those who take it over. */
+  def parent(id: String): String = if (traced) s"${name}_p[$id]" else "-1L"
+
+  private def mark(id: String, from: String): String =
+    s"byte fl = ${name}_f[$id]; if ((fl & 1) == 0) ${name}_d[${name}_n++] = $id; ${name}_f[$id] = (byte) (fl | 3);" +
+      (if (traced) s" ${name}_p[$id] = $from;" else "")
 
   private def v(j: Int): String = s"${name}_v$j"
   private def k(j: Int): String = s"${name}_k$j"

@@ -22,7 +22,7 @@ final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
       val from = out.map(_.size)
       out.foreach(_.add(0))
       send(index, loop.part(index.spec.relation), out)
-      out.indices.foreach(t => out(t).array(from(t)) = (out(t).size - from(t) - 1) / index.part.shape.rowWords.max(1))
+      out.indices.foreach(t => out(t).array(from(t)) = (out(t).size - from(t) - 1) / rowWords(index.part))
     }
     sent += out.map(_.size * 8L).sum
     val (in, _) = gang.exchange(out.map(_.trimmed), WordsCodec, Array.emptyDoubleArray)
@@ -43,13 +43,15 @@ final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
       val id = part.current(i)
       row.size = 0
       (0 until shape.keyWords).foreach(c => row.add(part.keys.word(id, c)))
-      RowWords.append(row, part.driverValues, id, shape.dependents.length, shape.dependents.contains(true))
+      part.appendValues(row, part.driverValues, id)
       if (row.size == 0) row.add(0) // a relation without any column: the row itself is the news
       if (index.spec.everywhere) out.foreach(append(_, row))
       else append(out(owner.of(row.array)), row)
       i += 1
     }
   }
+
+  private def rowWords(part: RelationPart): Int = math.max(1, part.shape.keyWords + part.valueWords)
 
   private def append(out: LongBuffer, row: LongBuffer): Unit = {
     out.reserve(row.size)
@@ -93,7 +95,7 @@ final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
       part.state.flags(id) = (Accumulator.Present | Accumulator.InDelta).toByte
       part.current(part.currentSize) = id
       part.currentSize += 1
-      at += shape.rowWords.max(1)
+      at += rowWords(part)
     }
     at
   }

@@ -16,7 +16,7 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
   def waiting: Int = parts.map(_.ghost.dirtySize).sum
 
   /** Bytes of the rows that wait, before they are sent. */
-  def bytes: Double = parts.map(p => p.ghost.dirtySize * 8.0 * (1 + valueWords(p))).sum
+  def bytes: Double = parts.map(p => p.ghost.dirtySize * 8.0 * (1 + p.valueWords)).sum
 
   def takeBytes(): Double = {
     val b = sent
@@ -31,8 +31,6 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
       in.foreach(words => if (words != null) receive(words))
       sums
     }
-
-  private def valueWords(p: RelationPart): Int = p.shape.rowWords - p.shape.keyWords
 
   private def encode(): Array[Array[Long]] = {
     val out = Array.fill(gang.tasks)(null: LongBuffer)
@@ -49,8 +47,8 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
             }
           }
           if (out(t) != null) {
-            append(out(t), byId(t), 1 + valueWords(p))
-            append(out(t), byKey(t), p.shape.rowWords)
+            append(out(t), byId(t), 1 + p.valueWords)
+            append(out(t), byKey(t), (p.shape.keyWords + p.valueWords))
           }
           t += 1
         }
@@ -70,8 +68,6 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
 
   private def collect(p: RelationPart): Unit = {
     val g = p.ghost
-    val n = g.columns.length
-    val masked = p.shape.dependents.contains(true)
     var i = 0
     while (i < g.dirtySize) {
       val id = g.dirty(i)
@@ -86,7 +82,7 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
           c += 1
         }
       }
-      RowWords.append(out, g, id, n, masked)
+      p.appendValues(out, g, id)
       i += 1
     }
     // Under a lattice the best value sent stays: what is no better is never sent again.
@@ -104,7 +100,8 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
     var at = 0
     parts.foreach { p =>
       if (at < words.length) {
-        val values = valueWords(p)
+        val values = p.valueWords
+        val row = p.shape.keyWords + values
         val known = words(at).toInt
         val ids = new Array[Int](known)
         var i = 0
@@ -120,28 +117,14 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
         val key = new Array[Long](p.shape.keyWords)
         i = 0
         while (i < unknown) {
-          System.arraycopy(words, at + i * p.shape.rowWords, key, 0, key.length)
+          System.arraycopy(words, at + i * row, key, 0, key.length)
           keyed(i) = p.keys.add(key)
           i += 1
         }
         if (p.keys.size > p.state.capacity) p.grow()
-        combiners(p.index).rows(p.pending, keyed, words, at + p.shape.keyWords, p.shape.rowWords, unknown)
-        at += unknown * p.shape.rowWords
+        combiners(p.index).rows(p.pending, keyed, words, at + p.shape.keyWords, row, unknown)
+        at += unknown * row
       }
     }
-  }
-}
-
-/** Values of a row as words, with a null mask behind them where the relation needs one. */
-object RowWords {
-  def append(out: LongBuffer, a: Accumulator, id: Int, n: Int, masked: Boolean): Unit = {
-    var mask = 0L
-    var j = 0
-    while (j < n) {
-      out.add(a.columns(j)(id))
-      if (a.valid(j) != null && a.valid(j)(id) == 0) mask |= 1L << j
-      j += 1
-    }
-    if (masked) out.add(mask)
   }
 }

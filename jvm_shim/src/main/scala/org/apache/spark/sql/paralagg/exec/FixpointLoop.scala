@@ -37,6 +37,8 @@ final class FixpointLoop(
   }
   private val base = parts.map(p => blocks(routes.base(p.index)).map(b => (BaseRows.ids(p, b), BaseRows.values(p, b))))
 
+  def part(relation: Int): RelationPart = parts(relation)
+
   val stats = new LoopStats(stratum.relations.map(_.name))
 
   def run(): Unit = {
@@ -53,11 +55,35 @@ final class FixpointLoop(
       if (gang.part == 0) gang.progress(iteration, stats.delta(sums), stats.total(sums))
       val changed = sums(Changed) > 0 && !stratum.tolerance.exists(sums(Difference) < _)
       going = changed && applications(iteration)
+      if (sums(Overflow) > 0) throw new EndlessClimb(iteration, overflowed = true, overflow)
       if (changed && !going && stratum.onLimitError) throw limitReached(iteration, sums)
-      if (going && stratum.cycleCheck && iteration > stats.total(sums) + 1) throw endless(iteration)
+      if (going && stratum.cycleCheck && iteration > stats.total(sums) + 1) throw new EndlessClimb(iteration, overflowed = false, null)
     }
     stats.iterations = iteration
   }
+
+  /** After an endless climb, in a traced run: goes on until parents form a cycle. Every task throws the same. */
+  def trace(climb: EndlessClimb): Nothing = {
+    start()
+    val search = new CycleTrace(loop, gang)
+    var iteration = 0
+    var cycle = Seq.empty[String]
+    var going = true
+    while (going) {
+      iteration += 1
+      val sums = if (stratum.inPlace) passInPlace() else round()
+      if (iteration <= 64 || Integer.bitCount(iteration) == 1 || sums(Overflow) > 0) cycle = search.find()
+      going = cycle.isEmpty && iteration <= 2 * climb.iterations && sums(Overflow) == 0
+    }
+    throw endless(climb, cycle)
+  }
+
+  private var overflow: SumOverflow = _
+
+  /** A sum that overflows ends the run, but not before all tasks know. */
+  private def catching(body: => Unit): Unit =
+    try body
+    catch { case e: SumOverflow if stratum.cycleCheck => overflow = e }
 
   private def applications(done: Int): Boolean = stratum.maxIterations.forall(done < _)
 
@@ -90,13 +116,15 @@ final class FixpointLoop(
     }
     runKernels()
     val queued = parts.map(_.state.dirtySize).sum
-    exchange.run(stats.votes(queued + exchange.waiting, 0.0, parts, exchange.bytes))
+    exchange.run(stats.votes(queued + exchange.waiting, 0.0, 0.0, parts, exchange.bytes))
   }
 
   private def round(): Array[Double] = {
-    if (stratum.isIterated) parts.foreach(p => put(p, p.pending, base(p.index)))
-    runKernels()
-    exchange.run(NoVotes)
+    catching {
+      if (stratum.isIterated) parts.foreach(p => put(p, p.pending, base(p.index)))
+      runKernels()
+    }
+    catching(exchange.run(NoVotes))
     var changed = 0L
     var difference = 0.0
     parts.foreach { p =>
@@ -105,14 +133,15 @@ final class FixpointLoop(
         changed += n
         difference += d
       } else {
-        difference += combiners(p.index).apply(p.pending, p.state)
+        catching { difference += combiners(p.index).apply(p.pending, p.state) }
         if (stratum.isAccumulating) Rounds.swapDelta(p) else p.pending.clearDirty()
         takeCurrent(p)
         changed += p.currentSize
       }
     }
     publish()
-    gang.meet(stats.votes(changed, difference, parts, exchange.takeBytes() + copies.takeBytes()))
+    val failed = if (overflow == null) 0.0 else 1.0
+    gang.meet(stats.votes(changed, difference, failed, parts, exchange.takeBytes() + copies.takeBytes()))
   }
 
   /** What the next application reads is known: to indexes on the relation itself, and to its copies elsewhere. */
@@ -149,16 +178,31 @@ final class FixpointLoop(
     s"${stratum.name}: after $iterations iterations the last one still changed ${stats.delta(sums)} rows.",
     "raise max_iterations, or say on_limit='return' if R_n itself is what you want.")
 
-  private def endless(iterations: Int) = new ParalaggException(
+  private def endless(climb: EndlessClimb, cycle: Seq[String]) = new ParalaggException(
     "PARALAGG_NO_FIXPOINT",
-    s"${stratum.name}: values still improve after $iterations iterations, more than there are keys: a cycle improves without end." +
-      s" Keys that still change: ${parts.flatMap(KeyText.ofCurrent(_, loop.strings, 5)).mkString(", ")}.",
-    "remove the cycle, bound the values with a filter, or set max_iterations with on_limit='return'.")
+    s"${stratum.name}: " + (
+      if (!climb.overflowed) s"values still improve after ${climb.iterations} iterations, more than there are keys"
+      else s"a sum overflows in iteration ${climb.iterations}") + (
+      if (cycle.isEmpty) "." else s": a cycle improves without end, ${FixpointLoop.shown(cycle)}."),
+    "remove the cycle, bound the values with a filter, or set max_iterations with on_limit='return'.",
+    climb.overflow)
 }
+
+/** A run that will not end by itself: more iterations than keys, or a sum beyond its type. Seen by all tasks in the same round. */
+class EndlessClimb(val iterations: Int, val overflowed: Boolean, val overflow: SumOverflow) extends RuntimeException
 
 object FixpointLoop {
   private val Chunk = 4096
   private val NoVotes = Array.emptyDoubleArray
   private[exec] val Changed = 0
   private[exec] val Difference = 1
+  private[exec] val Overflow = 2
+  private val MostShown = 12
+
+  /** The cycle closed, in its middle cut where it is long. */
+  private def shown(cycle: Seq[String]): String = {
+    val around = cycle :+ cycle.head
+    if (around.length <= MostShown) around.mkString(" -> ")
+    else around.take(MostShown - 1).mkString(" -> ") + s" -> … (${cycle.length} keys) -> ${cycle.head}"
+  }
 }

@@ -68,15 +68,18 @@ final class GangTask(job: GangJob, context: TaskContext) {
 
   /** Every relation by tuples, with dense ids. */
   private def tuples(strings: Array[UTF8String], shape: Shape, rows: Int => Array[Block]): Iterator[(Int, Array[Byte])] = {
-    val loop = new LoopBuilder(stratum, routes, shape, gang, strings, rows).build()
-    val code = new KernelCode(stratum, shape, tasks, ansi)
-    val fixpoint = new FixpointLoop(stratum, routes, loop, code, gang, memory, rows)
+    def fixpoint(traced: Boolean): FixpointLoop = {
+      val loop = new LoopBuilder(stratum, routes, shape, gang, strings, rows, traced).build()
+      new FixpointLoop(stratum, routes, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, rows)
+    }
+    val run = fixpoint(traced = false)
     gang.meet(Array.emptyDoubleArray)
     val loaded = System.nanoTime()
-    fixpoint.run()
+    try run.run()
+    catch { case climb: EndlessClimb => fixpoint(traced = true).trace(climb) }
     val looped = System.nanoTime()
-    val result = results.rows(loop.parts(output), strings, partitions, gang.part, tasks == partitions)
-    if (gang.part == 0) report(fixpoint.stats.iterations, fixpoint.stats.tuples, fixpoint.stats.perIteration, loaded, looped)
+    val result = results.rows(run.part(output), strings, partitions, gang.part, tasks == partitions)
+    if (gang.part == 0) report(run.stats.iterations, run.stats.tuples, run.stats.perIteration, loaded, looped)
     result
   }
 

@@ -14,15 +14,16 @@ import org.apache.spark.sql.paralagg.plan._
  *
  * The source holds no ids of a run: the second run of a query finds the class in Spark's cache, compiled by the JIT already.
  */
-final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boolean) {
+final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boolean, traced: Boolean) {
   private val pkg = "org.apache.spark.sql.paralagg.exec"
 
   def combiner(relation: Int): Combiner = {
     val spec = stratum.relations(relation)
     val form = shape.relations(relation)
-    val acc = new AccumulatorCode("a", "into", spec, form, ansi)
-    val from = new AccumulatorCode("b", "from", spec, form, ansi)
+    val acc = new AccumulatorCode("a", "into", spec, form, ansi, traced)
+    val from = new AccumulatorCode("b", "from", spec, form, ansi, traced)
     val maskAt = spec.dependents.length
+    val origin = "rows[at + stride - 1]" // a traced row carries it as its last word
     val fromRows = spec.dependents.indices.map { j =>
       WordCode(s"rows[at + $j]", if (form.dependents(j)) s"((rows[at + $maskAt] >> $j & 1L) != 0L)" else "false")
     }.toArray
@@ -33,7 +34,7 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
          |  ${acc.declare}
          |  for (int i = 0; i < count; i++) {
          |    int id = ids[i];
-         |    ${if (stratum.isLattice) acc.join("id", fromRows) else acc.add("id", fromRows)}
+         |    ${if (stratum.isLattice) acc.join("id", fromRows, origin) else acc.add("id", fromRows, origin)}
          |    at += stride;
          |  }
          |  ${acc.writeBack}
@@ -44,8 +45,8 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
          |  ${acc.declare}
          |  for (int i = 0; i < b_n; i++) {
          |    int id = b_d[i];
-         |    ${if (stratum.isAccumulating) acc.addChange("id", fromAccumulator)
-           else if (stratum.isLattice) acc.join("id", fromAccumulator)
+         |    ${if (stratum.isAccumulating) acc.addChange("id", fromAccumulator, from.parent("id"))
+           else if (stratum.isLattice) acc.join("id", fromAccumulator, from.parent("id"))
            else "" /* iterated: the pending rows become the rows */}
          |  }
          |  ${acc.writeBack}
@@ -90,7 +91,7 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
     private val isCopy = driver.index >= 0 && stratum.relationIndex(driver.index).copy
     private val driverPart = if (isCopy) s"loop.relationIndex(${driver.index}).part()" else s"loop.part(${driver.relation})"
     private val driverAcc =
-      new AccumulatorCode("dv", if (isCopy) "d.state()" else "d.driverValues()", driverSpec, driverShape, ansi)
+      new AccumulatorCode("dv", if (isCopy) "d.state()" else "d.driverValues()", driverSpec, driverShape, ansi, traced)
 
     lazy val source: String = {
       val bodies = rules.map { case (rule, position) => new RuleBody(rule, position).code }
@@ -107,6 +108,7 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
          |  for (int i = from; i < to; i++) {
          |    int u = current[i];
          |    ${if (popsFlags) "flags[u] &= ~1;" else ""}
+         |    ${if (traced) s"long origin = $pkg.CycleTrace.node(${driver.relation}, loop.me(), u);" else ""}
          |    ${bodies.mkString}
          |  }
          |  ${written.toSeq.map(accumulators(_).writeBack).mkString}
@@ -133,7 +135,7 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
       if (writes) written += name
       accumulators.getOrElseUpdate(
         name,
-        new AccumulatorCode(name, source, stratum.relations(relation), shape.relations(relation), ansi))
+        new AccumulatorCode(name, source, stratum.relations(relation), shape.relations(relation), ansi, traced))
     }
 
     private final class RuleBody(rule: RuleSpec, position: Int) {
@@ -318,7 +320,7 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
         val (valueCodes, values) = valueExprs.map(word).unzip
         val own = accumulator(s"h${rule.head}", s"loop.part(${rule.head}).pending()", rule.head, writes = true)
         def combine(acc: AccumulatorCode, id: String): String =
-          if (stratum.isLattice) acc.join(id, values) else acc.add(id, values)
+          if (stratum.isLattice) acc.join(id, values, "origin") else acc.add(id, values, "origin")
         val put = rule.target.kind match {
           case "same" => combine(own, "u")
           case "resolved" =>

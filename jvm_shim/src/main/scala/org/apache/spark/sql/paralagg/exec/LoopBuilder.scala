@@ -15,10 +15,11 @@ final class LoopBuilder(
     shape: Shape,
     gang: Gang,
     strings: Array[UTF8String],
-    blocks: Int => Array[Block]) {
+    blocks: Int => Array[Block],
+    isTraced: Boolean) {
 
   private val parts = stratum.relations.indices.map { r =>
-    new RelationPart(r, stratum.relations(r), shape.relations(r), stratum)
+    new RelationPart(r, stratum.relations(r), shape.relations(r), stratum, isTraced)
   }.toArray
 
   def build(): LoopState = {
@@ -46,7 +47,8 @@ final class LoopBuilder(
     }.toMap
     val resolved = stratum.rules.indices.map(rule => targets.get(rule).map(order(stratum.rules(rule), _, statics, ids)).orNull).toArray
     val indexes = stratum.relationIndexes.map { i =>
-      val part = if (i.copy) new RelationPart(i.relation, stratum.relations(i.relation), shape.relations(i.relation), stratum) else parts(i.relation)
+      val own = parts(i.relation)
+      val part = if (i.copy) new RelationPart(i.relation, own.spec, own.shape, stratum, isTraced) else own
       part.grow()
       i.id -> new RelationIndex(i, part)
     }.toMap
@@ -233,12 +235,12 @@ object BaseRows {
     }
   }
 
-  /** Values (and the null mask, if the relation has one) of all rows, flat. */
+  /** Values of all rows, flat, in the form that combiners read; a base row has no parent. */
   def values(p: RelationPart, b: Block): (Array[Long], Int) = {
     val k = p.spec.keys.length
     val n = p.spec.dependents.length
     val masked = p.shape.dependents.contains(true)
-    val stride = n + (if (masked) 1 else 0)
+    val stride = p.valueWords
     val out = new Array[Long](b.rows * stride)
     var i = 0
     while (i < b.rows) {
@@ -250,6 +252,7 @@ object BaseRows {
         j += 1
       }
       if (masked) out(i * stride + n) = mask
+      if (p.isTraced) out(i * stride + stride - 1) = -1L
       i += 1
     }
     (out, stride)

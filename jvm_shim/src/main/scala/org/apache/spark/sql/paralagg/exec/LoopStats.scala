@@ -8,9 +8,9 @@ final class LoopStats(relations: Array[String]) {
   private val rows = ArrayBuffer.empty[(Int, Double, Array[Double])]
   private var early = false
 
-  /** Votes of a meeting: rows changed, Σ|Δ|, bytes, then delta and total of each relation. */
-  def votes(changed: Long, difference: Double, parts: Array[RelationPart], bytes: Double): Array[Double] =
-    Array(changed.toDouble, difference, bytes) ++ parts.flatMap(p => Array(p.currentSize.toDouble, p.rows.toDouble))
+  /** Votes of a meeting: rows changed, Σ|Δ|, tasks with an overflow, bytes, then delta and total of each relation. */
+  def votes(changed: Long, difference: Double, overflows: Double, parts: Array[RelationPart], bytes: Double): Array[Double] =
+    Array(changed.toDouble, difference, overflows, bytes) ++ parts.flatMap(p => Array(p.currentSize.toDouble, p.rows.toDouble))
 
   /** `ahead`: the delta in these sums is what the iteration before left. */
   def add(sums: Array[Double], seconds: Double, ahead: Boolean): Unit = {
@@ -18,18 +18,18 @@ final class LoopStats(relations: Array[String]) {
     rows += ((rows.length + 1, seconds, sums))
   }
 
-  def delta(sums: Array[Double]): Long = relations.indices.map(r => sums(3 + 2 * r)).sum.toLong
-  def total(sums: Array[Double]): Long = relations.indices.map(r => sums(4 + 2 * r)).sum.toLong
+  def delta(sums: Array[Double]): Long = relations.indices.map(r => sums(4 + 2 * r)).sum.toLong
+  def total(sums: Array[Double]): Long = relations.indices.map(r => sums(5 + 2 * r)).sum.toLong
 
   def perIteration: Seq[String] = for {
     ((iteration, seconds, sums), at) <- rows.toSeq.zipWithIndex
     r <- relations.indices
   } yield {
     val shown = if (early) rows.lift(at + 1).map(_._3) else Some(sums)
-    val delta = shown.fold(0L)(_(3 + 2 * r).toLong)
-    val total = shown.getOrElse(sums)(4 + 2 * r).toLong
+    val delta = shown.fold(0L)(_(4 + 2 * r).toLong)
+    val total = shown.getOrElse(sums)(5 + 2 * r).toLong
     s"""{"iteration":$iteration,"relation":${LoopStats.quote(relations(r))},"delta":$delta,"total":$total,""" +
-      s""""seconds":$seconds,"bytes":${sums(2).toLong}}"""
+      s""""seconds":$seconds,"bytes":${sums(3).toLong}}"""
   }
 
   def tuples: Long = rows.lastOption.fold(0L)(r => total(r._3))

@@ -12,11 +12,12 @@ import org.apache.spark.sql.paralagg.plan.{RelationSpec, StratumSpec}
  * the iteration that wrote them. `delta` is what a driver of version delta reads: new values under a lattice, differences
  * under sums.
  */
-final class RelationPart(val index: Int, val spec: RelationSpec, val shape: RelationShape, stratum: StratumSpec) {
+final class RelationPart(
+    val index: Int, val spec: RelationSpec, val shape: RelationShape, stratum: StratumSpec, val isTraced: Boolean = false) {
   val keys: KeyMap = KeyMap(shape.keyWords)
   val ghosts: KeyMap = KeyMap(shape.keyWords)
   private val identity = spec.dependents.map(Identity.of)
-  private def accumulator() = new Accumulator(identity, shape.dependents)
+  private def accumulator() = new Accumulator(identity, shape.dependents, isTraced)
 
   var state: Accumulator = accumulator()
   var pending: Accumulator = if (stratum.inPlace) state else accumulator()
@@ -36,6 +37,23 @@ final class RelationPart(val index: Int, val spec: RelationSpec, val shape: Rela
 
   /** Rows that are there: ids without a row are keys that only joins mention. */
   var rows: Long = 0
+
+  /** Words of a row's values: the columns, the null mask where there is one, the parent in a traced run. */
+  val valueWords: Int =
+    spec.dependents.length + (if (shape.dependents.contains(true)) 1 else 0) + (if (isTraced) 1 else 0)
+
+  /** Appends the values of row `id` of `a`, in the form that combiners read. */
+  def appendValues(out: LongBuffer, a: Accumulator, id: Int): Unit = {
+    var mask = 0L
+    var j = 0
+    while (j < a.columns.length) {
+      out.add(a.columns(j)(id))
+      if (a.valid(j) != null && a.valid(j)(id) == 0) mask |= 1L << j
+      j += 1
+    }
+    if (shape.dependents.contains(true)) out.add(mask)
+    if (isTraced) out.add(a.parents(id))
+  }
 
   /** Makes room for all keys; generated code calls it after it added one beyond `capacity`. */
   def grow(): Unit = {

@@ -9,7 +9,6 @@ case class RelationShape(keys: Array[Boolean], dependents: Array[Boolean]) {
   val hasNullKeys: Boolean = keys.contains(true)
   def keyWords: Int = keys.length + (if (hasNullKeys) 1 else 0)
   def nullable: Array[Boolean] = keys ++ dependents
-  def rowWords: Int = keyWords + dependents.length + (if (dependents.contains(true)) 1 else 0)
 }
 
 /**

@@ -7,7 +7,7 @@ object Sums {
 
   def addLong(a: Long, b: Long): Long = {
     val sum = a + b
-    if (((a ^ sum) & (b ^ sum)) < 0) throw overflow("bigint", a, b)
+    if (((a ^ sum) & (b ^ sum)) < 0) throw overflow("a sum of bigint", a, b)
     sum
   }
 
@@ -15,13 +15,13 @@ object Sums {
   def addSmall(a: Long, b: Long, bytes: Int, ansi: Boolean): Long = {
     val sum = a + b
     val cut = sum << (64 - 8 * bytes) >> (64 - 8 * bytes)
-    if (ansi && cut != sum) throw overflow(s"an integer of $bytes bytes", a, b)
+    if (ansi && cut != sum) throw overflow(s"a sum of integers of $bytes bytes", a, b)
     cut
   }
 
   def addDecimal(a: Long, b: Long, precision: Int): Long = {
     val sum = addLong(a, b)
-    if (math.abs(sum) >= math.pow(10, precision).toLong) throw overflow(s"decimal of $precision digits", a, b)
+    if (math.abs(sum) >= math.pow(10, precision).toLong) throw overflow(s"a sum of decimals of $precision digits", a, b)
     sum
   }
 
@@ -35,5 +35,5 @@ object Sums {
 class SumOverflow(what: String, a: Long, b: Long)
     extends ParalaggException(
       "PARALAGG_OVERFLOW",
-      s"a sum overflows $what: $a + $b.",
+      s"$what overflows: $a + $b.",
       "a cycle makes counts and sums grow without end; else use a wider type (bigint, decimal, double).")
