@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -99,7 +99,7 @@ class Paralagg:
         result = _QUERIES[query](self._spark, graph, self._backend)
         checksum: Checksum = tuple(result.agg(*_CHECKSUMS[query]).collect()[0])
         report = ra.report(result)
-        facts = {"heap_peak_mb": self._heap.megabytes()}
+        facts: dict[str, Any] = {"heap_peak_mb": self._heap.megabytes()}
         if report is None:
             return Answer(checksum, None, facts)
         facts |= {"iterations": report.iterations, "seconds": dict(report.seconds)}
