@@ -2,6 +2,7 @@ package org.apache.spark.sql.paralagg.exec
 
 import org.apache.spark.sql.paralagg.ParalaggException
 import org.apache.spark.sql.paralagg.plan._
+import org.apache.spark.sql.types.{DoubleType, FloatType}
 
 /**
  * The fixpoint, one task's part of it: apply all rules to the delta, exchange what other tasks own, aggregate, vote.
@@ -57,9 +58,24 @@ final class FixpointLoop(
       going = changed && applications(iteration)
       if (sums(Overflow) > 0) throw new EndlessClimb(iteration, overflowed = true, overflow)
       if (changed && !going && stratum.onLimitError) throw limitReached(iteration, sums)
-      if (going && stratum.cycleCheck && iteration > stats.total(sums) + 1) throw new EndlessClimb(iteration, overflowed = false, null)
+      if (going && climbs(iteration, sums)) throw new EndlessClimb(iteration, overflowed = false, null)
     }
     stats.iterations = iteration
+  }
+
+  private val isBounded = stratum.maxIterations.isDefined || stratum.tolerance.isDefined || !stratum.cycleCheck
+  private val sumsFractions = stratum.relations.flatMap(_.dependents).exists { d =>
+    d.aggregator == "sum" && (d.column.dataType == DoubleType || d.column.dataType == FloatType)
+  }
+
+  /**
+   * Values still change after more rounds than there are keys, so each further change goes around a cycle. Sums of fractions
+   * may do that and converge (damping): there, only if a turn around all keys has not made the changes smaller.
+   */
+  private def climbs(iteration: Int, sums: Array[Double]): Boolean = !isBounded && {
+    val turn = stats.total(sums) + 1
+    if (!sumsFractions) iteration > turn
+    else iteration > 2 * turn && stats.difference(iteration - turn.toInt).forall(_ <= sums(Difference))
   }
 
   /** After an endless climb, in a traced run: goes on until parents form a cycle. Every task throws the same. */

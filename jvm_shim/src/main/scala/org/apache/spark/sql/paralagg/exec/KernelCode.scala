@@ -23,7 +23,7 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
     val acc = new AccumulatorCode("a", "into", spec, form, ansi, traced)
     val from = new AccumulatorCode("b", "from", spec, form, ansi, traced)
     val maskAt = spec.dependents.length
-    val origin = "rows[at + stride - 1]" // a traced row carries it as its last word
+    val origin = s"rows[at + ${maskAt + (if (form.dependents.contains(true)) 1 else 0)}]" // last word of a traced row
     val fromRows = spec.dependents.indices.map { j =>
       WordCode(s"rows[at + $j]", if (form.dependents(j)) s"((rows[at + $maskAt] >> $j & 1L) != 0L)" else "false")
     }.toArray

@@ -21,6 +21,9 @@ final class LoopStats(relations: Array[String]) {
   def delta(sums: Array[Double]): Long = relations.indices.map(r => sums(4 + 2 * r)).sum.toLong
   def total(sums: Array[Double]): Long = relations.indices.map(r => sums(5 + 2 * r)).sum.toLong
 
+  /** Σ|Δ| of an iteration. */
+  def difference(iteration: Int): Option[Double] = rows.lift(iteration - 1).map(_._3(FixpointLoop.Difference))
+
   def perIteration: Seq[String] = for {
     ((iteration, seconds, sums), at) <- rows.toSeq.zipWithIndex
     r <- relations.indices

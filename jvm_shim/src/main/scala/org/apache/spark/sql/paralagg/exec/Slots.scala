@@ -17,9 +17,18 @@ object Slots {
     if (isDynamic(sc)) 0
     else sc.maxNumConcurrentTasks(sc.resourceProfileManager.resourceProfileFromId(ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID))
 
+  /** Executors of a fresh application may still be on their way: waits for the first one. */
+  private def availableSoon(sc: SparkContext): Int = {
+    val until = System.nanoTime() + WaitNanos
+    while (available(sc) == 0 && !isDynamic(sc) && System.nanoTime() < until) Thread.sleep(100)
+    available(sc)
+  }
+
+  private val WaitNanos = 30L * 1000 * 1000 * 1000
+
   /** As many tasks of the wish as fit now, at least one; an error where Spark would refuse any gang. */
   def gang(sc: SparkContext, wish: Int): Int = {
-    val slots = available(sc)
+    val slots = availableSoon(sc)
     if (slots <= 0) {
       throw new ParalaggException(
         "PARALAGG_NO_SLOTS",
