@@ -1,3 +1,79 @@
-"""stub"""
-def climbs(program, rules):
-    return any(program.relation(r.head).dependents for r in rules)
+"""Whether a lattice can climb without end: min over a negative cycle, max over a positive one.
+
+Where every rule gives a value that is no better than the one it read (``d + w`` under min with w >= 0, ``least(c, w)``
+under max), or one out of finitely many, a cycle adds nothing and no run needs to be traced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark_paralagg.compile.monotone import branches
+from pyspark_paralagg.compile.scope import Variable, variables
+from pyspark_paralagg.compile.signs import NOT_NEGATIVE, NOT_POSITIVE, Signs, facts_of, signs
+from pyspark_paralagg.program.aggregators import is_numeric
+from pyspark_paralagg.program.expr import Call, Col, Expr, columns
+from pyspark_paralagg.program.program import Program, Rule
+
+_FINITE = ("any", "all", "bit_or", "bit_and")
+
+
+def climbs(program: Program, rules: tuple[Rule, ...]) -> bool:
+    """True unless no value can improve for ever."""
+    return any(not _is_bounded(program, rule) for rule in rules)
+
+
+def _is_bounded(program: Program, rule: Rule) -> bool:
+    head = program.relation(rule.head)
+    scope, facts = variables(rule, program), facts_of(rule, program, program.assume)
+    for d, expr in zip(head.dependents, rule.exprs[len(head.keys) :], strict=True):
+        if d.aggregator in _FINITE or d.column.type == "boolean":
+            continue
+        if d.order is not None:
+            # Only columns are copied: what is carried is one of finitely many.
+            if not isinstance(expr, Col) and any(scope[c].role == "dependent" for c in columns(expr)):
+                return False
+        elif not _Bound(d.aggregator, scope, facts).no_better(expr):
+            return False
+    return True
+
+
+class _Bound:
+    """``aggregator`` is min or max: no better means at least, or at most, the value that was read."""
+
+    def __init__(self, aggregator: str, scope: Mapping[str, Variable], facts: Mapping[str, Signs]) -> None:
+        self._aggregator = aggregator
+        self._scope = scope
+        self._facts = facts
+
+    def no_better(self, expr: Expr) -> bool:
+        """Whether ``expr`` is constant or cannot beat a value of the recursion that it reads."""
+        if not any(self._scope[c].role == "dependent" for c in columns(expr)):
+            return True
+        if isinstance(expr, Col):
+            d = self._scope[expr.name].dependent
+            return d is not None and d.aggregator == self._aggregator
+        return isinstance(expr, Call) and self._call(expr)
+
+    def _call(self, expr: Call) -> bool:
+        worse, better = (NOT_NEGATIVE, NOT_POSITIVE) if self._aggregator == "min" else (NOT_POSITIVE, NOT_NEGATIVE)
+        args = expr.args
+        match expr.fn:
+            case "Add":
+                return any(self._beside(args[n], args[1 - n], worse) for n in (0, 1))
+            case "Subtract":
+                return self._beside(args[0], args[1], better)
+            case "Least" | "Greatest":
+                away = (expr.fn == "Greatest") == (self._aggregator == "min")
+                reads = [a for a in args if any(self._scope[c].role == "dependent" for c in columns(a))]
+                return (any if away else all)(self.no_better(a) for a in reads)
+            case "Cast":
+                return is_numeric(args[0].type) and is_numeric(expr.type) and self.no_better(args[0])
+            case "If" | "CaseWhen":
+                return all(self.no_better(v) for v in branches(expr)[1])
+            case _:
+                return False
+
+    def _beside(self, value: Expr, other: Expr, allowed: Signs) -> bool:
+        is_read = any(self._scope[c].role == "dependent" for c in columns(value))
+        return is_read and self.no_better(value) and signs(other, self._facts) <= allowed
