@@ -54,11 +54,23 @@ case class FixpointExec(inputs: Seq[SparkPlan], output: Seq[Attribute], spec: Fi
     val executionId = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
     val run = RunRegistry.begin(spec, tasks, sparkContext, executionId, metrics)
     val marker = sparkContext.broadcast(Array.emptyByteArray) // its id is the name space of the run's blocks
+    val checkpoint = Option(conf.getConfString("spark.paralagg.checkpoint.dir", null)).map { root =>
+      val interval = conf.getConfString("spark.paralagg.checkpoint.interval", "10").toInt
+      CheckpointConf(s"$root/${sparkContext.applicationId}", interval)
+    }
     val job = GangJob(
-      run.id, spec.program, spec.program.relations.indexOf(relation), tasks, partitions, conf.ansiEnabled, marker.id, direct = false)
+      run.id,
+      spec.program,
+      spec.program.relations.indexOf(relation),
+      tasks,
+      partitions,
+      conf.ansiEnabled,
+      marker.id,
+      direct = false,
+      checkpoint)
     val sources = inputs.zip(spec.program.inputs).map { case (plan, input) => InputSource.of(plan, input.id) }
     val gang = GangStage(sparkContext, job, sources)
-    RunEnd.watch(sparkContext, run, marker)
+    RunEnd.watch(sparkContext, run, marker, checkpoint.map(_.run(run.id)))
     val codec = relation
     new ShuffledRDD[Int, Array[Byte], Array[Byte]](gang, new IndexPartitioner(partitions)).mapPartitions { blocks =>
       val results = new ResultBlocks(codec)

@@ -22,7 +22,8 @@ final class FixpointLoop(
     code: KernelCode,
     gang: Gang,
     memory: MemoryAccount,
-    blocks: Int => Array[Block]) {
+    blocks: Int => Array[Block],
+    checkpoint: Option[Checkpoint]) {
   import FixpointLoop._
 
   private val parts = loop.parts
@@ -43,8 +44,8 @@ final class FixpointLoop(
   val stats = new LoopStats(stratum.relations.map(_.name))
 
   def run(): Unit = {
-    start()
-    var iteration = 0
+    var iteration = resume()
+    if (iteration == 0) start()
     var going = applications(iteration)
     while (going) {
       iteration += 1
@@ -56,6 +57,7 @@ final class FixpointLoop(
       if (gang.part == 0) gang.progress(iteration, stats.delta(sums), stats.total(sums))
       val changed = sums(Changed) > 0 && !stratum.tolerance.exists(sums(Difference) < _)
       going = changed && applications(iteration)
+      if (going) checkpoint.filter(_.isDue(iteration)).foreach(_.write(iteration, p => if (stratum.inPlace) p.state else null))
       if (sums(Overflow) > 0) throw new EndlessClimb(iteration, overflowed = true, overflow)
       if (changed && !going && stratum.onLimitError) throw limitReached(iteration, sums)
       if (going && climbs(iteration, sums)) throw new EndlessClimb(iteration, overflowed = false, null)
@@ -119,6 +121,17 @@ final class FixpointLoop(
       else if (!stratum.inPlace) takeCurrent(p)
     }
     if (!stratum.inPlace) publish()
+  }
+
+  /** The iterations of the newest checkpoint, whose rows stand in the parts now; 0 where there is none. */
+  private def resume(): Int = {
+    val newest = checkpoint.fold(0)(_.newest())
+    if (newest > 0) {
+      parts.foreach(_.grow())
+      checkpoint.get.read(newest, (p, id, isDelta) => Rounds.restore(p, id, isDelta, stratum))
+      parts.foreach(p => if (stratum.isIterated) Rounds.readAll(p) else if (!stratum.inPlace) Rounds.mark(p))
+    }
+    newest
   }
 
   private def put(p: RelationPart, into: Accumulator, rows: Array[(Array[Int], (Array[Long], Int))]): Unit =

@@ -17,7 +17,8 @@ case class GangJob(
     partitions: Int,
     ansi: Boolean,
     blockSpace: Long,
-    direct: Boolean) {
+    direct: Boolean,
+    checkpoint: Option[CheckpointConf]) {
   lazy val routes: Routes = Routes.of(stratum)
   def inputTypes: Map[Int, Array[DataType]] = stratum.inputs.map(i => i.id -> i.exprs.map(_.dataType)).toMap
 }
@@ -70,7 +71,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
   private def tuples(strings: Array[UTF8String], shape: Shape, rows: Int => Array[Block]): Iterator[(Int, Array[Byte])] = {
     def fixpoint(traced: Boolean): FixpointLoop = {
       val loop = new LoopBuilder(stratum, routes, shape, gang, strings, rows, traced).build()
-      new FixpointLoop(stratum, routes, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, rows)
+      val kept = checkpoint.filterNot(_ => traced || loop.indexes.nonEmpty).map(new Checkpoint(_, job.run, gang, loop.parts))
+      new FixpointLoop(stratum, routes, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, rows, kept)
     }
     val run = fixpoint(traced = false)
     gang.meet(Array.emptyDoubleArray)

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.paralagg.exec
 
+import org.apache.spark.sql.paralagg.plan.StratumSpec
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -52,6 +53,23 @@ object Rounds {
     System.arraycopy(rows.dirty, 0, p.current, 0, rows.dirtySize)
     p.currentSize = rows.dirtySize
     p.rows = rows.dirtySize
+  }
+
+  /** A row of a checkpoint is in the state already; puts it on the lists where the loop expects it. */
+  def restore(p: RelationPart, id: Int, isDelta: Boolean, stratum: StratumSpec): Unit = {
+    def list(a: Accumulator): Unit = {
+      a.flags(id) = (a.flags(id) | Queued | Present).toByte
+      a.dirty(a.dirtySize) = id
+      a.dirtySize += 1
+    }
+    if (stratum.isIterated) list(p.state)
+    else if (isDelta && stratum.inPlace) list(p.state)
+    else if (isDelta) {
+      if (p.delta != null) list(p.delta)
+      if (p.current.length <= p.currentSize) p.current = java.util.Arrays.copyOf(p.current, math.max(16, p.currentSize * 2))
+      p.current(p.currentSize) = id
+      p.currentSize += 1
+    }
   }
 
   /** What was pending is the delta that the next application reads; the old delta's room is used again. */

@@ -4,6 +4,8 @@ import java.util.concurrent.ConcurrentHashMap
 
 import scala.jdk.CollectionConverters._
 
+import org.apache.hadoop.fs.Path
+
 import org.apache.spark.SparkContext
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.scheduler._
@@ -11,9 +13,7 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 
 /** Takes away what a run leaves on the driver when its query ends, however it ends; and says it when a run waits for slots. */
 final class RunEnd(sc: SparkContext) extends SparkListener {
-  private val runs = new ConcurrentHashMap[Long, (RunRegistry.Run, Broadcast[_])]()
-
-  private def watch(run: RunRegistry.Run, marker: Broadcast[_]): Unit = runs.put(run.id, (run, marker))
+  private val runs = new ConcurrentHashMap[Long, RunEnd.Leftovers]()
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
     case e: SparkListenerSQLExecutionEnd => end(_.executionId == e.executionId.toString)
@@ -24,18 +24,21 @@ final class RunEnd(sc: SparkContext) extends SparkListener {
   override def onJobEnd(event: SparkListenerJobEnd): Unit = end(_.executionId == null)
 
   private def end(ended: RunRegistry.Run => Boolean): Unit =
-    runs.values.asScala.filter(r => ended(r._1)).foreach { case (run, marker) =>
+    runs.values.asScala.filter(r => ended(r.run)).foreach { case RunEnd.Leftovers(run, marker, checkpoint) =>
       runs.remove(run.id)
       RunRegistry.end(run.id)
       Coordinator.of(sc).send(("ended", run.id))
       marker.destroy() // and with it every block of the run, on all executors
+      checkpoint.map(new Path(_)).foreach(p => p.getFileSystem(sc.hadoopConfiguration).delete(p, true))
     }
 }
 
 object RunEnd {
+  private case class Leftovers(run: RunRegistry.Run, marker: Broadcast[_], checkpoint: Option[String])
+
   private var current: (SparkContext, RunEnd) = _
 
-  def watch(sc: SparkContext, run: RunRegistry.Run, marker: Broadcast[_]): Unit = {
+  def watch(sc: SparkContext, run: RunRegistry.Run, marker: Broadcast[_], checkpoint: Option[String]): Unit = {
     val listener = synchronized {
       if (current == null || (current._1 ne sc)) {
         current = (sc, new RunEnd(sc))
@@ -43,7 +46,7 @@ object RunEnd {
       }
       current._2
     }
-    listener.watch(run, marker)
+    listener.runs.put(run.id, Leftovers(run, marker, checkpoint))
     Waiting.watch(run)
   }
 }
