@@ -49,6 +49,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--system", type=_names(SYSTEMS), help=f"of {', '.join(SYSTEMS)}")
     parser.add_argument("--repeat", type=int, default=3, help="turns of each system (default 3)")
+    parser.add_argument("--runs", type=int, default=2, help="runs in a session, of which the last counts (default 2)")
     parser.add_argument("--cap", type=float, default=300.0, help="seconds that one worker may take (default 300)")
     parser.add_argument("--memory", default="8g", help="heap of Spark's driver (default 8g)")
     parser.add_argument(
@@ -74,7 +75,7 @@ def _questions(arguments: argparse.Namespace) -> Iterator[tuple[str, str, list[s
 def main() -> int:
     """Measure, print rows as they come, write the page and the raw data; 1 if an answer was wrong or missing."""
     arguments = _arguments()
-    settings = Settings(arguments.cache.resolve(), arguments.repeat, arguments.cap, arguments.memory)
+    settings = Settings(arguments.cache.resolve(), arguments.repeat, arguments.runs, arguments.cap, arguments.memory)
     machine, graphs, measurements = table.facts(), dict[str, Graph](), list[Measurement]()
     for query, name, systems in _questions(arguments):
         try:

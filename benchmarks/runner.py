@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 SAMPLE_SECONDS = 0.05
 SLOW_SECONDS = 30.0  # what takes longer is not repeated: noise is small against it
-RUNS = 2  # in one session: the first warms up, the last counts
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to measure: turns, seconds that a worker may take in all, heap for the JVM, where graphs lie."""
+    """How to measure: where graphs lie, turns, runs in a session (the last counts), a worker's seconds, the JVM's heap."""
 
     cache: Path
     repeat: int = 3
+    runs: int = 2
     cap_seconds: float = 300.0
     memory: str = "8g"
 
@@ -95,7 +95,9 @@ def _turn(measurement: Measurement, settings: Settings) -> None:
     with TemporaryDirectory() as directory:
         output = Path(directory) / "answer.json"
         cache = str(settings.cache)
-        task = Task(measurement.system, measurement.query, measurement.graph, cache, RUNS, settings.memory, str(output))
+        task = Task(
+            measurement.system, measurement.query, measurement.graph, cache, settings.runs, settings.memory, str(output)
+        )
         log = Path(directory) / "log"
         with log.open("wb") as stream:
             peak, failure = _watch(task, stream.fileno(), settings.cap_seconds)

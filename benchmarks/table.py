@@ -27,7 +27,7 @@ _HEADER = (
 
 _INTRODUCTION = """\
 Made by `python -m benchmarks --all` (`make bench`); `benchmarks/README.md` says what is counted. Times are in seconds,
-the least of up to {repeat} turns, each the second run of a session in its own process; one process at a time, turns
+the least of up to {repeat} turns, each run number {runs} of a session in its own process; one process at a time, turns
 interleaved. Gaps under a third are noise."""
 
 
@@ -49,7 +49,7 @@ def page(measurements: list[Measurement], graphs: Iterable[Graph], machine: dict
     versions = sorted({measurement.version for measurement in measurements if measurement.version})
     parts = [
         "# Benchmarks",
-        _INTRODUCTION.format(repeat=settings.repeat),
+        _INTRODUCTION.format(repeat=settings.repeat, runs=settings.runs),
         "; ".join([f"{name}: {value}" for name, value in machine.items()] + versions) + ".",
         *_complaints(measurements),
         "\n".join([_HEADER, *rows(measurements)]),

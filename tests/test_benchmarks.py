@@ -21,7 +21,7 @@ pytest.importorskip("scipy", reason="the extra `bench` is not installed")
 from benchmarks import generators, runner, table
 from benchmarks.datasets import GraphAbsentError, open_graph
 from benchmarks.queries import QUERIES, same
-from benchmarks.systems import SYSTEMS
+from benchmarks.systems import SYSTEMS, numba_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,6 +93,14 @@ def test_systems_agree(query: str, name: str, tmp_path: Path) -> None:
     answers = [SYSTEMS[system].start("1g").answer(query, graph).checksum for system in systems]
     assert len(answers) >= 2
     assert all(same(answers[0], answer) for answer in answers)
+
+
+def test_both_closure_kernels_count_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = open_graph("random-3000-6000", tmp_path)  # cyclic, and more than one block of sources
+    session = numba_kernels.start("numba", "1g")
+    by_bitmaps = session.answer("closure", graph).checksum
+    monkeypatch.setattr(numba_kernels, "LARGEST_DENSE", 0)
+    assert session.answer("closure", graph).checksum == by_bitmaps
 
 
 def test_a_run_from_the_command_line_measures_and_compares(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from benchmarks.generators import Longs
 
 BLOCK_WORDS = 16  # the closure takes 64 * 16 sources at once, a bit each
+LARGEST_DENSE = 1 << 15  # vertices; a larger graph whose closure can be counted at all has a sparse one: no bitmaps
 _UNREACHED = np.iinfo(np.int64).max
 
 Ints = NDArray[np.int32]
@@ -140,6 +141,26 @@ def _closure_size(offset: Longs, target: Ints) -> int:
     return pairs
 
 
+@njit(cache=True)
+def _closure_size_sparse(offset: Longs, target: Ints) -> int:
+    """Count pairs, one source at a time: what the current source has reached carries its stamp."""
+    n, pairs = len(offset) - 1, 0
+    stamp, queue = np.full(n, -1, np.int32), np.empty(n + 1, np.int32)
+    for source in range(n):
+        queue[0], head, tail = source, 0, 1
+        while head != tail:
+            v = queue[head]
+            head += 1
+            for j in range(offset[v], offset[v + 1]):
+                u = target[j]
+                if stamp[u] != source:
+                    stamp[u] = source
+                    queue[tail] = u
+                    tail += 1
+        pairs += tail - 1
+    return pairs
+
+
 class Numba:
     """No state: every run reads the files again."""
 
@@ -164,7 +185,8 @@ class Numba:
         offset, target, cost = _csr(src, dst, weight, n)
         start = perf_counter()
         if query == "closure":
-            return Answer((int(_closure_size(offset, target)),), perf_counter() - start, {})
+            count = _closure_size if n <= LARGEST_DENSE else _closure_size_sparse
+            return Answer((int(count(offset, target)),), perf_counter() - start, {})
         dist = _shortest_paths(offset, target, cost, source_vertex)
         loop = perf_counter() - start
         reached = dist != _UNREACHED

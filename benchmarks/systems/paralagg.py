@@ -77,10 +77,10 @@ def _closure(spark: SparkSession, graph: Graph, backend: str) -> DataFrame:
 
 _QUERIES = {"sssp": _shortest_paths, "components": _components, "pagerank": _pagerank, "closure": _closure}
 _CHECKSUMS = {
-    "sssp": (f.count("*"), f.sum("dist")),
-    "components": (f.count("*"), f.sum("label")),
-    "pagerank": (f.count("*"), f.sum("rank"), f.sum(f.expr("rank * rank"))),
-    "closure": (f.count("*"),),
+    "sssp": ("count(*)", "sum(dist)"),
+    "components": ("count(*)", "sum(label)"),
+    "pagerank": ("count(*)", "sum(rank)", "sum(rank * rank)"),
+    "closure": ("count(*)",),
 }
 
 
@@ -97,7 +97,7 @@ class Paralagg:
         """Build the lazy DataFrame anew and reduce it; the loop's share is what `ra.report` says."""
         self._heap.reset()
         result = _QUERIES[query](self._spark, graph, self._backend)
-        checksum: Checksum = tuple(result.agg(*_CHECKSUMS[query]).collect()[0])
+        checksum: Checksum = tuple(result.selectExpr(*_CHECKSUMS[query]).collect()[0])
         report = ra.report(result)
         facts: dict[str, Any] = {"heap_peak_mb": self._heap.megabytes()}
         if report is None:
