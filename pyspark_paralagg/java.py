@@ -1,8 +1,7 @@
 """The Java that Spark will use: where it is, how old it is, and what to install where it does not do.
 
 First link of the chain that ``session.configure`` needs: ``java`` -> ``spark_home`` -> ``shim`` -> ``session``.
-``python -m pyspark_paralagg.java`` says whether the machine has what it takes; the Makefile asks it before anything
-else, so this module runs on a bare Python.
+The Makefile asks it before anything else (`python -m pyspark_paralagg java`), so this module runs on a bare Python.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,10 +80,3 @@ def _launcher() -> Path:
 def _missing(message: str, launcher: Path | None) -> EnvironmentProblem:
     value = None if launcher is None else str(launcher)
     return EnvironmentProblem("PARALAGG_JAVA_MISSING", message, value=value, hint=ADVICE)
-
-
-if __name__ == "__main__":
-    try:
-        sys.stdout.write(find_java().description + "\n")
-    except EnvironmentProblem as problem:
-        sys.exit(str(problem))

@@ -9,102 +9,86 @@ from __future__ import annotations
 
 import struct
 import zipfile
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-_WATCHED = ("org/apache/spark/", "scala/")
-_CLASS, _FIELD, _METHOD, _INTERFACE_METHOD, _STRING_UTF8, _NAME_AND_TYPE = 7, 9, 10, 11, 1, 12
-_MEMBERS = (_FIELD, _METHOD, _INTERFACE_METHOD)
-_TWO_SLOTS = (5, 6)  # long and double
-# Bytes of a constant after its tag; a UTF-8 constant carries its own length.
-_SIZE = {3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4, 15: 3, 16: 2, 17: 4, 18: 4, 19: 2, 20: 2}
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 Member = tuple[str, str]
 """A field's or method's name and descriptor."""
 
+_WATCHED = ("org/apache/spark/", "scala/")
 
-@dataclass
+# Tags of constants, and the bytes that follow the tag; text carries its own length.
+_TEXT, _CLASS, _NAME_AND_TYPE, _MEMBERS, _TWO_SLOTS = 1, 7, 12, (9, 10, 11), (5, 6)
+_SIZE = {3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4, 15: 3, 16: 2, 17: 4, 18: 4, 19: 2, 20: 2}
+
+
+@dataclass(frozen=True)
 class ClassFile:
     """What linking needs to know of a class: its parents, what it declares, and what it uses of other classes."""
 
-    parents: list[str]
-    members: set[Member] = field(default_factory=set)
-    used_classes: set[str] = field(default_factory=set)
-    used_members: set[tuple[str, Member]] = field(default_factory=set)
+    parents: tuple[str, ...]
+    members: frozenset[Member]
+    used_classes: frozenset[str]
+    used_members: frozenset[tuple[str, Member]]
 
 
 def links(jar: Path, spark_jars: Path) -> bool:
-    """Say whether all that the classes of ``jar`` use of Spark and of Scala is found in the jars of ``spark_jars``."""
+    """Say whether all that the classes of ``jar`` use of Spark and of Scala is in the jars of ``spark_jars``."""
     return not missing(jar, spark_jars)
 
 
 def missing(jar: Path, spark_jars: Path) -> list[str]:
-    """Return the classes and members that ``jar`` uses and that are not there, ``owner.name:descriptor``, sorted."""
-    with zipfile.ZipFile(jar) as own:
-        entries = {name: own.read(name) for name in own.namelist() if name.endswith(".class")}
-    library = _Library(spark_jars, entries)
+    """Return what ``jar`` uses and is not there: ``owner`` or ``owner.name:descriptor``, sorted."""
+    archives = [zipfile.ZipFile(path) for path in (jar, *sorted(spark_jars.glob("*.jar")))]
     try:
+        library = _Library(archives)
         absent: set[str] = set()
-        for entry in entries:
-            used = library.read(entry.removesuffix(".class"))
-            if used is None:
+        for entry in archives[0].namelist():
+            if not entry.endswith(".class"):
                 continue
-            absent |= {name for name in used.used_classes if name.startswith(_WATCHED) and library.read(name) is None}
-            for owner, member in used.used_members:
-                if owner.startswith(_WATCHED) and not library.declares(owner, member):
-                    absent.add(f"{owner}.{member[0]}:{member[1]}")
+            using = read_class(archives[0].read(entry))
+            absent |= {name for name in using.used_classes if name.startswith(_WATCHED) and library.read(name) is None}
+            absent |= {
+                f"{owner}.{member[0]}:{member[1]}"
+                for owner, member in using.used_members
+                if owner.startswith(_WATCHED) and not library.has(owner, member)
+            }
         return sorted(absent)
     finally:
-        library.close()
+        for archive in archives:
+            archive.close()
 
 
 class _Library:
-    """The classes of the jar itself and of Spark's jars, read when first asked for."""
+    """The classes of some jars, read when first asked for; the first jar that has a class wins, as on a class path."""
 
-    def __init__(self, folder: Path, own: dict[str, bytes]) -> None:
-        self._own = own
+    def __init__(self, archives: list[zipfile.ZipFile]) -> None:
+        self._archive_of = {name: archive for archive in reversed(archives) for name in archive.namelist()}
         self._seen: dict[str, ClassFile | None] = {}
-        self._archives = [zipfile.ZipFile(path) for path in sorted(folder.glob("*.jar"))]
-        self._archive_of: dict[str, zipfile.ZipFile] = {}
-        for archive in self._archives:
-            for name in archive.NameToInfo:
-                if name.endswith(".class"):
-                    self._archive_of.setdefault(name, archive)
-
-    def close(self) -> None:
-        for archive in self._archives:
-            archive.close()
 
     def read(self, name: str) -> ClassFile | None:
         if name not in self._seen:
-            entry = name + ".class"
-            data = self._own.get(entry)
-            if data is None and entry in self._archive_of:
-                data = self._archive_of[entry].read(entry)
-            self._seen[name] = None if data is None else read_class(data)
+            archive = self._archive_of.get(name + ".class")
+            self._seen[name] = read_class(archive.read(name + ".class")) if archive else None
         return self._seen[name]
 
-    def declares(self, owner: str, member: Member) -> bool:
-        """Is the member in that class or above it? Above may lie the JDK, whose members are taken for granted."""
+    def has(self, owner: str, member: Member) -> bool:
+        """Is the member in that class or in one above it? A class of the JDK or of a third party has what is asked."""
         found = self.read(owner)
         if found is None:
             return not owner.startswith(_WATCHED)
-        return (
-            member in found.members
-            or any(self.declares(parent, member) for parent in found.parents if self.read(parent) is not None)
-            or self._inherits_from_jdk(found, member)
-        )
-
-    def _inherits_from_jdk(self, found: ClassFile, member: Member) -> bool:
-        if member in _OBJECT_METHODS:
+        if member in found.members:
             return True
-        return any(
-            not parent.startswith(_WATCHED) and parent != "java/lang/Object" and self.read(parent) is None
-            for parent in found.parents
-        )
+        # Every class and interface ends in Object, which is not to count as a third party that has everything.
+        above = [parent for parent in found.parents if parent != "java/lang/Object"]
+        return member in _OF_OBJECT or any(self.has(parent, member) for parent in above)
 
 
-_OBJECT_METHODS = {
+_OF_OBJECT = {
     ("getClass", "()Ljava/lang/Class;"),
     ("hashCode", "()I"),
     ("equals", "(Ljava/lang/Object;)Z"),
@@ -117,51 +101,73 @@ _OBJECT_METHODS = {
 }
 
 
+class _ConstantPool:
+    """The constants of a class file: ``end`` is where they end."""
+
+    def __init__(self, data: bytes) -> None:
+        self._texts: dict[int, str] = {}
+        self._pairs: dict[int, tuple[int, int, int]] = {}  # index -> tag, first and second operand
+        (count,) = struct.unpack_from(">H", data, 8)
+        at, index = 10, 1
+        while index < count:
+            tag = data[at]
+            at += 1
+            if tag == _TEXT:
+                (length,) = struct.unpack_from(">H", data, at)
+                # Java's UTF-8 is not quite UTF-8; names are only compared here, so any one-to-one reading does.
+                self._texts[index] = data[at + 2 : at + 2 + length].decode("latin-1")
+                at += 2 + length
+            else:
+                if tag == _CLASS:
+                    self._pairs[index] = (tag, *struct.unpack_from(">H", data, at), 0)
+                elif tag == _NAME_AND_TYPE or tag in _MEMBERS:
+                    self._pairs[index] = (tag, *struct.unpack_from(">HH", data, at))
+                at += _SIZE[tag]
+            index += 2 if tag in _TWO_SLOTS else 1
+        self.end = at
+
+    def text(self, index: int) -> str:
+        return self._texts[index]
+
+    def class_name(self, index: int) -> str:
+        return self.text(self._pairs[index][1])
+
+    def classes(self) -> Iterator[str]:
+        """Yield the classes that are used; of an array the class of its elements."""
+        for tag, name, _ in self._pairs.values():
+            if tag == _CLASS:
+                spelled = self.text(name)
+                yield spelled.lstrip("[")[1:-1] if spelled.startswith("[") else spelled
+
+    def members(self) -> Iterator[tuple[str, Member]]:
+        """Yield the fields and methods that are used, each with the class that it is looked up in."""
+        for tag, owner, name_and_type in self._pairs.values():
+            if tag in _MEMBERS:
+                _, name, descriptor = self._pairs[name_and_type]
+                yield self.class_name(owner), (self.text(name), self.text(descriptor))
+
+
 def read_class(data: bytes) -> ClassFile:
     """Read a class file: constant pool, parents, declared fields and methods."""
-    texts: dict[int, str] = {}
-    refs: dict[int, tuple[int, int, int]] = {}  # index -> tag, first and second operand
-    (count,) = struct.unpack_from(">H", data, 8)
-    at, index = 10, 1
-    while index < count:
-        tag = data[at]
-        at += 1
-        if tag == _STRING_UTF8:
-            (length,) = struct.unpack_from(">H", data, at)
-            # Java's UTF-8 is not quite UTF-8; names are only compared here, so any one-to-one reading does.
-            texts[index] = data[at + 2 : at + 2 + length].decode("latin-1")
-            at += 2 + length
-        else:
-            size = _SIZE[tag]
-            if tag in _MEMBERS or tag == _NAME_AND_TYPE:
-                refs[index] = (tag, *struct.unpack_from(">HH", data, at))
-            elif tag == _CLASS:
-                refs[index] = (tag, *struct.unpack_from(">H", data, at), 0)
-            at += size
-        index += 2 if tag in _TWO_SLOTS else 1
-
-    def class_name(ref: int) -> str:
-        return texts[refs[ref][1]]
-
-    _, _, parent, interface_count = struct.unpack_from(">HHHH", data, at)
-    at += 8
+    pool = _ConstantPool(data)
+    _, _, parent, interface_count = struct.unpack_from(">HHHH", data, pool.end)
+    at = pool.end + 8
     interfaces = struct.unpack_from(f">{interface_count}H", data, at)
     at += 2 * interface_count
-    result = ClassFile([class_name(ref) for ref in (parent, *interfaces) if ref])
+    members = set()
     for _ in range(2):  # fields, then methods
         (member_count,) = struct.unpack_from(">H", data, at)
         at += 2
         for _ in range(member_count):
             _, name, descriptor, attribute_count = struct.unpack_from(">HHHH", data, at)
-            result.members.add((texts[name], texts[descriptor]))
+            members.add((pool.text(name), pool.text(descriptor)))
             at += 8
             for _ in range(attribute_count):
                 (length,) = struct.unpack_from(">I", data, at + 2)
                 at += 6 + length
-    for tag, first, second in refs.values():
-        if tag == _CLASS:
-            result.used_classes.add(texts[first].lstrip("[").removeprefix("L").removesuffix(";"))
-        elif tag in _MEMBERS:
-            _, name, descriptor = refs[second]
-            result.used_members.add((class_name(first), (texts[name], texts[descriptor])))
-    return result
+    return ClassFile(
+        parents=tuple(pool.class_name(index) for index in (parent, *interfaces) if index),
+        members=frozenset(members),
+        used_classes=frozenset(pool.classes()),
+        used_members=frozenset(pool.members()),
+    )

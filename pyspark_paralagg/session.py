@@ -43,8 +43,8 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 
     Nothing that stands there is lost, be it from the builder, from ``PYSPARK_SUBMIT_ARGS`` or from
     ``spark-defaults.conf``; calling it twice changes nothing; no other conf is touched. Delta's
-    ``configure_spark_with_delta_pip`` may come before or after. A builder for Spark Connect is returned as it is: no jar
-    can go there, and the plain-DataFrame executor needs none.
+    ``configure_spark_with_delta_pip`` may come before or after. A builder for Spark Connect is returned as it is: no
+    jar can go there, and the plain-DataFrame executor needs none.
 
     Where a session already runs, ``getOrCreate`` would return that one and ignore these confs: a warning says so.
 

@@ -1,0 +1,90 @@
+# `make help` lists what there is. Everything happens in .venv; nothing outside this folder is changed but the caches of
+# pip and of the demo's data, and the jar that the shim is compiled into (~/.cache/pyspark-paralagg).
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+# A python3 that is new enough, else any such that carries its version in its name. `make PYTHON=...` decides otherwise.
+IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 10))
+PYTHON ?= $(shell for p in python3 python3.12 python3.11 python3.13 python3.10 python; do \
+	$$p -c '$(IS_NEW_ENOUGH)' 2>/dev/null && echo $$p && break; done)
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+PIP := $(RUN) -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+GRADLE ?= gradle
+# The Spark minors that a wheel carries a jar for; the exact versions it is compiled against.
+WHEEL_SPARKS := 4.1.3 4.2.0
+# Arguments for pytest: make test PYTEST="-k doctor"
+PYTEST ?=
+
+.PHONY: help java setup demo demo-taxonomy test lint format format-scala lint-scala shim bench wheel clean
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: java $(VENV)/.demo ## travel distances on real roads: tables, and a picture in demo-output/
+	$(RUN) -m examples.roads
+
+demo-taxonomy: java $(VENV)/.demo ## species up the tree of life, from the NCBI taxonomy (fetches 90 MB)
+	$(RUN) -m examples.taxonomy
+
+test: java lint ## ruff, mypy, pytest
+	$(RUN) -m pytest $(PYTEST)
+
+lint: $(VENV)/.dev ## ruff and mypy
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+format: $(VENV)/.dev ## ruff's formatter and its safe fixes
+	$(RUN) -m ruff check --fix-only .
+	$(RUN) -m ruff format .
+
+shim: java $(VENV)/.dev ## the Scala side by Gradle: compile, run its tests
+	$(GRADLE) --console=plain build -Ppython=$(RUN)
+
+format-scala: $(VENV)/.dev ## scalafmt, by Gradle from Maven Central
+	$(GRADLE) --console=plain scalafmt -Ppython=$(RUN)
+
+lint-scala: $(VENV)/.dev ## does scalafmt have anything to change?
+	$(GRADLE) --console=plain scalafmtCheck -Ppython=$(RUN)
+
+bench: java $(VENV)/.dev ## all benchmarks; writes docs/benchmarks.md (takes long)
+	$(RUN) -m benchmarks --all
+
+wheel: java $(VENV)/.dev ## dist/*.whl, with a jar for each supported Spark (downloads the other Spark)
+	rm -rf pyspark_paralagg/_shim/jars dist
+	for spark in $(WHEEL_SPARKS); do \
+		test -d build/spark-$$spark/pyspark/jars || \
+			$(RUN) -m pip --disable-pip-version-check install --quiet --no-deps --target build/spark-$$spark pyspark==$$spark || exit 1; \
+		SPARK_HOME=$(CURDIR)/build/spark-$$spark/pyspark \
+			$(RUN) -m pyspark_paralagg shim --into pyspark_paralagg/_shim/jars || exit 1; \
+	done
+	$(RUN) -m build --wheel --no-isolation
+
+setup: $(VENV)/.dev ## .venv with all that tests, benchmarks and demos need
+
+clean: ## removes what was built; leaves .venv
+	rm -rf build dist .gradle .mypy_cache .pytest_cache .ruff_cache pyspark_paralagg/_shim demo-output spark-warehouse
+
+# Before anything is downloaded: without a Java all of it would be in vain.
+java:
+	@test -n "$(PYTHON)" || { echo "PARALAGG needs Python >= 3.10 on PATH (Debian: sudo apt-get install python3 python3-venv;" \
+		"macOS: brew install python)"; exit 1; }
+	@$(PYTHON) -m pyspark_paralagg java >/dev/null
+
+$(RUN):
+	@test -n "$(PYTHON)" || { echo "Python >= 3.10 is needed"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "$(PYTHON) cannot make virtual environments (Debian: sudo apt-get install python3-venv)"; exit 1; }
+
+$(VENV)/.demo: pyproject.toml constraints.txt | $(RUN)
+	@echo "installing pyspark and the demo's needs into $(VENV) (once; pyspark alone is 450 MB)"
+	$(PIP) --editable '.[demo]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(RUN)
+	@echo "installing pyspark and the tests' needs into $(VENV) (once; pyspark alone is 450 MB)"
+	$(PIP) --editable '.[dev]'
+	@touch $@ $(VENV)/.demo
