@@ -31,7 +31,7 @@ SLOW_SECONDS = 30.0  # what takes longer is not repeated: noise is small against
 
 @dataclass(frozen=True)
 class Settings:
-    """How to measure: where graphs lie, turns, runs in a session (the last counts), a worker's seconds, the JVM's heap."""
+    """Where graphs lie, turns, runs in a session (the last counts), seconds that a worker may take, the JVM's heap."""
 
     cache: Path
     repeat: int = 3
