@@ -25,7 +25,7 @@ def climbs(program: Program, rules: tuple[Rule, ...]) -> bool:
 
 def _is_bounded(program: Program, rule: Rule) -> bool:
     head = program.relation(rule.head)
-    scope, facts = variables(rule, program), facts_of(rule, program, program.assume)
+    scope, facts = variables(rule, program), facts_of(rule, program)
     for d, expr in zip(head.dependents, rule.exprs[len(head.keys) :], strict=True):
         if d.aggregator in _FINITE or d.column.type == "boolean":
             continue

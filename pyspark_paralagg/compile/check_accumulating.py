@@ -47,7 +47,7 @@ def _check(  # noqa: PLR0913 - a claim and what it is about
         what = f"{name} = {show(expr)} does not read what is added up, so it counts the keys that are reached and not the rows"
         hint = f"give the recursive {name} on, times what each row adds"
         refuser.refuted(_CODE, what, name, rule, f"a key reached by sums 1 and 2 gives {show(expr)} once; {hint}")
-    example = against_linear(expr, accumulating & columns(expr), facts_of(rule, program, refuser.assumed))
+    example = against_linear(expr, accumulating & columns(expr), facts_of(rule, program))
     if example:
         what = f"{name} = {show(expr)} is not linear under {d.aggregator}"
         refuser.refuted(_CODE, what, name, rule, example)

@@ -33,7 +33,7 @@ class _RuleCheck:
         self._rule = rule
         self._refuser = refuser
         self._scope = variables(rule, program)
-        self._facts = facts_of(rule, program, refuser.assumed)
+        self._facts = facts_of(rule, program)
         self._moves = {n: MOVE_OF.get(v.dependent.aggregator, "unknown") for n, v in self._scope.items() if v.dependent}
         # With min_by, values to try are those of the order column; what is carried may become anything.
         directions = {n: v.dependent.aggregator for n, v in self._scope.items() if v.dependent}

@@ -19,9 +19,8 @@ _WAYS_OUT = 'write the step another way, or ask for mode="iterate", which recomp
 class Refuser:
     """Raises what the check finds; ``notes`` collects what was let through."""
 
-    def __init__(self, program: Program, assumed: tuple[Expr, ...]) -> None:
+    def __init__(self, program: Program) -> None:
         self._program = program
-        self.assumed = assumed
         self.notes: list[str] = []
 
     def check_shape(self, rule: Rule) -> None:
@@ -75,12 +74,12 @@ class Refuser:
     def assumption_for(self, rule: Rule, exprs: tuple[Expr, ...], is_proved: Callable[[dict[str, Signs]], bool]) -> str | None:
         """An assumption about one column that would prove the claim about ``exprs``."""
         scope = variables(rule, self._program)
-        facts = facts_of(rule, self._program, self.assumed)
+        facts = facts_of(rule, self._program)
         cols = sorted({c for e in exprs for c in columns(e)})
         for sign, found in ((">= 0", frozenset((0, 1))), ("> 0", frozenset((1,))), ("<= 0", frozenset((-1, 0)))):
             for name in cols:
                 v = scope[name]
-                if not is_numeric(v.column.type) or v.role == "dependent":
+                if not is_numeric(v.column.type) or v.role != "static":
                     continue
                 if is_proved(facts | {name: facts[name] & found}):
                     return f"{v.column.name} {sign}"

@@ -113,20 +113,22 @@ def _uncast(expr: Expr) -> Expr:
     return expr.args[0] if isinstance(expr, Call) and expr.fn == "Cast" else expr
 
 
-def facts_of(rule: Rule, program: Program, assumed: tuple[Expr, ...]) -> dict[str, Signs]:
-    """What is known of the signs of a rule's variables: from ``assumed``, by the user's names, and from filters.
+def facts_of(rule: Rule, program: Program) -> dict[str, Signs]:
+    """What is known of the signs of a rule's variables: from assumptions, by the user's names, and from filters.
 
-    An assumption holds for columns of inputs and keys by the guard at load. For values of the recursion itself the
-    caller sees to it that every rule keeps it (``verify``).
+    An assumption holds for columns of the user's DataFrames, where it is guarded at load; not for the recursion's own.
     """
-    by_name = dict(f for f in map(fact, assumed) if f is not None)
+    by_name = dict(f for f in map(fact, program.assume) if f is not None)
     out: dict[str, Signs] = {}
     for name, v in variables(rule, program).items():
-        out[name] = by_name.get(v.column.name, ANY)
+        out[name] = ANY
         source = rule.body[v.atom].input
-        if source is not None and isinstance(program.input(source).exprs[v.position], Col):
-            for f in map(fact, program.input(source).filters):
-                out[name] &= f[1] if f is not None and f[0] == v.column.name else ANY
+        if source is None or not isinstance(program.input(source).exprs[v.position], Col):
+            continue
+        if program.input(source).relation is None:
+            out[name] &= by_name.get(v.column.name, ANY)
+        for f in map(fact, program.input(source).filters):
+            out[name] &= f[1] if f is not None and f[0] == v.column.name else ANY
     for f in map(fact, rule.conditions):
         if f is not None:
             out[f[0]] &= f[1]

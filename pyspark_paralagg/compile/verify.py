@@ -15,10 +15,8 @@ from dataclasses import replace
 from pyspark_paralagg.compile.check_accumulating import check_accumulating
 from pyspark_paralagg.compile.check_lattice import check_lattice
 from pyspark_paralagg.compile.refusal import Refuser
-from pyspark_paralagg.compile.signs import facts_of, fact, signs
 from pyspark_paralagg.errors import UnsupportedError, VerificationError
 from pyspark_paralagg.program.aggregators import AGGREGATORS
-from pyspark_paralagg.program.expr import Expr
 from pyspark_paralagg.program.program import Program, Relation
 from pyspark_paralagg.program.text import show
 
@@ -49,7 +47,7 @@ def _stratum(program: Program, names: tuple[str, ...]) -> tuple[str, list[str]]:
     kinds |= {True for r in heads if not r.dependents}
     if len(kinds) > 1:
         return _mixed(program, names, relations)
-    refuser = Refuser(program, _kept(program, names))
+    refuser = Refuser(program)
     for rule in rules:
         refuser.check_shape(rule)
         if kinds == {False}:
@@ -90,29 +88,3 @@ def _check_iterable(relations: list[Relation]) -> None:
                 value=carried[0],
                 place=f"relation {r.name}",
             )
-
-
-def _kept(program: Program, names: tuple[str, ...]) -> tuple[Expr, ...]:
-    """The assumptions; those about values of the recursion only as far as every rule keeps them (the guard sees the base)."""
-    kept = list(program.assume)
-    columns = {d.column.name for n in names for d in program.relation(n).dependents}
-    while True:
-        broken = [a for a in kept if _is_broken(a, columns, program, names, tuple(kept))]
-        if not broken:
-            return tuple(kept)
-        kept = [a for a in kept if a not in broken]
-
-
-def _is_broken(assumption: Expr, columns: set[str], program: Program, names: tuple[str, ...], kept: tuple[Expr, ...]) -> bool:
-    claim = fact(assumption)
-    if claim is None or claim[0] not in columns:
-        return False
-    for rule in program.rules:
-        head = program.relation(rule.head)
-        if rule.head not in names:
-            continue
-        facts = facts_of(rule, program, kept)
-        for d, e in zip(head.dependents, rule.exprs[len(head.keys) :], strict=True):
-            if d.column.name == claim[0] and not signs(e, facts) <= claim[1]:
-                return True
-    return False

@@ -1,0 +1,55 @@
+"""The layer law (design section 2): who may import whom. Read from the sources, so nothing has to be installed."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PURE = ("program", "compile", "plan")
+OF_THE_PACKAGE = {
+    "program": {"errors", "program"},
+    "plan": {"errors", "program", "plan"},
+    "compile": {"errors", "program", "plan", "compile"},
+}
+
+
+def _imports(file: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+def _files(layer: str) -> list[Path]:
+    files = sorted((ROOT / "pyspark_paralagg" / layer).rglob("*.py"))
+    assert files
+    return files
+
+
+@pytest.mark.parametrize("layer", PURE)
+def test_pure_layers_import_no_engine(layer: str) -> None:
+    banned = {"pyspark", "py4j", "mpi4py", "numpy", "pandas"}
+    assert {f.name: sorted({i.split(".")[0] for i in _imports(f)} & banned) for f in _files(layer)} == {
+        f.name: [] for f in _files(layer)
+    }
+
+
+@pytest.mark.parametrize("layer", PURE)
+def test_pure_layers_look_down_only(layer: str) -> None:
+    for file in _files(layer):
+        inner = {i.split(".")[1] for i in _imports(file) if i.startswith("pyspark_paralagg.")}
+        assert inner <= OF_THE_PACKAGE[layer], file.name
+
+
+def test_only_choose_imports_a_backend() -> None:
+    for file in sorted((ROOT / "pyspark_paralagg").rglob("*.py")):
+        backends = {i for i in _imports(file) if i.startswith("pyspark_paralagg.backends.")}
+        allowed = {f"pyspark_paralagg.backends.{m}" for m in ("choose", "protocol")}
+        if file.parent.name != "backends":
+            assert not backends - allowed or file.name in ("explain.py", "report.py"), (file.name, backends)
