@@ -18,8 +18,8 @@ from pyspark_paralagg.program.expr import Col, Expr, columns, walk
 from pyspark_paralagg.program.text import show
 
 _TRIES = 20_000
-# What comes first is told first: plain numbers before odd ones.
-_NUMBERS = (2, 1, 3, 0, -1, 5, 10, -5, 100)
+# What comes first is told first: plain numbers before odd ones, small steps before large ones.
+_NUMBERS = (1, 2, 3, 5, 10, 100, 0, -1, -5)
 _FACTORS = (1, 2, 0, 3, -1, 10)
 
 Assignment = dict[str, Any]
@@ -70,6 +70,8 @@ class Values:
         values = self._samples(col, _NUMBERS)
         how = self.directions[col.name]
         better = [(a, b) for a, b in itertools.product(values, values) if a != b and improves(how, b, a)]
+        if is_numeric(col.type):
+            better.sort(key=lambda p: (min(p) <= 0, abs(p[0] - p[1]), abs(p[0]) + abs(p[1])))
         nulls = [(None, v) for v in values] if may_be_null(col) else []
         return better + nulls + [(v, v) for v in values]
 

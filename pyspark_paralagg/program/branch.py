@@ -98,7 +98,7 @@ def rule_of(relation: Relation, chosen: dict[str, str], branch: Branch, place: s
     return Rule(
         relation.name,
         tuple(substitute(e, variable) for e in exprs),
-        tuple(Atom(tuple(rename[c] for c in leaf.columns), leaf.relation, leaf.input, leaf.kind) for leaf in branch.leaves),
+        tuple(Atom(tuple(rename[c] for c in x.columns), x.relation, x.input, x.kind) for x in branch.leaves),
         tuple(substitute(c, variable) for c in branch.conditions),
         place,
     )
@@ -184,9 +184,12 @@ class _Grouped:
         return call.args[0]
 
     def _refuse(self, expr: Expr, d: Dependent) -> NoReturn:
-        what = f"the column {d.column.name} is {show(expr)} of a groupBy, the relation's own aggregate is {d.aggregator}"
+        rename = _names(self.branch)
+        told = show(substitute(expr, lambda c: replace(c, name=rename[c.name])))
+        what = f"the column {d.column.name} is {told} of a groupBy, the relation's own aggregate is {d.aggregator}"
         _refuse(what, self.place)
 
 
 def _refuse(what: str, place: str) -> NoReturn:
-    raise UnsupportedError("PARALAGG_STEP_UNSUPPORTED", f"{what}: this cannot run inside the loop", value=what, place=place)
+    text = f"{what}: this cannot run inside the loop"
+    raise UnsupportedError("PARALAGG_STEP_UNSUPPORTED", text, value=what, place=place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark_paralagg.program.program import Program
-from steps import Document, Frame, add, call, cast, lit, relation, same, test, times
+from steps import Document, Frame, add, call, cast, holds, lit, relation, same, times
 
 EDGES = {"src": "bigint", "dst": "bigint", "weight": "double"}
 
@@ -143,7 +143,7 @@ def allowed_only() -> Program:
 def hops(**options: Any) -> Program:
     doc = Document(relation("hop", "node bigint", "n int min"))
     r, e = doc.reference("hop"), doc.source("edges", src="bigint", dst="bigint")
-    step = r.join(e, same(r["node"], e["src"])).where(test("LessThan", r["n"], lit(3)))
+    step = r.join(e, same(r["node"], e["src"])).where(holds("LessThan", r["n"], lit(3)))
     return doc.program(hop=step.select(node=e["dst"], n=add(r["n"], 1)), **options)
 
 
@@ -162,7 +162,7 @@ def two_strata() -> Program:
     d, e = doc.reference("dist"), doc.source("edges", src="bigint", dst="bigint", weight="bigint")
     step = d.join(e, same(d["node"], e["src"])).select(node=e["dst"], dist=add(d["dist"], e["weight"]))
     x, b = doc.reference("dist"), doc.source("banned", id="bigint")
-    far = x.where(test("GreaterThan", x["dist"], lit(9, "bigint"))).join(b, same(x["node"], b["id"]), "leftanti")
+    far = x.where(holds("GreaterThan", x["dist"], lit(9, "bigint"))).join(b, same(x["node"], b["id"]), "leftanti")
     return doc.program(dist=step, far=far.select(node=x["node"], n=x["dist"]))
 
 
@@ -179,7 +179,7 @@ def static_branch() -> Program:
     d, e = doc.reference("dist"), doc.source("edges", src="bigint", dst="bigint", weight="bigint")
     f = doc.source("more", node="bigint", dist="bigint")
     along = d.join(e, same(d["node"], e["src"])).select(node=e["dst"], dist=add(d["dist"], e["weight"]))
-    given = f.where(test("LessThan", f["node"], lit(5, "bigint"))).select(node=f["node"], dist=add(f["dist"], 1))
+    given = f.where(holds("LessThan", f["node"], lit(5, "bigint"))).select(node=f["node"], dist=add(f["dist"], 1))
     return doc.program(dist=along.union(given))
 
 

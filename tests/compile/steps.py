@@ -106,9 +106,9 @@ class Document:
 
 def relation(name: str, keys: str, aggs: str = "", *, base: int = 0, initial: int | None = None) -> Relation:
     """``relation("dist", "node bigint", "dist double min")``: a column is ``name type[!] [aggregator [order]]``."""
-    columns = [k.split() for k in keys.split(",") if k.strip()]
+    columns = [k.split() for k in keys.split(", ") if k.strip()]
     dependents = []
-    for part in (p.split() for p in aggs.split(",") if p.strip()):
+    for part in (p.split() for p in aggs.split(", ") if p.strip()):
         order = part[3] if len(part) > 3 else None
         dependents.append(Dependent(Column(part[0], part[1].removesuffix("!"), not part[1].endswith("!")), part[2], order))
     key_columns = tuple(Column(n, t.removesuffix("!"), not t.endswith("!")) for n, t in columns)
@@ -141,7 +141,7 @@ def same(a: Any, b: Any) -> Json:
     return call("EqualTo", a, b, type_="boolean")
 
 
-def test(fn: str, *args: Any) -> Json:
+def holds(fn: str, *args: Any) -> Json:
     return call(fn, *args, type_="boolean")
 
 
