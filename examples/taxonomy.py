@@ -76,7 +76,8 @@ def main() -> None:
     picture = parser.parse_args().out / "taxonomy.png"
     file = str(data.taxonomy() / "taxa.parquet")
 
-    spark = ra.configure(SparkSession.builder.master("local[*]").appName("taxonomy")).getOrCreate()
+    builder = SparkSession.builder.master("local[*]").appName("taxonomy")
+    spark = ra.configure(builder.config("spark.ui.showConsoleProgress", "false")).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     taxa = spark.read.parquet(file)
 
@@ -97,7 +98,8 @@ def main() -> None:
     print(f"\nThe deepest lineage, {deepest.depth} steps below the root\n")
     print_lineage(above)
     sunburst.draw_tree(picture, large)
-    print(f"\nPicture: {picture}\n\n{ra.explain(sizes)}\n\n{ra.report(sizes)}")
+    print(f"\nPicture: {picture}")
+    print(f"\n>>> ra.explain(sizes)\n{ra.explain(sizes)}\n\n>>> ra.report(sizes)\n{ra.report(sizes)}")
     spark.stop()
 
 
