@@ -60,7 +60,10 @@ def _column(dependents: tuple[Dependent, ...], j: int, rows: list[Row]) -> Any:
 def run_program(program: Program, sources: Sources, rounds: int = 100) -> dict[str, State]:
     """R(i+1) = agg(C + F(R(i))) of the whole program at once, strata or not; all relations of the program's text."""
     base = {r.name: rows_of(program.input(r.base), sources, {}) for r in program.relations}
-    state = {r.name: aggregate(r.dependents, len(r.keys), base[r.name]) for r in program.relations}
+    state = {}
+    for r in program.relations:
+        start = base[r.name] if r.initial is None else rows_of(program.input(r.initial), sources, {})
+        state[r.name] = aggregate(r.dependents, len(r.keys), start)
     for _ in range(rounds):
         new = {}
         for r in program.relations:

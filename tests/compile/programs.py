@@ -77,13 +77,13 @@ def path_counts() -> Program:
     return doc.program(paths=grouped.select(node=grouped["node"], n=cast(one, "bigint")))
 
 
-def _closure(doc: Document) -> tuple[Frame, Frame]:
-    return doc.reference("path"), doc.source("edges", src="bigint", dst="bigint")
+def _closure(doc: Document, size: int | None = 1000) -> tuple[Frame, Frame]:
+    return doc.reference("path"), doc.source("edges", size, src="bigint", dst="bigint")
 
 
 def closure_left(size: int | None = 1000, **options: Any) -> Program:
     doc = Document(relation("path", "x bigint, y bigint"))
-    p, e = _closure(doc)
+    p, e = _closure(doc, size)
     return doc.program(path=p.join(e, same(p["y"], e["src"])).select(x=p["x"], y=e["dst"]), **options)
 
 
@@ -189,3 +189,11 @@ def static_sum_branch() -> Program:
     f = doc.source("more", node="bigint", n="bigint")
     along = d.join(e, same(d["node"], e["src"])).select(node=e["dst"], n=d["n"])
     return doc.program(paths=along.union(f.select(node=f["node"], n=f["n"])))
+
+
+def with_initial() -> Program:
+    """PageRank as LDBC has it: the base in every round, initial rows at the start only."""
+    doc = Document(relation("rank", "node bigint", "rank double sum", initial=1))
+    r, e = doc.reference("rank"), doc.source("links", src="bigint", dst="bigint", share="double")
+    step = r.join(e, same(r["node"], e["src"])).select(node=e["dst"], rank=times(r["rank"], e["share"]))
+    return doc.program(rank=step, max_iterations=4, on_limit="return")

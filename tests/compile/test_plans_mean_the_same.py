@@ -67,6 +67,7 @@ CASES: dict[str, tuple[Callable[[], Program], Callable[[random.Random], list[lis
     "two strata": (programs.two_strata, lambda r: [[(*e[:2], 4) for e in edges(r)], [(3,)], one(1, 0), [(100, 1)]]),
     "pagerank, 5 rounds": (lambda: programs.pagerank(max_iterations=5, on_limit="return"), lambda r: ranks(r)),
     "pagerank, iterated": (lambda: programs.pagerank(max_iterations=5, on_limit="return", mode="iterate"), lambda r: ranks(r)),
+    "initial rows": (programs.with_initial, lambda r: [edges(r, columns=1), one(1, 0.5), one(2, 1.0)]),
     "static branch": (programs.static_branch, lambda r: [edges(r, columns=1), [(2, 1), (7, 0)], one(3, 0)]),
     "static branch of a sum": (programs.static_sum_branch, lambda r: [edges(r, acyclic=True), [(2, 1), (2, 5), (7, 1)], one(3, 1)]),
 }

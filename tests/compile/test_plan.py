@@ -1,0 +1,175 @@
+"""What the planner chooses for the programs that everybody knows: classes, places, targets, shortcuts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import programs
+import pytest
+from pyspark_paralagg.compile import compile_program
+from pyspark_paralagg.plan.plan import Bitmap, Driver, Plan, Probe, RelationIndex, StaticIndex, Stratum
+from pyspark_paralagg.plan.printer import show_plan
+from pyspark_paralagg.program.assumption import parse_assumptions
+from pyspark_paralagg.program.program import Program
+
+
+def only(program: Program, **options: Any) -> Stratum:
+    [stratum] = compile_program(program, **options).strata
+    return stratum
+
+
+def test_shortest_paths_in_full() -> None:
+    stratum = only(programs.shortest_paths())
+    [rule] = stratum.rules
+    assert (stratum.relation_class, stratum.in_place, stratum.bitmap) == ("lattice", True, None)
+    assert stratum.relations[0].distribute_by == (0,)
+    assert stratum.static_indexes == (StaticIndex(0, 1, (0,), (1, 2), "partitioned", (0,)),)
+    assert rule.driver == Driver("dist", "delta", ("node", "dist"))
+    [probe] = rule.steps
+    assert isinstance(probe, Probe)
+    assert probe.binds == ("dst", "weight")
+    assert (rule.target.kind, rule.target.step, rule.target.payload) == ("resolved", 0, (0,))
+    assert [r.text for r in stratum.rules] == [
+        "dist(dst, min dist + weight) :- dist(node, dist), in1(src, dst, weight), node = src"
+    ]
+
+
+def test_plan_is_json() -> None:
+    plan = compile_program(programs.pagerank(max_iterations=5))
+    data = json.loads(json.dumps(plan.to_json()))
+    assert data["version"] == 1
+    assert show_plan(data) == show_plan(plan)
+
+
+def test_components_have_an_index_for_each_direction() -> None:
+    stratum = only(programs.components())
+    assert [(i.input, i.keys, i.payload) for i in stratum.static_indexes] == [(1, (0,), (1,)), (1, (1,), (0,))]
+    assert not stratum.cycle_check
+
+
+@pytest.mark.parametrize(
+    ("program", "checked"),
+    [
+        (programs.shortest_paths(), True),
+        (programs.shortest_paths(assume=parse_assumptions("weight >= 0")), False),
+        (programs.widest_path(), False),
+        (programs.hops(), False),
+        (programs.closure_left(), False),
+        (programs.parents(), True),
+        (programs.path_counts(), True),
+        (programs.most_probable(mode="iterate"), False),
+    ],
+)
+def test_an_endless_climb_is_watched_for_where_it_is_possible(program: Program, *, checked: bool) -> None:
+    assert only(program).cycle_check == checked
+
+
+def test_carried_key_and_small_edges_decompose() -> None:
+    stratum = only(programs.multi_source())
+    assert stratum.relations[0].distribute_by == (0,)
+    assert [i.placement for i in stratum.static_indexes] == ["everywhere"]
+
+
+@pytest.mark.parametrize("size", [None, 2_000])
+def test_large_edges_do_not_decompose(size: int | None) -> None:
+    plan = compile_program(programs.multi_source(size), broadcast_max_bytes=1_500)
+    [stratum] = plan.strata
+    assert stratum.relations[0].distribute_by == (1,)
+    assert [(i.placement, i.partition_by) for i in stratum.static_indexes] == [("partitioned", (0,))]
+    assert any("not decomposed" in r for r in plan.reasons)
+
+
+def test_closures_with_a_carried_key_are_bitmaps() -> None:
+    assert only(programs.closure_left()).bitmap == Bitmap("path", 1, (0,))
+    assert only(programs.closure_right()).bitmap == Bitmap("path", 0, (0,))
+    assert only(programs.closure_left(None)).bitmap is None
+    assert only(programs.closure_left(max_iterations=3)).bitmap is None
+    assert only(programs.closure_non_linear()).bitmap is None
+    assert only(programs.same_generation()).bitmap is None
+    assert only(programs.multi_source()).bitmap is None
+
+
+def test_non_linear_closure_joins_no_pair_twice() -> None:
+    stratum = only(programs.closure_non_linear())
+    assert stratum.relations[0].distribute_by == (1,)
+    assert stratum.relation_indexes == (
+        RelationIndex(0, "path", (0,), "partitioned", copy=True),
+        RelationIndex(1, "path", (1,), "partitioned", copy=False),
+    )
+    first, second = stratum.rules
+    assert (first.driver.index, second.driver.index) == (None, 0)
+    versions = [s.version for r in stratum.rules for s in r.steps if isinstance(s, Probe)]
+    assert versions == ["old", "full"]
+    assert not stratum.in_place
+
+
+def test_same_generation_keeps_the_second_side_everywhere() -> None:
+    stratum = only(programs.same_generation())
+    assert [(i.placement, i.keys) for i in stratum.static_indexes] == [("partitioned", (1,)), ("everywhere", (1,))]
+    assert stratum.rules[0].target.kind == "computed"
+
+
+def test_large_second_side_does_not_stand_everywhere_if_the_driver_can_move() -> None:
+    """Components over edges that are too large: both directions look up the node, so nothing has to."""
+    stratum = only(programs.components(), broadcast_max_bytes=10)
+    assert {i.placement for i in stratum.static_indexes} == {"partitioned"}
+
+
+def test_pagerank_spreads_the_dangling_mass() -> None:
+    stratum = only(programs.pagerank(max_iterations=20))
+    assert (stratum.relation_class, stratum.max_iterations) == ("accumulating", 20)
+    assert stratum.relation_indexes == (RelationIndex(0, "dangling", (), "everywhere", copy=True),)
+    along, spread, lost = stratum.rules
+    assert (along.target.kind, spread.target.kind, lost.target.kind) == ("resolved", "resolved", "computed")
+    assert spread.driver.index == 0
+    [product] = spread.steps
+    assert isinstance(product, Probe)
+    index = stratum.static_indexes[product.index]
+    assert (index.keys, index.placement, index.partition_by, product.keys) == ((), "partitioned", (0,), ())
+    assert [r.distribute_by for r in stratum.relations] == [(0,), ()]
+
+
+def test_a_semi_join_after_a_hoisted_cast() -> None:
+    stratum = only(programs.allowed_only())
+    probes = [s for s in stratum.rules[0].steps if isinstance(s, Probe)]
+    assert [(p.kind, p.binds) for p in probes] == [("join", ("dst",)), ("semi", ())]
+
+
+def test_limits_mean_strict_rounds() -> None:
+    for options in ({"max_iterations": 3}, {"tolerance": 0.5}, {"mode": "iterate"}):
+        assert not only(programs.shortest_paths(**options)).in_place
+    stratum = only(programs.hops(max_iterations=3, on_limit="return"))
+    assert (stratum.max_iterations, stratum.on_limit, stratum.in_place) == (3, "return", False)
+
+
+def test_initial_rows_are_iterated() -> None:
+    plan = compile_program(programs.with_initial())
+    assert plan.strata[0].relation_class == "iterated"
+    assert plan.strata[0].relations[0].initial == 1
+    assert any("initial" in r for r in plan.reasons)
+
+
+def test_a_later_relation_is_a_later_stratum() -> None:
+    plan = compile_program(programs.two_strata())
+    assert [[r.name for r in s.relations] for s in plan.strata] == [["dist"], ["far", "far_rows"]]
+    [lower] = [i for i in plan.inputs if i.relation is not None]
+    assert (lower.relation, lower.source) == ("dist", -1)
+
+
+def test_every_choice_has_a_reason() -> None:
+    plan: Plan = compile_program(programs.closure_left())
+    text = "\n".join(plan.reasons)
+    for word in ("lattice", "distributed by x", "bitmaps", "without a limit"):
+        assert word in text
+
+
+def test_printed_plan_reads_like_datalog() -> None:
+    assert show_plan(compile_program(programs.same_generation())).splitlines()[:6] == [
+        "in0(x, y) := source 1",
+        "in1(child, par) := source 0  [1,000 bytes]",
+        "stratum 1: lattice, in place",
+        "  sg(x, y) by x, base in0",
+        "  sg(child, child_2) :- Δsg(x, y), in1[par = x](child), in1[par = y](child_2)",
+        "    in1 partitioned by par; in1 everywhere; target computed",
+    ]
