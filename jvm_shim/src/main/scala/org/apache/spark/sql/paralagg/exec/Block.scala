@@ -32,6 +32,9 @@ final class Block(val route: Int, columns: Int) extends Serializable {
     }
   }
 
+  /** Lets go of the words; whoever still holds the block holds nothing. */
+  def free(): Unit = words.foreach(_.array = Array.emptyLongArray)
+
   def bytes: Long = words.map(_.array.length * 8L).sum
 }
 

@@ -69,8 +69,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
 
   /** Every relation by tuples, with dense ids. */
   private def tuples(strings: Array[UTF8String], shape: Shape, rows: Int => Array[Block]): Iterator[(Int, Array[Byte])] = {
+    val loop = new LoopBuilder(stratum, routes, shape, gang, strings, rows).build()
     def fixpoint(traced: Boolean): FixpointLoop = {
-      val loop = new LoopBuilder(stratum, routes, shape, gang, strings, rows, traced).build()
       val kept = checkpoint.filterNot(_ => traced || loop.indexes.nonEmpty).map(new Checkpoint(_, job.run, gang, loop.parts))
       new FixpointLoop(stratum, routes, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, rows, kept)
     }
@@ -78,7 +78,11 @@ final class GangTask(job: GangJob, context: TaskContext) {
     gang.meet(Array.emptyDoubleArray)
     val loaded = System.nanoTime()
     try run.run()
-    catch { case climb: EndlessClimb => fixpoint(traced = true).trace(climb) }
+    catch {
+      case climb: EndlessClimb =>
+        loop.restartTraced()
+        fixpoint(traced = true).trace(climb)
+    }
     val looped = System.nanoTime()
     val result = results.rows(run.part(output), strings, partitions, gang.part, tasks == partitions)
     if (gang.part == 0) report(run.stats.iterations, run.stats.tuples, run.stats.perIteration, loaded, looped)

@@ -14,6 +14,15 @@ final class LoopState(
   def part(relation: Int): RelationPart = parts(relation)
   def staticIndex(index: Int): StaticIndex = statics(index)
   def relationIndex(index: Int): RelationIndex = indexes(index)
+
+  /** Ready for a traced run from the start, with the ids and indexes that are there. */
+  def restartTraced(): Unit = {
+    parts.foreach(_.restartTraced())
+    indexes.values.foreach { i =>
+      if (i.spec.copy) i.part.restartTraced()
+      i.clear()
+    }
+  }
 }
 
 /** Generated: all rules of one driver, applied to entries [`from`, `to`) of its delta. */

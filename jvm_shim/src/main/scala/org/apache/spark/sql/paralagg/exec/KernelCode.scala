@@ -141,23 +141,15 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
     private final class RuleBody(rule: RuleSpec, position: Int) {
       private val variables = mutable.Map.empty[String, WordCode]
       private val typed = mutable.Map.empty[String, Int]
+      private val evaluated = KernelCode.evaluated(stratum, rule)
       private val needsType: Set[String] = {
-        val all = rule.emit.toSeq ++ rule.steps.flatMap {
-          case FilterSpec(c) => Seq(c)
-          case p: ProbeSpec => p.keys.toSeq
-        }
-        all.flatMap {
+        evaluated.flatMap {
           case PlainVariable(_) => Nil
           case e => e.collect { case v: RuleVariable => v.name }
         }.toSet ++ rule.steps.collect { case FilterSpec(PlainVariable(name)) => name }
       }
-      private val types: Map[String, RuleVariable] = {
-        val all = rule.emit.toSeq ++ rule.steps.flatMap {
-          case FilterSpec(c) => Seq(c)
-          case p: ProbeSpec => p.keys.toSeq
-        }
-        all.flatMap(_.collect { case v: RuleVariable => v.name -> v }).toMap
-      }
+      private val types: Map[String, RuleVariable] =
+        evaluated.flatMap(_.collect { case v: RuleVariable => v.name -> v }).toMap
 
       def code: String = {
         val binds = driver.binds.length match {
@@ -413,6 +405,25 @@ object KernelCode {
         }
       }
     case _ => false
+  }
+
+  /** What a rule computes in the loop: not the head's key where its row is known already, nor keys of aligned probes. */
+  def evaluated(stratum: StratumSpec, rule: RuleSpec): Seq[Expression] = {
+    val keys = stratum.relations(rule.head).keys.length
+    val emitted = if (rule.target.kind == "computed") rule.emit else rule.emit.drop(keys)
+    emitted.toSeq ++ rule.steps.zipWithIndex.flatMap {
+      case (FilterSpec(c), _) => Seq(c)
+      case (p: ProbeSpec, at) => if (isAligned(stratum, rule, at)) Nil else p.keys.toSeq
+    }
+  }
+
+  /** Payload columns of a static index that some rule reads. */
+  def readPayload(stratum: StratumSpec, index: Int): Array[Boolean] = {
+    val read = new Array[Boolean](stratum.staticIndex(index).payload.length)
+    for (rule <- stratum.rules; names = evaluated(stratum, rule).flatMap(_.collect { case v: RuleVariable => v.name }).toSet;
+         p <- rule.steps.collect { case p: ProbeSpec if !p.recursive && p.index == index => p })
+      p.binds.indices.foreach(c => read(c) |= names(p.binds(c)))
+    read
   }
 
   /** The head's row belongs to the task that owns the driver's row: its distribution columns are carried. */

@@ -148,10 +148,10 @@ final class TupleKeyMap(n: Int) extends KeyMap(n) {
     var h = 0L
     var j = 0
     while (j < n) {
-      h = KeyMap.mix(h ^ key(from + j)) + j
+      h = KeyMap.mix(h + key(from + j))
       j += 1
     }
-    KeyMap.mix(h).toInt & mask
+    h.toInt & mask
   }
 
   private def same(id: Int, key: Array[Long]): Boolean = {

@@ -15,11 +15,10 @@ final class LoopBuilder(
     shape: Shape,
     gang: Gang,
     strings: Array[UTF8String],
-    blocks: Int => Array[Block],
-    isTraced: Boolean) {
+    blocks: Int => Array[Block]) {
 
   private val parts = stratum.relations.indices.map { r =>
-    new RelationPart(r, stratum.relations(r), shape.relations(r), stratum, isTraced)
+    new RelationPart(r, stratum.relations(r), shape.relations(r), stratum)
   }.toArray
 
   def build(): LoopState = {
@@ -40,7 +39,7 @@ final class LoopBuilder(
     val statics = stratum.staticIndexes.map { i =>
       i.id -> (aligned.get(i.id) match {
         case Some(r) =>
-          StaticIndex.build(blocks(routes.static(i.id)), keyColumns(i.id), ids(i.id), parts(r).keys, parts(r).keys.size)
+          StaticIndex.build(blocks(routes.static(i.id)), keyColumns(i.id), ids(i.id), parts(r).keys, parts(r).keys.size, wanted(i.id))
         case None if i.everywhere => gang.once(ownIndex(i.id))
         case None => ownIndex(i.id)
       })
@@ -48,10 +47,12 @@ final class LoopBuilder(
     val resolved = stratum.rules.indices.map(rule => targets.get(rule).map(order(stratum.rules(rule), _, statics, ids)).orNull).toArray
     val indexes = stratum.relationIndexes.map { i =>
       val own = parts(i.relation)
-      val part = if (i.copy) new RelationPart(i.relation, own.spec, own.shape, stratum, isTraced) else own
+      val part = if (i.copy) new RelationPart(i.relation, own.spec, own.shape, stratum) else own
       part.grow()
       i.id -> new RelationIndex(i, part)
     }.toMap
+    // The indexes hold what the rules need: the rows as they were loaded can go. Base rows are still read.
+    stratum.staticIndexes.filterNot(_.everywhere).foreach(i => blocks(routes.static(i.id)).foreach(_.free()))
     new LoopState(gang.part, gang.tasks, strings, parts, statics, indexes, resolved)
   }
 
@@ -61,6 +62,8 @@ final class LoopBuilder(
       yield (p.index, rule.driver.relation, KernelCode.isAligned(stratum, rule, at))
     uses.collect { case (index, relation, true) => index -> relation }.toMap
   }
+
+  private def wanted(index: Int): Array[Boolean] = KernelCode.readPayload(stratum, index)
 
   private def keyColumns(index: Int): Int = stratum.staticIndex(index).keys.length
 
@@ -91,7 +94,7 @@ final class LoopBuilder(
     val keys = KeyMap(n)
     if (n == 1) StaticIndex.expect(keys, rows.toSeq.map(b => (b.words(0).array, b.rows)))
     val ids = StaticIndex.intern(rows, n, keys)
-    StaticIndex.build(rows, n, ids, keys, keys.size)
+    StaticIndex.build(rows, n, ids, keys, keys.size, wanted(id))
   }
 
   /** For each row of the index' blocks the id of the head's key: own ids as they are, ghosts as their complement. */

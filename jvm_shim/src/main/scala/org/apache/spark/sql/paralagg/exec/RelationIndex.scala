@@ -25,6 +25,12 @@ final class RelationIndex(val spec: RelationIndexSpec, val part: RelationPart) {
     }
   }
 
+  /** As if nothing had been linked. */
+  def clear(): Unit = {
+    Arrays.fill(head, -1)
+    Arrays.fill(next, RelationIndex.Unlinked)
+  }
+
   private def link(id: Int): Unit = {
     if (id >= next.length) {
       val from = next.length

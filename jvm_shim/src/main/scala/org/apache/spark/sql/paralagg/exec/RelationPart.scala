@@ -13,16 +13,19 @@ import org.apache.spark.sql.paralagg.plan.{RelationSpec, StratumSpec}
  * under sums.
  */
 final class RelationPart(
-    val index: Int, val spec: RelationSpec, val shape: RelationShape, stratum: StratumSpec, val isTraced: Boolean = false) {
+    val index: Int, val spec: RelationSpec, val shape: RelationShape, stratum: StratumSpec) {
   val keys: KeyMap = KeyMap(shape.keyWords)
   val ghosts: KeyMap = KeyMap(shape.keyWords)
   private val identity = spec.dependents.map(Identity.of)
+
+  /** Changes note where they came from, see [[CycleTrace]]. */
+  var isTraced = false
   private def accumulator() = new Accumulator(identity, shape.dependents, isTraced)
 
   var state: Accumulator = accumulator()
   var pending: Accumulator = if (stratum.inPlace) state else accumulator()
   var delta: Accumulator = if (stratum.isAccumulating) accumulator() else null
-  val ghost: Accumulator = accumulator()
+  var ghost: Accumulator = accumulator()
 
   /** What a driver reads: differences under sums, else the values of the rows. */
   def driverValues: Accumulator = if (stratum.isAccumulating) delta else state
@@ -39,7 +42,7 @@ final class RelationPart(
   var rows: Long = 0
 
   /** Words of a row's values: the columns, the null mask where there is one, the parent in a traced run. */
-  val valueWords: Int =
+  def valueWords: Int =
     spec.dependents.length + (if (shape.dependents.contains(true)) 1 else 0) + (if (isTraced) 1 else 0)
 
   /** Appends the values of row `id` of `a`, in the form that combiners read. */
@@ -92,6 +95,20 @@ final class RelationPart(
       }
       i += 1
     }
+  }
+
+  /** Forgets all rows, keeps all ids, and notes from here on where each change came from. */
+  def restartTraced(): Unit = {
+    isTraced = true
+    state = accumulator()
+    pending = if (stratum.inPlace) state else accumulator()
+    delta = if (stratum.isAccumulating) accumulator() else null
+    ghost = accumulator()
+    current = Array.emptyIntArray
+    currentSize = 0
+    rows = 0
+    grow()
+    growGhosts()
   }
 
   /** Bytes held, for the memory account. */

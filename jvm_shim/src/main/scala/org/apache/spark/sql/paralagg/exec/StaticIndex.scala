@@ -13,7 +13,7 @@ final class StaticIndex(
     val nulls: Array[Array[Boolean]]) {
   def groups: Int = offsets.length - 1
   def rows: Int = offsets(offsets.length - 1)
-  def bytes: Long = offsets.length * 4L + payload.map(_.length * 8L).sum
+  def bytes: Long = offsets.length * 4L + payload.filter(_ != null).map(_.length * 8L).sum
 }
 
 object StaticIndex {
@@ -50,8 +50,12 @@ object StaticIndex {
     ids
   }
 
-  /** Sorts the rows by group id (counting sort). `groups` is at least the largest id plus one. */
-  def build(blocks: Array[Block], keyColumns: Int, ids: Array[Int], keys: KeyMap, groups: Int): StaticIndex = {
+  /**
+   * Sorts the rows by group id (counting sort). `groups` is at least the largest id plus one; payload columns that no rule
+   * reads (`wanted`) stay null.
+   */
+  def build(
+      blocks: Array[Block], keyColumns: Int, ids: Array[Int], keys: KeyMap, groups: Int, wanted: Array[Boolean]): StaticIndex = {
     val offsets = new Array[Int](groups + 1)
     var i = 0
     while (i < ids.length) {
@@ -71,10 +75,9 @@ object StaticIndex {
       next(ids(i)) += 1
       i += 1
     }
-    val columns = if (blocks.isEmpty) keyColumns else blocks(0).words.length
-    val payload = Array.fill(columns - keyColumns)(new Array[Long](ids.length))
-    val nulls = new Array[Array[Boolean]](columns - keyColumns)
-    payload.indices.foreach { c =>
+    val payload = wanted.map(w => if (w) new Array[Long](ids.length) else null)
+    val nulls = new Array[Array[Boolean]](wanted.length)
+    wanted.indices.filter(wanted(_)).foreach { c =>
       val out = payload(c)
       var at = 0
       blocks.foreach { b =>
