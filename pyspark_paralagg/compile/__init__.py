@@ -14,7 +14,7 @@ and then ``plan`` builds the physical form out of order_joins, differentiate, as
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.check_types import check_types
 from pyspark_paralagg.compile.drive_static import drive_static
@@ -25,8 +25,12 @@ from pyspark_paralagg.compile.prune import prune
 from pyspark_paralagg.compile.simplify import simplify
 from pyspark_paralagg.compile.stratify import stratify
 from pyspark_paralagg.compile.verify import verify
-from pyspark_paralagg.plan.plan import Plan
-from pyspark_paralagg.program.program import Program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark_paralagg.plan.plan import Plan
+    from pyspark_paralagg.program.program import Program
 
 PASSES: tuple[Callable[[Program], Program], ...] = (
     stratify,

@@ -8,19 +8,22 @@ possible or would be too large, the driver reads a copy of its relation that is 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.chain import Chain, Lookup
 from pyspark_paralagg.compile.distribute import Distribution, driver_columns
-from pyspark_paralagg.compile.select_indexes import Indexes
 from pyspark_paralagg.plan.plan import Driver, Filter, Placement, PlannedRule, Probe, Target
 from pyspark_paralagg.program.expr import Col
-from pyspark_paralagg.program.program import Program, Relation
 from pyspark_paralagg.program.text import show_rule
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.compile.chain import Chain, Lookup
+    from pyspark_paralagg.compile.select_indexes import Indexes
+    from pyspark_paralagg.program.program import Program
 
 
 @dataclass(frozen=True)
 class _Seat:
-    """Where the driver's rows are: by these of its keys, or at every task; ``index`` is the copy that they are read from."""
+    """Where the driver's rows are: by these of its keys, or at every task; ``index`` is the copy they come from."""
 
     by: tuple[int, ...]
     is_everywhere: bool = False
@@ -71,7 +74,9 @@ class _Placer:
         own = self._distribution.by[self._driver.name]
         chain = self._chain
         if not self._driver.keys and self._is_product():
-            return _Seat((), True, self._indexes.relation(self._driver.name, (), "everywhere", copy=True).id)
+            return _Seat(
+                (), is_everywhere=True, index=self._indexes.relation(self._driver.name, (), "everywhere", copy=True).id
+            )
         for lookup in chain.lookups:
             pairs = driver_columns(lookup, chain, self._driver)
             if pairs is None or {d for _, d in pairs} == set(own):

@@ -6,14 +6,18 @@ under max), or one out of finitely many, a cycle adds nothing and no run needs t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.monotone import branches
 from pyspark_paralagg.compile.scope import Variable, variables
 from pyspark_paralagg.compile.signs import NOT_NEGATIVE, NOT_POSITIVE, Signs, facts_of, signs
 from pyspark_paralagg.program.aggregators import is_numeric
 from pyspark_paralagg.program.expr import Call, Col, Expr, columns
-from pyspark_paralagg.program.program import Program, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark_paralagg.program.program import Program, Rule
 
 _FINITE = ("any", "all", "bit_or", "bit_and")
 

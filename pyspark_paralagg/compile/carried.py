@@ -10,18 +10,22 @@ a widest path is not: a wider path with another label may end equally wide, with
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.monotone import MOVE_OF, Monotone, Move
-from pyspark_paralagg.compile.scope import Variable
 from pyspark_paralagg.compile.signs import Signs, signs
 from pyspark_paralagg.program.aggregators import is_integral
 from pyspark_paralagg.program.expr import Call, Col, Expr, columns
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark_paralagg.compile.scope import Variable
+
 _INTEGRALS = ("tinyint", "smallint", "int", "bigint")
 
 
-def strict_in(expr: Expr, name: str, facts: Mapping[str, Signs]) -> bool:
+def strict_in(expr: Expr, name: str, facts: Mapping[str, Signs]) -> bool:  # noqa: PLR0911 - a rule a line
     """Whether ``expr`` changes whenever ``name`` does (sums of doubles are taken for exact)."""
     if isinstance(expr, Col):
         return expr.name == name
@@ -64,7 +68,11 @@ def order_of(name: str, scope: Mapping[str, Variable]) -> str | None:
     if v.dependent is None or v.dependent.order is None:
         return None
     return next(
-        (n for n, o in scope.items() if o.atom == v.atom and o.dependent and o.dependent.column.name == v.dependent.order),
+        (
+            n
+            for n, o in scope.items()
+            if o.atom == v.atom and o.dependent and o.dependent.column.name == v.dependent.order
+        ),
         "",
     )
 
@@ -72,6 +80,6 @@ def order_of(name: str, scope: Mapping[str, Variable]) -> str | None:
 def _is_injective(source: str, target: str) -> bool:
     if is_integral(source) and is_integral(target):
         return _INTEGRALS.index(source) <= _INTEGRALS.index(target)
-    return source == target or (source in _INTEGRALS[:3] and target == "double") or (source, target) == ("float", "double")
-
-
+    return (
+        source == target or (source in _INTEGRALS[:3] and target == "double") or (source, target) == ("float", "double")
+    )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from pyspark_paralagg.plan.plan import Filter
-from pyspark_paralagg.program.expr import Expr
-from pyspark_paralagg.program.program import Rule
+if TYPE_CHECKING:
+    from pyspark_paralagg.plan.plan import Filter
+    from pyspark_paralagg.program.expr import Expr
+    from pyspark_paralagg.program.program import Rule
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyspark_paralagg.compile.counterexample import against_linear
 from pyspark_paralagg.compile.linear import degree
 from pyspark_paralagg.compile.refusal import Refuser, dependents_in
 from pyspark_paralagg.compile.scope import recursive_atoms, variables
 from pyspark_paralagg.compile.signs import facts_of
 from pyspark_paralagg.program.expr import Expr, columns
-from pyspark_paralagg.program.program import Dependent, Program, Rule
 from pyspark_paralagg.program.text import show
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.program.program import Dependent, Program, Rule
 
 _CODE = "PARALAGG_NOT_LINEAR"
 
@@ -22,7 +26,7 @@ def check_accumulating(rule: Rule, program: Program, refuser: Refuser) -> None:
     column = head.dependents[0].column.name
     if len(names) > 1:
         what = f"{column} adds up, and the rule multiplies {' with '.join(names)}"
-        example = f"rows 1 and 2 of each give (1 + 2) * (1 + 2) = 9 together, but 1 * 1 + 2 * 2 = 5 one by one"
+        example = "rows 1 and 2 of each give (1 + 2) * (1 + 2) = 9 together, but 1 * 1 + 2 * 2 = 5 one by one"
         refuser.refuted(_CODE, what, column, rule, example)
     for condition in rule.conditions:
         found = dependents_in(condition, scope)
@@ -36,7 +40,7 @@ def check_accumulating(rule: Rule, program: Program, refuser: Refuser) -> None:
         _check(expr, d, accumulating, rule, program, refuser)
 
 
-def _check(  # noqa: PLR0913 - a claim and what it is about
+def _check(  # noqa: PLR0913, PLR0917 - a claim and what it is about
     expr: Expr, d: Dependent, accumulating: frozenset[str], rule: Rule, program: Program, refuser: Refuser
 ) -> None:
     found = degree(expr, accumulating)
@@ -44,7 +48,7 @@ def _check(  # noqa: PLR0913 - a claim and what it is about
         return
     name = d.column.name
     if found == "const":
-        what = f"{name} = {show(expr)} does not read what is added up, so it counts the keys that are reached and not the rows"
+        what = f"{name} = {show(expr)} reads no sum, so it counts the keys that are reached and not the rows"
         hint = f"give the recursive {name} on, times what each row adds"
         refuser.refuted(_CODE, what, name, rule, f"a key reached by sums 1 and 2 gives {show(expr)} once; {hint}")
     example = against_linear(expr, accumulating & columns(expr), facts_of(rule, program))

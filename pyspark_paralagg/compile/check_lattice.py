@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyspark_paralagg.compile.carried import carried_move, order_of
 from pyspark_paralagg.compile.counterexample import Values, against_filter, against_monotone
 from pyspark_paralagg.compile.evaluate import NotEvaluableError, evaluate
@@ -9,9 +11,11 @@ from pyspark_paralagg.compile.monotone import MOVE_OF, Monotone
 from pyspark_paralagg.compile.refusal import Refuser, dependents_in
 from pyspark_paralagg.compile.scope import Variable, variables
 from pyspark_paralagg.compile.signs import Signs, facts_of
-from pyspark_paralagg.program.expr import Expr
-from pyspark_paralagg.program.program import Dependent, Program, Rule
 from pyspark_paralagg.program.text import show
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.program.expr import Expr
+    from pyspark_paralagg.program.program import Dependent, Program, Rule
 
 
 def check_lattice(rule: Rule, program: Program, refuser: Refuser) -> None:
@@ -76,7 +80,7 @@ class _RuleCheck:
         help_ = self._refuser.assumption_for(self._rule, (order,), lambda f: self._carries(expr, order, f))
         example = None if help_ else self._tie(expr, order, d)
         if example:
-            what = f"{name} = {show(expr)} feeds itself, and {d.order} = {show(order)} can stay equal when it should improve"
+            what = f"{name} = {show(expr)} feeds itself, and {d.order} = {show(order)} may tie where it should improve"
             self._refuser.refuted("PARALAGG_NOT_MONOTONE", what, name, self._rule, example)
         self._refuser.unknown(what, name, self._rule, help_)
 
@@ -102,9 +106,10 @@ class _RuleCheck:
                 before, after = (_value(order, v) for v in (worse, better))
                 if before is not None and before == after:
                     rest = ", ".join(f"{n}={v}" for n, v in worse.items() if v == better[n])
+                    given = f"with {rest}: " if rest else ""
                     return (
-                        f"{f'with {rest}: ' if rest else ''}{decides}={better[decides]} improves {decides}={worse[decides]} "
-                        f"and replaces {name}, but {show(order)} stays {after}, where the smaller {d.column.name} should win"
+                        f"{given}{decides}={better[decides]} improves {decides}={worse[decides]} and replaces {name}, "
+                        f"but {show(order)} stays {after}, where the smaller {d.column.name} should win"
                     )
         return None
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from pyspark_paralagg.compile.types import is_storable, is_word
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.expr import Call, Expr, Lit, walk
-from pyspark_paralagg.program.program import Program, Rule
 from pyspark_paralagg.program.text import show
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.program.program import Program, Rule
 
 
 def check_types(program: Program) -> Program:
-    """The same program, or ``UnsupportedError`` (``PARALAGG_STEP_UNSUPPORTED``) with the column or expression and its type."""
+    """The same program, or ``UnsupportedError`` (``PARALAGG_STEP_UNSUPPORTED``) with the expression and its type."""
     for relation in program.relations:
         for column in relation.columns:
             if not is_storable(column.type):

@@ -1,14 +1,13 @@
 """Searches small values for one that refutes a claim, and tells it in the user's own names.
 
-    dist=1 improves dist=2, but dist * -1 gives -1, worse than -2
+dist=1 improves dist=2, but dist * -1 gives -1, worse than -2
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.compile.evaluate import NotEvaluableError, evaluate
 from pyspark_paralagg.compile.signs import ANY, Signs
@@ -16,6 +15,9 @@ from pyspark_paralagg.program.aggregators import is_integral, is_numeric
 from pyspark_paralagg.program.branch import may_be_null
 from pyspark_paralagg.program.expr import Col, Expr, columns, walk
 from pyspark_paralagg.program.text import show
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 _TRIES = 20_000
 # What comes first is told first: plain numbers before odd ones, small steps before large ones.
@@ -37,7 +39,7 @@ class Values:
     conditions: tuple[Expr, ...] = ()
 
     def pairs(self, exprs: tuple[Expr, ...]) -> Iterator[tuple[Assignment, Assignment]]:
-        """Worse and better values of the variables that ``exprs`` read; only where the rule's conditions hold for both."""
+        """Worse and better values of what ``exprs`` read; only where the rule's conditions hold for both."""
         cols = {e.name: e for x in exprs for e in walk(x) if isinstance(e, Col)}
         moving = [c for c in cols.values() if c.name in self.directions]
         still = [c for c in cols.values() if c.name not in self.directions]

@@ -10,11 +10,15 @@ is joined twice. An iterated stratum has one chain a rule, from all rows. (Paper
 
 from __future__ import annotations
 
-from pyspark_paralagg.compile.chain import Chain
+from typing import TYPE_CHECKING
+
 from pyspark_paralagg.compile.order_joins import order_joins
 from pyspark_paralagg.compile.scope import recursive_atoms
-from pyspark_paralagg.plan.plan import RelationClass
-from pyspark_paralagg.program.program import Program, Rule
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.compile.chain import Chain
+    from pyspark_paralagg.plan.plan import RelationClass
+    from pyspark_paralagg.program.program import Program, Rule
 
 
 def differentiate(rule: Rule, program: Program, relation_class: RelationClass) -> tuple[Chain, ...]:

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.chain import Chain, Lookup
 from pyspark_paralagg.program.expr import Col, Expr
-from pyspark_paralagg.program.program import Program, Relation
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.compile.chain import Chain, Lookup
+    from pyspark_paralagg.program.program import Program, Relation
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,7 @@ def carried_keys(relation: Relation, chains: tuple[Chain, ...]) -> tuple[int, ..
     atoms = [a for c in chains for n, a in enumerate(c.rule.body) if a.relation is not None and n != c.driver]
     if not own or atoms:
         return ()
-    return tuple(
-        p for p in range(len(relation.keys)) if all(_is_variable(c.emit[p], c.driver_binds[p]) for c in own)
-    )
+    return tuple(p for p in range(len(relation.keys)) if all(_is_variable(c.emit[p], c.driver_binds[p]) for c in own))
 
 
 def driver_columns(lookup: Lookup, chain: Chain, relation: Relation) -> tuple[tuple[int, int], ...] | None:

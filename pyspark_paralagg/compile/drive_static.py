@@ -35,7 +35,10 @@ def drive_static(program: Program) -> Program:
             inputs=(*program.inputs, source),
             rules=(*program.rules[:n], driven, *program.rules[n + 1 :]),
             strata=tuple((*s, name) if rule.head in s else s for s in program.strata),
-            notes=(*program.notes, f"{rule.place}: reads no recursive relation; its rows enter with the first iteration"),
+            notes=(
+                *program.notes,
+                f"{rule.place}: reads no recursive relation; its rows enter with the first iteration",
+            ),
         )
     return program
 
@@ -62,8 +65,10 @@ def _twin(program: Program, rule: Rule, name: str, source_id: int) -> tuple[Rela
     )
     plain = tuple(Col(c.name, c.type, c.nullable) for c in head.columns)
     atom = Atom(tuple(c.name for c in plain), relation=name)
-    return Relation(name, head.keys, head.dependents, source_id), loaded, replace(
-        rule, exprs=plain, body=(atom,), conditions=()
+    return (
+        Relation(name, head.keys, head.dependents, source_id),
+        loaded,
+        replace(rule, exprs=plain, body=(atom,), conditions=()),
     )
 
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.compile.monotone import branches
 from pyspark_paralagg.program.aggregators import is_integral
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 Value = Any
 

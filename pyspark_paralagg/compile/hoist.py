@@ -10,13 +10,16 @@ arithmetic stays where it is: at load it might fail on rows that never join.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.scope import inlined, variables
 from pyspark_paralagg.compile.simplify import with_input
 from pyspark_paralagg.compile.types import is_word
 from pyspark_paralagg.program.branch import may_be_null
 from pyspark_paralagg.program.expr import Call, Col, Expr, columns
-from pyspark_paralagg.program.program import Program, Rule
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.program.program import Program, Rule
 
 
 def hoist(program: Program) -> Program:

@@ -1,4 +1,4 @@
-"""Whether an expression is homogeneous linear in the accumulating columns: the rule system behind the class *accumulating*.
+"""Whether an expression is homogeneous linear in what is added up: the rule system behind the class *accumulating*.
 
 Theorem 1 of paper 003 for sum and count: a rule that reads one recursive atom and whose value is a sum of that atom's
 values times factors gives, for a difference, the difference. ``rank * 0.85 / degree`` is linear; ``n + 1``, ``n * n``
@@ -8,12 +8,14 @@ and ``1`` are not: for them the step of a sum is not the sum of the steps.
 from __future__ import annotations
 
 import re
-from collections.abc import Set as AbstractSet
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pyspark_paralagg.compile.monotone import branches
 from pyspark_paralagg.program.aggregators import is_integral
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, columns
+
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
 
 Degree = Literal["zero", "const", "linear", "no"]
 _INTEGRALS = ("tinyint", "smallint", "int", "bigint")
@@ -34,7 +36,7 @@ def degree(expr: Expr, accumulating: AbstractSet[str]) -> Degree:
     return _call(expr, accumulating)
 
 
-def _call(expr: Call, accumulating: AbstractSet[str]) -> Degree:
+def _call(expr: Call, accumulating: AbstractSet[str]) -> Degree:  # noqa: PLR0911 - one rule of the system a line
     if expr.fn in ("If", "CaseWhen"):
         conditions, values = branches(expr)
         if any(columns(c) & accumulating for c in conditions):

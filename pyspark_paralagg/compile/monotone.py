@@ -1,4 +1,4 @@
-"""How an expression moves when the values it reads improve: the rule system behind the class *lattice* (design section 3).
+"""How an expression moves when what it reads improves: the rule system behind the class *lattice* (design section 3).
 
 While a lattice runs, a ``min`` only goes down and a ``max`` only goes up. From that each expression gets a direction:
 
@@ -12,14 +12,16 @@ from false to true. ``bits_up`` and ``bits_down`` are the directions of ``bit_or
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pyspark_paralagg.compile.signs import NOT_NEGATIVE, NOT_POSITIVE, Signs, signs
 from pyspark_paralagg.program.aggregators import is_numeric
 from pyspark_paralagg.program.branch import may_be_null
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Move = Literal["const", "up", "down", "bits_up", "bits_down", "unknown"]
 
@@ -60,7 +62,7 @@ class Monotone:
             return "const"
         return self._moving(expr, parts)
 
-    def _moving(self, expr: Call, parts: list[Move]) -> Move:  # noqa: PLR0911 - one rule of the system a line
+    def _moving(self, expr: Call, parts: list[Move]) -> Move:  # noqa: C901, PLR0911, PLR0912 - one rule of the system a line
         match expr.fn:
             case "Add":
                 return _both(*parts) if is_numeric(expr.type) else "unknown"

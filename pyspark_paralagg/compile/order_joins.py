@@ -3,21 +3,23 @@
     path(x, z) :- path(x, y), edges(a, z), y = a, x < z
     Δpath(x, y) -> edges[a = y](z) -> x < z -> path(x, z)
 
-Atoms that share an equality with what is bound come first, in the user's order; disjoint ones meet in a product. Filters
-and semi joins stand as early as their variables are bound. A column that equals a plain variable is that variable
-from then on, so an index' payload has only what is new. (Paper 004, section 4; design section 4.)
+Atoms that share an equality with what is bound come first, in the user's order; disjoint ones meet in a product.
+Filters and semi joins stand as early as their variables are bound. A column that equals a plain variable is that
+variable from then on, so an index' payload has only what is new. (Paper 004, section 4; design section 4.)
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pyspark_paralagg.compile.chain import Chain, Lookup
 from pyspark_paralagg.compile.scope import Variable, inlined, recursive_atoms, variables
 from pyspark_paralagg.compile.types import is_float
 from pyspark_paralagg.plan.plan import Filter
 from pyspark_paralagg.program.expr import Call, Col, Expr, columns
-from pyspark_paralagg.program.program import Program, Rule
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.program.program import Program, Rule
 
 
 def order_joins(

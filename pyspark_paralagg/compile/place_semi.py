@@ -1,18 +1,21 @@
 """Sees to it that semi and anti joins are lookups of equal columns, which is all that a probe does.
 
-    reach(y) :- reach(x), edges(a, y), exists ok(z), x = a, z < y
-    reach(y) :- reach(x), edges(a, y), ok(z), x = a, z < y             reach is a set: a join says the same
+reach(y) :- reach(x), edges(a, y), exists ok(z), x = a, z < y
+reach(y) :- reach(x), edges(a, y), ok(z), x = a, z < y             reach is a set: a join says the same
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.scope import variables
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.aggregators import AGGREGATORS
 from pyspark_paralagg.program.expr import Call, Col, Expr, columns
-from pyspark_paralagg.program.program import Program, Rule
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.program.program import Program, Rule
 
 
 def place_semi(program: Program) -> Program:

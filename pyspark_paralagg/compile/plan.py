@@ -1,9 +1,11 @@
-"""The physical form: strata with their indexes, Δ rules and what an engine may do to go faster, each choice with its reason.
+"""The physical form: strata with indexes, Δ rules and what an engine may do to go faster, each choice with its reason.
 
 Last station of ``compile``: puts order_joins, differentiate, distribute, assign_placement and select_indexes together.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.assign_placement import assign_placement
 from pyspark_paralagg.compile.bounded import climbs
@@ -20,9 +22,11 @@ from pyspark_paralagg.plan.plan import (
     StaticIndex,
     Stratum,
 )
-from pyspark_paralagg.compile.chain import Chain
 from pyspark_paralagg.program.expr import Col
-from pyspark_paralagg.program.program import Program
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.compile.chain import Chain
+    from pyspark_paralagg.program.program import Program
 
 BROADCAST_MAX_BYTES = 1 << 30
 
@@ -40,7 +44,7 @@ def plan(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> Pl
 
 def _stratum(program: Program, names: tuple[str, ...], broadcast_max_bytes: int) -> tuple[Stratum, list[str]]:
     relations = tuple(program.relation(n) for n in names)
-    relation_class: RelationClass = next(c for n, c in program.classes if n == names[0])
+    relation_class = _class(program, names[0])
     rules = tuple(r for r in program.rules if r.head in names)
     chains = tuple(c for r in rules for c in differentiate(r, program, relation_class))
     where = distribute(relations, chains, program, broadcast_max_bytes)
@@ -72,6 +76,11 @@ def _stratum(program: Program, names: tuple[str, ...], broadcast_max_bytes: int)
     ), reasons
 
 
+def _class(program: Program, name: str) -> RelationClass:
+    found = dict(program.classes)[name]
+    return "iterated" if found == "iterated" else "accumulating" if found == "accumulating" else "lattice"
+
+
 def _why_rounds(program: Program, relation_class: RelationClass) -> str:
     if relation_class != "lattice":
         return f"the class is {relation_class}"
@@ -80,7 +89,7 @@ def _why_rounds(program: Program, relation_class: RelationClass) -> str:
     return "a tolerance is asked for" if program.tolerance is not None else "a rule reads two recursive atoms"
 
 
-def _bitmap(  # noqa: PLR0913 - all that a stratum is made of
+def _bitmap(  # noqa: PLR0913, PLR0917 - all that a stratum is made of
     program: Program,
     names: tuple[str, ...],
     chains: tuple[Chain, ...],
@@ -88,7 +97,7 @@ def _bitmap(  # noqa: PLR0913 - all that a stratum is made of
     indexes: Indexes,
     where: Distribution,
 ) -> Bitmap | None:
-    """The bitmap form of a decomposed set with two keys whose every rule is one lookup of the moving key (limits, rule 1 and 2)."""
+    """The bitmap form of a decomposed set with two keys whose every rule is one lookup of the moving key."""
     relation = program.relation(names[0])
     if len(names) > 1 or relation.dependents or len(relation.keys) != 2 or not where.is_decomposed:  # noqa: PLR2004
         return None

@@ -9,10 +9,13 @@ Rows are bags: an input without a column keeps as many rows, so no sum loses mul
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.simplify import with_input
 from pyspark_paralagg.program.expr import columns
-from pyspark_paralagg.program.program import Program
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.program.program import Program
 
 
 def prune(program: Program) -> Program:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from pyspark_paralagg.compile.scope import Variable, variables
 from pyspark_paralagg.compile.signs import Signs, facts_of
 from pyspark_paralagg.errors import VerificationError
 from pyspark_paralagg.program.aggregators import is_numeric
 from pyspark_paralagg.program.expr import Call, Expr, columns
-from pyspark_paralagg.program.program import Program, Rule
 from pyspark_paralagg.program.text import show
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark_paralagg.program.program import Program, Rule
 
 _WAYS_OUT = 'write the step another way, or ask for mode="iterate", which recomputes every round'
 
@@ -37,12 +40,17 @@ class Refuser:
                     f"{_aggregator(v)} aggregates in this recursion",
                     value=v.column.name,
                     place=rule.place,
-                    hint=f"make a key of what is a key, or read {v.relation} in a later query, where its values are final",
+                    hint=f"let the key be made of keys, or read {v.relation} in a later query",
                 )
         for condition in rule.conditions:
             found = dependents_in(condition, scope)
             atoms = {scope[c].atom for c in columns(condition)}
-            if found and len(atoms) > 1 and isinstance(condition, Call) and condition.fn in ("EqualTo", "EqualNullSafe"):
+            if (
+                found
+                and len(atoms) > 1
+                and isinstance(condition, Call)
+                and condition.fn in ("EqualTo", "EqualNullSafe")
+            ):
                 v = scope[found[0]]
                 raise VerificationError(
                     "PARALAGG_JOIN_ON_DEPENDENT",
@@ -62,7 +70,11 @@ class Refuser:
         if self._program.mode == "trust":
             self.notes.append(f"{rule.place}: {what} is not proved, trusted by the user")
             return
-        ways = f'assume="{help_}" if that is so, mode="trust" if you know better, ' if help_ else 'mode="trust" if you know better, '
+        ways = (
+            f'assume="{help_}" if that is so, mode="trust" if you know better, '
+            if help_
+            else 'mode="trust" if you know better, '
+        )
         raise VerificationError(
             "PARALAGG_NOT_PROVED",
             f"{what} is neither proved nor refuted",
@@ -71,7 +83,9 @@ class Refuser:
             hint=ways + _WAYS_OUT,
         )
 
-    def assumption_for(self, rule: Rule, exprs: tuple[Expr, ...], is_proved: Callable[[dict[str, Signs]], bool]) -> str | None:
+    def assumption_for(
+        self, rule: Rule, exprs: tuple[Expr, ...], is_proved: Callable[[dict[str, Signs]], bool]
+    ) -> str | None:
         """An assumption about one column that would prove the claim about ``exprs``."""
         scope = variables(rule, self._program)
         facts = facts_of(rule, self._program)
@@ -93,5 +107,3 @@ def dependents_in(expr: Expr, scope: dict[str, Variable]) -> list[str]:
 
 def _aggregator(v: Variable) -> str:
     return v.dependent.aggregator if v.dependent else ""
-
-

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pyspark_paralagg.program.expr import Col, Expr, substitute
 from pyspark_paralagg.program.program import Column, Dependent, Program, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Role = Literal["static", "key", "dependent"]
 

@@ -1,8 +1,8 @@
 """One index for each distinct use: the collection that placement fills, with no index twice.
 
-A static index is one input grouped by one set of columns with one payload in one place; a relation index is one recursive
-relation grouped by some of its keys in one place. No prefix is shared, since an index is distributed by exactly its
-keys. (Paper 004, section 4; paper 000: aggregated columns are never part of a distribution.)
+A static index is one input grouped by one set of columns with one payload in one place; a relation index is one
+recursive relation grouped by some of its keys in one place. No prefix is shared, since an index is distributed by
+exactly its keys. (Paper 004, section 4; paper 000: aggregated columns are never part of a distribution.)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Indexes:
     _static: dict[tuple[object, ...], StaticIndex] = field(default_factory=dict)
     _relation: dict[tuple[object, ...], RelationIndex] = field(default_factory=dict)
 
-    def static(  # noqa: PLR0913 - the fields of an index
+    def static(  # noqa: PLR0913, PLR0917 - the fields of an index
         self,
         source: int,
         keys: tuple[int, ...],
@@ -30,7 +30,7 @@ class Indexes:
     ) -> StaticIndex:
         """The static index of that description.
 
-        A partitioned one is kept apart for each driving relation, since an engine may give its groups that relation's ids.
+        A partitioned one is kept apart for each driving relation: an engine may give its groups that relation's ids.
         """
         owner = driver if placement == "partitioned" else ""
         described = (source, keys, payload, placement, partition_by, owner)

@@ -6,11 +6,15 @@ Signs come from literals, from what the user assumes (``assume="w >= 0"``), from
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.scope import variables
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
-from pyspark_paralagg.program.program import Program, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark_paralagg.program.program import Program, Rule
 
 Signs = frozenset[int]
 ANY: Signs = frozenset((-1, 0, 1))
@@ -26,7 +30,7 @@ _MIRROR = {
 }
 
 
-def signs(expr: Expr, facts: Mapping[str, Signs]) -> Signs:
+def signs(expr: Expr, facts: Mapping[str, Signs]) -> Signs:  # noqa: C901, PLR0911, PLR0912 - one function a line
     """The signs that ``expr`` can have where its variables have those in ``facts``.
 
     >>> sorted(signs(Call("Multiply", (Col("x", "int"), Col("x", "int")), "int"), {}))

@@ -10,12 +10,15 @@ false is dropped. Spark's analyser evaluates nothing, so constants here are what
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.scope import inlined, variables
 from pyspark_paralagg.program.aggregators import is_numeric
 from pyspark_paralagg.program.branch import may_be_null
 from pyspark_paralagg.program.expr import Call, Expr, Lit, columns, conjuncts
-from pyspark_paralagg.program.program import Input, Program, Rule
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.program.program import Input, Program, Rule
 
 # Null when an argument is, and otherwise not, or an error.
 _STRICT = ("Add", "Subtract", "Multiply", "UnaryMinus", "Cast", "Least", "Greatest")

@@ -21,8 +21,8 @@ from pyspark_paralagg.program.program import Atom, Input, Program, Relation, Rul
 def stratify(program: Program) -> Program:
     """The program with ``strata`` set, and lower relations read as inputs.
 
-    Raises ``UnsupportedError`` (``PARALAGG_STEP_UNSUPPORTED``) for an anti join with a relation of the same stratum, and
-    for a semi join with one under an aggregate that counts repetitions.
+    Raises ``UnsupportedError`` (``PARALAGG_STEP_UNSUPPORTED``) for an anti join with a relation of the same stratum,
+    and for a semi join with one under an aggregate that counts repetitions.
     """
     needs = {r.name: set[str]() for r in program.relations}
     for rule in program.rules:

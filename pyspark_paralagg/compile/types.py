@@ -1,4 +1,4 @@
-"""Which Spark types the loop can hold: a value is one 64-bit word, a string its interned id (design sections 5 and 8)."""
+"""Which Spark types the loop can hold: a value is a 64-bit word, a string its interned id (design sections 5 and 8)."""
 
 from __future__ import annotations
 

@@ -11,21 +11,24 @@ unless ``mode="trust"`` takes the user's word for it.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.check_accumulating import check_accumulating
 from pyspark_paralagg.compile.check_lattice import check_lattice
 from pyspark_paralagg.compile.refusal import Refuser
 from pyspark_paralagg.errors import UnsupportedError, VerificationError
 from pyspark_paralagg.program.aggregators import AGGREGATORS
-from pyspark_paralagg.program.program import Program, Relation
 from pyspark_paralagg.program.text import show
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.program.program import Program, Relation
 
 
 def verify(program: Program) -> Program:
     """The program with ``classes`` set and the reasons among its ``notes``.
 
-    Raises ``VerificationError``: ``PARALAGG_JOIN_ON_DEPENDENT``, ``PARALAGG_DEPENDENT_AS_KEY``, ``PARALAGG_NOT_MONOTONE``,
-    ``PARALAGG_NOT_LINEAR``, ``PARALAGG_NOT_PROVED``, ``PARALAGG_MIXED_AGGREGATES``.
+    Raises ``VerificationError``: ``PARALAGG_JOIN_ON_DEPENDENT``, ``PARALAGG_DEPENDENT_AS_KEY``,
+    ``PARALAGG_NOT_MONOTONE``, ``PARALAGG_NOT_LINEAR``, ``PARALAGG_NOT_PROVED``, ``PARALAGG_MIXED_AGGREGATES``.
     """
     classes: list[tuple[str, str]] = []
     notes = [f"assumed by the user: {show(a)}" for a in program.assume]
@@ -68,7 +71,9 @@ def _mixed(program: Program, names: tuple[str, ...], relations: list[Relation]) 
     if len(names) == 1 and not is_recursive:
         _check_iterable(relations)
         return "iterated", ["it is not recursive, so one round is all there is"]
-    found = sorted({d.aggregator for r in relations for d in r.dependents} | {"set" for r in relations if not r.dependents})
+    found = sorted(
+        {d.aggregator for r in relations for d in r.dependents} | {"set" for r in relations if not r.dependents}
+    )
     raise VerificationError(
         "PARALAGG_MIXED_AGGREGATES",
         f"{', '.join(names)} recurse together under {', '.join(found)}: some keep the best value, some add up",

@@ -57,9 +57,7 @@ def _rule(rule: Json, stratum: Json, inputs: dict[int, Json]) -> list[str]:
     relations = {r["name"]: r for r in stratum["relations"]}
     head, driver = relations[rule["head"]], rule["driver"]
     keys = len(head["keys"])
-    values = [
-        f"{d['aggregator']} {_show(e)}" for d, e in zip(head["dependents"], rule["emit"][keys:], strict=True)
-    ]
+    values = [f"{d['aggregator']} {_show(e)}" for d, e in zip(head["dependents"], rule["emit"][keys:], strict=True)]
     places = []
     delta = "Δ" if driver["version"] == "delta" else ""
     body = [f"{delta}{driver['relation']}{_binds(driver['binds'])}"]
@@ -81,7 +79,9 @@ def _rule(rule: Json, stratum: Json, inputs: dict[int, Json]) -> list[str]:
             kind = {"join": "", "semi": "exists ", "anti": "!"}[step["kind"]]
             body.append(f"{kind}{_name(source)}{_keys(names, index['keys'], step)}{_binds(step['binds'])}")
             by = ", ".join(names[p] for p in index["partition_by"])
-            places.append(f"{_name(source)} {'everywhere' if index['placement'] == 'everywhere' else f'partitioned by {by}'}")
+            places.append(
+                f"{_name(source)} {'everywhere' if index['placement'] == 'everywhere' else f'partitioned by {by}'}"
+            )
     places.append(f"target {rule['target']['kind']}")
     emitted = ", ".join([*(_show(e) for e in rule["emit"][:keys]), *values])
     return [f"  {head['name']}({emitted}) :- {', '.join(body)}", f"    {'; '.join(places)}"]

@@ -31,8 +31,8 @@ def program_from_step(
 
     ``base_inputs`` are the inputs that ``relations`` name as base and initial; the inputs of the step itself get the
     ids after theirs, and the ``source`` numbers that ``step_json`` gives them. Raises ``UsageError`` where the step's
-    columns are not the relation's (``PARALAGG_STEP_COLUMNS_…``), ``UnsupportedError`` with ``PARALAGG_STEP_UNSUPPORTED``
-    or ``PARALAGG_NONDETERMINISTIC`` where a rule cannot say what the step does.
+    columns are not the relation's (``PARALAGG_STEP_COLUMNS_…``), ``UnsupportedError`` with
+    ``PARALAGG_STEP_UNSUPPORTED`` or ``PARALAGG_NONDETERMINISTIC`` where a rule cannot say what the step does.
     """
     first = max((i.id for i in base_inputs), default=-1) + 1
     inputs = {s["id"]: _source(first + n, s) for n, s in enumerate(step_json["sources"])}
@@ -72,7 +72,7 @@ class _StepReader:
         self._is_idempotent = all(AGGREGATORS[d.aggregator].is_idempotent for d in head.dependents)
         self._head = head
 
-    def branches(self, node: dict[str, Any]) -> list[Branch]:
+    def branches(self, node: dict[str, Any]) -> list[Branch]:  # noqa: PLR0911 - one kind of node a line
         """The branches of the union that ``node`` is, in the user's order."""
         match node["op"]:
             case "relation" | "input":
@@ -93,10 +93,8 @@ class _StepReader:
                 return self._distinct(node)
             case "aggregate":
                 return [self._aggregated(node, b) for b in self.branches(node["child"])]
-            case "unsupported":
-                self._refuse(f"{node['name']} in the step")
             case other:
-                self._refuse(f"{other} in the step")
+                return self._refuse(f"{node.get('name', other)} in the step")
 
     def _leaf(self, node: dict[str, Any]) -> Branch:
         cols = tuple(Col(c["col"], c["type"], c["nullable"]) for c in node["columns"])
@@ -125,7 +123,11 @@ class _StepReader:
         if any(b.group_keys is not None for b in (*left, *right)):
             self._refuse("a join above an aggregate")
         if kind == "leftsemi":
-            return [self._exists(a, right, condition) for a in left] if len(right) == 1 else self._any(left, right, condition)
+            return (
+                [self._exists(a, right, condition) for a in left]
+                if len(right) == 1
+                else self._any(left, right, condition)
+            )
         if kind == "leftanti":
             return [self._not_exists(a, right, condition) for a in left]
         joined = [a.joined(b) for a in left for b in right]
@@ -200,10 +202,10 @@ class _StepReader:
             self._refuse(f"the function {call.fn}, which Spark cannot compile")
 
     def _refuse(self, what: str) -> NoReturn:
-        raise UnsupportedError("PARALAGG_STEP_UNSUPPORTED", f"{what} cannot run inside the loop", value=what, place=self._place)
+        raise UnsupportedError(
+            "PARALAGG_STEP_UNSUPPORTED", f"{what} cannot run inside the loop", value=what, place=self._place
+        )
 
 
 def _has_aggregate(expr: Expr) -> bool:
     return any(isinstance(e, Call) and e.fn.startswith("agg:") for e in walk(expr))
-
-

@@ -6,9 +6,12 @@ Used by ``explain``, by error messages and by the before/after fixtures of the p
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
-from pyspark_paralagg.program.program import Atom, Input, Program, Relation, Rule
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.program.program import Atom, Input, Program, Relation, Rule
 
 _INFIX = {
     "Or": ("OR", 1),
@@ -101,9 +104,9 @@ def _body_atom(atom: Atom, program: Program) -> str:
 def show_input(source: Input) -> str:
     """``in1(src, dst) := source 0, weight > 0``."""
     origin = f"result of {source.relation}" if source.relation else f"source {source.source}"
-    return ", ".join([
-        f"{input_name(source)}({', '.join(show(e) for e in source.exprs)}) := {origin}", *map(show, source.filters)
-    ])
+    return ", ".join(
+        [f"{input_name(source)}({', '.join(show(e) for e in source.exprs)}) := {origin}", *map(show, source.filters)]
+    )
 
 
 def show_program(program: Program) -> str:

@@ -3,17 +3,21 @@
 The first is design section 3 to the letter. The second keeps rows where the Plan says and looks nowhere else, so a
 probe that is not local loses rows, and a row that is produced twice shows under a sum.
 """
+# ruff: noqa: ANN401  (values of any type)
 
 from __future__ import annotations
 
 import itertools
 import zlib
-from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.compile.evaluate import evaluate
 from pyspark_paralagg.plan.plan import Filter, Plan, PlannedRelation, PlannedRule, Stratum
+from pyspark_paralagg.program.expr import columns
 from pyspark_paralagg.program.program import Dependent, Input, Program, Relation, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 Row = tuple[Any, ...]
 State = dict[Row, Row]
@@ -67,7 +71,9 @@ def run_program(program: Program, sources: Sources, rounds: int = 100) -> dict[s
     for _ in range(rounds):
         new = {}
         for r in program.relations:
-            derived = [row for rule in program.rules if rule.head == r.name for row in _derive(rule, program, sources, state)]
+            derived = [
+                row for rule in program.rules if rule.head == r.name for row in _derive(rule, program, sources, state)
+            ]
             new[r.name] = aggregate(r.dependents, len(r.keys), base[r.name] + derived)
         if new == state:
             break
@@ -104,8 +110,6 @@ def _exists(rule: Rule, n: int, rows: list[Row], values: dict[str, Any], tests: 
 
 
 def _names(expr: Any) -> frozenset[str]:
-    from pyspark_paralagg.program.expr import columns
-
     return columns(expr)
 
 
@@ -154,8 +158,13 @@ class _Simulation:
             new = {n: self.aggregated(n, self.base[n] + rows) for n, rows in emitted.items()}
             self.delta = new
         elif self.stratum.relation_class == "lattice":
-            new = {n: self.aggregated(n, [k + v for k, v in self.state[n].items()] + emitted[n]) for n in self.relations}
-            self.delta = {n: {k: v for k, v in s.items() if self.state[n].get(k) != v or k not in self.state[n]} for n, s in new.items()}
+            new = {
+                n: self.aggregated(n, [k + v for k, v in self.state[n].items()] + emitted[n]) for n in self.relations
+            }
+            self.delta = {
+                n: {k: v for k, v in s.items() if self.state[n].get(k) != v or k not in self.state[n]}
+                for n, s in new.items()
+            }
         else:
             self.delta = {n: self.aggregated(n, rows) for n, rows in emitted.items()}
             new = {
@@ -212,7 +221,9 @@ class _Simulation:
                 tuple(row[p] for p in static.payload)
                 for row in self.static[step.index]
                 if tuple(row[p] for p in static.keys) == wanted
-                and (static.placement == "everywhere" or owner((row[p] for p in static.partition_by), self.tasks) == task)
+                and (
+                    static.placement == "everywhere" or owner((row[p] for p in static.partition_by), self.tasks) == task
+                )
             ]
         if None in wanted:
             found = []

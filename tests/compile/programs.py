@@ -1,11 +1,14 @@
 """The programs of the compiler's tests, written as steps: one function each, no Spark."""
+# ruff: noqa: ANN401  (options of a Program)
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.program.program import Program
 from steps import Document, Frame, add, call, cast, holds, lit, relation, same, times
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.program.program import Program
 
 EDGES = {"src": "bigint", "dst": "bigint", "weight": "double"}
 

@@ -2,14 +2,15 @@
 
 Columns get fresh ids as the analyser gives them; ``Frame`` keeps which name means which id.
 """
+# ruff: noqa: ANN401, FBT001, FBT002  (builders in the manner of DataFrame; values of any type)
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark_paralagg.program.program import Column, Dependent, Input, Program, Relation
 from pyspark_paralagg.program.expr import Col
+from pyspark_paralagg.program.program import Column, Dependent, Input, Program, Relation
 from pyspark_paralagg.program.step import program_from_step
 
 Json = dict[str, Any]
@@ -88,7 +89,7 @@ class Document:
             self.sources.append({"id": len(self.sources), "columns": columns, "size": size})
         return Frame({"op": "input", "source": self.names[name], "columns": columns}, columns, self)
 
-    def program(self, *, bases: int | None = None, **steps_and_options: Any) -> Program:
+    def program(self, **steps_and_options: Any) -> Program:
         steps, options = [], {}
         for name, value in steps_and_options.items():
             if isinstance(value, Frame):
@@ -110,7 +111,9 @@ def relation(name: str, keys: str, aggs: str = "", *, base: int = 0, initial: in
     dependents = []
     for part in (p.split() for p in aggs.split(", ") if p.strip()):
         order = part[3] if len(part) > 3 else None
-        dependents.append(Dependent(Column(part[0], part[1].removesuffix("!"), not part[1].endswith("!")), part[2], order))
+        dependents.append(
+            Dependent(Column(part[0], part[1].removesuffix("!"), not part[1].endswith("!")), part[2], order)
+        )
     key_columns = tuple(Column(n, t.removesuffix("!"), not t.endswith("!")) for n, t in columns)
     return Relation(name, key_columns, tuple(dependents), base, initial)
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import programs
 import pytest
+from steps import Document, add, call, cast, holds, lit, relation, same
+
 from pyspark_paralagg.compile import PASSES
 from pyspark_paralagg.compile.drive_static import drive_static
 from pyspark_paralagg.compile.hoist import hoist
@@ -15,7 +17,6 @@ from pyspark_paralagg.compile.simplify import simplify
 from pyspark_paralagg.compile.stratify import stratify
 from pyspark_paralagg.program.program import Program
 from pyspark_paralagg.program.text import show_program
-from steps import Document, add, call, cast, holds, lit, relation, same
 
 Pass = Callable[[Program], Program]
 
@@ -90,7 +91,12 @@ def messy() -> Program:
         call(
             "And",
             holds("EqualTo", lit(1), lit(1)),
-            call("And", holds("LessThan", e["w"], lit(9, "bigint")), holds("LessThan", d["dist"], lit(99, "bigint")), type_="boolean"),
+            call(
+                "And",
+                holds("LessThan", e["w"], lit(9, "bigint")),
+                holds("LessThan", d["dist"], lit(99, "bigint")),
+                type_="boolean",
+            ),
             type_="boolean",
         )
     )
@@ -137,7 +143,8 @@ dist(node, dist), in4(src, dst, w, kind, note, kind_1, src_1), node = src_1, dis
         """
 relation dist(node, min dist) from input 0
 in5(dst, w, length(kind), cast(src as bigint)) := source 0, w < 9
-dist(dst, min dist + cast(kind_1 as bigint) + w) :- dist(node, dist), in5(dst, w, kind_1, src_1), node = src_1, dist < 99
+dist(dst, min dist + cast(kind_1 as bigint) + w) :- \
+dist(node, dist), in5(dst, w, kind_1, src_1), node = src_1, dist < 99
 """,
     ),
 }
@@ -160,7 +167,7 @@ def test_place_semi_makes_a_join_of_an_inequality() -> None:
 def test_a_rule_whose_condition_is_false_is_dropped() -> None:
     doc = Document(relation("reach", "node bigint"))
     r, e = doc.reference("reach"), doc.source("edges", src="bigint", dst="bigint")
-    step = r.join(e, same(r["node"], e["src"])).where(lit(False))
+    step = r.join(e, same(r["node"], e["src"])).where(lit(value=False))
     found = simplify(before(doc.program(reach=step.select(node=e["dst"])), simplify))
     assert found.rules == ()
     assert "never true" in found.notes[0]

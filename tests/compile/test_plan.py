@@ -1,17 +1,21 @@
 """What the planner chooses for the programs that everybody knows: classes, places, targets, shortcuts."""
+# ruff: noqa: ANN401  (options of a Program)
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import programs
 import pytest
+
 from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.plan.plan import Bitmap, Driver, Plan, Probe, RelationIndex, StaticIndex, Stratum
 from pyspark_paralagg.plan.printer import show_plan
 from pyspark_paralagg.program.assumption import parse_assumptions
-from pyspark_paralagg.program.program import Program
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.program.program import Program
 
 
 def only(program: Program, **options: Any) -> Stratum:

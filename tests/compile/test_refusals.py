@@ -1,24 +1,32 @@
 """What the compiler refuses: each with its class, its code, its place, and what it says."""
+# ruff: noqa: ANN401  (options of a Program)
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import programs
 import pytest
+from steps import Document, Frame, Json, add, call, cast, holds, lit, relation, same, subtract, times
+
 from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.errors import ParalaggError, UnsupportedError, UsageError, VerificationError
-from pyspark_paralagg.plan.plan import Plan
 from pyspark_paralagg.program.assumption import parse_assumptions
-from pyspark_paralagg.program.program import Program
-from steps import Document, Frame, Json, add, call, cast, holds, lit, relation, same, subtract, times
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.plan.plan import Plan
+    from pyspark_paralagg.program.program import Program
 
 Step = Callable[[Document, Frame, Frame], Frame]
 
 
 def program(
-    step: Step, aggs: str = "dist bigint min", keys: str = "node bigint", edges: dict[str, str] | None = None, **options: Any
+    step: Step,
+    aggs: str = "dist bigint min",
+    keys: str = "node bigint",
+    edges: dict[str, str] | None = None,
+    **options: Any,
 ) -> Program:
     """One relation ``dist`` whose step sees the joined frame's parts: itself and edges."""
     doc = Document(relation("dist", keys, aggs))
@@ -40,9 +48,11 @@ def filtered(make: Callable[[Json, Json], Json], aggs: str = "dist bigint min", 
     """The plan of a step that adds w and filters."""
     return compile_program(
         program(
-            lambda _, d, e: d.join(e, same(d["node"], e["src"]))
-            .where(make(d["dist"], e["w"]))
-            .select(node=e["dst"], dist=add(d["dist"], e["w"])),
+            lambda _, d, e: (
+                d.join(e, same(d["node"], e["src"]))
+                .where(make(d["dist"], e["w"]))
+                .select(node=e["dst"], dist=add(d["dist"], e["w"]))
+            ),
             aggs,
             **options,
         )
@@ -139,8 +149,10 @@ def test_distinct_under_a_sum() -> None:
 def test_anti_join_with_the_growing_relation() -> None:
     def step(doc: Document, d: Frame, e: Frame) -> Frame:
         seen = doc.reference("dist")
-        return d.join(e, same(d["node"], e["src"])).join(seen, same(e["dst"], seen["node"]), "leftanti").select(
-            node=e["dst"], dist=d["dist"]
+        return (
+            d.join(e, same(d["node"], e["src"]))
+            .join(seen, same(e["dst"], seen["node"]), "leftanti")
+            .select(node=e["dst"], dist=d["dist"])
         )
 
     unsupported(step, "anti join", "still growing")
@@ -149,8 +161,10 @@ def test_anti_join_with_the_growing_relation() -> None:
 def test_anti_join_on_an_inequality() -> None:
     def step(doc: Document, d: Frame, e: Frame) -> Frame:
         b = doc.source("banned", id="bigint")
-        return d.join(b, holds("LessThan", d["node"], b["id"]), "leftanti").join(e, same(d["node"], e["src"])).select(
-            node=e["dst"], dist=d["dist"]
+        return (
+            d.join(b, holds("LessThan", d["node"], b["id"]), "leftanti")
+            .join(e, same(d["node"], e["src"]))
+            .select(node=e["dst"], dist=d["dist"])
         )
 
     unsupported(step, "anti join on more than equal columns")
@@ -159,8 +173,10 @@ def test_anti_join_on_an_inequality() -> None:
 def test_semi_join_with_the_growing_relation_under_a_sum() -> None:
     def step(doc: Document, d: Frame, e: Frame) -> Frame:
         seen = doc.reference("dist")
-        return d.join(seen, same(d["node"], seen["node"]), "leftsemi").join(e, same(d["node"], e["src"])).select(
-            node=e["dst"], dist=d["dist"]
+        return (
+            d.join(seen, same(d["node"], seen["node"]), "leftsemi")
+            .join(e, same(d["node"], e["src"]))
+            .select(node=e["dst"], dist=d["dist"])
         )
 
     unsupported(step, "semi join", aggs="dist bigint sum")
@@ -198,17 +214,28 @@ def test_a_new_string_in_the_head() -> None:
         return d.join(e, same(d["name"], e["src"])).select(name=longer)
 
     unsupported(
-        step, "concat(name, tail)", "makes a string", aggs="", keys="name string", edges={"src": "string", "tail": "string"}
+        step,
+        "concat(name, tail)",
+        "makes a string",
+        aggs="",
+        keys="name string",
+        edges={"src": "string", "tail": "string"},
     )
 
 
 def test_types_without_a_word() -> None:
-    unsupported(lambda _, d, e: along(d, e, dist=e["w"]), "decimal(38,2)", aggs="dist decimal(38,2) min", edges={
-        "src": "bigint", "dst": "bigint", "w": "decimal(38,2)"
-    })
-    unsupported(lambda _, d, e: along(d, e, dist=e["w"]), "array<int>", aggs="dist array<int> min", edges={
-        "src": "bigint", "dst": "bigint", "w": "array<int>"
-    })
+    unsupported(
+        lambda _, d, e: along(d, e, dist=e["w"]),
+        "decimal(38,2)",
+        aggs="dist decimal(38,2) min",
+        edges={"src": "bigint", "dst": "bigint", "w": "decimal(38,2)"},
+    )
+    unsupported(
+        lambda _, d, e: along(d, e, dist=e["w"]),
+        "array<int>",
+        aggs="dist array<int> min",
+        edges={"src": "bigint", "dst": "bigint", "w": "array<int>"},
+    )
 
 
 # What the check refuses
@@ -217,7 +244,11 @@ def test_types_without_a_word() -> None:
 def test_a_dependent_as_join_key() -> None:
     step: Step = lambda _, d, e: d.join(e, same(d["dist"], e["src"])).select(node=e["dst"], dist=d["dist"])  # noqa: E731
     error = refused(
-        VerificationError, "PARALAGG_JOIN_ON_DEPENDENT", lambda: compile_program(program(step)), "dist.dist", "dist = src"
+        VerificationError,
+        "PARALAGG_JOIN_ON_DEPENDENT",
+        lambda: compile_program(program(step)),
+        "dist.dist",
+        "dist = src",
     )
     assert (error.place, error.value) == ("step of dist", "dist")
 
@@ -234,10 +265,22 @@ def test_a_dependent_as_key_of_the_head() -> None:
     ("make", "aggs", "example"),
     [
         (lambda d, _: times(d, -1), "dist bigint min", "dist=1 improves dist=2, but dist * -1 gives -1, worse than -2"),
-        (lambda d, w: subtract(w, d), "dist bigint min", "with w=1: dist=1 improves dist=2, but w - dist gives 0, worse than -1"),
+        (
+            lambda d, w: subtract(w, d),
+            "dist bigint min",
+            "with w=1: dist=1 improves dist=2, but w - dist gives 0, worse than -1",
+        ),
         (lambda d, _: times(d, d), "dist bigint min", "dist=-1 improves dist=0, but dist * dist gives 1, worse than 0"),
-        (lambda d, _: call("Remainder", d, lit(3, "bigint"), type_="bigint"), "dist bigint max", "dist=3 improves dist=2"),
-        (lambda d, _: call("Coalesce", d, lit(0, "bigint"), type_="bigint"), "dist bigint min", "dist=1 improves dist=null"),
+        (
+            lambda d, _: call("Remainder", d, lit(3, "bigint"), type_="bigint"),
+            "dist bigint max",
+            "dist=3 improves dist=2",
+        ),
+        (
+            lambda d, _: call("Coalesce", d, lit(0, "bigint"), type_="bigint"),
+            "dist bigint min",
+            "dist=1 improves dist=null",
+        ),
     ],
 )
 def test_values_that_get_worse(make: Callable[[Json, Json], Json], aggs: str, example: str) -> None:
@@ -285,7 +328,10 @@ def test_an_opaque_function_is_not_proved_and_can_be_trusted() -> None:
     [
         (lambda n, _: add(n, 1), "n=1 and n=2 give 2 and 3, their sum n=3 gives 4, not 5"),
         (lambda n, _: times(n, n), "n=1 and n=2 give 1 and 4, their sum n=3 gives 9, not 5"),
-        (lambda n, w: call("Least", n, w, type_="bigint"), "with w=1: n=1 and n=2 give 1 and 1, their sum n=3 gives 1, not 2"),
+        (
+            lambda n, w: call("Least", n, w, type_="bigint"),
+            "with w=1: n=1 and n=2 give 1 and 1, their sum n=3 gives 1, not 2",
+        ),
         (lambda _, w: w, "counts the keys that are reached and not the rows"),
     ],
 )
@@ -293,7 +339,10 @@ def test_an_opaque_function_is_not_proved_and_can_be_trusted() -> None:
 def test_sums_that_are_not_linear(make: Callable[[Json, Json], Json], says: str, mode: str) -> None:
     step: Step = lambda _, d, e: d.join(e, same(d["node"], e["src"])).select(node=e["dst"], n=make(d["n"], e["w"]))  # noqa: E731
     error = refused(
-        VerificationError, "PARALAGG_NOT_LINEAR", lambda: compile_program(program(step, "n bigint sum", mode=mode)), says
+        VerificationError,
+        "PARALAGG_NOT_LINEAR",
+        lambda: compile_program(program(step, "n bigint sum", mode=mode)),
+        says,
     )
     assert (error.place, error.value) == ("step of dist", "n")
 
@@ -301,7 +350,10 @@ def test_sums_that_are_not_linear(make: Callable[[Json, Json], Json], says: str,
 def test_a_count_without_its_column_counts_keys() -> None:
     step: Step = lambda _, d, e: d.join(e, same(d["node"], e["src"])).select(node=e["dst"])  # noqa: E731
     refused(
-        VerificationError, "PARALAGG_NOT_LINEAR", lambda: compile_program(program(step, "n bigint count")), "counts the keys"
+        VerificationError,
+        "PARALAGG_NOT_LINEAR",
+        lambda: compile_program(program(step, "n bigint count")),
+        "counts the keys",
     )
 
 
@@ -310,21 +362,32 @@ def test_a_sum_over_a_product_of_two_recursive_atoms() -> None:
         other = doc.reference("dist")
         return d.join(other, same(d["node"], other["node"])).select(node=d["node"], n=times(d["n"], other["n"]))
 
-    refused(VerificationError, "PARALAGG_NOT_LINEAR", lambda: compile_program(program(step, "n bigint sum")), "dist with dist")
+    refused(
+        VerificationError,
+        "PARALAGG_NOT_LINEAR",
+        lambda: compile_program(program(step, "n bigint sum")),
+        "dist with dist",
+    )
 
 
 def test_a_filter_on_a_sum() -> None:
     step: Step = (  # noqa: E731
-        lambda _, d, e: d.join(e, same(d["node"], e["src"]))
-        .where(holds("GreaterThan", d["n"], lit(1, "bigint")))
-        .select(node=e["dst"], n=d["n"])
+        lambda _, d, e: (
+            d.join(e, same(d["node"], e["src"]))
+            .where(holds("GreaterThan", d["n"], lit(1, "bigint")))
+            .select(node=e["dst"], n=d["n"])
+        )
     )
     refused(VerificationError, "PARALAGG_NOT_LINEAR", lambda: compile_program(program(step, "n bigint sum")), "n > 1")
 
 
 def test_a_label_along_a_widest_path() -> None:
     error = refused(
-        VerificationError, "PARALAGG_NOT_MONOTONE", lambda: compile_program(programs.labels(least=True)), "label", "stays"
+        VerificationError,
+        "PARALAGG_NOT_MONOTONE",
+        lambda: compile_program(programs.labels(least=True)),
+        "label",
+        "stays",
     )
     assert error.value == "label"
 
@@ -347,9 +410,11 @@ def test_an_assumption_proves_a_factor() -> None:
 
 def test_a_filter_proves_a_factor_as_well() -> None:
     step: Step = (  # noqa: E731
-        lambda _, d, e: d.join(e, same(d["node"], e["src"]))
-        .where(holds("GreaterThan", e["w"], cast(0, "bigint")))
-        .select(node=e["dst"], dist=times(d["dist"], e["w"]))
+        lambda _, d, e: (
+            d.join(e, same(d["node"], e["src"]))
+            .where(holds("GreaterThan", e["w"], cast(0, "bigint")))
+            .select(node=e["dst"], dist=times(d["dist"], e["w"]))
+        )
     )
     assert compile_program(program(step)).strata[0].relation_class == "lattice"
 
