@@ -28,7 +28,7 @@ _HEADER = (
 _INTRODUCTION = """\
 Made by `python -m benchmarks --all` (`make bench`); `benchmarks/README.md` says what is counted. Times are in seconds,
 the least of up to {repeat} turns, each run number {runs} of a session in its own process; one process at a time, turns
-interleaved. Gaps under a third are noise."""
+interleaved. On a shared machine gaps under 2x are noise."""
 
 
 def facts() -> dict[str, str]:
