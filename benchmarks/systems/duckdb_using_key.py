@@ -1,10 +1,10 @@
 """DuckDB in the best form that was found for each query, 2 threads.
 
-Tried, each two or three times, and not taken. Components (rmat-16, rmat-18): a filter against `recurring`, one table
-with both directions; no faster. Closure: `USING KEY`, 2-2.5x slower than `UNION` (wiki-Vote); the step `pair join edge`,
-1.4-1.7x slower than `edge join pair` on wiki-Vote, about even on random graphs. PageRank: a recursive CTE with or without
-`USING KEY`, 1.2-1.8x slower than one statement a round; shares joined with the edges beforehand (even), or all three
-tables joined at once (1.2-1.3x the CPU time, rmat-18).
+Tried, once to three times each, and not taken. Components (rmat-16, rmat-18): a filter against `recurring`, one table
+with both directions; no faster. Closure: `USING KEY`, 2-2.5x slower than `UNION` (wiki-Vote, once); the step `pair join
+edge`, 1.4-1.7x slower than `edge join pair` on wiki-Vote, even on random graphs. PageRank: a recursive CTE with or
+without `USING KEY`, 1.2-1.8x slower than one statement a round; shares joined with the edges beforehand (even), or all
+three tables joined at once (1.2-1.3x the CPU time, rmat-18).
 """
 # ruff: noqa: S608 (what goes into these statements is our own: numbers, and a path in the cache)
 
