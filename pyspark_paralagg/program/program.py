@@ -60,6 +60,7 @@ class Input:
 
     ``columns`` names the variables of the source's own columns, ``exprs`` what is computed from each row
     (one an input column), ``filters`` what a row must satisfy. The engine sees only ``exprs``.
+    Where ``relation`` is set, the rows are the result of that relation of a lower stratum and ``source`` is -1.
     """
 
     id: int
@@ -68,6 +69,7 @@ class Input:
     exprs: tuple[Expr, ...]
     filters: tuple[Expr, ...] = ()
     size_bytes: int | None = None
+    relation: str | None = None
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,11 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
  * Rows leave already distributed by the relation's distribution columns with Catalyst's own hash, and `outputPartitioning`
  * says so: a join or groupBy on the keys afterwards shuffles nothing.
  */
-case class FixpointExec(inputs: Seq[SparkPlan], output: Seq[Attribute], spec: FixpointSpec, partitions: Int)
+case class FixpointExec(
+    inputs: Seq[SparkPlan],
+    output: Seq[Attribute],
+    @transient spec: FixpointSpec, // generated code of operators above may keep the plan and ship it
+    partitions: Int)
     extends SparkPlan {
 
   override def children: Seq[SparkPlan] = inputs
