@@ -20,14 +20,20 @@ def check_types(program: Program) -> Program:
             if not is_storable(column.type):
                 _refuse(f"the column {column.name} of type {column.type}", column.type, f"relation {relation.name}")
     for rule in program.rules:
-        for atom in rule.body:
-            if atom.input is not None:
-                for expr in program.input(atom.input).exprs:
-                    if not is_storable(expr.type):
-                        _refuse(f"{show(expr)} of type {expr.type}", expr.type, rule.place)
-        for expr in (*rule.exprs, *rule.conditions):
-            _check(expr, rule)
+        _check_rule(program, rule)
     return program
+
+
+def _check_rule(program: Program, rule: Rule) -> None:
+    for atom in rule.body:
+        for expr in program.input(atom.input).exprs if atom.input is not None else ():
+            if not is_storable(expr.type):
+                _refuse(f"{show(expr)} of type {expr.type}", expr.type, rule.place)
+    for expr in rule.exprs:
+        if isinstance(expr, Lit) and not is_word(expr.type):
+            _refuse(f"the constant {show(expr)} in the result", expr.type, rule.place)
+    for expr in (*rule.exprs, *rule.conditions):
+        _check(expr, rule)
 
 
 def _check(expr: Expr, rule: Rule) -> None:

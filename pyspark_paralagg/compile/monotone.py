@@ -65,9 +65,9 @@ class Monotone:
     def _moving(self, expr: Call, parts: list[Move]) -> Move:  # noqa: C901, PLR0911, PLR0912 - one rule of the system a line
         match expr.fn:
             case "Add":
-                return _both(*parts) if is_numeric(expr.type) else "unknown"
+                return _numeric(_both(*parts)) if is_numeric(expr.type) else "unknown"
             case "Subtract":
-                return _both(parts[0], _FLIPPED[parts[1]]) if is_numeric(expr.type) else "unknown"
+                return _numeric(_both(parts[0], _FLIPPED[parts[1]])) if is_numeric(expr.type) else "unknown"
             case "UnaryMinus":
                 return _numeric(_FLIPPED[parts[0]])
             case "Multiply":

@@ -223,6 +223,21 @@ def test_a_new_string_in_the_head() -> None:
     )
 
 
+def test_a_constant_string_in_the_head() -> None:
+    def step(_: Document, d: Frame, e: Frame) -> Frame:
+        return d.join(e, same(d["name"], e["src"])).select(name=lit("x"))
+
+    unsupported(step, 'the constant "x"', aggs="", keys="name string", edges={"src": "string"})
+
+
+def test_strings_are_read_in_conditions_and_copied() -> None:
+    def step(_: Document, d: Frame, e: Frame) -> Frame:
+        return d.join(e, same(d["name"], e["src"])).where(holds("Like", e["dst"], d["name"])).select(name=e["dst"])
+
+    plan = compile_program(program(step, "", "name string", {"src": "string", "dst": "string"}))
+    assert plan.strata[0].relation_class == "lattice"
+
+
 def test_types_without_a_word() -> None:
     unsupported(
         lambda _, d, e: along(d, e, dist=e["w"]),

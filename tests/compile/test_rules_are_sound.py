@@ -1,0 +1,210 @@
+"""The rule systems of the check never prove what small numbers refute, and prove what people write."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import programs
+import pytest
+
+from pyspark_paralagg.compile import compile_program
+from pyspark_paralagg.compile.counterexample import Values, against_filter, against_linear, against_monotone
+from pyspark_paralagg.compile.evaluate import NotEvaluableError, evaluate
+from pyspark_paralagg.compile.linear import degree
+from pyspark_paralagg.compile.monotone import MOVE_OF, Monotone
+from pyspark_paralagg.compile.signs import ANY, NOT_NEGATIVE, Signs, fact, signs
+from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
+from pyspark_paralagg.program.text import show
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark_paralagg.program.program import Program
+
+N = 3_000
+FACTS: dict[str, Signs] = {"d": ANY, "e": NOT_NEGATIVE, "w": ANY, "p": NOT_NEGATIVE}
+
+
+def number(rng: random.Random, depth: int) -> Expr:
+    """A random number made of d and e, which move, and w and p, which do not."""
+    if depth == 0 or rng.random() < 0.2:
+        if rng.random() < 0.25:
+            return Lit(rng.choice([-2, -1, 0, 1, 2, 3]), "bigint")
+        return Col(rng.choice(["d", "d", "e", "w", "p"]), "bigint", nullable=False)
+    fn = rng.choice(
+        ["Add", "Subtract", "Multiply", "Least", "Greatest", "UnaryMinus", "Abs", "If", "IntegralDivide", "Cast"]
+    )
+    if fn == "If":
+        args = (truth(rng, depth - 1), number(rng, depth - 1), number(rng, depth - 1))
+    elif fn in ("UnaryMinus", "Abs", "Cast"):
+        args = (number(rng, depth - 1),)
+    else:
+        args = (number(rng, depth - 1), number(rng, depth - 1))
+    return Call(fn, args, "bigint", nullable=False)
+
+
+def truth(rng: random.Random, depth: int) -> Expr:
+    """A random condition."""
+    fn = rng.choice(["LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "EqualTo", "And", "Or", "Not"])
+    if fn in ("And", "Or", "Not") and depth > 0:
+        args = tuple(truth(rng, depth - 1) for _ in range(1 if fn == "Not" else 2))
+    else:
+        fn = fn if fn not in ("And", "Or", "Not") else "LessThan"
+        args = (number(rng, max(depth - 1, 0)), number(rng, max(depth - 1, 0)))
+    return Call(fn, args, "boolean", nullable=False)
+
+
+@pytest.mark.parametrize(("how_d", "how_e"), [("min", "min"), ("max", "max"), ("min", "max")])
+def test_proved_is_never_refuted(how_d: str, how_e: str) -> None:
+    rng = random.Random(7)  # noqa: S311
+    values = Values({"d": how_d, "e": how_e}, FACTS)
+    moves = {"d": MOVE_OF[how_d], "e": MOVE_OF[how_e]}
+    proved = {"down": 0, "up": 0, "true": 0}
+    for _ in range(N // 6):
+        expr = number(rng, 3)
+        found = Monotone(moves, FACTS).move(expr)
+        if found in ("down", "up"):
+            assert against_monotone(expr, "min" if found == "down" else "max", values) is None, show(expr)
+            proved[found] += 1
+        condition = truth(rng, 2)
+        if Monotone(moves, FACTS).move(condition) == "up":
+            assert against_filter(condition, values) is None, show(condition)
+            proved["true"] += 1
+    assert min(proved.values()) > 15
+
+
+def test_signs_hold_for_all_values() -> None:
+    rng = random.Random(8)  # noqa: S311
+    informative = 0
+    for _ in range(N):
+        expr = number(rng, 3)
+        found = signs(expr, FACTS)
+        informative += found != ANY
+        for _ in range(10):
+            given = {n: rng.randint(0 if f == NOT_NEGATIVE else -5, 5) for n, f in FACTS.items()}
+            try:
+                value = evaluate(expr, given)
+            except NotEvaluableError:
+                continue
+            assert (value > 0) - (value < 0) in found, (show(expr), given)
+    assert informative > 200
+
+
+def test_linear_is_never_refuted() -> None:
+    rng = random.Random(9)  # noqa: S311
+    proved = 0
+    for _ in range(N):
+        expr = number(rng, 3)
+        if degree(expr, {"d", "e"}) == "linear":
+            proved += 1
+            assert against_linear(expr, frozenset(("d", "e")), {}) is None, show(expr)
+    assert proved > 50
+
+
+D, W = Col("d", "bigint", nullable=False), Col("w", "bigint", nullable=False)
+
+
+def on(fn: str, *args: Expr | int, type_: str = "bigint") -> Call:
+    return Call(fn, tuple(Lit(a, "bigint") if isinstance(a, int) else a for a in args), type_, nullable=False)
+
+
+PROVED: list[tuple[str, Expr]] = [
+    ("down", on("Add", D, W)),
+    ("down", on("Subtract", D, W)),
+    ("up", on("Subtract", W, D)),
+    ("down", on("Multiply", D, 2)),
+    ("up", on("Multiply", D, -2)),
+    ("down", on("Divide", D, 2, type_="double")),
+    ("down", on("Multiply", D, on("Abs", W))),
+    ("down", on("Multiply", D, on("Multiply", W, W))),
+    ("down", on("Greatest", on("Add", D, W), 0)),
+    ("down", on("Least", D, W)),
+    ("down", on("Cast", D, type_="int")),
+    ("down", on("Sqrt", D, type_="double")),
+    ("down", on("If", on("LessThan", W, 3, type_="boolean"), D, on("Add", D, 1))),
+    ("down", on("CaseWhen", on("LessThan", W, 3, type_="boolean"), D, on("EqualTo", W, 3, type_="boolean"), 7)),
+    ("up", on("If", on("LessThan", D, 3, type_="boolean"), 1, 0)),
+    ("up", on("LessThan", D, W, type_="boolean")),
+    ("up", on("Not", on("GreaterThanOrEqual", D, W, type_="boolean"), type_="boolean")),
+    ("const", on("Remainder", W, 3)),
+    ("unknown", on("Multiply", D, W)),
+    ("unknown", on("Remainder", D, 3)),
+    ("unknown", on("Subtract", D, D)),
+]
+
+
+@pytest.mark.parametrize(("found", "expr"), PROVED, ids=lambda x: show(x) if isinstance(x, Call) else x)
+def test_direction_of_what_people_write(found: str, expr: Expr) -> None:
+    assert Monotone({"d": "down"}, {}).move(expr) == found
+
+
+@pytest.mark.parametrize(
+    ("found", "expr"),
+    [
+        ("bits_up", on("BitwiseOr", D, W)),
+        ("bits_up", on("BitwiseAnd", D, W)),
+        ("bits_up", on("ShiftLeft", D, 2)),
+        ("bits_down", on("BitwiseNot", D)),
+        ("unknown", on("BitwiseXor", D, W)),
+        ("unknown", on("Add", D, W)),
+        ("up", on("Not", on("EqualTo", on("BitwiseAnd", D, 4), 0, type_="boolean"), type_="boolean")),
+        ("up", on("EqualTo", on("BitwiseAnd", D, Lit(4, "bigint")), Lit(4, "bigint"), type_="boolean")),
+        ("unknown", on("EqualTo", D, 4, type_="boolean")),
+    ],
+    ids=lambda x: show(x) if isinstance(x, Call) else x,
+)
+def test_direction_of_bits(found: str, expr: Expr) -> None:
+    assert Monotone({"d": "bits_up"}, {}).move(expr) == found
+
+
+@pytest.mark.parametrize(
+    ("fn", "limit", "left"),
+    [
+        ("GreaterThan", 0, {1}),
+        ("GreaterThanOrEqual", 0, {0, 1}),
+        ("GreaterThanOrEqual", 2.5, {1}),
+        ("GreaterThan", -1, {-1, 0, 1}),
+        ("LessThan", 0, {-1}),
+        ("LessThanOrEqual", 0, {-1, 0}),
+        ("EqualTo", 3, {1}),
+    ],
+)
+def test_signs_from_a_comparison(fn: str, limit: float, left: set[int]) -> None:
+    number_ = Lit(limit, "double")
+    assert fact(Call(fn, (W, number_), "boolean")) == ("w", frozenset(left))
+
+
+@pytest.mark.parametrize(
+    ("make", "class_"),
+    [
+        (programs.shortest_paths, "lattice"),
+        (programs.widest_path, "lattice"),
+        (programs.components, "lattice"),
+        (programs.closure_non_linear, "lattice"),
+        (programs.all_pairs, "lattice"),
+        (programs.parents, "lattice"),
+        (programs.labels, "lattice"),
+        (programs.hops, "lattice"),
+        (programs.pagerank, "accumulating"),
+        (programs.bill_of_materials, "accumulating"),
+        (programs.path_counts, "accumulating"),
+    ],
+)
+def test_classes_of_what_everybody_knows(make: Callable[..., Program], class_: str) -> None:
+    assert [s.relation_class for s in compile_program(make()).strata] == [class_]
+
+
+def test_evaluator_keeps_sparks_nulls() -> None:
+    null = Lit(None, "bigint")
+    truths: list[tuple[Call, Any]] = [
+        (on("And", Lit(False, "boolean"), Lit(None, "boolean")), False),  # noqa: FBT003
+        (on("Or", Lit(True, "boolean"), Lit(None, "boolean")), True),  # noqa: FBT003
+        (on("And", Lit(True, "boolean"), Lit(None, "boolean")), None),  # noqa: FBT003
+        (on("Add", null, 1), None),
+        (on("Greatest", null, 1), 1),
+        (on("Coalesce", null, 4), 4),
+        (on("IntegralDivide", -7, 2), -3),
+        (on("Remainder", -7, 2), -1),
+    ]
+    assert [evaluate(e, {}) for e, _ in truths] == [v for _, v in truths]
