@@ -24,7 +24,7 @@ def check_step_columns(relation: Relation, found: Sequence[tuple[str, str]], pla
     twice), ``PARALAGG_STEP_COLUMNS_TYPE``. Nullability is free. A ``count`` column may be absent (its rows count 1),
     and what is added up may be narrower than the relation's column: an ``int`` where the sum is ``bigint``.
 
-    >>> from pyspark_paralagg.program.program import Column
+    >>> from pyspark_paralagg.program.program import Column, Relation
     >>> r = Relation("reach", (Column("node", "bigint"),), (), base=0)
     >>> check_step_columns(r, [("dst", "bigint")], "reach")
     Traceback (most recent call last):
