@@ -13,6 +13,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg import conf
 from pyspark_paralagg.errors import EnvironmentProblem, UsageError
 from pyspark_paralagg.program.assumption import sql_of
 from pyspark_paralagg.program.expr import Col
@@ -95,7 +96,7 @@ class _Builder:
             on_limit=self.job.on_limit,
             tolerance=self.job.tolerance,
         )
-        plan = compile_program(program)
+        plan = compile_program(program, conf.read(self.session, conf.BROADCAST_MAX_BYTES))
         plan, guarded = self._guarded(plan, analysis, step_json, own + len(extra))
         extras = {"program": show_program(program), "seconds": time.perf_counter() - start}
         return self._fixpoints(plan, analysis, own, [*extra, *guarded], extras)

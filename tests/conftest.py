@@ -1,0 +1,53 @@
+"""One Spark session for all tests: seven slots, the shim configured, no UI; knobs are put back after each test."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import SparkSession
+
+import pyspark_paralagg as ra
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# pytest imports tests by path; what they share lies beside them.
+sys.path.insert(0, str(Path(__file__).parent))
+
+KNOBS = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled", "spark.paralagg.backend")
+
+
+@pytest.fixture(scope="session")
+def spark_session() -> Iterator[SparkSession]:
+    """Start the session; tests ask for ``spark``."""
+    builder = (
+        SparkSession.builder.master("local[7]")
+        .appName("paralagg-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.memory", "3g")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.default.parallelism", "2")
+        .config("spark.ui.showConsoleProgress", "false")
+    )
+    session = ra.configure(builder).getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def spark(spark_session: SparkSession) -> Iterator[SparkSession]:
+    """Give the session with its knobs as they were, before and after."""
+    before = {knob: spark_session.conf.get(knob, None) for knob in KNOBS}
+    yield spark_session
+    for knob, value in before.items():
+        if value is None:
+            spark_session.conf.unset(knob)
+        else:
+            spark_session.conf.set(knob, value)

@@ -1,0 +1,83 @@
+"""The meaning of a recursion, interpreted over Python rows: design section 3 and nothing else. Clear, not fast.
+
+Rows are tuples in the relation's order, keys first. A step is a Python function from relations to rows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Row = tuple[Any, ...]
+State = dict[str, list[Row]]
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """A relation: how many key columns, then one aggregate a dependent column, ``("min_by", i)`` for the i-th as order."""
+
+    keys: int
+    aggs: tuple[str | tuple[str, int], ...] = ()
+
+
+def agg(rows: list[Row], of: Meaning) -> list[Row]:
+    """``agg_K(rows)``."""
+    groups: dict[Row, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row[: of.keys]].append(row[of.keys :])
+    return [(*key, *(_value(members, i, how) for i, how in enumerate(of.aggs))) for key, members in groups.items()]
+
+
+def fixpoint(
+    relations: dict[str, Meaning],
+    base: State,
+    step: Callable[[State], State],
+    *,
+    initial: State | None = None,
+    max_iterations: int | None = None,
+) -> tuple[State, int]:
+    """R(0) = agg(X), R(i+1) = agg(C + F(R(i))) until nothing changes; also how many times F was applied."""
+    start = {**base, **(initial or {})}
+    state = {name: agg(start[name], of) for name, of in relations.items()}
+    for applied in count(1):
+        derived = step(state)
+        after = {name: agg(base[name] + derived[name], of) for name, of in relations.items()}
+        if all(set(after[n]) == set(state[n]) for n in relations) or applied == max_iterations:
+            return after, applied
+        state = after
+    raise AssertionError
+
+
+def _value(members: list[Row], i: int, how: str | tuple[str, int]) -> Any:  # noqa: ANN401 - any value
+    values = [m[i] for m in members if m[i] is not None]
+    if isinstance(how, tuple):
+        name, order = how
+        orders = [m[order] for m in members if m[order] is not None]
+        if not orders:
+            return None
+        best = min(orders) if name == "min_by" else max(orders)
+        return min((m[i] for m in members if m[order] == best and m[i] is not None), default=None)
+    if how == "count":
+        return sum(1 if m[i] is None else m[i] for m in members)
+    if not values:
+        return None
+    result = values[0]
+    for value in values[1:]:
+        result = _COMBINE[how](result, value)
+    return result
+
+
+_COMBINE: dict[str, Callable[[Any, Any], Any]] = {
+    "min": min,
+    "max": max,
+    "sum": lambda a, b: a + b,
+    "any": lambda a, b: a or b,
+    "all": lambda a, b: a and b,
+    "bit_or": lambda a, b: a | b,
+    "bit_and": lambda a, b: a & b,
+}

@@ -1,0 +1,104 @@
+"""Rows for tests: tables in text form, DataFrames made of them without Python workers, results as comparable rows.
+
+A table is tab-separated with a first line of ``name type`` cells; ``\\N`` is null.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+NULL = "\\N"
+
+
+def read_table(path: Path) -> tuple[str, list[tuple[Any, ...]]]:
+    """Schema (DDL) and rows of a table."""
+    head, *lines = path.read_text().splitlines()
+    columns = [cell.split(" ", 1) for cell in head.split("\t")]
+    rows = []
+    for line in lines:
+        cells = line.split("\t")
+        assert len(cells) == len(columns), f"{path}: {line!r}"
+        rows.append(tuple(parse(cell, kind) for cell, (_, kind) in zip(cells, columns, strict=True)))
+    return ", ".join(f"`{name}` {kind}" for name, kind in columns), rows
+
+
+def parse(cell: str, kind: str) -> Any:  # noqa: ANN401 - a value of any Spark type
+    """One cell as a Python value of the Spark type ``kind``."""
+    if cell == NULL:
+        return None
+    if kind in ("tinyint", "smallint", "int", "bigint"):
+        return int(cell)
+    if kind in ("float", "double"):
+        return float(cell)
+    if kind == "boolean":
+        return {"true": True, "false": False}[cell]
+    if kind.startswith("decimal"):
+        return Decimal(cell)
+    if kind == "date":
+        return date.fromisoformat(cell)
+    if kind == "timestamp":
+        return datetime.fromisoformat(cell).replace(tzinfo=timezone.utc)
+    assert kind == "string", kind
+    return cell
+
+
+def frame(spark: SparkSession, ddl: str, rows: Iterable[tuple[Any, ...]]) -> DataFrame:
+    """Rows as a DataFrame that the JVM holds itself."""
+    schema = StructType.fromDDL(ddl)
+    arrow = to_arrow_schema(schema, timezone="UTC")
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(list(c), type=f.type) for c, f in zip(columns, arrow, strict=True)]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema)
+
+
+def rows_of(df: DataFrame) -> list[tuple[Any, ...]]:
+    """The rows of ``df``, in no order."""
+    return [tuple(row) for row in df.collect()]
+
+
+def assert_same_rows(found: Iterable[tuple[Any, ...]], expected: Iterable[tuple[Any, ...]], rel: float = 1e-9) -> None:
+    """Assert equality as bags; doubles to ``rel``, NaN equal to itself, and -0.0 to 0.0, as Spark has it."""
+    left, right = sorted(found, key=_order), sorted(expected, key=_order)
+    assert len(left) == len(right), f"{len(left)} rows, expected {len(right)}: {left[:20]} / {right[:20]}"
+    for a, b in zip(left, right, strict=True):
+        assert len(a) == len(b), f"{a}, expected {b}"
+        assert all(_same(x, y, rel) for x, y in zip(a, b, strict=True)), f"{a}, expected {b}"
+
+
+def _same(a: Any, b: Any, rel: float) -> bool:  # noqa: ANN401 - a value of any Spark type
+    if isinstance(a, float) and isinstance(b, float):
+        return (math.isnan(a) and math.isnan(b)) or a == b or math.isclose(a, b, rel_tol=rel, abs_tol=1e-12)
+    if isinstance(a, datetime) and isinstance(b, datetime):
+        return _naive(a) == _naive(b)
+    return type(a) is type(b) and bool(a == b)
+
+
+def _order(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    # Doubles rounded, so that a last digit does not change the order.
+    return tuple((v is None, _sortable(v)) for v in row)
+
+
+def _sortable(value: Any) -> Any:  # noqa: ANN401 - a value of any Spark type
+    if value is None:
+        return 0
+    if isinstance(value, float):
+        return float("inf") if math.isnan(value) else round(value, 6) + 0.0
+    return _naive(value) if isinstance(value, datetime) else value
+
+
+def _naive(value: datetime) -> datetime:
+    # Spark gives timestamps in the machine's zone, without saying so.
+    return value.astimezone(timezone.utc).replace(tzinfo=None)

@@ -1,0 +1,69 @@
+"""Every fixture on every executor: folders with tables, a step, and rows written down beforehand.
+
+The Spark engine runs with 1, 2 and 7 partitions, with AQE on and off; the DataFrame executor, which leaves both to Spark,
+with one setting.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rows import assert_same_rows, frame, read_table, rows_of
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from pyspark.sql import DataFrame, SparkSession
+
+FIXTURES = Path(__file__).parent / "fixtures"
+CASES = sorted(p.parent.name for p in FIXTURES.glob("*/step.py"))
+SETTINGS = [
+    pytest.param("spark", n, aqe, id=f"spark-{n}-{'aqe' if aqe else 'plain'}")
+    for n in (1, 2, 7)
+    for aqe in (True, False)
+]
+SETTINGS.append(pytest.param("dataframe", 2, False, id="dataframe"))
+
+
+@pytest.mark.parametrize(("backend", "partitions", "aqe"), SETTINGS)
+@pytest.mark.parametrize("case", CASES)
+def test_fixture(spark: SparkSession, case: str, backend: str, partitions: int, *, aqe: bool) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", partitions)
+    spark.conf.set("spark.sql.adaptive.enabled", str(aqe).lower())
+    folder = FIXTURES / case
+    module = load(folder / "step.py")
+    tables, expected = {}, {}
+    for path in sorted(folder.glob("*.tsv")):
+        if path.stem.startswith("expected"):
+            expected[path.stem] = read_table(path)
+        else:
+            tables[path.stem] = frame(spark, *read_table(path))
+    if hasattr(module, "CODE"):
+        with pytest.raises(Exception, match=module.CODE):
+            collect(module.run(tables, backend=backend))
+        return
+    found = module.run(tables, backend=backend)
+    results = {f"expected.{k}": df for k, df in found.items()} if isinstance(found, dict) else {"expected": found}
+    assert results.keys() == expected.keys()
+    for name, df in results.items():
+        ddl, rows = expected[name]
+        assert ", ".join(f"`{c}` {t}" for c, t in df.dtypes) == ddl
+        assert_same_rows(rows_of(df), rows)
+
+
+def collect(found: DataFrame | dict[str, DataFrame]) -> list[list[tuple[Any, ...]]]:
+    """Run what a fixture returns."""
+    return [rows_of(df) for df in (found.values() if isinstance(found, dict) else [found])]
+
+
+def load(path: Path) -> ModuleType:
+    """The module in ``path``, under a name of its own."""
+    spec = importlib.util.spec_from_file_location(f"fixture_{path.parent.name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
