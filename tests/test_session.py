@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from pyspark_paralagg import session
 from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.session import EXTENSION, configure, doctor
+from pyspark_paralagg.shim import find_jar
 from pyspark_paralagg.version import VERSION
 
 if TYPE_CHECKING:
@@ -248,4 +249,4 @@ spark.stop()
 """,
         PYSPARK_SUBMIT_ARGS=f"--jars {other} pyspark-shell",
     )
-    assert lines == ["2", "['other.jar', 'paralagg.jar']"]
+    assert lines == ["2", str(["other.jar", find_jar().name])]
