@@ -42,13 +42,13 @@ format: $(VENV)/.dev ## ruff's formatter and its safe fixes
 	$(RUN) -m ruff format .
 
 shim: java $(VENV)/.dev ## the Scala side by Gradle: compile, run its tests
-	$(GRADLE) --console=plain build -Ppython=$(RUN)
+	$(GRADLE) --no-daemon --console=plain build -Ppython=$(RUN)
 
 format-scala: $(VENV)/.dev ## scalafmt, by Gradle from Maven Central
-	$(GRADLE) --console=plain scalafmt -Ppython=$(RUN)
+	$(GRADLE) --no-daemon --console=plain scalafmt -Ppython=$(RUN)
 
 lint-scala: $(VENV)/.dev ## does scalafmt have anything to change?
-	$(GRADLE) --console=plain scalafmtCheck -Ppython=$(RUN)
+	$(GRADLE) --no-daemon --console=plain scalafmtCheck -Ppython=$(RUN)
 
 bench: java $(VENV)/.dev ## all benchmarks; writes docs/benchmarks.md (takes long)
 	$(RUN) -m benchmarks --all

@@ -186,7 +186,7 @@ class TestDoctor:
 
 def _run(script: str, **environment: str) -> list[str]:
     """Run a script in a process with a Spark of its own; return the lines that it printed."""
-    done = subprocess.run(
+    done = subprocess.run(  # noqa: S603 - this Python, and scripts of this file
         [sys.executable, "-c", script],
         cwd=PROJECT,
         env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", **environment},
