@@ -51,7 +51,7 @@ final class Coordinator(override val rpcEnv: RpcEnv) extends ThreadSafeRpcEndpoi
           session.port(part) = port
           session.joined(part) = context
           session.addresses += context.senderAddress
-          RunRegistry.joined(run, session.joined.size)
+          RunRegistry.joined(run, attempt, session.joined.size)
           if (session.joined.size == tasks) {
             session.joined.values.foreach(_.reply((session.executor, session.host, session.port)))
           }

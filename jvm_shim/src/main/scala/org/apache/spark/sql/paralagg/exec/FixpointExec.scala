@@ -74,7 +74,7 @@ case class FixpointExec(
       checkpoint)
     val sources = inputs.zip(spec.program.inputs).map { case (plan, input) => InputSource.of(plan, input.id) }
     val gang = GangStage(sparkContext, job, sources)
-    RunEnd.watch(sparkContext, run, marker, checkpoint.map(_.run(run.id)))
+    RunEnd.watch(sparkContext, run, marker, checkpoint.map(_.run(run.id)), gang.id)
     val codec = relation
     new ShuffledRDD[Int, Array[Byte], Array[Byte]](gang, new IndexPartitioner(partitions)).mapPartitions { blocks =>
       val results = new ResultBlocks(codec)

@@ -45,6 +45,7 @@ final class FixpointLoop(
 
   def run(): Unit = {
     var iteration = resume()
+    stats.resumed = iteration
     if (iteration == 0) start()
     var going = applications(iteration)
     while (going) {
@@ -77,7 +78,7 @@ final class FixpointLoop(
   private def climbs(iteration: Int, sums: Array[Double]): Boolean = !isBounded && {
     val turn = stats.total(sums) + 1
     if (!sumsFractions) iteration > turn
-    else iteration > 2 * turn && stats.difference(iteration - turn.toInt).forall(_ <= sums(Difference))
+    else iteration > 2 * turn && stats.difference(iteration - turn.toInt).exists(_ <= sums(Difference))
   }
 
   /** After an endless climb, in a traced run: goes on until parents form a cycle. Every task throws the same. */

@@ -32,7 +32,6 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
   private val here = executors.indexOf(env.executorId)
   private val local = executorOf.indices.filter(executorOf(_) == env.executorId).toArray
   private val session = GangSession.of(key, local.length, tasks)
-  private var published: Seq[BlockId] = Nil
   var remoteBytes = 0L
 
   val isLeader: Boolean = local.head == part
@@ -102,8 +101,7 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
 
   /** To be called once by every task, however it ends. */
   def leave(): Unit = {
-    published.foreach(env.blockManager.removeBlock(_, tellMaster = false))
-    session.leave()
+    if (session.leave()) session.published.foreach(env.blockManager.removeBlock(_, tellMaster = false))
   }
 
   private def join(): (Array[String], Array[String], Array[Int]) = {
@@ -118,24 +116,26 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
   /** Run by the last local task to arrive: vote on the driver, and move what goes to other executors. */
   private def acrossExecutors(sums: Array[Double], parity: Int, codec: Codec[AnyRef]): Array[Double] = {
     val round = session.meetings
+    val before = session.published
     val messages = executors.indices.map(e => if (e == here || codec == null) null else pack(e, parity, codec)).toArray
     val sizes = messages.map(m => if (m == null) 0 else m.length)
-    val blocks = messages.indices.collect {
-      case e if sizes(e) > InlineBytes =>
+    messages.indices.foreach { e =>
+      if (sizes(e) > InlineBytes) {
         val id = blockId(round, here, e)
         val data = new ChunkedByteBuffer(ByteBuffer.wrap(messages(e)))
         val stored = env.blockManager
           .putBytes(id, data, StorageLevel.MEMORY_AND_DISK_SER, tellMaster = false)(ClassTag.Byte.asInstanceOf[ClassTag[AnyRef]])
         if (!stored) throw new IllegalStateException(s"cannot store block $id of ${messages(e).length} bytes")
-        id
+        session.published :+= id // at once: it must go as well if this round fails
+      }
     }
     remoteBytes += sizes.map(_.toLong).sum
     val inline = messages.map(m => if (m != null && m.length <= InlineBytes) m else null)
     val (totals, from, inlined) = ask[(Array[Double], Array[Int], Array[Array[Byte]])](
       ("vote", key.run, key.attempt, here, executors.length, sums, sizes, inline), () => check())
     // Everyone has passed the vote of the round before: its blocks were read.
-    published.foreach(env.blockManager.removeBlock(_, tellMaster = false))
-    published = blocks
+    before.foreach(env.blockManager.removeBlock(_, tellMaster = false))
+    session.published = session.published.drop(before.length)
     executors.indices.foreach { e =>
       if (from(e) > 0) unpack(if (inlined(e) != null) inlined(e) else fetch(round, e), parity, codec)
     }

@@ -2,6 +2,8 @@ package org.apache.spark.sql.paralagg.exec
 
 import java.util.concurrent.ConcurrentHashMap
 
+import org.apache.spark.storage.BlockId
+
 /** Which run and which attempt of its stage: a retried stage must never meet its predecessor's data. */
 case class GangKey(run: Long, attempt: Int)
 
@@ -40,6 +42,9 @@ final class GangSession(val key: GangKey, localTasks: Int, tasks: Int) {
   private val boxes = Array.fill(2, tasks, tasks)(null: AnyRef)
   private val forAll = Array.fill(2, tasks)(null: AnyRef)
   private val shared = new ConcurrentHashMap[Long, AnyRef]()
+
+  /** Blocks that lie here for other executors; touched by the one task of this executor that talks to them. */
+  @volatile var published: Seq[BlockId] = Nil
 
   def parity: Int = (generation & 1).toInt
   def box(parity: Int): Array[Array[AnyRef]] = boxes(parity)
@@ -92,13 +97,14 @@ final class GangSession(val key: GangKey, localTasks: Int, tasks: Int) {
 
   def fail(): Unit = if (aborted != null) throw GangEnd.exception(aborted)
 
-  /** A task is through; the last one takes the session away. */
-  def leave(): Unit = {
+  /** A task is through; the last one takes the session away, and is told that it was the last. */
+  def leave(): Boolean = {
     val last = synchronized {
       leaving += 1
       leaving == localTasks
     }
     if (last) live.remove(key, this)
+    last
   }
 }
 

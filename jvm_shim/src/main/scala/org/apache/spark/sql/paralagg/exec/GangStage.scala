@@ -1,6 +1,6 @@
 package org.apache.spark.sql.paralagg.exec
 
-import org.apache.spark.{Partition, SparkContext, TaskContext}
+import org.apache.spark.{OneToOneDependency, Partition, SparkContext, TaskContext}
 import org.apache.spark.rdd.{DeterministicLevel, RDD, ShuffledRDD}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Attribute
@@ -45,13 +45,19 @@ object InputSource {
 /** The gang-scheduled stage: an RDD of (partition of the result, block). */
 object GangStage {
 
+  /**
+   * Under `local[N]` all tasks share this JVM: the gang reads an input itself unless a shuffle lies below it. All else is
+   * packed by a map side, for the gang to read as shuffle blocks.
+   */
   def apply(sc: SparkContext, job: GangJob, sources: Seq[InputSource]): RDD[(Int, Array[Byte])] = {
-    val direct = sc.isLocal && sources.forall(s => !hasShuffle(s.rdd))
-    val rdd =
-      if (direct) new DirectGangRDD(sc, job.copy(direct = true), sources)
-      else new ShuffledGangRDD(job, new ShuffledRDD[Int, Array[Byte], Array[Byte]](
-        sc.union(sources.map(Packing(job, _))), new IndexPartitioner(job.tasks)))
-    rdd.barrier().mapPartitions(identity(_))
+    val (own, others) = sources.partition(s => sc.isLocal && !hasShuffle(s.rdd))
+    val packed =
+      if (others.isEmpty) None
+      else {
+        Some(new ShuffledRDD[Int, Array[Byte], Array[Byte]](
+          sc.union(others.map(Packing(job, _))), new IndexPartitioner(job.tasks)))
+      }
+    new GangRDD(sc, job.copy(direct = own.nonEmpty), own, packed).barrier().mapPartitions(identity(_))
   }
 
   /** A gang that reads its inputs itself can not have a shuffle below it: nobody could make lost output anew. */
@@ -68,30 +74,38 @@ object GangStage {
   }
 }
 
-private case class IndexPartition(index: Int) extends Partition
-
-/** A gang task's partition holds the partitions of the inputs that it reads itself. */
-private case class DirectPartition(index: Int, parts: Array[Array[Partition]]) extends Partition
+/** A gang task's partition holds the partitions of the inputs that it reads itself, and the one that was packed for it. */
+private case class GangPartition(index: Int, own: Array[Array[Partition]], packed: Option[Partition]) extends Partition
 
 /**
- * The gang reads its inputs itself and hands words over in memory: no shuffle before the loop. For one executor and inputs
- * without a shuffle below; the inputs' RDDs are no declared dependencies, so a barrier stage takes any number of partitions.
+ * The gang. Inputs that it reads itself (`own`) are no declared dependencies, so a barrier stage takes any number of their
+ * partitions; it hands their words over in memory.
  */
-private final class DirectGangRDD(sc: SparkContext, job: GangJob, sources: Seq[InputSource])
-    extends RDD[(Int, Array[Byte])](sc, Nil) {
+private final class GangRDD(
+    sc: SparkContext, job: GangJob, own: Seq[InputSource], @transient packed: Option[RDD[(Int, Array[Byte])]])
+    extends RDD[(Int, Array[Byte])](sc, packed.toSeq.map(new OneToOneDependency(_))) {
 
   override protected def getPartitions: Array[Partition] = Array.tabulate(job.tasks) { t =>
-    DirectPartition(t, sources.map(_.rdd.partitions.filter(_.index % job.tasks == t)).toArray)
+    GangPartition(
+      t, own.map(_.rdd.partitions.filter(_.index % job.tasks == t)).toArray, packed.map(_.partitions(t)))
   }
 
-  override def compute(split: Partition, context: TaskContext): Iterator[(Int, Array[Byte])] =
+  override def compute(split: Partition, context: TaskContext): Iterator[(Int, Array[Byte])] = {
+    val mine = split.asInstanceOf[GangPartition]
     new GangTask(job, context).run { (job, check) =>
       val loader = new Loader(job.routes, job.inputTypes, job.tasks, split.index)
-      sources.zip(split.asInstanceOf[DirectPartition].parts).foreach { case (source, parts) =>
-        parts.foreach(source.load(loader, _, context, check))
+      own.zip(mine.own).foreach { case (source, parts) => parts.foreach(source.load(loader, _, context, check)) }
+      val codec = new BlocksCodec(job.routes.all)
+      val arrived = for (rdd <- packedBlocks.toSeq; part <- mine.packed.toSeq; (_, bytes) <- rdd.iterator(part, context)) yield {
+        check()
+        codec.decode(bytes, loader.strings)
       }
+      loader.blocks(split.index) = loader.blocks(split.index) ++ arrived.flatten
       (loader.blocks, loader.strings)
     }
+  }
+
+  private def packedBlocks: Option[RDD[(Int, Array[Byte])]] = dependencies.headOption.map(_.rdd.asInstanceOf[RDD[(Int, Array[Byte])]])
 
   override protected def getOutputDeterministicLevel: DeterministicLevel.Value = GangStage.determinism(job)
 }
@@ -113,23 +127,4 @@ private object Packing {
     if (source.batches != null) source.batches.mapPartitions(b => pack((l, check) => l.batches(input, b, ordinals, check)))
     else source.rows.mapPartitions(r => pack((l, check) => l.rows(input, r, check)))
   }
-}
-
-/** The gang after a loading shuffle: a few large blocks a task. */
-private final class ShuffledGangRDD(job: GangJob, packed: RDD[(Int, Array[Byte])])
-    extends RDD[(Int, Array[Byte])](packed) {
-  override protected def getPartitions: Array[Partition] = packed.partitions
-
-  override def compute(split: Partition, context: TaskContext): Iterator[(Int, Array[Byte])] =
-    new GangTask(job, context).run { (job, check) =>
-      val strings = new LocalDictionary
-      val codec = new BlocksCodec(job.routes.all)
-      val blocks = packed.iterator(split, context).flatMap { case (_, bytes) =>
-        check()
-        codec.decode(bytes, strings)
-      }.toArray
-      (Array(blocks), strings)
-    }
-
-  override protected def getOutputDeterministicLevel: DeterministicLevel.Value = GangStage.determinism(job)
 }

@@ -251,6 +251,7 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
           case "anti" => ""
           case _ =>
             val row = context.freshName("p")
+            val early = if (at == rule.steps.length - 1) computeEarly() else ""
             val nulls = shape.staticPayload(p.index)
             val binds = p.binds.indices.filter(p.binds(_) != null).map { c =>
               val payload = declare(s"${index}_v$c", s"long[] ${index}_v$c = $index.payload()[$c];\n")
@@ -264,8 +265,13 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
               bind(p.binds(c), WordCode(s"$payload[$row]", isNull))
             }
             rowOf(at) = row
-            val end = context.freshName("e")
-            s"int $end = $offsets[$group + 1];\nfor (int $row = $offsets[$group]; $row < $end; $row++) { ${binds.mkString} ${step(at + 1)} }\n"
+            val (first, end) = (context.freshName("b"), context.freshName("e"))
+            s"""int $first = $offsets[$group], $end = $offsets[$group + 1];
+               |if ($first < $end) {
+               |  $early
+               |  for (int $row = $first; $row < $end; $row++) { ${binds.mkString} ${step(at + 1)} }
+               |}
+               |""".stripMargin
         }
         val missing = if (p.kind == "anti") s"else { ${step(at + 1)} }" else ""
         if (p.keys.isEmpty) s"if ($index.groups() > 0) { ${rows("0")} }\n"
@@ -305,11 +311,26 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
         else lookup(p, keyMap(s"${index}_m", s"$index.groups()", p.keys.length), rows, "")
       }
 
+      private val (keyExprs, valueExprs) = rule.emit.splitAt(stratum.relations(rule.head).keys.length)
+      private val ready = mutable.Map.empty[Int, WordCode]
+
+      /** Values that the last probe does not change are computed once a group, not once a row of it. */
+      private def computeEarly(): String = valueExprs.indices.map { j =>
+        val names = valueExprs(j).collect { case v: RuleVariable => v.name }
+        valueExprs(j) match {
+          case e if !e.isInstanceOf[RuleVariable] && names.forall(variables.contains) =>
+            val (code, value) = word(e)
+            ready(j) = value
+            code
+          case _ => ""
+        }
+      }.mkString
+
       private def emit(): String = {
         val head = stratum.relations(rule.head)
         val form = shape.relations(rule.head)
-        val (keyExprs, valueExprs) = rule.emit.splitAt(head.keys.length)
-        val (valueCodes, values) = valueExprs.map(word).unzip
+        val (valueCodes, values) =
+          valueExprs.indices.map(j => ready.get(j).map(("", _)).getOrElse(word(valueExprs(j)))).toArray.unzip
         val own = accumulator(s"h${rule.head}", s"loop.part(${rule.head}).pending()", rule.head, writes = true)
         def combine(acc: AccumulatorCode, id: String): String =
           if (stratum.isLattice) acc.join(id, values, "origin") else acc.add(id, values, "origin")

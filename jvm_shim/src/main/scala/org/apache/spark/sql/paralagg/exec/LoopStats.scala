@@ -5,6 +5,9 @@ import scala.collection.mutable.ArrayBuffer
 /** What a loop counted, iteration by iteration; every task has the same sums, task 0 reports them. */
 final class LoopStats(relations: Array[String]) {
   var iterations = 0
+
+  /** Iterations that a checkpoint brought: the first one counted here is the next. */
+  var resumed = 0
   private val rows = ArrayBuffer.empty[(Int, Double, Array[Double])]
   private var early = false
 
@@ -15,14 +18,14 @@ final class LoopStats(relations: Array[String]) {
   /** `ahead`: the delta in these sums is what the iteration before left. */
   def add(sums: Array[Double], seconds: Double, ahead: Boolean): Unit = {
     early = ahead
-    rows += ((rows.length + 1, seconds, sums))
+    rows += ((resumed + rows.length + 1, seconds, sums))
   }
 
   def delta(sums: Array[Double]): Long = relations.indices.map(r => sums(4 + 2 * r)).sum.toLong
   def total(sums: Array[Double]): Long = relations.indices.map(r => sums(5 + 2 * r)).sum.toLong
 
-  /** Σ|Δ| of an iteration. */
-  def difference(iteration: Int): Option[Double] = rows.lift(iteration - 1).map(_._3(FixpointLoop.Difference))
+  /** Σ|Δ| of an iteration, if it was counted here. */
+  def difference(iteration: Int): Option[Double] = rows.lift(iteration - resumed - 1).map(_._3(FixpointLoop.Difference))
 
   def perIteration: Seq[String] = for {
     ((iteration, seconds, sums), at) <- rows.toSeq.zipWithIndex

@@ -6,7 +6,8 @@ import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.sql.execution.ui.SparkListenerDriverAccumUpdates
 import org.apache.spark.sql.paralagg.plan.FixpointSpec
 
 /** What the driver knows of runs: live metrics while one goes on, the report of the last one of each fixpoint after it. */
@@ -21,21 +22,30 @@ object RunRegistry extends Logging {
       metrics: Map[String, SQLMetric]) {
     private val started = System.nanoTime()
     private var lastPost = 0L
+    private val posted = scala.collection.mutable.Map.empty[Long, Long].withDefaultValue(0L)
+    private var attempt = -1
     private var joined = 0
     private var ended = false
 
-    def progress(iteration: Int, delta: Long, total: Long, force: Boolean = false): Unit = synchronized {
+    def progress(iteration: Int, delta: Long, total: Long): Unit = synchronized {
       metrics("iterations").set(iteration)
       metrics("delta").set(delta)
       metrics("tuples").set(total)
-      val now = System.nanoTime()
-      if (executionId != null && (force || now - lastPost > PostNanos)) {
-        lastPost = now
-        SQLMetrics.postDriverMetricUpdates(sc, executionId, metrics.values.toSeq)
+      if (System.nanoTime() - lastPost > PostNanos) post()
+    }
+
+    /** The status store adds up whatever the driver posts, so each post says what has been added since the one before. */
+    def post(): Unit = synchronized {
+      lastPost = System.nanoTime()
+      val added = metrics.values.map(m => m.id -> (m.value - posted(m.id))).filter(_._2 != 0).toSeq
+      if (executionId != null && added.nonEmpty) {
+        metrics.values.foreach(m => posted(m.id) = m.value)
+        sc.listenerBus.post(SparkListenerDriverAccumUpdates(executionId.toLong, added))
       }
     }
 
-    def arrived(count: Int): Unit = synchronized {
+    def arrived(attempt: Int, count: Int): Unit = synchronized {
+      this.attempt = attempt
       joined = count
       notifyAll()
     }
@@ -45,20 +55,24 @@ object RunRegistry extends Logging {
       notifyAll()
     }
 
-    def isWaiting: Boolean = synchronized(!ended && joined < tasks)
+    /** Whether this attempt of the gang's stage is still to begin. */
+    def isWaiting(attempt: Int): Boolean = synchronized {
+      !ended && (this.attempt < attempt || this.attempt == attempt && joined < tasks)
+    }
 
-    def awaitStart(millis: Long): Unit = synchronized {
+    def awaitStart(attempt: Int, millis: Long): Unit = synchronized {
       val until = System.nanoTime() + millis * 1000000L
       var left = millis
-      while (isWaiting && left > 0) {
+      while (isWaiting(attempt) && left > 0) {
         wait(left)
         left = (until - System.nanoTime()) / 1000000L
       }
     }
 
-    def sayWaiting(): Unit = logWarning(
-      s"${spec.program.name}: waiting for $tasks slots at the same moment; $joined tasks have one after " +
-        s"${(System.nanoTime() - started) / 1000000000L} s. A gang starts when all of its tasks can run.")
+    def sayWaiting(attempt: Int): Unit = logWarning(
+      s"${spec.program.name}: waiting for $tasks slots at the same moment; ${if (this.attempt < attempt) 0 else joined} tasks " +
+        s"have one, ${(System.nanoTime() - started) / 1000000000L} s after the query began. A gang starts when all of its " +
+        "tasks can run.")
   }
 
   private val PostNanos = 100L * 1000 * 1000
@@ -72,12 +86,15 @@ object RunRegistry extends Logging {
     run
   }
 
-  def joined(run: Long, count: Int): Unit = Option(runs.get(run)).foreach(_.arrived(count))
+  def joined(run: Long, attempt: Int, count: Int): Unit = Option(runs.get(run)).foreach(_.arrived(attempt, count))
 
   def progress(run: Long, iteration: Int, delta: Long, total: Long): Unit =
     Option(runs.get(run)).foreach(_.progress(iteration, delta, total))
 
-  def reported(run: Long, json: String): Unit = Option(runs.get(run)).foreach(r => reports.put(r.spec, json))
+  def reported(run: Long, json: String): Unit = Option(runs.get(run)).foreach { r =>
+    r.post()
+    reports.put(r.spec, json)
+  }
 
   def end(run: Long): Unit = Option(runs.remove(run)).foreach(_.end())
 
