@@ -118,7 +118,7 @@ def test_java_is_read_past_other_lines(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_the_question_for_java_needs_a_bare_python_only(tmp_path: Path) -> None:
     """What `make` asks before it installs anything: -S hides all installed packages."""
-    asked = subprocess.run(  # noqa: S603 - this Python
+    asked = subprocess.run(
         [sys.executable, "-S", "-m", "pyspark_paralagg", "java"],
         cwd=PROJECT,
         env={"PATH": str(tmp_path)},
