@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 # pytest imports tests by path; what they share lies beside them.
 sys.path.insert(0, str(Path(__file__).parent))
+
+# Python workers need this Python, with pyarrow; Spark would take the first `python3` on the path.
+os.environ["PYSPARK_PYTHON"] = sys.executable
 
 KNOBS = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled", "spark.paralagg.backend")
 

@@ -19,7 +19,7 @@ State = dict[str, list[Row]]
 
 @dataclass(frozen=True)
 class Meaning:
-    """A relation: how many key columns, then one aggregate a dependent column, ``("min_by", i)`` for the i-th as order."""
+    """How many keys, then one aggregate a dependent column; ``("min_by", i)`` has the i-th as order."""
 
     keys: int
     aggs: tuple[str | tuple[str, int], ...] = ()

@@ -1,6 +1,6 @@
-"""Rows for tests: tables in text form, DataFrames made of them without Python workers, results as comparable rows.
+r"""Rows for tests: tables in text form, DataFrames made of them without Python workers, results as comparable rows.
 
-A table is tab-separated with a first line of ``name type`` cells; ``\\N`` is null.
+A table is tab-separated with a first line of ``name type`` cells; ``\N`` is null.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def read_table(path: Path) -> tuple[str, list[tuple[Any, ...]]]:
     return ", ".join(f"`{name}` {kind}" for name, kind in columns), rows
 
 
-def parse(cell: str, kind: str) -> Any:  # noqa: ANN401 - a value of any Spark type
+def parse(cell: str, kind: str) -> Any:  # noqa: ANN401, PLR0911 - a value of any Spark type, one return each
     """One cell as a Python value of the Spark type ``kind``."""
     if cell == NULL:
         return None

@@ -1,7 +1,7 @@
 """Every fixture on every executor: folders with tables, a step, and rows written down beforehand.
 
-The Spark engine runs with 1, 2 and 7 partitions, with AQE on and off; the DataFrame executor, which leaves both to Spark,
-with one setting.
+The Spark engine runs with 1, 2 and 7 partitions, with AQE on and off; the DataFrame executor, which leaves both to
+Spark, with one setting.
 """
 
 from __future__ import annotations

@@ -1,0 +1,246 @@
+"""Wrong use: each error by its code and its place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
+from rows import frame, rows_of
+
+import pyspark_paralagg as ra
+from pyspark_paralagg import conf
+from pyspark_paralagg.program.assumption import parse_assumptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+Tables = dict[str, "DataFrame"]
+
+
+@pytest.fixture
+def t(spark: SparkSession) -> Tables:
+    return {
+        "base": frame(spark, "node bigint, dist double", [(1, 0.0)]),
+        "names": frame(spark, "node bigint, name string, flag boolean, n int", [(1, "a", True, 1)]),
+        "edges": frame(spark, "src bigint, dst bigint, w double", [(1, 2, 1.0), (2, 1, 1.0)]),
+        "maps": frame(spark, "node map<string,int>, dist double", []),
+    }
+
+
+def shortest(t: Tables) -> Callable[[DataFrame], DataFrame]:
+    """Give a right step, for calls that are wrong elsewhere."""
+    e = t["edges"]
+    return lambda d: d.join(e, d.node == e.src).select(e.dst.alias("node"), (d.dist + e.w).alias("dist"))
+
+
+@pytest.mark.parametrize(
+    ("table", "keys", "aggs", "code", "hint"),
+    [
+        ("base", "nod", {"dist": "min"}, "PARALAGG_KEY_MISSING", "did you mean 'node'?"),
+        ("base", [1], {"dist": "min"}, "PARALAGG_KEY_MISSING", 'keys="node"'),
+        ("base", ["node", "node"], {"dist": "min"}, "PARALAGG_KEY_TWICE", "once"),
+        ("base", ["node", "dist"], {"dist": "min"}, "PARALAGG_KEY_AGGREGATED", "take it out"),
+        ("maps", "node", {"dist": "min"}, "PARALAGG_KEY_TYPE", "other types"),
+        ("base", "node", {"dist": "mim"}, "PARALAGG_UNKNOWN_AGGREGATE", "did you mean 'min'?"),
+        ("base", "node", {"dist": min}, "PARALAGG_UNKNOWN_AGGREGATE", "did you mean 'min'?"),
+        ("base", "node", {"dist": "min_by"}, "PARALAGG_UNKNOWN_AGGREGATE", "ra.min_by("),
+        ("base", "node", None, "PARALAGG_COLUMN_UNDECLARED", "add it to keys or aggs"),
+        ("base", "node", {"dits": "min"}, "PARALAGG_AGG_COLUMN_MISSING", "did you mean 'dist'?"),
+        ("base", "node", {"dist": "any"}, "PARALAGG_AGG_TYPE", "boolean"),
+        ("base", "node", {"dist": "bit_or"}, "PARALAGG_AGG_TYPE", "bigint"),
+        ("names", "node", {"name": "sum", "flag": "any", "n": "min"}, "PARALAGG_AGG_TYPE", "a number"),
+        (
+            "names",
+            "node",
+            {"name": ra.min_by("flag"), "flag": "any", "n": "min"},
+            "PARALAGG_MIN_BY_ORDER",
+            "'flag': 'min'",
+        ),
+        ("names", "node", {"name": ra.max_by("n"), "flag": "any", "n": "min"}, "PARALAGG_MIN_BY_ORDER", "'n': 'max'"),
+        ("names", "node", {"name": ra.min_by("x"), "flag": "any", "n": "min"}, "PARALAGG_MIN_BY_ORDER", "'x'"),
+    ],
+)
+def test_declaration(  # noqa: PLR0913, PLR0917 - one a column of the table above
+    t: Tables, table: str, keys: Any, aggs: Any, code: str, hint: str
+) -> None:  # noqa: ANN401
+    with pytest.raises(ra.UsageError) as e:
+        t[table].recursive_agg(keys, aggs, step=lambda d: d, name="reach")
+    assert e.value.code == code
+    assert e.value.place == "relation reach"
+    assert hint in str(e.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ({"mode": "fast"}, "mode"),
+        ({"on_limit": "stop"}, "on_limit"),
+        ({"max_iterations": 0}, "max_iterations"),
+        ({"max_iterations": 2.5}, "max_iterations"),
+        ({"max_iterations": True}, "max_iterations"),
+        ({"tolerance": 0}, "tolerance"),
+        ({"tolerance": float("nan")}, "tolerance"),
+        ({"tolerance": 0.1}, "tolerance"),  # min ends exactly, so nothing would ever be measured
+        ({"backend": "gpu"}, "backend"),
+    ],
+)
+def test_option(t: Tables, options: dict[str, Any], place: str) -> None:
+    with pytest.raises(ra.UsageError) as e:
+        t["base"].recursive_agg("node", {"dist": "min"}, step=shortest(t), **options)
+    assert (e.value.code, e.value.place) == ("PARALAGG_BAD_OPTION", place)
+
+
+@pytest.mark.parametrize("backend", ["mpi", "local"])
+def test_backends_that_come_later_say_so(t: Tables, spark: SparkSession, backend: str) -> None:
+    with pytest.raises(ra.UnsupportedError) as e:
+        t["base"].recursive_agg("node", {"dist": "min"}, step=shortest(t), backend=backend)
+    assert e.value.code == "PARALAGG_BACKEND_LATER"
+    spark.conf.set("spark.paralagg.backend", backend)
+    with pytest.raises(ra.UnsupportedError) as e:
+        t["base"].recursive_agg("node", {"dist": "min"}, step=shortest(t))
+    assert e.value.code == "PARALAGG_BACKEND_LATER"
+
+
+def test_conf_of_another_type(t: Tables, spark: SparkSession) -> None:
+    spark.conf.set("spark.paralagg.backend", "sparc")
+    with pytest.raises(ra.UsageError) as e:
+        t["base"].recursive_agg("node", {"dist": "min"}, step=shortest(t))
+    assert e.value.code == "PARALAGG_BAD_CONF"
+    assert conf.BROADCAST_MAX_BYTES.parse("512 MB") == 512 << 20
+
+
+@pytest.mark.parametrize("backend", ["spark", "dataframe"])
+@pytest.mark.parametrize(
+    ("columns", "code"),
+    [
+        (["node"], "PARALAGG_STEP_COLUMNS_MISSING"),
+        (["dst AS node", "dist AS cost"], "PARALAGG_STEP_COLUMNS_MISSING"),
+        (["dst AS node", "dist", "w"], "PARALAGG_STEP_COLUMNS_EXTRA"),
+        (["dst AS node", "dist", "dist"], "PARALAGG_STEP_COLUMNS_EXTRA"),
+        (["dst AS node", "CAST(dist AS float) AS dist"], "PARALAGG_STEP_COLUMNS_TYPE"),
+        (["CAST(dst AS int) AS node", "dist"], "PARALAGG_STEP_COLUMNS_TYPE"),
+    ],
+)
+def test_columns_of_a_step(t: Tables, columns: list[str], code: str, backend: str) -> None:
+    with pytest.raises(ra.UsageError) as e:
+        t["base"].recursive_agg(
+            "node",
+            {"dist": "min"},
+            step=lambda d: d.join(t["edges"], F.col("node") == F.col("src")).selectExpr(*columns),
+            name="dist",
+            backend=backend,
+        )
+    assert (e.value.code, e.value.place) == (code, "step of dist")
+
+
+@pytest.mark.parametrize("result", [None, 7, "rows"])
+def test_step_that_returns_no_dataframe(t: Tables, result: object) -> None:
+    with pytest.raises(ra.UsageError) as e:
+        t["base"].recursive_agg("node", {"dist": "min"}, step=lambda _: result)
+    assert e.value.code == "PARALAGG_STEP_RESULT"
+
+
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [
+        (lambda a: a, "PARALAGG_STEP_RESULT"),
+        (lambda a: {}, "PARALAGG_STEP_RESULT"),  # noqa: ARG005, PIE807 - the name is what the step is called with
+        (lambda a: {"a": a, "b": a}, "PARALAGG_STEP_RESULT"),
+        (lambda a: {"a": None}, "PARALAGG_STEP_RESULT"),  # noqa: ARG005 - likewise
+        (lambda a, b: {"a": b}, "PARALAGG_STEP_PARAMETERS"),  # noqa: ARG005 - likewise
+    ],
+)
+def test_step_of_several_relations(t: Tables, step: Callable[..., Any], code: str) -> None:
+    with pytest.raises(ra.UsageError) as e:
+        ra.recursive({"a": ra.relation(t["base"], keys="node", aggs={"dist": "min"})}, step=step)
+    assert e.value.code == code
+
+
+def test_relations_that_are_none(t: Tables) -> None:
+    for relations in ({}, {"a": t["base"]}):
+        with pytest.raises(ra.UsageError) as e:
+            ra.recursive(relations, step=lambda: {})
+        assert e.value.code == "PARALAGG_BAD_OPTION"
+
+
+def test_initial_rows_of_another_schema(t: Tables) -> None:
+    for initial in (t["base"].select("node"), t["base"].withColumn("dist", F.lit(1)), t["edges"]):
+        with pytest.raises(ra.UsageError) as e:
+            t["base"].recursive_agg("node", {"dist": "min"}, step=shortest(t), initial=initial)
+        assert e.value.code == "PARALAGG_INITIAL_SCHEMA"
+
+
+@pytest.mark.parametrize("assume", ["w >= 0 AND w < 1", "w", "0 <= w", "w = 1", "w >= x", ["w >= 0", 3], ""])
+def test_assumption_that_is_no_comparison(t: Tables, assume: Any) -> None:  # noqa: ANN401 - wrong on purpose
+    with pytest.raises(ra.UsageError) as e:
+        t["base"].recursive_agg("node", {"dist": "min"}, step=shortest(t), assume=assume)
+    assert e.value.code == "PARALAGG_ASSUME_SYNTAX"
+
+
+def test_assumptions_are_read() -> None:
+    found = parse_assumptions(["w >= 0", "`a b` < -1.5e3"])
+    assert [(a.fn, a.args[0].name, a.args[1].value) for a in found] == [
+        ("GreaterThanOrEqual", "w", 0),
+        ("LessThan", "a b", -1500.0),
+    ]
+
+
+def test_assumption_about_an_unknown_column(t: Tables) -> None:
+    with pytest.raises(ra.UsageError) as e:
+        t["base"].recursive_agg("node", {"dist": "min"}, step=shortest(t), assume="weight >= 0", backend="spark")
+    assert e.value.code == "PARALAGG_ASSUME_COLUMN"
+
+
+def test_a_violated_assumption_ends_the_query_with_the_value(t: Tables, spark: SparkSession) -> None:
+    t["edges"] = frame(spark, "src bigint, dst bigint, w double", [(1, 2, 1.0), (2, 3, -7.25), (3, 1, None)])
+    dist = t["base"].recursive_agg("node", {"dist": "min"}, step=shortest(t), assume="w >= 0", backend="spark")
+    with pytest.raises(Exception, match=r"PARALAGG_ASSUMPTION_VIOLATED.*-7\.25"):
+        rows_of(dist)
+
+
+def test_non_monotone_aggregate_is_refused_with_the_column_and_ways_out(t: Tables) -> None:
+    e = t["edges"]
+    with pytest.raises(ra.VerificationError) as refused:
+        t["base"].recursive_agg(
+            "node",
+            {"dist": "min"},
+            step=lambda d: d.join(e, d.node == e.src).select(e.dst.alias("node"), (e.w - d.dist).alias("dist")),
+            name="r",
+            backend="spark",
+        )
+    assert refused.value.code.startswith("PARALAGG_")
+    assert "dist" in str(refused.value)
+    assert "mode" in str(refused.value)
+
+
+def test_dependent_column_as_join_key_is_refused(t: Tables) -> None:
+    e = t["edges"]
+    with pytest.raises(ra.VerificationError, match="dist"):
+        t["base"].recursive_agg(
+            "node",
+            {"dist": "min"},
+            step=lambda d: d.join(e, d.dist == e.w).select(e.dst.alias("node"), e.w.alias("dist")),
+            backend="spark",
+        )
+
+
+def test_dependent_column_as_key_of_the_head_is_refused(t: Tables) -> None:
+    with pytest.raises(ra.VerificationError, match="dist"):
+        t["base"].recursive_agg(
+            "node",
+            {"dist": "min"},
+            step=lambda d: d.select(F.col("dist").cast("bigint").alias("node"), d.dist),
+            backend="spark",
+        )
+
+
+@pytest.mark.parametrize("backend", ["spark", "dataframe"])
+def test_overflow_is_sparks_own_error(spark: SparkSession, backend: str) -> None:
+    base = frame(spark, "k bigint, n bigint", [(1, 2**62)])
+    with pytest.raises(Exception, match=r"ARITHMETIC_OVERFLOW|overflow"):
+        rows_of(
+            base.recursive_agg("k", {"n": "max"}, step=lambda r: r.select("k", (r.n + r.n).alias("n")), backend=backend)
+        )
