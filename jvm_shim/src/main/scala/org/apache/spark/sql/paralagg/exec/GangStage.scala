@@ -110,21 +110,51 @@ private final class GangRDD(
   override protected def getOutputDeterministicLevel: DeterministicLevel.Value = GangStage.determinism(job)
 }
 
-/** The map side where the gang does not read itself: one partition of one input, packed for the gang's tasks. */
+/** The map side where the gang does not read itself: packs partitions of one input for the gang's tasks. */
 private object Packing {
+
+  /** Rows that are packed at a time: what a map task holds is bounded. */
+  private val ChunkRows = 1 << 20
+
   def apply(job: GangJob, source: InputSource): RDD[(Int, Array[Byte])] = {
     val input = source.input
     val ordinals = source.ordinals
-    def pack(fill: (Loader, () => Unit) => Unit): Iterator[(Int, Array[Byte])] = {
-      val context = TaskContext.get()
+    if (source.batches != null) {
+      few(source.batches, job.tasks).mapPartitions { batches =>
+        chunks(batches, job)((loader, check) => loader.batches(input, takeRows(batches), ordinals, check))
+      }
+    } else {
+      few(source.rows, job.tasks).mapPartitions { rows =>
+        chunks(rows, job)((loader, check) => loader.rows(input, rows.take(ChunkRows), check))
+      }
+    }
+  }
+
+  /** Spark's default of 200 shuffle partitions would be 200 small map tasks; as many as the gang has are enough. */
+  private def few[T](rdd: RDD[T], tasks: Int): RDD[T] =
+    if (rdd.getNumPartitions > 2 * tasks) rdd.coalesce(tasks) else rdd
+
+  private def chunks(input: Iterator[_], job: GangJob)(fill: (Loader, () => Unit) => Unit): Iterator[(Int, Array[Byte])] = {
+    val context = TaskContext.get()
+    val codec = new BlocksCodec(job.routes.all)
+    Iterator.continually(input.hasNext).takeWhile(identity).flatMap { _ =>
       val loader = new Loader(job.routes, job.inputTypes, job.tasks, context.partitionId())
       fill(loader, () => context.killTaskIfInterrupted())
-      val codec = new BlocksCodec(job.routes.all)
       loader.blocks.iterator.zipWithIndex.map { case (blocks, target) =>
         (target, codec.encode(blocks.filter(_.rows > 0), loader.strings.strings))
       }
     }
-    if (source.batches != null) source.batches.mapPartitions(b => pack((l, check) => l.batches(input, b, ordinals, check)))
-    else source.rows.mapPartitions(r => pack((l, check) => l.rows(input, r, check)))
+  }
+
+  private def takeRows(batches: Iterator[ColumnarBatch]): Iterator[ColumnarBatch] = {
+    var rows = 0
+    new Iterator[ColumnarBatch] {
+      override def hasNext: Boolean = rows < ChunkRows && batches.hasNext
+      override def next(): ColumnarBatch = {
+        val batch = batches.next()
+        rows += batch.numRows()
+        batch
+      }
+    }
   }
 }
