@@ -23,6 +23,7 @@ from pyspark_paralagg.plan.plan import (
     Stratum,
 )
 from pyspark_paralagg.program.expr import Col
+from pyspark_paralagg.program.text import input_name
 
 if TYPE_CHECKING:
     from pyspark_paralagg.compile.chain import Chain
@@ -51,6 +52,7 @@ def _stratum(program: Program, names: tuple[str, ...], broadcast_max_bytes: int)
     reasons = list(where.reasons)
     indexes = Indexes()
     planned = tuple(assign_placement(c, program, where, indexes, broadcast_max_bytes) for c in chains)
+    reasons += _large_everywhere(program, indexes, broadcast_max_bytes)
     is_free = relation_class == "lattice" and program.max_iterations is None and program.tolerance is None
     is_linear = all(sum(a.relation is not None for a in r.body) == 1 for r in rules)
     bitmap = _bitmap(program, names, chains, planned, indexes, where) if is_free else None
@@ -74,6 +76,19 @@ def _stratum(program: Program, names: tuple[str, ...], broadcast_max_bytes: int)
         program.on_limit,
         program.tolerance,
     ), reasons
+
+
+def _large_everywhere(program: Program, indexes: Indexes, broadcast_max_bytes: int) -> list[str]:
+    """Inputs that stand in every task although they are large, since no key of the recursion looks them up."""
+    found = []
+    for index in indexes.statics:
+        source = program.input(index.input)
+        if index.placement == "everywhere" and (source.size_bytes is None or source.size_bytes > broadcast_max_bytes):
+            size = "of unknown size" if source.size_bytes is None else f"{source.size_bytes:,} bytes"
+            found.append(
+                f"{input_name(source)} ({size}) stands in every task: no key of the recursion alone looks it up"
+            )
+    return found
 
 
 def _class(program: Program, name: str) -> RelationClass:

@@ -114,6 +114,11 @@ def test_same_generation_keeps_the_second_side_everywhere() -> None:
     assert stratum.rules[0].target.kind == "computed"
 
 
+def test_a_large_side_that_must_stand_everywhere_is_said() -> None:
+    plan = compile_program(programs.same_generation(), broadcast_max_bytes=10)
+    assert "in1 (1,000 bytes) stands in every task: no key of the recursion alone looks it up" in plan.reasons
+
+
 def test_large_second_side_does_not_stand_everywhere_if_the_driver_can_move() -> None:
     """Components over edges that are too large: both directions look up the node, so nothing has to."""
     stratum = only(programs.components(), broadcast_max_bytes=10)
