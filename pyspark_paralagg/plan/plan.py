@@ -10,10 +10,12 @@ The planner guarantees that every probe is local.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, to_json
-from pyspark_paralagg.program.program import Column, Dependent, Input
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.program.program import Column, Dependent, Input
 
 VERSION = 1
 
@@ -104,8 +106,10 @@ class Filter:
 
 @dataclass(frozen=True)
 class Target:
-    """How the head's row is found. ``same``: the driver's own row. ``resolved``: the key columns are payload of
-    the partitioned static index of step ``step``, at ``payload`` positions, so ids are resolved at load. ``computed``: by hashing.
+    """How the head's row is found.
+
+    ``same``: the driver's own row. ``resolved``: the key columns are payload of the partitioned static index of step
+    ``step``, at ``payload`` positions, so ids are resolved at load. ``computed``: by hashing.
     """
 
     kind: Literal["same", "resolved", "computed"]
@@ -141,7 +145,7 @@ class Bitmap:
 class Stratum:
     """One fixpoint of mutually recursive relations.
 
-    ``in_place``: values may be read in the iteration that wrote them (a lattice without a limit, where nobody can tell).
+    ``in_place``: values may be read in the iteration that wrote them (a lattice without a limit: nobody can tell).
     ``cycle_check``: a climb without end cannot be excluded, so a run with more iterations than keys is traced.
     """
 
@@ -170,7 +174,7 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """JSON that ``mpi_backend`` and the shim read. Field names are those of the dataclasses."""
-        return _encode(self)
+        return {f.name: _encode(getattr(self, f.name)) for f in fields(self)}
 
 
 def _encode(value: Any) -> Any:  # noqa: ANN401 - walks every type of the Plan

@@ -9,9 +9,10 @@ one rule for each branch.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from pyspark_paralagg.program.expr import Expr
+if TYPE_CHECKING:
+    from pyspark_paralagg.program.expr import Expr
 
 AtomKind = Literal["join", "semi", "anti"]
 Mode = Literal["auto", "iterate", "trust"]

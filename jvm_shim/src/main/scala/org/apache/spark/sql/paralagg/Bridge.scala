@@ -18,7 +18,17 @@ import org.apache.spark.sql.types.{DataType, StructType}
 /** The only class that Python calls. Python decides, this side executes. */
 object Bridge {
 
-  def version(): String = s"${org.apache.spark.SPARK_VERSION}|${ShimVersion.value}"
+  /** The Spark that this jar was compiled against, and the version of the Python package that it belongs to. */
+  def version(): String = s"$compiledFor|${ShimVersion.value}"
+
+  private lazy val compiledFor: String = {
+    val written = new java.util.Properties
+    Option(getClass.getResourceAsStream("/META-INF/paralagg.properties")).foreach { in =>
+      try written.load(in)
+      finally in.close()
+    }
+    written.getProperty("spark", org.apache.spark.SPARK_VERSION)
+  }
 
   /** Registers the planner strategy in a session that already runs (`ra.attach`). */
   def attach(session: SparkSession): Unit = {
