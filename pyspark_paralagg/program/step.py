@@ -118,7 +118,7 @@ class _StepReader:
         kind = node["type"]
         if kind not in ("inner", "cross", "leftsemi", "leftanti"):
             self._refuse(f"a {_JOINS.get(kind, f'{kind} join')}")
-        condition = conjuncts(self._expr(node["condition"])) if node["condition"] is not None else ()
+        condition = conjuncts(self._expr(node["condition"])) if node.get("condition") else ()
         left, right = self.branches(node["left"]), self.branches(node["right"])
         if any(b.group_keys is not None for b in (*left, *right)):
             self._refuse("a join above an aggregate")

@@ -29,7 +29,9 @@ class Frame:
         return {"col": c["col"], "type": c["type"], "nullable": c["nullable"]}
 
     def join(self, other: Frame, on: Json | None = None, how: str = "inner") -> Frame:
-        node = {"op": "join", "type": how, "left": self.node, "right": other.node, "condition": on}
+        node = {"op": "join", "type": how, "left": self.node, "right": other.node}
+        if on is not None:  # the shim leaves the field out
+            node["condition"] = on
         columns = self.columns if how in ("leftsemi", "leftanti") else self.columns + other.columns
         return Frame(node, columns, self.doc)
 
