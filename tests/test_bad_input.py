@@ -64,8 +64,8 @@ def shortest(t: Tables) -> Callable[[DataFrame], DataFrame]:
     ],
 )
 def test_declaration(  # noqa: PLR0913, PLR0917 - one a column of the table above
-    t: Tables, table: str, keys: Any, aggs: Any, code: str, hint: str
-) -> None:  # noqa: ANN401
+    t: Tables, table: str, keys: Any, aggs: Any, code: str, hint: str  # noqa: ANN401 - wrong on purpose
+) -> None:
     with pytest.raises(ra.UsageError) as e:
         t[table].recursive_agg(keys, aggs, step=lambda d: d, name="reach")
     assert e.value.code == code
@@ -147,7 +147,7 @@ def test_step_that_returns_no_dataframe(t: Tables, result: object) -> None:
     ("step", "code"),
     [
         (lambda a: a, "PARALAGG_STEP_RESULT"),
-        (lambda a: {}, "PARALAGG_STEP_RESULT"),  # noqa: ARG005, PIE807 - the name is what the step is called with
+        (lambda a: {}, "PARALAGG_STEP_RESULT"),  # noqa: ARG005 - the name is what the step is called with
         (lambda a: {"a": a, "b": a}, "PARALAGG_STEP_RESULT"),
         (lambda a: {"a": None}, "PARALAGG_STEP_RESULT"),  # noqa: ARG005 - likewise
         (lambda a, b: {"a": b}, "PARALAGG_STEP_PARAMETERS"),  # noqa: ARG005 - likewise
@@ -162,7 +162,7 @@ def test_step_of_several_relations(t: Tables, step: Callable[..., Any], code: st
 def test_relations_that_are_none(t: Tables) -> None:
     for relations in ({}, {"a": t["base"]}):
         with pytest.raises(ra.UsageError) as e:
-            ra.recursive(relations, step=lambda: {})
+            ra.recursive(relations, step=dict)
         assert e.value.code == "PARALAGG_BAD_OPTION"
 
 
