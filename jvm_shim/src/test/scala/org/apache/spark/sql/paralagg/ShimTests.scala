@@ -1,0 +1,126 @@
+package org.apache.spark.sql.paralagg
+
+import scala.util.Random
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{AttributeReference, BindReferences}
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.paralagg.exec._
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+/** Tests of the shim's data structures, without a Spark session; the engine as a whole is tested from Python. */
+object ShimTests {
+  private val random = new Random(7)
+  private var run = 0
+
+  private def test(name: String)(body: => Unit): Unit = {
+    try body
+    catch { case e: Throwable => throw new AssertionError(s"$name: $e", e) }
+    run += 1
+  }
+
+  private def same[T](actual: T, expected: T): Unit = assert(actual == expected, s"got $actual, expected $expected")
+
+  def main(args: Array[String]): Unit = {
+    Seq("narrow" -> 5000L, "wide" -> Long.MaxValue).foreach { case (name, range) =>
+      test(s"$name one-word keys get the same id again, in the order of their coming") {
+        val keys = Array.fill(20000)(math.floorMod(random.nextLong(), range))
+        val map = new LongKeyMap
+        map.expect(keys.min, keys.max, keys.length)
+        val known = scala.collection.mutable.LinkedHashMap.empty[Long, Int]
+        keys.foreach(k => same(map.addWord(k), known.getOrElseUpdate(k, known.size)))
+        same(map.size, known.size)
+        known.foreach { case (k, id) => same(map.findWord(k), id) }
+        same(map.findWord(-1L), -1)
+      }
+    }
+
+    test("a key outside the promised range turns positions into hashing and loses nothing") {
+      val map = new LongKeyMap
+      map.expect(0, 99, 100)
+      (0L until 100L).foreach(map.addWord)
+      same(map.addWord(1L << 40), 100)
+      (0L until 100L).foreach(k => same(map.findWord(k), k.toInt))
+    }
+
+    test("keys of several words are told apart by every word") {
+      val map = KeyMap(3)
+      val keys = for (a <- 0L until 20L; b <- 0L until 20L; c <- 0L until 20L) yield Array(a, b, c)
+      keys.zipWithIndex.foreach { case (k, id) => same(map.add(k), id) }
+      keys.zipWithIndex.foreach { case (k, id) => same(map.find(k), id) }
+      same(map.find(Array(20L, 0L, 0L)), -1)
+    }
+
+    ownersAreCatalysts()
+
+    test("strings are ranked as Spark compares them, by bytes") {
+      val words = Seq("zebra", "", "Ångström", "apple", "apple pie", "\u0001", "日本").map(UTF8String.fromString)
+      val (left, right) = (new LocalDictionary, new LocalDictionary)
+      words.take(4).foreach(left.add)
+      words.drop(2).foreach(right.add)
+      val all = Strings.merge(Array(left.sorted, Strings.decode(Strings.encode(right.sorted))))
+      same(all.toSeq, words.sortWith(_.compareTo(_) < 0))
+      same(left.ranksIn(all).toSeq, words.take(4).map(all.indexOf(_)))
+    }
+
+    test("blocks cross the wire with their nulls and strings") {
+      val route = Route(0, 0, Array(0, 1), Array(LongType, StringType), Array(0), everywhere = false, Array.empty)
+      val codec = new BlocksCodec(Array(route))
+      val strings = new LocalDictionary
+      Seq("not used", "a", "b").foreach(s => strings.add(UTF8String.fromString(s)))
+      val block = new Block(0, 2)
+      Seq(7L -> 1L, 8L -> 2L, 9L -> 0L).foreach { case (n, s) =>
+        block.words(0).add(n)
+        block.words(1).add(s)
+      }
+      block.rows = 3
+      block.setNull(1, 2)
+      val arrived = new LocalDictionary
+      val Array(copy) = codec.decode(codec.encode(Array(block), strings.strings), arrived)
+      same((0 until 3).map(copy.words(0).array(_)), Seq(7L, 8L, 9L))
+      same((0 until 2).map(i => arrived.strings(copy.words(1).array(i).toInt).toString), Seq("a", "b"))
+      same((0 until 3).map(copy.isNull(1, _)), Seq(false, false, true))
+      same(arrived.size, 2)
+    }
+
+    test("sums that leave their type are caught") {
+      same(Sums.addLong(Long.MaxValue, -1), Long.MaxValue - 1)
+      Seq(() => Sums.addLong(Long.MaxValue, 1), () => Sums.addSmall(Int.MaxValue, 1, 4, ansi = true), () => Sums.addDecimal(99, 1, 2))
+        .foreach { overflow =>
+          val caught = try { overflow(); null } catch { case e: SumOverflow => e.getCondition }
+          same(caught, "PARALAGG_OVERFLOW")
+        }
+      same(Sums.addSmall(Int.MaxValue, 1, 4, ansi = false), Int.MinValue.toLong)
+    }
+
+    println(s"ShimTests: $run passed, 0 failed")
+  }
+
+  /** What lets FixpointExec report its partitioning truthfully. */
+  private def ownersAreCatalysts(): Unit = {
+    val types = Seq(LongType, IntegerType, ShortType, ByteType, BooleanType, DoubleType, FloatType, DateType, DecimalType(9, 2), StringType)
+    for (t <- types; tasks <- Seq(2, 7)) test(s"$t keys have the owner that HashPartitioning says, of $tasks") {
+      val attribute = AttributeReference("k", t)()
+      val partition = BindReferences.bindReference(HashPartitioning(Seq(attribute), tasks).partitionIdExpression, Seq(attribute))
+      val strings = new LocalDictionary
+      (0 until 200).foreach { i =>
+        val row = InternalRow(sample(t, i))
+        val word = Words.of(t).read(row, 0, strings)
+        same(Words.owner(Words.of(t).hash(word, Words.Seed, strings.strings), tasks), partition.eval(row).asInstanceOf[Int])
+      }
+    }
+  }
+
+  private def sample(t: DataType, i: Int): Any = t match {
+    case LongType => random.nextLong()
+    case IntegerType | DateType => random.nextInt()
+    case ShortType => random.nextInt().toShort
+    case ByteType => random.nextInt().toByte
+    case BooleanType => random.nextBoolean()
+    case DoubleType => if (i == 0) -0.0 else if (i == 1) Double.NaN else random.nextGaussian()
+    case FloatType => if (i == 0) -0.0f else if (i == 1) Float.NaN else random.nextFloat()
+    case d: DecimalType => Decimal(random.nextInt(1000000).toLong, d.precision, d.scale)
+    case _ => UTF8String.fromString(random.nextString(random.nextInt(12)))
+  }
+}
