@@ -8,7 +8,9 @@ import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods
 
 import org.apache.spark.sql.{classic, DataFrame, SparkSession}
-import org.apache.spark.sql.catalyst.expressions.{Alias, And, Attribute, AttributeReference, Expression, NamedExpression}
+import org.apache.spark.sql.catalyst.expressions.{
+  Alias, And, Attribute, AttributeReference, Expression, NamedExpression
+}
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.paralagg.exec.{FixpointStrategy, RunRegistry, Slots}

@@ -86,9 +86,12 @@ object ShimTests {
 
     test("sums that leave their type are caught") {
       same(Sums.addLong(Long.MaxValue, -1), Long.MaxValue - 1)
-      Seq(() => Sums.addLong(Long.MaxValue, 1), () => Sums.addSmall(Int.MaxValue, 1, 4, ansi = true), () => Sums.addDecimal(99, 1, 2))
+      Seq(() => Sums.addLong(Long.MaxValue, 1), () => Sums.addSmall(Int.MaxValue, 1, 4, ansi = true),
+        () => Sums.addDecimal(99, 1, 2))
         .foreach { overflow =>
-          val caught = try { overflow(); null } catch { case e: SumOverflow => e.getCondition }
+          val caught =
+            try { overflow(); null }
+            catch { case e: SumOverflow => e.getCondition }
           same(caught, "PARALAGG_OVERFLOW")
         }
       same(Sums.addSmall(Int.MaxValue, 1, 4, ansi = false), Int.MinValue.toLong)
@@ -99,15 +102,18 @@ object ShimTests {
 
   /** What lets FixpointExec report its partitioning truthfully. */
   private def ownersAreCatalysts(): Unit = {
-    val types = Seq(LongType, IntegerType, ShortType, ByteType, BooleanType, DoubleType, FloatType, DateType, DecimalType(9, 2), StringType)
+    val types = Seq(LongType, IntegerType, ShortType, ByteType, BooleanType, DoubleType, FloatType, DateType,
+      DecimalType(9, 2), StringType)
     for (t <- types; tasks <- Seq(2, 7)) test(s"$t keys have the owner that HashPartitioning says, of $tasks") {
       val attribute = AttributeReference("k", t)()
-      val partition = BindReferences.bindReference(HashPartitioning(Seq(attribute), tasks).partitionIdExpression, Seq(attribute))
+      val partition =
+        BindReferences.bindReference(HashPartitioning(Seq(attribute), tasks).partitionIdExpression, Seq(attribute))
       val strings = new LocalDictionary
       (0 until 200).foreach { i =>
         val row = InternalRow(sample(t, i))
         val word = Words.of(t).read(row, 0, strings)
-        same(Words.owner(Words.of(t).hash(word, Words.Seed, strings.strings), tasks), partition.eval(row).asInstanceOf[Int])
+        same(Words.owner(Words.of(t).hash(word, Words.Seed, strings.strings), tasks),
+          partition.eval(row).asInstanceOf[Int])
       }
     }
   }

@@ -91,7 +91,8 @@ final class AccumulatorCode(
   def addChange(id: String, values: Array[WordCode], from: String): String = {
     val each = deps.indices.map { j =>
       val w = values(j).word
-      val plus = s"long z = ${sum(j, s"${v(j)}[$id]", w)}; if (z != ${v(j)}[$id]) { ${v(j)}[$id] = z; ch = true; } tol += ${magnitude(j, w)};"
+      val cell = s"${v(j)}[$id]"
+      val plus = s"long z = ${sum(j, cell, w)}; if (z != $cell) { $cell = z; ch = true; } tol += ${magnitude(j, w)};"
       if (!nullable(j)) s"{ $plus }\n"
       else s"if (!${values(j).isNull}) { if (${k(j)}[$id] == 0) { ${k(j)}[$id] = 1; ch = true; } $plus }\n"
     }.mkString
@@ -121,7 +122,8 @@ final class AccumulatorCode(
     }
     val one =
       if (nullable(j)) {
-        s"if (${k(j)}[$id] == 0) { ${v(j)}[$id] = ${values(j).word}; ${k(j)}[$id] = 1; } else { ${improve(j, id, values(j).word, "true")} }"
+        val better = improve(j, id, values(j).word, "true")
+        s"if (${k(j)}[$id] == 0) { ${v(j)}[$id] = ${values(j).word}; ${k(j)}[$id] = 1; } else { $better }"
       } else improve(j, id, values(j).word, "true")
     if (values(j).isNullable) s"if (!${values(j).isNull}) { $one }\n" else one
   }

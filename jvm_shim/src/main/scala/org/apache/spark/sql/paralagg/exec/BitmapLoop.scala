@@ -12,7 +12,8 @@ import org.apache.spark.sql.paralagg.plan.StratumSpec
  *
  * W follows what the first block shows: wide blocks where results are dense, one word where they are sparse.
  */
-final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Block], gang: Gang, memory: MemoryAccount) {
+final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Block], gang: Gang,
+    memory: MemoryAccount) {
   import BitmapLoop._
 
   private val moving = stratum.bitmap.get.moving

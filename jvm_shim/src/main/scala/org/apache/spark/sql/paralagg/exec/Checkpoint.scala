@@ -28,7 +28,8 @@ final class Checkpoint(conf: CheckpointConf, run: Long, gang: Gang, parts: Array
   /** Collective. `inDelta` says which rows the next iteration reads. */
   def write(iteration: Int, queued: RelationPart => Accumulator): Unit = {
     val folder = new Path(root, s"iteration-$iteration")
-    val out = new DataOutputStream(new java.io.BufferedOutputStream(files.create(new Path(folder, s"part-${gang.part}"), true), 1 << 16))
+    val file = files.create(new Path(folder, s"part-${gang.part}"), true)
+    val out = new DataOutputStream(new java.io.BufferedOutputStream(file, 1 << 16))
     try parts.foreach(p => writeRows(out, p, queued(p)))
     finally out.close()
     gang.meet(Array.emptyDoubleArray)

@@ -27,8 +27,9 @@ final class CycleTrace(loop: LoopState, gang: Gang) {
     val (in, _) = gang.exchange(out, WordsCodec, Array.emptyDoubleArray)
     val found = if (loop.me == 0) cycle(in) else Array.emptyLongArray
     val nodes = gang.gather(found, WordsCodec).head
-    val named = nodes.zipWithIndex.collect { case (n, at) if taskOf(n) == loop.me =>
-      UTF8String.fromString(s"$at ${KeyText.of(loop.part(relationOf(n)), idOf(n), loop.strings)}")
+    val named = nodes.zipWithIndex.collect {
+      case (n, at) if taskOf(n) == loop.me =>
+        UTF8String.fromString(s"$at ${KeyText.of(loop.part(relationOf(n)), idOf(n), loop.strings)}")
     }
     gang.gather(named, Strings).flatten.map(_.toString.split(" ", 2)).sortBy(_(0).toInt).map(_(1)).toSeq
   }

@@ -58,7 +58,8 @@ final class FixpointLoop(
       if (gang.part == 0) gang.progress(iteration, stats.delta(sums), stats.total(sums))
       val changed = sums(Changed) > 0 && !stratum.tolerance.exists(sums(Difference) < _)
       going = changed && applications(iteration)
-      if (going) checkpoint.filter(_.isDue(iteration)).foreach(_.write(iteration, p => if (stratum.inPlace) p.state else null))
+      if (going)
+        checkpoint.filter(_.isDue(iteration)).foreach(_.write(iteration, p => if (stratum.inPlace) p.state else null))
       if (sums(Overflow) > 0) throw new EndlessClimb(iteration, overflowed = true, overflow)
       if (changed && !going && stratum.onLimitError) throw limitReached(iteration, sums)
       if (going && climbs(iteration, sums)) throw new EndlessClimb(iteration, overflowed = false, null)
@@ -193,15 +194,22 @@ final class FixpointLoop(
     p.count()
   }
 
+  /** In chunks that take some milliseconds each, whatever a row leads to, so that a cancelled task hears of it. */
   private def runKernels(): Unit = drivers.foreach { case (kernel, part) =>
     var from = 0
     while (from < part.currentSize) {
-      val to = math.min(part.currentSize, from + Chunk)
+      val to = math.min(part.currentSize, from + chunk)
+      val began = System.nanoTime()
       kernel.run(loop, from, to)
+      val took = System.nanoTime() - began
+      if (took > ChunkNanos) chunk = math.max(1, chunk / 4)
+      else if (took < ChunkNanos / 8) chunk = math.min(MostChunk, chunk * 2)
       gang.check()
       from = to
     }
   }
+
+  private var chunk = FirstChunk
 
   private def limitReached(iterations: Int, sums: Array[Double]) = new ParalaggException(
     "PARALAGG_LIMIT_REACHED",
@@ -222,7 +230,9 @@ final class FixpointLoop(
 class EndlessClimb(val iterations: Int, val overflowed: Boolean, val overflow: SumOverflow) extends RuntimeException
 
 object FixpointLoop {
-  private val Chunk = 4096
+  private val FirstChunk = 64
+  private val MostChunk = 4096
+  private val ChunkNanos = 40L * 1000 * 1000
   private val NoVotes = Array.emptyDoubleArray
   private[exec] val Changed = 0
   private[exec] val Difference = 1

@@ -47,7 +47,8 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
   def meet(votes: Array[Double]): Array[Double] = meet(votes, 0, null)
 
   /** Payload `out(t)` goes to task t (null: nothing); returns what came from each task, and the sums of the votes. */
-  def exchange[T <: AnyRef: ClassTag](out: Array[T], codec: Codec[T], votes: Array[Double]): (Array[T], Array[Double]) = {
+  def exchange[T <: AnyRef: ClassTag](
+      out: Array[T], codec: Codec[T], votes: Array[Double]): (Array[T], Array[Double]) = {
     val p = session.parity
     val boxes = session.box(p)
     var t = 0
@@ -107,7 +108,8 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
   private def join(): (Array[String], Array[String], Array[Int]) = {
     val me = env.blockManager.blockManagerId
     ask[(Array[String], Array[String], Array[Int])](
-      ("join", key.run, key.attempt, part, tasks, env.executorId, me.host, me.port), () => context.killTaskIfInterrupted())
+      ("join", key.run, key.attempt, part, tasks, env.executorId, me.host, me.port),
+      () => context.killTaskIfInterrupted())
   }
 
   private def meet(votes: Array[Double], parity: Int, codec: Codec[AnyRef]): Array[Double] =
@@ -124,7 +126,8 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
         val id = blockId(round, here, e)
         val data = new ChunkedByteBuffer(ByteBuffer.wrap(messages(e)))
         val stored = env.blockManager
-          .putBytes(id, data, StorageLevel.MEMORY_AND_DISK_SER, tellMaster = false)(ClassTag.Byte.asInstanceOf[ClassTag[AnyRef]])
+          .putBytes(id, data, StorageLevel.MEMORY_AND_DISK_SER, tellMaster = false)(
+            ClassTag.Byte.asInstanceOf[ClassTag[AnyRef]])
         if (!stored) throw new IllegalStateException(s"cannot store block $id of ${messages(e).length} bytes")
         session.published :+= id // at once: it must go as well if this round fails
       }

@@ -55,7 +55,7 @@ object GangStage {
       if (others.isEmpty) None
       else {
         Some(new ShuffledRDD[Int, Array[Byte], Array[Byte]](
-          sc.union(others.map(Packing(job, _))), new IndexPartitioner(job.tasks)))
+            sc.union(others.map(Packing(job, _))), new IndexPartitioner(job.tasks)))
       }
     new GangRDD(sc, job.copy(direct = own.nonEmpty), own, packed).barrier().mapPartitions(identity(_))
   }
@@ -69,7 +69,8 @@ object GangStage {
   /** Sums of floating point numbers depend on the order of rows: a retried stage must not be mixed with a former run. */
   private[exec] def determinism(job: GangJob): DeterministicLevel.Value = {
     val sums = job.stratum.relations.flatMap(_.dependents).filter(_.aggregator == "sum")
-    if (sums.exists(d => d.column.dataType == DoubleType || d.column.dataType == FloatType)) DeterministicLevel.INDETERMINATE
+    if (sums.exists(d => d.column.dataType == DoubleType || d.column.dataType == FloatType))
+      DeterministicLevel.INDETERMINATE
     else DeterministicLevel.UNORDERED
   }
 }
@@ -96,16 +97,18 @@ private final class GangRDD(
       val loader = new Loader(job.routes, job.inputTypes, job.tasks, split.index)
       own.zip(mine.own).foreach { case (source, parts) => parts.foreach(source.load(loader, _, context, check)) }
       val codec = new BlocksCodec(job.routes.all)
-      val arrived = for (rdd <- packedBlocks.toSeq; part <- mine.packed.toSeq; (_, bytes) <- rdd.iterator(part, context)) yield {
-        check()
-        codec.decode(bytes, loader.strings)
-      }
+      val arrived =
+        for (rdd <- packedBlocks.toSeq; part <- mine.packed.toSeq; (_, bytes) <- rdd.iterator(part, context)) yield {
+          check()
+          codec.decode(bytes, loader.strings)
+        }
       loader.blocks(split.index) = loader.blocks(split.index) ++ arrived.flatten
       (loader.blocks, loader.strings)
     }
   }
 
-  private def packedBlocks: Option[RDD[(Int, Array[Byte])]] = dependencies.headOption.map(_.rdd.asInstanceOf[RDD[(Int, Array[Byte])]])
+  private def packedBlocks: Option[RDD[(Int, Array[Byte])]] =
+    dependencies.headOption.map(_.rdd.asInstanceOf[RDD[(Int, Array[Byte])]])
 
   override protected def getOutputDeterministicLevel: DeterministicLevel.Value = GangStage.determinism(job)
 }
@@ -134,7 +137,8 @@ private object Packing {
   private def few[T](rdd: RDD[T], tasks: Int): RDD[T] =
     if (rdd.getNumPartitions > 2 * tasks) rdd.coalesce(tasks) else rdd
 
-  private def chunks(input: Iterator[_], job: GangJob)(fill: (Loader, () => Unit) => Unit): Iterator[(Int, Array[Byte])] = {
+  private def chunks(input: Iterator[_], job: GangJob)(
+      fill: (Loader, () => Unit) => Unit): Iterator[(Int, Array[Byte])] = {
     val context = TaskContext.get()
     val codec = new BlocksCodec(job.routes.all)
     Iterator.continually(input.hasNext).takeWhile(identity).flatMap { _ =>

@@ -56,7 +56,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
     }
   }
 
-  private def compute(load: (GangJob, () => Unit) => (Array[Array[Block]], LocalDictionary)): Iterator[(Int, Array[Byte])] = {
+  private def compute(
+      load: (GangJob, () => Unit) => (Array[Array[Block]], LocalDictionary)): Iterator[(Int, Array[Byte])] = {
     val (packed, dictionary) = load(job, () => gang.check())
     val strings = intern(packed, dictionary)
     val blocks = distribute(packed)
@@ -68,11 +69,14 @@ final class GangTask(job: GangJob, context: TaskContext) {
   }
 
   /** Every relation by tuples, with dense ids. */
-  private def tuples(strings: Array[UTF8String], shape: Shape, rows: Int => Array[Block]): Iterator[(Int, Array[Byte])] = {
+  private def tuples(
+      strings: Array[UTF8String], shape: Shape, rows: Int => Array[Block]): Iterator[(Int, Array[Byte])] = {
     val loop = new LoopBuilder(stratum, routes, shape, gang, strings, rows).build()
     def fixpoint(traced: Boolean): FixpointLoop = {
-      val kept = checkpoint.filterNot(_ => traced || loop.indexes.nonEmpty).map(new Checkpoint(_, job.run, gang, loop.parts))
-      new FixpointLoop(stratum, routes, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, rows, kept)
+      val kept =
+        checkpoint.filterNot(_ => traced || loop.indexes.nonEmpty).map(new Checkpoint(_, job.run, gang, loop.parts))
+      new FixpointLoop(stratum, routes, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, rows,
+        kept)
     }
     val run = fixpoint(traced = false)
     gang.meet(Array.emptyDoubleArray)
@@ -96,7 +100,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
     gang.meet(Array.emptyDoubleArray)
     val loaded = System.nanoTime()
     val out = scala.collection.mutable.ArrayBuffer.empty[(Int, Array[Byte])]
-    loop.run(b => out ++= results.bitmaps(b, stratum.bitmap.get.moving, strings, partitions, gang.part, tasks == partitions))
+    loop.run(b =>
+      out ++= results.bitmaps(b, stratum.bitmap.get.moving, strings, partitions, gang.part, tasks == partitions))
     if (gang.part == 0) report(loop.iterations, loop.pairs, Nil, loaded, System.nanoTime())
     out.iterator
   }
@@ -126,7 +131,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
 
   /** Whether some task has a null in a column of a route. */
   private def nulls(blocks: Array[Array[Block]]): Array[Array[Boolean]] = {
-    val flags = routes.all.flatMap(r => r.columns.indices.map(c => if (blocks(r.id).exists(_.nulls(c) != null)) 1.0 else 0.0))
+    val flags =
+      routes.all.flatMap(r => r.columns.indices.map(c => if (blocks(r.id).exists(_.nulls(c) != null)) 1.0 else 0.0))
     val sums = gang.meet(flags).iterator
     routes.all.map(_.columns.map(_ => sums.next() > 0))
   }

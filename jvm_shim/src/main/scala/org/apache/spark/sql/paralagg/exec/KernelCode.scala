@@ -46,8 +46,8 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
          |  for (int i = 0; i < b_n; i++) {
          |    int id = b_d[i];
          |    ${if (stratum.isAccumulating) acc.addChange("id", fromAccumulator, from.parent("id"))
-           else if (stratum.isLattice) acc.join("id", fromAccumulator, from.parent("id"))
-           else "" /* iterated: the pending rows become the rows */}
+        else if (stratum.isLattice) acc.join("id", fromAccumulator, from.parent("id"))
+        else "" /* iterated: the pending rows become the rows */}
          |  }
          |  ${acc.writeBack}
          |  return tol;
@@ -89,7 +89,8 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
     private val driverSpec = stratum.relations(driver.relation)
     private val driverShape = shape.relations(driver.relation)
     private val isCopy = driver.index >= 0 && stratum.relationIndex(driver.index).copy
-    private val driverPart = if (isCopy) s"loop.relationIndex(${driver.index}).part()" else s"loop.part(${driver.relation})"
+    private val driverPart =
+      if (isCopy) s"loop.relationIndex(${driver.index}).part()" else s"loop.part(${driver.relation})"
     private val driverAcc =
       new AccumulatorCode("dv", if (isCopy) "d.state()" else "d.driverValues()", driverSpec, driverShape, ansi, traced)
 
@@ -154,15 +155,16 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
       def code: String = {
         val binds = driver.binds.length match {
           case n => (0 until n).filter(rule.driver.binds(_) != null).map { c =>
-            bind(rule.driver.binds(c), column(driverSpec, driverShape, "dk", driverAcc, "u", c))
-          }
+              bind(rule.driver.binds(c), column(driverSpec, driverShape, "dk", driverAcc, "u", c))
+            }
         }
         s"rule$position: { ${binds.mkString} ${step(0)} }\n"
       }
 
       /** Column `c` of a row of a relation: a key from the map's words, or a value. */
       private def column(
-          spec: RelationSpec, form: RelationShape, keys: String, values: AccumulatorCode, id: String, c: Int): WordCode = {
+          spec: RelationSpec, form: RelationShape, keys: String, values: AccumulatorCode, id: String, c: Int)
+          : WordCode = {
         val k = spec.keys.length
         if (c >= k) values.read(c - k, id)
         else {
@@ -177,7 +179,8 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
         val local = s"x${position}_${variables.size}"
         val isNull = if (code.isNullable) s"${local}_null" else "false"
         variables(name) = WordCode(s"${local}_w", isNull)
-        val declared = s"long ${local}_w = ${code.word};\n" + (if (isNull == "false") "" else s"boolean $isNull = ${code.isNull};\n")
+        val declared =
+          s"long ${local}_w = ${code.word};\n" + (if (isNull == "false") "" else s"boolean $isNull = ${code.isNull};\n")
         if (!needsType(name)) declared
         else {
           val t = Words.of(variable.dataType)
@@ -236,7 +239,8 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
             val scratch = declare(s"kb${p.keys.length}", s"long[] kb${p.keys.length} = new long[${p.keys.length}];\n")
             s"$map.find($scratch)"
           }
-        val fill = if (words.length == 1) "" else words.zipWithIndex.map { case (w, j) => s"kb${p.keys.length}[$j] = ${w.word};\n" }.mkString
+        val fill = if (words.length == 1) ""
+        else words.zipWithIndex.map { case (w, j) => s"kb${p.keys.length}[$j] = ${w.word};\n" }.mkString
         val noNull = words.filter(_.isNullable).map("!" + _.isNull)
         val guarded = if (noNull.isEmpty) find else s"(${noNull.mkString(" && ")}) ? $find : -1"
         s"${codes.mkString} $fill int $group = $guarded;\nif ($group >= 0) { ${found(group)} } $missing\n"
@@ -368,7 +372,9 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
         val mask =
           if (!form.hasNullKeys) ""
           else {
-            val bits = words.zipWithIndex.filter(_._1.isNullable).map { case (w, j) => s"(${w.isNull} ? ${1L << j}L : 0L)" }
+            val bits = words.zipWithIndex.filter(_._1.isNullable).map { case (w, j) =>
+              s"(${w.isNull} ? ${1L << j}L : 0L)"
+            }
             s"$scratch[${words.length}] = ${if (bits.isEmpty) "0L" else bits.mkString(" | ")};\n"
           }
         val fill = words.zipWithIndex.map { case (w, j) =>
@@ -441,8 +447,9 @@ object KernelCode {
   /** Payload columns of a static index that some rule reads. */
   def readPayload(stratum: StratumSpec, index: Int): Array[Boolean] = {
     val read = new Array[Boolean](stratum.staticIndex(index).payload.length)
-    for (rule <- stratum.rules; names = evaluated(stratum, rule).flatMap(_.collect { case v: RuleVariable => v.name }).toSet;
-         p <- rule.steps.collect { case p: ProbeSpec if !p.recursive && p.index == index => p })
+    for (rule <- stratum.rules;
+      names = evaluated(stratum, rule).flatMap(_.collect { case v: RuleVariable => v.name }).toSet;
+      p <- rule.steps.collect { case p: ProbeSpec if !p.recursive && p.index == index => p })
       p.binds.indices.foreach(c => read(c) |= names(p.binds(c)))
     read
   }

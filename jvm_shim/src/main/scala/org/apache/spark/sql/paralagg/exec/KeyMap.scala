@@ -123,7 +123,8 @@ final class LongKeyMap extends KeyMap(1) {
     size - 1
   }
 
-  private def tableSize(expected: Long): Int = Integer.highestOneBit(math.max(32L, math.min(expected * 3, 1 << 29)).toInt)
+  private def tableSize(expected: Long): Int =
+    Integer.highestOneBit(math.max(32L, math.min(expected * 3, 1 << 29)).toInt)
 
   private def rehash(capacity: Int): Unit = {
     slots = new Array[Long](2 * capacity)

@@ -39,12 +39,14 @@ final class LoopBuilder(
     val statics = stratum.staticIndexes.map { i =>
       i.id -> (aligned.get(i.id) match {
         case Some(r) =>
-          StaticIndex.build(blocks(routes.static(i.id)), keyColumns(i.id), ids(i.id), parts(r).keys, parts(r).keys.size, wanted(i.id))
+          StaticIndex.build(blocks(routes.static(i.id)), keyColumns(i.id), ids(i.id), parts(r).keys, parts(r).keys.size,
+            wanted(i.id))
         case None if i.everywhere => gang.once(ownIndex(i.id))
         case None => ownIndex(i.id)
       })
     }.toMap
-    val resolved = stratum.rules.indices.map(rule => targets.get(rule).map(order(stratum.rules(rule), _, statics, ids)).orNull).toArray
+    val resolved = stratum.rules.indices.map(rule =>
+      targets.get(rule).map(order(stratum.rules(rule), _, statics, ids)).orNull).toArray
     val indexes = stratum.relationIndexes.map { i =>
       val own = parts(i.relation)
       val part = if (i.copy) new RelationPart(i.relation, own.spec, own.shape, stratum) else own
@@ -136,9 +138,11 @@ final class LoopBuilder(
   }
 
   /** Rule's targets from the order of the blocks to the order of the index. */
-  private def order(rule: RuleSpec, targets: Array[Int], statics: Map[Int, StaticIndex], ids: Map[Int, Array[Int]]): Array[Int] = {
+  private def order(
+      rule: RuleSpec, targets: Array[Int], statics: Map[Int, StaticIndex], ids: Map[Int, Array[Int]]): Array[Int] = {
     val index = probe(rule).index
-    val groups = ids.getOrElse(index, StaticIndex.intern(blocks(routes.static(index)), keyColumns(index), statics(index).keys))
+    val groups =
+      ids.getOrElse(index, StaticIndex.intern(blocks(routes.static(index)), keyColumns(index), statics(index).keys))
     val next = statics(index).offsets.clone()
     val out = new Array[Int](targets.length)
     var i = 0

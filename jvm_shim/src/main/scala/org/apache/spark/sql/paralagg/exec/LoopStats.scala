@@ -12,8 +12,10 @@ final class LoopStats(relations: Array[String]) {
   private var early = false
 
   /** Votes of a meeting: rows changed, Σ|Δ|, tasks with an overflow, bytes, then delta and total of each relation. */
-  def votes(changed: Long, difference: Double, overflows: Double, parts: Array[RelationPart], bytes: Double): Array[Double] =
-    Array(changed.toDouble, difference, overflows, bytes) ++ parts.flatMap(p => Array(p.currentSize.toDouble, p.rows.toDouble))
+  def votes(
+      changed: Long, difference: Double, overflows: Double, parts: Array[RelationPart], bytes: Double): Array[Double] =
+    Array(changed.toDouble, difference, overflows, bytes) ++ parts.flatMap(p =>
+      Array(p.currentSize.toDouble, p.rows.toDouble))
 
   /** `ahead`: the delta in these sums is what the iteration before left. */
   def add(sums: Array[Double], seconds: Double, ahead: Boolean): Unit = {

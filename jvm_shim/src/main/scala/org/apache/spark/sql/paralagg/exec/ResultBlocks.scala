@@ -1,6 +1,8 @@
 package org.apache.spark.sql.paralagg.exec
 
-import java.io.{ByteArrayInputStream, ByteArrayOutputStream, NotSerializableException, ObjectInputStream, ObjectOutputStream}
+import java.io.{
+  ByteArrayInputStream, ByteArrayOutputStream, NotSerializableException, ObjectInputStream, ObjectOutputStream
+}
 import java.nio.ByteBuffer
 
 import org.apache.spark.SparkException
@@ -20,7 +22,8 @@ final class ResultBlocks(relation: RelationSpec) {
   private val codec = new BlocksCodec(Array(route))
 
   /** The rows of a part, a block for each target and some 2^20 rows. */
-  def rows(p: RelationPart, strings: Array[UTF8String], targets: Int, me: Int, aligned: Boolean): Iterator[(Int, Array[Byte])] = {
+  def rows(p: RelationPart, strings: Array[UTF8String], targets: Int, me: Int, aligned: Boolean)
+      : Iterator[(Int, Array[Byte])] = {
     val owner = new Owner(p.spec, p.spec.distributeBy, p.shape.hasNullKeys, targets, strings)
     val ids = (0 until p.keys.size).iterator.filter(id => (p.state.flags(id) & Accumulator.Present) != 0)
     new Iterator[Iterator[(Int, Array[Byte])]] {
@@ -33,7 +36,9 @@ final class ResultBlocks(relation: RelationSpec) {
           append(blocks(if (aligned) me else owner.of(p.keys.words, id * p.keys.arity)), p, id)
           n += 1
         }
-        blocks.iterator.zipWithIndex.collect { case (b, t) if b.rows > 0 => (t, ResultBlocks.tag(0, codec.encode(Array(b), strings))) }
+        blocks.iterator.zipWithIndex.collect {
+          case (b, t) if b.rows > 0 => (t, ResultBlocks.tag(0, codec.encode(Array(b), strings)))
+        }
       }
     }.flatten
   }
@@ -61,7 +66,8 @@ final class ResultBlocks(relation: RelationSpec) {
 
   /** A block of bitmaps. Its x all belong to task `me`; where partitions are no tasks, x by x to their owners. */
   def bitmaps(
-      b: BitmapBlock, moving: Int, strings: Array[UTF8String], targets: Int, me: Int, aligned: Boolean): Iterator[(Int, Array[Byte])] =
+      b: BitmapBlock, moving: Int, strings: Array[UTF8String], targets: Int, me: Int, aligned: Boolean)
+      : Iterator[(Int, Array[Byte])] =
     if (aligned) Iterator((me, ResultBlocks.tag(2, encodeBitmaps(b, moving, strings))))
     else {
       val owner = new Owner(relation, relation.distributeBy, masked = false, targets, strings)

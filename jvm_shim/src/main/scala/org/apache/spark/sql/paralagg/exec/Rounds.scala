@@ -66,7 +66,8 @@ object Rounds {
     else if (isDelta && stratum.inPlace) list(p.state)
     else if (isDelta) {
       if (p.delta != null) list(p.delta)
-      if (p.current.length <= p.currentSize) p.current = java.util.Arrays.copyOf(p.current, math.max(16, p.currentSize * 2))
+      if (p.current.length <= p.currentSize)
+        p.current = java.util.Arrays.copyOf(p.current, math.max(16, p.currentSize * 2))
       p.current(p.currentSize) = id
       p.currentSize += 1
     }

@@ -51,7 +51,8 @@ final class RunEnd(sc: SparkContext) extends SparkListener with Logging {
   override def onJobEnd(event: SparkListenerJobEnd): Unit =
     end(w => w.run.executionId == null && w.jobs.contains(event.jobId))
 
-  override def onApplicationEnd(event: SparkListenerApplicationEnd): Unit = runs.values.asScala.foreach(deleteCheckpoints)
+  override def onApplicationEnd(event: SparkListenerApplicationEnd): Unit =
+    runs.values.asScala.foreach(deleteCheckpoints)
 
   private def of(stage: Int): Iterable[RunEnd.Watched] = runs.values.asScala.filter(_.stages.contains(stage))
 
@@ -113,14 +114,15 @@ private object Waiting {
   private val AgainMillis = 30000L
 
   def watch(run: RunRegistry.Run, attempt: Int): Unit = if (run.isWaiting(attempt)) {
-    val thread = new Thread(() => {
-      var pause = FirstMillis
-      while (run.isWaiting(attempt)) {
-        run.awaitStart(attempt, pause)
-        if (run.isWaiting(attempt)) run.sayWaiting(attempt)
-        pause = AgainMillis
-      }
-    }, s"paralagg-waiting-${run.id}")
+    val thread = new Thread(
+      () => {
+        var pause = FirstMillis
+        while (run.isWaiting(attempt)) {
+          run.awaitStart(attempt, pause)
+          if (run.isWaiting(attempt)) run.sayWaiting(attempt)
+          pause = AgainMillis
+        }
+      }, s"paralagg-waiting-${run.id}")
     thread.setDaemon(true)
     thread.start()
   }

@@ -80,7 +80,8 @@ object RunRegistry extends Logging {
   private val runs = new ConcurrentHashMap[Long, Run]()
   private val reports = Collections.synchronizedMap(new java.util.WeakHashMap[FixpointSpec, String]())
 
-  def begin(spec: FixpointSpec, tasks: Int, sc: SparkContext, executionId: String, metrics: Map[String, SQLMetric]): Run = {
+  def begin(
+      spec: FixpointSpec, tasks: Int, sc: SparkContext, executionId: String, metrics: Map[String, SQLMetric]): Run = {
     val run = new Run(ids.incrementAndGet(), spec, tasks, sc, executionId, metrics)
     runs.put(run.id, run)
     run

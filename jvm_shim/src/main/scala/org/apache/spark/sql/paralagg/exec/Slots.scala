@@ -15,7 +15,8 @@ object Slots {
 
   def available(sc: SparkContext): Int =
     if (isDynamic(sc)) 0
-    else sc.maxNumConcurrentTasks(sc.resourceProfileManager.resourceProfileFromId(ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID))
+    else sc.maxNumConcurrentTasks(
+      sc.resourceProfileManager.resourceProfileFromId(ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID))
 
   /** Executors of a fresh application may still be on their way: waits for the first one. */
   private def availableSoon(sc: SparkContext): Int = {

@@ -55,7 +55,8 @@ object StaticIndex {
    * reads (`wanted`) stay null.
    */
   def build(
-      blocks: Array[Block], keyColumns: Int, ids: Array[Int], keys: KeyMap, groups: Int, wanted: Array[Boolean]): StaticIndex = {
+      blocks: Array[Block], keyColumns: Int, ids: Array[Int], keys: KeyMap, groups: Int, wanted: Array[Boolean])
+      : StaticIndex = {
     val offsets = new Array[Int](groups + 1)
     var i = 0
     while (i < ids.length) {

@@ -116,5 +116,6 @@ case object StringWord extends WordType {
   override def decode(w: String): String = s"strings[(int) $w]"
   override def encode(value: String): String =
     throw new ParalaggException(
-      "PARALAGG_TYPE_UNSUPPORTED", "the gang engine makes no new strings inside a recursion.", "use backend='dataframe'.")
+      "PARALAGG_TYPE_UNSUPPORTED", "the gang engine makes no new strings inside a recursion.",
+      "use backend='dataframe'.")
 }
