@@ -35,22 +35,22 @@ def _shortest_paths(spark: SparkSession, graph: Graph, backend: str) -> DataFram
 
 def _components(spark: SparkSession, graph: Graph, backend: str) -> DataFrame:
     edges = spark.read.parquet(graph.edges_file).select("src", "dst")
-    both_ways = edges.union(edges.select("dst", "src"))
     vertices = spark.read.parquet(graph.vertices_file).select(f.col("v").alias("node"), f.col("v").alias("label"))
     return vertices.recursive_agg(
         keys="node",
         aggs={"label": "min"},
         backend=backend,
-        step=lambda component: component.join(both_ways, component.node == both_ways.src).select(
-            both_ways.dst.alias("node"), component.label
+        step=lambda component: (
+            component.join(edges, component.node == edges.src)
+            .select(edges.dst.alias("node"), component.label)
+            .union(component.join(edges, component.node == edges.dst).select(edges.src.alias("node"), component.label))
         ),
     )
 
 
 def _pagerank(spark: SparkSession, graph: Graph, backend: str) -> DataFrame:
     edges = spark.read.parquet(graph.edges_file).select("src", "dst")
-    shares = edges.groupBy("src").agg((f.lit(DAMPING) / f.count("*")).alias("share"))
-    shared = edges.join(shares, "src")
+    shares = edges.groupBy(f.col("src").alias("v")).agg((f.lit(DAMPING) / f.count("*")).alias("share"))
     vertices = spark.read.parquet(graph.vertices_file).select(f.col("v").alias("node"))
     return vertices.withColumn("rank", f.lit(1 - DAMPING)).recursive_agg(
         keys="node",
@@ -59,8 +59,10 @@ def _pagerank(spark: SparkSession, graph: Graph, backend: str) -> DataFrame:
         backend=backend,
         max_iterations=PAGERANK_ROUNDS,
         on_limit="return",
-        step=lambda ranked: ranked.join(shared, ranked.node == shared.src).select(
-            shared.dst.alias("node"), (ranked.rank * shared.share).alias("rank")
+        step=lambda ranked: (
+            ranked.join(shares, ranked.node == shares.v)
+            .join(edges, f.col("node") == f.col("src"))
+            .select(f.col("dst").alias("node"), (f.col("rank") * f.col("share")).alias("rank"))
         ),
     )
 
