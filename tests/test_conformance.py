@@ -27,7 +27,7 @@ DAMPING = 0.85
 
 
 def index() -> list[dict[str, Any]]:
-    """Graph, algorithm and parameters of every reference; nothing where there is no data, so that tests can be listed."""
+    """Graph, algorithm and parameters of every reference; none where there is no data."""
     path = DATA / "reference" / "_index.json"
     return json.loads(path.read_text()) if path.is_file() else []
 

@@ -1,6 +1,7 @@
 """DuckDB's ``USING KEY`` as an oracle: the same recursion, said in its SQL, over the same random graph.
 
-Its aggregate in the key clause keeps the best value of each key, and only improved rows go on: the fixpoint of a lattice.
+The aggregate in its key clause keeps the best value of each key, and only improved rows go on: the fixpoint of a
+lattice.
 """
 
 from __future__ import annotations
@@ -86,10 +87,10 @@ def test_components(spark: SparkSession, backend: str) -> None:
     expected = in_duckdb(
         edges,
         """
-        WITH RECURSIVE both AS (SELECT src, dst FROM edges UNION ALL SELECT dst, src FROM edges),
+        WITH RECURSIVE links AS (SELECT src, dst FROM edges UNION ALL SELECT dst, src FROM edges),
         c(node, label) USING KEY (node, min(label)) AS (
-            SELECT src, src FROM both
-            UNION SELECT b.dst, c.label FROM c JOIN both b ON c.node = b.src)
+            SELECT src, src FROM links
+            UNION SELECT b.dst, c.label FROM c JOIN links b ON c.node = b.src)
         SELECT node, label FROM c
         """,
     )
