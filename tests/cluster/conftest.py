@@ -1,0 +1,90 @@
+"""Runs scenarios and gives their facts to tests.
+
+A scenario (``scenario_*.py``) is a process of its own, since a Python process has one Spark context: it starts the
+session it is about, does things to it, and prints one JSON line for each fact. A test asks for one fact by name. A
+scenario runs once, whoever asks first; what hangs is killed with all that it started, and the facts told until then
+count.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HERE = Path(__file__).parent
+SHOWN_LINES = 40
+
+
+class Facts:
+    """What a scenario told, its log (what Spark and the engine wrote), and how it ended."""
+
+    def __init__(self, told: dict[str, dict[str, Any]], log: str, end: str) -> None:
+        self.told = told
+        self.log = log
+        self.end = end
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - whatever the scenario told
+        fact = self.told.get(name)
+        assert fact is not None, f"the scenario {self.end} before it could tell {name!r}; its log ends:\n{self._tail()}"
+        assert "failed" not in fact, f"{fact['failed']}\nthe scenario's log ends:\n{self._tail()}"
+        return fact["value"]
+
+    def _tail(self) -> str:
+        return "\n".join(self.log.splitlines()[-SHOWN_LINES:])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "delta: needs Delta's jars, which delta-spark resolves over the network")
+
+
+@pytest.fixture(scope="session")
+def scenario(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Facts]:
+    """``scenario(name, *arguments, seconds=120)`` runs it, or gives the facts of the run that was."""
+    done: dict[tuple[str, ...], Facts] = {}
+
+    def facts(name: str, *arguments: str, seconds: int = 150) -> Facts:
+        key = (name, *arguments)
+        if key not in done:
+            done[key] = run(key, tmp_path_factory.mktemp("-".join(key)), seconds)
+        return done[key]
+
+    return facts
+
+
+def run(key: tuple[str, ...], folder: Path, seconds: int) -> Facts:
+    """One scenario in ``folder``, in a process group of its own, for so many seconds at most."""
+    name, *arguments = key
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parent.parent), str(HERE.parent), str(HERE)])}
+    command = [sys.executable, str(HERE / f"scenario_{name}.py"), *arguments]
+    with (folder / "stdout").open("w") as out, (folder / "stderr").open("w") as err:
+        process = subprocess.Popen(  # noqa: S603 - our own scenario
+            command, cwd=folder, env=env, stdout=out, stderr=err, stdin=subprocess.DEVNULL, start_new_session=True
+        )
+        try:
+            end = f"ended with code {process.wait(seconds)}"
+        except subprocess.TimeoutExpired:
+            end = f"was killed after {seconds} s"
+        finally:
+            _kill_group(process)
+    lines = (folder / "stdout").read_text().splitlines()
+    told = [json.loads(line) for line in lines if line.startswith('{"fact"')]
+    return Facts({fact["fact"]: fact for fact in told}, (folder / "stderr").read_text(), end)
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Also after a good end: a JVM that outlives its Python would take the next scenario's memory."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    process.wait()

@@ -1,0 +1,309 @@
+"""local[2]: cancellation, Ctrl-C, three queries at once, waiting for slots, and what is left after each."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from probes import confs, iterations_now, left_after, shuffle_files, shuffle_files_after_collection
+from pyspark import InheritableThread
+from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
+from queries import (
+    chain,
+    chain_total,
+    endless_growth,
+    endless_rounds,
+    one_long_iteration,
+    paths,
+    scattered_distances,
+    scattered_edges,
+    total,
+)
+from stage import session, tell, wait_until
+
+import pyspark_paralagg as ra
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+VERTICES = 5000
+BUSY_MILLIS = 5000
+BEFORE: dict[str, str] = {}
+
+
+def success(spark: SparkSession) -> dict[str, Any]:
+    """Nothing is left; also no shuffle file, once the DataFrame is gone."""
+    right = total(chain(spark, 200, backend="spark")) == chain_total(200)
+    wrote = len(shuffle_files(spark))
+    return {"right": right, "left": left_after(spark), "wrote": wrote, "kept": shuffle_files_after_collection(spark)}
+
+
+def cancelled_in_rounds(spark: SparkSession) -> dict[str, Any]:
+    """By job group, without interrupts."""
+    return cancelled(spark, endless_rounds(spark), interrupt=False)
+
+
+def cancelled_in_rounds_with_interrupts(spark: SparkSession) -> dict[str, Any]:
+    """By job group, with interrupts."""
+    return cancelled(spark, endless_rounds(spark), interrupt=True)
+
+
+def cancelled_in_place(spark: SparkSession) -> dict[str, Any]:
+    """A loop without rounds, without interrupts."""
+    return cancelled(spark, endless_growth(spark), interrupt=False)
+
+
+def cancelled_in_one_long_iteration(spark: SparkSession) -> dict[str, Any]:
+    """There is no meeting for many seconds."""
+    return cancelled(spark, one_long_iteration(spark), interrupt=False, started=lambda: time.sleep(2.5))
+
+
+def cancelled_while_it_waits(spark: SparkSession) -> dict[str, Any]:
+    """One of two slots is taken, so one task of the gang may not even start."""
+    with Busy(spark):
+        return cancelled(spark, endless_rounds(spark), interrupt=False, started=lambda: time.sleep(1))
+
+
+def cancelled(
+    spark: SparkSession, df: DataFrame, *, interrupt: bool, started: Callable[[], Any] | None = None
+) -> dict[str, Any]:
+    """From another thread; how long its caller and its tasks go on, what it raises, what it leaves."""
+    sc = spark.sparkContext
+    spark.conf.set("spark.sql.execution.interruptOnCancel", str(interrupt).lower())
+    seen: dict[str, Any] = {"raised": ""}
+
+    def query() -> None:
+        sc.setJobGroup("to-cancel", "an endless recursion", interruptOnCancel=interrupt)
+        try:
+            df.count()
+        except Exception as problem:  # noqa: BLE001 - the text is the fact
+            seen["raised"] = str(problem)
+        seen["back"] = time.monotonic()
+
+    thread = InheritableThread(target=query)
+    thread.start()
+    if started is None:
+        wait_until(lambda: iterations_now(spark) > 0, 60, "the loop runs")
+    else:
+        started()
+    assert thread.is_alive()
+    began = time.monotonic()
+    sc.cancelJobGroup("to-cancel")
+    # The slots are free when the tasks have ended, which may be after the caller is back.
+    running = spark.sparkContext._jsc.sc().taskScheduler()
+    thread.join(60)
+    free = wait_until(lambda: running_tasks(running) <= Busy.tasks, 60, "the tasks have ended")
+    spark.conf.unset("spark.sql.execution.interruptOnCancel")
+    back = seen["back"] - began
+    print(f"cancelled: caller back after {back:.3f} s, slots free {free:.3f} s later", file=sys.stderr)  # noqa: T201
+    return {
+        "back": back,
+        "free": back + free,
+        "is_cancelled": "SPARK_JOB_CANCELLED" in seen["raised"],
+        "left": None if Busy.tasks else left_after(spark),
+        "next_is_right": Busy.tasks > 0 or total(chain(spark, 20, backend="spark")) == chain_total(20),
+    }
+
+
+def running_tasks(scheduler: Any) -> int:  # noqa: ANN401 - a py4j object
+    """Tasks that hold a slot."""
+    return int(scheduler.rootPool().runningTasks())
+
+
+class Busy:
+    """One ordinary task that sleeps in one of the two slots."""
+
+    tasks = 0
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def __enter__(self) -> None:
+        sleep = f"reflect('java.lang.Thread', 'sleep', {BUSY_MILLIS}L)"
+        df = self.spark.range(0, 1, 1, 1).selectExpr(sleep)
+        self.thread = InheritableThread(target=df.collect)
+        self.thread.start()
+        scheduler = self.spark.sparkContext._jsc.sc().taskScheduler()
+        wait_until(lambda: running_tasks(scheduler) == 1, 20, "the ordinary task runs")
+        Busy.tasks = 1
+
+    def __exit__(self, *_: object) -> None:
+        self.thread.join()
+        Busy.tasks = 0
+
+
+def waiting_for_slots(spark: SparkSession) -> dict[str, Any]:
+    """A gang of two beside an ordinary task: it says that it waits, and is right in the end."""
+    with Busy(spark):
+        began = time.monotonic()
+        right = total(chain(spark, 50, name="patience", backend="spark")) == chain_total(50)
+        return {"right": right, "seconds": time.monotonic() - began}
+
+
+def interrupted(spark: SparkSession) -> dict[str, Any]:
+    """Ctrl-C while the main thread waits for a result."""
+    pressed: list[float] = []
+
+    def press() -> None:
+        wait_until(lambda: iterations_now(spark) > 0, 60, "the loop runs")
+        pressed.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    df = endless_rounds(spark)
+    thread = threading.Thread(target=press)
+    thread.start()
+    is_raised = False
+    try:
+        df.count()
+    except KeyboardInterrupt:
+        is_raised = True
+    back = time.monotonic() - pressed[0]
+    thread.join()
+    tracker = spark.sparkContext.statusTracker()
+    try:
+        ended = wait_until(lambda: not tracker.getActiveJobsIds(), 3, "the job is cancelled")
+    except TimeoutError:
+        ended = None
+        spark.sparkContext.cancelAllJobs()
+    return {
+        "raised": is_raised,
+        "back": back,
+        "job_ended": ended,
+        "left": left_after(spark),
+        "next_is_right": total(chain(spark, 20, backend="spark")) == chain_total(20),
+    }
+
+
+def three_at_once(spark: SparkSession) -> dict[str, Any]:
+    """Three gangs of two tasks from three threads, in two slots; three times."""
+    expected = scattered_distances(VERTICES)
+    edges = scattered_edges(spark, VERTICES)
+    found: dict[int, bool] = {}
+
+    def query(start: int) -> None:
+        base = spark.range(1).selectExpr("id as node", f"{start}L as dist")
+        rows = {r.node: r.dist - start for r in paths(base, edges, backend="spark").collect()}
+        found[start] = rows == expected
+
+    for round_ in range(3):
+        threads = [InheritableThread(target=query, args=(3 * round_ + i,)) for i in range(3)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join(60)
+    return {"right": [found.get(i) for i in range(9)], "left": left_after(spark)}
+
+
+def rdd_beside_other_jobs(spark: SparkSession) -> dict[str, Any]:
+    """A run outside any SQL execution is not ended by the jobs of others."""
+    jdf = chain(spark, 100_000, backend="spark")._jdf
+    found: list[int] = []
+    thread = InheritableThread(target=lambda: found.append(int(jdf.rdd().count())))
+    thread.start()
+    while thread.is_alive():
+        spark.sparkContext._jsc.sc().range(0, 10, 1, 2).count()
+    thread.join()
+    return {"right": found == [100_001], "left": left_after(spark)}
+
+
+def error_at_the_limit(spark: SparkSession) -> dict[str, Any]:
+    """`on_limit="error"`, raised by the engine."""
+    return error(spark, lambda: chain(spark, 50, max_iterations=10, backend="spark").collect())
+
+
+def error_of_a_cycle(spark: SparkSession) -> dict[str, Any]:
+    """Path counts on a cycle."""
+    edges = spark.createDataFrame([(0, 1), (1, 2), (2, 0)], "src long, dst long")
+    base = spark.range(1).selectExpr("id as node", "1L as paths")
+
+    def run() -> Any:  # noqa: ANN401 - never returns
+        return base.recursive_agg(
+            "node",
+            {"paths": "sum"},
+            step=lambda p: p.join(edges, p.node == edges.src).select(
+                edges.dst.alias("node"), (p.paths * 1).alias("paths")
+            ),
+            backend="spark",
+        ).collect()
+
+    return error(spark, run)
+
+
+def error_of_arithmetic(spark: SparkSession) -> dict[str, Any]:
+    """ANSI: a sum in the step's own expression is beyond its type."""
+    edges = spark.range(10).selectExpr("id as src", "id + 1 as dst", "4611686018427387904L as w")
+    base = spark.range(1).selectExpr("id as node", "0L as dist")
+    return error(spark, lambda: paths(base, edges, backend="spark").collect())
+
+
+def error(spark: SparkSession, run: Callable[[], Any]) -> dict[str, Any]:
+    """What is raised, and what is left; Spark must not have tried it again."""
+    began = time.monotonic()
+    try:
+        run()
+    except Exception as problem:  # noqa: BLE001 - the text is the fact
+        raised = str(problem)
+    else:
+        raised = ""
+    return {"raised": raised[:600], "seconds": time.monotonic() - began, "left": left_after(spark)}
+
+
+def more_partitions_than_slots(spark: SparkSession) -> dict[str, Any]:
+    """The wish is 200; the gang takes what there is, with AQE and without."""
+    found = []
+    for aqe in ("true", "false"):
+        spark.conf.set("spark.sql.shuffle.partitions", "200")
+        spark.conf.set("spark.sql.adaptive.enabled", aqe)
+        df = chain(spark, 100, backend="spark")
+        found.append([total(df) == chain_total(100), df.rdd.getNumPartitions()])
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    spark.conf.set("spark.sql.adaptive.enabled", "true")
+    return {"found": found, "is_alive": spark.range(3).count() == 3}
+
+
+def live_metrics(spark: SparkSession) -> dict[str, Any]:
+    """What the SQL tab shows of a run that is over."""
+    df = chain(spark, 5000, backend="spark")
+    df.select(F.sum("dist")).collect()
+    report = ra.report(df)
+    assert report is not None
+    wait_until(
+        lambda: iterations_now(spark, over=True) == report.iterations, 10, "the metric says what the report says"
+    )
+    return {"iterations": iterations_now(spark, over=True)}
+
+
+def confs_are_as_before(spark: SparkSession) -> dict[str, list[str]]:
+    """Nobody has touched the session's confs."""
+    return {k: [BEFORE.get(k, ""), v] for k, v in confs(spark).items() if BEFORE.get(k) != v}
+
+
+if __name__ == "__main__":
+    spark = session("local[2]", {"spark.sql.adaptive.enabled": "true", "spark.driver.memory": "2g"})
+    BEFORE.update(confs(spark))
+    tell(
+        spark,
+        success,
+        live_metrics,
+        cancelled_in_rounds,
+        cancelled_in_rounds_with_interrupts,
+        cancelled_in_place,
+        cancelled_in_one_long_iteration,
+        cancelled_while_it_waits,
+        waiting_for_slots,
+        interrupted,
+        three_at_once,
+        rdd_beside_other_jobs,
+        error_at_the_limit,
+        error_of_a_cycle,
+        error_of_arithmetic,
+        more_partitions_than_slots,
+        confs_are_as_before,
+    )
+    spark.stop()

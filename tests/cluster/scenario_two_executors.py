@@ -1,0 +1,150 @@
+"""Two executors of one core each; `plain`, or `secured` by authentication and encryption of network and disk."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from probes import blocks_on_executors, broadcast_id, left_after, sessions_in_executors
+from pyspark import InheritableThread
+from queries import endless_rounds, paths, scattered_distances, scattered_edges
+from rows import assert_same_rows, frame, read_table, rows_of
+from stage import session, tell, wait_until
+
+import pyspark_paralagg as ra
+from pyspark_paralagg.session import bridge
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from pyspark.sql import DataFrame, SparkSession
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+CASES = (
+    "sssp",
+    "components",
+    "pagerank_20_rounds_initial",
+    "string_keys_and_min",
+    "closure_nonlinear",
+    "closure_left",
+    "min_by_parent",
+    "mutual_even_odd",
+)
+SECURED = {
+    "spark.authenticate": "true",
+    "spark.authenticate.secret": "of this test only",
+    "spark.network.crypto.enabled": "true",
+    "spark.io.encryption.enabled": "true",
+}
+VERTICES = 20_000
+
+
+def executors(spark: SparkSession) -> int:
+    """How many there are, without the driver."""
+    return len(spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()) - 1
+
+
+def fixtures(spark: SparkSession) -> dict[str, str]:
+    """Each case, with AQE on and off where nothing is secured: `ok`, or what differs."""
+    found = {}
+    for aqe in ("false",) if sys.argv[1] == "secured" else ("true", "false"):
+        spark.conf.set("spark.sql.adaptive.enabled", aqe)
+        for case in CASES:
+            found[f"{case} aqe={aqe}"] = check(spark, case)
+    return found
+
+
+def check(spark: SparkSession, case: str) -> str:
+    """Run a fixture on the gang of two."""
+    tables = {p.stem: read_table(p) for p in sorted((FIXTURES / case).glob("*.tsv"))}
+    frames = {name: frame(spark, *t) for name, t in tables.items() if not name.startswith("expected")}
+    results = load(FIXTURES / case / "step.py").run(frames, backend="spark")
+    by_name = {f"expected.{k}": v for k, v in results.items()} if isinstance(results, dict) else {"expected": results}
+    for name, df in by_name.items():
+        try:
+            assert_same_rows(rows_of(df), tables[name][1])
+        except AssertionError as difference:
+            return f"{name}: {difference}"
+        if tasks(df) != 2:
+            return f"{name}: {tasks(df)} tasks"
+    return "ok"
+
+
+def tasks(df: DataFrame) -> int:
+    """Tasks of the gang that ran last for ``df``."""
+    return int(json.loads(bridge(df.sparkSession).report(df._jdf))["tasks"])
+
+
+def load(path: Path) -> ModuleType:
+    """The fixture's module."""
+    spec = importlib.util.spec_from_file_location(path.parent.name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def large_messages(spark: SparkSession) -> dict[str, Any]:
+    """A graph whose rounds bring more to the other executor than rides on a vote."""
+    df = paths(spark.range(1).selectExpr("id as node", "0L as dist"), scattered_edges(spark, VERTICES), backend="spark")
+    rows = {row.node: row.dist for row in df.collect()}
+    report = ra.report(df)
+    assert report is not None
+    return {"right": rows == scattered_distances(VERTICES), "bytes": int(report.per_iteration["bytes"].max())}
+
+
+def large_messages_of_strings(spark: SparkSession) -> dict[str, Any]:
+    """The same with long keys: a dictionary of some megabytes goes around."""
+    name = "concat('a-vertex-with-a-rather-long-name-', {})"
+    edges = scattered_edges(spark, VERTICES).selectExpr(
+        f"{name.format('src')} as src", f"{name.format('dst')} as dst", "w"
+    )
+    df = paths(spark.range(1).selectExpr(f"{name.format('id')} as node", "0L as dist"), edges, backend="spark")
+    rows = {int(row.node.rsplit("-", 1)[1]): row.dist for row in df.collect()}
+    return {"right": rows == scattered_distances(VERTICES)}
+
+
+def cancelled_run(spark: SparkSession) -> dict[str, Any]:
+    """Cancelled in a loop of messages that go by block: who waits comes back, and executors keep nothing."""
+    sc = spark.sparkContext
+    first = broadcast_id(spark)
+    df = endless_rounds(spark, keys=100_000)
+    raised: list[str] = []
+
+    def query() -> None:
+        sc.setJobGroup("cluster", "endless", interruptOnCancel=False)
+        try:
+            df.count()
+        except Exception as problem:  # noqa: BLE001 - the text is the fact
+            raised.append(str(problem))
+
+    thread = InheritableThread(target=query)
+    thread.start()
+    seen: list[str] = []
+
+    def sees_blocks() -> bool:
+        ids = range(first, first + 4)
+        seen.extend(blocks_on_executors(spark, ids, range(60)))
+        return bool(seen)
+
+    wait_until(sees_blocks, 30, "blocks between executors")  # so that finding none afterwards means something
+    began = time.monotonic()
+    sc.cancelJobGroup("cluster")
+    thread.join()
+    seconds = time.monotonic() - began
+    wait_until(lambda: set(sessions_in_executors(spark)) == {0}, 10, "executors have no gang session")
+    free = time.monotonic() - began
+    left = blocks_on_executors(spark, range(first, broadcast_id(spark)), range(200))
+    return {"seconds": seconds, "free": free, "raised": raised, "blocks": left, "left": left_after(spark)}
+
+
+if __name__ == "__main__":
+    secured = sys.argv[1] == "secured"
+    spark = session("local-cluster[2,1,1024]", SECURED if secured else {})
+    tell(spark, executors, fixtures, large_messages, large_messages_of_strings, cancelled_run)
+    spark.stop()

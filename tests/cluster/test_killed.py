@@ -1,0 +1,48 @@
+"""An executor dies in the middle of the loop: the right rows all the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.cluster
+ITERATIONS = 3001
+INTERVAL = 250
+NOTHING = {"persisted": [], "sessions": 0, "runs": 0, "threads": [], "blocks": [], "jobs": []}
+
+
+@pytest.fixture
+def facts(scenario: Callable[..., Any]) -> Any:  # noqa: ANN401 - Facts of conftest.py
+    return scenario("killed", seconds=300)
+
+
+@pytest.mark.parametrize("how", ["killed", "killed_with_checkpoints"])
+def test_a_killed_executor_changes_no_row_and_leaves_nothing(facts: dict[str, Any], how: str) -> None:
+    found = facts[how]
+    assert 1000 < found["killed_at"] < ITERATIONS
+    assert not found["same_executors"]
+    assert found["right"]
+    assert found["iterations"] == ITERATIONS
+    assert set(found["sessions"]) == {0}
+    assert found["left"] == NOTHING
+
+
+def test_without_checkpoints_the_loop_begins_anew(facts: dict[str, Any]) -> None:
+    assert facts["killed"]["applied_in_last_attempt"] == ITERATIONS
+
+
+def test_with_checkpoints_the_loop_goes_on_from_the_newest(facts: dict[str, Any]) -> None:
+    found = facts["killed_with_checkpoints"]
+    resumed = ITERATIONS - found["applied_in_last_attempt"]
+    assert resumed % INTERVAL == 0
+    # The newest checkpoint may have been incomplete when the executor died.
+    assert resumed >= found["killed_at"] // INTERVAL * INTERVAL - INTERVAL
+    assert resumed > 0
+
+
+def test_the_checkpoint_folder_is_empty_afterwards(facts: dict[str, Any]) -> None:
+    assert facts["killed_with_checkpoints"]["kept"] == []

@@ -1,0 +1,45 @@
+"""What people do with a result afterwards; and a recursion whose base is a Delta table."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.cluster
+NOTHING = {"persisted": [], "sessions": 0, "runs": 0, "threads": [], "blocks": [], "jobs": []}
+
+
+@pytest.mark.parametrize("use", ["limits", "shapes", "stored", "sql"])
+def test_rows_are_right_however_they_are_used(scenario: Callable[..., Any], use: str) -> None:
+    found = scenario("results")[use]
+    assert {name: is_right for name, is_right in found.items() if not is_right} == {}
+    assert len(found) >= 3
+
+
+@pytest.mark.parametrize("aqe", ["aqe=true", "aqe=false"])
+def test_a_join_or_group_by_on_the_key_shuffles_the_other_side_only(scenario: Callable[..., Any], aqe: str) -> None:
+    found = scenario("results")["join_on_the_key"][aqe]
+    assert found["right"]
+    join, group = found["above"]
+    assert "SortMergeJoin" in join
+    assert any(name.startswith("HashAggregate") for name in group)
+    assert not [name for name in join + group if "Exchange" in name or "Shuffle" in name]
+
+
+def test_nothing_is_left_of_all_that(scenario: Callable[..., Any]) -> None:
+    assert scenario("results")["left"] == NOTHING
+
+
+@pytest.mark.delta
+def test_delta_tables_are_written_and_read(scenario: Callable[..., Any]) -> None:
+    if importlib.util.find_spec("delta") is None:
+        pytest.skip("delta-spark is not installed")
+    facts = scenario("delta", seconds=120)
+    if "delta" not in facts.told and "unresolved dependenc" in facts.log:
+        pytest.skip("Delta's jars cannot be resolved here")
+    assert facts["delta"] == {"kept": True, "again": True}
