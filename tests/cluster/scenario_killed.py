@@ -19,20 +19,15 @@ import pyspark_paralagg as ra
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LENGTH = 3000
-KILL_AFTER = 1000
+LENGTH = 2500
+KILL_AFTER = 800
 INTERVAL = 250
 CHECKPOINTS = Path("checkpoints").absolute()
 
 
-def undisturbed(spark: SparkSession) -> dict[str, Any]:
-    """The same query in peace, to compare."""
-    return run(spark, kill=False)
-
-
 def killed(spark: SparkSession) -> dict[str, Any]:
     """Nothing kept: the stage begins anew."""
-    return run(spark, kill=True)
+    return run(spark)
 
 
 def killed_with_checkpoints(spark: SparkSession) -> dict[str, Any]:
@@ -41,7 +36,7 @@ def killed_with_checkpoints(spark: SparkSession) -> dict[str, Any]:
     spark.conf.set("spark.paralagg.checkpoint.interval", INTERVAL)
     spark.conf.set("spark.sql.execution.interruptOnCancel", "false")
     try:
-        told = run(spark, kill=True)
+        told = run(spark)
     finally:
         for key in ("spark.paralagg.checkpoint.dir", "spark.paralagg.checkpoint.interval"):
             spark.conf.unset(key)
@@ -51,33 +46,30 @@ def killed_with_checkpoints(spark: SparkSession) -> dict[str, Any]:
     return {**told, "kept": sorted(str(p.relative_to(CHECKPOINTS)) for p in CHECKPOINTS.rglob("*"))}
 
 
-def run(spark: SparkSession, *, kill: bool) -> dict[str, Any]:
-    """A long chain on two executors, one of which may die on the way."""
+def run(spark: SparkSession) -> dict[str, Any]:
+    """A long chain on two executors, one of which dies on the way."""
     wait_until(lambda: slots_of(spark) == 2, 60, "two executors")
     df = chain(spark, LENGTH, backend="spark")
     answer: list[list[int]] = []
-    began = time.monotonic()
     thread = threading.Thread(target=lambda: answer.append(total(df)))
     thread.start()
-    told: dict[str, Any] = {}
-    if kill:
-        wait_until(lambda: iterations_now(spark) > KILL_AFTER and thread.is_alive(), 60, "the loop is in its middle")
-        told["killed_at"] = iterations_now(spark)
-        victims = executor_processes(spark)
-        os.kill(victims[-1], signal.SIGKILL)
-        dead = time.monotonic()
+    wait_until(lambda: iterations_now(spark) > KILL_AFTER, 60, "the loop is in its middle")
+    killed_at = iterations_now(spark)
+    executors = executor_processes(spark)
+    os.kill(executors[-1], signal.SIGKILL)
+    dead = time.monotonic()
     thread.join()
-    told["seconds"] = time.monotonic() - began
-    if kill:
-        told["seconds_after_kill"] = time.monotonic() - dead
-        told["same_executors"] = executor_processes(spark) == victims
+    seconds = time.monotonic() - dead
     report = ra.report(df)
     assert report is not None
     return {
-        **told,
+        "killed_at": killed_at,
+        "seconds_after_kill": seconds,
+        "same_executors": executor_processes(spark) == executors,
         "right": answer == [chain_total(LENGTH)],
         "iterations": report.iterations,
         "applied_in_last_attempt": len(report.per_iteration),
+        "first_of_last_attempt": int(report.per_iteration["iteration"].min()),
         "report": report.seconds,
         "sessions": sessions_in_executors(spark),
         "left": left_after(spark),
@@ -86,5 +78,5 @@ def run(spark: SparkSession, *, kill: bool) -> dict[str, Any]:
 
 if __name__ == "__main__":
     spark = session("local-cluster[2,1,1024]")
-    tell(spark, undisturbed, killed, killed_with_checkpoints)
+    tell(spark, killed, killed_with_checkpoints)
     spark.stop()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from probes import confs, iterations_now, left_after, shuffle_files, shuffle_files_after_collection
@@ -68,6 +70,19 @@ def cancelled_while_it_waits(spark: SparkSession) -> dict[str, Any]:
     """One of two slots is taken, so one task of the gang may not even start."""
     with Busy(spark):
         return cancelled(spark, endless_rounds(spark), interrupt=False, started=lambda: time.sleep(1))
+
+
+def cancelled_between_checkpoints(spark: SparkSession) -> dict[str, Any]:
+    """A checkpoint in every round, so one is likely being written when the cancellation comes."""
+    folder = Path("checkpoints").absolute()
+    spark.conf.set("spark.paralagg.checkpoint.dir", folder.as_uri())
+    spark.conf.set("spark.paralagg.checkpoint.interval", "1")
+    told = cancelled(spark, endless_rounds(spark), interrupt=False)
+    spark.conf.unset("spark.paralagg.checkpoint.dir")
+    spark.conf.unset("spark.paralagg.checkpoint.interval")
+    with contextlib.suppress(TimeoutError):
+        wait_until(lambda: not list(folder.iterdir()), 5, "checkpoints are gone")
+    return {**told, "kept": sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))}
 
 
 def cancelled(
@@ -296,6 +311,7 @@ if __name__ == "__main__":
         cancelled_in_place,
         cancelled_in_one_long_iteration,
         cancelled_while_it_waits,
+        cancelled_between_checkpoints,
         waiting_for_slots,
         interrupted,
         three_at_once,

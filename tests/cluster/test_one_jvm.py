@@ -39,6 +39,7 @@ def test_the_sql_tab_shows_the_iterations_of_the_report(facts: dict[str, Any]) -
         "cancelled_in_place",
         "cancelled_in_one_long_iteration",
         "cancelled_while_it_waits",
+        "cancelled_between_checkpoints",
     ],
 )
 def test_cancellation_is_prompt_and_leaves_nothing(facts: dict[str, Any], how: str) -> None:
@@ -48,6 +49,10 @@ def test_cancellation_is_prompt_and_leaves_nothing(facts: dict[str, Any], how: s
     assert found["free"] < PROMPT_SECONDS
     assert found["left"] in (NOTHING, None)
     assert found["next_is_right"]
+
+
+def test_a_cancelled_run_keeps_no_checkpoint(facts: dict[str, Any]) -> None:
+    assert facts["cancelled_between_checkpoints"]["kept"] == []
 
 
 def test_ctrl_c_raises_keyboard_interrupt_and_the_session_goes_on(facts: dict[str, Any]) -> None:
