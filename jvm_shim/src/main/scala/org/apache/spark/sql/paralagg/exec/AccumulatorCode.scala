@@ -107,7 +107,7 @@ final class AccumulatorCode(
   def parent(id: String): String = if (traced) s"${name}_p[$id]" else "-1L"
 
   private def mark(id: String, from: String): String =
-    s"byte fl = ${name}_f[$id]; if ((fl & 1) == 0) ${name}_d[${name}_n++] = $id; ${name}_f[$id] = (byte) (fl | 3);" +
+    s"byte fl = ${name}_f[$id]; if ((fl & 3) != 3) { if ((fl & 1) == 0) ${name}_d[${name}_n++] = $id; ${name}_f[$id] = (byte) (fl | 3); }" +
       (if (traced) s" ${name}_p[$id] = $from;" else "")
 
   private def v(j: Int): String = s"${name}_v$j"

@@ -15,6 +15,7 @@ import org.apache.spark.sql.paralagg.plan._
  * The source holds no ids of a run: the second run of a query finds the class in Spark's cache, compiled by the JIT already.
  */
 final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boolean, traced: Boolean) {
+  import KernelCode._
   private val pkg = "org.apache.spark.sql.paralagg.exec"
 
   def combiner(relation: Int): Combiner = {
@@ -96,7 +97,7 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
 
     lazy val source: String = {
       val bodies = rules.map { case (rule, position) => new RuleBody(rule, position).code }
-        .map(_.replace(KernelCode.Reload, reloadAll))
+        .map(_.replace(Reload, reloadAll))
       s"""public void run($pkg.LoopState loop, int from, int to) {
          |  $pkg.RelationPart d = $driverPart;
          |  int[] current = d.current();
@@ -176,7 +177,7 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
 
       /** Gives the variable a local for its word, and one for its value where an expression reads it. */
       private def bind(name: String, code: WordCode): String = types.get(name).fold("") { variable =>
-        val local = s"x${position}_${variables.size}"
+        val local = context.freshName("x")
         val isNull = if (code.isNullable) s"${local}_null" else "false"
         variables(name) = WordCode(s"${local}_w", isNull)
         val declared =
@@ -257,7 +258,7 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
             val row = context.freshName("p")
             val early = if (at == rule.steps.length - 1) computeEarly() else ""
             val nulls = shape.staticPayload(p.index)
-            val binds = p.binds.indices.filter(p.binds(_) != null).map { c =>
+            def binds(): String = p.binds.indices.filter(p.binds(_) != null).map { c =>
               val payload = declare(s"${index}_v$c", s"long[] ${index}_v$c = $index.payload()[$c];\n")
               val isNull =
                 if (!nulls(c)) "false"
@@ -267,19 +268,27 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
                   s"($holes != null && $holes[$row])"
                 }
               bind(p.binds(c), WordCode(s"$payload[$row]", isNull))
-            }
+            }.mkString
             rowOf(at) = row
             val (first, end) = (context.freshName("b"), context.freshName("e"))
-            s"""int $first = $offsets[$group], $end = $offsets[$group + 1];
-               |if ($first < $end) {
-               |  $early
-               |  for (int $row = $first; $row < $end; $row++) { ${binds.mkString} ${step(at + 1)} }
-               |}
-               |""".stripMargin
+            def loop(from: String, until: String): String =
+              s"for (int $row = $from; $row < $until; $row++) { ${binds()} ${step(at + 1)} }\n"
+            val loops =
+              if (splittingRule(stratum, p.index, tasks).contains(position)) {
+                val splits = declare(s"${index}_s", s"int[] ${index}_s = $index.splits();\n")
+                val split = context.freshName("m")
+                side = Own
+                val own = loop(first, split)
+                side = Remote
+                val remote = loop(split, end)
+                side = Either
+                s"int $split = $splits[$group];\n$own $remote"
+              } else loop(first, end)
+            s"int $first = $offsets[$group], $end = $offsets[$group + 1];\nif ($first < $end) { $early $loops }\n"
         }
         val missing = if (p.kind == "anti") s"else { ${step(at + 1)} }" else ""
         if (p.keys.isEmpty) s"if ($index.groups() > 0) { ${rows("0")} }\n"
-        else if (KernelCode.isAligned(stratum, rule, at)) {
+        else if (isAligned(stratum, rule, at)) {
           val any = s"u + 1 < $offsets.length"
           if (p.kind == "join") s"if ($any) { ${rows("u")} }\n"
           else s"if ($any && $offsets[u] < $offsets[u + 1]) { ${rows("u")} } $missing\n"
@@ -287,6 +296,9 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
       }
 
       private val rowOf = mutable.Map.empty[Int, String]
+
+      /** Whose rows the targets are at this place of the code. */
+      private var side = Either
 
       private def keyMap(name: String, source: String, arity: Int): String = {
         val kind = if (arity == 1) "LongKeyMap" else "TupleKeyMap"
@@ -344,8 +356,11 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
             val targets = declare(s"t$position", s"int[] t$position = loop.resolved()[$position];\n")
             val target = context.freshName("h")
             val local = s"int $target = $targets[${rowOf(rule.target.step)}];\n"
-            if (tasks == 1) local + combine(own, target)
-            else {
+            if (tasks == 1 || side == Own) local + combine(own, target)
+            else if (side == Remote) {
+              val ghost = context.freshName("gh")
+              s"$local int $ghost = ~$target; ${combine(ghosts, ghost)}"
+            } else {
               val ghost = context.freshName("gh")
               s"""$local if ($target >= 0) { ${combine(own, target)} } else {
                  |  int $ghost = ~$target; ${combine(ghosts, ghost)} }
@@ -383,10 +398,10 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
         val id = context.freshName("id")
         val local =
           s"""int $id = $part.keys().add($scratch);
-             |if ($id >= ${own.capacity}) { $part.grow(); ${KernelCode.Reload} }
+             |if ($id >= ${own.capacity}) { $part.grow(); ${Reload} }
              |${combine(own, id)}""".stripMargin
         val put =
-          if (tasks == 1 || KernelCode.staysLocal(stratum, rule)) local
+          if (tasks == 1 || staysLocal(stratum, rule)) local
           else {
             val hash = head.distributeBy.foldLeft(Words.Seed.toString) { (seed, k) =>
               val chained = hashCode(head.keys(k), words(k).word, seed)
@@ -397,7 +412,7 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
             s"""int $owner = $found;
                |if ($owner == loop.me()) { $local } else {
                |  int $id = $part.addGhost($scratch, $owner);
-               |  if ($id >= ${ghosts.capacity}) { $part.growGhosts(); ${KernelCode.Reload} }
+               |  if ($id >= ${ghosts.capacity}) { $part.growGhosts(); ${Reload} }
                |  ${combine(ghosts, id)} }
                |""".stripMargin
           }
@@ -416,6 +431,22 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
 }
 
 object KernelCode {
+
+  private val Either = 0
+  private val Own = 1
+  private val Remote = 2
+
+  /** The rule by whose targets the rows of an index are sorted: the only one that is resolved through it. */
+  def splittingRule(stratum: StratumSpec, index: Int, tasks: Int): Option[Int] = {
+    val rules = stratum.rules.indices.filter { r =>
+      val rule = stratum.rules(r)
+      rule.target.kind == "resolved" && (rule.steps(rule.target.step) match {
+        case p: ProbeSpec => !p.recursive && p.index == index
+        case _ => false
+      })
+    }
+    if (tasks > 1 && rules.length == 1) rules.headOption else None
+  }
 
   /** Stands where arrays may have been replaced by larger ones: every local copy is read anew. */
   private val Reload = "/*reload*/"

@@ -36,17 +36,11 @@ final class LoopBuilder(
       p.grow()
       p.growGhosts()
     }
-    val statics = stratum.staticIndexes.map { i =>
-      i.id -> (aligned.get(i.id) match {
-        case Some(r) =>
-          StaticIndex.build(blocks(routes.static(i.id)), keyColumns(i.id), ids(i.id), parts(r).keys, parts(r).keys.size,
-            wanted(i.id))
-        case None if i.everywhere => gang.once(ownIndex(i.id))
-        case None => ownIndex(i.id)
-      })
-    }.toMap
-    val resolved = stratum.rules.indices.map(rule =>
-      targets.get(rule).map(order(stratum.rules(rule), _, statics, ids)).orNull).toArray
+    val placed = stratum.staticIndexes.map(i => i.id -> place(i, aligned, ids, targets)).toMap
+    val statics = placed.map { case (id, (index, _)) => id -> index }
+    val resolved = stratum.rules.indices.map { rule =>
+      targets.get(rule).map(t => order(t, placed(probe(stratum.rules(rule)).index)._2)).orNull
+    }.toArray
     val indexes = stratum.relationIndexes.map { i =>
       val own = parts(i.relation)
       val part = if (i.copy) new RelationPart(i.relation, own.spec, own.shape, stratum) else own
@@ -90,13 +84,27 @@ final class LoopBuilder(
   /** Ids of the rows of a base or initial block, for all its rows in order. */
   private def baseIds(p: RelationPart): Unit = blocks(routes.base(p.index)).foreach(b => BaseRows.ids(p, b))
 
-  private def ownIndex(id: Int): StaticIndex = {
-    val rows = blocks(routes.static(id))
-    val n = keyColumns(id)
-    val keys = KeyMap(n)
-    if (n == 1) StaticIndex.expect(keys, rows.toSeq.map(b => (b.words(0).array, b.rows)))
-    val ids = StaticIndex.intern(rows, n, keys)
-    StaticIndex.build(rows, n, ids, keys, keys.size, wanted(id))
+  /** The index, and where its rows went. */
+  private def place(
+      i: StaticIndexSpec, aligned: Map[Int, Int], ids: Map[Int, Array[Int]], targets: Map[Int, Array[Int]])
+      : (StaticIndex, Placement) = {
+    val rows = blocks(routes.static(i.id))
+    val n = keyColumns(i.id)
+    def make(keys: KeyMap, groups: Array[Int]): (StaticIndex, Placement) = {
+      val split = KernelCode.splittingRule(stratum, i.id, gang.tasks).flatMap(targets.get).orNull
+      val placement = StaticIndex.place(groups, keys.size, split)
+      (StaticIndex.build(rows, n, keys, placement, wanted(i.id)), placement)
+    }
+    def own: (StaticIndex, Placement) = {
+      val keys = KeyMap(n)
+      if (n == 1) StaticIndex.expect(keys, rows.toSeq.map(b => (b.words(0).array, b.rows)))
+      make(keys, StaticIndex.intern(rows, n, keys))
+    }
+    aligned.get(i.id) match {
+      case Some(r) => make(parts(r).keys, ids(i.id))
+      case None if i.everywhere => gang.once(own)
+      case None => own
+    }
   }
 
   /** For each row of the index' blocks the id of the head's key: own ids as they are, ghosts as their complement. */
@@ -137,18 +145,12 @@ final class LoopBuilder(
     }
   }
 
-  /** Rule's targets from the order of the blocks to the order of the index. */
-  private def order(
-      rule: RuleSpec, targets: Array[Int], statics: Map[Int, StaticIndex], ids: Map[Int, Array[Int]]): Array[Int] = {
-    val index = probe(rule).index
-    val groups =
-      ids.getOrElse(index, StaticIndex.intern(blocks(routes.static(index)), keyColumns(index), statics(index).keys))
-    val next = statics(index).offsets.clone()
+  /** A rule's targets from the order of the blocks to the order of the index. */
+  private def order(targets: Array[Int], placement: Placement): Array[Int] = {
     val out = new Array[Int](targets.length)
     var i = 0
     while (i < targets.length) {
-      out(next(groups(i))) = targets(i)
-      next(groups(i)) += 1
+      out(placement.rows(i)) = targets(i)
       i += 1
     }
     out
