@@ -64,7 +64,12 @@ def shortest(t: Tables) -> Callable[[DataFrame], DataFrame]:
     ],
 )
 def test_declaration(  # noqa: PLR0913, PLR0917 - one a column of the table above
-    t: Tables, table: str, keys: Any, aggs: Any, code: str, hint: str  # noqa: ANN401 - wrong on purpose
+    t: Tables,
+    table: str,
+    keys: Any,  # noqa: ANN401 - wrong on purpose
+    aggs: Any,  # noqa: ANN401 - wrong on purpose
+    code: str,
+    hint: str,
 ) -> None:
     with pytest.raises(ra.UsageError) as e:
         t[table].recursive_agg(keys, aggs, step=lambda d: d, name="reach")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg import conf
 from pyspark_paralagg.errors import EnvironmentProblem, UsageError
+from pyspark_paralagg.interrupt import cancel_on_interrupt
 from pyspark_paralagg.program.assumption import sql_of
 from pyspark_paralagg.program.expr import Col
 from pyspark_paralagg.program.program import Input
@@ -61,6 +62,7 @@ class SparkBackend:
         Raises ``UsageError`` (the step's columns, an assumption about an unknown column), ``VerificationError``
         (refused), ``UnsupportedError`` (the step is beyond the engine).
         """
+        cancel_on_interrupt(job.session)
         return _Builder(job, reason).build()
 
 

@@ -63,10 +63,6 @@ def test_ctrl_c_raises_keyboard_interrupt_and_the_session_goes_on(facts: dict[st
     assert found["next_is_right"]
 
 
-@pytest.mark.xfail(
-    reason="pyspark's own handler cancels through the connection that the interrupted call holds, which fails",
-    strict=True,
-)
 def test_ctrl_c_cancels_the_job(facts: dict[str, Any]) -> None:
     assert facts["interrupted"]["job_ended"] is not None
 
