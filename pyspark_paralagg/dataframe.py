@@ -69,7 +69,7 @@ def recursive_agg(  # noqa: PLR0913 - the arguments of the API, as the documenta
         proof.
     assume
         Conditions on columns that the step joins with, which the proof may use: ``"w >= 0"``. They are checked when the
-        rows are loaded: ``PARALAGG_ASSUMPTION_VIOLATED``.
+        rows are loaded: ``PARALAGG_ASSUMPTION_VIOLATED``. Plain DataFrames need no proof and do not check them.
     max_iterations, on_limit
         An iteration applies the whole step once. If the last one allowed still changed something: ``"error"`` raises
         ``PARALAGG_LIMIT_REACHED``, ``"return"`` gives what three hops, twenty rounds give.
