@@ -2,7 +2,7 @@ package org.apache.spark.sql.paralagg.exec
 
 import scala.util.control.NonFatal
 
-import org.apache.spark.{FetchFailed, TaskContext, TaskKilledException}
+import org.apache.spark.{BarrierTaskContext, FetchFailed, TaskContext, TaskKilledException}
 import org.apache.spark.shuffle.FetchFailedException
 import org.apache.spark.sql.paralagg.plan.StratumSpec
 import org.apache.spark.sql.types.DataType
@@ -26,6 +26,8 @@ case class GangJob(
 /** One task of the gang: load, loop, result. State belongs to the task; a retried stage begins anew. */
 final class GangTask(job: GangJob, context: TaskContext) {
   import job._
+
+  GangTask.checkWhole(context, tasks)
 
   private val results = new ResultBlocks(stratum.relations(output))
   private val gang =
@@ -147,6 +149,16 @@ final class GangTask(job: GangJob, context: TaskContext) {
 }
 
 object GangTask {
+
+  /**
+   * A task that ends well after a peer has failed leaves its output registered, and Spark then launches only the others
+   * again: they would wait for it for ever. Failing at once makes Spark forget that output and launch all.
+   */
+  private def checkWhole(context: TaskContext, tasks: Int): Unit = context match {
+    case b: BarrierTaskContext if b.getTaskInfos().length != tasks =>
+      throw new GangAborted(s"${b.getTaskInfos().length} of the gang's $tasks tasks were launched again; it starts as a whole")
+    case _ =>
+  }
 
   /** Blocks whose string words are ranks already: the words are all there is to send. */
   private final class RankedBlocks(routes: Routes) extends Codec[Array[Block]] {

@@ -32,6 +32,7 @@ final class Shape(stratum: StratumSpec, routes: Routes, routeNulls: Array[Array[
         val env = environment(rule, now)
         rule.emit.indices.foreach(c => next(rule.head)(c) |= isNullable(rule.emit(c), env))
       }
+      stratum.relations.indices.foreach(r => carryNulls(stratum.relations(r), next(r)))
       changed = next.indices.exists(r => !next(r).sameElements(now(r)))
       now = next
     }
@@ -39,6 +40,12 @@ final class Shape(stratum: StratumSpec, routes: Routes, routeNulls: Array[Array[
       val k = stratum.relations(r).keys.length
       RelationShape(now(r).take(k), now(r).drop(k))
     }.toArray
+  }
+
+  /** A row whose order is null brings nothing along: what min_by carries is null as long as only such rows came. */
+  private def carryNulls(relation: RelationSpec, nulls: Array[Boolean]): Unit = {
+    val k = relation.keys.length
+    relation.dependents.zipWithIndex.foreach { case (d, j) => if (d.order >= 0) nulls(k + j) |= nulls(k + d.order) }
   }
 
   def staticPayload(index: Int): Array[Boolean] =
