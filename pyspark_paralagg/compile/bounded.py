@@ -1,7 +1,8 @@
 """Whether a lattice can climb without end: min over a negative cycle, max over a positive one.
 
 Where every rule gives a value that is no better than the one it read (``d + w`` under min with w >= 0, ``least(c, w)``
-under max), or one out of finitely many, a cycle adds nothing and no run needs to be traced.
+under max), or one that a constant clamps, or one out of finitely many, a cycle adds nothing for ever and no run needs
+to be traced.
 """
 
 from __future__ import annotations
@@ -69,8 +70,10 @@ class _Bound:
                 return self._beside(args[0], args[1], better)
             case "Least" | "Greatest":
                 away = (expr.fn == "Greatest") == (self._aggregator == "min")
+                if away:  # clamped, if only by a constant: it may climb for long, but not for ever
+                    return any(self.no_better(a) for a in args)
                 reads = [a for a in args if any(self._scope[c].role == "dependent" for c in columns(a))]
-                return (any if away else all)(self.no_better(a) for a in reads)
+                return all(self.no_better(a) for a in reads)
             case "Cast":
                 return is_numeric(args[0].type) and is_numeric(expr.type) and self.no_better(args[0])
             case "If" | "CaseWhen":
