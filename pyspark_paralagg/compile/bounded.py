@@ -69,11 +69,10 @@ class _Bound:
             case "Subtract":
                 return self._beside(args[0], args[1], better)
             case "Least" | "Greatest":
+                # Away from better values one bounded argument is enough, if only a constant: it may climb for long then,
+                # but not for ever. Constants are "no better" to `all` as well.
                 away = (expr.fn == "Greatest") == (self._aggregator == "min")
-                if away:  # clamped, if only by a constant: it may climb for long, but not for ever
-                    return any(self.no_better(a) for a in args)
-                reads = [a for a in args if any(self._scope[c].role == "dependent" for c in columns(a))]
-                return all(self.no_better(a) for a in reads)
+                return (any if away else all)(self.no_better(a) for a in args)
             case "Cast":
                 return is_numeric(args[0].type) and is_numeric(expr.type) and self.no_better(args[0])
             case "If" | "CaseWhen":
