@@ -69,7 +69,7 @@ class _Bound:
             case "Subtract":
                 return self._beside(args[0], args[1], better)
             case "Least" | "Greatest":
-                # Away from better values one bounded argument is enough, if only a constant: it may climb for long then,
+                # Away from better values one bounded argument is enough, even a constant: it may climb for long,
                 # but not for ever. Constants are "no better" to `all` as well.
                 away = (expr.fn == "Greatest") == (self._aggregator == "min")
                 return (any if away else all)(self.no_better(a) for a in args)
