@@ -1,0 +1,30 @@
+"""What the README shows is run: its first example, and what it says of the result."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pytest
+    from pyspark.sql import SparkSession
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_examples_of_the_readme_run(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    del spark  # the example's getOrCreate() finds this session
+    first, second = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(first, names)  # noqa: S102 - the README's own code
+    shown = capsys.readouterr().out
+    assert [line.strip("| ").split("|") for line in shown.splitlines() if re.match(r"\|\s+\d", line)] == [
+        ["1", "   0"],
+        ["2", "   7"],
+        ["3", "   8"],
+    ]
+    exec(second, names)  # noqa: S102 - likewise
+    said = capsys.readouterr().out
+    assert "Executor: spark" in said
+    assert "iterations" in said
