@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 20
 _PAUSE_SECONDS = 0.05
+_WAIT_SECONDS = 2.0
 
 
 def cancel_on_interrupt(spark: SparkSession) -> None:
@@ -34,14 +35,17 @@ def cancel_on_interrupt(spark: SparkSession) -> None:
 
     def cancel(signum: int, frame: FrameType | None) -> NoReturn:
         del signum, frame
-        threading.Thread(target=_cancel_all, args=(context,), name="paralagg-cancel", daemon=True).start()
+        asking = threading.Thread(target=_cancel_all, args=(context,), name="paralagg-cancel", daemon=True)
+        asking.start()
+        # The gateway may refuse a new connection while the interrupted one falls: first cancel, then let it fall.
+        asking.join(_WAIT_SECONDS)
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, cancel)
 
 
 def _cancel_all(context: SparkContext) -> None:
-    """The gateway may close a new connection while the interrupted one falls; then it is asked again."""
+    """Asks again where the gateway refuses the connection."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - this module loads without pyspark
 
     for attempt in range(_ATTEMPTS):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from probes import confs, iterations_now, left_after, shuffle_files, shuffle_files_after_collection
+from py4j.protocol import Py4JNetworkError
 from pyspark import InheritableThread
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
 from queries import (
@@ -180,6 +181,9 @@ def interrupted(spark: SparkSession) -> dict[str, Any]:
         is_raised = True
     back = time.monotonic() - pressed[0]
     thread.join()
+    # The call that Ctrl-C broke leaves py4j a connection that it may find dead only at the next call, which then fails.
+    with contextlib.suppress(Py4JNetworkError):
+        spark.sparkContext.statusTracker()
     tracker = spark.sparkContext.statusTracker()
     try:
         ended = wait_until(lambda: not tracker.getActiveJobsIds(), 3, "the job is cancelled")
