@@ -156,7 +156,8 @@ object GangTask {
    */
   private def checkWhole(context: TaskContext, tasks: Int): Unit = context match {
     case b: BarrierTaskContext if b.getTaskInfos().length != tasks =>
-      throw new GangAborted(s"${b.getTaskInfos().length} of the gang's $tasks tasks were launched again; it starts as a whole")
+      throw new GangAborted(
+        s"${b.getTaskInfos().length} of the gang's $tasks tasks were launched again; it starts as a whole")
     case _ =>
   }
 
