@@ -38,9 +38,6 @@ final class Accumulator(val identity: Array[Long], nullable: Array[Boolean], isT
     }
   }
 
-  /** Exactly `size` ids, for arrays that will not grow. */
-  def allocate(size: Int): Unit = ensure(size)
-
   /** Takes the dirty list, leaving `spare` (of at least the same capacity) in its place. */
   def takeDirty(spare: Array[Int]): Array[Int] = {
     val taken = dirty

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.paralagg.exec
 
-import org.apache.spark.{Partitioner, TaskContext}
+import org.apache.spark.Partitioner
 import org.apache.spark.rdd.{RDD, ShuffledRDD}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Attribute

@@ -2,7 +2,7 @@ package org.apache.spark.sql.paralagg.exec
 
 import scala.util.control.NonFatal
 
-import org.apache.spark.{BarrierTaskContext, FetchFailed, TaskContext, TaskKilledException}
+import org.apache.spark.{BarrierTaskContext, TaskContext, TaskKilledException}
 import org.apache.spark.shuffle.FetchFailedException
 import org.apache.spark.sql.paralagg.plan.StratumSpec
 import org.apache.spark.sql.types.DataType
