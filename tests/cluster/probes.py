@@ -112,11 +112,11 @@ def broadcast_id(spark: SparkSession) -> int:
     return number
 
 
-def blocks_on_executors(spark: SparkSession, ids: range, rounds: range) -> list[str]:
+def blocks_on_executors(spark: SparkSession, ids: range, meetings: range) -> list[str]:
     """Blocks of gangs on two executors, all asked: senders do not tell the driver of them."""
     master = spark.sparkContext._jsc.sc().env().blockManager().master()
     block_id = spark._jvm.org.apache.spark.storage.BlockId
-    names = (f"broadcast_{i}_g_0_{r}_{way}" for i in ids for r in rounds for way in ("0_1", "1_0"))
+    names = (f"broadcast_{i}_g_0_{m}_{way}" for i in ids for m in meetings for way in ("0_1", "1_0"))
     return [name for name in names if not master.getBlockStatus(block_id.apply(name), ASK_EXECUTORS).isEmpty()]
 
 

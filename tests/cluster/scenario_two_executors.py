@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from probes import blocks_on_executors, broadcast_id, left_after, sessions_in_executors
+from probes import blocks_on_executors, broadcast_id, iterations_now, left_after, sessions_in_executors
 from pyspark import InheritableThread
 from queries import endless_rounds, paths, scattered_distances, scattered_edges
 from rows import assert_same_rows, frame, read_table, rows_of
@@ -113,7 +113,7 @@ def cancelled_run(spark: SparkSession) -> dict[str, Any]:
     """Cancelled in a loop of messages that go by block: who waits comes back, and executors keep nothing."""
     sc = spark.sparkContext
     first = broadcast_id(spark)
-    df = endless_rounds(spark, keys=100_000)
+    df = endless_rounds(spark, keys=1_000_000)  # its messages lie long enough to be seen
     raised: list[str] = []
 
     def query() -> None:
@@ -128,11 +128,11 @@ def cancelled_run(spark: SparkSession) -> dict[str, Any]:
     seen: list[str] = []
 
     def sees_blocks() -> bool:
-        ids = range(first, first + 4)
-        seen.extend(blocks_on_executors(spark, ids, range(60)))
+        now = 2 * iterations_now(spark)  # an iteration is two meetings
+        seen.extend(blocks_on_executors(spark, range(first, first + 3), range(now, now + 8)))
         return bool(seen)
 
-    wait_until(sees_blocks, 30, "blocks between executors")  # so that finding none afterwards means something
+    wait_until(sees_blocks, 60, "blocks between executors")  # so that finding none afterwards means something
     began = time.monotonic()
     sc.cancelJobGroup("cluster")
     thread.join()
