@@ -10,8 +10,8 @@ import org.apache.spark.unsafe.types.UTF8String
  *
  * Words of string columns are local ids until [[Block.rank]] makes them ranks in the run's dictionary.
  */
-final class Block(val route: Int, columns: Int) extends Serializable {
-  val words: Array[LongBuffer] = Array.fill(columns)(new LongBuffer(0))
+final class Block(val route: Int, columns: Int, initial: Int = 0) extends Serializable {
+  val words: Array[LongBuffer] = Array.fill(columns)(new LongBuffer(initial))
   val nulls: Array[BitSet] = new Array[BitSet](columns)
   var rows: Int = 0
 

@@ -1,69 +1,32 @@
 package org.apache.spark.sql.paralagg.exec
 
-import org.apache.spark.{OneToOneDependency, Partition, SparkContext, TaskContext}
+import org.apache.spark.{Dependency, OneToOneDependency, Partition, ShuffleDependency, SparkContext, TaskContext}
 import org.apache.spark.rdd.{DeterministicLevel, RDD, ShuffledRDD}
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.Attribute
-import org.apache.spark.sql.execution._
 import org.apache.spark.sql.types.{DoubleType, FloatType}
 import org.apache.spark.sql.vectorized.ColumnarBatch
-
-/** Rows of one input: by columns where the plan gives columns, else by rows. */
-case class InputSource(input: Int, rows: RDD[InternalRow], batches: RDD[ColumnarBatch], ordinals: Array[Int]) {
-  def rdd: RDD[_] = if (batches != null) batches else rows
-
-  def load(loader: Loader, partition: Partition, context: TaskContext, check: () => Unit): Unit =
-    if (batches != null) loader.batches(input, batches.iterator(partition, context), ordinals, check)
-    else loader.rows(input, rows.iterator(partition, context), check)
-}
-
-object InputSource {
-
-  /** Looks through the transition to rows, which costs more than the scan, and through projections of plain columns. */
-  def of(plan: SparkPlan, input: Int): InputSource = plan match {
-    case RowToColumnarExec(child) => of(child, input) // Spark adds it because the fixpoint's own output is columnar
-    case _ => ofRowsOrBatches(plan, input)
-  }
-
-  private def ofRowsOrBatches(plan: SparkPlan, input: Int): InputSource = columnar(plan) match {
-    case Some(source) =>
-      val ordinals = plan.output.map(a => source.output.indexWhere(_.exprId == a.exprId)).toArray
-      InputSource(input, null, source.executeColumnar(), ordinals)
-    case None => InputSource(input, plan.execute(), null, null)
-  }
-
-  private def columnar(plan: SparkPlan): Option[SparkPlan] = plan match {
-    case WholeStageCodegenExec(child) => columnar(child)
-    case InputAdapter(child) => columnar(child)
-    case ProjectExec(list, child) if list.forall(_.isInstanceOf[Attribute]) => columnar(child)
-    case ColumnarToRowExec(child) => columnar(child)
-    case p if p.supportsColumnar => Some(p)
-    case _ => None
-  }
-}
 
 /** The gang-scheduled stage: an RDD of (partition of the result, block). */
 object GangStage {
 
   /**
-   * Under `local[N]` all tasks share this JVM: the gang reads an input itself unless a shuffle lies below it. All else is
-   * packed by a map side, for the gang to read as shuffle blocks.
+   * Under `local[N]` all tasks share this JVM, and the gang reads its inputs itself. Elsewhere a map side packs them, for
+   * the gang to read as shuffle blocks.
    */
   def apply(sc: SparkContext, job: GangJob, sources: Seq[InputSource]): RDD[(Int, Array[Byte])] = {
-    val (own, others) = sources.partition(s => sc.isLocal && !hasShuffle(s.rdd))
-    val packed =
-      if (others.isEmpty) None
+    val gang =
+      if (sc.isLocal) new GangRDD(sc, job.copy(direct = true), sources, sources.flatMap(s => shuffles(s.rdd)).distinct)
       else {
-        Some(new ShuffledRDD[Int, Array[Byte], Array[Byte]](
-            sc.union(others.map(Packing(job, _))), new IndexPartitioner(job.tasks)))
+        val packed = sc.union(sources.map(Packing(job, _)))
+        val blocks = new ShuffledRDD[Int, Array[Byte], Array[Byte]](packed, new IndexPartitioner(job.tasks))
+        new GangRDD(sc, job, Nil, Seq(new OneToOneDependency(blocks)))
       }
-    new GangRDD(sc, job.copy(direct = own.nonEmpty), own, packed).barrier().mapPartitions(identity(_))
+    gang.barrier().mapPartitions(identity(_))
   }
 
-  /** A gang that reads its inputs itself can not have a shuffle below it: nobody could make lost output anew. */
-  private def hasShuffle(rdd: RDD[_]): Boolean = rdd.dependencies.exists {
-    case _: org.apache.spark.ShuffleDependency[_, _, _] => true
-    case d => hasShuffle(d.rdd)
+  /** Shuffles below an input. As dependencies of the gang they are run before it, and again where their output was lost. */
+  private def shuffles(rdd: RDD[_]): Seq[Dependency[_]] = rdd.dependencies.flatMap {
+    case d: ShuffleDependency[_, _, _] => Seq(d)
+    case d => shuffles(d.rdd)
   }
 
   /** Sums of floating point numbers depend on the order of rows: a retried stage must not be mixed with a former run. */
@@ -75,20 +38,20 @@ object GangStage {
   }
 }
 
-/** A gang task's partition holds the partitions of the inputs that it reads itself, and the one that was packed for it. */
+/** A gang task's partition holds the partitions of the inputs that it reads itself, by input, and the one that was packed for it. */
 private case class GangPartition(index: Int, own: Array[Array[Partition]], packed: Option[Partition]) extends Partition
 
 /**
- * The gang. Inputs that it reads itself (`own`) are no declared dependencies, so a barrier stage takes any number of their
- * partitions; it hands their words over in memory.
+ * The gang. Inputs that it reads itself (`own`) are no declared dependencies, only the shuffles below them are, so a barrier
+ * stage takes any number of their partitions; it hands their words over in memory.
  */
 private final class GangRDD(
-    sc: SparkContext, job: GangJob, own: Seq[InputSource], @transient packed: Option[RDD[(Int, Array[Byte])]])
-    extends RDD[(Int, Array[Byte])](sc, packed.toSeq.map(new OneToOneDependency(_))) {
+    sc: SparkContext, job: GangJob, own: Seq[InputSource], @transient dependsOn: Seq[Dependency[_]])
+    extends RDD[(Int, Array[Byte])](sc, dependsOn) {
 
-  override protected def getPartitions: Array[Partition] = Array.tabulate(job.tasks) { t =>
-    GangPartition(
-      t, own.map(_.rdd.partitions.filter(_.index % job.tasks == t)).toArray, packed.map(_.partitions(t)))
+  override protected def getPartitions: Array[Partition] = {
+    val shares = own.map(_.shares(job.tasks))
+    Array.tabulate(job.tasks)(t => GangPartition(t, shares.map(_(t)).toArray, packedBlocks.map(_.partitions(t))))
   }
 
   override def compute(split: Partition, context: TaskContext): Iterator[(Int, Array[Byte])] = {
@@ -102,13 +65,15 @@ private final class GangRDD(
           check()
           codec.decode(bytes, loader.strings)
         }
-      loader.blocks(split.index) = loader.blocks(split.index) ++ arrived.flatten
-      (loader.blocks, loader.strings)
+      val blocks = loader.blocks
+      blocks(split.index) = blocks(split.index) ++ arrived.flatten
+      (blocks, loader.strings)
     }
   }
 
-  private def packedBlocks: Option[RDD[(Int, Array[Byte])]] =
-    dependencies.headOption.map(_.rdd.asInstanceOf[RDD[(Int, Array[Byte])]])
+  private def packedBlocks: Option[RDD[(Int, Array[Byte])]] = dependencies.collectFirst {
+    case d: OneToOneDependency[_] => d.rdd.asInstanceOf[RDD[(Int, Array[Byte])]]
+  }
 
   override protected def getOutputDeterministicLevel: DeterministicLevel.Value = GangStage.determinism(job)
 }

@@ -71,6 +71,9 @@ final class LongKeyMap extends KeyMap(1) {
     } else rehash(tableSize(expected / 8)) // rows repeat keys; growing costs less than a table that misses the cache
   }
 
+  /** The least key and how many there are up to the largest, while ids are looked up by position. */
+  def range: Option[(Long, Int)] = Option(direct).map(d => (low, d.length))
+
   override def find(key: Array[Long]): Int = findWord(key(0))
   override def add(key: Array[Long]): Int = addWord(key(0))
 

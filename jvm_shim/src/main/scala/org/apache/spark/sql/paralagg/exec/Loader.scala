@@ -1,24 +1,29 @@
 package org.apache.spark.sql.paralagg.exec
 
+import scala.collection.mutable.ArrayBuffer
+
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.sql.vectorized.{ColumnarArray, ColumnarBatch, ColumnVector}
 
 /**
- * Reads rows or column batches of inputs and packs their words into one block a route and target task (design section 5,
+ * Reads rows or column batches of inputs and packs their words into blocks, for each route and target task (design section 5,
  * "Loading"). Rows are not shuffled one by one: a few large blocks are what leaves here.
  *
  * @param first the target that gets the first row of an `everywhere` route; such rows are dealt out in turn, and
  *              gathered by every executor later
  */
 final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks: Int, first: Int) {
-  import Loader.BatchRows
+  import Loader._
 
   val strings = new LocalDictionary
-  val blocks: Array[Array[Block]] = Array.fill(tasks)(routes.all.map(r => new Block(r.id, r.columns.length)))
 
   private val wordTypes = inputTypes.map { case (input, types) => input -> types.map(Words.of) }
+  private val open = Array.fill(tasks)(routes.all.map(r => new Block(r.id, r.columns.length)))
+  private val full = Array.fill(tasks)(ArrayBuffer.empty[Block])
   private val targets = new Array[Int](BatchRows)
+  private val chosen = new Array[Int](BatchRows * tasks) // rows of the batch by target
+  private val counts = new Array[Int](tasks)
   private var words: Array[Array[Long]] = Array.empty
   private var nulls: Array[Array[Boolean]] = Array.empty // null where the batch's column has none
 
@@ -106,23 +111,39 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
     words(column)(row) = 0
   }
 
+  /** Blocks by target; a route may have several. */
+  def blocks: Array[Array[Block]] = full.zip(open).map { case (done, last) =>
+    (done ++ last.filter(_.rows > 0)).toArray
+  }
+
   /** Sends the `n` rows that stand in `words` on every route of the input. */
   private def scatter(input: Int, n: Int): Unit = if (n > 0) {
     routes.ofInput(input).foreach { route =>
       val whole = assign(input, route, n)
-      if (whole >= 0 && route.columns.forall(nulls(_) == null)) append(blocks(whole)(route.id), route, n)
+      if (whole >= 0 && route.columns.forall(nulls(_) == null)) append(block(whole, route, n), route, n)
       else {
         if (whole >= 0) java.util.Arrays.fill(targets, 0, n, whole)
         dropNullKeys(route, n)
-        route.columns.indices.foreach(c => spread(route, c, n))
-        var i = 0
-        while (i < n) {
-          if (targets(i) >= 0) blocks(targets(i))(route.id).rows += 1
-          i += 1
-        }
+        choose(n)
+        (0 until tasks).foreach(t =>
+          if (counts(t) > 0) gather(block(t, route, counts(t)), route, t * BatchRows, counts(t)))
       }
     }
     java.util.Arrays.fill(nulls.asInstanceOf[Array[AnyRef]], null)
+  }
+
+  /** The block that rows for a target stand in, with room for `more`. Blocks end at some rows: growing on would copy them. */
+  private def block(target: Int, route: Route, more: Int): Block = {
+    val last = open(target)(route.id)
+    val block =
+      if (last.rows + more <= BlockRows) last
+      else {
+        full(target) += last
+        open(target)(route.id) = new Block(route.id, route.columns.length, BlockRows)
+        open(target)(route.id)
+      }
+    block.words.foreach(_.reserve(more))
+    block
   }
 
   /** Fills `targets`, unless all rows have the same: then that one is returned, else -1. */
@@ -162,39 +183,52 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
     if (holes != null) (0 until n).foreach(i => if (holes(i)) targets(i) = -1)
   }
 
+  /** Lists the rows of each target one after another, so that columns are copied without asking at each cell. */
+  private def choose(n: Int): Unit = {
+    java.util.Arrays.fill(counts, 0)
+    var i = 0
+    while (i < n) {
+      val t = targets(i)
+      if (t >= 0) {
+        chosen(t * BatchRows + counts(t)) = i
+        counts(t) += 1
+      }
+      i += 1
+    }
+  }
+
   private def append(block: Block, route: Route, n: Int): Unit = {
     route.columns.indices.foreach { c =>
       val b = block.words(c)
-      b.reserve(n)
       System.arraycopy(words(route.columns(c)), 0, b.array, b.size, n)
       b.size += n
     }
     block.rows += n
   }
 
-  private def spread(route: Route, c: Int, n: Int): Unit = {
-    val w = words(route.columns(c))
-    val holes = nulls(route.columns(c))
-    var t = 0
-    while (t < tasks) {
-      blocks(t)(route.id).words(c).reserve(n)
-      t += 1
+  /** Copies the rows in `chosen` from `from` on. */
+  private def gather(block: Block, route: Route, from: Int, n: Int): Unit = {
+    route.columns.indices.foreach { c =>
+      val in = words(route.columns(c))
+      val holes = nulls(route.columns(c))
+      val b = block.words(c)
+      Loader.copy(in, chosen, from, n, b.array, b.size)
+      if (holes != null) (0 until n).foreach(i => if (holes(chosen(from + i))) block.setNull(c, block.rows + i))
+      b.size += n
     }
-    val buffers = blocks.map(_(route.id).words(c))
-    var i = 0
-    while (i < n) {
-      val target = targets(i)
-      if (target >= 0) {
-        val b = buffers(target)
-        if (holes != null && holes(i)) blocks(target)(route.id).setNull(c, b.size)
-        b.array(b.size) = w(i)
-        b.size += 1
-      }
-      i += 1
-    }
+    block.rows += n
   }
 }
 
 object Loader {
   val BatchRows = 4096
+  private val BlockRows = 1 << 16
+
+  private def copy(in: Array[Long], rows: Array[Int], from: Int, n: Int, out: Array[Long], at: Int): Unit = {
+    var i = 0
+    while (i < n) {
+      out(at + i) = in(rows(from + i))
+      i += 1
+    }
+  }
 }

@@ -21,6 +21,9 @@ final class LoopBuilder(
     new RelationPart(r, stratum.relations(r), shape.relations(r), stratum)
   }.toArray
 
+  /** For relations of one-word keys in a narrow range: what `resolve` has found already. */
+  private val nearTargets = new Array[NearTargets](parts.length)
+
   def build(): LoopState = {
     val aligned = alignedIndexes
     val resolving = stratum.rules.indices.filter(stratum.rules(_).target.kind == "resolved")
@@ -73,6 +76,10 @@ final class LoopBuilder(
       }
       StaticIndex.expect(p.keys, (base ++ joined).map(b => (b.words(0).array, b.rows)) ++ derived)
       StaticIndex.expect(p.ghosts, derived)
+      if (p.spec.keys.length == 1)
+        nearTargets(p.index) = p.keys.asInstanceOf[LongKeyMap].range.map { case (low, size) =>
+          new NearTargets(low, new Array[Int](size))
+        }.orNull
     }
   }
 
@@ -115,33 +122,38 @@ final class LoopBuilder(
     val columns = rule.target.payload.indices.map(payloadColumn(rule, _)).toArray
     val owner = new Owner(p.spec, p.spec.distributeBy, p.shape.hasNullKeys, gang.tasks, strings)
     val key = new Array[Long](p.shape.keyWords)
-    val fast = p.shape.keyWords == 1 && p.spec.keys.length == 1
     var at = 0
     rows.foreach { b =>
-      var i = 0
-      while (i < b.rows) {
-        out(at) =
-          if (fast) {
-            key(0) = b.words(columns(0)).array(i)
-            val own = p.keys.asInstanceOf[LongKeyMap].findWord(key(0))
-            if (own >= 0) own else lookup(p, key, owner)
-          } else {
-            BaseRows.fillKey(key, b, columns, i, p.shape.hasNullKeys)
-            lookup(p, key, owner)
-          }
-        at += 1
-        i += 1
+      val near = nearTargets(p.index)
+      if (near != null) {
+        near.resolve(b.words(columns(0)).array, b.rows, out, at)(word => {
+          key(0) = word
+          lookup(p, key, owner)
+        })
+        at += b.rows
+      } else {
+        var i = 0
+        while (i < b.rows) {
+          BaseRows.fillKey(key, b, columns, i, p.shape.hasNullKeys)
+          out(at) = lookup(p, key, owner)
+          at += 1
+          i += 1
+        }
       }
     }
     out
   }
 
   private def lookup(p: RelationPart, key: Array[Long], owner: Owner): Int = {
-    val known = p.ghosts.find(key)
-    if (known >= 0) ~known
+    val own = p.keys.find(key)
+    if (own >= 0) own
     else {
-      val o = owner.of(key)
-      if (o == gang.part) p.keys.add(key) else ~p.addGhost(key, o)
+      val known = p.ghosts.find(key)
+      if (known >= 0) ~known
+      else {
+        val o = owner.of(key)
+        if (o == gang.part) p.keys.add(key) else ~p.addGhost(key, o)
+      }
     }
   }
 
@@ -196,6 +208,31 @@ final class LoopBuilder(
           at += 1
         }
       }
+    }
+  }
+}
+
+/**
+ * Ids of keys that lie near each other, by their distance from the least: one random access where two maps would take two.
+ * 0 is unknown, `id + 1` a key of this task, the complement of its id a ghost.
+ */
+private final class NearTargets(low: Long, found: Array[Int]) {
+
+  /** The targets of `n` words, from `at` on in `out`; `lookup` is asked once for each word. */
+  def resolve(words: Array[Long], n: Int, out: Array[Int], at: Int)(lookup: Long => Int): Unit = {
+    var i = 0
+    while (i < n) {
+      val near = (words(i) - low).toInt
+      val known = found(near)
+      out(at + i) =
+        if (known > 0) known - 1
+        else if (known < 0) known
+        else {
+          val target = lookup(words(i))
+          found(near) = if (target >= 0) target + 1 else target
+          target
+        }
+      i += 1
     }
   }
 }
