@@ -298,6 +298,33 @@ def live_metrics(spark: SparkSession) -> dict[str, Any]:
     return {"iterations": iterations_now(spark, over=True)}
 
 
+def while_it_runs(spark: SparkSession) -> dict[str, Any]:
+    """What the jobs page and the SQL tab show of a run that goes on, and the jobs page after it."""
+    sc = spark.sparkContext
+    df = endless_rounds(spark)
+
+    def query() -> None:
+        sc.setJobGroup("shown", "my own words", interruptOnCancel=False)
+        with contextlib.suppress(Exception):  # it is cancelled
+            df.count()
+
+    def described() -> str:
+        return str(sc._jsc.sc().statusStore().job(job).description().get())
+
+    thread = InheritableThread(target=query)
+    thread.start()
+    wait_until(lambda: iterations_now(spark) > 0, 60, "the loop runs")
+    job = sc.statusTracker().getJobIdsForGroup("shown")[0]
+    wait_until(lambda: "iteration" in described(), 10, "the description says how far it is")
+    first, iterations = described(), iterations_now(spark)
+    wait_until(lambda: described() != first, 10, "the description moves")
+    wait_until(lambda: iterations_now(spark) > iterations, 10, "the metric moves")
+    sc.cancelJobGroup("shown")
+    thread.join()
+    wait_until(lambda: described() == "my own words", 10, "the description is the user's again")
+    return {"first": first}
+
+
 def confs_are_as_before(spark: SparkSession) -> dict[str, list[str]]:
     """Nobody has touched the session's confs."""
     return {k: [BEFORE.get(k, ""), v] for k, v in confs(spark).items() if BEFORE.get(k) != v}
@@ -310,6 +337,7 @@ if __name__ == "__main__":
         spark,
         success,
         live_metrics,
+        while_it_runs,
         cancelled_in_rounds,
         cancelled_in_rounds_with_interrupts,
         cancelled_in_place,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,6 +30,11 @@ def test_success_leaves_nothing(facts: dict[str, Any]) -> None:
 
 def test_the_sql_tab_shows_the_iterations_of_the_report(facts: dict[str, Any]) -> None:
     assert facts["live_metrics"] == {"iterations": 5001}
+
+
+def test_metrics_and_the_job_description_move(facts: dict[str, Any]) -> None:
+    shown = facts["while_it_runs"]["first"]
+    assert re.fullmatch(r"my own words \(paralagg r: iteration \d+, last delta [\d,]+ rows\)", shown)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ final class RunEnd(sc: SparkContext) extends SparkListener with Logging {
     stage <- event.stageInfos if stage.rddInfos.exists(_.id == w.gang)
   } {
     w.jobs += event.jobId
+    w.run.job = event.jobId
     w.stages += stage.stageId
   }
 
@@ -101,6 +102,7 @@ object RunEnd {
       if (current == null || (current._1 ne sc)) {
         current = (sc, new RunEnd(sc))
         sc.addSparkListener(current._2)
+        sc.listenerBus.addToStatusQueue(new JobDescriptions(sc))
       }
       current._2
     }

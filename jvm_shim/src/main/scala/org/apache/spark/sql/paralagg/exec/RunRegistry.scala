@@ -27,6 +27,9 @@ object RunRegistry extends Logging {
     private var joined = 0
     private var ended = false
 
+    /** The job that runs the gang, once there is one. */
+    @volatile var job: Int = -1
+
     def progress(iteration: Int, delta: Long, total: Long): Unit = synchronized {
       metrics("iterations").set(iteration)
       metrics("delta").set(delta)
@@ -41,6 +44,11 @@ object RunRegistry extends Logging {
       if (executionId != null && added.nonEmpty) {
         metrics.values.foreach(m => posted(m.id) = m.value)
         sc.listenerBus.post(SparkListenerDriverAccumUpdates(executionId.toLong, added))
+      }
+      if (job >= 0) {
+        val (iteration, delta) = (metrics("iterations").value, metrics("delta").value)
+        val text = f"paralagg ${spec.program.name}: iteration $iteration, last delta $delta%,d rows"
+        sc.listenerBus.post(FixpointProgress(job, text))
       }
     }
 

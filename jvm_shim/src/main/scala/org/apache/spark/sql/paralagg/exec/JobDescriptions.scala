@@ -1,0 +1,61 @@
+package org.apache.spark.sql.paralagg.exec
+
+import scala.collection.mutable
+
+import org.apache.spark.{JobExecutionStatus, SparkContext}
+import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent, SparkListenerJobEnd}
+import org.apache.spark.status.JobDataWrapper
+import org.apache.spark.status.api.v1.JobData
+
+/** How far the run of a job is. On the bus only: no event log keeps it. */
+final case class FixpointProgress(job: Int, text: String) extends SparkListenerEvent {
+  override protected[spark] def logEvent: Boolean = false
+}
+
+/**
+ * The description of a job that runs a gang moves with its iterations.
+ *
+ * Spark fixes a description when it submits a job, and one job runs the whole loop; so the record that the UI reads is
+ * amended. This listens in the queue of Spark's own status listener, on the same thread: neither overwrites the other, and
+ * at the job's end Spark's stands again.
+ */
+private[exec] final class JobDescriptions(sc: SparkContext) extends SparkListener {
+  private val submitted = mutable.Map.empty[Int, Option[String]]
+
+  override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+    case FixpointProgress(job, text) =>
+      sc.statusStore.asOption(sc.statusStore.store.read(classOf[JobDataWrapper], job))
+        .filter(_.info.status == JobExecutionStatus.RUNNING)
+        .foreach { record =>
+          val before = submitted.getOrElseUpdate(job, record.info.description)
+          val info = described(record.info, before.fold(text)(d => s"$d ($text)"))
+          sc.statusStore.store.write(new JobDataWrapper(info, record.skippedStages, record.sqlExecutionId))
+        }
+    case _ =>
+  }
+
+  override def onJobEnd(event: SparkListenerJobEnd): Unit = submitted.remove(event.jobId)
+
+  private def described(j: JobData, description: String): JobData = new JobData(
+    j.jobId,
+    j.name,
+    Some(description),
+    j.submissionTime,
+    j.completionTime,
+    j.stageIds,
+    j.jobGroup,
+    j.jobTags,
+    j.status,
+    j.numTasks,
+    j.numActiveTasks,
+    j.numCompletedTasks,
+    j.numSkippedTasks,
+    j.numFailedTasks,
+    j.numKilledTasks,
+    j.numCompletedIndices,
+    j.numActiveStages,
+    j.numCompletedStages,
+    j.numSkippedStages,
+    j.numFailedStages,
+    j.killedTasksSummary)
+}
