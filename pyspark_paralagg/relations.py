@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.aggregators import AGGREGATORS, Aggregation, MaxBy, MinBy
 from pyspark_paralagg.program.program import Column, Dependent, Relation
-from pyspark_paralagg.program.schema import check_step_columns, dependent, did_you_mean
+from pyspark_paralagg.program.schema import check_step_columns, did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -70,10 +70,12 @@ def conform(df: DataFrame, relation: Relation, place: str | None = None) -> Data
     check_step_columns(relation, found, place)
     types = dict(found)
     counted = {f.name for f in df.schema.fields if f.dataType.simpleString() == "bigint" and not f.nullable}
+    uncounted = {d.column.name for d in relation.dependents if d.aggregator == "count"} - counted
+    if not uncounted and found == [(c.name, c.type) for c in relation.columns]:
+        return df  # a select is one more analysis of the whole plan
     chosen = []
     for column in relation.columns:
-        of = dependent(relation, column.name)
-        if of is not None and of.aggregator == "count" and column.name not in counted:
+        if column.name in uncounted:
             value = F.coalesce(F.col(quoted(column.name)), F.lit(1)) if column.name in types else F.lit(1)
             chosen.append(value.cast("bigint").alias(column.name))
         elif types[column.name] != column.type:

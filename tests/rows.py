@@ -11,8 +11,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import DataType, StructType, TimestampType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,10 +58,15 @@ def parse(cell: str, kind: str) -> Any:  # noqa: ANN401, PLR0911 - a value of an
 def frame(spark: SparkSession, ddl: str, rows: Iterable[tuple[Any, ...]]) -> DataFrame:
     """Rows as a DataFrame that the JVM holds itself."""
     schema = StructType.fromDDL(ddl)
-    arrow = to_arrow_schema(schema, timezone="UTC")
+    arrow = pa.schema([pa.field(f.name, arrow_type(f.dataType), f.nullable) for f in schema])
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(list(c), type=f.type) for c, f in zip(columns, arrow, strict=True)]
     return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema)
+
+
+def arrow_type(of: DataType) -> pa.DataType:
+    """The Arrow type. For timestamps the argument that says "UTC" is another one in each Spark."""
+    return pa.timestamp("us", tz="UTC") if isinstance(of, TimestampType) else to_arrow_type(of)
 
 
 def rows_of(df: DataFrame) -> list[tuple[Any, ...]]:

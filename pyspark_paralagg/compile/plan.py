@@ -27,7 +27,7 @@ from pyspark_paralagg.program.text import input_name
 
 if TYPE_CHECKING:
     from pyspark_paralagg.compile.chain import Chain
-    from pyspark_paralagg.program.program import Program
+    from pyspark_paralagg.program.program import Program, Rule
 
 BROADCAST_MAX_BYTES = 1 << 30
 
@@ -70,12 +70,18 @@ def _stratum(program: Program, names: tuple[str, ...], broadcast_max_bytes: int)
         planned,
         relation_class,
         is_free and is_linear,
-        relation_class == "accumulating" or (relation_class == "lattice" and climbs(program, rules)),
+        _may_climb(program, relation_class, rules),
         bitmap,
         program.max_iterations,
         program.on_limit,
         program.tolerance,
     ), reasons
+
+
+def _may_climb(program: Program, relation_class: RelationClass, rules: tuple[Rule, ...]) -> bool:
+    if relation_class == "iterated":  # an iterated step may do anything, also swing to and fro
+        return program.max_iterations is None and program.tolerance is None
+    return relation_class == "accumulating" or climbs(program, rules)
 
 
 def _large_everywhere(program: Program, indexes: Indexes, broadcast_max_bytes: int) -> list[str]:

@@ -62,7 +62,8 @@ def test_components_have_an_index_for_each_direction() -> None:
         (programs.closure_left(), False),
         (programs.parents(), True),
         (programs.path_counts(), True),
-        (programs.most_probable(mode="iterate"), False),
+        (programs.most_probable(mode="iterate"), True),
+        (programs.most_probable(mode="iterate", max_iterations=3), False),
     ],
 )
 def test_an_endless_climb_is_watched_for_where_it_is_possible(program: Program, *, checked: bool) -> None:

@@ -47,7 +47,7 @@ final class AccumulatorCode(
     val body = new StringBuilder
     if (plain) {
       body ++= "boolean ch = false;\n"
-      deps.indices.foreach(j => body ++= improve(j, id, values(j).word, "true"))
+      deps.indices.foreach(j => body ++= improve(j, id, values(j).word))
       // A row that improves nothing is still new if all its values are what an empty entry holds.
       val identical = deps.indices.map(j => s"${values(j).word} == ${literal(Identity.of(deps(j)))}")
       body ++= s"if (!ch${identical.map(" && " + _).mkString}) ch = (${name}_f[$id] & 2) == 0;\n"
@@ -59,8 +59,8 @@ final class AccumulatorCode(
           if (carried.nonEmpty) lexicographic(j, carried, id, values)
           else if (nullable(j)) {
             s"if (${k(j)}[$id] == 0) { ${v(j)}[$id] = ${values(j).word}; ${k(j)}[$id] = 1; ch = true; }\n" +
-              s"else { ${improve(j, id, values(j).word, "true")} }\n"
-          } else improve(j, id, values(j).word, "true")
+              s"else { ${improve(j, id, values(j).word)} }\n"
+          } else improve(j, id, values(j).word)
         body ++= (if (values(j).isNullable) s"if (!${values(j).isNull}) { $one }\n" else one)
       }
     }
@@ -122,19 +122,19 @@ final class AccumulatorCode(
     }
     val one =
       if (nullable(j)) {
-        val better = improve(j, id, values(j).word, "true")
+        val better = improve(j, id, values(j).word)
         s"if (${k(j)}[$id] == 0) { ${v(j)}[$id] = ${values(j).word}; ${k(j)}[$id] = 1; } else { $better }"
-      } else improve(j, id, values(j).word, "true")
+      } else improve(j, id, values(j).word)
     if (values(j).isNullable) s"if (!${values(j).isNull}) { $one }\n" else one
   }
 
   /** `if` the value is better than what stands there, put it there. */
-  private def improve(j: Int, id: String, y: String, guard: String): String = {
+  private def improve(j: Int, id: String, y: String): String = {
     val old = s"${v(j)}[$id]"
     deps(j).aggregator match {
-      case "bit_or" => s"{ long z = $old | $y; if (z != $old) { $old = z; ch = $guard; } }\n"
-      case "bit_and" => s"{ long z = $old & $y; if (z != $old) { $old = z; ch = $guard; } }\n"
-      case _ => s"if (${better(j, y, old)}) { $old = $y; ch = $guard; }\n"
+      case "bit_or" => s"{ long z = $old | $y; if (z != $old) { $old = z; ch = true; } }\n"
+      case "bit_and" => s"{ long z = $old & $y; if (z != $old) { $old = z; ch = true; } }\n"
+      case _ => s"if (${better(j, y, old)}) { $old = $y; ch = true; }\n"
     }
   }
 

@@ -78,9 +78,10 @@ case class FixpointExec(
     val gang = GangStage(sparkContext, job, sources)
     RunEnd.watch(sparkContext, run, marker, checkpoint.map(_.run(run.id)), gang.id)
     val codec = relation
-    new ShuffledRDD[Int, Array[Byte], Array[Byte]](gang, new IndexPartitioner(partitions)).mapPartitions { blocks =>
-      val results = new ResultBlocks(codec)
-      blocks.flatMap { case (_, bytes) => results.read(bytes) }
+    new ShuffledRDD[Int, Array[Byte], Array[Byte]](gang, new IndexPartitioner(partitions)).mapPartitionsInternal {
+      blocks =>
+        val results = new ResultBlocks(codec)
+        blocks.flatMap { case (_, bytes) => results.read(bytes) }
     }
   }
 

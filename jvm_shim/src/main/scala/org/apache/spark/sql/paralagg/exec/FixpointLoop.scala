@@ -37,7 +37,9 @@ final class FixpointLoop(
       (code.kernel(rules.toSeq), if (copy < 0) parts(relation) else loop.relationIndex(copy).part)
     }.toArray
   }
-  private val base = parts.map(p => blocks(routes.base(p.index)).map(b => (BaseRows.ids(p, b), BaseRows.values(p, b))))
+  private val base = parts.map { p =>
+    loop.baseIds(p.index).zip(blocks(routes.base(p.index)).map(BaseRows.values(p, _)))
+  }
 
   def part(relation: Int): RelationPart = parts(relation)
 
@@ -74,12 +76,13 @@ final class FixpointLoop(
 
   /**
    * Values still change after more rounds than there are keys, so each further change goes around a cycle. Sums of fractions
-   * may do that and converge (damping): there, only if a turn around all keys has not made the changes smaller.
+   * may do that and converge (damping): there, only if a turn around all keys has not made the changes smaller. An iterated
+   * step may converge late too, from initial rows beyond the fixpoint: it is given some patience, no proof is at hand.
    */
   private def climbs(iteration: Int, sums: Array[Double]): Boolean = !isBounded && {
     val turn = stats.total(sums) + 1
-    if (!sumsFractions) iteration > turn
-    else iteration > 2 * turn && stats.difference(iteration - turn.toInt).exists(_ <= sums(Difference))
+    if (sumsFractions) iteration > 2 * turn && stats.difference(iteration - turn.toInt).exists(_ <= sums(Difference))
+    else iteration > (if (stratum.isIterated) math.max(turn, Patience) else turn)
   }
 
   /** After an endless climb, in a traced run: goes on until parents form a cycle. Every task throws the same. */
@@ -219,9 +222,9 @@ final class FixpointLoop(
   private def endless(climb: EndlessClimb, cycle: Seq[String]) = new ParalaggException(
     "PARALAGG_NO_FIXPOINT",
     s"${stratum.name}: " + (
-      if (!climb.overflowed) s"values still improve after ${climb.iterations} iterations, more than there are keys"
+      if (!climb.overflowed) s"values still change after ${climb.iterations} iterations, more than there are keys"
       else s"a sum overflows in iteration ${climb.iterations}") + (
-      if (cycle.isEmpty) "." else s": a cycle improves without end, ${FixpointLoop.shown(cycle)}."),
+      if (cycle.isEmpty) "." else s": a cycle goes on without end, ${FixpointLoop.shown(cycle)}."),
     "remove the cycle, bound the values with a filter, or set max_iterations with on_limit='return'.",
     climb.overflow)
 }
@@ -232,6 +235,7 @@ class EndlessClimb(val iterations: Int, val overflowed: Boolean, val overflow: S
 object FixpointLoop {
   private val FirstChunk = 64
   private val MostChunk = 4096
+  private val Patience = 100L
   private val ChunkNanos = 40L * 1000 * 1000
   private val NoVotes = Array.emptyDoubleArray
   private[exec] val Changed = 0

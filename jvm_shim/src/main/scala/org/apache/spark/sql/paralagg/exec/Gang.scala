@@ -7,7 +7,6 @@ import scala.concurrent.duration._
 import scala.reflect.ClassTag
 
 import org.apache.spark.{SparkEnv, TaskContext}
-import org.apache.spark.network.buffer.NioManagedBuffer
 import org.apache.spark.rpc.{RpcEndpointRef, RpcTimeout}
 import org.apache.spark.storage.{BlockId, BroadcastBlockId, StorageLevel}
 import org.apache.spark.util.RpcUtils
@@ -32,10 +31,7 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
   private val here = executors.indexOf(env.executorId)
   private val local = executorOf.indices.filter(executorOf(_) == env.executorId).toArray
   private val session = GangSession.of(key, local.length, tasks)
-  var remoteBytes = 0L
-
-  val isLeader: Boolean = local.head == part
-  val isSingleExecutor: Boolean = executors.length == 1
+  private val isSingleExecutor: Boolean = executors.length == 1
 
   /** Throws if the task was cancelled, or a peer failed. Call it at least every few milliseconds. */
   def check(): Unit = {
@@ -132,7 +128,6 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
         session.published :+= id // at once: it must go as well if this round fails
       }
     }
-    remoteBytes += sizes.map(_.toLong).sum
     val inline = messages.map(m => if (m != null && m.length <= InlineBytes) m else null)
     val (totals, from, inlined) = ask[(Array[Double], Array[Int], Array[Array[Byte]])](
       ("vote", key.run, key.attempt, here, executors.length, sums, sizes, inline), () => check())

@@ -13,14 +13,12 @@ object GangStage {
    * the gang to read as shuffle blocks.
    */
   def apply(sc: SparkContext, job: GangJob, sources: Seq[InputSource]): RDD[(Int, Array[Byte])] = {
-    val gang =
-      if (sc.isLocal) new GangRDD(sc, job.copy(direct = true), sources, sources.flatMap(s => shuffles(s.rdd)).distinct)
-      else {
-        val packed = sc.union(sources.map(Packing(job, _)))
-        val blocks = new ShuffledRDD[Int, Array[Byte], Array[Byte]](packed, new IndexPartitioner(job.tasks))
-        new GangRDD(sc, job, Nil, Seq(new OneToOneDependency(blocks)))
-      }
-    gang.barrier().mapPartitions(identity(_))
+    if (sc.isLocal) new GangRDD(sc, job.copy(direct = true), sources, sources.flatMap(s => shuffles(s.rdd)).distinct)
+    else {
+      val packed = sc.union(sources.map(Packing(job, _)))
+      val blocks = new ShuffledRDD[Int, Array[Byte], Array[Byte]](packed, new IndexPartitioner(job.tasks))
+      new GangRDD(sc, job, Nil, Seq(new OneToOneDependency(blocks)))
+    }
   }
 
   /** Shuffles below an input. As dependencies of the gang they are run before it, and again where their output was lost. */
@@ -48,6 +46,8 @@ private case class GangPartition(index: Int, own: Array[Array[Partition]], packe
 private final class GangRDD(
     sc: SparkContext, job: GangJob, own: Seq[InputSource], @transient dependsOn: Seq[Dependency[_]])
     extends RDD[(Int, Array[Byte])](sc, dependsOn) {
+
+  @transient protected lazy override val isBarrier_ : Boolean = true
 
   override protected def getPartitions: Array[Partition] = {
     val shares = own.map(_.shares(job.tasks))

@@ -2,7 +2,11 @@ package org.apache.spark.sql.paralagg.exec
 
 import org.apache.spark.unsafe.types.UTF8String
 
-/** Everything that generated code reaches: parts, indexes, resolved targets, strings. One a task. */
+/**
+ * Everything that generated code reaches: parts, indexes, resolved targets, strings. One a task.
+ *
+ * @param baseIds ids of the base rows: by relation, by block, by row
+ */
 final class LoopState(
     val me: Int,
     val tasks: Int,
@@ -10,7 +14,8 @@ final class LoopState(
     val parts: Array[RelationPart],
     val statics: Map[Int, StaticIndex],
     val indexes: Map[Int, RelationIndex],
-    val resolved: Array[Array[Int]]) {
+    val resolved: Array[Array[Int]],
+    val baseIds: Array[Array[Array[Int]]]) {
   def part(relation: Int): RelationPart = parts(relation)
   def staticIndex(index: Int): StaticIndex = statics(index)
   def relationIndex(index: Int): RelationIndex = indexes(index)

@@ -120,9 +120,6 @@ object KeyText {
     columns.mkString("(", ", ", ")")
   }
 
-  def ofCurrent(p: RelationPart, strings: Array[UTF8String], most: Int): Seq[String] =
-    p.current.take(math.min(most, p.currentSize)).toSeq.map(of(p, _, strings))
-
   private def value(t: DataType, word: Long, strings: Array[UTF8String]): String = t match {
     case _: StringType => strings(word.toInt).toString
     case DoubleType => java.lang.Double.longBitsToDouble(word).toString

@@ -8,7 +8,6 @@ import org.apache.spark.sql.types._
 case class RelationShape(keys: Array[Boolean], dependents: Array[Boolean]) {
   val hasNullKeys: Boolean = keys.contains(true)
   def keyWords: Int = keys.length + (if (hasNullKeys) 1 else 0)
-  def nullable: Array[Boolean] = keys ++ dependents
 }
 
 /**
@@ -52,8 +51,6 @@ final class Shape(stratum: StratumSpec, routes: Routes, routeNulls: Array[Array[
     routeNulls(routes.static(index)).drop(stratum.staticIndex(index).keys.length)
 
   /** Which variables of a rule may be null, by name. */
-  def environment(rule: RuleSpec): Map[String, Boolean] = environment(rule, relations.map(_.nullable))
-
   private def environment(rule: RuleSpec, relationNulls: Array[Array[Boolean]]): Map[String, Boolean] = {
     val driver = rule.driver.binds.zip(relationNulls(rule.driver.relation)).toMap
     rule.steps.foldLeft(driver - null) {
@@ -68,7 +65,7 @@ final class Shape(stratum: StratumSpec, routes: Routes, routeNulls: Array[Array[
     }
   }
 
-  def isNullable(e: Expression, env: Map[String, Boolean]): Boolean =
+  private def isNullable(e: Expression, env: Map[String, Boolean]): Boolean =
     e.transform { case v: RuleVariable => v.copy(nullable = env(v.name)) }.nullable
 }
 

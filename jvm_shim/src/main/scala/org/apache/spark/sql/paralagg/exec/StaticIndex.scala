@@ -14,7 +14,6 @@ final class StaticIndex(
     val payload: Array[Array[Long]],
     val nulls: Array[Array[Boolean]]) {
   def groups: Int = offsets.length - 1
-  def rows: Int = offsets(offsets.length - 1)
   def bytes: Long = offsets.length * 4L + payload.filter(_ != null).map(_.length * 8L).sum
 }
 

@@ -1,0 +1,77 @@
+"""How the gang reads: each row of a file once, whatever pieces it is cut into; shuffled inputs without a detour."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+ROWS = 300_000
+KEYS = 1_000
+
+
+def write_numbers(folder: Path, row_group: int, files: int = 1) -> None:
+    """Numbers from 0 that hardly compress: more than the megabyte below which nothing is cut."""
+    for i in range(files):
+        numbers = range(i * ROWS // files, (i + 1) * ROWS // files)
+        table = pa.table({"n": numbers, "k": [n * 7919 % KEYS for n in numbers]})
+        pq.write_table(table, folder / f"part-{i}.parquet", row_group_size=row_group, use_dictionary=False)
+
+
+def rows_by_key(df: DataFrame, **options: str) -> DataFrame:
+    """Counts and sums base rows by key, so a row that was lost or read twice shows; the step adds nothing."""
+    base = df.selectExpr("k", "1L as rows", "n as total")
+    return base.recursive_agg(
+        "k", {"rows": "count", "total": "sum"}, step=lambda r: r.where("k < 0"), backend="spark", **options
+    )
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize(("row_group", "files"), [(10_000, 1), (ROWS, 1), (50_000, 5)])
+def test_every_row_of_a_file_is_read_once(
+    spark: SparkSession, tmp_path: Path, partitions: int, row_group: int, files: int
+) -> None:
+    write_numbers(tmp_path, row_group, files)
+    spark.conf.set("spark.sql.shuffle.partitions", partitions)
+    df = spark.read.parquet(str(tmp_path))
+    found = {r.k: (r.rows, r.total) for r in rows_by_key(df).collect()}
+    assert len(found) == KEYS
+    assert found == {
+        r.k: (r.rows, r.total)
+        for r in df.groupBy("k").agg(F.count("*").alias("rows"), F.sum("n").alias("total")).collect()
+    }
+
+
+def test_shuffled_inputs_come_in_few_partitions_and_without_a_stage_between(spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", 50)
+    spark.conf.set("spark.sql.adaptive.enabled", "true")
+    numbers = spark.range(10_000).selectExpr("id as n", "id % 100 as k")
+    sums = numbers.groupBy("k").agg(F.sum("n").alias("n"))
+    found = rows_by_key(sums)
+    spark.sparkContext.setJobGroup("inputs", "a shuffled input")
+    rows = {r.k: r.total for r in found.collect()}
+    tracker = spark.sparkContext.statusTracker()
+    stages = {s for job in tracker.getJobIdsForGroup("inputs") for s in tracker.getJobInfo(job).stageIds}
+    ran = [info for s in stages if (info := tracker.getStageInfo(s)) is not None and info.numCompletedTasks > 0]
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    assert rows == {k: sum(range(k, 10_000, 100)) for k in range(100)}
+    assert len(ran) == 3, [(s.name, s.numTasks) for s in ran]  # the groupBy's map side, the gang, the result
+    plan = found._jdf.queryExecution().executedPlan().toString()
+    assert "AQEShuffleRead coalesced" in plan
+
+
+def test_a_shuffled_input_without_aqe(spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", 7)
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    numbers = spark.range(10_000).selectExpr("id as n", "id % 100 as k")
+    found = rows_by_key(numbers.groupBy("k").agg(F.sum("n").alias("n")))
+    assert {r.k: r.total for r in found.collect()} == {k: sum(range(k, 10_000, 100)) for k in range(100)}
+    assert sum(r.total for r in found.collect()) == sum(range(10_000))  # again, from the shuffle that is still there
