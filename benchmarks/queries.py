@@ -40,14 +40,14 @@ COMPONENTS = Query(
     "components",
     "smallest vertex id of each vertex's component, edges taken both ways",
     "vertices, sum of labels",
-    ("rmat-16", "rmat-18", "grid-300"),
+    ("rmat-16", "rmat-18", "rmat-20", "grid-300"),
 )
 PAGERANK = Query(
     "pagerank",
     f"rank 1 at the start, then {PAGERANK_ROUNDS} times rank(v) = 0.15 + 0.85 * sum of rank(u) / out-degree(u) over "
     "edges u -> v; what a vertex without outgoing edges holds is not passed on; ranks are not normalised",
     "vertices, sum of ranks, sum of their squares",
-    ("rmat-16", "rmat-18"),
+    ("rmat-16", "rmat-18", "rmat-20"),
 )
 CLOSURE = Query(
     "closure",
