@@ -72,7 +72,8 @@ def recursive_agg(  # noqa: PLR0913 - the arguments of the API, as the documenta
         rows are loaded: ``PARALAGG_ASSUMPTION_VIOLATED``. Plain DataFrames need no proof and do not check them.
     max_iterations, on_limit
         An iteration applies the whole step once. If the last one allowed still changed something: ``"error"`` raises
-        ``PARALAGG_LIMIT_REACHED``, ``"return"`` gives what three hops, twenty rounds give.
+        ``PARALAGG_LIMIT_REACHED``, ``"return"`` gives what three hops, twenty rounds give. (With ``"error"`` the Spark
+        engine counts the iterations of each group of mutually recursive relations by itself.)
     tolerance
         Ends the run when the sum of the absolute changes over keys and ``sum``/``count`` columns falls below it.
     backend

@@ -164,6 +164,29 @@ def test_python_udf_is_taken_with_its_reason(spark: SparkSession, caplog: pytest
         base.recursive_agg("node", {"hops": "min"}, step=step, backend="spark")
 
 
+def test_rows_after_some_iterations_of_several_strata_are_told_here(spark: SparkSession) -> None:
+    e = frame(spark, "src bigint, dst bigint", [(1, 2), (2, 3), (3, 4)])
+    relations = {
+        "hops": ra.relation(frame(spark, "node bigint, hops bigint", [(1, 0)]), keys="node", aggs={"hops": "min"}),
+        "far": ra.relation(frame(spark, "hops bigint", []), keys=[], aggs={"hops": "max"}),
+    }
+
+    def step(hops: DataFrame) -> dict[str, DataFrame]:
+        further = hops.join(e, hops.node == e.src).select(e.dst.alias("node"), (hops.hops + 1).alias("hops"))
+        return {"hops": further, "far": hops.select("hops")}
+
+    found = ra.recursive(relations, step, max_iterations=2, on_limit="return")
+    assert_same_rows(rows_of(found["hops"]), [(1, 0), (2, 1), (3, 2)])
+    assert_same_rows(rows_of(found["far"]), [(1,)])  # of the rows that the second iteration has read
+    report = ra.report(found["far"])
+    assert report is not None
+    assert "run one after the other" in report.reason
+    with pytest.raises(ra.UnsupportedError, match="PARALAGG_STEP_UNSUPPORTED"):
+        ra.recursive(relations, step, max_iterations=2, on_limit="return", backend="spark")
+    fixpoint = ra.recursive(relations, step, max_iterations=9)
+    assert_same_rows(rows_of(fixpoint["far"]), [(3,)])
+
+
 def test_steps_beyond_the_engine_fall_back(spark: SparkSession) -> None:
     e = frame(spark, "src bigint, dst bigint", [(1, 2), (2, 3), (1, 3)])
     base = frame(spark, "node bigint, path array<bigint>", [(1, [1])])

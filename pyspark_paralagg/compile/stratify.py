@@ -5,7 +5,8 @@
 
 A relation of a lower stratum is an input like any other, so negation and values of it are free above it. What is
 left of semi joins with a recursive right side becomes a join where repetition does not count; an anti join through
-the recursion has no fixpoint to speak of and is refused.
+the recursion has no fixpoint to speak of and is refused. So is ``R(n)`` of several strata: an iteration applies the
+whole step to all relations at once, and strata run one after the other, which only the fixpoint does not show.
 """
 
 from __future__ import annotations
@@ -22,12 +23,22 @@ def stratify(program: Program) -> Program:
     """The program with ``strata`` set, and lower relations read as inputs.
 
     Raises ``UnsupportedError`` (``PARALAGG_STEP_UNSUPPORTED``) for an anti join with a relation of the same stratum,
-    and for a semi join with one under an aggregate that counts repetitions.
+    for a semi join with one under an aggregate that counts repetitions, and for several strata where the rows after
+    some iterations are asked for.
     """
     needs = {r.name: set[str]() for r in program.relations}
     for rule in program.rules:
         needs[rule.head] |= {a.relation for a in rule.body if a.relation is not None}
     strata = strongly_connected(needs)
+    if len(strata) > 1 and program.max_iterations is not None and program.on_limit == "return":
+        raise UnsupportedError(
+            "PARALAGG_STEP_UNSUPPORTED",
+            f"{', '.join(r.name for r in program.relations)} are not all mutually recursive, so they run one after the "
+            f"other, and what all of them hold after {program.max_iterations} iterations cannot be told",
+            value=program.max_iterations,
+            place="max_iterations",
+            hint='run each in a recursion of its own, leave max_iterations out, or say on_limit="error"',
+        )
     stratum_of = {name: n for n, names in enumerate(strata) for name in names}
     # A relation that no rule of its stratum reads is not recursive: nothing reads it as a relation.
     inputs = list(program.inputs)
