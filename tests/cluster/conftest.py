@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 HERE = Path(__file__).parent
+
+# pytest imports tests by path; what they share with scenarios lies beside them.
+sys.path.insert(0, str(HERE))
+
 SHOWN_LINES = 40
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from probes import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.cluster
 ITERATIONS = 2501
 INTERVAL = 250
-NOTHING = {"persisted": [], "sessions": 0, "runs": 0, "threads": [], "blocks": [], "jobs": []}
 
 
 @pytest.fixture

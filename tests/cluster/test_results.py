@@ -6,12 +6,12 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from probes import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 pytestmark = pytest.mark.cluster
-NOTHING = {"persisted": [], "sessions": 0, "runs": 0, "threads": [], "blocks": [], "jobs": []}
 
 
 @pytest.mark.parametrize("use", ["limits", "shapes", "stored", "sql"])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from probes import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 pytestmark = pytest.mark.cluster
-NOTHING = {"persisted": [], "sessions": 0, "runs": 0, "threads": [], "blocks": [], "jobs": []}
 WHY = "dynamic allocation is on (spark.dynamicAllocation.enabled)"
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from probes import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 pytestmark = pytest.mark.cluster
 INLINE = 16 * 1024  # what rides on a vote at most
-NOTHING = {"persisted": [], "sessions": 0, "runs": 0, "threads": [], "blocks": [], "jobs": []}
 
 
 @pytest.fixture(params=["plain", "secured"])

@@ -3,27 +3,8 @@ package org.apache.spark.sql.paralagg.exec
 /** Base and initial rows: keys to ids, values to flat rows for a combiner. */
 object BaseRows {
 
-  def fillKey(key: Array[Long], b: Block, columns: Array[Int], row: Int, masked: Boolean): Unit = {
-    var mask = 0L
-    var c = 0
-    while (c < columns.length) {
-      if (b.isNull(columns(c), row)) {
-        key(c) = 0
-        mask |= 1L << c
-      } else key(c) = b.words(columns(c)).array(row)
-      c += 1
-    }
-    if (masked) key(columns.length) = mask
-  }
-
-  def ids(p: RelationPart, b: Block): Array[Int] = {
-    val key = new Array[Long](p.shape.keyWords)
-    val columns = p.spec.keys.indices.toArray
-    Array.tabulate(b.rows) { i =>
-      fillKey(key, b, columns, i, p.shape.hasNullKeys)
-      p.keys.add(key)
-    }
-  }
+  def ids(p: RelationPart, b: Block): Array[Int] =
+    BlockKeys.intern(Array(b), p.spec.keys.length, p.keys, p.shape.hasNullKeys)
 
   /** Values of all rows, flat, in the form that combiners read; a base row has no parent. */
   def values(p: RelationPart, b: Block): (Array[Long], Int) = {

@@ -36,7 +36,7 @@ object GangStage {
   }
 }
 
-/** A gang task's partition holds the partitions of the inputs that it reads itself, by input, and the one that was packed for it. */
+/** What a gang task reads: partitions of the inputs that it reads itself, by input, and the one that was packed for it. */
 private case class GangPartition(index: Int, own: Array[Array[Partition]], packed: Option[Partition]) extends Partition
 
 /**
@@ -51,7 +51,8 @@ private final class GangRDD(
 
   override protected def getPartitions: Array[Partition] = {
     val shares = own.map(_.shares(job.tasks))
-    Array.tabulate(job.tasks)(t => GangPartition(t, shares.map(_(t)).toArray, packedBlocks.map(_.partitions(t))))
+    val packed = packedBlocks.map(_.partitions)
+    Array.tabulate(job.tasks)(t => GangPartition(t, shares.map(_(t)).toArray, packed.map(_(t))))
   }
 
   override def compute(split: Partition, context: TaskContext): Iterator[(Int, Array[Byte])] = {

@@ -27,7 +27,7 @@ final class LoopBuilder(
     expectRanges(aligned, resolving)
     val baseIds = parts.map(p => blocks(routes.base(p.index)).map(BaseRows.ids(p, _)))
     val ids = aligned.map { case (index, relation) =>
-      index -> StaticIndex.intern(blocks(routes.static(index)), keyColumns(index), parts(relation).keys)
+      index -> BlockKeys.intern(blocks(routes.static(index)), keyColumns(index), parts(relation).keys, masked = false)
     }
     // Targets by row of the blocks; ghosts among them get their ids at the owner next.
     val resolver = new Targets(stratum, routes, parts, gang, strings, blocks)
@@ -91,7 +91,7 @@ final class LoopBuilder(
     def own: (StaticIndex, Placement) = {
       val keys = KeyMap(n)
       if (n == 1) StaticIndex.expect(keys, rows.toSeq.map(b => (b.words(0).array, b.rows)))
-      make(keys, StaticIndex.intern(rows, n, keys))
+      make(keys, BlockKeys.intern(rows, n, keys, masked = false))
     }
     aligned.get(i.id) match {
       case Some(r) => make(parts(r).keys, ids(i.id))

@@ -22,38 +22,6 @@ case class Placement(offsets: Array[Int], splits: Array[Int], rows: Array[Int])
 
 object StaticIndex {
 
-  /** Adds the key of each row to `keys`; returns the rows' group ids. */
-  def intern(blocks: Array[Block], keyColumns: Int, keys: KeyMap): Array[Int] = {
-    val ids = new Array[Int](blocks.map(_.rows).sum)
-    var at = 0
-    val scratch = new Array[Long](keys.arity) // words beyond the key columns (the null mask) stay 0
-    blocks.foreach { b =>
-      keys match {
-        case map: LongKeyMap =>
-          val a = b.words(0).array
-          var i = 0
-          while (i < b.rows) {
-            ids(at) = map.addWord(a(i))
-            at += 1
-            i += 1
-          }
-        case _ =>
-          var i = 0
-          while (i < b.rows) {
-            var c = 0
-            while (c < keyColumns) {
-              scratch(c) = b.words(c).array(i)
-              c += 1
-            }
-            ids(at) = keys.add(scratch)
-            at += 1
-            i += 1
-          }
-      }
-    }
-    ids
-  }
-
   /**
    * Sorts rows by group id (counting sort). `groups` is at least the largest id plus one. With `targets` (ids of the rows
    * that a rule derives from them, complements for other tasks' rows) own targets come first in each group.

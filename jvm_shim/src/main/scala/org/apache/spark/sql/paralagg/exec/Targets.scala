@@ -48,7 +48,7 @@ private[exec] final class Targets(
         case None =>
           var i = 0
           while (i < b.rows) {
-            BaseRows.fillKey(key, b, columns, i, p.shape.hasNullKeys)
+            BlockKeys.fill(key, b, columns, i, p.shape.hasNullKeys)
             out(at + i) = lookup(p, key, owner)
             i += 1
           }
