@@ -62,3 +62,44 @@ class FixpointError(ParalaggError):
 
 class EnvironmentProblem(ParalaggError):
     """Java, Spark, a jar or a conf is missing or does not fit."""
+
+
+class DatalogError(UsageError):
+    """A Datalog text is wrong; shows the line itself with a mark below the place.
+
+    ``line`` and ``column`` count from 1.
+
+    >>> raise DatalogError("PARALAGG_UNKNOWN_RELATION", "relation `egde` is not known",
+    ...     source="p(x) :- egde(x).", line=1, column=9, width=4, hint="did you mean `edge`?")
+    Traceback (most recent call last):
+    ...
+    pyspark_paralagg.errors.DatalogError: PARALAGG_UNKNOWN_RELATION: relation `egde` is not known (in line 1, column 9)
+      p(x) :- egde(x).
+              ^^^^
+    Hint: did you mean `edge`?
+    """
+
+    def __init__(  # noqa: PLR0913 - a place is made of several numbers
+        self,
+        code: str,
+        message: str,
+        *,
+        source: str,
+        line: int,
+        column: int,
+        width: int = 1,
+        name: str | None = None,
+        value: Any = None,  # noqa: ANN401 - as above
+        hint: str | None = None,
+    ) -> None:
+        self.line = line
+        self.column = column
+        lines = source.splitlines()
+        text = lines[line - 1].replace("\t", " ") if 0 < line <= len(lines) else ""
+        mark = " " * (column - 1) + "^" * max(1, min(width, len(text) - column + 1))
+        self.excerpt = f"  {text}\n  {mark}"
+        place = f"{name}, line {line}, column {column}" if name else f"line {line}, column {column}"
+        super().__init__(code, message, value=value, place=place, hint=hint)
+        shown = str(self.args[0])
+        head, _, rest = shown.partition("\nHint: ")
+        self.args = (f"{head}\n{self.excerpt}" + (f"\nHint: {rest}" if rest else ""),)
