@@ -13,8 +13,11 @@ works without pyspark too, for those who only want Programs and Plans.
 
 from __future__ import annotations
 
+from pyspark_paralagg.aggregator import aggregator
 from pyspark_paralagg.dataframe import recursive, recursive_agg, relation
+from pyspark_paralagg.datalog.api import Relations, datalog
 from pyspark_paralagg.errors import (
+    DatalogError,
     EnvironmentProblem,
     FixpointError,
     ParalaggError,
@@ -24,24 +27,32 @@ from pyspark_paralagg.errors import (
 )
 from pyspark_paralagg.explain import explain
 from pyspark_paralagg.program.aggregators import MaxBy as max_by  # noqa: N813 - reads as a word in aggs={...}
+from pyspark_paralagg.program.aggregators import MCount as mcount  # noqa: N813 - likewise
 from pyspark_paralagg.program.aggregators import MinBy as min_by  # noqa: N813 - likewise
+from pyspark_paralagg.program.aggregators import MSum as msum  # noqa: N813 - likewise
 from pyspark_paralagg.report import RunReport, report
 from pyspark_paralagg.session import attach, configure, doctor
 
 __all__ = [
+    "DatalogError",
     "EnvironmentProblem",
     "FixpointError",
     "ParalaggError",
+    "Relations",
     "RunReport",
     "UnsupportedError",
     "UsageError",
     "VerificationError",
+    "aggregator",
     "attach",
     "configure",
+    "datalog",
     "doctor",
     "explain",
     "max_by",
+    "mcount",
     "min_by",
+    "msum",
     "recursive",
     "recursive_agg",
     "relation",

@@ -54,9 +54,11 @@ def recursive_agg(  # noqa: PLR0913 - the arguments of the API, as the documenta
     keys
         A column name or several; none at all (``[]``) makes a relation of one row.
     aggs
-        Each other column of the base with its aggregate: ``"min" "max" "sum" "count" "any" "all" "bit_or" "bit_and"``,
-        ``ra.min_by("dist")``, ``ra.max_by("gain")``. None: a set of keys. ``count`` counts a row as 1 where it has no
-        value. Integers are summed as ``bigint``, floats as ``double``, decimals in their own type.
+        Each other column of the base with its aggregate: ``"min" "max" "sum" "count" "any" "all" "bit_or" "bit_and"
+        "gcd"``, ``ra.min_by("dist")``, ``ra.max_by("gain")``, one of your own (``ra.aggregator``). None: a set of keys.
+        ``count`` counts a row as 1 where it has no value. Integers are summed as ``bigint``, floats as
+        ``double``, decimals in their own type. ``{"n": ra.mcount("who")}`` and ``{"total": ra.msum("share", "who")}``
+        make a column out of others (who, share), which base and step have and the relation does not show.
     step
         Receives the relation as a DataFrame and returns one with the same columns, by name. It may use it several
         times, join it with other DataFrames, filter, union, aggregate as declared. It should return the same for the

@@ -13,7 +13,7 @@ class ParalaggError(Exception):
     """Base of all errors of this package.
 
     ``code`` is stable (``PARALAGG_…``), ``value`` the offending value, ``place`` where it stands
-    (a relation, a rule, a column), ``hint`` what to do about it.
+    (a relation, a rule, a column, a line of a text), ``excerpt`` that line, ``hint`` what to do about it.
 
     >>> raise UsageError("PARALAGG_UNKNOWN_KEY", "no column 'nod' in base", value="nod", hint="did you mean 'node'?")
     Traceback (most recent call last):
@@ -22,7 +22,7 @@ class ParalaggError(Exception):
     Hint: did you mean 'node'?
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a message is made of
         self,
         code: str,
         message: str,
@@ -30,15 +30,19 @@ class ParalaggError(Exception):
         value: Any = None,  # noqa: ANN401 - the offending value may be anything
         place: str | None = None,
         hint: str | None = None,
+        excerpt: str | None = None,
     ) -> None:
         self.code = code
         self.message = message
         self.value = value
         self.place = place
         self.hint = hint
+        self.excerpt = excerpt
         text = f"{code}: {message}"
         if place:
             text += f" (in {place})"
+        if excerpt:
+            text += f"\n{excerpt}"
         if hint:
             text += f"\nHint: {hint}"
         super().__init__(text)
@@ -67,10 +71,8 @@ class EnvironmentProblem(ParalaggError):
 class DatalogError(UsageError):
     """A Datalog text is wrong; shows the line itself with a mark below the place.
 
-    ``line`` and ``column`` count from 1.
-
-    >>> raise DatalogError("PARALAGG_UNKNOWN_RELATION", "relation `egde` is not known",
-    ...     source="p(x) :- egde(x).", line=1, column=9, width=4, hint="did you mean `edge`?")
+    >>> raise DatalogError("PARALAGG_UNKNOWN_RELATION", "relation `egde` is not known", place="line 1, column 9",
+    ...     excerpt=excerpt("p(x) :- egde(x).", 1, 9, 4), hint="did you mean `edge`?")
     Traceback (most recent call last):
     ...
     pyspark_paralagg.errors.DatalogError: PARALAGG_UNKNOWN_RELATION: relation `egde` is not known (in line 1, column 9)
@@ -79,27 +81,10 @@ class DatalogError(UsageError):
     Hint: did you mean `edge`?
     """
 
-    def __init__(  # noqa: PLR0913 - a place is made of several numbers
-        self,
-        code: str,
-        message: str,
-        *,
-        source: str,
-        line: int,
-        column: int,
-        width: int = 1,
-        name: str | None = None,
-        value: Any = None,  # noqa: ANN401 - as above
-        hint: str | None = None,
-    ) -> None:
-        self.line = line
-        self.column = column
-        lines = source.splitlines()
-        text = lines[line - 1].replace("\t", " ") if 0 < line <= len(lines) else ""
-        mark = " " * (column - 1) + "^" * max(1, min(width, len(text) - column + 1))
-        self.excerpt = f"  {text}\n  {mark}"
-        place = f"{name}, line {line}, column {column}" if name else f"line {line}, column {column}"
-        super().__init__(code, message, value=value, place=place, hint=hint)
-        shown = str(self.args[0])
-        head, _, rest = shown.partition("\nHint: ")
-        self.args = (f"{head}\n{self.excerpt}" + (f"\nHint: {rest}" if rest else ""),)
+
+def excerpt(source: str, line: int, column: int, width: int = 1) -> str:
+    """The line of ``source``, and below it a mark of ``width`` characters; ``line`` and ``column`` count from 1."""
+    lines = source.split("\n")  # the parser counts these, and no other sign, as ends of lines
+    text = lines[line - 1].rstrip("\r").replace("\t", " ") if 0 < line <= len(lines) else ""
+    mark = "^" * max(1, min(width, len(text) - column + 1))
+    return f"  {text}\n  {' ' * (column - 1)}{mark}"

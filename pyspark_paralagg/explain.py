@@ -1,22 +1,32 @@
-"""``explain(df)``: the recursion in ``df`` as text, from what was meant to who runs it and why.
+"""``explain(df)``: the recursion in ``df`` as text or as a picture, from what was meant to who runs it and why.
 
-Three parts: the Program (Datalog), the Plan (strata, indexes, rules, where they run), the executor with the first
-reason.
+Four parts: the Program (Datalog), the compiler's stages (what each pass changed), the Plan (strata, indexes, rules,
+where they run), the executor with the first reason. Each choice stands with its reason.
 """
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.errors import UsageError
+from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.report import find, report
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_Stage = tuple[str, str, list[str]]
+"""Name, text and reasons, as they travel in the Plan's JSON."""
 
-def explain(df: DataFrame) -> str:
+NOTHING = "There is no recursive aggregate in this DataFrame."
+
+
+def explain(df: DataFrame, format: str = "text") -> str:  # noqa: A002 - reads well in a call
     """The outermost recursion in ``df``; says so where there is none. Runs nothing.
+
+    ``format`` is ``"text"``, or ``"mermaid"`` for the Plan as a flowchart of inputs, indexes, relations and rules in
+    the mermaid language, which notebooks, GitHub and most editors draw, or one part alone: ``"program"``, ``"plan"``,
+    or the name of a stage of the compiler, such as ``"binarize"``.
 
     >>> print(ra.explain(dist))                                                           # doctest: +SKIP
     Program
@@ -26,18 +36,31 @@ def explain(df: DataFrame) -> str:
       why: the Spark engine takes every step that it can compile
     """
     from pyspark_paralagg.backends.spark import describe  # noqa: PLC0415 - it imports pyspark's parts when called
+    from pyspark_paralagg.compile import STAGES  # noqa: PLC0415 - likewise
 
+    known = ("text", "mermaid", "program", *STAGES)
+    if format not in known:
+        hint = did_you_mean(format, known) if isinstance(format, str) else f"there are {', '.join(known)}"
+        message = f"explain has no format {format!r}"
+        raise UsageError("PARALAGG_BAD_OPTION", message, value=format, place="format", hint=hint)
     record = find(df)
     if record is not None and record.report is not None:
-        sections = [("Program", record.program), ("Plan", _NAIVE)]
+        sections = {"Program": record.program, "Plan": _NAIVE}
+        picture = _NAIVE_PICTURE
+        stages: list[_Stage] = []
         backend, reason = record.report.backend, record.report.reason
     else:
         described = describe(df)
         if described is None:
-            return "There is no recursive aggregate in this DataFrame."
-        sections = [("Program", described["program"]), ("Plan", _plan(described["plan"]))]
+            return f"%% {NOTHING}\nflowchart LR" if format == "mermaid" else NOTHING
+        stages = described["stages"]
+        plan = _up_to(described["plan"], described["stratum"])
+        sections = {"Program": described["program"], "Stages": _stages(stages), "Plan": _plan(plan, stages)}
+        picture = _picture(plan) if format == "mermaid" else ""
         backend, reason = "spark", described["reason"]
-    parts = [f"{title}\n{_indented(text)}" for title, text in sections]
+    if format != "text":
+        return picture if format == "mermaid" else _part(format, sections, stages)
+    parts = [f"{title}\n{_indented(text)}" for title, text in sections.items()]
     parts.append(f"Executor: {backend}\n  why: {reason}")
     ran = report(df)
     parts.append("Not run yet" if ran is None else f"Last run\n{_indented(repr(ran))}")
@@ -50,13 +73,41 @@ _NAIVE = (
     "ran at the call, from Python"
 )
 
+_NAIVE_PICTURE = """\
+flowchart LR
+  base([base]) --> agg
+  start([initial rows, or the base]) -- R0 --> state[(R)]
+  state --> step[step] --> agg["agg, a DataFrame a round"] --> state"""
 
-def _plan(data: dict[str, Any]) -> str:
-    try:
-        from pyspark_paralagg.plan.printer import show_plan  # noqa: PLC0415
-    except ImportError:
-        return json.dumps(data, indent=1)
-    return show_plan(data)
+
+def _up_to(plan: dict[str, Any], stratum: int) -> dict[str, Any]:
+    """Without the strata above: the relation does not need them, and their inputs are not made."""
+    return {**plan, "strata": plan["strata"][: stratum + 1]}
+
+
+def _picture(plan: dict[str, Any]) -> str:
+    from pyspark_paralagg.plan.mermaid import show_mermaid  # noqa: PLC0415 - few ask
+
+    return show_mermaid(plan)
+
+
+def _part(name: str, sections: dict[str, str], stages: list[_Stage]) -> str:
+    found = sections.get(name.title()) or _stages([s for s in stages if s[0] == name])
+    return found or f"{name} changes nothing here."
+
+
+def _stages(stages: list[_Stage]) -> str:
+    lines = []
+    for name, text, notes in stages:
+        lines += [name, *(f"  {line}" for line in text.splitlines()), *(f"  because {note}" for note in notes)]
+    return "\n".join(lines)
+
+
+def _plan(plan: dict[str, Any], stages: list[_Stage]) -> str:
+    from pyspark_paralagg.plan.printer import show_plan  # noqa: PLC0415 - few ask
+
+    told = {note for _, _, notes in stages for note in notes}
+    return show_plan({**plan, "reasons": [r for r in plan["reasons"] if r not in told]})
 
 
 def _indented(text: str) -> str:

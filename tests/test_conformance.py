@@ -217,6 +217,23 @@ def test_closure_sizes(spark: SparkSession, graph: str, pairs: int) -> None:
     assert closure.count() == pairs
 
 
+def test_closure_over_names_is_the_one_over_ids(spark: SparkSession) -> None:
+    graph = "debian-bookworm-depends"
+    path = DATA / "graphs" / f"{graph}.labels.tsv.gz"
+    labels = spark.read.csv(str(path), sep="\t", schema="id bigint, name string, size bigint", quote="")
+    sources, targets = labels.select("id", "name").toDF("src", "x"), labels.select("id", "name").toDF("dst", "y")
+    ids = edges_of(spark, graph).select("src", "dst")
+
+    def named(pairs: DataFrame) -> DataFrame:
+        return pairs.toDF("src", "dst").join(sources, "src").join(targets, "dst").select("x", "y")
+
+    text = "path(x, y) :- edge(x, y). path(x, y) :- path(x, m), edge(m, y)."
+    by_id = ra.datalog(spark, text, edge=ids.toDF("x", "y"), backend="spark")["path"]
+    by_name = ra.datalog(spark, text, edge=named(ids), backend="spark")["path"]
+    common = by_name.join(named(by_id), ["x", "y"], "left_semi").count()
+    assert (by_name.count(), common, labels.select("name").distinct().count()) == (3_385_591, 3_385_591, 57_819)
+
+
 def test_gene_ontology_closure_is_the_published_one(spark: SparkSession) -> None:
     path = DATA / "gene_ontology" / "go_bp_offspring.tsv.gz"
     published = spark.read.csv(str(path), sep="\t", schema="y bigint, x bigint")  # ancestor, descendant

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PURE = ("program", "compile", "plan")
+PURE = ("program", "compile", "plan", "datalog")
 OF_THE_PACKAGE = {
     "program": {"errors", "program"},
     "plan": {"errors", "program", "plan"},
     "compile": {"errors", "program", "plan", "compile"},
+    "datalog": {"errors", "program", "compile", "datalog"},
 }
 
 
@@ -27,7 +28,8 @@ def _imports(file: Path) -> set[str]:
 
 
 def _files(layer: str) -> list[Path]:
-    files = sorted((ROOT / "pyspark_paralagg" / layer).rglob("*.py"))
+    # `datalog/api.py` is the door to Spark.
+    files = sorted(f for f in (ROOT / "pyspark_paralagg" / layer).rglob("*.py") if f.name != "api.py")
     assert files
     return files
 

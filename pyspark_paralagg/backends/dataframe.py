@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _PATIENCE = 100
 """Rounds before an endless climb is called one, where there are fewer keys than that."""
 _SHOWN = 5
+_BITS_OF_A_SIZE = 63
+"""What Spark takes the size of an RDD for that it knows nothing of."""
 
 
 class DataFrameBackend:
@@ -65,15 +67,20 @@ class _Loop:
 
     def load(self) -> None:
         """Aggregates base and initial rows. ``agg(C + F) = agg(agg(C) + F)``, so a round reads the small one."""
-        from pyspark_paralagg.backends.rounds import aggregate  # noqa: PLC0415 - pyspark is optional
+        from pyspark_paralagg.lowering.aggregate import aggregate  # noqa: PLC0415 - pyspark is optional
 
         start = time.perf_counter()
         for seed in self.job.seeds:
             name = seed.relation.name
-            self.bases[name] = self._checkpoint(aggregate(seed.base, seed.relation))
-            self.state[name] = self.bases[name]
-            if seed.initial is not None:
-                self.state[name] = self._checkpoint(aggregate(seed.initial, seed.relation))
+            start_rows = seed.base if seed.initial is None else seed.initial
+            self.state[name] = self._checkpoint(aggregate(start_rows, seed.relation))
+            # The witnesses of the base count in every round; what they count to does not say who they are.
+            is_counted = any(d.supplied for d in seed.relation.dependents)
+            if is_counted or seed.initial is not None:
+                rows = seed.base if is_counted else aggregate(seed.base, seed.relation)
+                self.bases[name] = self._checkpoint(rows)
+            else:
+                self.bases[name] = self.state[name]
             self.totals[name] = 0
         self.seconds["load"] = time.perf_counter() - start
 
@@ -151,7 +158,7 @@ class _Loop:
         return changes
 
     def _checkpoint(self, df: DataFrame) -> DataFrame:
-        checkpoint = df.localCheckpoint()
+        checkpoint = _bounded(df.localCheckpoint())
         self.live.append(checkpoint)
         return checkpoint
 
@@ -204,6 +211,24 @@ class _Loop:
             place=seed.relation.name,
             hint="break the cycle, bound the values in the step, or set max_iterations or tolerance",
         )
+
+
+def _bounded(checkpoint: DataFrame) -> DataFrame:
+    """``checkpoint``, without Spark's guess of its size where that has left all bounds.
+
+    A checkpoint keeps the guess of the plan it was made by, and a join's is the product of both sides. Where a step
+    reads the relation twice, the guess is squared every round: after twenty it has a million digits, and planning
+    never ends.
+    """
+    if is_connect(checkpoint):
+        return checkpoint
+    java = checkpoint._jdf  # noqa: SLF001 - no public way to a plan's statistics
+    if java.queryExecution().optimizedPlan().stats().sizeInBytes().bit_length() < _BITS_OF_A_SIZE:
+        return checkpoint
+    session = checkpoint.sparkSession
+    rows = java.queryExecution().analyzed().rdd()
+    fresh = session._jsparkSession.internalCreateDataFrame(rows, java.schema(), False)  # noqa: SLF001, FBT003 - likewise
+    return type(checkpoint)(fresh, session)
 
 
 def _described(job: Job) -> str:

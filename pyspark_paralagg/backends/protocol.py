@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from pyspark_paralagg.program.aggregators import AGGREGATORS
-
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -31,8 +29,8 @@ class Seed:
 
     @property
     def accumulating(self) -> tuple[str, ...]:
-        """The columns that add up: ``sum`` and ``count``."""
-        return tuple(d.column.name for d in self.relation.dependents if not AGGREGATORS[d.aggregator].is_idempotent)
+        """The columns whose changes are numbers: ``sum`` and ``count``."""
+        return tuple(d.column.name for d in self.relation.dependents if d.aggregator in ("sum", "count"))
 
 
 @dataclass(frozen=True)

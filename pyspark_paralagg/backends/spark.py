@@ -14,15 +14,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg import conf
+from pyspark_paralagg.backends.customs import Customs
 from pyspark_paralagg.errors import EnvironmentProblem, UsageError
 from pyspark_paralagg.interrupt import cancel_on_interrupt
 from pyspark_paralagg.program.assumption import sql_of
 from pyspark_paralagg.program.expr import Col
 from pyspark_paralagg.program.program import Input
 from pyspark_paralagg.program.schema import did_you_mean
+from pyspark_paralagg.program.sql import quoted
 from pyspark_paralagg.program.step import program_from_step
 from pyspark_paralagg.program.text import show_program
-from pyspark_paralagg.relations import quoted
 from pyspark_paralagg.report import RunReport, is_connect
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.expr import Call
 
 _EXTRAS = "python"
+_IN_THE_PLAN = ("assign_placement", "plan")
 
 
 class SparkBackend:
@@ -77,19 +79,22 @@ class _Builder:
         self.bridge = _bridge(job.session)
 
     def build(self) -> dict[str, DataFrame]:
-        from pyspark_paralagg.compile import compile_program  # noqa: PLC0415 - needed by those who plan only
+        from pyspark_paralagg.compile import compile_stages  # noqa: PLC0415 - needed by those who plan only
+        from pyspark_paralagg.compile.stages import news  # noqa: PLC0415 - likewise
 
         start = time.perf_counter()
         steps = self.job.apply({s.relation.name: self._reference(s) for s in self.job.seeds})
+        customs = Customs(self.session, [s.relation for s in self.job.seeds])
+        analysed = {**steps, **customs.frames()}
         analysis = self.bridge.analyse(
-            _java_list(self.session, list(steps)), _java_list(self.session, [_jdf(df) for df in steps.values()])
+            _java_list(self.session, list(analysed)), _java_list(self.session, [_jdf(df) for df in analysed.values()])
         )
-        step_json = json.loads(analysis.json())
+        step_json = customs.read(json.loads(analysis.json()))
         own = len(step_json["sources"])
         extra, base_inputs = self._start_rows(own)
         program = program_from_step(
             step_json,
-            tuple(s.relation for s in self.job.seeds),
+            tuple(customs.filled(s.relation) for s in self.job.seeds),
             tuple(base_inputs),
             name=self.job.name,
             mode=self.job.mode,
@@ -98,18 +103,24 @@ class _Builder:
             on_limit=self.job.on_limit,
             tolerance=self.job.tolerance,
         )
-        plan = compile_program(program, conf.read(self.session, conf.BROADCAST_MAX_BYTES))
+        plan, stages = compile_stages(program, conf.read(self.session, conf.BROADCAST_MAX_BYTES))
         plan, guarded = self._guarded(plan, analysis, step_json, own + len(extra))
-        extras = {"program": show_program(program), "seconds": time.perf_counter() - start}
+        extras = {
+            "program": show_program(program),
+            "stages": [(s.name, s.text, s.notes) for s in news(stages) if s.name not in _IN_THE_PLAN],
+            "seconds": time.perf_counter() - start,
+        }
         return self._fixpoints(plan, analysis, own, [*extra, *guarded], extras)
 
     def _reference(self, seed: Seed) -> DataFrame:
-        from pyspark.sql.types import StructType  # noqa: PLC0415 - pyspark is optional
+        from pyspark.sql.types import DataType, StructType  # noqa: PLC0415 - pyspark is optional
 
         # Nullable throughout: a later round may hold nulls where the base has none.
         schema = StructType()
-        for field in seed.base.schema.fields:
-            schema = schema.add(field.name, field.dataType, nullable=True)
+        known = {(f.name, f.dataType.simpleString()): f.dataType for f in seed.base.schema.fields}
+        for column in seed.relation.columns:
+            found = known.get((column.name, column.type)) or DataType.fromDDL(column.type)
+            schema = schema.add(column.name, found, nullable=True)
         return self._frame(self.bridge.reference(self.jsession, seed.relation.name, schema.json()))
 
     def _start_rows(self, first_source: int) -> tuple[list[DataFrame], list[Input]]:
@@ -120,7 +131,7 @@ class _Builder:
             for input_id, rows in ((seed.relation.base, seed.base), (seed.relation.initial, seed.initial)):
                 if input_id is None or rows is None:
                     continue
-                columns = seed.relation.columns
+                columns = seed.relation.supplied
                 plain = tuple(Col(c.name, c.type, c.nullable) for c in columns)
                 inputs.append(Input(input_id, first_source + len(sources), columns, plain))
                 sources.append(rows)
@@ -207,7 +218,7 @@ def engine_report(df: DataFrame) -> RunReport | None:
 def describe(df: DataFrame) -> dict[str, Any] | None:
     """What the outermost fixpoint of the Spark engine in ``df`` is; None where there is none, or no jar to ask.
 
-    ``plan`` (JSON), ``program`` (text), ``stratum``, ``relation``, ``reason``.
+    ``plan`` (JSON), ``program`` (text), ``stages`` (name, text, notes), ``stratum``, ``relation``, ``reason``.
     """
     if is_connect(df):
         return None
@@ -220,7 +231,8 @@ def describe(df: DataFrame) -> dict[str, Any] | None:
     described: dict[str, Any] = json.loads(text)
     if isinstance(described["plan"], str):
         described["plan"] = json.loads(described["plan"])
-    described["program"] = described["plan"].get(_EXTRAS, {}).get("program", "")
+    extras = described["plan"].get(_EXTRAS, {})
+    described["program"], described["stages"] = extras.get("program", ""), extras.get("stages", [])
     return described
 
 

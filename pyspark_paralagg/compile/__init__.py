@@ -1,5 +1,6 @@
 """Program -> Plan. Each pass is ``Program -> Program``, one file, named by a verb; ``PASSES`` is their order.
 
+    track_witnesses  mcount and msum count the rows of relations of their own
     stratify      what is mutually recursive is one fixpoint, what it needs comes before it
     drive_static  a rule without a recursive atom gets one to start from
     simplify      conditions that say nothing go, those about one input become its filters
@@ -8,23 +9,38 @@
     prune         columns that nobody reads go
     check_types   what the loop has no words for is refused
     verify        each stratum gets its class, by proof
+    limit_growth  keys that may grow for ever get a limit
 
-and then ``plan`` builds the physical form out of order_joins, differentiate, assign_placement and select_indexes.
+and then ``plan`` builds the physical form:
+
+    differentiate     a Δ variant for each recursive atom of a rule
+    binarize          each a linear chain of binary joins, in the order of order_joins
+    distribute        by which keys each relation lies
+    select_indexes    one index for each set of join columns
+    assign_placement  where each probe finds its rows
+
+``stages`` shows all of them as text.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.check_types import check_types
 from pyspark_paralagg.compile.drive_static import drive_static
 from pyspark_paralagg.compile.hoist import hoist
+from pyspark_paralagg.compile.limit_growth import limit_growth
 from pyspark_paralagg.compile.place_semi import place_semi
 from pyspark_paralagg.compile.plan import BROADCAST_MAX_BYTES, plan
 from pyspark_paralagg.compile.prune import prune
 from pyspark_paralagg.compile.simplify import simplify
+from pyspark_paralagg.compile.stages import Stage, after_pass, of_plan
 from pyspark_paralagg.compile.stratify import stratify
+from pyspark_paralagg.compile.track_witnesses import track_witnesses
 from pyspark_paralagg.compile.verify import verify
+
+logger = logging.getLogger("pyspark_paralagg")
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +49,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Program
 
 PASSES: tuple[Callable[[Program], Program], ...] = (
+    track_witnesses,
     stratify,
     drive_static,
     simplify,
@@ -41,7 +58,12 @@ PASSES: tuple[Callable[[Program], Program], ...] = (
     prune,
     check_types,
     verify,
+    limit_growth,
 )
+
+
+STAGES = (*(run.__name__ for run in PASSES), "differentiate", "binarize", "select_indexes", "assign_placement", "plan")
+"""The names of all stages, in their order."""
 
 
 def compile_program(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> Plan:
@@ -52,7 +74,28 @@ def compile_program(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_B
     """
     for run in PASSES:
         program = run(program)
+    return _planned(program, broadcast_max_bytes)
+
+
+def stages(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> list[Stage]:
+    """What ``compile_program`` makes of ``program``, stage by stage; raises what it raises."""
+    return compile_stages(program, broadcast_max_bytes)[1]
+
+
+def compile_stages(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> tuple[Plan, list[Stage]]:
+    """The plan of ``program``, and its stages from what the user meant to the plan."""
+    found = [after_pass("program", program)]
+    for run in PASSES:
+        before, program = program, run(program)
+        found.append(after_pass(run.__name__, program, before))
+    made = _planned(program, broadcast_max_bytes)
+    return made, [*found, *of_plan(program, made, broadcast_max_bytes)]
+
+
+def _planned(program: Program, broadcast_max_bytes: int) -> Plan:
+    for warning in program.warnings:
+        logger.warning("%s", warning)
     return plan(program, broadcast_max_bytes)
 
 
-__all__ = ["BROADCAST_MAX_BYTES", "PASSES", "compile_program"]
+__all__ = ["BROADCAST_MAX_BYTES", "PASSES", "STAGES", "Stage", "compile_program", "compile_stages", "stages"]

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.program.program import Program, Rule
 
-_FINITE = ("any", "all", "bit_or", "bit_and")
-
 
 def climbs(program: Program, rules: tuple[Rule, ...]) -> bool:
     """True unless no value can improve for ever."""
@@ -32,7 +30,12 @@ def _is_bounded(program: Program, rule: Rule) -> bool:
     head = program.relation(rule.head)
     scope, facts = variables(rule, program), facts_of(rule, program)
     for d, expr in zip(head.dependents, rule.exprs[len(head.keys) :], strict=True):
-        if d.aggregator in _FINITE or d.column.type == "boolean":
+        if d.definition.ends or d.column.type == "boolean":
+            continue
+        if d.custom is not None:
+            # Its order is the user's: only what is copied, or reads no value of the recursion, is one of finitely many.
+            if not isinstance(expr, Col) and any(scope[c].role == "dependent" for c in columns(expr)):
+                return False
             continue
         if d.order is not None:
             # Only columns are copied: what is carried is one of finitely many.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.monotone import MOVE_OF, Monotone, Move
+from pyspark_paralagg.compile.monotone import MOVE_OF, Monotone
 from pyspark_paralagg.compile.signs import Signs, signs
 from pyspark_paralagg.program.aggregators import is_integral
 from pyspark_paralagg.program.expr import Call, Col, Expr, columns
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark_paralagg.compile.scope import Variable
+    from pyspark_paralagg.program.aggregators import Move
 
 _INTEGRALS = ("tinyint", "smallint", "int", "bigint")
 

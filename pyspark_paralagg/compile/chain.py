@@ -1,4 +1,4 @@
-"""What ``order_joins`` makes of a rule: a linear chain of probes and filters, before indexes and places are chosen."""
+"""What ``binarize`` makes of a rule: a linear chain of probes and filters, before indexes and places are chosen."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Lookup:
 class Chain:
     """One Δ variant of ``rule``, driven by body atom ``driver``.
 
-    ``driver_binds`` and ``binds`` (by atom) name the variables that the chain still reads.
+    ``driver_binds`` and ``binds`` (by atom) name the variables that the chain still reads; ``reason`` says why atoms
+    are joined in another order than they are written in.
     """
 
     rule: Rule
@@ -33,6 +34,7 @@ class Chain:
     steps: tuple[Lookup | Filter, ...]
     emit: tuple[Expr, ...]
     binds: dict[int, tuple[str | None, ...]]
+    reason: str | None = None
 
     @property
     def driver_relation(self) -> str:

@@ -1,124 +1,185 @@
-"""One rule of a lattice: each value of the head moves with its aggregator, each filter from false to true."""
+"""One rule of a lattice: each value of the head moves with its aggregator, each filter from false to true.
+
+Each claim is asked of the rule system (``monotone``, ``carried``), then of small values (``counterexample``), then of
+z3 (``solve``).
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.carried import carried_move, order_of
-from pyspark_paralagg.compile.counterexample import Values, against_filter, against_monotone
-from pyspark_paralagg.compile.evaluate import NotEvaluableError, evaluate
-from pyspark_paralagg.compile.monotone import MOVE_OF, Monotone
-from pyspark_paralagg.compile.refusal import Refuser, dependents_in
-from pyspark_paralagg.compile.scope import Variable, variables
-from pyspark_paralagg.compile.signs import Signs, facts_of
+from pyspark_paralagg.compile.claim import Claim, Kind, Moving, signs_of
+from pyspark_paralagg.compile.counterexample import Values, against_carried, against_filter, against_monotone
+from pyspark_paralagg.compile.custom_order import claim_of_custom
+from pyspark_paralagg.compile.decide import Decision, read_by
+from pyspark_paralagg.compile.known import Invariants, assumable_in, premises_of, unhoisted
+from pyspark_paralagg.compile.monotone import Monotone
+from pyspark_paralagg.compile.scope import Variable, dependents_in, variables
+from pyspark_paralagg.compile.signs import facts_of
+from pyspark_paralagg.compile.tell import Carried, told_carried, told_filter, told_monotone
+from pyspark_paralagg.compile.verdict import Judgement, Proved, Verdict
+from pyspark_paralagg.program.expr import Col, Expr
 from pyspark_paralagg.program.text import show
 
 if TYPE_CHECKING:
-    from pyspark_paralagg.program.expr import Expr
+    from collections.abc import Iterator, Mapping
+
+    from pyspark_paralagg.compile.signs import Signs
+    from pyspark_paralagg.program.custom import Custom
     from pyspark_paralagg.program.program import Dependent, Program, Rule
 
+_CODE = "PARALAGG_NOT_MONOTONE"
+_BY_RULES = "the rules of monotone expressions"
 
-def check_lattice(rule: Rule, program: Program, refuser: Refuser) -> None:
-    """Nothing if ``rule`` is monotone; otherwise raises through ``refuser``."""
-    check = _RuleCheck(rule, program, refuser)
+
+def check_lattice(rule: Rule, program: Program, invariants: Invariants) -> Iterator[Judgement]:
+    """A judgement for each filter and each value of ``rule`` that reads the recursion."""
+    rule, program = unhoisted(rule, program)
+    check = _RuleCheck(rule, program, invariants)
     for condition in rule.conditions:
-        check.filter(condition)
+        yield from check.filter(condition)
     head = program.relation(rule.head)
-    values = dict(zip((d.column.name for d in head.dependents), rule.exprs[len(head.keys) :], strict=True))
-    for d in head.dependents:
-        if d.order is None:
-            check.value(values[d.column.name], d)
+    written = [d for d in head.dependents if d.view is None]
+    values = dict(zip((d.column.name for d in written), rule.exprs[len(head.keys) :], strict=True))
+    for position, d in enumerate(written):
+        if d.custom is not None:
+            if d.part == 0:
+                exprs = rule.exprs[len(head.keys) + position :][: len(d.custom.columns)]
+                yield from check.custom(exprs, d, d.custom)
+        elif d.order is None:
+            yield from check.value(values[d.column.name], d)
         else:
-            check.carried(values[d.column.name], values[d.order], d)
+            yield from check.carried(values[d.column.name], values[d.order], d)
 
 
 class _RuleCheck:
-    def __init__(self, rule: Rule, program: Program, refuser: Refuser) -> None:
+    def __init__(self, rule: Rule, program: Program, invariants: Invariants) -> None:
         self._rule = rule
-        self._refuser = refuser
         self._scope = variables(rule, program)
-        self._facts = facts_of(rule, program)
-        self._moves = {n: MOVE_OF.get(v.dependent.aggregator, "unknown") for n, v in self._scope.items() if v.dependent}
-        # With min_by, values to try are those of the order column; what is carried may become anything.
-        directions = {n: v.dependent.aggregator for n, v in self._scope.items() if v.dependent}
-        self._values = Values(directions, self._facts, rule.conditions)
+        self._facts = facts_of(rule, program, invariants)
+        # What the rule's own filters say of the row after a step is for the claims about filters to show.
+        self._given = facts_of(replace(rule, conditions=()), program, invariants)
+        self._premises = premises_of(rule, program)
+        self._assumable = assumable_in(rule, program)
+        dependents = {n: v.dependent for n, v in self._scope.items() if v.dependent}
+        self._moves = {n: d.definition.moves for n, d in dependents.items()}
+        self._columns = {n: Col(n, d.column.type, self._is_nullable(n)) for n, d in dependents.items()}
+        # Nothing can be sampled of the order of a user's own aggregator: its values stay.
+        directions = {n: d.definition for n, d in dependents.items() if not d.custom}
+        self._orders = {n: o for n in dependents if (o := order_of(n, self._scope))}
+        self._values = Values(directions, self._given, (*rule.conditions, *self._premises), self._orders)
 
-    def filter(self, condition: Expr) -> None:
+    def filter(self, condition: Expr) -> Iterator[Judgement]:
         """``condition`` stays true once it is."""
         found = dependents_in(condition, self._scope)
-        if not found or self._proves(condition, "up", self._facts):
+        if not found:
             return
         v = self._scope[found[0]]
-        what = f"the filter {show(condition)} on {v.column.name}, which {_how(v)} aggregates, stays true once it is"
-        help_ = self._refuser.assumption_for(self._rule, (condition,), lambda f: self._proves(condition, "up", f))
-        example = None if help_ else against_filter(condition, self._values)
-        if example:
-            what = f"the filter {show(condition)} loses rows while {v.column.name} improves under {_how(v)}"
-            self._refuser.refuted("PARALAGG_NOT_MONOTONE", what, v.column.name, self._rule, example)
-        self._refuser.unknown(what, v.column.name, self._rule, help_)
+        told = f"the filter {show(condition)} on {v.column.name}, which {_how(v)} aggregates, stays true once it is"
+        problem = f"the filter {show(condition)} loses rows while {v.column.name} improves under {_how(v)}"
+        claim = self._claim("filter", (condition,), "")
+        decision = Decision(
+            rules=lambda facts: self._proof(condition, "up", facts),
+            sampled=lambda: against_filter(condition, self._values),
+            claim=claim,
+            told=lambda worse, better: told_filter(condition, worse, better),
+        )
+        yield self._judged(decision, (condition,), told, problem, v.column.name)
 
-    def value(self, expr: Expr, d: Dependent) -> None:
+    def value(self, expr: Expr, d: Dependent) -> Iterator[Judgement]:
         """``expr`` moves as the aggregator of the head's column ``d`` does."""
-        wanted = MOVE_OF[d.aggregator]
-        if self._proves(expr, wanted, self._facts):
+        if not dependents_in(expr, self._scope):
             return
-        name = d.column.name
-        what = f"that {name} = {show(expr)} never gets worse under {d.aggregator}"
-        help_ = self._refuser.assumption_for(self._rule, (expr,), lambda f: self._proves(expr, wanted, f))
-        example = None if help_ else against_monotone(expr, d.aggregator, self._values)
-        if example:
-            what = f"{name} = {show(expr)} is not monotone under {d.aggregator}"
-            self._refuser.refuted("PARALAGG_NOT_MONOTONE", what, name, self._rule, example)
-        self._refuser.unknown(what, name, self._rule, help_)
+        name, wanted = d.column.name, d.definition
+        decision = Decision(
+            rules=lambda facts: self._proof(expr, wanted.moves, facts),
+            sampled=lambda: against_monotone(expr, wanted, self._values),
+            claim=self._claim("value", (expr,), d.aggregator),
+            told=lambda worse, better: told_monotone(expr, wanted, worse, better),
+        )
+        told = f"{name} = {show(expr)} never gets worse under {d.aggregator}"
+        others = [v for n in dependents_in(expr, self._scope) if _how(v := self._scope[n]) != d.aggregator]
+        read = ", ".join(f"{v.relation}.{v.column.name} under {_how(v)}" for v in others)
+        problem = f"{name} = {show(expr)}{f', made of {read},' if read else ''} is not monotone under {d.aggregator}"
+        yield self._judged(decision, (expr,), told, problem, name)
 
-    def carried(self, expr: Expr, order: Expr, d: Dependent) -> None:
+    def carried(self, expr: Expr, order: Expr, d: Dependent) -> Iterator[Judgement]:
         """The pair (``order``, ``expr``) is monotone in its lexicographic order."""
-        if self._carries(expr, order, self._facts):
+        read = dependents_in(expr, self._scope)
+        if not read:
             return
-        name = d.column.name
-        what = f"that {name} = {show(expr)} follows {d.order} = {show(order)} without getting worse"
-        help_ = self._refuser.assumption_for(self._rule, (order,), lambda f: self._carries(expr, order, f))
-        example = None if help_ else self._tie(expr, order, d)
-        if example:
-            what = f"{name} = {show(expr)} feeds itself, and {d.order} = {show(order)} may tie where it should improve"
-            self._refuser.refuted("PARALAGG_NOT_MONOTONE", what, name, self._rule, example)
-        self._refuser.unknown(what, name, self._rule, help_)
+        name, pair = d.column.name, Carried(order, expr, d.column.name)
+        deciding = tuple(self._columns[o] for o in dict.fromkeys(self._orders[n] for n in read if n in self._orders))
+        decision = Decision(
+            rules=lambda facts: self._carries(expr, order, facts),
+            sampled=lambda: against_carried(pair, deciding, self._values),
+            claim=self._claim("carried", (order, expr), d.aggregator),
+            told=lambda worse, better: told_carried(pair, frozenset(self._orders), worse, better),
+        )
+        told = f"{name} = {show(expr)} follows {d.order} = {show(order)} without getting worse"
+        problem = f"{name} = {show(expr)} feeds itself, and {d.order} = {show(order)} may tie where it should improve"
+        yield self._judged(decision, (order,), told, problem, name)
 
-    def _carries(self, expr: Expr, order: Expr, facts: dict[str, Signs]) -> bool:
-        return carried_move(expr, order, self._scope, facts) in ("const", "down")
+    def custom(self, exprs: tuple[Expr, ...], d: Dependent, custom: Custom) -> Iterator[Judgement]:
+        """``exprs``, the columns of one use of a user's aggregator, keep the order of ``combine``."""
+        if not any(dependents_in(e, self._scope) for e in exprs):
+            return
+        is_plain = is_copy(exprs, custom, self._scope)
+        conditions = (*self._rule.conditions, *self._premises)
+        asked = None if is_plain else claim_of_custom(exprs, custom, self._scope, self._given, conditions)
+        decision = Decision(
+            rules=lambda _: Proved("copying") if is_plain else None,
+            claim=asked.claim if asked else None,
+            told=asked.told if asked else None,
+        )
+        written = ", ".join(show(e) for e in exprs)
+        told = f"{written} never gets worse under {custom.name}"
+        yield self._judged(decision, exprs, told, f"{written} is not monotone under {custom.name}", d.column.name)
 
-    def _proves(self, expr: Expr, wanted: str, facts: dict[str, Signs]) -> bool:
+    def _judged(self, decision: Decision, exprs: tuple[Expr, ...], claim: str, problem: str, column: str) -> Judgement:
+        verdict = decision.verdict(self._facts, read_by(exprs, self._assumable))
+        return Judgement(claim, verdict, _CODE, problem, column, self._rule.place)
+
+    def _claim(self, kind: Kind, exprs: tuple[Expr, ...], aggregator: str) -> Claim:
+        moving = []
+        for name, column in self._columns.items():
+            order = self._orders.get(name)
+            how = self._scope[name].dependent
+            moving.append(Moving(column, how.aggregator if how else "", self._columns[order] if order else None))
+        # A filter is shown to stay true for rows that passed all of them; after that values may count on them.
+        before = self._rule.conditions
+        premises = self._premises if kind == "filter" else (*self._premises, *before)
+        return Claim(kind, exprs, aggregator, tuple(moving), premises, before, signs_of(self._given))
+
+    def _proof(self, expr: Expr, wanted: str, facts: Mapping[str, Signs]) -> Verdict | None:
         system = Monotone(self._moves, facts)
         if system.move(expr) not in ("const", wanted):
-            return False
-        self._refuser.notes += [f"{self._rule.place}: {n}" for n in dict.fromkeys(system.notes)]
-        return True
+            return None
+        return Proved(_BY_RULES, tuple(dict.fromkeys(system.notes)))
 
-    def _tie(self, expr: Expr, order: Expr, d: Dependent) -> str | None:
-        """Two values of the order variable that give one order: the worse one's smaller label should have won."""
-        for name in dependents_in(expr, self._scope):
-            decides = order_of(name, self._scope)
-            if not decides:
-                continue
-            for worse, better in self._values.pairs((order,)):
-                if worse.get(decides) == better.get(decides) or None in (*worse.values(), *better.values()):
-                    continue
-                before, after = (_value(order, v) for v in (worse, better))
-                if before is not None and before == after:
-                    rest = ", ".join(f"{n}={v}" for n, v in worse.items() if v == better[n])
-                    given = f"with {rest}: " if rest else ""
-                    return (
-                        f"{given}{decides}={better[decides]} improves {decides}={worse[decides]} and replaces {name}, "
-                        f"but {show(order)} stays {after}, where the smaller {d.column.name} should win"
-                    )
-        return None
+    def _carries(self, expr: Expr, order: Expr, facts: Mapping[str, Signs]) -> Verdict | None:
+        if carried_move(expr, order, self._scope, facts) not in ("const", "down"):
+            return None
+        return Proved("the rules of carried columns")
+
+    def _is_nullable(self, name: str) -> bool:
+        v = self._scope[name]
+        return v.column.nullable and not (v.dependent and v.dependent.definition.is_counted)
 
 
-def _value(expr: Expr, values: dict[str, object]) -> object:
-    try:
-        return evaluate(expr, values)
-    except NotEvaluableError:
-        return None
+def is_copy(exprs: tuple[Expr, ...], custom: Custom, scope: dict[str, Variable]) -> bool:
+    """Whether ``exprs`` are the columns of one use of ``custom`` in one atom, as they are."""
+    found = [scope[e.name] for e in exprs if isinstance(e, Col)]
+    return (
+        len(found) == len(exprs)
+        and len({v.atom for v in found}) == 1
+        and all(
+            v.dependent is not None and v.dependent.custom == custom and v.dependent.part == part
+            for part, v in enumerate(found)
+        )
+    )
 
 
 def _how(v: Variable) -> str:

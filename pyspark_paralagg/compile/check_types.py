@@ -19,6 +19,10 @@ def check_types(program: Program) -> Program:
         for column in relation.columns:
             if not is_storable(column.type):
                 _refuse(f"the column {column.name} of type {column.type}", column.type, f"relation {relation.name}")
+        for d in relation.dependents:
+            if d.custom is not None and not is_word(d.column.type):
+                what = f"the column {d.column.name} of type {d.column.type} under {d.aggregator}"
+                _refuse(what, d.column.type, f"relation {relation.name}")
     for rule in program.rules:
         _check_rule(program, rule)
     return program

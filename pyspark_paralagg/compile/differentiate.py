@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.order_joins import order_joins
+from pyspark_paralagg.compile.binarize import binarize
 from pyspark_paralagg.compile.scope import recursive_atoms
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ def differentiate(rule: Rule, program: Program, relation_class: RelationClass) -
     """The chains of ``rule``."""
     atoms = recursive_atoms(rule)
     if relation_class == "iterated":
-        return (order_joins(rule, program, atoms[0], "full"),)
+        # Any recursive atom may start where all rows are read; the user's order names one.
+        first = next((a for a in rule.order or () if a in atoms), atoms[0])
+        return (binarize(rule, program, first, "full"),)
     return tuple(
-        order_joins(rule, program, driver, "delta", frozenset(a for a in atoms if a > driver)) for driver in atoms
+        binarize(rule, program, driver, "delta", frozenset(a for a in atoms if a > driver)) for driver in atoms
     )

@@ -1,7 +1,7 @@
 """By which of its keys a relation is distributed over the tasks (design section 7).
 
     dist(s, y, min d + w) :- dist(s, x, d), edges(x, y, w)      by s, if edges may stand everywhere: nothing moves
-    dist(y, min d + w)    :- dist(x, d), edges(x, y, w)         by the column that the join looks up
+    dist(y, min d + w)    :- dist(x, d), edges(x, y, w)         by the column that the largest join looks up
     path(x, z)            :- path(x, y), path(y, z)             by the first rule's column, and a copy by the other
 
 Aggregated columns are never among them.
@@ -9,6 +9,7 @@ Aggregated columns are never among them.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -51,8 +52,11 @@ def distribute(
         note = ""
     by, reasons = {}, [note] if note else []
     for r in relations:
-        by[r.name], reason = _joined_keys(r, chains)
+        by[r.name], reason = _joined_keys(r, chains, program)
         reasons.append(reason)
+    for r in relations:
+        # What a relation counts has its keys first; it is counted where it stands.
+        by |= {d.view.relation: by[r.name] for d in r.dependents if d.view is not None}
     return Distribution(by, is_decomposed=False, reasons=tuple(reasons))
 
 
@@ -88,24 +92,30 @@ def _static_bytes(chains: tuple[Chain, ...], program: Program) -> int | None:
     return sum(known) if len(known) == len(sizes) else None
 
 
-def _joined_keys(relation: Relation, chains: tuple[Chain, ...]) -> tuple[tuple[int, ...], str]:
+def _bytes(lookup: Lookup, chain: Chain, program: Program) -> float:
+    """What would have to stand in every task; of equals the first one counts. A growing relation is never small."""
+    atom = chain.rule.body[lookup.atom]
+    size = None if atom.input is None else program.input(atom.input).size_bytes
+    return math.inf if size is None else size
+
+
+def _joined_keys(relation: Relation, chains: tuple[Chain, ...], program: Program) -> tuple[tuple[int, ...], str]:
     everything = tuple(range(len(relation.keys)))
     votes: Counter[tuple[int, ...]] = Counter()
     for chain in chains:
         if chain.driver_relation != relation.name:
             continue
-        for lookup in chain.lookups:
-            pairs = driver_columns(lookup, chain, relation)
-            if pairs is not None:
-                votes[tuple(sorted(d for _, d in pairs))] += 1
-                break
+        local = [(x, p) for x in chain.lookups if (p := driver_columns(x, chain, relation)) is not None]
+        if local:
+            _, pairs = max(local, key=lambda found: _bytes(found[0], chain, program))
+            votes[tuple(sorted(d for _, d in pairs))] += 1
     if not relation.keys:
         return (), f"{relation.name}: one row, at task 0"
     if not votes:
         return everything, f"{relation.name}: distributed by all its keys; no rule looks anything up by some of them"
     chosen = votes.most_common(1)[0][0]
     names = ", ".join(relation.keys[p].name for p in chosen)
-    return chosen, f"{relation.name}: distributed by {names}, which its rules look up first"
+    return chosen, f"{relation.name}: distributed by {names}, by which its largest joins look rows up"
 
 
 def _megabytes(size: int) -> str:

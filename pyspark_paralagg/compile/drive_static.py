@@ -4,16 +4,17 @@
 
 In every round the rule's rows are the same, so they belong to the base of every round, from the first application on:
 that is what the delta of a relation that never changes gives. With one atom the new relation is the head's twin and
-its rows are aggregated like the head's; with several it is a set, which only heads that ignore repetition can take.
+its rows are aggregated like the head's; with several the smallest is a set, which only heads that ignore repetition
+can take.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from pyspark_paralagg.compile.order_joins import next_atom
 from pyspark_paralagg.compile.scope import inlined, variables
 from pyspark_paralagg.errors import UnsupportedError
-from pyspark_paralagg.program.aggregators import AGGREGATORS
 from pyspark_paralagg.program.expr import Col, columns
 from pyspark_paralagg.program.program import Atom, Column, Input, Program, Relation, Rule
 
@@ -73,8 +74,8 @@ def _twin(program: Program, rule: Rule, name: str, source_id: int) -> tuple[Rela
 
 
 def _set(program: Program, rule: Rule, name: str, source_id: int) -> tuple[Relation, Input, Rule]:
-    """The columns of the first atom that the rule reads, as keys."""
-    if not all(AGGREGATORS[d.aggregator].is_idempotent for d in program.relation(rule.head).dependents):
+    """What the rule reads of its smallest atom, as keys: all its rows start a chain, the others are looked up."""
+    if not all(d.is_idempotent for d in program.relation(rule.head).dependents):
         raise UnsupportedError(
             "PARALAGG_STEP_UNSUPPORTED",
             "a branch that reads no recursive relation but joins others cannot feed a sum inside the loop",
@@ -82,7 +83,8 @@ def _set(program: Program, rule: Rule, name: str, source_id: int) -> tuple[Relat
             place=rule.place,
             hint="put its rows into the base",
         )
-    first = next(n for n, a in enumerate(rule.body) if a.kind == "join")
+    joins = [n for n, a in enumerate(rule.body) if a.kind == "join"]
+    first = next_atom(rule, program, joins, dict.fromkeys(joins, 0))
     source = program.input(rule.body[first].input or 0)
     scope = variables(rule, program)
     read = {c for e in (*rule.exprs, *rule.conditions) for c in columns(e)}

@@ -1,4 +1,4 @@
-"""A tiny evaluator of the portable expressions, on Python values: for counterexamples only, never for results.
+"""A tiny evaluator of the portable expressions, on Python values: for counterexamples and for constants (``fold``).
 
 What it does not know raises ``NotEvaluable``; then the check says ``unknown`` instead of ``refuted``.
 """
@@ -28,11 +28,19 @@ def _divide(a: Value, b: Value) -> Value:
 
 
 def _truncated(a: Value, b: Value) -> Value:
-    return math.trunc(a / b)
+    if isinstance(a, float) or isinstance(b, float):
+        return math.trunc(a / b)
+    return a // b if (a < 0) == (b < 0) else -(-a // b)
 
 
 def _remainder(a: Value, b: Value) -> Value:
-    return math.fmod(a, b) if isinstance(a, float) or isinstance(b, float) else a - b * math.trunc(a / b)
+    return math.fmod(a, b) if isinstance(a, float) or isinstance(b, float) else a - b * _truncated(a, b)
+
+
+def _substring(text: Value, start: Value, length: Value) -> Value:
+    if start < 1 or length < 0:
+        raise ValueError(start)  # Spark counts from the end then
+    return text[start - 1 : start - 1 + length]
 
 
 _STRICT: dict[str, Callable[..., Value]] = {
@@ -62,6 +70,10 @@ _STRICT: dict[str, Callable[..., Value]] = {
     "BitwiseAnd": operator.and_,
     "BitwiseXor": operator.xor,
     "BitwiseNot": operator.invert,
+    "Concat": lambda *parts: "".join(parts),
+    "Contains": operator.contains,
+    "Length": len,
+    "Substring": _substring,
 }
 
 
@@ -84,19 +96,15 @@ def evaluate(expr: Expr, values: Mapping[str, Value]) -> Value:
 def _call(expr: Call, values: Mapping[str, Value]) -> Value:  # noqa: PLR0911 - one function a case
     if expr.fn in ("If", "CaseWhen"):
         return _choose(expr, values)
+    if expr.fn in ("And", "Or", "Coalesce"):
+        return _until(expr, values)
     args = [evaluate(a, values) for a in expr.args]
     present = [a for a in args if a is not None]
     match expr.fn:
-        case "And":
-            return False if False in present else (None if None in args else True)
-        case "Or":
-            return True if True in present else (None if None in args else False)
         case "IsNull":
             return args[0] is None
         case "IsNotNull":
             return args[0] is not None
-        case "Coalesce":
-            return present[0] if present else None
         case "Least" | "Greatest":
             return (min if expr.fn == "Least" else max)(present) if present else None
         case "Cast":
@@ -105,6 +113,17 @@ def _call(expr: Call, values: Mapping[str, Value]) -> Value:  # noqa: PLR0911 - 
             return None if None in args else _STRICT[fn](*args)
         case _:
             raise NotEvaluableError(expr.fn)
+
+
+def _until(expr: Call, values: Mapping[str, Value]) -> Value:
+    """And, Or and Coalesce end with the first argument that decides; what comes after it is not evaluated."""
+    found: list[Value] = []
+    for arg in expr.args:
+        found.append(evaluate(arg, values))
+        decides = found[-1] is not None if expr.fn == "Coalesce" else found[-1] is (expr.fn == "Or")
+        if decides:
+            return found[-1]
+    return None if None in found else expr.fn == "And"
 
 
 def _choose(expr: Call, values: Mapping[str, Value]) -> Value:

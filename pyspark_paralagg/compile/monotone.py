@@ -7,38 +7,29 @@ While a lattice runs, a ``min`` only goes down and a ``max`` only goes up. From 
     d < 100      up (false to true)                      d % 7            unknown
 
 A head's column is proved monotone if its expression moves in the direction of its own aggregator, a filter if it moves
-from false to true. ``bits_up`` and ``bits_down`` are the directions of ``bit_or`` and ``bit_and``.
+from false to true. ``bits_up`` and ``bits_down`` are the directions of ``bit_or`` and ``bit_and``, ``divides`` that of
+``gcd``: each value divides the one before.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.signs import NOT_NEGATIVE, NOT_POSITIVE, Signs, signs
-from pyspark_paralagg.program.aggregators import is_numeric
+from pyspark_paralagg.program.aggregators import AGGREGATORS, Move, is_integral, is_numeric
 from pyspark_paralagg.program.branch import may_be_null
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Move = Literal["const", "up", "down", "bits_up", "bits_down", "unknown"]
-
-MOVE_OF: dict[str, Move] = {
-    "min": "down",
-    "all": "down",
-    "max": "up",
-    "any": "up",
-    "bit_or": "bits_up",
-    "bit_and": "bits_down",
-    "min_by": "unknown",
-    "max_by": "unknown",
-}
+MOVE_OF: dict[str, Move] = {a.name: a.moves for a in AGGREGATORS.values()}
 _FLIPPED: dict[Move, Move] = {
     "up": "down", "down": "up", "bits_up": "bits_down", "bits_down": "bits_up", "const": "const", "unknown": "unknown",
+    "divides": "unknown",
 }  # fmt: skip
-_INCREASING = ("Sqrt", "Exp", "Expm1", "Log", "Log10", "Log2", "Log1p", "Cbrt", "Floor", "Ceil", "Atan", "Signum")
+INCREASING = ("Sqrt", "Exp", "Expm1", "Log", "Log10", "Log2", "Log1p", "Cbrt", "Floor", "Ceil", "Atan", "Signum")
 _BITWISE = ("BitwiseOr", "BitwiseAnd", "ShiftLeft", "ShiftRight", "ShiftRightUnsigned")
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 
@@ -64,6 +55,11 @@ class Monotone:
 
     def _moving(self, expr: Call, parts: list[Move]) -> Move:  # noqa: C901, PLR0911, PLR0912 - one rule of the system a line
         match expr.fn:
+            case "Multiply" | "UnaryMinus" | "Abs" | "Cast" if "divides" in parts:
+                is_whole = all(is_integral(e.type) for e in (expr, *expr.args))
+                return "divides" if is_whole and set(parts) <= {"const", "divides"} else "unknown"
+            case "EqualTo" if self._is_remainder(expr):
+                return "up"
             case "Add":
                 return _numeric(_both(*parts)) if is_numeric(expr.type) else "unknown"
             case "Subtract":
@@ -98,10 +94,21 @@ class Monotone:
                 return _bit_test(expr, parts)
             case fn if fn in _BITWISE:
                 return _bitwise(fn, parts)
-            case fn if fn in _INCREASING and len(parts) == 1:
+            case fn if fn in INCREASING and len(parts) == 1:
                 return _numeric(parts[0])
             case _:
                 return "unknown"
+
+    def _is_remainder(self, expr: Call) -> bool:
+        """``n % g = 0``: once a gcd divides a number, it does for ever."""
+        rest, zero = expr.args
+        return (
+            isinstance(rest, Call)
+            and rest.fn == "Remainder"
+            and [self.move(a) for a in rest.args] == ["const", "divides"]
+            and isinstance(zero, Lit)
+            and zero.value == 0
+        )
 
     def _product(self, expr: Call, parts: list[Move]) -> Move:
         left, right = expr.args
@@ -165,7 +172,7 @@ def _both(*moves: Move) -> Move:
 
 def _numeric(move: Move) -> Move:
     """A number of which only the bits are known to move may go anywhere."""
-    return "unknown" if move.startswith("bits") else move
+    return "unknown" if move.startswith("bits") or move == "divides" else move
 
 
 def _scaled(move: Move, factor: Signs) -> Move:

@@ -1,116 +1,92 @@
-"""Binarize: a body of k atoms becomes a linear chain of binary joins that starts from its driver.
+"""Which atom of a body is joined next: the one that leaves the fewest rows, as far as the inputs' statistics tell.
 
-    path(x, z) :- path(x, y), edges(a, z), y = a, x < z
-    Δpath(x, y) -> edges[a = y](z) -> x < z -> path(x, z)
+    h(x, z) :- Δr(x), wide(x, y), narrow(x), f(y, z)        r, narrow, wide, f: a test first, then what fans out least
 
-Atoms that share an equality with what is bound come first, in the user's order; disjoint ones meet in a product.
-Filters and semi joins stand as early as their variables are bound. A column that equals a plain variable is that
-variable from then on, so an index' payload has only what is new. (Paper 004, section 4; design section 4.)
+What Spark says of an input is its size in bytes, so rows are bytes by columns; a filter keeps a part of them; and each
+bound column divides what is found evenly: ``rows ** (unbound / columns)``. Estimates within a factor of two are taken
+for equal and the written order decides, as it does where nothing is known. The user's own order (``.plan``) always
+wins. Atoms that share a column with what is bound come before all others: a product comes last. (Paper 004, section 3,
+*Partitioning*; design section 4.)
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+import math
+from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.chain import Chain, Lookup
-from pyspark_paralagg.compile.scope import Variable, inlined, recursive_atoms, variables
-from pyspark_paralagg.compile.types import is_float
-from pyspark_paralagg.plan.plan import Filter
-from pyspark_paralagg.program.expr import Call, Col, Expr, columns
+from pyspark_paralagg.program.expr import Call, Expr, Lit
+from pyspark_paralagg.program.text import input_name
 
 if TYPE_CHECKING:
-    from pyspark_paralagg.program.program import Program, Rule
+    from collections.abc import Mapping, Sequence
+
+    from pyspark_paralagg.program.program import Atom, Input, Program, Rule
+
+UNKNOWN_ROWS = 1e6
+"""What an input of unknown size, and a relation that is still growing, is taken to hold."""
+
+_WORD = 8
+_NO_SIZE = 1 << 50
+"""Spark says so much where it knows nothing, and multiplies sizes for a join."""
+_KEPT_BY_EQUALITY = 0.1
+_KEPT_BY_FILTER = 0.33
 
 
-def order_joins(
-    rule: Rule, program: Program, driver: int, version: Literal["delta", "full"], old: frozenset[int] = frozenset()
-) -> Chain:
-    """The chain of ``rule`` from body atom ``driver``; the recursive atoms ``old`` are probed without the delta."""
-    return _Orderer(rule, program, driver, old).chain(version)
+def next_atom(rule: Rule, program: Program, waiting: Sequence[int], bound: Mapping[int, int]) -> int:
+    """The atom among ``waiting`` that a chain joins next; ``bound``: how many columns each could be looked up by."""
+    if rule.order is not None:
+        return min(waiting, key=lambda n: _by_hand(rule.order or (), n))
+    connected = [n for n in waiting if bound[n]] or list(waiting)
+    return min(connected, key=lambda n: (*_cost(rule.body[n], program, bound[n]), n))
 
 
-class _Orderer:
-    def __init__(self, rule: Rule, program: Program, driver: int, old: frozenset[int]) -> None:
-        self._rule = rule
-        self._scope = variables(rule, program)
-        self._driver = driver
-        self._old = old
-        self._recursive = recursive_atoms(rule)
-        self._left = list(rule.conditions)
-        self._bound: set[str] = set()
-        self._same: dict[str, Expr] = {}
-        self._steps: list[Lookup | Filter] = []
+def expected_rows(atom: Atom, program: Program, bound: int = 0) -> float:
+    """How many rows a look-up of ``atom`` by ``bound`` of its columns finds, on average.
 
-    def chain(self, version: Literal["delta", "full"]) -> Chain:
-        self._bind(self._driver)
-        waiting = [n for n in range(len(self._rule.body)) if n != self._driver]
-        self._settle(waiting)
-        while waiting:
-            atom = self._next(waiting)
-            waiting.remove(atom)
-            self._look_up(atom)
-            self._settle(waiting)
-        emit = tuple(inlined(e, self._same) for e in self._rule.exprs)
-        read = {v for e in emit for v in columns(e)}
-        for step in self._steps:
-            exprs = [step.condition] if isinstance(step, Filter) else [e for _, e in step.keys]
-            read |= {v for e in exprs for v in columns(e)}
-        binds = {
-            n: tuple(v if v in read and a.kind == "join" else None for v in a.variables)
-            for n, a in enumerate(self._rule.body)
-        }
-        return Chain(self._rule, self._driver, version, tuple(self._steps), emit, binds)
+    >>> from pyspark_paralagg.program.program import Atom, Column, Input, Program
+    >>> edges = Input(0, 0, (Column("a", "bigint"), Column("b", "bigint")), (), (), size_bytes=160_000)
+    >>> expected_rows(Atom(("x", "y"), input=0), Program((), (edges,), ()), bound=1)
+    100.0
+    """
+    rows = UNKNOWN_ROWS if atom.input is None else _rows(program.input(atom.input))
+    columns = len(atom.variables)
+    return rows if columns == 0 else float(rows ** (1 - min(bound, columns) / columns))
 
-    def _bind(self, atom: int) -> None:
-        self._bound |= {v for v in self._rule.body[atom].variables if v is not None}
 
-    def _settle(self, waiting: list[int]) -> None:
-        """Everything that can be decided now: filters first, then semi and anti joins."""
-        for c in list(self._left):
-            if columns(c) <= self._bound:
-                self._left.remove(c)
-                self._steps.append(Filter(inlined(c, self._same)))
-        for atom in list(waiting):
-            if self._rule.body[atom].kind != "join" and self._is_ready(atom):
-                waiting.remove(atom)
-                self._look_up(atom)
+def why(rule: Rule, program: Program, joined: Sequence[int]) -> str | None:
+    """The reason for joining the atoms of ``rule`` in the order ``joined``, where it is not the written one."""
+    if list(joined[1:]) == sorted(joined[1:]):
+        return None
+    names = " then ".join(_name(rule.body[n], program) for n in joined)
+    because = "as the user's order says" if rule.order is not None else "what is connected, then what finds fewer rows"
+    return f"{rule.place}: joined as {names} ({because})"
 
-    def _is_ready(self, atom: int) -> bool:
-        own = {v for v in self._rule.body[atom].variables if v is not None}
-        return all(columns(c) - own <= self._bound for c in self._left if columns(c) & own)
 
-    def _next(self, waiting: list[int]) -> int:
-        joins = [n for n in waiting if self._rule.body[n].kind == "join"]
-        connected = [n for n in joins if self._keys(n)]
-        return (connected or joins)[0]
+def _by_hand(order: tuple[int, ...], atom: int) -> tuple[int, int]:
+    return (order.index(atom), atom) if atom in order else (len(order), atom)
 
-    def _keys(self, atom: int) -> dict[int, tuple[Expr, Expr]]:
-        """Probe keys that are possible now: by column, the condition and the expression looked up."""
-        out: dict[int, tuple[Expr, Expr]] = {}
-        for c in self._left:
-            if not (isinstance(c, Call) and c.fn == "EqualTo"):
-                continue
-            for own, other in (c.args, c.args[::-1]):
-                variable = self._scope.get(own.name) if isinstance(own, Col) else None
-                if variable is None or variable.atom != atom or own.type != other.type:
-                    continue
-                if self._is_indexable(variable) and columns(other) <= self._bound and variable.position not in out:
-                    out[variable.position] = (c, other)
-                    break
-        return out
 
-    def _is_indexable(self, variable: Variable) -> bool:
-        # An index of a recursive relation is over its keys; a value of it is compared after the join (iterated only).
-        return variable.atom not in self._recursive or variable.role == "key"
+def _cost(atom: Atom, program: Program, bound: int) -> tuple[int, int]:
+    # Where all columns are bound each finds one row at most: the smaller input then drops more.
+    return _magnitude(expected_rows(atom, program, bound)), _magnitude(expected_rows(atom, program))
 
-    def _look_up(self, atom: int) -> None:
-        keys = self._keys(atom)
-        for position, (condition, expr) in keys.items():
-            self._left.remove(condition)
-            name = self._rule.body[atom].variables[position]
-            plain = inlined(expr, self._same)
-            if name is not None and isinstance(plain, Col) and not is_float(plain.type):
-                self._same[name] = plain
-        pairs = tuple((p, inlined(e, self._same)) for p, (_, e) in sorted(keys.items()))
-        self._steps.append(Lookup(atom, pairs, "old" if atom in self._old else "full"))
-        self._bind(atom)
+
+def _magnitude(rows: float) -> int:
+    return round(math.log2(max(rows, 1.0)))
+
+
+def _rows(source: Input) -> float:
+    size = source.size_bytes
+    is_known = size is not None and size < _NO_SIZE
+    rows = (size or 0) / (_WORD * max(1, len(source.columns))) if is_known else UNKNOWN_ROWS
+    for f in source.filters:
+        rows *= _KEPT_BY_EQUALITY if _is_equality(f) else _KEPT_BY_FILTER
+    return max(rows, 1.0)
+
+
+def _is_equality(condition: Expr) -> bool:
+    return isinstance(condition, Call) and condition.fn == "EqualTo" and any(isinstance(a, Lit) for a in condition.args)
+
+
+def _name(atom: Atom, program: Program) -> str:
+    return atom.relation if atom.relation is not None else input_name(program.input(atom.input or 0))

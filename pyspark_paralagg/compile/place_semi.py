@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.scope import variables
 from pyspark_paralagg.errors import UnsupportedError
-from pyspark_paralagg.program.aggregators import AGGREGATORS
 from pyspark_paralagg.program.expr import Call, Col, Expr, columns
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def _rule(program: Program, rule: Rule) -> Rule:
         # Without any key a semi join asks for a row at all; the engine has no such anti join.
         if None not in keys and len(set(keys)) == len(keys) and (keys or atom.kind == "semi"):
             continue
-        is_idempotent = all(AGGREGATORS[d.aggregator].is_idempotent for d in program.relation(rule.head).dependents)
+        is_idempotent = all(d.is_idempotent for d in program.relation(rule.head).dependents)
         if atom.kind == "anti" or not is_idempotent:
             raise UnsupportedError(
                 "PARALAGG_STEP_UNSUPPORTED",

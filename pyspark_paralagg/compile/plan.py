@@ -1,10 +1,15 @@
 """The physical form: strata with indexes, Δ rules and what an engine may do to go faster, each choice with its reason.
 
-Last station of ``compile``: puts order_joins, differentiate, distribute, assign_placement and select_indexes together.
+Last station of ``compile``: puts differentiate, binarize, distribute, assign_placement and select_indexes together.
+
+All rules of a stratum run in one epoch. Placement makes every probe of a chain local, so an iteration has one exchange,
+that of the derived rows, where paper 004 has one for each join of the longest chain; what cannot be placed stands in
+every task.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.assign_placement import assign_placement
@@ -34,7 +39,7 @@ BROADCAST_MAX_BYTES = 1 << 30
 
 def plan(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> Plan:
     """The plan of a verified program."""
-    reasons = list(program.notes)
+    reasons = [*program.notes, *program.warnings]
     strata = []
     for names in program.strata:
         stratum, why = _stratum(program, names, broadcast_max_bytes)
@@ -44,38 +49,56 @@ def plan(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> Pl
 
 
 def _stratum(program: Program, names: tuple[str, ...], broadcast_max_bytes: int) -> tuple[Stratum, list[str]]:
+    iterations, on_limit, tolerance = program.limit(names)
+    program = replace(program, max_iterations=iterations, on_limit=on_limit, tolerance=tolerance)
     relations = tuple(program.relation(n) for n in names)
     relation_class = _class(program, names[0])
     rules = tuple(r for r in program.rules if r.head in names)
     chains = tuple(c for r in rules for c in differentiate(r, program, relation_class))
     where = distribute(relations, chains, program, broadcast_max_bytes)
-    reasons = list(where.reasons)
+    reasons = [*dict.fromkeys(c.reason for c in chains if c.reason is not None), *where.reasons]
     indexes = Indexes()
     planned = tuple(assign_placement(c, program, where, indexes, broadcast_max_bytes) for c in chains)
     reasons += _large_everywhere(program, indexes, broadcast_max_bytes)
     is_free = relation_class == "lattice" and program.max_iterations is None and program.tolerance is None
     is_linear = all(sum(a.relation is not None for a in r.body) == 1 for r in rules)
+    follows = any(d.view for r in relations for d in r.dependents)
     bitmap = _bitmap(program, names, chains, planned, indexes, where) if is_free else None
     label = ", ".join(names)
+    if chains:
+        reasons.append(f"{label}: {_epoch(chains, indexes, where)}")
     if bitmap:
         reasons.append(f"{label}: a set that carries one key and moves the other along edges: evaluated in bitmaps")
-    if is_free and is_linear:
+    if is_free and is_linear and not follows:
         reasons.append(f"{label}: values are read in the iteration that wrote them (a lattice without a limit)")
     else:
-        reasons.append(f"{label}: strict rounds ({_why_rounds(program, relation_class)})")
+        reasons.append(f"{label}: strict rounds ({_why_rounds(program, relation_class, follows=follows)})")
     return Stratum(
         tuple(PlannedRelation(r.name, r.keys, r.dependents, where.by[r.name], r.base, r.initial) for r in relations),
         indexes.statics,
         indexes.relations,
         planned,
         relation_class,
-        is_free and is_linear,
+        is_free and is_linear and not follows,
         _may_climb(program, relation_class, rules),
         bitmap,
         program.max_iterations,
         program.on_limit,
         program.tolerance,
     ), reasons
+
+
+def _epoch(chains: tuple[Chain, ...], indexes: Indexes, where: Distribution) -> str:
+    joins = max(len(c.lookups) for c in chains)
+    rules = f"{len(chains)} rules in one epoch" if len(chains) > 1 else "one rule"
+    found = f"{rules}, {joins} {'join' if joins == 1 else 'joins'} in the longest chain, every probe local"
+    if joins == 0:
+        found = f"{rules} without a join"
+    if where.is_decomposed:
+        return f"{found}: nothing is exchanged"
+    copies = sum(i.copy for i in indexes.relations)
+    follow = f", and {'a copy follows' if copies == 1 else f'{copies} copies follow'} it" if copies else ""
+    return f"{found}: an iteration exchanges once, what it derived{follow}"
 
 
 def _may_climb(program: Program, relation_class: RelationClass, rules: tuple[Rule, ...]) -> bool:
@@ -102,9 +125,11 @@ def _class(program: Program, name: str) -> RelationClass:
     return "iterated" if found == "iterated" else "accumulating" if found == "accumulating" else "lattice"
 
 
-def _why_rounds(program: Program, relation_class: RelationClass) -> str:
+def _why_rounds(program: Program, relation_class: RelationClass, *, follows: bool) -> str:
     if relation_class != "lattice":
         return f"the class is {relation_class}"
+    if follows:
+        return "witnesses are counted between rounds"
     if program.max_iterations is not None:
         return "the number of iterations is limited"
     return "a tolerance is asked for" if program.tolerance is not None else "a rule reads two recursive atoms"

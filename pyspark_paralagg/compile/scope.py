@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from pyspark_paralagg.program.expr import Col, Expr, substitute
+from pyspark_paralagg.program.expr import Col, Expr, columns, substitute
 from pyspark_paralagg.program.program import Column, Dependent, Program, Rule
 
 if TYPE_CHECKING:
@@ -52,6 +52,11 @@ def _column(name: str, expr: Expr) -> Column:
     if isinstance(expr, Col):
         return Column(expr.name, expr.type, expr.nullable)
     return Column(name, expr.type)
+
+
+def dependents_in(expr: Expr, scope: Mapping[str, Variable]) -> list[str]:
+    """The variables in ``expr`` that are values of the recursion."""
+    return sorted(c for c in columns(expr) if scope[c].role == "dependent")
 
 
 def recursive_atoms(rule: Rule) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ Signs = frozenset[int]
 ANY: Signs = frozenset((-1, 0, 1))
 NOT_NEGATIVE: Signs = frozenset((0, 1))
 NOT_POSITIVE: Signs = frozenset((-1, 0))
-_NEVER_NEGATIVE = ("Abs", "Sqrt", "Length", "BitLength", "OctetLength", "Exp")
+NEVER_NEGATIVE = ("Abs", "Sqrt", "Length", "BitLength", "OctetLength", "Exp")
 _MIRROR = {
     "LessThan": "GreaterThan",
     "GreaterThan": "LessThan",
@@ -40,16 +40,16 @@ def signs(expr: Expr, facts: Mapping[str, Signs]) -> Signs:  # noqa: C901, PLR09
         return facts.get(expr.name, ANY)
     if isinstance(expr, Lit):
         return _of_number(expr.value)
-    if expr.fn in _NEVER_NEGATIVE:
+    if expr.fn in NEVER_NEGATIVE:
         return NOT_NEGATIVE
     if expr.fn == "Multiply" and expr.args[0] == expr.args[1]:
         return frozenset(s * s for s in signs(expr.args[0], facts))
     parts = [signs(a, facts) for a in expr.args]
     match expr.fn:
         case "Add":
-            return _sum(*parts)
+            return sum_of(*parts)
         case "Subtract":
-            return _sum(parts[0], _negative(parts[1]))
+            return sum_of(parts[0], _negative(parts[1]))
         case "Multiply" | "Divide" | "IntegralDivide":
             found = frozenset(a * b for a in parts[0] for b in parts[1])
             return found | {0} if expr.fn == "IntegralDivide" else found
@@ -81,7 +81,8 @@ def _negative(of: Signs) -> Signs:
     return frozenset(-s for s in of)
 
 
-def _sum(a: Signs, b: Signs) -> Signs:
+def sum_of(a: Signs, b: Signs) -> Signs:
+    """The signs of a sum."""
     out: set[int] = set()
     for x in a:
         for y in b:
@@ -117,20 +118,30 @@ def _uncast(expr: Expr) -> Expr:
     return expr.args[0] if isinstance(expr, Call) and expr.fn == "Cast" else expr
 
 
-def facts_of(rule: Rule, program: Program) -> dict[str, Signs]:
+def facts_of(
+    rule: Rule, program: Program, invariants: Mapping[tuple[str, str], Signs] | None = None
+) -> dict[str, Signs]:
     """What is known of the signs of a rule's variables: from assumptions, by the user's names, and from filters.
 
-    An assumption holds for columns of the user's DataFrames, where it is guarded at load; not for the recursion's own.
+    An assumption holds for columns of the user's DataFrames, where it is guarded at load; ``invariants``, by relation
+    and column, for the recursion's own.
     """
-    by_name = dict(f for f in map(fact, program.assume) if f is not None)
+    own = invariants or {}
+    by_name: dict[str, Signs] = {}
+    for column, allowed in filter(None, map(fact, program.assume)):
+        by_name[column] = by_name.get(column, ANY) & allowed
     out: dict[str, Signs] = {}
     for name, v in variables(rule, program).items():
-        out[name] = ANY
+        out[name] = own.get((str(v.relation), v.column.name), ANY)
+        if v.dependent is not None and v.dependent.definition.is_counted:
+            out[name] = NOT_NEGATIVE
         source = rule.body[v.atom].input
         if source is None or not isinstance(program.input(source).exprs[v.position], Col):
             continue
         if program.input(source).relation is None:
             out[name] &= by_name.get(v.column.name, ANY)
+        else:
+            out[name] &= own.get((str(program.input(source).relation), v.column.name), ANY)
         for f in map(fact, program.input(source).filters):
             out[name] &= f[1] if f is not None and f[0] == v.column.name else ANY
     for f in map(fact, rule.conditions):

@@ -1,10 +1,12 @@
 """Drops conditions that say nothing, and moves those about one input into its filters.
 
-    dist(y, min d + w) :- dist(x, d), in1(a, y, w), x = a, 1 = 1, w < 9
-    dist(y, min d + w) :- dist(x, d), in2(a, y, w), x = a             in2 := source 0, weight < 9
+    dist(y, min d + w) :- dist(x, d), in1(a, y, w), x = a, 1 = 1, w < 9, x = 1 + 2
+    dist(y, min d + w) :- dist(x, d), in2(a, y, w), x = a, x = 3      in2 := source 0, w < 9, a = 3
 
-What is left in a rule's conditions afterwards joins atoms or reads a recursive relation. A rule whose condition is
-false is dropped. Spark's analyser evaluates nothing, so constants here are what the user wrote.
+Constants are computed where that is exact (``fold``) and carried along equalities (``unify``). What is left in a rule's
+conditions afterwards joins atoms or reads a recursive relation. A dead rule is dropped: one with a condition that is
+never true, or two that contradict each other, or an input that holds nothing. Spark's analyser evaluates nothing, so
+constants here are what the user wrote.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.compile.fold import fold
 from pyspark_paralagg.compile.scope import inlined, variables
+from pyspark_paralagg.compile.unify import unify
 from pyspark_paralagg.program.aggregators import is_numeric
 from pyspark_paralagg.program.branch import may_be_null
 from pyspark_paralagg.program.expr import Call, Expr, Lit, columns, conjuncts
@@ -28,16 +32,31 @@ def simplify(program: Program) -> Program:
     """The program with fewer, and better placed, conditions."""
     rules = []
     for rule in program.rules:
-        conditions = [c for e in rule.conditions for c in conjuncts(_expression(e))]
+        conditions = [c for e in rule.conditions for c in conjuncts(_expression(fold(e)))]
         kept = tuple(dict.fromkeys(c for c in conditions if not _is_true(c)))
-        if any(isinstance(c, Lit) for c in kept):
-            note = f"{rule.place}: a condition is never true, the branch gives nothing"
-            program = replace(program, notes=(*program.notes, note))
+        simpler = replace(rule, exprs=tuple(_expression(fold(e)) for e in rule.exprs), conditions=kept)
+        unified = unify(simpler, program)
+        why = "two conditions contradict each other" if unified is None else _dead(simpler, program)
+        if unified is None or why is not None:
+            program = replace(program, notes=(*program.notes, f"{rule.place}: {why}, the branch gives nothing"))
             continue
-        simpler = replace(rule, exprs=tuple(_expression(e) for e in rule.exprs), conditions=kept)
-        program, filtered = _to_inputs(program, simpler)
+        program, filtered = _to_inputs(program, unified)
         rules.append(filtered)
     return replace(program, rules=tuple(rules))
+
+
+def _dead(rule: Rule, program: Program) -> str | None:
+    """Why the body holds for no row; None where it may."""
+    if any(_is_never_true(c) for c in rule.conditions):
+        return "a condition is never true"
+    for atom in rule.body:
+        if (
+            atom.input is not None
+            and atom.kind != "anti"
+            and any(map(_is_never_true, program.input(atom.input).filters))
+        ):
+            return "it reads an input that holds nothing"
+    return None
 
 
 def _expression(expr: Expr) -> Expr:
@@ -69,6 +88,23 @@ def _is_true(condition: Expr) -> bool:
             return left.value is not None and left.value == right.value and left.type == right.type
         return left == right and (condition.fn == "EqualNullSafe" or not may_be_null(left))
     return False
+
+
+def _is_never_true(condition: Expr) -> bool:
+    """False or null whatever the variables are. NaN equals itself in Spark, so nothing differs from itself."""
+    if isinstance(condition, Lit):
+        return condition.value is not True
+    if not isinstance(condition, Call):
+        return False
+    if condition.fn in ("EqualTo", "LessThan", "GreaterThan"):
+        left, right = condition.args
+        if any(isinstance(a, Lit) and a.value is None for a in (left, right)):
+            return True
+        return condition.fn != "EqualTo" and left == right
+    if condition.fn == "Not":
+        inner = condition.args[0]
+        return isinstance(inner, Call) and inner.fn == "EqualTo" and inner.args[0] == inner.args[1]
+    return condition.fn == "IsNull" and not may_be_null(condition.args[0])
 
 
 def _to_inputs(program: Program, rule: Rule) -> tuple[Program, Rule]:

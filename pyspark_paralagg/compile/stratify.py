@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pyspark_paralagg.errors import UnsupportedError
-from pyspark_paralagg.program.aggregators import AGGREGATORS
 from pyspark_paralagg.program.expr import Col
 from pyspark_paralagg.program.program import Atom, Input, Program, Relation, Rule
 
@@ -26,10 +25,7 @@ def stratify(program: Program) -> Program:
     for a semi join with one under an aggregate that counts repetitions, and for several strata where the rows after
     some iterations are asked for.
     """
-    needs = {r.name: set[str]() for r in program.relations}
-    for rule in program.rules:
-        needs[rule.head] |= {a.relation for a in rule.body if a.relation is not None}
-    strata = strongly_connected(needs)
+    strata = strongly_connected(_needs(program))
     if len(strata) > 1 and program.max_iterations is not None and program.on_limit == "return":
         raise UnsupportedError(
             "PARALAGG_STEP_UNSUPPORTED",
@@ -58,10 +54,25 @@ def stratify(program: Program) -> Program:
     return replace(program, strata=strata, inputs=tuple(inputs), rules=tuple(rules))
 
 
+def _needs(program: Program) -> dict[str, set[str]]:
+    """What each relation reads. A view follows within the same application of the step: both are one fixpoint."""
+    needs = {r.name: set[str]() for r in program.relations}
+    for rule in program.rules:
+        needs[rule.head] |= {a.relation for a in rule.body if a.relation is not None}
+    for r in program.relations:  # initial rows may be another relation's result
+        needs[r.name] |= {i.relation for i in program.inputs if i.id == r.initial and i.relation is not None}
+    for relation in program.relations:
+        for d in relation.dependents:
+            if d.view is not None:
+                needs[relation.name].add(d.view.relation)
+                needs[d.view.relation].add(relation.name)
+    return needs
+
+
 def _inside(atom: Atom, rule: Rule, program: Program) -> Atom:
     if atom.relation is None or atom.kind == "join":
         return atom
-    is_idempotent = all(AGGREGATORS[d.aggregator].is_idempotent for d in program.relation(rule.head).dependents)
+    is_idempotent = all(d.is_idempotent for d in program.relation(rule.head).dependents)
     if atom.kind == "anti" or not is_idempotent:
         what = "an anti join" if atom.kind == "anti" else "a semi join under an aggregate that counts repetitions,"
         raise UnsupportedError(

@@ -1,7 +1,7 @@
 """The syntax tree of a Datalog text, as it was written: nothing is resolved, every node knows its place.
 
-First station of a text: **parse** -> ``resolve`` -> ``Program``. Nodes are frozen, and ``span`` takes no part in equality, so
-that two texts that say the same have equal trees.
+First station of a text: **parse** -> ``resolve`` -> ``Program``. Nodes are frozen, and ``span`` takes no part in
+equality, so that two texts that say the same have equal trees.
 """
 
 # ruff: noqa: RUF009  (_span() is a dataclass field like any other)
@@ -66,10 +66,10 @@ class String:
 
 @dataclass(frozen=True)
 class Apply:
-    """An operator or a functor: ``+ - * / % ^ band bor bxor bshl bshr bnot land lor lnot``, ``neg`` (unary minus), or a name.
+    """An operator or a functor: ``+ - * / % ^ band bor bxor bshl bshr bnot land lor lnot``, ``neg`` (minus), a name.
 
-    ``name`` is the operator's sign or the functor's name in lower case as written (``cat``, ``strlen``, ``max``, ``to_number``).
-    Infix forms ``a band b`` and calls ``max(a, b)`` look the same here.
+    ``name`` is the operator's sign or the functor's name in lower case as written (``cat``, ``strlen``, ``max``,
+    ``to_number``). Infix forms ``a band b`` and calls ``max(a, b)`` look the same here.
     """
 
     name: str
@@ -165,7 +165,7 @@ class Disjunction:
 Literal_ = Atom | Negation | Comparison | Constraint | Conjunction | Disjunction
 Body = Literal_
 
-# --- clauses and directives --------------------------------------------------------------------------------------------
+# --- clauses and directives ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

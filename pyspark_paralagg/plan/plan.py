@@ -17,7 +17,7 @@ from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, to_json
 if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Column, Dependent, Input
 
-VERSION = 1
+VERSION = 2
 
 RelationClass = Literal["lattice", "accumulating", "iterated"]
 Placement = Literal["partitioned", "everywhere"]

@@ -19,41 +19,96 @@ from pyspark_paralagg.program.text import show
 Json = dict[str, Any]
 
 
-def show_plan(plan: Plan | Json) -> str:
+def show_plan(plan: Plan | Json, *, reasons: bool = True) -> str:
     """The text of a plan, or of its JSON."""
     data = plan.to_json() if isinstance(plan, Plan) else plan
+    lines = [show_input(i) for i in data["inputs"]] + show_strata(data)
+    return "\n".join([*lines, *(f"because {r}" for r in data["reasons"] if reasons)])
+
+
+def show_input(source: Json) -> str:
+    """``in1(src, dst) := source 0, w > 0  [1,000 bytes]``."""
+    origin = f"result of {source['relation']}" if source["relation"] else f"source {source['source']}"
+    filters = "".join(f", {_show(f)}" for f in source["filters"])
+    size = "" if source["size_bytes"] is None else f"  [{source['size_bytes']:,} bytes]"
+    return f"{name_of(source)}({', '.join(_show(e) for e in source['exprs'])}) := {origin}{filters}{size}"
+
+
+def show_strata(data: Json) -> list[str]:
+    """Strata with their relations and Δ rules, and where each rule finds its rows."""
+    inputs = {i["id"]: i for i in data["inputs"]}
+    return [line for n, stratum in enumerate(data["strata"]) for line in _stratum(n, stratum, inputs)]
+
+
+def show_indexes(data: Json) -> list[str]:
+    """``index in1(src -> dst, weight)``; of a relation the canonical one, and copies with the rule that they follow."""
     inputs = {i["id"]: i for i in data["inputs"]}
     lines = []
-    for i in data["inputs"]:
-        origin = f"result of {i['relation']}" if i["relation"] else f"source {i['source']}"
-        filters = "".join(f", {_show(f)}" for f in i["filters"])
-        size = "" if i["size_bytes"] is None else f"  [{i['size_bytes']:,} bytes]"
-        lines.append(f"{_name(i)}({', '.join(_show(e) for e in i['exprs'])}) := {origin}{filters}{size}")
-    for n, stratum in enumerate(data["strata"]):
-        lines += _stratum(n, stratum, inputs)
-    return "\n".join([*lines, *(f"because {r}" for r in data["reasons"])])
+    for stratum in data["strata"]:
+        relations = {r["name"]: r for r in stratum["relations"]}
+        lines += [show_static_index(i, inputs) for i in stratum["static_indexes"]]
+        for r in stratum["relations"]:
+            lines.append(f"index {r['name']}({_names(r['keys'], r['distribute_by'])} -> row): canonical")
+        for i in stratum["relation_indexes"]:
+            r = relations[i["relation"]]
+            columns = ", ".join([c["name"] for c in r["keys"]] + [d["column"]["name"] for d in r["dependents"]])
+            shown = f"index {r['name']}({_names(r['keys'], i['keys'])} -> row)"
+            row = f"{r['name']}({columns})"
+            follows = f"a copy: {row} :- Δ{row}" + (", in the place of the key's old row" if r["dependents"] else "")
+            place = ", everywhere" if i["placement"] == "everywhere" else ""
+            lines.append(f"{shown}{place}: {follows if i['copy'] else 'on the canonical one'}")
+    return lines
+
+
+def show_static_index(index: Json, inputs: dict[int, Json]) -> str:
+    """``index in1(src -> dst, weight), partitioned by src``."""
+    source = inputs[index["input"]]
+    parts = ("keys", "payload", "partition_by")
+    keys, payload, by = (", ".join(_show(source["exprs"][p]) for p in index[part]) for part in parts)
+    place = "everywhere" if index["placement"] == "everywhere" else f"partitioned by {by}"
+    return f"index {name_of(source)}({keys or 'nothing'} -> {payload or 'there is one'}), {place}"
+
+
+def _names(columns: list[Json], positions: list[int]) -> str:
+    return ", ".join(columns[p]["name"] for p in positions) or "nothing"
 
 
 def _stratum(n: int, stratum: Json, inputs: dict[int, Json]) -> list[str]:
-    traits = [stratum["relation_class"], "in place" if stratum["in_place"] else "rounds"]
-    if stratum["bitmap"]:
-        traits.append("bitmaps")
-    if stratum["max_iterations"] is not None:
-        traits.append(f"at most {stratum['max_iterations']} iterations")
-    if stratum["tolerance"] is not None:
-        traits.append(f"tolerance {stratum['tolerance']}")
-    lines = [f"stratum {n + 1}: {', '.join(traits)}"]
+    lines = [f"stratum {n + 1}: {', '.join(traits(stratum))}"]
     for r in stratum["relations"]:
-        columns = [c["name"] for c in r["keys"]] + [f"{d['aggregator']} {d['column']['name']}" for d in r["dependents"]]
+        columns = [c["name"] for c in r["keys"]] + [_dependent(d) for d in r["dependents"]]
         by = ", ".join(r["keys"][p]["name"] for p in r["distribute_by"]) or "nothing (task 0)"
-        initial = "" if r["initial"] is None else f", initial {_name(inputs[r['initial']])}"
-        lines.append(f"  {r['name']}({', '.join(columns)}) by {by}, base {_name(inputs[r['base']])}{initial}")
+        initial = "" if r["initial"] is None else f", initial {name_of(inputs[r['initial']])}"
+        lines.append(f"  {r['name']}({', '.join(columns)}) by {by}, base {name_of(inputs[r['base']])}{initial}")
     for rule in stratum["rules"]:
         lines += _rule(rule, stratum, inputs)
     return lines
 
 
+def traits(stratum: Json) -> list[str]:
+    """Class, rounds or in place, limits."""
+    found = [stratum["relation_class"], "in place" if stratum["in_place"] else "rounds"]
+    if stratum["bitmap"]:
+        found.append("bitmaps")
+    if stratum["max_iterations"] is not None:
+        found.append(f"at most {stratum['max_iterations']} iterations")
+    if stratum["tolerance"] is not None:
+        found.append(f"tolerance {stratum['tolerance']}")
+    return found
+
+
+def _dependent(d: Json) -> str:
+    follows = f" of {d['view']['relation']}" if d.get("view") else ""
+    return f"{d['aggregator']} {d['column']['name']}{follows}"
+
+
 def _rule(rule: Json, stratum: Json, inputs: dict[int, Json]) -> list[str]:
+    head, body, places = rule_parts(rule, stratum, inputs)
+    return [f"  {head} :- {', '.join(body)}", f"    {'; '.join(places)}"]
+
+
+def rule_parts(rule: Json, stratum: Json, inputs: dict[int, Json]) -> tuple[str, list[str], list[str]]:
+    """Head, atoms and conditions of a planned rule, and where each probe finds its rows."""
     relations = {r["name"]: r for r in stratum["relations"]}
     head, driver = relations[rule["head"]], rule["driver"]
     keys = len(head["keys"])
@@ -77,14 +132,14 @@ def _rule(rule: Json, stratum: Json, inputs: dict[int, Json]) -> list[str]:
             source = inputs[index["input"]]
             names = [_show(e) for e in source["exprs"]]
             kind = {"join": "", "semi": "exists ", "anti": "!"}[step["kind"]]
-            body.append(f"{kind}{_name(source)}{_keys(names, index['keys'], step)}{_binds(step['binds'])}")
+            body.append(f"{kind}{name_of(source)}{_keys(names, index['keys'], step)}{_binds(step['binds'])}")
             by = ", ".join(names[p] for p in index["partition_by"])
             places.append(
-                f"{_name(source)} {'everywhere' if index['placement'] == 'everywhere' else f'partitioned by {by}'}"
+                f"{name_of(source)} {'everywhere' if index['placement'] == 'everywhere' else f'partitioned by {by}'}"
             )
     places.append(f"target {rule['target']['kind']}")
     emitted = ", ".join([*(_show(e) for e in rule["emit"][:keys]), *values])
-    return [f"  {head['name']}({emitted}) :- {', '.join(body)}", f"    {'; '.join(places)}"]
+    return f"{head['name']}({emitted})", body, places
 
 
 def _relation_place(index: Json, relations: dict[str, Json]) -> str:
@@ -104,7 +159,8 @@ def _binds(binds: list[str | None]) -> str:
     return f"({', '.join(b or '_' for b in binds)})"
 
 
-def _name(source: Json) -> str:
+def name_of(source: Json) -> str:
+    """What an input is called: the lower relation's name, or its number."""
     return source["relation"] or f"in{source['id']}"
 
 

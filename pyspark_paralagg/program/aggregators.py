@@ -1,16 +1,22 @@
-"""The aggregators of dependent columns: what they are called, what they take, what they give.
+"""The aggregators of dependent columns: one definition each, from which every part of the system reads.
 
-Types are Spark's ``simpleString``. The API checks a call with this table, the passes read ``is_idempotent`` from it,
-and the executors implement the nine entries.
+The API checks a call with it, ``program.branch`` reads what Spark calls it, the check reads how it moves, the DataFrame
+executor which function of Spark it is, and ``counterexample`` what it does to two values. The Spark engine alone has
+the words' code, in ``AccumulatorCode.scala``. Types are Spark's ``simpleString``.
 """
 
 from __future__ import annotations
 
+import math
+import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+Move = Literal["const", "up", "down", "bits_up", "bits_down", "divides", "unknown"]
+"""Where a value goes while the recursion runs: see ``compile.monotone``."""
 
 _INTEGRAL = ("tinyint", "smallint", "int", "bigint")
 
@@ -34,6 +40,10 @@ def _same(type_: str) -> str:
     return type_
 
 
+def _bigint(_: str) -> str:
+    return "bigint"
+
+
 def _sum_type(type_: str) -> str:
     """Spark's type of ``sum``, but for decimals, which keep theirs: a recursion must give back what it reads."""
     if is_integral(type_):
@@ -45,45 +55,91 @@ def _sum_type(type_: str) -> str:
 class Aggregator:
     """One aggregator.
 
-    ``is_idempotent``: a row that comes twice counts once, which makes a lattice of it; the others accumulate.
-    ``accepts`` and ``takes`` say which types, to a machine and to a reader. ``result`` is the column's type in the
-    relation for the type that the base has.
+    ``combine`` is what it makes of two values, neither of them null (of what ``min_by`` carries: any change).
+    ``identity`` changes nothing when combined; None where that is the greatest or least value of the type.
+    ``is_idempotent``: a row that comes twice counts once, which makes a lattice of it; the others accumulate, and
+    ``inverse`` takes away again what they added. ``moves`` is the direction in which values improve, ``ends`` says that
+    no value improves for ever, ``is_counted`` that it is never below zero nor null.
+
+    ``accepts`` and ``takes`` say which types, to a machine and to a reader; ``result`` is the column's type in the
+    relation for the type that the base has. ``spark`` is the function of Spark that the DataFrame executor uses (None:
+    it has a form of its own there), ``absorbs`` what Spark's analyser calls aggregates that do no more than this one.
+    ``parameters``: it is not a word in ``aggs`` but a call with other columns, ``ra.min_by("dist")``.
     """
 
     name: str
-    is_idempotent: bool
+    combine: Callable[[Any, Any], Any]
     takes: str
     accepts: Callable[[str], bool]
+    identity: Any = None
+    is_idempotent: bool = True
+    inverse: Callable[[Any, Any], Any] | None = None
+    moves: Move = "unknown"
+    ends: bool = False
+    is_counted: bool = False
     result: Callable[[str], str] = _same
-    has_order: bool = False
+    spark: str | None = None
+    absorbs: tuple[str, ...] = ()
+    parameters: Literal["", "order", "witnesses"] = ""
+
+    def improves(self, new: Any, old: Any) -> bool:  # noqa: ANN401 - values of any type
+        """Whether ``new`` changes what is held when that is ``old``; a null changes nothing."""
+        if new is None or old is None:
+            return old is None and new is not None
+        return bool(self.combine(old, new) != old)
 
 
 def _is_boolean(type_: str) -> bool:
     return type_ == "boolean"
 
 
-def _lattice(name: str, takes: str, accepts: Callable[[str], bool], *, has_order: bool = False) -> Aggregator:
-    return Aggregator(name, is_idempotent=True, takes=takes, accepts=accepts, has_order=has_order)
+def _new(_: Any, new: Any) -> Any:  # noqa: ANN401 - values of any type
+    return new
 
 
-_ANY_ORDER = "any type with an order"
-_BITS = "tinyint, smallint, int or bigint"
+_ORDER: dict[str, Any] = {"takes": "any type with an order", "accepts": is_orderable}
+_BITS: dict[str, Any] = {"takes": "tinyint, smallint, int or bigint", "accepts": is_integral}
+_TRUTH: dict[str, Any] = {"takes": "boolean", "accepts": _is_boolean, "ends": True}
+_ADDS: dict[str, Any] = {
+    "identity": 0, "is_idempotent": False, "inverse": operator.sub, "moves": "unknown", "spark": "sum",
+}  # fmt: skip
+_BY: dict[str, Any] = {"combine": _new, "parameters": "order", **_ORDER}
+_WITNESSES: dict[str, Any] = {
+    "combine": max,
+    "identity": 0,
+    "moves": "up",
+    "is_counted": True,
+    "parameters": "witnesses",
+}
 
+# The analyser rewrites bool_or and bool_and to max and min. `count` is a sum of the numbers that `conform` makes.
 AGGREGATORS: dict[str, Aggregator] = {
     a.name: a
     for a in (
-        _lattice("min", _ANY_ORDER, is_orderable),
-        _lattice("max", _ANY_ORDER, is_orderable),
-        Aggregator("sum", is_idempotent=False, takes="a number", accepts=is_numeric, result=_sum_type),
-        Aggregator("count", is_idempotent=False, takes=_BITS, accepts=is_integral, result=lambda _: "bigint"),
-        _lattice("any", "boolean", _is_boolean),
-        _lattice("all", "boolean", _is_boolean),
-        _lattice("bit_or", _BITS, is_integral),
-        _lattice("bit_and", _BITS, is_integral),
-        _lattice("min_by", _ANY_ORDER, is_orderable, has_order=True),
-        _lattice("max_by", _ANY_ORDER, is_orderable, has_order=True),
+        Aggregator("min", min, moves="down", spark="min", absorbs=("min",), **_ORDER),
+        Aggregator("max", max, moves="up", spark="max", absorbs=("max",), **_ORDER),
+        Aggregator("sum", operator.add, "a number", is_numeric, result=_sum_type, absorbs=("sum",), **_ADDS),
+        Aggregator("count", operator.add, result=_bigint, **_BITS, **_ADDS),
+        Aggregator(
+            "any", max, identity=False, moves="up", spark="bool_or", absorbs=("max", "bool_or", "any", "some"), **_TRUTH
+        ),
+        Aggregator(
+            "all", min, identity=True, moves="down", spark="bool_and", absorbs=("min", "bool_and", "every"), **_TRUTH
+        ),
+        Aggregator(
+            "bit_or", operator.or_, identity=0, moves="bits_up", ends=True, spark="bit_or", absorbs=("bit_or",), **_BITS
+        ),
+        Aggregator(
+            "bit_and", operator.and_, identity=-1, moves="bits_down", ends=True, spark="bit_and", absorbs=("bit_and",),
+            **_BITS,
+        ),
+        Aggregator("gcd", math.gcd, identity=0, moves="divides", ends=True, **_BITS),
+        Aggregator("min_by", absorbs=("min_by",), **_BY),
+        Aggregator("max_by", absorbs=("max_by",), **_BY),
+        Aggregator("mcount", takes="witnesses", accepts=is_orderable, result=_bigint, **_WITNESSES),
+        Aggregator("msum", takes="a number", accepts=is_numeric, result=_sum_type, absorbs=("max",), **_WITNESSES),
     )
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -121,5 +177,48 @@ class MaxBy:
         return f"max_by({self.order!r})"
 
 
-Aggregation = str | MinBy | MaxBy
-"""What stands on the right in ``aggs``."""
+@dataclass(frozen=True, init=False)
+class MCount:
+    """The number of distinct witnesses: ``aggs={"n": ra.mcount("who")}`` over a base and a step with a column ``who``.
+
+    The relation shows the keys and ``n``, not ``who``. The count only grows, so the recursion may read it through an
+    upward threshold (``n >= 3``: attendance). Several columns are one witness together. A witness with a null in it
+    does not count, but its row makes the key known: with ``n`` = 0 if no other comes.
+
+    >>> MCount("who")
+    mcount('who')
+    """
+
+    witnesses: tuple[str, ...]
+    aggregator = "mcount"
+    value: str | None = None
+
+    def __init__(self, *witnesses: str) -> None:
+        object.__setattr__(self, "witnesses", witnesses)
+
+    def __repr__(self) -> str:
+        return f"mcount({', '.join(map(repr, self.witnesses))})"
+
+
+@dataclass(frozen=True, init=False)
+class MSum:
+    """The sum over distinct witnesses of the greatest contribution of each: ``{"total": ra.msum("share", "who")}``.
+
+    A contribution that is null or negative counts as 0, and so does any of a witness with a null in it: the sum only
+    grows, and the recursion may read it through an upward threshold (``total > 50``: company control). Its type is that
+    of ``sum``. Otherwise as :class:`MCount`.
+
+    >>> MSum("share", "who")
+    msum('share', 'who')
+    """
+
+    value: str
+    witnesses: tuple[str, ...]
+    aggregator = "msum"
+
+    def __init__(self, value: str, *witnesses: str) -> None:
+        object.__setattr__(self, "value", value)
+        object.__setattr__(self, "witnesses", witnesses)
+
+    def __repr__(self) -> str:
+        return f"msum({', '.join(map(repr, (self.value, *self.witnesses)))})"

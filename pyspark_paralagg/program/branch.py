@@ -7,25 +7,15 @@ at the top of a branch is dropped where the relation's own aggregation does the 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from pyspark_paralagg.errors import UnsupportedError
-from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, substitute
-from pyspark_paralagg.program.program import Atom, AtomKind, Dependent, Relation, Rule
+from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, columns, substitute
+from pyspark_paralagg.program.program import Atom, AtomKind, Column, Dependent, Relation, Rule
 from pyspark_paralagg.program.text import show
 
-# What Spark calls the aggregate that a relation may declare. It rewrites bool_or and bool_and to max and min.
-_SPARK_NAMES = {
-    "min": ("min",),
-    "max": ("max",),
-    "sum": ("sum",),
-    "any": ("max", "bool_or", "any", "some"),
-    "all": ("min", "bool_and", "every"),
-    "bit_or": ("bit_or",),
-    "bit_and": ("bit_and",),
-    "min_by": ("min_by",),
-    "max_by": ("max_by",),
-}
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
 
 
 @dataclass(frozen=True)
@@ -77,19 +67,58 @@ class Branch:
         """With all leaves read by a semi or an anti join."""
         return replace(self, leaves=tuple(replace(leaf, kind=kind) for leaf in self.leaves))
 
+    def renamed(self, n: int) -> Branch:
+        """The same rows read for the ``n``-th time, with other column ids; its outputs are found by the old ones."""
+        if n == 0:
+            return self
+        new = {c: f"{c}~{n}" for leaf in self.leaves for c in leaf.columns}
+
+        def copy(c: Col) -> Expr:
+            return replace(c, name=new[c.name])
+
+        return replace(
+            self,
+            leaves=tuple(replace(leaf, columns=tuple(new[c] for c in leaf.columns)) for leaf in self.leaves),
+            conditions=tuple(substitute(c, copy) for c in self.conditions),
+            outputs={name: substitute(e, copy) for name, e in self.outputs.items()},
+            names={new.get(c, c): name for c, name in self.names.items()},
+        )
+
+
+def null_safe(condition: Expr, theirs: AbstractSet[str]) -> tuple[tuple[Expr, ...], ...] | None:
+    """The two ways in which ``a = b OR (a IS NULL AND b IS NULL)`` holds, as equalities; None for other conditions.
+
+    In the second, whether they are null is what is equal, so that a join can look it up, in rows where that of the
+    side with the columns ``theirs`` is.
+    """
+    if not (isinstance(condition, Call) and condition.fn == "Or" and len(condition.args) == 2):  # noqa: PLR2004
+        return None
+    equal, nulls = condition.args
+    if not (isinstance(equal, Call) and equal.fn == "EqualTo" and isinstance(nulls, Call) and nulls.fn == "And"):
+        return None
+    if not all(isinstance(a, Call) and a.fn == "IsNull" for a in nulls.args):
+        return None
+    if [_bare(a.args[0]) for a in nulls.args if isinstance(a, Call)] != [_bare(a) for a in equal.args]:
+        return None
+    is_theirs = next(a for a in nulls.args if columns(a) <= theirs or a is nulls.args[1])
+    return (equal,), (Call("EqualTo", nulls.args, "boolean", nullable=False), is_theirs)
+
 
 def rule_of(relation: Relation, chosen: dict[str, str], branch: Branch, place: str) -> Rule:
     """The rule of a branch; ``chosen`` maps the relation's column names to the step's column ids."""
     exprs: list[Expr] = []
     grouped = _Grouped(relation, chosen, branch, place)
-    for key in relation.keys:
-        expr = branch.outputs[chosen[key.name]]
+    owners = {c.name: d for d in relation.dependents for c in d.supplied[:1] or (d.column,) if _is_value(c, d)}
+    for column in relation.supplied:
+        d = owners.get(column.name)
+        expr = branch.outputs[chosen[column.name]] if column.name in chosen else Lit(1, "bigint")
+        if d is not None:
+            exprs.append(_cast(expr if branch.group_keys is None else grouped.value(expr, d), column))
+            continue
         if branch.group_keys is not None and not _is_made_of(expr, branch.group_keys):
-            _refuse(f"the key {key.name} is an aggregate's result", place)
+            kind = "key" if column in relation.keys else "witness"
+            _refuse(f"the {kind} {column.name} is an aggregate's result", place)
         exprs.append(expr)
-    for d in relation.dependents:
-        value = branch.outputs[chosen[d.column.name]] if d.column.name in chosen else Lit(1, "bigint")
-        exprs.append(_cast(value if branch.group_keys is None else grouped.value(value, d), d))
     rename = _names(branch)
 
     def variable(c: Col) -> Expr:
@@ -118,9 +147,14 @@ def _names(branch: Branch) -> dict[str, str]:
     return out
 
 
-def _cast(expr: Expr, d: Dependent) -> Expr:
+def _is_value(column: Column, d: Dependent) -> bool:
+    """Whether ``column`` is what ``d`` aggregates, not a witness of it."""
+    return not d.supplied or (d.aggregator == "msum" and column == d.supplied[0])
+
+
+def _cast(expr: Expr, column: Column) -> Expr:
     # What is added up may be narrower than the sum (schema.check_step_columns lets it pass).
-    return expr if expr.type == d.column.type else Call("Cast", (expr,), d.column.type)
+    return expr if expr.type == column.type else Call("Cast", (expr,), column.type)
 
 
 def _is_made_of(expr: Expr, keys: tuple[Expr, ...]) -> bool:
@@ -174,7 +208,7 @@ class _Grouped:
             return Lit(1, "bigint")
         if d.aggregator == "count" and fn == "sum" and not may_be_null(call.args[0]):
             return call.args[0]
-        if fn not in _SPARK_NAMES.get(d.aggregator, ()):
+        if fn not in d.definition.absorbs:
             return self._refuse(call, d)
         if d.order is not None:
             order = self.branch.outputs[self.chosen[d.order]]

@@ -11,7 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from pyspark_paralagg.program.aggregators import AGGREGATORS, Aggregator
+
 if TYPE_CHECKING:
+    from pyspark_paralagg.program.custom import Custom
     from pyspark_paralagg.program.expr import Expr
 
 AtomKind = Literal["join", "semi", "anti"]
@@ -28,19 +31,51 @@ class Column:
 
 
 @dataclass(frozen=True)
+class View:
+    """Where a dependent column comes from that no rule writes: a relation of its stratum that has at least its keys.
+
+    ``mcount`` counts its rows, ``msum`` adds up its ``column``, any other aggregator copies it. Rows with a null in one
+    of the keys beyond the reading relation's own count 0.
+    """
+
+    relation: str
+    column: str | None = None
+
+
+@dataclass(frozen=True)
 class Dependent:
-    """A dependent column: its aggregator and, for ``min_by``/``max_by``, the column that decides."""
+    """A dependent column: its aggregator and, for ``min_by``/``max_by``, the column that decides.
+
+    ``supplied`` are the columns that base rows and rule heads have in its stead; none: the column itself. For
+    ``mcount`` they are the witness, for ``msum`` the contribution, then the witness; the pass ``track_witnesses`` makes
+    relations of them, and sets ``view``. A user's own aggregator is ``custom``, for whose ``part``-th column this
+    stands; the columns of one use follow each other.
+    """
 
     column: Column
     aggregator: str
     order: str | None = None
+    supplied: tuple[Column, ...] = ()
+    view: View | None = None
+    custom: Custom | None = None
+    part: int = 0
+
+    @property
+    def definition(self) -> Aggregator:
+        """What its aggregator is."""
+        return AGGREGATORS[self.aggregator] if self.custom is None else self.custom.definition
+
+    @property
+    def is_idempotent(self) -> bool:
+        """Whether a row that comes twice counts once."""
+        return self.definition.is_idempotent
 
 
 @dataclass(frozen=True)
 class Relation:
     """A recursive relation: independent (key) columns, then dependent ones. Rows are in that order.
 
-    ``base`` and ``initial`` are ids of inputs whose columns are the relation's, in the same order.
+    ``base`` and ``initial`` are ids of inputs whose columns are ``supplied``, in the same order.
     """
 
     name: str
@@ -53,6 +88,12 @@ class Relation:
     def columns(self) -> tuple[Column, ...]:
         """Key columns, then dependent columns."""
         return (*self.keys, *(d.column for d in self.dependents))
+
+    @property
+    def supplied(self) -> tuple[Column, ...]:
+        """The columns of base rows and of rule heads: ``columns``, but for witnesses; each name once."""
+        given = (c for d in self.dependents for c in d.supplied or (d.column,))
+        return tuple({c.name: c for c in (*self.keys, *given)}.values())
 
 
 @dataclass(frozen=True)
@@ -88,13 +129,27 @@ class Atom:
 
 @dataclass(frozen=True)
 class Rule:
-    """``head(exprs) :- body, conditions``. ``exprs`` follow the head's columns, keys first."""
+    """``head(exprs) :- body, conditions``. ``exprs`` follow the head's supplied columns, keys first.
+
+    ``order`` is the user's join order, as positions in ``body``; atoms that it leaves out come last.
+    """
 
     head: str
     exprs: tuple[Expr, ...]
     body: tuple[Atom, ...]
     conditions: tuple[Expr, ...] = ()
     place: str = ""
+    order: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What ``.limit`` says of a relation's stratum: rows after so many iterations, or an end at a small change."""
+
+    relation: str
+    iterations: int | None = None
+    tolerance: float | None = None
+    on_limit: Literal["error", "return"] = "return"
 
 
 @dataclass(frozen=True)
@@ -111,12 +166,23 @@ class Program:
     on_limit: Literal["error", "return"] = "error"
     tolerance: float | None = None
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    limits: tuple[Limit, ...] = ()
     strata: tuple[tuple[str, ...], ...] = ()
     classes: tuple[tuple[str, str], ...] = ()
 
     def relation(self, name: str) -> Relation:
         """The relation called ``name``."""
         return next(r for r in self.relations if r.name == name)
+
+    def limit(self, stratum: tuple[str, ...]) -> tuple[int | None, Literal["error", "return"], float | None]:
+        """Iterations, what happens there, and tolerance: of the stratum's own limit, else of the whole program."""
+        own = [x for x in self.limits if x.relation in stratum]
+        if not own:
+            return self.max_iterations, self.on_limit, self.tolerance
+        iterations = min((x.iterations for x in own if x.iterations is not None), default=None)
+        on_limit: Literal["error", "return"] = own[0].on_limit if iterations is not None else "error"
+        return iterations, on_limit, min((x.tolerance for x in own if x.tolerance is not None), default=None)
 
     def input(self, input_id: int) -> Input:
         """The input with this id."""

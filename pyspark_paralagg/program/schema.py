@@ -34,7 +34,7 @@ def check_step_columns(relation: Relation, found: Sequence[tuple[str, str]], pla
     """
     place = place or f"step of {relation.name}"
     names = [name for name, _ in found]
-    wanted = [c.name for c in relation.columns]
+    wanted = [c.name for c in relation.supplied]
     shape = ", ".join(wanted)
     optional = {d.column.name for d in relation.dependents if d.aggregator == "count"}
     for name in wanted:
@@ -58,7 +58,7 @@ def check_step_columns(relation: Relation, found: Sequence[tuple[str, str]], pla
                 hint=f"end the step with select({shape})",
             )
     types = dict(found)
-    for column in relation.columns:
+    for column in relation.supplied:
         if column.name in types and not _fits(types[column.name], column.type, dependent(relation, column.name)):
             raise UsageError(
                 "PARALAGG_STEP_COLUMNS_TYPE",

@@ -12,12 +12,12 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from pyspark_paralagg.errors import UnsupportedError
-from pyspark_paralagg.program.aggregators import AGGREGATORS
-from pyspark_paralagg.program.branch import Branch, Leaf, rule_of
+from pyspark_paralagg.program.branch import Branch, Leaf, null_safe, rule_of
 from pyspark_paralagg.program.expr import Call, Col, Expr, columns, conjuncts, from_json, walk
 from pyspark_paralagg.program.program import Column, Input, Program, Relation, Rule
 from pyspark_paralagg.program.schema import check_step_columns
 
+_MOST_CASES = 16
 _JOINS = {"leftouter": "left outer join", "rightouter": "right outer join", "fullouter": "full outer join"}
 
 
@@ -69,7 +69,7 @@ class _StepReader:
         self._relations = {r.name: r for r in relations}
         self._inputs = inputs
         self._place = place
-        self._is_idempotent = all(AGGREGATORS[d.aggregator].is_idempotent for d in head.dependents)
+        self._is_idempotent = all(d.is_idempotent for d in head.dependents)
         self._head = head
 
     def branches(self, node: dict[str, Any]) -> list[Branch]:  # noqa: PLR0911 - one kind of node a line
@@ -104,7 +104,11 @@ class _StepReader:
         else:
             leaf = Leaf(tuple(c.name for c in cols), relation=node["name"])
             # A count is never null, whatever the reference's schema says.
-            counts = {d.column.name for d in self._relations[node["name"]].dependents if d.aggregator == "count"}
+            counts = {
+                d.column.name
+                for d in self._relations[node["name"]].dependents
+                if d.aggregator == "count" or d.definition.is_counted
+            }
             cols = tuple(Col(c.name, c.type, c.nullable and names[c.name] not in counts) for c in cols)
         return Branch((leaf,), (), {c.name: c for c in cols}, names)
 
@@ -123,15 +127,29 @@ class _StepReader:
         if any(b.group_keys is not None for b in (*left, *right)):
             self._refuse("a join above an aggregate")
         if kind == "leftsemi":
-            return (
-                [self._exists(a, right, condition) for a in left]
-                if len(right) == 1
-                else self._any(left, right, condition)
-            )
+            cases = self._cases(condition, right)
+            if len(right) > 1:
+                return [b for case in cases for b in self._any(left, right, case)]
+            return [self._exists(a, right, case) for a in left for case in cases]
         if kind == "leftanti":
-            return [self._not_exists(a, right, condition) for a in left]
+            for n, case in enumerate(self._cases(condition, right)):
+                left = [self._not_exists(a, [b.renamed(n) for b in right], case) for a in left]
+            return left
         joined = [a.joined(b) for a in left for b in right]
         return [b.filtered(tuple(b.inlined(c) for c in condition)) for b in joined]
+
+    def _cases(self, condition: tuple[Expr, ...], right: list[Branch]) -> list[tuple[Expr, ...]]:
+        """``condition`` without equalities that hold for two nulls as well: one case for each choice of nulls.
+
+        A row of the left side falls into one case, so a semi join in each of them finds it once.
+        """
+        theirs = {c for b in right for c in b.outputs}
+        cases: list[tuple[Expr, ...]] = [()]
+        for c in condition:
+            cases = [(*case, *way) for way in null_safe(c, theirs) or ((c,),) for case in cases]
+        if len(cases) > _MOST_CASES:
+            self._refuse("a semi or anti join that takes nulls for equal on so many columns that may be null")
+        return cases
 
     def _any(self, left: list[Branch], right: list[Branch], condition: tuple[Expr, ...]) -> list[Branch]:
         # Exists over a union: one rule for each of its branches, which only a head that ignores repetition allows.

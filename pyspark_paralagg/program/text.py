@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
 
 if TYPE_CHECKING:
-    from pyspark_paralagg.program.program import Atom, Input, Program, Relation, Rule
+    from pyspark_paralagg.program.program import Atom, Dependent, Input, Program, Relation, Rule
 
 _INFIX = {
     "Or": ("OR", 1),
@@ -71,13 +71,16 @@ def _call(expr: Call) -> str:
 
 
 def show_head(relation: Relation, exprs: tuple[Expr, ...]) -> str:
-    """``dist(node, min d + w)``."""
-    keys = [show(e) for e in exprs[: len(relation.keys)]]
-    values = [
-        f"{d.aggregator}{f'[{d.order}]' if d.order else ''} {show(e)}"
-        for d, e in zip(relation.dependents, exprs[len(relation.keys) :], strict=True)
-    ]
-    return f"{relation.name}({', '.join([*keys, *values])})"
+    """``dist(node, min d + w)``, ``attends(event, mcount(who))``."""
+    of = {c.name: show(e) for c, e in zip(relation.supplied, exprs, strict=True)}
+    keys = [of[c.name] for c in relation.keys]
+    return f"{relation.name}({', '.join([*keys, *(_show_dependent(d, of) for d in relation.dependents)])})"
+
+
+def _show_dependent(d: Dependent, of: dict[str, str]) -> str:
+    if d.supplied:
+        return f"{d.aggregator}({', '.join(of[c.name] for c in d.supplied)})"
+    return f"{d.aggregator}{f'[{d.order}]' if d.order else ''} {of[d.column.name]}"
 
 
 def show_atom(name: str, variables: tuple[str | None, ...]) -> str:

@@ -8,6 +8,7 @@ probe that is not local loses rows, and a row that is produced twice shows under
 from __future__ import annotations
 
 import itertools
+import math
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,8 @@ def _column(dependents: tuple[Dependent, ...], j: int, rows: list[Row]) -> Any:
         for v in values:
             total = total | v if how == "bit_or" else total & v
         return total
+    if how == "gcd":
+        return math.gcd(*values)
     return {"min": min, "all": min, "max": max, "any": max, "sum": sum}[how](values)
 
 
@@ -135,12 +138,30 @@ class _Simulation:
         self.base = {r.name: inputs[r.base] for r in stratum.relations}
         self.static = {i.id: inputs[i.input] for i in stratum.static_indexes}
         start = {r.name: inputs[r.base if r.initial is None else r.initial] for r in stratum.relations}
-        self.state = {n: self.aggregated(n, rows) for n, rows in start.items()}
+        self.state = self.viewed({n: self.aggregated(n, rows) for n, rows in start.items()})
         self.delta = dict(self.state)
 
     def aggregated(self, name: str, rows: Iterable[Row]) -> State:
         r = self.relations[name]
-        return aggregate(r.dependents, len(r.keys), rows)
+        return {} if any(d.view for d in r.dependents) else aggregate(r.dependents, len(r.keys), rows)
+
+    def viewed(self, state: dict[str, State]) -> dict[str, State]:
+        """``state`` with the relations that no rule writes: their columns follow others of the stratum."""
+        for r in self.stratum.relations:
+            keys = {k[: len(r.keys)] for d in r.dependents if d.view for k in state[d.view.relation]}
+            if any(d.view for d in r.dependents):
+                state[r.name] = {k: tuple(self.view(d, k, state) for d in r.dependents) for k in keys}
+        return state
+
+    def view(self, d: Dependent, key: Row, state: dict[str, State]) -> Any:
+        assert d.view is not None
+        source = self.relations[d.view.relation]
+        rows = {k[len(key) :]: v for k, v in state[source.name].items() if k[: len(key)] == key}
+        if d.aggregator == "mcount":
+            return sum(None not in witness for witness in rows)
+        position = next((n for n, s in enumerate(source.dependents) if s.column.name == d.view.column), 0)
+        values = [v[position] for witness, v in rows.items() if None not in witness and v[position] is not None]
+        return sum(max(0, v) for v in values) if d.aggregator == "msum" else values[0]
 
     def run(self, rounds: int) -> dict[str, State]:
         limit = self.stratum.max_iterations or rounds
@@ -156,11 +177,12 @@ class _Simulation:
     def advance(self, emitted: dict[str, list[Row]]) -> bool:
         if self.stratum.relation_class == "iterated":
             new = {n: self.aggregated(n, self.base[n] + rows) for n, rows in emitted.items()}
-            self.delta = new
+            self.delta = self.viewed(new)
         elif self.stratum.relation_class == "lattice":
             new = {
                 n: self.aggregated(n, [k + v for k, v in self.state[n].items()] + emitted[n]) for n in self.relations
             }
+            new = self.viewed(new)
             self.delta = {
                 n: {k: v for k, v in s.items() if self.state[n].get(k) != v or k not in self.state[n]}
                 for n, s in new.items()

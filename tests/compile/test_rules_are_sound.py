@@ -14,6 +14,7 @@ from pyspark_paralagg.compile.evaluate import NotEvaluableError, evaluate
 from pyspark_paralagg.compile.linear import degree
 from pyspark_paralagg.compile.monotone import MOVE_OF, Monotone
 from pyspark_paralagg.compile.signs import ANY, NOT_NEGATIVE, Signs, fact, signs
+from pyspark_paralagg.program.aggregators import AGGREGATORS
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
 from pyspark_paralagg.program.text import show
 
@@ -58,14 +59,14 @@ def truth(rng: random.Random, depth: int) -> Expr:
 @pytest.mark.parametrize(("how_d", "how_e"), [("min", "min"), ("max", "max"), ("min", "max")])
 def test_proved_is_never_refuted(how_d: str, how_e: str) -> None:
     rng = random.Random(7)  # noqa: S311
-    values = Values({"d": how_d, "e": how_e}, FACTS)
+    values = Values({"d": AGGREGATORS[how_d], "e": AGGREGATORS[how_e]}, FACTS)
     moves = {"d": MOVE_OF[how_d], "e": MOVE_OF[how_e]}
     proved = {"down": 0, "up": 0, "true": 0}
     for _ in range(N // 6):
         expr = number(rng, 3)
         found = Monotone(moves, FACTS).move(expr)
         if found in ("down", "up"):
-            assert against_monotone(expr, "min" if found == "down" else "max", values) is None, show(expr)
+            assert against_monotone(expr, AGGREGATORS["min" if found == "down" else "max"], values) is None, show(expr)
             proved[found] += 1
         condition = truth(rng, 2)
         if Monotone(moves, FACTS).move(condition) == "up":

@@ -52,6 +52,21 @@ object ShimTests {
       same(map.find(Array(20L, 0L, 0L)), -1)
     }
 
+    test("a greatest common divisor is never negative, and the least number of a type has none") {
+      same(Sums.gcd(0, -6, 8), 6L)
+      same(Sums.gcd(-4, 6, 8), 2L)
+      same(Sums.gcd(0, 0, 1), 0L)
+      same(Sums.gcd(Long.MinValue, 6, 8), 2L)
+      Seq(1 -> Byte.MinValue.toLong, 4 -> Int.MinValue.toLong, 8 -> Long.MinValue).foreach { case (bytes, least) =>
+        val refused =
+          try {
+            Sums.gcd(0, least, bytes)
+            false
+          } catch { case _: SumOverflow => true }
+        assert(refused, s"$least has a divisor")
+      }
+    }
+
     ownersAreCatalysts()
 
     test("strings are ranked as Spark compares them, by bytes") {

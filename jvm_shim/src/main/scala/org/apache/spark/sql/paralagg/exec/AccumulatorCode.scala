@@ -1,5 +1,6 @@
 package org.apache.spark.sql.paralagg.exec
 
+import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext
 import org.apache.spark.sql.paralagg.plan.{DependentSpec, RelationSpec}
 import org.apache.spark.sql.types._
 
@@ -16,7 +17,13 @@ case class WordCode(word: String, isNull: String) {
  * @param traced each change notes where it came from (`from` in the methods below)
  */
 final class AccumulatorCode(
-    name: String, source: String, relation: RelationSpec, shape: RelationShape, ansi: Boolean, traced: Boolean) {
+    name: String,
+    source: String,
+    relation: RelationSpec,
+    shape: RelationShape,
+    ansi: Boolean,
+    traced: Boolean,
+    context: CodegenContext) {
   private val deps = relation.dependents
   private val nullable = shape.dependents
 
@@ -43,7 +50,7 @@ final class AccumulatorCode(
   /** Aggregates one row of a lattice; marks `id` dirty if that changed anything. */
   def join(id: String, values: Array[WordCode], from: String): String = {
     val carriers = deps.indices.filter(j => isCarried(deps(j)))
-    val plain = carriers.isEmpty && !nullable.contains(true)
+    val plain = carriers.isEmpty && !nullable.contains(true) && !deps.exists(_.custom.isDefined)
     val body = new StringBuilder
     if (plain) {
       body ++= "boolean ch = false;\n"
@@ -53,12 +60,13 @@ final class AccumulatorCode(
       body ++= s"if (!ch${identical.map(" && " + _).mkString}) ch = (${name}_f[$id] & 2) == 0;\n"
     } else {
       body ++= s"boolean ch = (${name}_f[$id] & 2) == 0;\n"
-      deps.indices.filterNot(carriers.contains).foreach { j =>
+      uses.foreach(first => body ++= combined(first, id, values, "ch = true;"))
+      deps.indices.filterNot(j => carriers.contains(j) || deps(j).custom.isDefined).foreach { j =>
         val carried = carriers.filter(deps(_).order == j)
         val one =
           if (carried.nonEmpty) lexicographic(j, carried, id, values)
           else if (nullable(j)) {
-            s"if (${k(j)}[$id] == 0) { ${v(j)}[$id] = ${values(j).word}; ${k(j)}[$id] = 1; ch = true; }\n" +
+            s"if (${k(j)}[$id] == 0) { ${v(j)}[$id] = ${alone(j, values(j).word)}; ${k(j)}[$id] = 1; ch = true; }\n" +
               s"else { ${improve(j, id, values(j).word)} }\n"
           } else improve(j, id, values(j).word)
         body ++= (if (values(j).isNullable) s"if (!${values(j).isNull}) { $one }\n" else one)
@@ -74,14 +82,15 @@ final class AccumulatorCode(
   def add(id: String, values: Array[WordCode], from: String): String =
     if (!deps.exists(isSum)) join(id, values, from)
     else {
-      val others = deps.indices.filterNot(j => isSum(deps(j)))
+      val others = deps.indices.filterNot(j => isSum(deps(j)) || deps(j).custom.isDefined)
       val sums = deps.indices.filter(j => isSum(deps(j))).map { j =>
         val plus = s"${v(j)}[$id] = ${sum(j, s"${v(j)}[$id]", values(j).word)};"
         val one = if (nullable(j)) s"$plus ${k(j)}[$id] = 1;" else plus
         if (values(j).isNullable) s"if (!${values(j).isNull}) { $one }\n" else one + "\n"
       }
       val rest = if (others.isEmpty) "" else s"boolean ch = false;\n" + others.map(mixed(_, id, values)).mkString
-      s"""{ ${sums.mkString} $rest
+      val own = uses.map(combined(_, id, values, ""))
+      s"""{ ${sums.mkString} $rest ${own.mkString}
          |  ${mark(id, from)}
          |}
          |""".stripMargin
@@ -89,12 +98,13 @@ final class AccumulatorCode(
 
   /** Adds a difference to a total: dirty if the row is new or the total is another one; `tol` sums the differences. */
   def addChange(id: String, values: Array[WordCode], from: String): String = {
-    val each = deps.indices.map { j =>
-      val w = values(j).word
-      val cell = s"${v(j)}[$id]"
-      val plus = s"long z = ${sum(j, cell, w)}; if (z != $cell) { $cell = z; ch = true; } tol += ${magnitude(j, w)};"
-      if (!nullable(j)) s"{ $plus }\n"
-      else s"if (!${values(j).isNull}) { if (${k(j)}[$id] == 0) { ${k(j)}[$id] = 1; ch = true; } $plus }\n"
+    val each = uses.map(combined(_, id, values, "ch = true;")).mkString + deps.indices.filter(j => isSum(deps(j))).map {
+      j =>
+        val w = values(j).word
+        val cell = s"${v(j)}[$id]"
+        val plus = s"long z = ${sum(j, cell, w)}; if (z != $cell) { $cell = z; ch = true; } tol += ${magnitude(j, w)};"
+        if (!nullable(j)) s"{ $plus }\n"
+        else s"if (!${values(j).isNull}) { if (${k(j)}[$id] == 0) { ${k(j)}[$id] = 1; ch = true; } $plus }\n"
     }.mkString
     s"""{ boolean ch = (${name}_f[$id] & 2) == 0;
        |  $each
@@ -123,7 +133,7 @@ final class AccumulatorCode(
     val one =
       if (nullable(j)) {
         val better = improve(j, id, values(j).word)
-        s"if (${k(j)}[$id] == 0) { ${v(j)}[$id] = ${values(j).word}; ${k(j)}[$id] = 1; } else { $better }"
+        s"if (${k(j)}[$id] == 0) { ${v(j)}[$id] = ${alone(j, values(j).word)}; ${k(j)}[$id] = 1; } else { $better }"
       } else improve(j, id, values(j).word)
     if (values(j).isNullable) s"if (!${values(j).isNull}) { $one }\n" else one
   }
@@ -134,15 +144,42 @@ final class AccumulatorCode(
     deps(j).aggregator match {
       case "bit_or" => s"{ long z = $old | $y; if (z != $old) { $old = z; ch = true; } }\n"
       case "bit_and" => s"{ long z = $old & $y; if (z != $old) { $old = z; ch = true; } }\n"
+      case "gcd" => s"{ long z = ${gcd(j, old, y)}; if (z != $old) { $old = z; ch = true; } }\n"
       case _ => s"if (${better(j, y, old)}) { $old = $y; ch = true; }\n"
     }
+  }
+
+  /** What a value is where it is the only one. */
+  private def alone(j: Int, y: String): String = if (deps(j).aggregator == "gcd") gcd(j, "0L", y) else y
+
+  private def gcd(j: Int, a: String, b: String): String =
+    s"${AccumulatorCode.Sums}.gcd($a, $b, ${deps(j).column.dataType.defaultSize})"
+
+  /** Where the users' aggregators begin. */
+  private val uses = deps.indices.filter(j => deps(j).custom.isDefined && deps(j).part == 0)
+
+  /**
+   * The columns from `first` on by the user's own expressions, which Catalyst compiles. A row with a null in one of them
+   * contributes nothing; the first one that has none is stored as it is.
+   */
+  private def combined(first: Int, id: String, values: Array[WordCode], onChange: String): String = {
+    val custom = deps(first).custom.get
+    val all = custom.columns.indices.map(first + _)
+    val code = new CustomCode(custom, all.map(deps(_).column.dataType), context)
+    val valid = all.filter(nullable(_)).map(j => s"${k(j)}[$id] = 1; ").mkString
+    val isEmpty = if (nullable(first)) s"${k(first)}[$id] == 0" else s"(${name}_f[$id] & 2) == 0"
+    val store = all.map(j => s"${v(j)}[$id] = ${values(j).word}; ").mkString + valid + onChange
+    val merge = code.merge(all.map(j => s"${v(j)}[$id]"), all.map(values(_).word), onChange)
+    val nulls = all.map(values(_)).filter(_.isNullable).map("!" + _.isNull)
+    val one = s"if ($isEmpty) { $store } else { $merge }\n"
+    if (nulls.isEmpty) one else s"if (${nulls.mkString(" && ")}) { $one }\n"
   }
 
   /** Order of the aggregator: Spark's, in which NaN is the largest number. */
   private def better(j: Int, y: String, old: String): String = {
     val smaller = deps(j).aggregator match {
       case "min" | "all" => true
-      case "max" | "any" => false
+      case "max" | "any" | "mcount" | "msum" => false
       case other => throw new IllegalStateException(other)
     }
     less(deps(j).column.dataType, y, old, smaller)

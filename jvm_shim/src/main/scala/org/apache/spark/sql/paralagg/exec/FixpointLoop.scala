@@ -30,6 +30,8 @@ final class FixpointLoop(
   private val combiners = parts.map(p => code.combiner(p.index))
   private val exchange = new DeltaExchange(stratum, loop, combiners, gang)
   private val copies = new CopyExchange(stratum, loop, gang)
+  private val views = new Views(stratum, loop)
+  private val (followers, derived) = parts.partition(_.spec.isView)
   private val ownIndexes = loop.indexes.values.filterNot(_.spec.copy).toArray
   private val drivers = {
     val byDriver = stratum.rules.zipWithIndex.groupBy { case (r, _) => (r.driver.relation, copyIndex(r)) }
@@ -55,7 +57,7 @@ final class FixpointLoop(
       val began = System.nanoTime()
       val sums = if (stratum.inPlace) passInPlace() else round()
       gang.check()
-      memory.hold(parts.map(_.bytes).sum + loop.statics.values.map(_.bytes).sum, "the recursive relation")
+      memory.hold(parts.map(_.bytes).sum + views.bytes + loop.statics.values.map(_.bytes).sum, "the recursive relation")
       stats.add(sums, (System.nanoTime() - began) / 1e9, ahead = stratum.inPlace)
       if (gang.part == 0) gang.progress(iteration, stats.delta(sums), stats.total(sums))
       val changed = sums(Changed) > 0 && !stratum.tolerance.exists(sums(Difference) < _)
@@ -125,6 +127,7 @@ final class FixpointLoop(
       if (stratum.isIterated) Rounds.readAll(p)
       else if (!stratum.inPlace) takeCurrent(p)
     }
+    followViews()
     if (!stratum.inPlace) publish()
   }
 
@@ -135,6 +138,7 @@ final class FixpointLoop(
       parts.foreach(_.grow())
       checkpoint.get.read(newest, (p, id, isDelta) => Rounds.restore(p, id, isDelta, stratum))
       parts.foreach(p => if (stratum.isIterated) Rounds.readAll(p) else if (!stratum.inPlace) Rounds.mark(p))
+      views.settle()
     }
     newest
   }
@@ -161,21 +165,37 @@ final class FixpointLoop(
     catching(exchange.run(NoVotes))
     var changed = 0L
     var difference = 0.0
-    parts.foreach { p =>
+    derived.foreach { p =>
+      // Who is followed has changed where its follower has: only that can be seen, and read by rules.
+      val isSeen = !stratum.isViewed(p.index)
       if (stratum.isIterated) {
         val (n, d) = Rounds.replace(p)
-        changed += n
+        if (isSeen) changed += n
         difference += d
       } else {
         catching { difference += combiners(p.index).apply(p.pending, p.state) }
         if (stratum.isAccumulating) Rounds.swapDelta(p) else p.pending.clearDirty()
         takeCurrent(p)
-        changed += p.currentSize
+        if (isSeen) changed += p.currentSize
       }
     }
+    changed += followViews()
     publish()
     val failed = if (overflow == null) 0.0 else 1.0
     gang.meet(stats.votes(changed, difference, failed, parts, exchange.takeBytes() + copies.takeBytes()))
+  }
+
+  /** Relations that follow others, after these have changed; how many of their rows have. */
+  private def followViews(): Long = if (followers.isEmpty) 0L
+  else if (stratum.isIterated) {
+    catching(views.recount())
+    followers.map(Rounds.replace(_)._1).sum
+  } else {
+    catching(views.follow())
+    followers.map { p =>
+      takeCurrent(p)
+      p.currentSize.toLong
+    }.sum
   }
 
   /** What the next application reads is known: to indexes on the relation itself, and to its copies elsewhere. */

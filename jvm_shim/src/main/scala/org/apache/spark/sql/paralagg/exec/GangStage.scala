@@ -29,7 +29,9 @@ object GangStage {
 
   /** Sums of floating point numbers depend on the order of rows: a retried stage must not be mixed with a former run. */
   private[exec] def determinism(job: GangJob): DeterministicLevel.Value = {
-    val sums = job.stratum.relations.flatMap(_.dependents).filter(_.aggregator == "sum")
+    val sums = job.stratum.relations.flatMap(_.dependents).filter { d =>
+      d.aggregator == "sum" || d.aggregator == "msum" || d.custom.isDefined
+    }
     if (sums.exists(d => d.column.dataType == DoubleType || d.column.dataType == FloatType))
       DeterministicLevel.INDETERMINATE
     else DeterministicLevel.UNORDERED

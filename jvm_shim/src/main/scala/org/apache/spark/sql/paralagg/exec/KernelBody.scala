@@ -21,10 +21,10 @@ private[exec] final class KernelBody(
   private val popsFlags = stratum.inPlace && !isCopy
   private val driverPart =
     if (isCopy) s"loop.relationIndex(${driver.index}).part()" else s"loop.part(${driver.relation})"
+  private val locals = new KernelLocals(stratum, shape, ansi, traced)
   private val values = new AccumulatorCode(
     "dv", if (isCopy) "d.state()" else "d.driverValues()", stratum.relations(driver.relation),
-    shape.relations(driver.relation), ansi, traced)
-  private val locals = new KernelLocals(stratum, shape, ansi, traced)
+    shape.relations(driver.relation), ansi, traced, locals.context)
 
   def context: CodegenContext = locals.context
 
@@ -85,7 +85,7 @@ private[exec] final class KernelLocals(stratum: StratumSpec, shape: Shape, ansi:
     if (writes) written += name
     accumulators.getOrElseUpdate(
       name,
-      new AccumulatorCode(name, source, stratum.relations(relation), shape.relations(relation), ansi, traced))
+      new AccumulatorCode(name, source, stratum.relations(relation), shape.relations(relation), ansi, traced, context))
   }
 
   def declare: String = declarations.values.mkString + "\n" + accumulators.values.map(_.declare).mkString

@@ -16,8 +16,9 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
   def combiner(relation: Int): Combiner = {
     val spec = stratum.relations(relation)
     val form = shape.relations(relation)
-    val acc = new AccumulatorCode("a", "into", spec, form, ansi, traced)
-    val from = new AccumulatorCode("b", "from", spec, form, ansi, traced)
+    val context = new CodegenContext
+    val acc = new AccumulatorCode("a", "into", spec, form, ansi, traced, context)
+    val from = new AccumulatorCode("b", "from", spec, form, ansi, traced, context)
     val maskAt = spec.dependents.length
     val origin = s"rows[at + ${maskAt + (if (form.dependents.contains(true)) 1 else 0)}]" // last word of a traced row
     val fromRows = spec.dependents.indices.map { j =>
@@ -49,7 +50,7 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
          |  return tol;
          |}
          |""".stripMargin,
-      new CodegenContext).asInstanceOf[Combiner]
+      context).asInstanceOf[Combiner]
   }
 
   /** All rules that start from the same rows, fused into one pass over them. */

@@ -31,7 +31,10 @@ final class Shape(stratum: StratumSpec, routes: Routes, routeNulls: Array[Array[
         val env = environment(rule, now)
         rule.emit.indices.foreach(c => next(rule.head)(c) |= isNullable(rule.emit(c), env))
       }
-      stratum.relations.indices.foreach(r => carryNulls(stratum.relations(r), next(r)))
+      stratum.relations.indices.foreach { r =>
+        carryNulls(stratum.relations(r), next(r))
+        followNulls(stratum.relations(r), next(r), next)
+      }
       changed = next.indices.exists(r => !next(r).sameElements(now(r)))
       now = next
     }
@@ -45,6 +48,22 @@ final class Shape(stratum: StratumSpec, routes: Routes, routeNulls: Array[Array[
   private def carryNulls(relation: RelationSpec, nulls: Array[Boolean]): Unit = {
     val k = relation.keys.length
     relation.dependents.zipWithIndex.foreach { case (d, j) => if (d.order >= 0) nulls(k + j) |= nulls(k + d.order) }
+  }
+
+  /** The columns of a user's aggregator are null together. What is copied from another relation is null where it is there. */
+  private def followNulls(relation: RelationSpec, nulls: Array[Boolean], all: Array[Array[Boolean]]): Unit = {
+    val k = relation.keys.length
+    relation.dependents.zipWithIndex.foreach { case (d, j) =>
+      d.custom.foreach { custom =>
+        val first = k + j - d.part
+        nulls(k + j) |= custom.columns.indices.exists(c => nulls(first + c))
+      }
+      d.view.foreach { view =>
+        val theirs = all(view.relation)
+        (0 until k).foreach(c => nulls(c) |= theirs(c))
+        if (!Views.isCounted(d)) nulls(k + j) |= theirs(stratum.relations(view.relation).keys.length + view.column)
+      }
+    }
   }
 
   def staticPayload(index: Int): Array[Boolean] =
@@ -76,7 +95,8 @@ object Identity {
     case "max" => least(dependent.column.dataType)
     case "all" => 1L
     case "bit_and" => -1L
-    case "any" | "bit_or" | "sum" | "count" => 0L
+    case "any" | "bit_or" | "gcd" | "sum" | "count" | "mcount" | "msum" => 0L
+    case _ if dependent.custom.isDefined => 0L // never read: the first value is stored as it is
     case other => throw new IllegalArgumentException(s"aggregator $other")
   }
   private def greatest(t: DataType): Long = t match {

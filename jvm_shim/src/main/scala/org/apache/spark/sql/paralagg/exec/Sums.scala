@@ -28,6 +28,25 @@ object Sums {
   def addFloat(a: Long, b: Long): Long =
     FloatWord.word(java.lang.Float.intBitsToFloat(a.toInt) + java.lang.Float.intBitsToFloat(b.toInt))
 
+  /** For integers of `bytes`: never negative; only the least number of a type has none that fits. */
+  def gcd(a: Long, b: Long, bytes: Int): Long = {
+    var (x, y) = (a, b)
+    while (y != 0) {
+      val rest = x % y
+      x = y
+      y = rest
+    }
+    val positive = math.abs(x)
+    if (positive < 0 || (bytes < 8 && positive >>> (8 * bytes - 1) != 0))
+      throw overflow(s"a greatest common divisor of integers of $bytes bytes", a, b)
+    positive
+  }
+
+  /** Called by generated code where a user's aggregator gives null. */
+  def combinedToNull(aggregator: String): Unit = throw new ParalaggException(
+    "PARALAGG_AGGREGATOR_NULL", s"combine of the aggregator $aggregator gives null.",
+    "let it give a value for any two values.")
+
   private def overflow(what: String, a: Long, b: Long) = new SumOverflow(what, a, b)
 }
 

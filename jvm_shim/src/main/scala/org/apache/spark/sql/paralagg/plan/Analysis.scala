@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
 import org.apache.spark.sql.catalyst.optimizer.{ComputeCurrentTime, ReplaceExpressions}
+import org.apache.spark.sql.catalyst.plans.{JoinType, LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
@@ -45,8 +46,14 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
     case Filter(condition, child) =>
       ("op" -> "filter") ~ ("child" -> node(child)) ~ ("condition" -> expression(condition))
     case Join(left, right, joinType, condition, _) =>
+      val asked = joinType match {
+        case LeftSemi | LeftAnti => condition.map(Analysis.nullsApart)
+        case _ => condition
+      }
       ("op" -> "join") ~ ("type" -> joinType.sql.toLowerCase(java.util.Locale.ROOT).replace(" ", "")) ~
-        ("left" -> node(left)) ~ ("right" -> node(right)) ~ ("condition" -> condition.map(expression))
+        ("left" -> node(left)) ~ ("right" -> node(right)) ~ ("condition" -> asked.map(expression))
+    case Intersect(left, right, false) => node(Analysis.matching(left, right, LeftSemi))
+    case Except(left, right, false) => node(Analysis.matching(left, right, LeftAnti))
     case u: Union =>
       ("op" -> "union") ~ ("children" -> JArray(u.children.map(node).toList)) ~ ("columns" -> references(u.output)) ~
         ("child_columns" -> JArray(u.children.map(c => JArray(c.output.map(a => JString(id(a))).toList)).toList))
@@ -118,6 +125,18 @@ object Analysis {
   /** The step without aliases, with the functions that Spark itself replaces before it runs anything. */
   private def prepare(plan: LogicalPlan): LogicalPlan =
     ComputeCurrentTime(ReplaceExpressions(EliminateSubqueryAliases(plan)))
+
+  /** What Spark's optimizer makes of INTERSECT and EXCEPT: rows compared as a whole, nulls included. */
+  private def matching(left: LogicalPlan, right: LogicalPlan, how: JoinType): LogicalPlan = {
+    val same = left.output.zip(right.output).map { case (l, r) => EqualNullSafe(l, r): Expression }
+    Distinct(Join(left, right, how, same.reduceLeftOption(And(_, _)), JoinHint.NONE))
+  }
+
+  /** `a <=> b` as `a = b OR (a IS NULL AND b IS NULL)`, the form in which step.py tells the two cases apart. */
+  private def nullsApart(condition: Expression): Expression = condition.transform {
+    case EqualNullSafe(l, r) if l.nullable && r.nullable => Or(EqualTo(l, r), And(IsNull(l), IsNull(r)))
+    case EqualNullSafe(l, r) => EqualTo(l, r)
+  }
 
   private def isRecursive(plan: LogicalPlan): Boolean = plan.exists(_.isInstanceOf[RecursiveReference])
 

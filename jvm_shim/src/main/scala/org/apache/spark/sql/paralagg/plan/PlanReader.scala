@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.DataType
  * exactly what Spark's analyser said it means.
  */
 object PlanReader {
-  val Version = 1
+  val Version = 2
 
   def stratum(json: String, position: Int, templates: IndexedSeq[Expression]): StratumSpec = {
     val plan = JsonMethods.parse(json)
@@ -48,7 +48,14 @@ private class PlanReader(templates: IndexedSeq[Expression]) {
   def stratum(plan: JValue, json: JValue): StratumSpec = {
     val names = list(json \ "relations").map(r => text(r \ "name"))
     def relationAt(name: JValue): Int = names.indexOf(text(name))
-    val relations = list(json \ "relations").map(relation).toArray
+    val dependentNames = list(json \ "relations").map { r =>
+      text(r \ "name") -> list(r \ "dependents").map(d => text(d \ "column" \ "name"))
+    }.toMap
+    def view(of: JValue): ViewSpec = {
+      val name = text(of \ "relation")
+      ViewSpec(names.indexOf(name), dependentNames(name).indexOf(text(of \ "column")))
+    }
+    val relations = list(json \ "relations").map(relation(_, view)).toArray
     val statics = list(json \ "static_indexes").map { i =>
       StaticIndexSpec(
         int(i \ "id"),
@@ -90,19 +97,35 @@ private class PlanReader(templates: IndexedSeq[Expression]) {
   private def column(json: JValue): ColumnSpec =
     ColumnSpec(text(json \ "name"), dataType(json \ "type"), bool(json \ "nullable"))
 
-  private def relation(json: JValue): RelationSpec = {
+  private def relation(json: JValue, view: JValue => ViewSpec): RelationSpec = {
     val dependents = list(json \ "dependents")
     val names = dependents.map(d => text(d \ "column" \ "name"))
     RelationSpec(
       text(json \ "name"),
       list(json \ "keys").map(column).toArray,
       dependents
-        .map(d => DependentSpec(column(d \ "column"), text(d \ "aggregator"), names.indexOf(text(d \ "order"))))
+        .map { d =>
+          DependentSpec(
+            column(d \ "column"),
+            text(d \ "aggregator"),
+            names.indexOf(text(d \ "order")),
+            option(d \ "view")(view),
+            option(d \ "custom")(custom),
+            option(d \ "part")(int).getOrElse(0))
+        }
         .toArray,
       ints(json \ "distribute_by"),
       int(json \ "base"),
       option(json \ "initial")(int))
   }
+
+  private def custom(json: JValue): CustomSpec =
+    CustomSpec(
+      text(json \ "name"),
+      list(json \ "columns").map(text).toArray,
+      text(json \ "doubts") == null,
+      expressions(json \ "combine"),
+      option(json \ "improves")(expression))
 
   private def input(json: JValue): InputSpec =
     InputSpec(

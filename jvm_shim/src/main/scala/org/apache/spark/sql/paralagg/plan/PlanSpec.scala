@@ -7,8 +7,25 @@ import org.apache.spark.sql.types.DataType
 
 case class ColumnSpec(name: String, dataType: DataType, nullable: Boolean)
 
-/** `order` is the position of the dependent column that decides for min_by and max_by, else -1. */
-case class DependentSpec(column: ColumnSpec, aggregator: String, order: Int)
+/**
+ * `order` is the position of the dependent column that decides for min_by and max_by, else -1. A user's aggregator stands at
+ * the first of its columns (`part` 0) and at those that follow it.
+ */
+case class DependentSpec(
+    column: ColumnSpec,
+    aggregator: String,
+    order: Int,
+    view: Option[ViewSpec] = None,
+    custom: Option[CustomSpec] = None,
+    part: Int = 0)
+
+/** A column that follows another relation of the stratum: how many rows it has, or what is in its dependent `column`. */
+case class ViewSpec(relation: Int, column: Int)
+
+/** A user's aggregator: expressions over `old.c` and `new.c`, one `combine` a column. */
+case class CustomSpec(
+    name: String, columns: Array[String], isIdempotent: Boolean, combine: Array[Expression],
+    improves: Option[Expression])
 
 case class RelationSpec(
     name: String,
@@ -18,6 +35,9 @@ case class RelationSpec(
     base: Int,
     initial: Option[Int]) {
   def columns: Array[ColumnSpec] = keys ++ dependents.map(_.column)
+
+  /** Its rows follow other relations of the stratum; no rule derives them. */
+  def isView: Boolean = dependents.exists(_.view.isDefined)
 }
 
 case class StaticIndexSpec(
@@ -80,6 +100,8 @@ case class StratumSpec(
   def input(id: Int): InputSpec = inputs.find(_.id == id).get
   def staticIndex(id: Int): StaticIndexSpec = staticIndexes.find(_.id == id).get
   def relationIndex(id: Int): RelationIndexSpec = relationIndexes.find(_.id == id).get
+  /** Some relation shows what is in this one. */
+  def isViewed(relation: Int): Boolean = relations.exists(_.dependents.exists(_.view.exists(_.relation == relation)))
   def isLattice: Boolean = relationClass == "lattice"
   def isAccumulating: Boolean = relationClass == "accumulating"
   def isIterated: Boolean = relationClass == "iterated"

@@ -1,0 +1,199 @@
+"""The command `paralagg`, also `python -m pyspark_paralagg`: `run` a program; `doctor` and its parts for scripts.
+
+The Makefile asks `java` before anything is installed, so this module runs on a bare Python: what a program needs is
+loaded by `run` alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+import traceback
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from pyspark_paralagg.errors import EnvironmentProblem, FixpointError, ParalaggError
+from pyspark_paralagg.java import find_java
+from pyspark_paralagg.session import doctor
+from pyspark_paralagg.shim import build_jar, find_jar, find_sources
+from pyspark_paralagg.spark_home import find_spark_home
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import FrameType
+
+OK, WRONG, USAGE, FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
+
+_EXIT_CODES = """\
+exit codes:
+  0    all is written
+  1    the program, its data or the surroundings are wrong; nothing is written
+  2    the command line is wrong
+  3    the run failed: no fixpoint, a limit, an overflow, a lost Spark; nothing is written
+  130  interrupted (143: terminated); nothing is written
+"""
+_FILES = """\
+files:
+  .input edge                          edge.facts (tab separated, no header), else edge.parquet or edge.delta
+  .input edge(filename="e.csv", delimiter=",", headers="true", rfc4180="true")
+  .input edge(filename="e.parquet")    Parquet or Delta by suffix, by what is there, or IO="parquet", IO="delta"
+  .output path                         path.csv, sorted; the same parameters; IO="stdout" prints
+  .printsize path                      prints its name and the number of its rows
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says and return the exit code; errors go to standard error, without a traceback."""
+    parser = _parser()
+    chosen = parser.parse_args(arguments)
+    if getattr(chosen, "explain", None) and chosen.backend == "dataframe":
+        parser.error("--explain runs nothing, and --backend dataframe computes a recursion as it is built")
+    try:
+        with _terminable():
+            if chosen.command == "run":
+                _run(chosen)
+            else:
+                sys.stdout.write(f"{_answer(chosen.command or 'doctor', getattr(chosen, 'into', None))}\n")
+    except (KeyboardInterrupt, SystemExit) as end:
+        is_terminated = getattr(end, "code", INTERRUPTED) == TERMINATED
+        sys.stderr.write(f"{'terminated' if is_terminated else 'interrupted'}; nothing is written\n")
+        return TERMINATED if is_terminated else INTERRUPTED
+    except (ParalaggError, OSError) as problem:
+        if getattr(chosen, "debug", False):
+            traceback.print_exc()
+        sys.stderr.write(f"{problem}\n")
+        return FAILED if isinstance(problem, FixpointError) else WRONG
+    return OK
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="paralagg", description="Recursive aggregates inside Spark.")
+    commands = parser.add_subparsers(dest="command", metavar="command")
+    run = commands.add_parser(
+        "run",
+        help="run a Datalog program over files",
+        description="Run a Datalog program: Soufflé's texts, with aggregates in recursive heads.",
+        epilog=f"{_FILES}\n{_EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run.add_argument("program", type=Path, help="the text, as in program.dl")
+    run.add_argument("-F", "--facts", type=Path, default=Path(), metavar="DIR", help="where inputs lie (default: here)")
+    run.add_argument("-D", "--out", default=".", metavar="DIR", help="where outputs go (default: here); - prints them")
+    run.add_argument(
+        "--format",
+        choices=("csv", "parquet", "delta"),
+        default="csv",
+        help="of outputs that name no other (default: csv)",
+    )
+    run.add_argument("--backend", metavar="NAME", help="auto, spark or dataframe (default: auto)")
+    run.add_argument(
+        "--mode", choices=("auto", "iterate", "trust"), default="auto", help="what to do with what is not proved"
+    )
+    run.add_argument("--master", default="local[*]", help="Spark's master (default: local[*])")
+    run.add_argument(
+        "--conf",
+        type=_conf,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="as in spark.driver.memory=8g; repeatable",
+    )
+    run.add_argument(
+        "--explain",
+        nargs="?",
+        const="text",
+        metavar="STAGE",
+        help="print what would be done (program, plan, mermaid or a pass: that part alone); runs nothing",
+    )
+    run.add_argument("--report", type=Path, metavar="FILE", help="write the RunReport of each output there, as JSON")
+    run.add_argument("-q", "--quiet", action="store_true", help="no progress on standard error")
+    run.add_argument("--debug", action="store_true", help="tracebacks, and all that Spark says")
+    commands.add_parser("doctor", help="what is installed, what is wrong, and what to do (also without a command)")
+    commands.add_parser("java", help="the Java that Spark would start")
+    commands.add_parser("spark-home", help="Spark's folder")
+    shim = commands.add_parser("shim", help="the shim's jar, compiled where it has to be")
+    shim.add_argument("--into", type=Path, help="compile into this folder instead, as paralagg-spark<minor>.jar")
+    return parser
+
+
+def _conf(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not key=value")
+    return key.strip(), value
+
+
+def _run(chosen: argparse.Namespace) -> None:
+    try:
+        _run_program(chosen)
+    except ModuleNotFoundError as problem:
+        message = f"the Python package {problem.name} is not installed"
+        hint = "pip install pyspark-paralagg brings all that it needs"
+        raise EnvironmentProblem("PARALAGG_PACKAGE_MISSING", message, value=problem.name, hint=hint) from problem
+
+
+def _run_program(chosen: argparse.Namespace) -> None:
+    from pyspark_paralagg.command.failure import as_fixpoint_errors  # noqa: PLC0415 - it needs what `doctor` does not
+    from pyspark_paralagg.command.run import Options, run  # noqa: PLC0415 - likewise
+
+    options = Options(
+        program=chosen.program,
+        facts=chosen.facts,
+        out=None if chosen.out == "-" else Path(chosen.out),
+        format="text" if chosen.format == "csv" else chosen.format,
+        backend=chosen.backend,
+        mode=chosen.mode,
+        master=chosen.master,
+        confs=tuple(chosen.conf),
+        explain=chosen.explain,
+        report=chosen.report,
+        is_quiet=chosen.quiet,
+        shows_jvm=chosen.debug,
+    )
+    with warnings.catch_warnings(), as_fixpoint_errors():
+        if not chosen.debug:
+            warnings.simplefilter("ignore")  # PySpark's, about pandas
+        run(options)
+
+
+def _answer(part: str, into: Path | None) -> object:
+    if part == "java":
+        return find_java().description
+    if part == "spark-home":
+        return find_spark_home().home
+    if part == "doctor":
+        return doctor()
+    if into is None:
+        return find_jar()
+    spark = find_spark_home()
+    jar = into / f"paralagg-spark{spark.minor}.jar"
+    build_jar(spark, find_sources(spark.minor), jar)
+    return jar
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM unwinds like Ctrl-C, so that what an unfinished run has written is taken away."""
+
+    def unwind(signum: int, frame: FrameType | None) -> NoReturn:
+        del signum, frame
+        raise SystemExit(TERMINATED)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {s: signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGINT)}
+    signal.signal(signal.SIGTERM, unwind)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""`paralagg run`: directives -> facts -> the session -> `ra.datalog` -> results. Nothing else imports this folder."""

@@ -1,0 +1,141 @@
+"""What ``.input``, ``.output`` and ``.printsize`` ask for: Soufflé's parameters, and ours, as plain fields.
+
+Between the text and ``facts`` and ``results``. What is wrong with a directive alone is told here, with its line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pyspark_paralagg.datalog.places import Places
+from pyspark_paralagg.datalog.syntax import Directive, Span, Text
+from pyspark_paralagg.program.schema import did_you_mean
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.errors import DatalogError
+
+Format = Literal["text", "parquet", "delta"]
+
+_CODE = "PARALAGG_BAD_DIRECTIVE"
+_PARAMETERS = ("filename", "delimiter", "headers", "rfc4180", "IO")
+_LOG = "_delta_log"
+_SUFFIXES: dict[str, Format] = {".parquet": "parquet", ".delta": "delta"}
+_FORMATS: dict[str, Format] = {"parquet": "parquet", "delta": "delta"}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Where rows of a relation lie or go, and how. ``path`` is None for standard output."""
+
+    relation: str
+    path: Path | None
+    format: Format
+    delimiter: str
+    has_header: bool
+    is_quoted: bool
+    span: Span
+
+
+def inputs(text: Text, folder: Path) -> tuple[Rows, ...]:
+    """Every ``.input`` in its order; a file without a folder lies in ``folder``.
+
+    Raises ``DatalogError``: ``PARALAGG_BAD_DIRECTIVE``, ``PARALAGG_INPUT_MISSING`` where there is no such file.
+    """
+    return tuple(_Reader(text, d).input(folder) for d in _directives(text, "input"))
+
+
+def outputs(text: Text, folder: Path | None, default: Format = "text") -> tuple[Rows, ...]:
+    """Every ``.output`` in its order; ``folder`` None is standard output. ``default`` where nothing names a format."""
+    found = tuple(_Reader(text, d).output(folder, default) for d in _directives(text, "output"))
+    by_path: dict[Path, str] = {}
+    for rows in found:
+        if rows.path is not None and by_path.setdefault(rows.path, rows.relation) != rows.relation:
+            message = f"{by_path[rows.path]} and {rows.relation} both go to {rows.path}"
+            raise Places(text.source, text.name).error(_CODE, message, rows.span, value=str(rows.path))
+    return tuple(dict.fromkeys(found))
+
+
+def printed_sizes(text: Text) -> tuple[str, ...]:
+    """The relations of ``.printsize``, in their order."""
+    return tuple(d.relation for d in _directives(text, "printsize"))
+
+
+def _directives(text: Text, kind: str) -> list[Directive]:
+    return [c for c in text.clauses if isinstance(c, Directive) and c.kind == kind]
+
+
+class _Reader:
+    """Reads the parameters of one directive."""
+
+    def __init__(self, text: Text, directive: Directive) -> None:
+        self.text = text
+        self.directive = directive
+        self.given = dict(directive.parameters)
+        for name in self.given:
+            if name not in _PARAMETERS:
+                hint = did_you_mean(name, _PARAMETERS)
+                raise self._error(f".{directive.kind} has no parameter `{name}` here", name, hint)
+
+    def input(self, folder: Path) -> Rows:
+        io = self._io("an input", stdout=False)
+        relation, filename = self.directive.relation, self.given.get("filename")
+        names = [filename] if filename else [f"{relation}{suffix}" for suffix in _default_suffixes(io)]
+        paths = [folder / name for name in names]
+        found = next((path for path in paths if path.exists()), None)
+        if found is None:
+            hint = f"--facts is {folder}" + ("" if filename else f"; {', '.join(names)} would do")
+            raise self._error(f"there is no file {paths[0]}", str(paths[0]), hint, "PARALAGG_INPUT_MISSING")
+        form = _FORMATS.get(io) or _format_of(found)
+        if form == "text" and found.is_dir():
+            raise self._error(f"{found} is a folder", str(found), 'IO="parquet" or IO="delta" reads folders')
+        if form == "delta" and not (found / _LOG).is_dir():
+            raise self._error(f"{found} is no Delta table: it has no {_LOG}", str(found), None)
+        return self._rows(found, form)
+
+    def output(self, folder: Path | None, default: Format) -> Rows:
+        io = self._io("an output", stdout=True)
+        if io == "stdout" or folder is None:
+            return self._rows(None, "text")
+        filename = self.given.get("filename")
+        form = _FORMATS.get(io) or (_SUFFIXES.get(Path(filename).suffix, "text") if filename else default)
+        suffix = {"text": ".csv", "parquet": ".parquet", "delta": ".delta"}[form]
+        return self._rows(folder / (filename or f"{self.directive.relation}{suffix}"), form)
+
+    def _rows(self, path: Path | None, form: Format) -> Rows:
+        is_quoted = self._flag("rfc4180")
+        delimiter = self.given.get("delimiter", "," if is_quoted else "\t").replace("\\t", "\t")
+        if not delimiter or "\n" in delimiter or "\r" in delimiter:
+            raise self._error(f"{delimiter!r} cannot stand between values", delimiter, 'the default is "\\t"')
+        if is_quoted and (len(delimiter) > 1 or delimiter == '"'):
+            raise self._error(f"with rfc4180, {delimiter!r} cannot stand between values", delimiter, "one character")
+        has_header = self._flag("headers")
+        return Rows(self.directive.relation, path, form, delimiter, has_header, is_quoted, self.directive.span)
+
+    def _io(self, what: str, *, stdout: bool) -> str:
+        known = ("file", "parquet", "delta", *(("stdout",) if stdout else ()))
+        io = self.given.get("IO", "file").lower()
+        if io not in known:
+            raise self._error(f"IO={io!r} is not known for {what}", io, f"there are {', '.join(known)}")
+        return io
+
+    def _flag(self, name: str) -> bool:
+        value = self.given.get(name, "false").lower()
+        if value not in ("true", "false"):
+            raise self._error(f"{name}={value!r} is neither true nor false", value, None)
+        return value == "true"
+
+    def _error(self, message: str, value: str, hint: str | None, code: str = _CODE) -> DatalogError:
+        places = Places(self.text.source, self.text.name)
+        return places.error(code, message, self.directive.span, value=value, hint=hint)
+
+
+def _default_suffixes(io: str) -> tuple[str, ...]:
+    return (f".{io}", "") if io in _FORMATS else (".facts", ".parquet", ".delta")
+
+
+def _format_of(path: Path) -> Format:
+    if (path / _LOG).is_dir():
+        return "delta"
+    return _SUFFIXES.get(path.suffix, "parquet" if path.is_dir() else "text")

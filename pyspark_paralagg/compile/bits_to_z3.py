@@ -1,0 +1,66 @@
+"""As ``to_z3``, for claims about bits: integers are 64-bit words. Slower, and only asked where a claim has masks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.compile.to_z3 import Encoder, Term
+from pyspark_paralagg.program.aggregators import is_integral
+from pyspark_paralagg.program.expr import Call, Expr, Lit, walk
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.compile.to_z3 import Z3
+
+_BITWISE = ("BitwiseOr", "BitwiseAnd", "BitwiseXor", "BitwiseNot", "ShiftLeft", "ShiftRight", "ShiftRightUnsigned")
+_WIDTH = 64
+
+
+def is_about_bits(exprs: tuple[Expr, ...], aggregators: tuple[str, ...]) -> bool:
+    """Whether a claim needs words with bits."""
+    has_calls = any(isinstance(e, Call) and e.fn in _BITWISE for x in exprs for e in walk(x))
+    return has_calls or any(a.startswith("bit_") for a in aggregators)
+
+
+class BitEncoder(Encoder):
+    """Narrower integers are kept in 64 bits too: with their sign extended, bits and order stay what they are."""
+
+    def sort(self, type_: str) -> Z3:
+        """A word for integers, as before for the others."""
+        return self.z3.BitVecSort(_WIDTH, self.ctx) if is_integral(type_) else super().sort(type_)
+
+    def _literal(self, lit: Lit) -> Term:
+        if is_integral(lit.type) and isinstance(lit.value, int):
+            return Term(self.z3.BitVecVal(lit.value, _WIDTH, self.ctx), self.truth(value=False))
+        return super()._literal(lit)
+
+    def _arithmetic(self, expr: Call, args: list[Term], null: Z3) -> Z3 | None:  # noqa: C901, PLR0911 - a function a line
+        if not all(is_integral(e.type) for e in (expr, *expr.args)):
+            return None if any(is_integral(e.type) for e in expr.args) else super()._arithmetic(expr, args, null)
+        z3, (a, *rest) = self.z3, [x.value for x in args]
+        b: Z3 = rest[0] if rest else None
+        match expr.fn:
+            case "BitwiseOr":
+                return a | b
+            case "BitwiseAnd":
+                return a & b
+            case "BitwiseXor":
+                return a ^ b
+            case "BitwiseNot":
+                return ~a
+            case "ShiftLeft" if expr.type == "bigint":
+                return a << (b & (_WIDTH - 1))
+            case "ShiftRight" if expr.type == "bigint":
+                return a >> (b & (_WIDTH - 1))
+            case "Add":
+                self._never_fails(z3.And(z3.BVAddNoOverflow(a, b, True), z3.BVAddNoUnderflow(a, b)), null)  # noqa: FBT003 - z3's own
+                return a + b
+            case "Subtract":
+                self._never_fails(z3.And(z3.BVSubNoOverflow(a, b), z3.BVSubNoUnderflow(a, b, True)), null)  # noqa: FBT003 - z3's own
+                return a - b
+            case "Cast":
+                return a
+            case _:
+                return None
+
+    def _as(self, term: Term, type_: str) -> Term:  # noqa: ARG002 - words stay words; a cast to another sort is not known
+        return term

@@ -1,0 +1,140 @@
+"""Aggregates in bodies become relations of their own, which the rule then reads.
+
+    out(x, n) :- node(x), n = count : { edge(x, _) }.
+
+    count@1(x, $COUNT) :- edge(x, _).
+    out(x, n) :- node(x), count@1(x, n).
+    out(x, n) :- node(x), !count@1(x, _), n = 0.
+
+The key of the new relation are the variables that the rule uses outside the aggregate, too. Where the aggregate's
+body does not bind them all, the literals around it that do are put into it. ``min``, ``max`` and ``mean`` of nothing
+have no value, so the rule gives nothing; ``count`` and ``sum`` of nothing are 0: a second rule, or, without a key, a
+fact.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.datalog import syntax
+from pyspark_paralagg.datalog.disjoint import disjoint
+from pyspark_paralagg.datalog.expand import Flat, alternatives, names_in, nodes, rewritten
+from pyspark_paralagg.datalog.syntax import (
+    Apply,
+    Atom,
+    BodyAggregate,
+    HeadAggregate,
+    Negation,
+    Number,
+    Variable,
+    Wildcard,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark_paralagg.datalog.expand import Plain
+    from pyspark_paralagg.datalog.places import Places
+
+_OF_NOTHING = ("count", "sum")
+_COUNTING = ("count", "sum", "mean")
+
+
+class Aggregates:
+    """Takes the aggregates out of rules; numbers the relations that it makes."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._number = itertools.count(1)
+
+    def extract(self, flat: Flat) -> Iterator[Flat]:
+        """``flat`` without aggregates, and the rules that they became."""
+        found = _next_aggregate(flat)
+        if found is None:
+            yield flat
+            return
+        around = tuple(x for x in flat.literals if found not in list(nodes(x)))
+        using = tuple(x for x in flat.literals if found in list(nodes(x)))
+        keys = tuple(sorted(names_in(found) & _outside((flat.head, flat.literals))))
+        name = f"{found.function}@{next(self._number)}"
+        yield from self._relation(found, name, keys, around, flat)
+
+        values = ("sum", "count") if found.function == "mean" else (found.function,)
+        read = tuple(Variable(f"{v}@{name}", found.span) for v in values)
+        value: syntax.Term = read[0]
+        if found.function == "mean":
+            value = Apply("/", (Apply("to_float", (read[0],), found.span), read[1]), found.span)
+        atom = Atom(name, (*(Variable(k, found.span) for k in keys), *read), found.span)
+        yield from self.extract(_replaced(flat, found, value, (*around, atom), using))
+        if keys and found.function in _OF_NOTHING:
+            nothing = Negation(replace(atom, args=(*atom.args[: len(keys)], Wildcard(found.span))), found.span)
+            yield from self.extract(_replaced(flat, found, Number(0, span=found.span), (*around, nothing), using))
+
+    def _relation(
+        self, of: BodyAggregate, name: str, keys: tuple[str, ...], around: tuple[Plain, ...], flat: Flat
+    ) -> Iterator[Flat]:
+        args = () if of.value is None else (of.value,)
+        functions = ("SUM", "COUNT") if of.function == "mean" else (of.function.upper(),)
+        values = tuple(HeadAggregate(f, args if f != "COUNT" else (), of.span) for f in functions)
+        head = Atom(name, (*(Variable(k, of.span) for k in keys), *values), of.span)
+        bodies = alternatives(of.body)
+        if of.function in _COUNTING:
+            bodies = disjoint(bodies, self._places)
+        for body in bodies:
+            yield from self._grounded(head, body, keys, around, flat)
+        if not keys and of.function in _OF_NOTHING:
+            zero = tuple(Number(0, span=of.span) for _ in values)
+            yield Flat(Atom(name, zero, of.span), (), flat.rule)
+
+    def _grounded(
+        self, head: Atom, body: tuple[Plain, ...], keys: tuple[str, ...], around: tuple[Plain, ...], flat: Flat
+    ) -> Iterator[Flat]:
+        """``head :- body``; where ``body`` leaves a key open, what that can be comes from the literals around."""
+        if not set(keys) <= bound_by(body):
+            values = Atom(f"keys@{next(self._number)}", tuple(Variable(k, head.span) for k in keys), head.span)
+            bound = bound_by(around)
+            # What waits for another aggregate cannot say anything here, and need not: the rule says it again.
+            binding = tuple(x for x in around if _outside(x) <= bound)
+            yield from self.extract(Flat(values, binding, flat.rule))
+            body = (values, *body)
+        yield from self.extract(Flat(head, body, flat.rule))
+
+
+def bound_by(literals: tuple[Plain, ...]) -> frozenset[str]:
+    """The variables that positive atoms and equations bind."""
+    bound = {a.name for x in literals if isinstance(x, Atom) for a in x.args if isinstance(a, Variable)}
+    while True:
+        more = set()
+        for x in literals:
+            if isinstance(x, syntax.Comparison) and x.op == "=":
+                for one, other in ((x.left, x.right), (x.right, x.left)):
+                    if isinstance(one, Variable) and names_in(other) <= bound:
+                        more.add(one.name)
+        if more <= bound:
+            return frozenset(bound)
+        bound |= more
+
+
+def _next_aggregate(flat: Flat) -> BodyAggregate | None:
+    """An aggregate whose group the others' values do not bind, if there is one."""
+    found = [n for n in nodes((flat.head.args, flat.literals)) if isinstance(n, BodyAggregate)]
+    outside = _outside((flat.head, flat.literals))
+    bound = bound_by(tuple(x for x in flat.literals if not any(isinstance(n, BodyAggregate) for n in nodes(x))))
+    ready = (a for a in found if not any(a in list(nodes(b.body)) for b in found) and names_in(a) & outside <= bound)
+    return next(ready, found[0] if found else None)
+
+
+def _outside(where: object) -> frozenset[str]:
+    """The variables that occur outside of all aggregates."""
+    return names_in(rewritten(where, lambda n: Wildcard(n.span) if isinstance(n, BodyAggregate) else n))
+
+
+def _replaced(
+    flat: Flat, old: BodyAggregate, new: syntax.Term, before: tuple[Plain, ...], using: tuple[Plain, ...]
+) -> Flat:
+    def change(node: object) -> object:
+        return new if node == old else node
+
+    return replace(flat, head=rewritten(flat.head, change), literals=(*before, *rewritten(using, change)))

@@ -1,0 +1,102 @@
+"""One head and one conjunction a rule: several heads, ``;`` and negated bodies are multiplied out.
+
+    a(x), b(x) :- c(x), (d(x); !(e(x), x < 3)).
+    a(x) :- c(x), d(x).    a(x) :- c(x), !e(x).    a(x) :- c(x), x >= 3.    and the same for b
+
+A negated body is its parts negated (De Morgan), so each variable of it must be bound outside, as in Soufflé.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paralagg.datalog import syntax
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_OPPOSITE: dict[str, Any] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+_TRUTH = {"true": "false", "false": "true"}
+
+Plain = syntax.Atom | syntax.Negation | syntax.Comparison | syntax.Constraint
+"""A literal that is no disjunction or conjunction; a negation is one of an atom or a constraint."""
+
+
+@dataclass(frozen=True)
+class Flat:
+    """``head :- literals``. ``rule`` is the rule as written, for messages and hints."""
+
+    head: syntax.Atom
+    literals: tuple[Plain, ...]
+    rule: syntax.Rule
+
+    @property
+    def span(self) -> syntax.Span:
+        """Where the rule stands."""
+        return self.rule.span
+
+
+def alternatives(body: syntax.Body) -> list[tuple[Plain, ...]]:
+    """The conjunctions whose disjunction ``body`` is."""
+    match body:
+        case syntax.Disjunction():
+            return [a for part in body.parts for a in alternatives(part)]
+        case syntax.Conjunction():
+            chosen = itertools.product(*(alternatives(part) for part in body.parts))
+            return [tuple(itertools.chain.from_iterable(parts)) for parts in chosen]
+        case syntax.Negation():
+            return _negated(body)
+        case syntax.Constraint(name="true"):
+            return [()]
+        case syntax.Constraint(name="false"):
+            return []
+        case _:
+            return [(body,)]
+
+
+def _negated(negation: syntax.Negation) -> list[tuple[Plain, ...]]:
+    inner = negation.body
+    match inner:
+        case syntax.Disjunction():
+            return alternatives(syntax.Conjunction(tuple(syntax.Negation(p, negation.span) for p in inner.parts)))  # type: ignore[arg-type]
+        case syntax.Conjunction():
+            return alternatives(syntax.Disjunction(tuple(syntax.Negation(p, negation.span) for p in inner.parts)))  # type: ignore[arg-type]
+        case syntax.Negation():
+            return alternatives(inner.body)
+        case syntax.Comparison():
+            return [(replace(inner, op=_OPPOSITE[inner.op]),)]
+        case syntax.Constraint() if inner.name in _TRUTH:
+            return alternatives(replace(inner, name=_TRUTH[inner.name]))  # type: ignore[arg-type]
+        case _:
+            return [(negation,)]
+
+
+# --- walking the tree ------------------------------------------------------------------------------------------------
+
+
+def nodes(node: object) -> Iterator[Any]:
+    """``node`` and all nodes below it, parents first."""
+    if isinstance(node, tuple):
+        for part in node:
+            yield from nodes(part)
+    elif is_dataclass(node) and not isinstance(node, syntax.Span):
+        yield node
+        for f in fields(node):
+            yield from nodes(getattr(node, f.name))
+
+
+def rewritten(node: Any, change: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - any node of the tree
+    """``node`` with each node below it, then itself, replaced by what ``change`` gives for it."""
+    if isinstance(node, tuple):
+        return tuple(rewritten(part, change) for part in node)
+    if not is_dataclass(node) or isinstance(node, syntax.Span | type):
+        return node
+    parts = {f.name: rewritten(getattr(node, f.name), change) for f in fields(node) if f.name != "span"}
+    return change(replace(node, **parts))
+
+
+def names_in(node: object) -> frozenset[str]:
+    """The variables that occur in ``node``."""
+    return frozenset(n.name for n in nodes(node) if isinstance(n, syntax.Variable))

@@ -1,0 +1,107 @@
+"""PowerLog's iteration-indexed rules: the index goes, what it says stays.
+
+    rank(0, x, r)               :- node(x), r = 1.0.                      initial rows
+    rank(i + 1, x, $SUM(0.15))  :- node(x).                               base rows, of every round
+    rank(i + 1, y, $SUM(v))     :- rank(i, x, r), edge(x, y), v = 0.85 * r.     the step
+
+A relation is indexed where the first argument of a head with an aggregate is ``i + 1``, and ``i`` is nothing but the
+first argument of atoms that are indexed too. (Wang et al. 2020, section 2; design section 3.) A plain column that
+counts levels has a use for its variable elsewhere, or no aggregate beside it, and stays a column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.datalog.expand import Flat, names_in, nodes
+from pyspark_paralagg.datalog.syntax import Apply, Atom, HeadAggregate, Negation, Number, Variable, Wildcard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark_paralagg.datalog.expand import Plain
+    from pyspark_paralagg.datalog.places import Places
+
+INITIAL = "@0"
+"""What the name of a relation ends in that holds the initial rows of another one."""
+
+
+def drop_indexes(rules: tuple[Flat, ...], places: Places) -> tuple[tuple[Flat, ...], frozenset[str]]:
+    """The rules without iteration indexes, and the relations that had one; ``r@0`` holds the initial rows of ``r``."""
+    indexed = {r.head.relation for r in rules if _index(r) is not None}
+    # By their heads alone first: another relation that merely begins with x + 1 is no reason against one that reads it.
+    indexed -= {r.head.relation for r in rules if _index(r) is None and not _is_initial(r)}
+    while True:
+        wrong = {n for n in indexed if not all(_is_indexed(r, indexed) for r in rules if r.head.relation == n)}
+        wrong |= {n for n in indexed if not any(_has_aggregate(r) for r in rules if r.head.relation == n)}
+        if not wrong:
+            break
+        indexed -= wrong
+    if not indexed:
+        return rules, frozenset()
+    return tuple(_without_index(r, indexed, places) for r in rules), frozenset(indexed)
+
+
+def _has_aggregate(rule: Flat) -> bool:
+    return any(isinstance(a, HeadAggregate) for a in rule.head.args)
+
+
+def _index(rule: Flat) -> str | None:
+    """``i`` of a head ``r(i + 1, ...)``."""
+    if not rule.head.args:
+        return None
+    match rule.head.args[0]:
+        case Apply(name="+", args=(Variable(name=name), Number(value=1))):
+            return name
+        case _:
+            return None
+
+
+def _is_initial(rule: Flat) -> bool:
+    return bool(rule.head.args) and rule.head.args[0] == Number(0)
+
+
+def _is_indexed(rule: Flat, indexed: Iterable[str]) -> bool:
+    if _is_initial(rule):
+        return not any(a.relation in indexed for a in _atoms(rule))
+    index = _index(rule)
+    if index is None or index in names_in(rule.head.args[1:]):
+        return False
+    for literal in rule.literals:
+        rest = literal.args[1:] if isinstance(literal, Atom) and literal.relation in indexed else literal
+        if index in names_in(rest):
+            return False
+    return all(a.args and a.args[0] == Variable(index) for a in _atoms(rule) if a.relation in indexed)
+
+
+def _atoms(rule: Flat) -> list[Atom]:
+    return [n for n in nodes(rule.literals) if isinstance(n, Atom)]
+
+
+def _without_index(rule: Flat, indexed: set[str], places: Places) -> Flat:
+    literals = tuple(_shortened(x, indexed) for x in rule.literals)
+    if rule.head.relation not in indexed:
+        read = next((a for a in _atoms(rule) if a.relation in indexed), None)
+        if read is not None:
+            index = read.args[0]
+            uses = sum(n == index for n in nodes((rule.head.args, rule.literals)))
+            if not isinstance(index, Wildcard) and (not isinstance(index, Variable) or uses > 1):
+                raise places.error(
+                    "PARALAGG_DATALOG_INDEX",
+                    f"`{read.relation}` keeps the rows of its last iteration only",
+                    read.span,
+                    value=read.relation,
+                    hint="write a variable in the place of the index that is used nowhere else, such as i",
+                )
+        return replace(rule, literals=literals)
+    name = rule.head.relation + (INITIAL if _is_initial(rule) else "")
+    return replace(rule, head=replace(rule.head, relation=name, args=rule.head.args[1:]), literals=literals)
+
+
+def _shortened(literal: Plain, indexed: set[str]) -> Plain:
+    if isinstance(literal, Negation) and isinstance(literal.body, Atom):
+        return replace(literal, body=_shortened(literal.body, indexed))  # type: ignore[arg-type]
+    if isinstance(literal, Atom) and literal.relation in indexed:
+        return replace(literal, args=literal.args[1:])
+    return literal

@@ -1,0 +1,113 @@
+"""``range(a, b)`` in a body becomes a relation that counts from ``a`` to before ``b``.
+
+    p(x, i) :- q(x, n), i = range(0, n).
+
+    range@1(0, n, 0) :- q(x, n), 0 != n.                    up or down, as Soufflé has it
+    range@1(a, b, i + 1) :- range@1(a, b, i), a < b, i + 1 < b.
+    range@1(a, b, i - 1) :- range@1(a, b, i), a > b, i - 1 > b.
+    p(x, i) :- q(x, n), range@1(0, n, i).
+
+With a step the relation has it as a column, too. Constant bounds give facts.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.datalog.aggregates import bound_by
+from pyspark_paralagg.datalog.expand import Flat, names_in, nodes, rewritten
+from pyspark_paralagg.datalog.syntax import Apply, Atom, Comparison, Number, Term, Variable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark_paralagg.datalog.expand import Plain
+    from pyspark_paralagg.datalog.places import Places
+
+_MOST_FACTS = 100_000
+_BOUNDS = (2, 3)
+
+
+class Ranges:
+    """Takes ``range`` out of rules; numbers the relations that it makes."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._number = itertools.count(1)
+
+    def extract(self, flat: Flat) -> Iterator[Flat]:
+        """``flat`` without ranges, and the rules that they became."""
+        found = next((n for n in nodes((flat.head.args, flat.literals)) if _is_range(n)), None)
+        if found is None:
+            yield flat
+            return
+        if len(found.args) not in _BOUNDS:
+            message = f"range takes two or three arguments, not {len(found.args)}"
+            raise self._places.error("PARALAGG_DATALOG_ARITY", message, found.span, hint="range(from, to, step)")
+        name = f"range@{next(self._number)}"
+        value = Variable(f"i@{name}", found.span)
+        others = _binding(tuple(x for x in flat.literals if not any(_is_range(n) for n in nodes(x))))
+        constants = [_constant(a) for a in found.args]
+        known = [c for c in constants if c is not None]
+        if len(known) == len(constants):
+            step = known[2] if len(known) > 2 else 1 if known[0] <= known[1] else -1  # noqa: PLR2004 - a step is given
+            values = range(known[0], known[1], step)
+            if len(values) <= _MOST_FACTS:
+                atom = Atom(name, (value,), found.span)
+                for v in values:
+                    yield Flat(Atom(name, (Number(v, span=found.span),), found.span), (), flat.rule)
+                yield from self.extract(_reading(flat, found, value, atom))
+                return
+        yield from self._counted(name, found, others, flat)
+        yield from self.extract(_reading(flat, found, value, Atom(name, (*found.args, value), found.span)))
+
+    def _counted(self, name: str, of: Apply, others: tuple[Plain, ...], flat: Flat) -> Iterator[Flat]:
+        """The rules that count, for bounds that the other literals bind."""
+        at = of.span
+        a, b, i = (Variable(v, at) for v in ("a", "b", "i"))
+        start, stop = of.args[:2]
+        if len(of.args) == 2:  # noqa: PLR2004
+            first = Atom(name, (start, stop, start), at)
+            yield Flat(first, (*others, Comparison("!=", start, stop, at)), flat.rule)
+            for sign, op in (("+", "<"), ("-", ">")):
+                after = Apply(sign, (i, Number(1, span=at)), at)
+                further = (Comparison(op, a, b, at), Comparison(op, after, b, at))  # type: ignore[arg-type]
+                yield Flat(Atom(name, (a, b, after), at), (Atom(name, (a, b, i), at), *further), flat.rule)
+            return
+        s, zero = Variable("s", at), Number(0, span=at)
+        for direction, op in ((">", "<"), ("<", ">")):
+            first = Atom(name, (start, stop, of.args[2], start), at)
+            asked = (Comparison(direction, of.args[2], zero, at), Comparison(op, start, stop, at))  # type: ignore[arg-type]
+            yield Flat(first, (*others, *asked), flat.rule)
+            after = Apply("+", (i, s), at)
+            further = (Comparison(direction, s, zero, at), Comparison(op, after, b, at))  # type: ignore[arg-type]
+            yield Flat(Atom(name, (a, b, s, after), at), (Atom(name, (a, b, s, i), at), *further), flat.rule)
+
+
+def _binding(literals: tuple[Plain, ...]) -> tuple[Plain, ...]:
+    """The atoms, and the comparisons that they bind."""
+    atoms = tuple(x for x in literals if isinstance(x, Atom))
+    equations = tuple(x for x in literals if isinstance(x, Comparison))
+    bound = bound_by((*atoms, *equations))
+    return (*atoms, *(c for c in equations if names_in(c) <= bound))
+
+
+def _is_range(node: object) -> bool:
+    return isinstance(node, Apply) and node.name == "range"
+
+
+def _constant(term: Term) -> int | None:
+    if isinstance(term, Apply) and term.name == "neg" and isinstance(term.args[0], Number):
+        inner = _constant(term.args[0])
+        return None if inner is None else -inner
+    return term.value if isinstance(term, Number) and isinstance(term.value, int) else None
+
+
+def _reading(flat: Flat, old: Apply, new: Variable, atom: Atom) -> Flat:
+    def change(node: object) -> object:
+        return new if node == old else node
+
+    literals = rewritten(flat.literals, change)
+    return replace(flat, head=rewritten(flat.head, change), literals=(atom, *literals))

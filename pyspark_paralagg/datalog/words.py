@@ -1,0 +1,45 @@
+"""The signs and words of the language with the type of token that each one is, and those of others that it lacks."""
+
+from __future__ import annotations
+
+SIGNS = {
+    ":-": "ARROW", "<-": "ARROW", "<:": "SUBTYPE", "=": "EQUAL", "!": "BANG", ".": "DOT", ",": "COMMA",
+    ";": "SEMICOLON", ":": "COLON", "|": "VBAR",
+    "(": "LPAR", ")": "RPAR", "{": "LBRACE", "}": "RBRACE", "[": "LSQB", "]": "RSQB",
+    **dict.fromkeys(("<", "<=", ">", ">=", "!="), "COMPARE"), **dict.fromkeys("+-*/%^", "INFIX"),
+}  # fmt: skip
+CLOSES = {"RPAR": "LPAR", "RBRACE": "LBRACE", "RSQB": "LSQB"}
+WORDS = {
+    **dict.fromkeys(("count", "sum", "min", "max", "mean"), "AGGREGATE"), "true": "TRUTH", "false": "TRUTH",
+    **dict.fromkeys(("band", "bor", "bxor", "bshl", "bshr", "bshru", "land", "lor", "lxor"), "INFIX"),
+    "bnot": "PREFIX", "lnot": "PREFIX", "_": "WILDCARD",
+}  # fmt: skip
+REFUSED_WORDS = {
+    "nil": "record", "autoinc": "counter", "recursive_iteration_cnt": "counter", "debug_delta": "debug_delta",
+    "__FILE__": "preprocessor", "__LINE__": "preprocessor", "__INCL__": "preprocessor",
+}  # fmt: skip
+DIRECTIVES = {
+    ".decl": "DECL", ".type": "TYPE", ".number_type": "TYPE", ".symbol_type": "TYPE", ".limit": "LIMIT",
+    ".assume": "ASSUME", ".plan": "PLAN",
+    **dict.fromkeys((".input", ".output", ".printsize", ".limitsize"), "DIRECTIVE"),
+}  # fmt: skip
+REFUSED_DIRECTIVES = {
+    ".comp": "component", ".init": "component", ".override": "component", ".functor": "functor", ".pragma": "pragma",
+    ".include": "include", ".once": "include", ".lattice": "lattice",
+}  # fmt: skip
+REFUSED_SIGNS = {"$": "counter", "@": "functor", "@@": "aggregator", "@[": "annotation", "@!": "annotation"}
+QUALIFIERS = (
+    "inline", "no_inline", "magic", "no_magic", "brie", "btree", "btree_delete", "overridable",
+    "input", "output", "printsize",
+)  # fmt: skip
+FOREIGN = {
+    "==": "equality is one `=`", "=>": "write `>=` to compare; a rule has its head first: `head :- body.`",
+    "=<": "write `<=`", "<>": "write `!=`", "->": "a rule has its head first: `head :- body.`",
+    ":=": "write `=` for equality, `:-` between a rule's head and its body", "&&": "write `,` between conditions",
+    "&": "write `,` between conditions, `band` between numbers", "||": "write `;` between conditions",
+    "**": "write `^`", "\\+": "negation is `!`", "~": "negation is `!`; of bits it is `bnot`",
+    "'": 'text stands in double quotes: "..."', "\\": "a backslash has a meaning in strings only",
+    "∧": "write `,` between conditions", "¬": "negation is `!`",
+    "∨": "write `;` between conditions",  # noqa: RUF001 - it is that sign
+    "≤": "write `<=`", "≥": "write `>=`", "≠": "write `!=`", "←": "write `:-`",
+}  # fmt: skip

@@ -1,0 +1,234 @@
+"""The strata of a resolved text as DataFrames, built when somebody asks.
+
+A stratum without recursion is a union of its rules, aggregated; a recursive one is given to ``recursive``: rules that
+read none of its relations make the base, the others the step.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
+
+from pyspark_paralagg.compile.stratify import strongly_connected
+from pyspark_paralagg.dataframe import recursive, relation
+from pyspark_paralagg.lowering.aggregate import aggregate
+from pyspark_paralagg.lowering.rows import rows_of
+from pyspark_paralagg.program.aggregators import MaxBy, MCount, MinBy, MSum
+from pyspark_paralagg.program.sql import quoted, to_sql
+from pyspark_paralagg.relations import conform, typed_relation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pyspark_paralagg.datalog.resolved import Resolved
+    from pyspark_paralagg.errors import ParalaggError
+    from pyspark_paralagg.program.program import Atom, Dependent, Input, Relation, Rule
+
+
+class Strata:
+    """Builds relations; ``inputs`` and ``facts`` are the given rows by relation, in the text's columns."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - a text and all that it is run with
+        self,
+        spark: SparkSession,
+        resolved: Resolved,
+        inputs: Mapping[str, DataFrame],
+        facts: Mapping[str, DataFrame],
+        options: Mapping[str, Any],
+        own: Mapping[str, Any],
+    ) -> None:
+        self._spark = spark
+        self._resolved = resolved
+        self._program = resolved.program
+        self._given = {
+            s.relation: _union([d[s.relation] for d in (inputs, facts) if s.relation in d]) for s in resolved.sources
+        }
+        self._options = options
+        self._own = own
+        self._needs = self._dependencies()
+        self._component = {n: names for names in strongly_connected(self._needs) for n in names}
+        self._sets: dict[str, DataFrame] = {}
+        self._built: dict[str, DataFrame] = {}
+        self._readers: dict[tuple[str, ...], set[str]] = {}
+        self._persisted: list[DataFrame] = []
+        self._assumed = {(a.relation, a.column) for a in resolved.assumed}
+
+    def shown(self, name: str) -> DataFrame:
+        """The relation as the text has it: its columns in their order, none that the compiler added."""
+        if name not in self._component:
+            return self._distinct(name)
+        found = self._relation(name)
+        for other in self._reached(name):
+            self._share(self._component[other], name)
+        columns = self._resolved.names(name)
+        return found if tuple(found.columns) == columns else found.select(*(quoted(c) for c in columns))
+
+    def unpersist(self) -> None:
+        """Frees what is shared."""
+        while self._persisted:
+            self._persisted.pop().unpersist()
+
+    def located(self, problem: ParalaggError) -> ParalaggError:
+        """``problem`` at the line of its rule, where its place is a branch of a step."""
+        for name in self._component:
+            rules = self._recursive_rules(name)
+            for n, rule in enumerate(rules):
+                branch = f"step of {name}" if len(rules) == 1 else f"step of {name}, branch {n + 1}"
+                if problem.place in (branch, rule.place):
+                    return self._resolved.places.located(problem, self._resolved.spans[rule.place])
+        return problem
+
+    # --- relations ---------------------------------------------------------------------------------------------------
+
+    def _relation(self, name: str) -> DataFrame:
+        if name not in self._built:
+            names = self._component[name]
+            if self._recursive_rules(name):
+                self._built |= self._fixpoint(names)
+            else:
+                self._built[name] = self._plain(self._program.relation(name))
+        return self._built[name]
+
+    def _plain(self, of: Relation) -> DataFrame:
+        rows = self._start(of)
+        if not of.dependents:
+            return rows.distinct()
+        typed = typed_relation(of.name, rows, [k.name for k in of.keys], self._aggs(of), of.base)
+        return aggregate(conform(rows, typed), typed)
+
+    def _fixpoint(self, names: tuple[str, ...]) -> dict[str, DataFrame]:
+        declarations = {}
+        for name in names:
+            of = self._program.relation(name)
+            initial = None
+            if of.initial is not None:
+                source = self._program.input(of.initial)
+                initial = self._selected(self._relation(str(source.relation)), source, of)
+            keys = [k.name for k in of.keys]
+            declarations[name] = relation(self._start(of), keys=keys, aggs=self._aggs(of) or None, initial=initial)
+
+        def step(**state: DataFrame) -> dict[str, DataFrame]:
+            return {n: _union([self._rule(r, state) for r in self._recursive_rules(n)]) for n in names}
+
+        iterations, on_limit, tolerance = self._program.limit(names)
+        options = {**self._options, "max_iterations": iterations, "tolerance": tolerance}
+        if iterations is not None:
+            options["on_limit"] = on_limit
+        visible = [n for n in names if "@" not in n] or list(names)
+        return recursive(declarations, step, name="_".join(visible), assume=self._assumptions(names), **options)
+
+    def _start(self, of: Relation) -> DataFrame:
+        """The rows of a relation that need nothing of its stratum: what is given, and rules without recursion."""
+        parts = []
+        source = self._program.input(of.base)
+        given = self._resolved.sources[source.source]
+        if given.is_external or given.rows:
+            parts.append(self._selected(self._given[of.name], source, of))
+        parts += [self._rule(r, {}) for r in self._program.rules if r.head == of.name and not self._recurses(r)]
+        if not parts:
+            parts.append(self._selected(self._given[of.name], source, of))
+        return _union(parts)
+
+    def _selected(self, df: DataFrame, source: Input, of: Relation) -> DataFrame:
+        """The rows of ``source`` under the names of ``of``."""
+        plain = df.toDF(*(c.name for c in source.columns))
+        return plain.select(*(F.expr(to_sql(e)).alias(c.name) for e, c in zip(source.exprs, of.supplied, strict=True)))
+
+    # --- rules -------------------------------------------------------------------------------------------------------
+
+    def _rule(self, rule: Rule, state: Mapping[str, DataFrame]) -> DataFrame:
+        head = self._program.relation(rule.head)
+        counts = not all(d.is_idempotent for d in head.dependents)
+
+        def frame(atom: Atom) -> DataFrame:
+            if atom.relation is not None:
+                return state[atom.relation] if atom.relation in state else self._relation(atom.relation)
+            name = self._resolved.sources[self._program.input(atom.input or 0).source].relation
+            # A relation is a set; where repetition does not count, nobody has to make it one.
+            return self._distinct(name) if counts else self._given[name]
+
+        return rows_of(rule, tuple(c.name for c in head.supplied), frame, self._alias)
+
+    def _distinct(self, name: str) -> DataFrame:
+        if name not in self._sets:
+            self._sets[name] = self._given[name].distinct()
+        return self._sets[name]
+
+    def _alias(self, atom: Atom, position: int) -> str | None:
+        """The name of an input's column of which something is assumed: the guard finds it by that."""
+        if atom.input is None:
+            return None
+        column = self._program.input(atom.input).columns[position].name
+        relation_name = self._resolved.sources[self._program.input(atom.input).source].relation
+        assumed = {f"{r}.{c}" for r, c in self._assumed if r == relation_name}
+        return column if column in assumed else None
+
+    def _assumptions(self, names: tuple[str, ...]) -> list[str]:
+        out = []
+        for a in self._resolved.assumed:
+            column = f"{a.relation}.{a.column}"
+            most = max((self._count(r, column) for n in names for r in self._recursive_rules(n)), default=0)
+            aliases = [column, *(f"{column}_{n}" for n in range(2, most + 1))][: max(most, 0)]
+            out += [f"{quoted(alias)} {a.op} {a.value}" for alias in aliases]
+        return out
+
+    def _count(self, rule: Rule, column: str) -> int:
+        """How many variables of ``rule`` stand for an assumed column."""
+        return sum(v is not None and self._alias(a, p) == column for a in rule.body for p, v in enumerate(a.variables))
+
+    def _aggs(self, of: Relation) -> dict[str, Any]:
+        return {d.column.name: self._aggregation(d) for d in of.dependents}
+
+    def _aggregation(self, d: Dependent) -> Any:  # noqa: ANN401 - whatever stands in aggs
+        if d.aggregator in self._own:
+            return self._own[d.aggregator]
+        supplied = [c.name for c in d.supplied]
+        if d.aggregator == "mcount":
+            return MCount(*supplied)
+        if d.aggregator == "msum":
+            return MSum(*supplied)
+        if d.order is not None:
+            return MinBy(d.order) if d.aggregator == "min_by" else MaxBy(d.order)
+        return d.aggregator
+
+    # --- what needs what ---------------------------------------------------------------------------------------------
+
+    def _dependencies(self) -> dict[str, set[str]]:
+        needs: dict[str, set[str]] = {r.name: set() for r in self._program.relations}
+        for rule in self._program.rules:
+            needs[rule.head] |= {a.relation for a in rule.body if a.relation is not None}
+        for r in self._program.relations:
+            if r.initial is not None:
+                needs[r.name].add(str(self._program.input(r.initial).relation))
+        return needs
+
+    def _recurses(self, rule: Rule) -> bool:
+        return any(a.relation in self._component[rule.head] for a in rule.body if a.relation is not None)
+
+    def _recursive_rules(self, name: str) -> list[Rule]:
+        return [r for r in self._program.rules if r.head == name and self._recurses(r)]
+
+    def _reached(self, name: str) -> set[str]:
+        reached, waiting = set[str](), [name]
+        while waiting:
+            one = waiting.pop()
+            if one not in reached:
+                reached.add(one)
+                waiting += self._needs[one]
+        return reached
+
+    def _share(self, names: tuple[str, ...], reader: str) -> None:
+        """Caches a stratum once a second relation that needs it was looked up."""
+        readers = self._readers.setdefault(names, set())
+        readers.add(reader)
+        if len(readers) == 2 and names[0] in self._built:  # noqa: PLR2004 - the second one
+            for name in names:
+                self._persisted.append(self._built[name].persist())
+
+
+def _union(parts: list[DataFrame]) -> DataFrame:
+    return reduce(lambda a, b: a.unionAll(b), parts)

@@ -1,0 +1,67 @@
+"""Expressions as Spark SQL text: how a Program that was not born in Spark is told to Spark.
+
+Only the functions that Datalog's terms translate to are here; what came from Spark carries handles and needs no text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.program.expr import Col, Expr, Lit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_INFIX = {
+    "Add": "+", "Subtract": "-", "Multiply": "*", "Divide": "/", "IntegralDivide": "div", "Remainder": "%",
+    "BitwiseAnd": "&", "BitwiseOr": "|", "BitwiseXor": "^", "And": "AND", "Or": "OR",
+    "EqualTo": "=", "EqualNullSafe": "<=>", "LessThan": "<", "LessThanOrEqual": "<=", "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=", "RLike": "RLIKE",
+}  # fmt: skip
+_PREFIX = {"Not": "NOT", "UnaryMinus": "-", "BitwiseNot": "~"}
+_CALLS = {
+    "Least": "least", "Greatest": "greatest", "If": "if", "Concat": "concat", "Length": "length",
+    "Contains": "contains", "Substring": "substring", "Pow": "power", "Coalesce": "coalesce", "ShiftLeft": "shiftleft",
+    "ShiftRight": "shiftright", "ShiftRightUnsigned": "shiftrightunsigned",
+}  # fmt: skip
+
+
+def to_sql(expr: Expr, names: Mapping[str, str] | None = None) -> str:
+    """The text of ``expr``; ``names`` renames its columns.
+
+    >>> from pyspark_paralagg.program.expr import Call
+    >>> to_sql(Call("Add", (Col("d", "bigint"), Lit(1, "bigint")), "bigint"))
+    '(`d` + 1L)'
+    """
+    if isinstance(expr, Col):
+        return quoted((names or {}).get(expr.name, expr.name))
+    if isinstance(expr, Lit):
+        return _literal(expr)
+    args = [to_sql(a, names) for a in expr.args]
+    if expr.fn in _INFIX:
+        return f"({args[0]} {_INFIX[expr.fn]} {args[1]})"
+    if expr.fn in _PREFIX:
+        return f"({_PREFIX[expr.fn]} {args[0]})"
+    if expr.fn == "Cast":
+        return f"cast({args[0]} as {expr.type})"
+    return f"{_CALLS[expr.fn]}({', '.join(args)})"
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark's parser wants it, whatever stands in it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _literal(expr: Lit) -> str:
+    value = expr.value
+    if value is None:
+        return f"cast(null as {expr.type})"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r")
+        return f"'{escaped}'"
+    if expr.type == "bigint":
+        # The least number has no literal: its sign stands outside.
+        return f"{value}L" if value > -(1 << 63) else f"({value + 1}L - 1L)"
+    return f"cast('{value!r}' as double)" if value in (float("inf"), float("-inf")) or value != value else f"{value!r}D"  # noqa: PLR0124 - NaN

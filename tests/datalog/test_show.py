@@ -1,0 +1,148 @@
+"""The canonical text of a tree is read as that tree again: of written texts, and of any tree."""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyspark_paralagg.datalog import syntax
+from pyspark_paralagg.datalog.parse import parse
+from pyspark_paralagg.datalog.show import show
+from pyspark_paralagg.datalog.words import QUALIFIERS, REFUSED_WORDS, WORDS
+
+TEXTS = {
+    "p(x,$min(a+b*2),$COUNT())<-q(x,a,b).": "p(x, $MIN(a + b * 2), $COUNT) :- q(x, a, b).",
+    "p(x):-(q(x),r(x));!(s(x);t(x)).": "p(x) :- q(x), r(x); !(s(x); t(x)).",
+    "p(x):-(q(x);r(x)),x!=0x10.": "p(x) :- (q(x); r(x)), x != 16.",
+    "p(x):-x=((1+2)*3)-(4-5).": "p(x) :- x = (1 + 2) * 3 - (4 - 5).",
+    "p(x):-x=(-2)^2+(2^3)^(-x).": "p(x) :- x = (-2) ^ 2 + (2 ^ 3) ^ (-x).",
+    "p(x):-x=-(7)-(-7)-bnot 7.": "p(x) :- x = -(7) - -7 - bnot 7.",
+    'p("a\\"\\n") .': 'p("a\\"\\n").',
+    "p(n):-n=sum x:{q(x)}+count:{q(_),r(_)}.": "p(n) :- n = sum x : q(x) + count : { q(_), r(_) }.",
+    "p(x):-q(x). .plan 0:(2,1)": "p(x) :- q(x). .plan 0:(2, 1)",
+    ".decl a,b(x:number)inline": ".decl a(x: number) inline\n.decl b(x: number) inline",
+    ".type N=number .type U=A|B": ".type N <: number\n.type U = A | B",
+    ".input a(headers=true)": '.input a(headers="true")',
+    ".limit r {sum[Δr]<0.001}": ".limit r(tolerance=0.001)",
+    ".assume e.w>-1": ".assume e.w > -1",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_canonical_text(text: str) -> None:
+    assert show(parse(text)) == f"{TEXTS[text]}\n"
+    assert parse(show(parse(text))).clauses == parse(text).clauses
+
+
+# --- any tree --------------------------------------------------------------------------------------------------------
+
+_TAKEN = {*WORDS, *REFUSED_WORDS, *QUALIFIERS, "as", "match", "contains", "not", "choice"}
+
+
+def is_free(name: str) -> bool:
+    return name[0] not in "09" and name not in _TAKEN
+
+
+def is_no_negation(condition: object) -> bool:
+    return not isinstance(condition, syntax.Negation)
+
+
+def exactly(clause: object) -> str:
+    """With the types of numbers (1 == 1.0 in Python), without the text as written."""
+    return repr(clause).split(", text=")[0]
+
+
+names = st.text("abxyzAZ_?09ü", min_size=1, max_size=4).filter(is_free)
+numbers = st.one_of(
+    st.builds(syntax.Number, st.integers(-(2**63), 2**64 - 1)),
+    st.builds(syntax.Number, st.integers(0, 2**64 - 1), st.just(value=True)),
+    st.builds(syntax.Number, st.floats(allow_nan=False, allow_infinity=False)),
+)
+texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)
+leaves: Any = st.one_of(
+    st.builds(syntax.Variable, names), st.just(syntax.Wildcard()), numbers, st.builds(syntax.String, texts)
+)
+infix = st.sampled_from([
+    "+", "-", "*", "/", "%", "^", "band", "bor", "bxor", "bshl", "bshr", "bshru", "land", "lor", "lxor",
+])  # fmt: skip
+
+
+def several(part: Any, least: int = 0) -> Any:  # noqa: ANN401 - strategies of any kind of node
+    return st.lists(part, min_size=least, max_size=3).map(tuple)
+
+
+def all_conditions() -> Any:  # noqa: ANN401
+    return conditions
+
+
+def a_term(inner: Any) -> Any:  # noqa: ANN401
+    bodies = st.deferred(all_conditions)
+    return st.one_of(
+        st.builds(syntax.Apply, infix, st.tuples(inner, inner)),
+        st.builds(syntax.Apply, st.sampled_from(["neg", "bnot", "lnot"]), st.tuples(inner)),
+        st.builds(syntax.Apply, names, several(inner)),
+        st.builds(syntax.Apply, st.sampled_from(["min", "max"]), several(inner, 2)),
+        st.builds(syntax.Cast, inner, names),
+        st.builds(syntax.BodyAggregate, st.sampled_from(["sum", "min", "max", "mean"]), inner, bodies),
+        st.builds(syntax.BodyAggregate, st.just("count"), st.none(), bodies),
+    )
+
+
+terms = st.recursive(leaves, a_term, max_leaves=6)
+signs = st.sampled_from(["=", "!=", "<", "<=", ">", ">="])
+comparisons = st.builds(syntax.Comparison, signs, terms, terms)
+atoms = st.builds(syntax.Atom, names, several(terms))
+simple = st.one_of(
+    atoms,
+    comparisons,
+    st.builds(syntax.Constraint, st.sampled_from(["match", "contains"]), several(terms, 1)),
+    st.builds(syntax.Constraint, st.sampled_from(["true", "false"])),
+)
+
+
+def a_condition(inner: Any) -> Any:  # noqa: ANN401
+    return st.one_of(
+        st.builds(syntax.Conjunction, several(inner, 2)),
+        st.builds(syntax.Disjunction, several(inner, 2)),
+        st.builds(syntax.Negation, inner.filter(is_no_negation)),
+    )
+
+
+conditions: Any = st.recursive(simple, a_condition, max_leaves=5)
+aggregates = st.builds(
+    syntax.HeadAggregate, st.text(string.ascii_uppercase, min_size=1, max_size=4), several(terms | comparisons)
+)
+heads = st.builds(syntax.Atom, names, several(terms | aggregates))
+whole = st.integers(0, 9)
+plans = st.builds(syntax.Plan, several(st.tuples(whole, several(whole)), 1))
+attributes = several(st.builds(syntax.Attribute, names, names))
+small = st.floats(0, 1e300) | st.integers(0, 99).map(float)
+clauses: Any = st.one_of(
+    st.builds(syntax.Rule, several(heads, 1), conditions, st.none() | plans),
+    st.builds(syntax.Rule, several(atoms, 1)),
+    st.builds(syntax.Declaration, names, attributes, several(st.sampled_from(QUALIFIERS[:8]))),
+    st.builds(syntax.TypeAlias, names, several(names, 1)),
+    st.builds(
+        syntax.Directive,
+        st.sampled_from(["input", "output", "printsize", "limitsize"]),
+        names,
+        several(st.tuples(names, texts)),
+    ),
+    st.builds(syntax.Limit, names, whole, st.none() | small),
+    st.builds(syntax.Limit, names, st.none(), small),
+    st.builds(
+        syntax.Assume, names, st.sampled_from(["<", "<=", ">", ">="]), st.integers(-9, 9) | small, st.none() | names
+    ),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(several(clauses))
+def test_any_tree_is_read_back_from_its_text(tree: tuple[syntax.Clause, ...]) -> None:
+    found = parse(show(syntax.Text(tree))).clauses
+    assert found == tree
+    assert [exactly(c) for c in found] == [exactly(c) for c in tree]

@@ -1,0 +1,297 @@
+"""The command `paralagg`: what it writes and prints, its exit codes, and that a run that fails leaves nothing.
+
+Most tests call ``main`` beside the tests' session; what only a process of its own shows runs as one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+
+from pyspark_paralagg.cli import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, WRONG, main
+from pyspark_paralagg.command import results
+from pyspark_paralagg.command.failure import summary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parent.parent
+
+DISTANCES = """
+.decl edge(x: number, y: number, w: number)
+.decl dist(x: number, d: number)
+.input edge
+.output dist
+dist(0, 0).
+dist(y, $MIN(d + w)) :- dist(x, d), edge(x, y, w).
+"""
+ENDLESS = """
+.decl n(x: number)
+.output n
+n(0).
+n(x + 1) :- n(x), x < 1000000000.
+"""
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Iterator[Callable[..., int]]:
+    """Run a text over files in a folder of its own; outputs go to ``out`` there."""
+    before = Path.cwd()
+    os.chdir(tmp_path)
+
+    def run(text: str, *arguments: str, **files: str) -> int:
+        Path("facts").mkdir(exist_ok=True)
+        for name, content in files.items():
+            (Path("facts") / f"{name}.facts").write_bytes(content.encode())
+        Path("program.dl").write_text(text, encoding="utf-8")
+        return main(["run", "program.dl", "-F", "facts", "-D", "out", *arguments])
+
+    yield run
+    os.chdir(before)
+
+
+EDGES = "0\t1\t4\n1\t2\t5\n0\t2\t11\n2\t10\t1\n"
+
+
+@pytest.mark.usefixtures("spark")
+def test_outputs_are_tab_separated_and_sorted_by_value(case: Callable[..., int]) -> None:
+    assert case(DISTANCES, edge=EDGES) == OK
+    assert Path("out/dist.csv").read_bytes() == b"0\t0\n1\t4\n2\t9\n10\t10\n"
+    assert [p.name for p in Path("out").iterdir()] == ["dist.csv"]
+
+
+@pytest.mark.usefixtures("spark")
+def test_values_are_written_as_they_read_back(case: Callable[..., int]) -> None:
+    text = """
+    .decl v(f: float, s: symbol, n: number)
+    .input v
+    .output v
+    """
+    rows = '-0.25\t\t-1\n1e-07\té\t9223372036854775807\n1.0\t"q"\t2\n1e+20\t a ,\\t\t3\ninf\tz\t0\n'
+    assert case(text, v=rows) == OK
+    assert Path("out/v.csv").read_text(encoding="utf-8") == rows
+
+
+@pytest.mark.usefixtures("spark")
+def test_parameters_of_output(case: Callable[..., int], capfd: pytest.CaptureFixture[str]) -> None:
+    text = """
+    .decl p(x: number, s: symbol)
+    p(1, "a"). p(2, "b,\\"c\\"").
+    .output p(filename="deep/er.txt", delimiter=", ", headers="true")
+    .output p(filename="quoted.csv", rfc4180="true")
+    .output p(IO="stdout", headers="true")
+    .output p(filename="p.parquet")
+    .printsize p
+    """
+    assert case(text) == OK
+    assert Path("out/deep/er.txt").read_text() == 'x, s\n1, a\n2, b,"c"\n'
+    assert Path("out/quoted.csv").read_text() == '1,a\n2,"b,""c"""\n'
+    assert pq.read_table("out/p.parquet").to_pydict() == {"x": [1, 2], "s": ["a", 'b,"c"']}
+    assert capfd.readouterr().out == (
+        '---------------\np\nx\ts\n===============\n1\ta\n2\tb,"c"\n===============\np\t2\n'
+    )
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_dash_prints_and_a_format_counts_where_none_is_named(
+    case: Callable[..., int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert case(DISTANCES, "--out", "-", "--quiet", edge="0\t1\t4\n") == OK
+    printed = capfd.readouterr()
+    assert printed.out == "---------------\ndist\n===============\n0\t0\n1\t4\n===============\n"
+    assert printed.err == ""
+    assert not Path("out").exists()
+    assert case(DISTANCES, "--format", "parquet", edge="0\t1\t4\n") == OK
+    assert pq.read_table("out/dist.parquet").to_pydict() == {"x": [0, 1], "d": [0, 4]}
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_report_and_the_progress(case: Callable[..., int], capfd: pytest.CaptureFixture[str]) -> None:
+    assert case(DISTANCES + ".output edge", "--report", "report.json", "--backend", "dataframe", edge=EDGES) == OK
+    report = json.loads(Path("report.json").read_text())
+    assert list(report) == ["dist", "edge"]
+    assert report["edge"] is None
+    assert (report["dist"]["backend"], report["dist"]["iterations"]) == ("dataframe", 4)
+    assert "dist: 4 rows, 4 iterations by dataframe" in capfd.readouterr().err
+
+
+@pytest.mark.usefixtures("spark")
+def test_explain_runs_nothing(case: Callable[..., int], capfd: pytest.CaptureFixture[str]) -> None:
+    assert case(DISTANCES, "--explain", edge=EDGES) == OK
+    printed = capfd.readouterr().out
+    assert "-- dist" in printed
+    assert "Not run yet" in printed
+    assert not Path("out").exists()
+    assert case(DISTANCES, "--explain", "mermaid", edge=EDGES) == OK
+    assert capfd.readouterr().out.startswith("%% dist\nflowchart")
+    assert case(DISTANCES, "--explain", "nothing", edge=EDGES) == WRONG
+
+
+def test_a_conf_is_for_this_run_only(spark: SparkSession, case: Callable[..., int]) -> None:
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    text = ".decl p(x: number)\n.output p\np(x) :- x = 9223372036854775807 + y, q(y).\n.decl q(y: number)\nq(1)."
+    assert case(text, "--conf", "spark.sql.ansi.enabled=false") == OK
+    assert spark.conf.get("spark.sql.ansi.enabled") == before
+    assert case(text) == FAILED
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize(
+    ("text", "files", "code", "told"),
+    [
+        (DISTANCES, {}, WRONG, "PARALAGG_INPUT_MISSING: there is no file facts/edge.facts (in program.dl, line 4, "),
+        (DISTANCES, {"edge": "0\t1\tx\n"}, WRONG, "PARALAGG_BAD_FACT: 'x' is no number (in facts/edge.facts, line 1)"),
+        (DISTANCES.replace("edge(x, y, w)", "egde(x, y, w)"), {"edge": EDGES}, WRONG, "did you mean `edge`?"),
+        (DISTANCES.replace("$MIN(d + w)", "$MIN(0 - d)"), {"edge": EDGES}, WRONG, "PARALAGG_"),
+        (DISTANCES.replace(".output", ".output gone\n.output"), {"edge": EDGES}, WRONG, "gone"),
+        (DISTANCES.replace(".output dist", ""), {"edge": EDGES}, WRONG, "PARALAGG_NO_OUTPUT"),
+        (DISTANCES + ".output edge\n.assume edge.w >= 0", {"edge": "0\t1\t-4\n"}, FAILED, "PARALAGG_ASSUMPTION"),
+        (DISTANCES, {"edge": "0\t1\t1\n1\t0\t-2\n"}, FAILED, "PARALAGG_NO_FIXPOINT"),
+        (
+            ".decl z(x: number)\nz(1). z(0).\n.decl q(x: number)\n.output z\n.output q\nq(1 / x) :- z(x).",
+            {},
+            FAILED,
+            "DIVIDE_BY_ZERO",
+        ),
+    ],
+)
+def test_a_run_that_fails_says_why_and_leaves_nothing(  # noqa: PLR0913, PLR0917 - a table
+    case: Callable[..., int],
+    capfd: pytest.CaptureFixture[str],
+    text: str,
+    files: dict[str, str],
+    code: int,
+    told: str,
+) -> None:
+    assert case(text, "--report", "reports/r.json", **files) == code
+    shown = capfd.readouterr().err
+    assert told in shown
+    assert "Traceback" not in shown
+    assert "\tat org.apache" not in shown
+    assert not Path("out").exists()
+    assert not Path("reports").exists()
+
+
+@pytest.mark.usefixtures("spark")
+def test_what_was_there_before_a_failed_run_stays(case: Callable[..., int]) -> None:
+    Path("out").mkdir()
+    Path("out/dist.csv").write_text("of yesterday")
+    assert case(DISTANCES, edge="0\t1\t1\n1\t0\t-2\n") == FAILED
+    assert {p.name: p.read_text() for p in Path("out").iterdir()} == {"dist.csv": "of yesterday"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["run"],
+        ["run", "p.dl", "--conf", "x"],
+        ["run", "p.dl", "--format", "xml"],
+        ["fly"],
+        ["run", "p.dl", "--explain", "--backend", "dataframe"],
+    ],
+)
+def test_a_wrong_command_line_is_two(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(wrong)
+    assert end.value.code == USAGE
+    assert "usage: paralagg" in capsys.readouterr().err
+
+
+def test_a_program_or_folder_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(tmp_path / "p.dl")]) == WRONG
+    (tmp_path / "p.dl").write_text(DISTANCES)
+    assert main(["run", str(tmp_path / "p.dl"), "--facts", str(tmp_path / "gone")]) == WRONG
+    assert f"there is no folder {tmp_path / 'gone'}" in capsys.readouterr().err
+
+
+def test_the_parts_for_scripts_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["java"]) == OK
+    assert "version" in capsys.readouterr().out
+    assert main([]) == OK
+    assert "Spark" in capsys.readouterr().out
+
+
+def test_batches_come_in_order_over_partitions(spark: SparkSession) -> None:
+    ordered = spark.range(0, 50_000, 1, 7).selectExpr("50000 - id as n", "cast(id as string) as s").sort("n")
+    numbers = [n for batch in results.batches(ordered) for n in batch.column("n").to_pylist()]
+    assert numbers == list(range(1, 50_001))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "x\n [PARALAGG_LIMIT_REACHED] after 3 Hint: raise it SQLSTATE: XX000\n\tat a",
+            "PARALAGG_LIMIT_REACHED: after 3",
+        ),
+        (
+            "Job aborted: [ARITHMETIC_OVERFLOW] long overflow. SQLSTATE: 22003\n\tat b",
+            "ARITHMETIC_OVERFLOW: long overflow.",
+        ),
+        ("java.lang.OutOfMemoryError: Java heap space\n\tat c", "java.lang.OutOfMemoryError: Java heap space"),
+    ],
+)
+def test_sparks_pages_become_a_line(text: str, told: str) -> None:
+    assert told in str(summary(text))
+    assert "\tat" not in str(summary(text))
+
+
+def _start(folder: Path, text: str) -> subprocess.Popen[str]:
+    (folder / "p.dl").write_text(text)
+    arguments = [
+        sys.executable,
+        "-m",
+        "pyspark_paralagg",
+        "run",
+        "p.dl",
+        "-F",
+        ".",
+        "-D",
+        "out",
+        "--master",
+        "local[2]",
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}
+    return subprocess.Popen(  # noqa: S603 - this Python and our own arguments
+        arguments, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.slow
+def test_a_process_of_its_own_says_nothing_but_its_progress(tmp_path: Path) -> None:
+    (tmp_path / "edge.facts").write_text(EDGES)
+    process = _start(tmp_path, DISTANCES + ".printsize dist")
+    out, err = process.communicate(timeout=300)
+    assert (process.returncode, out) == (OK, "dist\t4\n")
+    assert all(line.startswith("dist: ") for line in err.splitlines()), err
+    assert not list(tmp_path.glob("paralagg-*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)])
+def test_an_interrupted_run_leaves_nothing(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    process = _start(tmp_path, ENDLESS)
+    staged = tmp_path / "out" / f".n.csv.paralagg-{process.pid}"
+    until = time.monotonic() + 300
+    while not staged.exists() and time.monotonic() < until:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    time.sleep(1)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert err.endswith("nothing is written\n")
+    assert "Traceback" not in err
+    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.glob("paralagg-*"))

@@ -1,0 +1,126 @@
+"""Every fixture that a text can say: its ``program.dl`` gives the rows of ``step.py``, whatever runs it.
+
+The Spark engine, plain DataFrames, the command, and the reference interpreter, which knows no Spark. A text becomes the
+same Program as a step, whose fixtures run with every number of partitions; here each case runs with two of them. Rows
+are compared, not types: a ``number`` has 64 bits, where a step may keep fewer.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from datalog.interpreter import evaluate
+from rows import assert_same_rows, frame, parse, read_table, rows_of
+
+import pyspark_paralagg as ra
+from pyspark_paralagg.cli import OK, main
+from pyspark_paralagg.datalog import parse as parser
+from pyspark_paralagg.datalog import syntax
+from pyspark_paralagg.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Table = tuple[str, list[tuple[Any, ...]]]
+
+FIXTURES = Path(__file__).parent / "fixtures"
+CASES = sorted(p.parent.name for p in FIXTURES.glob("*/program.dl"))
+SETTINGS = [
+    pytest.param(name, partitions, aqe, id=f"{name}-{partitions}-{'aqe' if aqe else 'plain'}")
+    for number, name in enumerate(CASES)
+    for partitions, aqe in ((2, True), ((1, 7)[number % 2], False))
+]
+ON_DATAFRAMES = ("cat_paths", "components", "earliest_date", "interval_merging", "mutual_even_odd", "points_to")
+ON_DATAFRAMES += ("pagerank_dangling_20_rounds", "shortest_path_tree", "unreachable")
+"""A round is a query there, so a few stand for all: what they differ in is how a text becomes a step."""
+
+
+NOT_IN_THE_LOOP = ("cat_paths",)
+"""New strings; ``auto`` takes plain DataFrames then."""
+
+
+class Case:
+    """A folder: its text, the inputs that the text mentions, and what is expected of each output."""
+
+    def __init__(self, name: str) -> None:
+        self.path = FIXTURES / name / "program.dl"
+        self.source = self.path.read_text()
+        self.text = parser.parse(self.source, name)
+        tables = {path.stem: read_table(path) for path in sorted(self.path.parent.glob("*.tsv"))}
+        outputs = [c.relation for c in self.text.clauses if isinstance(c, syntax.Directive) and c.kind == "output"]
+        self.inputs = {n: t for n, t in tables.items() if not n.startswith("expected") and f"{n}(" in self.source}
+        self.expected = {n: tables["expected" if len(outputs) == 1 else f"expected.{n}"] for n in outputs}
+        assert len(self.expected) == len(tables.keys() - self.inputs.keys() - self.unread(tables))
+
+    def unread(self, tables: dict[str, Table]) -> set[str]:
+        """Tables that the step needs and the text does not, such as one without rows."""
+        return {n for n in tables if not n.startswith("expected") and n not in self.inputs}
+
+    @property
+    def values(self) -> list[Any]:
+        return [value for _, rows in self.inputs.values() for row in rows for value in row]
+
+    @property
+    def is_declared(self) -> bool:
+        return self.inputs.keys() <= {c.relation for c in self.text.clauses if isinstance(c, syntax.Declaration)}
+
+    def compare(self, found: dict[str, list[tuple[Any, ...]]]) -> None:
+        assert found.keys() == self.expected.keys()
+        for name, rows in found.items():
+            assert_same_rows(rows, self.expected[name][1])
+
+    def run(self, spark: SparkSession, backend: str) -> None:
+        inputs = {name: frame(spark, *table) for name, table in self.inputs.items()}
+        found = ra.datalog(spark, self.source, inputs, backend=backend)
+        self.compare({name: rows_of(df) for name, df in found.items()})
+
+
+ALL = {name: Case(name) for name in CASES}
+WITHOUT_NULLS = [name for name, case in ALL.items() if None not in case.values]
+"""The reference knows no nulls, and files of facts cannot say them."""
+WITHOUT_NAN = [n for n in WITHOUT_NULLS if not any(isinstance(v, float) and math.isnan(v) for v in ALL[n].values)]
+"""Nor does the reference know that a NaN equals the other."""
+
+
+@pytest.mark.parametrize("name", WITHOUT_NAN)
+def test_reference_gives_the_rows_of_the_fixture(name: str) -> None:
+    case = ALL[name]
+    found = evaluate(case.text, {relation: set(rows) for relation, (_, rows) in case.inputs.items()})
+    case.compare({relation: list(found[relation]) for relation in case.expected})
+
+
+@pytest.mark.parametrize("name", [name for name in WITHOUT_NULLS if ALL[name].is_declared])
+@pytest.mark.usefixtures("spark")
+def test_command_gives_the_rows_of_the_fixture(tmp_path: Path, name: str) -> None:
+    case = ALL[name]
+    for relation, (_, rows) in case.inputs.items():
+        lines = ("\t".join(str(value) for value in row) for row in rows)
+        (tmp_path / f"{relation}.facts").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    assert main(["run", str(case.path), "--facts", str(tmp_path), "--out", str(tmp_path / "out"), "--quiet"]) == OK
+    found = {}
+    for relation, (ddl, _) in case.expected.items():
+        kinds = [column.rpartition(" ")[2] for column in ddl.split(", ")]
+        lines = (tmp_path / "out" / f"{relation}.csv").read_text(encoding="utf-8").splitlines()
+        found[relation] = [tuple(map(parse, line.split("\t"), kinds)) for line in lines]
+    case.compare(found)
+
+
+@pytest.mark.parametrize(("name", "partitions", "aqe"), SETTINGS)
+def test_text_gives_the_rows_of_the_fixture(spark: SparkSession, name: str, partitions: int, *, aqe: bool) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", partitions)
+    spark.conf.set("spark.sql.adaptive.enabled", str(aqe).lower())
+    ALL[name].run(spark, "auto" if name in NOT_IN_THE_LOOP else "spark")
+
+
+@pytest.mark.parametrize("name", NOT_IN_THE_LOOP)
+def test_spark_engine_says_what_it_does_not_take(spark: SparkSession, name: str) -> None:
+    with pytest.raises(UnsupportedError, match=r"PARALAGG_STEP_UNSUPPORTED.*makes a string"):
+        ALL[name].run(spark, "spark")
+
+
+@pytest.mark.parametrize("name", ON_DATAFRAMES)
+def test_text_gives_the_rows_of_the_fixture_on_plain_dataframes(spark: SparkSession, name: str) -> None:
+    ALL[name].run(spark, "dataframe")

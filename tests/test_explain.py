@@ -1,0 +1,62 @@
+"""``ra.explain`` of the Spark engine: stages, parts of its own, the picture, lower strata."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from rows import frame
+
+import pyspark_paralagg as ra
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@pytest.fixture
+def found(spark: SparkSession) -> dict[str, DataFrame]:
+    """Distances, and those above 1 in a stratum of their own."""
+    edges = frame(spark, "src bigint, dst bigint, weight double", [(1, 2, 1.0), (2, 3, 2.0)])
+    relations = {
+        "dist": ra.relation(frame(spark, "node bigint, dist double", [(1, 0.0)]), keys="node", aggs={"dist": "min"}),
+        "far": ra.relation(frame(spark, "node bigint, d double", [(9, 0.0)]), keys="node", aggs={"d": "max"}),
+    }
+
+    def step(dist: DataFrame, far: DataFrame) -> dict[str, DataFrame]:  # noqa: ARG001 - asked for by name
+        along = dist.join(edges, dist.node == edges.src).where("weight < 5")
+        return {
+            "dist": along.select(edges.dst.alias("node"), (dist.dist + edges.weight).alias("dist")),
+            "far": dist.where("dist > 1").select("node", dist.dist.alias("d")),
+        }
+
+    return ra.recursive(relations, step, backend="spark")
+
+
+def test_every_stage_that_changed_something_is_shown_with_its_reasons(found: dict[str, DataFrame]) -> None:
+    text = ra.explain(found["far"])
+    parts = ["Program", "Stages", "  stratify", "  simplify", "  verify", "  binarize", "Plan", "Executor: spark"]
+    assert [text.index(f"\n{p}\n" if p.startswith(" ") else p) for p in parts] == sorted(text.index(p) for p in parts)
+    assert "because dist: lattice" in text
+    assert "stratum 2: lattice" in text
+
+
+def test_a_lower_stratum_is_explained_without_those_above(found: dict[str, DataFrame]) -> None:
+    assert "stratum 2: lattice" not in ra.explain(found["dist"], "plan")
+    assert "rel_far" not in ra.explain(found["dist"], "mermaid")
+
+
+def test_one_part_alone(found: dict[str, DataFrame]) -> None:
+    assert ra.explain(found["far"], "program").startswith("relation dist(node, min dist)")
+    assert ra.explain(found["far"], "binarize").startswith("binarize\n  dist(")
+    assert ra.explain(found["far"], "check_types") == "check_types changes nothing here."
+    assert ra.explain(found["far"], "mermaid").startswith("flowchart LR\n")
+    with pytest.raises(ra.UsageError, match="did you mean 'binarize'"):
+        ra.explain(found["far"], "binarise")
+
+
+def test_the_picture_of_what_has_no_plan(spark: SparkSession) -> None:
+    base = frame(spark, "node bigint", [(1,)])
+    assert "a DataFrame a round" in ra.explain(
+        base.recursive_agg("node", step=lambda d: d, backend="dataframe"), "mermaid"
+    )
+    assert ra.explain(base, "mermaid").startswith("%% There is no recursive aggregate")
