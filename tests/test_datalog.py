@@ -125,7 +125,7 @@ def test_aggregates_of_bodies(spark: SparkSession) -> None:
     assert rows(found["all"]) == [(16,)]
     assert rows(found["none"]) == [(0,)]
     assert rows(found["above"]) == [(1, 2), (2, 1), (3, 1)]
-    assert rows(found["both"]) == [(3,)]
+    assert rows(found["both"]) == [(6,)]  # three x of node, three (x, _) of mark
     assert rows(found["best"]) == [(1,)]
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyspark_paralagg.command import directives, facts, lines
@@ -18,8 +19,6 @@ from pyspark_paralagg.datalog.types import declared_types, unsigned_columns
 from pyspark_paralagg.errors import UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 EDGE = (("x", "bigint"), ("y", "bigint"))
@@ -113,6 +112,8 @@ def test_rfc4180_quotes(tmp_path: Path) -> None:
         (b"1\t2\n3\n", EDGE, {}, 2, "3", "'3' has 1 value, edge has 2 columns"),
         (b"1\t2\n3\t4\t5\n", EDGE, {}, 2, "3\t4\t5", "has 3 values"),
         (b"1\t2\n\n", EDGE, {}, 2, "", "'' has 1 value"),
+        (b"a\tb\n\nc\td\n", (("s", "string"), ("t", "string")), {}, 2, "", "'' has 1 value"),
+        (b"a\tb\r\n\r\n", (("s", "string"), ("t", "string")), {}, 2, "", "'' has 1 value"),
         (b"1,2\n", EDGE, {}, 1, "1,2", '.input edge(delimiter=",") would make them 2'),
         (b"1\t2\n3\tx4\n", EDGE, {}, 2, "x4", "'x4' is no number"),
         (b"1\t2\n3\t\n", EDGE, {}, 2, "", "'' is no number"),
@@ -148,8 +149,17 @@ def test_a_line_that_is_no_fact_is_told(  # noqa: PLR0913, PLR0917 - a table
 
 
 def test_the_first_of_several_bad_lines_is_told_however_far_down(tmp_path: Path) -> None:
-    content = b"1\t2\n" * 300_000 + b"1\tx\n" + b"1\t2\n" * 300_000 + b"bad\n"
-    assert _refused(tmp_path, content, EDGE).place == f"{tmp_path / 'edge.facts'}, line 300001"
+    content = b"1\t2\n" * 3_000_000 + b"1\tx\n" + b"1\t2\n" * 300_000 + b"bad\n"
+    assert _refused(tmp_path, content, EDGE).place == f"{tmp_path / 'edge.facts'}, line 3000001"
+
+
+def test_blocks_end_with_lines_and_outside_of_quotes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "_BLOCK", 7)
+    content = b'n,s\n1,"a\nb"\n+2,c\n3,"d\n\n""e"\n4,\xef\xbb\xbff'
+    rows = [(1, "a\nb"), (2, "c"), (3, 'd\n\n"e'), (4, "\ufefff")]
+    assert _read(tmp_path, content, NAMED, delimiter=",", is_quoted=True, has_header=True) == rows
+    bad = _refused(tmp_path, content + b"\n5\n", NAMED, delimiter=",", is_quoted=True, has_header=True)
+    assert str(bad.place).endswith("line 9")
 
 
 def test_a_million_lines_take_less_than_three_seconds(tmp_path: Path) -> None:
@@ -175,25 +185,25 @@ TOKENS = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5000, deadline=None)
 @given(
     rows=st.lists(st.tuples(TOKENS, st.text(max_size=5)), min_size=1, max_size=3),
     spark_type=st.sampled_from(["bigint", "double", "boolean", "string"]),
     end=st.sampled_from(["\n", "\r\n", ""]),
+    first=st.sampled_from([1, 7]),
     is_unsigned=st.booleans(),
 )
 def test_what_arrow_takes_the_careful_reader_takes_too(
-    tmp_path: Path, rows: list[tuple[str, str]], spark_type: str, end: str, *, is_unsigned: bool
+    rows: list[tuple[str, str]], spark_type: str, end: str, first: int, *, is_unsigned: bool
 ) -> None:
-    file = tmp_path / "f.facts"
-    file.write_bytes(((end or "\n").join(f"{a}\t{b}" for a, b in rows) + end).encode("utf-8", "surrogatepass"))
+    block = ((end or "\n").join(f"{a}\t{b}" for a, b in rows) + end).encode("utf-8", "surrogatepass")
     unsigned = frozenset({"a"} if is_unsigned and spark_type == "bigint" else ())
-    source = FactLines(file, "f", (("a", spark_type), ("b", "string")), unsigned)
+    source = FactLines(Path("f.facts"), "f", (("a", spark_type), ("b", "string")), unsigned)
     try:
-        fast = pa.Table.from_batches(lines._read_fast(source), source.schema)
+        fast = lines._read_fast(source, first, block)
     except (pa.ArrowInvalid, lines._Uncommon):
         return  # the careful one decides
-    careful = pa.Table.from_batches(lines._read_carefully(source), source.schema)
+    careful = lines._read_carefully(source, first, block)
     assert repr(careful.to_pydict()) == repr(fast.to_pydict())  # by repr: NaN
 
 

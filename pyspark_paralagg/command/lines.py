@@ -1,17 +1,18 @@
 """Files of facts, a fact a line: checked value by value, and copied to Parquet, which Spark reads in parallel.
 
 First part of ``facts``. Two readers: Arrow's, which takes a million lines in a third of a second, and a careful one,
-line by line, which is the definition. Whatever Arrow refuses is read carefully, and either is fine after all (``+5``,
-a long delimiter) or ends in an error that names file, line and value. No Spark is needed: a bad file is told at once.
+line by line, which is the definition. A block that Arrow refuses is read carefully, and either is fine after all
+(``+5``, a long delimiter) or ends in an error that names file, line and value. That needs no Spark, and so is told at
+once.
 
 Strings stand for themselves: no quotes (but with ``rfc4180``), no escapes, no trimming; numbers may have blanks around.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
-import itertools
-import mmap
+import io
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 _ARROW = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string(), "boolean": pa.bool_()}
 _KINDS = {"bigint": "number", "double": "float", "string": "symbol", "boolean": "boolean"}
 _BLOCK = 1 << 23
-_ROWS = 1 << 16
 _BLANKS = " \t"
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 _BITS = 64
@@ -71,28 +71,42 @@ def copy_to_parquet(lines: FactLines, target: Path) -> int:
 
     Raises ``UsageError`` ``PARALAGG_BAD_FACT`` for the first line that is not a fact of the relation.
     """
-    try:
-        return _write(_read_fast(lines), lines.schema, target)
-    except (pa.ArrowInvalid, _Uncommon):
-        return _write(_read_carefully(lines), lines.schema, target)
-
-
-def _write(batches: Iterator[pa.RecordBatch], schema: pa.Schema, target: Path) -> int:
     rows = 0
-    with pq.ParquetWriter(target, schema, compression="none") as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-            rows += batch.num_rows
+    with pq.ParquetWriter(target, lines.schema, compression="none") as writer:
+        for number, block in _blocks(lines):
+            try:
+                facts = _read_fast(lines, number, block)
+            except (pa.ArrowInvalid, _Uncommon):
+                facts = _read_carefully(lines, number, block)
+            writer.write_table(facts)
+            rows += facts.num_rows
     return rows
 
 
-def _read_fast(lines: FactLines) -> Iterator[pa.RecordBatch]:
-    if not lines.columns or len(lines.delimiter.encode()) != 1 or not _is_plain(lines):
+def _blocks(lines: FactLines) -> Iterator[tuple[int, bytes]]:
+    """Whole lines, some megabytes at a time, with the number of the first; a quoted value is in one block."""
+    number, rest = 1, b""
+    with lines.path.open("rb") as file:
+        while data := file.read(_BLOCK):
+            data = rest + data
+            end = data.rfind(b"\n") + 1
+            while end and lines.is_quoted and data.count(b'"', 0, end) % 2:
+                end = data.rfind(b"\n", 0, end - 1) + 1
+            block, rest = data[:end], data[end:]
+            if block:
+                yield number, block
+            number += block.count(b"\n")
+    if rest:
+        yield number, rest
+
+
+def _read_fast(lines: FactLines, number: int, block: bytes) -> pa.Table:
+    if not lines.columns or len(lines.delimiter.encode()) != 1 or not _is_plain(lines, number, block):
         raise _Uncommon
-    reader = pa_csv.open_csv(
-        lines.path,
+    table = pa_csv.read_csv(
+        pa.BufferReader(block),
         read_options=pa_csv.ReadOptions(
-            column_names=[name for name, _ in lines.columns], skip_rows=int(lines.has_header), block_size=_BLOCK
+            column_names=[name for name, _ in lines.columns], skip_rows=int(lines.has_header and number == 1)
         ),
         parse_options=pa_csv.ParseOptions(
             delimiter=lines.delimiter,
@@ -105,40 +119,44 @@ def _read_fast(lines: FactLines) -> Iterator[pa.RecordBatch]:
             column_types=lines.schema, null_values=[], true_values=list(_TRUE), false_values=list(_FALSE)
         ),
     )
-    for batch in reader:
-        for name in lines.unsigned:
-            least = pc.min(batch.column(name)).as_py()
-            if least is not None and least < 0:
-                raise _Uncommon
-        yield batch
+    for name in lines.unsigned:
+        least = pc.min(table.column(name)).as_py()
+        if least is not None and least < 0:
+            raise _Uncommon
+    return table
 
 
-def _is_plain(lines: FactLines) -> bool:
-    r"""Whether Arrow ends lines and quotes where they end here.
+def _is_plain(lines: FactLines, number: int, block: bytes) -> bool:
+    r"""Whether Arrow means by these lines what is meant here.
 
-    A ``\r`` within a line belongs to a string, and Arrow would end the line there; a quote that nothing closes would be
-    closed by the file's end.
+    A ``\r`` within a line belongs to a string, and Arrow would end the line there; an empty line is one empty value, and
+    Arrow would make it as many as there are columns; a quote that nothing closes would be closed by the end; a byte
+    order mark is one at the file's start only.
     """
-    with lines.path.open("rb") as file:
-        if not file.seek(0, 2):
-            return True
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            if content.find(b"\r") >= 0 and re.search(rb"\r(?!\n)", content):
-                return False
-            return not lines.is_quoted or sum(1 for _ in re.finditer(b'"', content)) % 2 == 0
+    if number > 1 and block.startswith(codecs.BOM_UTF8):
+        return False
+    has_returns = b"\r" in block
+    if has_returns and re.search(rb"\r(?!\n)", block):
+        return False
+    if len(lines.columns) > 1 and (
+        block.startswith((b"\n", b"\r\n")) or b"\n\n" in block or (has_returns and b"\n\r\n" in block)
+    ):
+        return False
+    return not lines.is_quoted or block.count(b'"') % 2 == 0
 
 
-def _read_carefully(lines: FactLines) -> Iterator[pa.RecordBatch]:
+def _read_carefully(lines: FactLines, number: int, block: bytes) -> pa.Table:
     converters = [_converter(spark_type, name in lines.unsigned) for name, spark_type in lines.columns]
-    facts = _facts(lines, converters)
-    while rows := list(itertools.islice(facts, _ROWS)):
-        columns = [pa.array(column, f.type) for column, f in zip(zip(*rows, strict=True), lines.schema, strict=True)]
-        yield pa.record_batch(columns, schema=lines.schema)
+    columns: list[list[Any]] = [[] for _ in converters]
+    for fact in _facts(lines, number, block, converters):
+        for column, value in zip(columns, fact, strict=True):
+            column.append(value)
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, lines.schema, strict=True)], schema=lines.schema)
 
 
-def _facts(lines: FactLines, converters: list[Callable[[str], Any]]) -> Iterator[list[Any]]:
+def _facts(lines: FactLines, first: int, block: bytes, converters: list[Callable[[str], Any]]) -> Iterator[list[Any]]:
     split = _quoted_fields if lines.is_quoted else _plain_fields
-    for number, fields in split(lines):
+    for number, fields in split(lines, first, block):
         if number == 1 and lines.has_header:
             continue
         if len(fields) != len(converters):
@@ -152,32 +170,32 @@ def _facts(lines: FactLines, converters: list[Callable[[str], Any]]) -> Iterator
         yield fact
 
 
-def _plain_fields(lines: FactLines) -> Iterator[tuple[int, list[str]]]:
-    for number, text in _texts(lines):
+def _plain_fields(lines: FactLines, first: int, block: bytes) -> Iterator[tuple[int, list[str]]]:
+    for number, text in _texts(lines, first, block):
         yield number, text.split(lines.delimiter)
 
 
-def _quoted_fields(lines: FactLines) -> Iterator[tuple[int, list[str]]]:
+def _quoted_fields(lines: FactLines, first: int, block: bytes) -> Iterator[tuple[int, list[str]]]:
     """By RFC 4180; a fact may span lines, and is known by its first."""
-    reader = csv.reader((text + "\n" for _, text in _texts(lines)), delimiter=lines.delimiter, strict=True)
-    number = 1
+    texts = (text + "\n" for _, text in _texts(lines, first, block))
+    reader = csv.reader(texts, delimiter=lines.delimiter, strict=True)
+    number = first
     try:
         for fields in reader:
             yield number, fields or [""]
-            number = reader.line_num + 1
+            number = first + reader.line_num
     except csv.Error as problem:
         _refuse(lines, number, f"the line is no CSV: {problem}", None, 'quotes within quotes are doubled: "say ""hi"""')
 
 
-def _texts(lines: FactLines) -> Iterator[tuple[int, str]]:
-    r"""Lines without their ends (``\n`` or ``\r\n``), numbered from 1."""
-    with lines.path.open("rb") as file:
-        for number, raw in enumerate(file, 1):
-            content = raw.removesuffix(b"\n").removesuffix(b"\r")
-            try:
-                yield number, content.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as problem:
-                _refuse(lines, number, f"{content[:_SHOWN]!r} is not UTF-8", content, f"at byte {problem.start}")
+def _texts(lines: FactLines, first: int, block: bytes) -> Iterator[tuple[int, str]]:
+    r"""Lines without their ends (``\n`` or ``\r\n``), numbered from ``first``."""
+    for number, raw in enumerate(io.BytesIO(block), first):
+        content = raw.removesuffix(b"\n").removesuffix(b"\r")
+        try:
+            yield number, content.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as problem:
+            _refuse(lines, number, f"{content[:_SHOWN]!r} is not UTF-8", content, f"at byte {problem.start}")
 
 
 def _converter(spark_type: str, is_unsigned: bool) -> Callable[[str], Any]:  # noqa: FBT001 - one of two meanings

@@ -33,7 +33,7 @@ from pyspark_paralagg.datalog.syntax import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyspark_paralagg.datalog.expand import Plain
     from pyspark_paralagg.datalog.places import Places
@@ -43,10 +43,11 @@ _COUNTING = ("count", "sum", "mean")
 
 
 class Aggregates:
-    """Takes the aggregates out of rules; numbers the relations that it makes."""
+    """Takes the aggregates out of ``rules``; numbers the relations that it makes."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, rules: Sequence[syntax.Rule], places: Places) -> None:
         self._places = places
+        self._reached = reached(rules)
         self._number = itertools.count(1)
 
     def extract(self, flat: Flat) -> Iterator[Flat]:
@@ -92,14 +93,37 @@ class Aggregates:
         self, head: Atom, body: tuple[Plain, ...], keys: tuple[str, ...], around: tuple[Plain, ...], flat: Flat
     ) -> Iterator[Flat]:
         """``head :- body``; where ``body`` leaves a key open, what that can be comes from the literals around."""
-        if not set(keys) <= bound_by(body):
-            values = Atom(f"keys@{next(self._number)}", tuple(Variable(k, head.span) for k in keys), head.span)
-            bound = bound_by(around)
-            # What waits for another aggregate cannot say anything here, and need not: the rule says it again.
-            binding = tuple(x for x in around if _outside(x) <= bound)
-            yield from self.extract(Flat(values, binding, flat.rule))
+        missing = [k for k in keys if k not in bound_by(body)]
+        if missing:
+            values = Atom(f"keys@{next(self._number)}", tuple(Variable(k, head.span) for k in missing), head.span)
+            # What waits for another aggregate cannot say anything here, and need not: the rule says it again. Nor need
+            # what recurses, where others bind the keys: the aggregate stays below the recursion then.
+            binding = _closed(around)
+            below = _closed(tuple(x for x in binding if not self._recurses(x, flat.rule)))
+            yield from self.extract(Flat(values, below if set(missing) <= bound_by(below) else binding, flat.rule))
             body = (values, *body)
         yield from self.extract(Flat(head, body, flat.rule))
+
+    def _recurses(self, literal: Plain, rule: syntax.Rule) -> bool:
+        read = {n.relation for n in nodes(literal) if isinstance(n, Atom)}
+        return any(h.relation in self._reached.get(name, ()) for h in rule.heads for name in read)
+
+
+def reached(rules: Sequence[syntax.Rule]) -> dict[str, set[str]]:
+    """The relations that each derived one needs, itself included."""
+    out = {h.relation: {h.relation} for r in rules for h in r.heads}
+    for _ in out:
+        for r in rules:
+            read = {n.relation for n in nodes(r.body) if isinstance(n, Atom)} & out.keys()
+            for h in r.heads:
+                out[h.relation].update(*(out[n] for n in read))
+    return out
+
+
+def _closed(literals: tuple[Plain, ...]) -> tuple[Plain, ...]:
+    """Those of ``literals`` whose variables they bind themselves."""
+    bound = bound_by(literals)
+    return tuple(x for x in literals if _outside(x) <= bound)
 
 
 def bound_by(literals: tuple[Plain, ...]) -> frozenset[str]:

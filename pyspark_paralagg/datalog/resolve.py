@@ -115,8 +115,8 @@ class _Resolver:
         )
 
     def _flat(self) -> list[Flat]:
-        aggregates, ranges = Aggregates(self.places), Ranges(self.places)
         clauses = [c for c in self.text.clauses if isinstance(c, syntax.Rule)]
+        aggregates, ranges = Aggregates(clauses, self.places), Ranges(self.places)
         counted = counting(clauses)
         taken = [a for c in clauses for flat in expand(c, counted, self.places) for a in aggregates.extract(flat)]
         return [r for flat in taken for r in ranges.extract(flat)]

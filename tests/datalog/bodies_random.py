@@ -80,8 +80,8 @@ class Body:
         """A term over bound variables; in a recursion one of which there are finitely many values."""
         found = self.of(type_)
         kind = self.program.choice("variable", "variable", "variable", "variable", "made", "constant")
-        if is_recursive and type_ == SYMBOL and found and self.program.number(0, 7) < 7:
-            return str(self.program.choice(*found))  # a recursion makes new strings now and then
+        if is_recursive and type_ == SYMBOL and self.program.number(0, 15) < 15:
+            return self._symbol()  # a recursion makes new strings now and then
         if type_ in (NUMBER, SYMBOL) and (kind == "constant" or not found):
             return self.program.constant(type_)
         assert found, type_
@@ -101,6 +101,15 @@ class Body:
             f"({one} + {other}) / 2", f"max({one} - {other}, 0)", f"{one} band {other}", f"{one} bxor 5",
             f"min({one}, 9) ^ 2",
         )  # fmt: skip
+
+    def _symbol(self) -> str:
+        """A variable that stands for a symbol, bound by one more atom if need be."""
+        if not self.of(SYMBOL):
+            rel = self.program.readable(SYMBOL)
+            if SYMBOL not in rel.types:
+                return self.program.constant(SYMBOL)
+            self.atom(rel, {rel.types.index(SYMBOL): "s"})
+        return str(self.program.choice(*self.of(SYMBOL)))
 
     def comparison(self) -> str | None:
         """A test of bound variables, if there are any."""

@@ -13,8 +13,11 @@ object GangStage {
    * the gang to read as shuffle blocks.
    */
   def apply(sc: SparkContext, job: GangJob, sources: Seq[InputSource]): RDD[(Int, Array[Byte])] = {
-    if (sc.isLocal) new GangRDD(sc, job.copy(direct = true), sources, sources.flatMap(s => shuffles(s.rdd)).distinct)
-    else {
+    if (sc.isLocal) {
+      val below = sources.flatMap(s => shuffles(s.rdd)).distinct
+      val after = below.map(s => new OneToOneDependency(new AfterShuffle(sc, s, job.tasks)))
+      new GangRDD(sc, job.copy(direct = true), sources, after)
+    } else {
       val packed = sc.union(sources.map(Packing(job, _)))
       val blocks = new ShuffledRDD[Int, Array[Byte], Array[Byte]](packed, new IndexPartitioner(job.tasks))
       new GangRDD(sc, job, Nil, Seq(new OneToOneDependency(blocks)))
@@ -75,10 +78,22 @@ private final class GangRDD(
   }
 
   private def packedBlocks: Option[RDD[(Int, Array[Byte])]] = dependencies.collectFirst {
-    case d: OneToOneDependency[_] => d.rdd.asInstanceOf[RDD[(Int, Array[Byte])]]
+    case d: OneToOneDependency[_] if !d.rdd.isInstanceOf[AfterShuffle] => d.rdd.asInstanceOf[RDD[(Int, Array[Byte])]]
   }
 
   override protected def getOutputDeterministicLevel: DeterministicLevel.Value = GangStage.determinism(job)
+}
+
+/**
+ * Nothing, once a shuffle has run. Spark refuses a barrier stage with an RDD that depends on more than one barrier RDD, and
+ * counts those at the other end of shuffles, too: the results of other fixpoints are such. So each stands behind one of these.
+ */
+private final class AfterShuffle(sc: SparkContext, @transient shuffle: Dependency[_], tasks: Int)
+    extends RDD[(Int, Array[Byte])](sc, Seq(shuffle)) {
+
+  override protected def getPartitions: Array[Partition] = Array.tabulate(tasks)(GangPartition(_, Array.empty, None))
+
+  override def compute(split: Partition, context: TaskContext): Iterator[(Int, Array[Byte])] = Iterator.empty
 }
 
 /** The map side where the gang does not read itself: packs partitions of one input for the gang's tasks. */
