@@ -185,7 +185,7 @@ TOKENS = st.one_of(
 )
 
 
-@settings(max_examples=5000, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(
     rows=st.lists(st.tuples(TOKENS, st.text(max_size=5)), min_size=1, max_size=3),
     spark_type=st.sampled_from(["bigint", "double", "boolean", "string"]),

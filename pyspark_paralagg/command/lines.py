@@ -129,8 +129,8 @@ def _read_fast(lines: FactLines, number: int, block: bytes) -> pa.Table:
 def _is_plain(lines: FactLines, number: int, block: bytes) -> bool:
     r"""Whether Arrow means by these lines what is meant here.
 
-    A ``\r`` within a line belongs to a string, and Arrow would end the line there; an empty line is one empty value, and
-    Arrow would make it as many as there are columns; a quote that nothing closes would be closed by the end; a byte
+    A ``\r`` within a line belongs to a string, and Arrow would end the line there; an empty line is one empty value,
+    and Arrow would make it as many as there are columns; a quote that nothing closes would be closed by the end; a byte
     order mark is one at the file's start only.
     """
     if number > 1 and block.startswith(codecs.BOM_UTF8):

@@ -49,6 +49,8 @@ def expand(rule: syntax.Rule, counted: frozenset[str], places: Places) -> Iterat
 def disjoint(bodies: Sequence[tuple[Plain, ...]], places: Places) -> list[tuple[Plain, ...]]:
     """Conjunctions with the bindings of ``bodies``, each binding in one; ``bodies`` come of ``alternatives``."""
     out: list[tuple[Plain, ...]] = []
+    # Those of few atoms first: what they exclude from others is a comparison, and no negation.
+    bodies = sorted(bodies, key=lambda b: sum(isinstance(x, syntax.Atom | syntax.Negation) for x in b))
     for n, body in enumerate(bodies):
         parts = [body]
         for earlier in bodies[:n]:

@@ -14,11 +14,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.compile.stratify import strongly_connected
 from pyspark_paralagg.datalog.expand import Flat, names_in, nodes
 from pyspark_paralagg.datalog.syntax import Apply, Atom, HeadAggregate, Negation, Number, Variable, Wildcard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pyspark_paralagg.datalog.expand import Plain
     from pyspark_paralagg.datalog.places import Places
@@ -29,18 +30,26 @@ INITIAL = "@0"
 
 def drop_indexes(rules: tuple[Flat, ...], places: Places) -> tuple[tuple[Flat, ...], frozenset[str]]:
     """The rules without iteration indexes, and the relations that had one; ``r@0`` holds the initial rows of ``r``."""
-    indexed = {r.head.relation for r in rules if _index(r) is not None}
-    # By their heads alone first: another relation that merely begins with x + 1 is no reason against one that reads it.
-    indexed -= {r.head.relation for r in rules if _index(r) is None and not _is_initial(r)}
-    while True:
-        wrong = {n for n in indexed if not all(_is_indexed(r, indexed) for r in rules if r.head.relation == n)}
-        wrong |= {n for n in indexed if not any(_has_aggregate(r) for r in rules if r.head.relation == n)}
-        if not wrong:
-            break
-        indexed -= wrong
+    needs: dict[str, set[str]] = {r.head.relation: set() for r in rules}
+    for r in rules:
+        needs[r.head.relation] |= {a.relation for a in _atoms(r)} & needs.keys()
+    components = strongly_connected(needs)
+    indexed = frozenset(n for names in components for n in _indexed(names, rules))
     if not indexed:
-        return rules, frozenset()
-    return tuple(_without_index(r, indexed, places) for r in rules), frozenset(indexed)
+        return rules, indexed
+    component = {n: names for names in components for n in names}
+    return tuple(_without_index(r, indexed, component[r.head.relation], places) for r in rules), indexed
+
+
+def _indexed(names: Sequence[str], rules: tuple[Flat, ...]) -> frozenset[str]:
+    """Those of ``names``, which need each other, that have an index. What they need besides has its own, if any."""
+    own = {n: [r for r in rules if r.head.relation == n] for n in names}
+    found = frozenset(n for n in names if any(_index(r) for r in own[n]) and any(_has_aggregate(r) for r in own[n]))
+    while True:
+        right = frozenset(n for n in found if all(_is_indexed(r, found) for r in own[n]))
+        if right == found:
+            return found
+        found = right
 
 
 def _has_aggregate(rule: Flat) -> bool:
@@ -79,27 +88,28 @@ def _atoms(rule: Flat) -> list[Atom]:
     return [n for n in nodes(rule.literals) if isinstance(n, Atom)]
 
 
-def _without_index(rule: Flat, indexed: set[str], places: Places) -> Flat:
+def _without_index(rule: Flat, indexed: frozenset[str], same: Sequence[str], places: Places) -> Flat:
     literals = tuple(_shortened(x, indexed) for x in rule.literals)
-    if rule.head.relation not in indexed:
-        read = next((a for a in _atoms(rule) if a.relation in indexed), None)
-        if read is not None:
-            index = read.args[0]
-            uses = sum(n == index for n in nodes((rule.head.args, rule.literals)))
-            if not isinstance(index, Wildcard) and (not isinstance(index, Variable) or uses > 1):
-                raise places.error(
-                    "PARALAGG_DATALOG_INDEX",
-                    f"`{read.relation}` keeps the rows of its last iteration only",
-                    read.span,
-                    value=read.relation,
-                    hint="write a variable in the place of the index that is used nowhere else, such as i",
-                )
+    is_step = rule.head.relation in indexed
+    read = next((a for a in _atoms(rule) if a.relation in indexed and not (is_step and a.relation in same)), None)
+    if read is not None:
+        index = read.args[0]
+        uses = sum(n == index for n in nodes((rule.head.args, rule.literals)))
+        if not isinstance(index, Wildcard) and (not isinstance(index, Variable) or uses > 1):
+            raise places.error(
+                "PARALAGG_DATALOG_INDEX",
+                f"`{read.relation}` keeps the rows of its last iteration only",
+                read.span,
+                value=read.relation,
+                hint="write a variable in the place of the index that is used nowhere else, such as i",
+            )
+    if not is_step:
         return replace(rule, literals=literals)
     name = rule.head.relation + (INITIAL if _is_initial(rule) else "")
     return replace(rule, head=replace(rule.head, relation=name, args=rule.head.args[1:]), literals=literals)
 
 
-def _shortened(literal: Plain, indexed: set[str]) -> Plain:
+def _shortened(literal: Plain, indexed: frozenset[str]) -> Plain:
     if isinstance(literal, Negation) and isinstance(literal.body, Atom):
         return replace(literal, body=_shortened(literal.body, indexed))  # type: ignore[arg-type]
     if isinstance(literal, Atom) and literal.relation in indexed:

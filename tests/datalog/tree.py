@@ -98,12 +98,7 @@ def _without_index(rules: list[Flat]) -> list[Flat]:
 
     Where ``i`` stands for more than the iteration, or nothing is aggregated, the first column is one as any other.
     """
-    heads = {r.head.relation for r in rules if _index(r)}
-    indexed = {n for n in heads if any(isinstance(a, s.HeadAggregate) for r in rules for a in _of(n, r))}
-    # Another relation that merely begins with x + 1 is no reason against one that reads it.
-    indexed -= {r.head.relation for r in rules if r.head.args and not _index(r) and r.head.args[0] != s.Number(0)}
-    while not all(_is_indexed(r, indexed) for r in rules if r.head.relation in indexed):
-        indexed -= {r.head.relation for r in rules if not _is_indexed(r, indexed)}
+    indexed = {n for names in strata(rules) for n in _indexed(names, rules)}
 
     def shortened(node: Any) -> Any:
         is_read = isinstance(node, s.Atom) and node.relation in indexed
@@ -115,8 +110,14 @@ def _without_index(rules: list[Flat]) -> list[Flat]:
     ]
 
 
-def _of(name: str, rule: Flat) -> tuple[Any, ...]:
-    return rule.head.args if rule.head.relation == name else ()
+def _indexed(names: set[str], rules: list[Flat]) -> set[str]:
+    """Those of ``names``, which need each other, that have an index."""
+    own = {n: [r for r in rules if r.head.relation == n] for n in names}
+    with_aggregate = {n for n in names for r in own[n] for a in r.head.args if isinstance(a, s.HeadAggregate)}
+    found = {n for n in with_aggregate if any(_index(r) for r in own[n])}
+    while not all(_is_indexed(r, found) for n in found for r in own[n]):
+        found = {n for n in found if all(_is_indexed(r, found) for r in own[n])}
+    return found
 
 
 def _index(rule: Flat) -> str | None:
