@@ -230,8 +230,9 @@ def test_closure_over_names_is_the_one_over_ids(spark: SparkSession) -> None:
     text = "path(x, y) :- edge(x, y). path(x, y) :- path(x, m), edge(m, y)."
     by_id = ra.datalog(spark, text, edge=ids.toDF("x", "y"), backend="spark")["path"]
     by_name = ra.datalog(spark, text, edge=named(ids), backend="spark")["path"]
-    common = by_name.join(named(by_id), ["x", "y"], "left_semi").count()
-    assert (by_name.count(), common, labels.select("name").distinct().count()) == (3_385_591, 3_385_591, 57_819)
+    digest = F.count("*"), F.sum(F.xxhash64("x", "y").cast("decimal(38,0)"))
+    assert by_name.agg(*digest).first() == named(by_id).agg(*digest).first()
+    assert by_name.count() == 3_385_591
 
 
 def test_gene_ontology_closure_is_the_published_one(spark: SparkSession) -> None:

@@ -34,7 +34,7 @@ SETTINGS = [
     for partitions, aqe in ((2, True), ((1, 7)[number % 2], False))
 ]
 ON_DATAFRAMES = ("cat_paths", "components", "earliest_date", "interval_merging", "mutual_even_odd", "points_to")
-ON_DATAFRAMES += ("pagerank_dangling_20_rounds", "shortest_path_tree", "unreachable")
+ON_DATAFRAMES += ("initial_is_forgotten", "shortest_path_tree", "unreachable")
 """A round is a query there, so a few stand for all: what they differ in is how a text becomes a step."""
 
 

@@ -37,7 +37,8 @@ def test_the_indexed_rules_of_datalog_md_are_pagerank(spark: SparkSession) -> No
     rules = text + "node(x) :- edge(x, _). node(y) :- edge(_, y). degree(x, $COUNT) :- edge(x, _)."
     edges = frame(spark, "x bigint, y bigint", [(1, 2), (2, 1), (2, 3)])
     found = {r[0]: r[1] for r in ra.datalog(spark, rules, edge=edges)["rank"].collect()}
-    assert found[1] == pytest.approx(0.15 + 0.85 * found[2] / 2, rel=1e-6)
+    # Twenty rounds: the change of a round has fallen to 0.85^20 / 2^10.
+    assert found[1] == pytest.approx(0.15 + 0.85 * found[2] / 2, rel=1e-4)
     assert found[3] == pytest.approx(found[1], rel=1e-9)
 
 
