@@ -1,4 +1,4 @@
-"""Refuses what the loop has no words for: nested types, wide decimals, new strings. Changes nothing else."""
+"""Refuses what the loop has no words for: nested types, wide decimals. Changes nothing else."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _check_rule(program: Program, rule: Rule) -> None:
             if not is_storable(expr.type):
                 _refuse(f"{show(expr)} of type {expr.type}", expr.type, rule.place)
     for expr in rule.exprs:
-        if isinstance(expr, Lit) and not is_word(expr.type):
+        if isinstance(expr, Lit) and not is_storable(expr.type):
             _refuse(f"the constant {show(expr)} in the result", expr.type, rule.place)
     for expr in (*rule.exprs, *rule.conditions):
         _check(expr, rule)
@@ -44,11 +44,10 @@ def _check(expr: Expr, rule: Rule) -> None:
     for e in walk(expr):
         if not isinstance(e, Call):
             continue
-        if not is_word(e.type):
-            what = "makes a string" if e.type == "string" else f"is of type {e.type}"
-            _refuse(f"{show(e)}, which {what}", e.type, rule.place)
+        if not is_storable(e.type):
+            _refuse(f"{show(e)}, which is of type {e.type}", e.type, rule.place)
         for a in e.args:
-            # Reading a string, or a constant of any type, is fine: Catalyst's own code does it.
+            # Reading a constant of any type is fine: Catalyst's own code does it.
             if not is_storable(a.type) and not isinstance(a, Lit):
                 _refuse(f"{show(a)} of type {a.type}", a.type, rule.place)
 

@@ -96,7 +96,7 @@ def samples_of(col: Col, facts: Mapping[str, Signs], numbers: tuple[int, ...]) -
     if is_numeric(col.type):
         allowed = facts.get(col.name, ANY)
         return [n for n in numbers if (n > 0) - (n < 0) in allowed]
-    others: dict[str, list[Any]] = {"boolean": [False, True], "string": ["a", "b", "c"]}
+    others: dict[str, list[Any]] = {"boolean": [False, True], "string": ["a", "ab", "c"]}
     return others.get(col.type, [])
 
 

@@ -5,6 +5,7 @@ While a lattice runs, a ``min`` only goes down and a ``max`` only goes up. From 
     d + w        down, if d goes down and w stays        least(c, w)      up, if c goes up
     10 - d       up                                      c * p            up, if p >= 0; unknown if nobody says so
     d < 100      up (false to true)                      d % 7            unknown
+    cat("x", s)  as s moves                              cat(s, "x")      unknown
 
 A head's column is proved monotone if its expression moves in the direction of its own aggregator, a filter if it moves
 from false to true. ``bits_up`` and ``bits_down`` are the directions of ``bit_or`` and ``bit_and``, ``divides`` that of
@@ -86,6 +87,9 @@ class Monotone:
                 return ("up" if expr.fn == "IsNotNull" else "down") if known else "unknown"
             case "Cast":
                 return parts[0] if _keeps_order(expr.args[0].type, expr.type) else "unknown"
+            case "Concat":
+                # By bytes: after the same beginning the rest decides; before the same end it does not ("a" and "ab").
+                return parts[-1] if expr.type == "string" and set(parts[:-1]) <= {"const"} else "unknown"
             case "Coalesce":
                 return parts[0] if not may_be_null(expr.args[0]) else "unknown"
             case "If" | "CaseWhen":

@@ -81,6 +81,7 @@ def _stratum(program: Program, names: tuple[str, ...], broadcast_max_bytes: int)
         relation_class,
         is_free and is_linear and not follows,
         _may_climb(program, relation_class, rules),
+        any(map(_makes_strings, planned)),
         bitmap,
         program.max_iterations,
         program.on_limit,
@@ -105,6 +106,12 @@ def _may_climb(program: Program, relation_class: RelationClass, rules: tuple[Rul
     if relation_class == "iterated":  # an iterated step may do anything, also swing to and fro
         return program.max_iterations is None and program.tolerance is None
     return relation_class == "accumulating" or climbs(program, rules)
+
+
+def _makes_strings(rule: PlannedRule) -> bool:
+    """Whether a string that the rule computes, or its constant, is a key to look up or a value of the head."""
+    looked_up = (key for step in rule.steps if isinstance(step, Probe) for key in step.keys)
+    return any(e.type == "string" and not isinstance(e, Col) for e in (*rule.emit, *looked_up))
 
 
 def _large_everywhere(program: Program, indexes: Indexes, broadcast_max_bytes: int) -> list[str]:

@@ -17,7 +17,7 @@ from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, to_json
 if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Column, Dependent, Input
 
-VERSION = 2
+VERSION = 3
 
 RelationClass = Literal["lattice", "accumulating", "iterated"]
 Placement = Literal["partitioned", "everywhere"]
@@ -147,6 +147,7 @@ class Stratum:
 
     ``in_place``: values may be read in the iteration that wrote them (a lattice without a limit: nobody can tell).
     ``cycle_check``: a climb without end cannot be excluded, so a run with more iterations than keys is traced.
+    ``makes_strings``: rules derive strings that no input may have, so an engine numbers them as they come.
     """
 
     relations: tuple[PlannedRelation, ...]
@@ -156,6 +157,7 @@ class Stratum:
     relation_class: RelationClass
     in_place: bool
     cycle_check: bool
+    makes_strings: bool = False
     bitmap: Bitmap | None = None
     max_iterations: int | None = None
     on_limit: Literal["error", "return"] = "error"

@@ -33,6 +33,9 @@ CASES = (
     "closure_left",
     "min_by_parent",
     "mutual_even_odd",
+    "cat_paths",
+    "first_routes",
+    "two_colours",
 )
 SECURED = {
     "spark.authenticate": "true",

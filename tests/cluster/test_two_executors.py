@@ -22,7 +22,7 @@ def facts(scenario: Callable[..., Any], request: pytest.FixtureRequest) -> Any: 
 def test_rows_are_the_same_as_in_one_jvm(facts: dict[str, Any]) -> None:
     assert facts["executors"] == 2
     found = facts["fixtures"]
-    assert len(found) in (8, 16)  # cases, or cases with AQE on and off
+    assert len(found) in (11, 22)  # cases, or cases with AQE on and off
     assert {case: said for case, said in found.items() if said != "ok"} == {}
 
 

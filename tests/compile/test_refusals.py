@@ -208,26 +208,21 @@ def test_having() -> None:
     unsupported(step, "HAVING")
 
 
-def test_a_new_string_in_the_head() -> None:
+def test_a_new_string_is_made_in_the_head() -> None:
     def step(_: Document, d: Frame, e: Frame) -> Frame:
         longer = call("Concat", d["name"], e["tail"], type_="string")
         return d.join(e, same(d["name"], e["src"])).select(name=longer)
 
-    unsupported(
-        step,
-        "concat(name, tail)",
-        "makes a string",
-        aggs="",
-        keys="name string",
-        edges={"src": "string", "tail": "string"},
-    )
+    plan = compile_program(program(step, "", "name string", {"src": "string", "tail": "string"}))
+    assert plan.strata[0].makes_strings
 
 
-def test_a_constant_string_in_the_head() -> None:
+def test_a_constant_string_in_the_head_is_made() -> None:
     def step(_: Document, d: Frame, e: Frame) -> Frame:
         return d.join(e, same(d["name"], e["src"])).select(name=lit("x"))
 
-    unsupported(step, 'the constant "x"', aggs="", keys="name string", edges={"src": "string"})
+    plan = compile_program(program(step, "", "name string", {"src": "string"}))
+    assert plan.strata[0].makes_strings
 
 
 def test_strings_are_read_in_conditions_and_copied() -> None:
@@ -236,6 +231,7 @@ def test_strings_are_read_in_conditions_and_copied() -> None:
 
     plan = compile_program(program(step, "", "name string", {"src": "string", "dst": "string"}))
     assert plan.strata[0].relation_class == "lattice"
+    assert not plan.strata[0].makes_strings
 
 
 def test_types_without_a_word() -> None:

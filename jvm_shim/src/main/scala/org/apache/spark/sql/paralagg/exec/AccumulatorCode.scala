@@ -14,6 +14,7 @@ case class WordCode(word: String, isNull: String) {
  * over what comes.
  *
  * @param name prefix of the local variables
+ * @param makesStrings words of strings do not stand in the order of the strings
  * @param traced each change notes where it came from (`from` in the methods below)
  */
 final class AccumulatorCode(
@@ -21,6 +22,7 @@ final class AccumulatorCode(
     source: String,
     relation: RelationSpec,
     shape: RelationShape,
+    makesStrings: Boolean,
     ansi: Boolean,
     traced: Boolean,
     context: CodegenContext) {
@@ -189,6 +191,7 @@ final class AccumulatorCode(
     case DoubleType | FloatType =>
       val (a, b) = (Words.of(t).decode(y), Words.of(t).decode(old))
       if (smaller) s"($a < $b || ($b != $b && $a == $a))" else s"($a > $b || ($a != $a && $b == $b))"
+    case _: StringType if makesStrings => if (smaller) s"strings.less($y, $old)" else s"strings.less($old, $y)"
     case _ => if (smaller) s"$y < $old" else s"$y > $old"
   }
 

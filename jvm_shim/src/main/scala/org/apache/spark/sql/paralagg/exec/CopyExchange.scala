@@ -8,6 +8,8 @@ import org.apache.spark.sql.paralagg.plan.StratumSpec
  */
 final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
   private val copies = loop.indexes.values.filter(_.spec.copy).toArray.sortBy(_.spec.id)
+  private val codec: Codec[Array[Long]] =
+    if (stratum.makesStrings) new StringWords(sections, loop.strings) else WordsCodec
   private var sent = 0L
 
   def takeBytes(): Double = {
@@ -25,7 +27,7 @@ final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
       out.indices.foreach(t => out(t).array(from(t)) = (out(t).size - from(t) - 1) / rowWords(index.part))
     }
     sent += out.map(_.size * 8L).sum
-    val (in, _) = gang.exchange(out.map(_.trimmed), WordsCodec, Array.emptyDoubleArray)
+    val (in, _) = gang.exchange(out.map(_.trimmed), codec, Array.emptyDoubleArray)
     val at = new Array[Int](gang.tasks)
     copies.foreach { index =>
       forget(index)
@@ -49,6 +51,11 @@ final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
       else append(out(owner.of(row.array)), row)
       i += 1
     }
+  }
+
+  private def sections: Array[WordsSection] = copies.map { c =>
+    val p = c.part
+    WordsSection(rowWords(p), p.stringKeys ++ p.stringValues.map(p.shape.keyWords + _))
   }
 
   private def rowWords(part: RelationPart): Int = math.max(1, part.shape.keyWords + part.valueWords)

@@ -10,6 +10,8 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
   private val parts = loop.parts
   private val byId = Array.fill(gang.tasks)(new LongBuffer)
   private val byKey = Array.fill(gang.tasks)(new LongBuffer)
+  private val codec: Codec[Array[Long]] =
+    if (stratum.makesStrings) new StringWords(sections, loop.strings) else WordsCodec
   private var sent = 0L
 
   /** Rows that wait to be sent. */
@@ -27,10 +29,17 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
   def run(votes: Array[Double]): Array[Double] =
     if (gang.tasks == 1) gang.meet(votes)
     else {
-      val (in, sums) = gang.exchange(encode(), WordsCodec, votes)
+      val (in, sums) = gang.exchange(encode(), codec, votes)
       in.foreach(words => if (words != null) receive(words))
       sums
     }
+
+  private def sections: Array[WordsSection] = parts.flatMap { p =>
+    val keys = p.shape.keyWords
+    Array(
+      WordsSection(1 + p.valueWords, p.stringValues.map(1 + _)),
+      WordsSection(keys + p.valueWords, p.stringKeys ++ p.stringValues.map(keys + _)))
+  }
 
   private def encode(): Array[Array[Long]] = {
     val out = Array.fill(gang.tasks)(null: LongBuffer)

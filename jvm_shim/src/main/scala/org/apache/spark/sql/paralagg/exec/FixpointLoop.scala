@@ -27,7 +27,7 @@ final class FixpointLoop(
   import FixpointLoop._
 
   private val parts = loop.parts
-  private val combiners = parts.map(p => code.combiner(p.index))
+  private val combiners = parts.map(p => code.combiner(p.index, loop.strings))
   private val exchange = new DeltaExchange(stratum, loop, combiners, gang)
   private val copies = new CopyExchange(stratum, loop, gang)
   private val views = new Views(stratum, loop)

@@ -72,11 +72,12 @@ final class GangTask(job: GangJob, context: TaskContext) {
 
   /** Every relation by tuples, with dense ids. */
   private def tuples(
-      strings: Array[UTF8String], shape: Shape, rows: Int => Array[Block]): Iterator[(Int, Array[Byte])] = {
+      strings: Dictionary, shape: Shape, rows: Int => Array[Block]): Iterator[(Int, Array[Byte])] = {
     val loop = new LoopBuilder(stratum, routes, shape, gang, strings, rows).build()
     def fixpoint(traced: Boolean): FixpointLoop = {
       val kept =
-        checkpoint.filterNot(_ => traced || loop.indexes.nonEmpty).map(new Checkpoint(_, job.run, gang, loop.parts))
+        checkpoint.filterNot(_ => traced || loop.indexes.nonEmpty || stratum.makesStrings).map(new Checkpoint(_,
+            job.run, gang, loop.parts))
       new FixpointLoop(stratum, routes, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, rows,
         kept)
     }
@@ -96,7 +97,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
   }
 
   /** A set relation with a carried key, by bitmaps. Blocks are encoded as they are made. */
-  private def bitmaps(strings: Array[UTF8String], blocks: Array[Array[Block]]): Iterator[(Int, Array[Byte])] = {
+  private def bitmaps(strings: Dictionary, blocks: Array[Array[Block]]): Iterator[(Int, Array[Byte])] = {
     val edges = gang.once(BitmapEdges.build(stratum.bitmap.get.edges.flatMap(i => blocks(routes.static(i)))))
     val loop = new BitmapLoop(stratum, edges, blocks(routes.base(output)), gang, memory)
     gang.meet(Array.emptyDoubleArray)
@@ -109,15 +110,18 @@ final class GangTask(job: GangJob, context: TaskContext) {
   }
 
   /** Strings of all tasks become one sorted dictionary; words of string columns become ranks in it. */
-  private def intern(packed: Array[Array[Block]], dictionary: LocalDictionary): Array[UTF8String] =
-    if (!routes.all.exists(_.stringColumns.nonEmpty)) Array.empty
+  private def intern(packed: Array[Array[Block]], dictionary: LocalDictionary): Dictionary = {
+    // Where rules make strings, the word 0, which stands beside a null, must not be one of those.
+    if (stratum.makesStrings) dictionary.add(UTF8String.EMPTY_UTF8)
+    if (!stratum.makesStrings && !routes.all.exists(_.stringColumns.nonEmpty)) new Dictionary(Array.empty)
     else {
       val all = gang.gather(dictionary.sorted, Strings)
-      val global = gang.once(Strings.merge(all))
-      val ranks = dictionary.ranksIn(global)
+      val strings = gang.once(new Dictionary(Strings.merge(all)))
+      val ranks = dictionary.ranksIn(strings.ranked)
       packed.foreach(_.foreach(b => routes.all(b.route).stringColumns.foreach(b.rank(_, ranks))))
-      global
+      strings
     }
+  }
 
   /** Blocks by route: from all tasks where each read for all, and everything of an `everywhere` route. */
   private def distribute(packed: Array[Array[Block]]): Array[Array[Block]] = {

@@ -1,7 +1,5 @@
 package org.apache.spark.sql.paralagg.exec
 
-import org.apache.spark.unsafe.types.UTF8String
-
 /**
  * Everything that generated code reaches: parts, indexes, resolved targets, strings. One a task.
  *
@@ -10,7 +8,7 @@ import org.apache.spark.unsafe.types.UTF8String
 final class LoopState(
     val me: Int,
     val tasks: Int,
-    val strings: Array[UTF8String],
+    val strings: Dictionary,
     val parts: Array[RelationPart],
     val statics: Map[Int, StaticIndex],
     val indexes: Map[Int, RelationIndex],
@@ -37,6 +35,9 @@ abstract class Kernel {
 
 /** Generated: aggregation into one relation. */
 abstract class Combiner {
+
+  /** For the order of strings. */
+  var strings: Dictionary = _
 
   /** Aggregates `count` rows of `rows`, `stride` words each from `at` on (values, then the null mask), into `ids` of `into`. */
   def rows(into: Accumulator, ids: Array[Int], rows: Array[Long], at: Int, stride: Int, count: Int): Unit

@@ -24,7 +24,7 @@ private[exec] final class KernelBody(
   private val locals = new KernelLocals(stratum, shape, ansi, traced)
   private val values = new AccumulatorCode(
     "dv", if (isCopy) "d.state()" else "d.driverValues()", stratum.relations(driver.relation),
-    shape.relations(driver.relation), ansi, traced, locals.context)
+    shape.relations(driver.relation), stratum.makesStrings, ansi, traced, locals.context)
 
   def context: CodegenContext = locals.context
 
@@ -38,7 +38,7 @@ private[exec] final class KernelBody(
        |  long[] dk = d.keys().words();
        |  ${values.declare}
        |  ${if (popsFlags) "byte[] flags = d.state().flags();" else ""}
-       |  UTF8String[] strings = loop.strings();
+       |  $pkg.Dictionary strings = loop.strings();
        |  ${locals.declare}
        |  for (int i = from; i < to; i++) {
        |    int u = current[i];
@@ -85,7 +85,9 @@ private[exec] final class KernelLocals(stratum: StratumSpec, shape: Shape, ansi:
     if (writes) written += name
     accumulators.getOrElseUpdate(
       name,
-      new AccumulatorCode(name, source, stratum.relations(relation), shape.relations(relation), ansi, traced, context))
+      new AccumulatorCode(
+        name, source, stratum.relations(relation), shape.relations(relation), stratum.makesStrings, ansi, traced,
+        context))
   }
 
   def declare: String = declarations.values.mkString + "\n" + accumulators.values.map(_.declare).mkString

@@ -13,21 +13,22 @@ import org.apache.spark.sql.paralagg.plan._
  */
 final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boolean, traced: Boolean) {
 
-  def combiner(relation: Int): Combiner = {
+  def combiner(relation: Int, strings: Dictionary): Combiner = {
     val spec = stratum.relations(relation)
     val form = shape.relations(relation)
     val context = new CodegenContext
-    val acc = new AccumulatorCode("a", "into", spec, form, ansi, traced, context)
-    val from = new AccumulatorCode("b", "from", spec, form, ansi, traced, context)
+    val acc = new AccumulatorCode("a", "into", spec, form, stratum.makesStrings, ansi, traced, context)
+    val from = new AccumulatorCode("b", "from", spec, form, stratum.makesStrings, ansi, traced, context)
     val maskAt = spec.dependents.length
     val origin = s"rows[at + ${maskAt + (if (form.dependents.contains(true)) 1 else 0)}]" // last word of a traced row
     val fromRows = spec.dependents.indices.map { j =>
       WordCode(s"rows[at + $j]", if (form.dependents(j)) s"((rows[at + $maskAt] >> $j & 1L) != 0L)" else "false")
     }.toArray
     val fromAccumulator = spec.dependents.indices.map(j => from.read(j, "id")).toArray
-    compile(
+    val made = compile(
       "Combiner",
       s"""public void rows($pkg.Accumulator into, int[] ids, long[] rows, int at, int stride, int count) {
+         |  $pkg.Dictionary strings = strings();
          |  ${acc.declare}
          |  for (int i = 0; i < count; i++) {
          |    int id = ids[i];
@@ -37,6 +38,7 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
          |  ${acc.writeBack}
          |}
          |public double apply($pkg.Accumulator from, $pkg.Accumulator into) {
+         |  $pkg.Dictionary strings = strings();
          |  double tol = 0.0;
          |  ${from.declare}
          |  ${acc.declare}
@@ -51,6 +53,8 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
          |}
          |""".stripMargin,
       context).asInstanceOf[Combiner]
+    made.strings = strings
+    made
   }
 
   /** All rules that start from the same rows, fused into one pass over them. */

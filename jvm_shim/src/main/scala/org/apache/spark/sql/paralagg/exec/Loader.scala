@@ -163,9 +163,8 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
             i += 1
           }
         } else {
-          val dictionary = strings.strings
           while (i < n) {
-            if (holes == null || !holes(i)) targets(i) = t.hash(w(i), targets(i), dictionary)
+            if (holes == null || !holes(i)) targets(i) = t.hash(w(i), targets(i), strings)
             i += 1
           }
         }

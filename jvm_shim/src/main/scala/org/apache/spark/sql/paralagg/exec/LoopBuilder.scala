@@ -1,7 +1,6 @@
 package org.apache.spark.sql.paralagg.exec
 
 import org.apache.spark.sql.paralagg.plan._
-import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * From loaded blocks to what the loop works on: relation parts with dense ids, static indexes, resolved targets.
@@ -14,7 +13,7 @@ final class LoopBuilder(
     routes: Routes,
     shape: Shape,
     gang: Gang,
-    strings: Array[UTF8String],
+    strings: Dictionary,
     blocks: Int => Array[Block]) {
 
   private val parts = stratum.relations.indices.map { r =>

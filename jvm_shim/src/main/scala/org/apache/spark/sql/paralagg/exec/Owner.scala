@@ -1,10 +1,9 @@
 package org.apache.spark.sql.paralagg.exec
 
 import org.apache.spark.sql.paralagg.plan.RelationSpec
-import org.apache.spark.unsafe.types.UTF8String
 
 /** The owner of a key of a relation, by Catalyst's hash of its distribution columns; nulls do not change the hash. */
-final class Owner(spec: RelationSpec, columns: Array[Int], masked: Boolean, tasks: Int, strings: Array[UTF8String]) {
+final class Owner(spec: RelationSpec, columns: Array[Int], masked: Boolean, tasks: Int, strings: Dictionary) {
   private val types = columns.map(c => Words.of(spec.keys(c).dataType))
 
   /** `words` holds the key from `at` on, then the null mask if keys have one. */

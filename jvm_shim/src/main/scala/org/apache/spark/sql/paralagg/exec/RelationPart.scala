@@ -3,6 +3,7 @@ package org.apache.spark.sql.paralagg.exec
 import java.util.Arrays
 
 import org.apache.spark.sql.paralagg.plan.{RelationSpec, StratumSpec}
+import org.apache.spark.sql.types.StringType
 
 /**
  * One task's part of a recursive relation: its keys as dense ids, values by id, and the *ghosts*: keys that other tasks
@@ -44,6 +45,11 @@ final class RelationPart(
   /** Words of a row's values: the columns, the null mask where there is one, the parent in a traced run. */
   def valueWords: Int =
     spec.dependents.length + (if (shape.dependents.contains(true)) 1 else 0) + (if (isTraced) 1 else 0)
+
+  /** Where a row's key, and its values, have strings. */
+  def stringKeys: Array[Int] = spec.keys.indices.filter(spec.keys(_).dataType.isInstanceOf[StringType]).toArray
+  def stringValues: Array[Int] =
+    spec.dependents.indices.filter(spec.dependents(_).column.dataType.isInstanceOf[StringType]).toArray
 
   /** Appends the values of row `id` of `a`, in the form that combiners read. */
   def appendValues(out: LongBuffer, a: Accumulator, id: Int): Unit = {

@@ -22,8 +22,8 @@ final class ResultBlocks(relation: RelationSpec) {
   private val codec = new BlocksCodec(Array(route))
 
   /** The rows of a part, a block for each target and some 2^20 rows. */
-  def rows(p: RelationPart, strings: Array[UTF8String], targets: Int, me: Int, aligned: Boolean)
-      : Iterator[(Int, Array[Byte])] = {
+  def rows(
+      p: RelationPart, strings: Dictionary, targets: Int, me: Int, aligned: Boolean): Iterator[(Int, Array[Byte])] = {
     val owner = new Owner(p.spec, p.spec.distributeBy, p.shape.hasNullKeys, targets, strings)
     val ids = (0 until p.keys.size).iterator.filter(id => (p.state.flags(id) & Accumulator.Present) != 0)
     new Iterator[Iterator[(Int, Array[Byte])]] {
@@ -37,7 +37,7 @@ final class ResultBlocks(relation: RelationSpec) {
           n += 1
         }
         blocks.iterator.zipWithIndex.collect {
-          case (b, t) if b.rows > 0 => (t, ResultBlocks.tag(0, codec.encode(Array(b), strings)))
+          case (b, t) if b.rows > 0 => (t, ResultBlocks.tag(0, codec.encode(Array(b), strings.all)))
         }
       }
     }.flatten
@@ -66,7 +66,7 @@ final class ResultBlocks(relation: RelationSpec) {
 
   /** A block of bitmaps. Its x all belong to task `me`; where partitions are no tasks, x by x to their owners. */
   def bitmaps(
-      b: BitmapBlock, moving: Int, strings: Array[UTF8String], targets: Int, me: Int, aligned: Boolean)
+      b: BitmapBlock, moving: Int, strings: Dictionary, targets: Int, me: Int, aligned: Boolean)
       : Iterator[(Int, Array[Byte])] =
     if (aligned) Iterator((me, ResultBlocks.tag(2, encodeBitmaps(b, moving, strings))))
     else {
@@ -85,7 +85,7 @@ final class ResultBlocks(relation: RelationSpec) {
     Route(c, 0, Array(0), Array(types(c)), Array.empty, everywhere = false, Array.empty)
   })
 
-  private def encodeBitmaps(b: BitmapBlock, moving: Int, strings: Array[UTF8String]): Array[Byte] = {
+  private def encodeBitmaps(b: BitmapBlock, moving: Int, strings: Dictionary): Array[Byte] = {
     val ends = Array(b.xs, b.ys).zipWithIndex.map { case (words, side) =>
       val block = new Block(side, 1)
       block.words(0).array = words.clone()
@@ -93,7 +93,7 @@ final class ResultBlocks(relation: RelationSpec) {
       block.rows = words.length
       block
     }
-    val head = bitmapCodec(moving).encode(ends, strings)
+    val head = bitmapCodec(moving).encode(ends, strings.all)
     val out = ByteBuffer.allocate(12 + head.length + b.bits.length * 8)
     out.putInt(moving).putInt(b.width).putInt(head.length).put(head)
     out.asLongBuffer().put(b.bits)

@@ -109,7 +109,7 @@ object Rounds {
 
 /** Keys as a person wrote them, for messages. */
 object KeyText {
-  def of(p: RelationPart, id: Int, strings: Array[UTF8String]): String = {
+  def of(p: RelationPart, id: Int, strings: Dictionary): String = {
     val k = p.spec.keys.length
     val mask = if (p.shape.hasNullKeys) p.keys.word(id, k) else 0L
     val columns = (0 until k).map { c =>
@@ -120,8 +120,8 @@ object KeyText {
     columns.mkString("(", ", ", ")")
   }
 
-  private def value(t: DataType, word: Long, strings: Array[UTF8String]): String = t match {
-    case _: StringType => strings(word.toInt).toString
+  private def value(t: DataType, word: Long, strings: Dictionary): String = t match {
+    case _: StringType => strings.get(word.toInt).toString
     case DoubleType => java.lang.Double.longBitsToDouble(word).toString
     case FloatType => java.lang.Float.intBitsToFloat(word.toInt).toString
     case BooleanType => (word != 0).toString

@@ -6,12 +6,19 @@ import java.util.Arrays
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.types.UTF8String
 
+/** Strings by their words. */
+trait StringTable {
+  def get(word: Int): UTF8String
+}
+
 /** Strings as one task met them, numbered in that order (design section 8, first half). */
-final class LocalDictionary {
+final class LocalDictionary extends StringTable {
   private val ids = new java.util.HashMap[UTF8String, Integer]()
   private var seen = new Array[UTF8String](16)
 
   def size: Int = ids.size
+
+  override def get(word: Int): UTF8String = seen(word)
 
   def add(s: UTF8String): Int = {
     val known = ids.get(s)

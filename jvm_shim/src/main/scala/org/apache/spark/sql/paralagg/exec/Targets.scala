@@ -3,7 +3,6 @@ package org.apache.spark.sql.paralagg.exec
 import scala.collection.mutable
 
 import org.apache.spark.sql.paralagg.plan._
-import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * Targets of rules whose head's key comes from the rows of a static index: found once for each of these rows at load, so
@@ -16,7 +15,7 @@ private[exec] final class Targets(
     routes: Routes,
     parts: Array[RelationPart],
     gang: Gang,
-    strings: Array[UTF8String],
+    strings: Dictionary,
     blocks: Int => Array[Block]) {
 
   /** For heads of one-word keys in a narrow range: what was found already, by any rule. */

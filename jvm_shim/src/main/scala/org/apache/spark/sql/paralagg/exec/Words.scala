@@ -4,7 +4,6 @@ import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
 import org.apache.spark.sql.paralagg.ParalaggException
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
-import org.apache.spark.unsafe.types.UTF8String
 
 /** How a value stands in a 64-bit word, and which task owns it: the hash is Catalyst's, so partitioning stays true. */
 sealed abstract class WordType extends Serializable {
@@ -13,7 +12,7 @@ sealed abstract class WordType extends Serializable {
   def read(row: SpecializedGetters, ordinal: Int, strings: LocalDictionary): Long
 
   /** Spark's Murmur3Hash of one column, chained through `seed`. */
-  def hash(word: Long, seed: Int, strings: Array[UTF8String]): Int
+  def hash(word: Long, seed: Int, strings: StringTable): Int
 
   /** Java source: the typed value of the word `w`, its Java type, and back. */
   def javaType: String
@@ -50,7 +49,7 @@ object Words {
 
 case object LongWord extends WordType {
   override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = row.getLong(i)
-  override def hash(word: Long, seed: Int, strings: Array[UTF8String]): Int = Murmur3_x86_32.hashLong(word, seed)
+  override def hash(word: Long, seed: Int, strings: StringTable): Int = Murmur3_x86_32.hashLong(word, seed)
   override def javaType: String = "long"
   override def decode(w: String): String = w
   override def encode(value: String): String = value
@@ -62,7 +61,7 @@ case class IntWord(javaType: String, getter: String) extends WordType {
     case "short" => row.getShort(i)
     case _ => row.getByte(i)
   }
-  override def hash(word: Long, seed: Int, strings: Array[UTF8String]): Int =
+  override def hash(word: Long, seed: Int, strings: StringTable): Int =
     Murmur3_x86_32.hashInt(word.toInt, seed)
   override def decode(w: String): String = s"(($javaType) $w)"
   override def encode(value: String): String = s"((long) $value)"
@@ -70,7 +69,7 @@ case class IntWord(javaType: String, getter: String) extends WordType {
 
 case object BooleanWord extends WordType {
   override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = if (row.getBoolean(i)) 1 else 0
-  override def hash(word: Long, seed: Int, strings: Array[UTF8String]): Int =
+  override def hash(word: Long, seed: Int, strings: StringTable): Int =
     Murmur3_x86_32.hashInt(word.toInt, seed)
   override def javaType: String = "boolean"
   override def decode(w: String): String = s"($w != 0L)"
@@ -81,7 +80,7 @@ case object BooleanWord extends WordType {
 case object DoubleWord extends WordType {
   def word(value: Double): Long = java.lang.Double.doubleToLongBits(if (value == 0.0d) 0.0d else value)
   override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = word(row.getDouble(i))
-  override def hash(w: Long, seed: Int, strings: Array[UTF8String]): Int = Murmur3_x86_32.hashLong(w, seed)
+  override def hash(w: Long, seed: Int, strings: StringTable): Int = Murmur3_x86_32.hashLong(w, seed)
   override def javaType: String = "double"
   override def decode(w: String): String = s"Double.longBitsToDouble($w)"
   override def encode(value: String): String = s"org.apache.spark.sql.paralagg.exec.DoubleWord.word($value)"
@@ -90,7 +89,7 @@ case object DoubleWord extends WordType {
 case object FloatWord extends WordType {
   def word(value: Float): Long = java.lang.Float.floatToIntBits(if (value == 0.0f) 0.0f else value)
   override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = word(row.getFloat(i))
-  override def hash(w: Long, seed: Int, strings: Array[UTF8String]): Int = Murmur3_x86_32.hashInt(w.toInt, seed)
+  override def hash(w: Long, seed: Int, strings: StringTable): Int = Murmur3_x86_32.hashInt(w.toInt, seed)
   override def javaType: String = "float"
   override def decode(w: String): String = s"Float.intBitsToFloat((int) $w)"
   override def encode(value: String): String = s"org.apache.spark.sql.paralagg.exec.FloatWord.word($value)"
@@ -99,23 +98,20 @@ case object FloatWord extends WordType {
 case class DecimalWord(precision: Int, scale: Int) extends WordType {
   override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long =
     row.getDecimal(i, precision, scale).toUnscaledLong
-  override def hash(w: Long, seed: Int, strings: Array[UTF8String]): Int = Murmur3_x86_32.hashLong(w, seed)
+  override def hash(w: Long, seed: Int, strings: StringTable): Int = Murmur3_x86_32.hashLong(w, seed)
   override def javaType: String = "Decimal"
   override def decode(w: String): String = s"Decimal.createUnsafe($w, $precision, $scale)"
   override def encode(value: String): String = s"$value.toUnscaledLong()"
 }
 
-/** The word is the string's rank among all strings of the run, so words compare as the bytes do. */
+/** The word of a string is its place in the run's [[Dictionary]]. */
 case object StringWord extends WordType {
   override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = strings.add(row.getUTF8String(i))
-  override def hash(w: Long, seed: Int, strings: Array[UTF8String]): Int = {
-    val s = strings(w.toInt)
+  override def hash(w: Long, seed: Int, strings: StringTable): Int = {
+    val s = strings.get(w.toInt)
     Murmur3_x86_32.hashUnsafeBytes(s.getBaseObject, s.getBaseOffset, s.numBytes, seed)
   }
   override def javaType: String = "UTF8String"
-  override def decode(w: String): String = s"strings[(int) $w]"
-  override def encode(value: String): String =
-    throw new ParalaggException(
-      "PARALAGG_TYPE_UNSUPPORTED", "the gang engine makes no new strings inside a recursion.",
-      "use backend='dataframe'.")
+  override def decode(w: String): String = s"strings.get((int) $w)"
+  override def encode(value: String): String = s"strings.word($value)"
 }

@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.DataType
  * exactly what Spark's analyser said it means.
  */
 object PlanReader {
-  val Version = 2
+  val Version = 3
 
   def stratum(json: String, position: Int, templates: IndexedSeq[Expression]): StratumSpec = {
     val plan = JsonMethods.parse(json)
@@ -84,6 +84,7 @@ private class PlanReader(templates: IndexedSeq[Expression]) {
       // Copies follow the relation between rounds, so in place there are none.
       bool(json \ "in_place") && list(json \ "relation_indexes").isEmpty,
       bool(json \ "cycle_check"),
+      bool(json \ "makes_strings"),
       option(json \ "bitmap")(b => BitmapSpec(relationAt(b \ "relation"), int(b \ "moving"), ints(b \ "edges"))),
       option(json \ "max_iterations")(int),
       text(json \ "on_limit") == "error",

@@ -92,6 +92,7 @@ case class StratumSpec(
     relationClass: String,
     inPlace: Boolean,
     cycleCheck: Boolean,
+    makesStrings: Boolean,
     bitmap: Option[BitmapSpec],
     maxIterations: Option[Int],
     onLimitError: Boolean,
