@@ -16,7 +16,7 @@ from pyspark_paralagg.backends.protocol import Job, Seed
 from pyspark_paralagg.conf import BACKENDS, BACKENDS_LATER
 from pyspark_paralagg.errors import UnsupportedError, UsageError
 from pyspark_paralagg.program.assumption import parse_assumptions
-from pyspark_paralagg.program.program import Mode, Relation
+from pyspark_paralagg.program.program import JoinOrder, Mode, Relation
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.relations import Aggregations, Keys, columns_of, conform, typed_relation
 
@@ -39,6 +39,7 @@ def recursive_agg(  # noqa: PLR0913 - the arguments of the API, as the documenta
     max_iterations: int | None = None,
     on_limit: OnLimit = "error",
     tolerance: float | None = None,
+    join_order: JoinOrder = "cost",
     backend: str | None = None,
 ) -> DataFrame:
     """Rows of ``base``, and of ``step`` applied to the result again and again, aggregated by ``keys``; lazy.
@@ -78,6 +79,9 @@ def recursive_agg(  # noqa: PLR0913 - the arguments of the API, as the documenta
         engine counts the iterations of each group of mutually recursive relations by itself.)
     tolerance
         Ends the run when the sum of the absolute changes over keys and ``sum``/``count`` columns falls below it.
+    join_order
+        ``"cost"``: the Spark engine joins what is connected first, then what it expects fewer rows of.
+        ``"written"``: each branch of the step joins as it stands there; ``{"r": [2]}``: only the second one of ``r``.
     backend
         ``"auto"``, ``"spark"``, ``"dataframe"``; default: ``spark.paralagg.backend``. The DataFrame executor is
         **eager**: it runs at the call, iteration by iteration, and logs why it was taken.
@@ -93,7 +97,7 @@ def recursive_agg(  # noqa: PLR0913 - the arguments of the API, as the documenta
         return {name: _conformed(step(state[name]), seed.relation)}
 
     job = Job(name, base.sparkSession, (seed,), apply)
-    job = _with_options(job, mode, assume, max_iterations, on_limit, tolerance)
+    job = _with_options(job, mode, assume, max_iterations, on_limit, tolerance, join_order)
     return execute(job, _checked_backend(backend))[name]
 
 
@@ -124,6 +128,7 @@ def recursive(  # noqa: PLR0913 - the arguments of the API, as the documentation
     max_iterations: int | None = None,
     on_limit: OnLimit = "error",
     tolerance: float | None = None,
+    join_order: JoinOrder = "cost",
     backend: str | None = None,
 ) -> dict[str, DataFrame]:
     """Several relations that may read each other; the result of each, by name.
@@ -156,7 +161,7 @@ def recursive(  # noqa: PLR0913 - the arguments of the API, as the documentation
         return {s.relation.name: _conformed(result[s.relation.name], s.relation) for s in seeds}
 
     job = Job(name or "_".join(relations), seeds[0].base.sparkSession, tuple(seeds), apply)
-    job = _with_options(job, mode, assume, max_iterations, on_limit, tolerance)
+    job = _with_options(job, mode, assume, max_iterations, on_limit, tolerance, join_order)
     return execute(job, _checked_backend(backend))
 
 
@@ -246,6 +251,7 @@ def _with_options(  # noqa: PLR0913, PLR0917 - one check an option
     max_iterations: int | None,
     on_limit: OnLimit,
     tolerance: float | None,
+    join_order: JoinOrder,
 ) -> Job:
     if mode not in get_args(Mode):
         raise _bad_option("mode", mode, f"one of {', '.join(get_args(Mode))}")
@@ -258,9 +264,15 @@ def _with_options(  # noqa: PLR0913, PLR0917 - one check an option
             raise _bad_option("tolerance", tolerance, "a number greater than 0, or None for an exact fixpoint")
         if not any(seed.accumulating for seed in job.seeds):
             raise _bad_option("tolerance", tolerance, "for sum and count columns; the others end exactly without it")
+    relations = {seed.relation.name for seed in job.seeds}
+    if join_order not in ("cost", "written") and not (
+        isinstance(join_order, Mapping) and join_order.keys() <= relations
+    ):
+        raise _bad_option("join_order", join_order, '"cost", "written", or the branches of a relation: {"r": [1]}')
     return replace(
         job,
         mode=mode,
+        join_order=join_order,
         assume=parse_assumptions(assume),
         max_iterations=max_iterations,
         on_limit=on_limit,

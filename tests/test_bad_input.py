@@ -89,6 +89,8 @@ def test_declaration(  # noqa: PLR0913, PLR0917 - one a column of the table abov
         ({"tolerance": 0}, "tolerance"),
         ({"tolerance": float("nan")}, "tolerance"),
         ({"tolerance": 0.1}, "tolerance"),  # min ends exactly, so nothing would ever be measured
+        ({"join_order": "size"}, "join_order"),
+        ({"join_order": {"other": [1]}}, "join_order"),
         ({"backend": "gpu"}, "backend"),
     ],
 )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from rows import frame
+from rows import frame, rows_of
 
 import pyspark_paralagg as ra
 
@@ -189,6 +190,19 @@ def test_heads_aggregate_outside_of_recursions_too(spark: SparkSession, edge: Da
     assert rows(found["most"]) == [(1, 3), (2, 14), (3, 1), (4, 2)]
     assert rows(found["common"]) == [(6,)]
     assert rows(found["flags"]) == [(1, 2), (2, 7), (3, 1), (4, 5)]
+
+
+def test_plan_says_in_which_order_a_rule_joins(spark: SparkSession) -> None:
+    small, large = (frame(spark, "x bigint, y bigint", [(n, n + 1) for n in range(size)]) for size in (5, 5000))
+    text = "r(x) :- start(x). r(z) :- r(x), large(x, y), small(x, z), y > z - 2."
+    start = frame(spark, "x bigint", [(0,)])
+    orders = []
+    for plan in ("", " .plan 0:(1, 2, 3)", " .plan 0:(1, 3, 2)"):
+        found = ra.datalog(spark, text + plan, start=start, large=large, small=small, backend="spark")["r"]
+        assert sorted(rows_of(found)) == [(n,) for n in range(6)]
+        plan_shown = ra.explain(found, format="plan")
+        orders.append(re.findall(r"\]\((y|z)\)", plan_shown))  # what large, small bind
+    assert orders == [["z", "y"], ["y", "z"], ["z", "y"]]
 
 
 @pytest.mark.parametrize("backend", ["spark", "dataframe"])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from pyspark_paralagg.program.expr import Call
-    from pyspark_paralagg.program.program import Mode, Relation
+    from pyspark_paralagg.program.program import JoinOrder, Mode, Relation
 
 Step = Callable[[Mapping[str, "DataFrame"]], "dict[str, DataFrame]"]
 
@@ -49,6 +49,7 @@ class Job:
     max_iterations: int | None = None
     on_limit: Literal["error", "return"] = "error"
     tolerance: float | None = None
+    join_order: JoinOrder = "cost"
 
     def seed(self, relation: str) -> Seed:
         """The seed of the relation called ``relation``."""

@@ -96,6 +96,7 @@ class _Builder:
             step_json,
             tuple(customs.filled(s.relation) for s in self.job.seeds),
             tuple(base_inputs),
+            self.job.join_order,
             name=self.job.name,
             mode=self.job.mode,
             assume=self.job.assume,

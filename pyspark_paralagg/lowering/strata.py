@@ -115,7 +115,9 @@ class Strata:
             return {n: _union([self._rule(r, state) for r in self._recursive_rules(n)]) for n in names}
 
         iterations, on_limit, tolerance = self._program.limit(names)
-        options = {**self._options, "max_iterations": iterations, "tolerance": tolerance}
+        # The joins stand in the order of `.plan` there.
+        ordered = {n: [b for b, r in enumerate(self._recursive_rules(n), 1) if r.order is not None] for n in names}
+        options = {**self._options, "join_order": ordered, "max_iterations": iterations, "tolerance": tolerance}
         if iterations is not None:
             options["on_limit"] = on_limit
         visible = [n for n in names if "@" not in n] or list(names)

@@ -8,6 +8,7 @@ one rule for each branch.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 AtomKind = Literal["join", "semi", "anti"]
 Mode = Literal["auto", "iterate", "trust"]
+JoinOrder = Literal["cost", "written"] | Mapping[str, Sequence[int]]
+"""By cost, as a step has it, or as it has it in some branches of a relation, numbered from 1."""
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ the DataFrame executor with that reason.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.branch import Branch, Leaf, null_safe, rule_of
 from pyspark_paralagg.program.expr import Call, Col, Expr, columns, conjuncts, from_json, walk
-from pyspark_paralagg.program.program import Column, Input, Program, Relation, Rule
+from pyspark_paralagg.program.program import Column, Input, JoinOrder, Program, Relation, Rule
 from pyspark_paralagg.program.schema import check_step_columns
 
 _MOST_CASES = 16
@@ -25,6 +26,7 @@ def program_from_step(
     step_json: dict[str, Any],
     relations: tuple[Relation, ...],
     base_inputs: tuple[Input, ...],
+    join_order: JoinOrder = "cost",
     **options: Any,  # noqa: ANN401 - the fields of Program that the caller sets: name, mode, assume, limits
 ) -> Program:
     """The program of a step: one rule for each branch of each relation's step.
@@ -45,8 +47,18 @@ def program_from_step(
         reader = _StepReader(relations, {source: i.id for source, i in inputs.items()}, relation, place)
         branches = reader.branches(step["plan"])
         for n, branch in enumerate(branches):
-            rules.append(rule_of(relation, chosen, branch, place if len(branches) == 1 else f"{place}, branch {n + 1}"))
+            rule = rule_of(relation, chosen, branch, place if len(branches) == 1 else f"{place}, branch {n + 1}")
+            rules.append(_as_written(rule) if _is_ordered(join_order, relation.name, n + 1) else rule)
     return Program(relations, (*base_inputs, *inputs.values()), tuple(rules), **options)
+
+
+def _is_ordered(join_order: JoinOrder, relation: str, branch: int) -> bool:
+    """Whether the user has said in which order that branch joins."""
+    return join_order == "written" if isinstance(join_order, str) else branch in join_order.get(relation, ())
+
+
+def _as_written(rule: Rule) -> Rule:
+    return replace(rule, order=tuple(range(len(rule.body))))
 
 
 def _source(input_id: int, source: dict[str, Any]) -> Input:
