@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.aggregator import UserAggregator
-from pyspark_paralagg.compile.refusal import MEAN_OF_MEANS
 from pyspark_paralagg.errors import UsageError, VerificationError
-from pyspark_paralagg.program.aggregators import AGGREGATORS, MaxBy, MCount, MinBy, MSum
+from pyspark_paralagg.program.aggregators import AGGREGATORS, MEAN_OF_MEANS, MaxBy, MCount, MinBy, MSum
 from pyspark_paralagg.program.program import Column, Dependent
 from pyspark_paralagg.program.schema import did_you_mean
 

@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType
 from rows import assert_same_rows, frame, rows_of
 
 import pyspark_paralagg as ra
-from pyspark_paralagg.backends import choose
+from pyspark_paralagg.backends.spark import SparkBackend
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -214,7 +214,7 @@ def test_conf_chooses_and_the_argument_stands_above_it(spark: SparkSession) -> N
 
 @pytest.mark.parametrize("reason", ["no slots", "a Spark Connect session"])
 def test_an_obstacle_is_the_reason(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
-    monkeypatch.setattr(choose._SPARK, "obstacle", lambda _: reason)
+    monkeypatch.setattr(SparkBackend, "obstacle", lambda *_: reason)
     report = ra.report(hops(spark, CHAIN))
     assert report is not None
     assert (report.backend, report.reason) == ("dataframe", reason)

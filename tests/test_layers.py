@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,3 +57,9 @@ def test_only_choose_imports_a_backend() -> None:
         allowed = {f"pyspark_paralagg.backends.{m}" for m in ("choose", "protocol")}
         if file.parent.name != "backends":
             assert not backends - allowed or file.name in ("explain.py", "report.py"), (file.name, backends)
+
+
+def test_importing_the_package_does_not_wait_for_the_compiler() -> None:
+    code = "import sys, pyspark_paralagg; print([m for m in sys.modules if m.split('.')[0] in ('lark', 'z3')"
+    code += " or m.startswith(('pyspark_paralagg.compile', 'pyspark_paralagg.backends.spark'))])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -10,8 +10,6 @@ import logging
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg import conf
-from pyspark_paralagg.backends.dataframe import DataFrameBackend
-from pyspark_paralagg.backends.spark import SparkBackend
 from pyspark_paralagg.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -21,9 +19,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("pyspark_paralagg")
 
-_SPARK: Backend = SparkBackend()
-_DATAFRAME: Backend = DataFrameBackend()
-
 
 def execute(job: Job, backend: str | None) -> dict[str, DataFrame]:
     """Runs ``job`` (or builds its lazy result) where the argument ``backend``, else the session's conf, wants it.
@@ -31,6 +26,12 @@ def execute(job: Job, backend: str | None) -> dict[str, DataFrame]:
     ``auto`` takes the Spark engine and, where that has an obstacle or refuses the job, plain DataFrames, with a
     warning that says why. Who insists on ``spark`` gets the reason as ``UnsupportedError``.
     """
+    # The compiler comes with them: importing the package does not wait for it.
+    from pyspark_paralagg.backends.dataframe import DataFrameBackend  # noqa: PLC0415
+    from pyspark_paralagg.backends.spark import SparkBackend  # noqa: PLC0415
+
+    spark: Backend = SparkBackend()
+    plain: Backend = DataFrameBackend()
     wanted = backend or conf.read(job.session, conf.BACKEND)
     by = f'backend="{wanted}"' if backend else f"{conf.BACKEND.name}={wanted}"
     if wanted in conf.BACKENDS_LATER:
@@ -38,12 +39,12 @@ def execute(job: Job, backend: str | None) -> dict[str, DataFrame]:
             "PARALAGG_BACKEND_LATER", f"the backend {wanted!r} comes in a later version", value=wanted, place=by
         )
     if wanted == "dataframe":
-        return _DATAFRAME.run(job, f"asked for by {by}")
-    reason = _SPARK.obstacle(job.session)
+        return plain.run(job, f"asked for by {by}")
+    reason = spark.obstacle(job.session)
     if reason is None:
         chosen = "the Spark engine takes every step that it can compile" if wanted == "auto" else f"asked for by {by}"
         try:
-            return _SPARK.run(job, chosen)
+            return spark.run(job, chosen)
         except UnsupportedError as problem:
             if wanted == "spark":
                 raise
@@ -51,4 +52,4 @@ def execute(job: Job, backend: str | None) -> dict[str, DataFrame]:
     elif wanted == "spark":
         raise UnsupportedError("PARALAGG_BACKEND_UNAVAILABLE", reason, value=wanted, place=by)
     logger.warning("%s runs now, on plain DataFrames and iteration by iteration: %s", job.name, reason)
-    return _DATAFRAME.run(job, reason)
+    return plain.run(job, reason)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Mode, Program, Rule
 
 _WAYS_OUT = 'write the step another way, or ask for mode="iterate", which recomputes every round'
-MEAN_OF_MEANS = "the mean of 1 and the mean of 3 and 5 is 2.5, the mean of 1, 3 and 5 is 3"
-"""Why there is no mean among the aggregators: property 1 of paper 003 does not hold."""
 
 
 def check_shape(rule: Rule, program: Program) -> None:

@@ -12,9 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.compile import PASSES
-from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.resolve import resolve_text
 from pyspark_paralagg.errors import ParalaggError, UnsupportedError, UsageError, VerificationError
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.relations import columns_of
@@ -63,6 +60,9 @@ def datalog(  # noqa: PLR0913 - as recursive has them
     the aggregates of PARALAGG in heads (Sun et al. 2023) and PowerLog's indexed rules; ``docs/datalog.md`` has all of
     it.
     """
+    from pyspark_paralagg.datalog.parse import parse  # noqa: PLC0415 - the compiler loads when it is needed
+    from pyspark_paralagg.datalog.resolve import resolve_text  # noqa: PLC0415 - likewise
+
     given = {**(inputs or {}), **dataframes}
     for relation, df in given.items():
         _check_dataframe(relation, df)
@@ -179,6 +179,8 @@ def _check_inputs(resolved: Resolved, given: Mapping[str, DataFrame]) -> None:
 
 def _verify(resolved: Resolved) -> None:
     """Refusals come at the call, with their line; what only Spark's analysis can tell, when a relation is built."""
+    from pyspark_paralagg.compile import PASSES  # noqa: PLC0415 - likewise
+
     program = resolved.program
     try:
         for run in PASSES:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.refusal import MEAN_OF_MEANS
 from pyspark_paralagg.compile.stratify import strongly_connected
 from pyspark_paralagg.datalog.expand import Flat, nodes
 from pyspark_paralagg.datalog.syntax import Apply, Atom, HeadAggregate, Term, Variable
 from pyspark_paralagg.errors import VerificationError
+from pyspark_paralagg.program.aggregators import MEAN_OF_MEANS
 
 if TYPE_CHECKING:
     from pyspark_paralagg.datalog.places import Places
