@@ -112,6 +112,26 @@ object ShimTests {
       same(Sums.addSmall(Int.MaxValue, 1, 4, ansi = false), Int.MinValue.toLong)
     }
 
+    test("strings that rules make are ordered by bytes, beside those of the inputs and what an empty min holds") {
+      val strings = dictionary("", "b", "d")
+      val words = Seq("a", "c", "b", "e", "c").map(s => strings.word(UTF8String.fromString(s)))
+      same(words, Seq(3L, 4L, 1L, 5L, 4L))
+      val sorted = Seq(Long.MinValue, 0L, 3L, 1L, 4L, 2L, 5L, Long.MaxValue)
+      for (i <- sorted.indices; j <- sorted.indices) same(strings.less(sorted(i), sorted(j)), i < j)
+    }
+
+    test("a message between executors brings the strings that the other one has not made, or numbered otherwise") {
+      val (here, there) = (dictionary("", "b"), dictionary("", "b"))
+      val (x, y) = (here.word(UTF8String.fromString("x")), here.word(UTF8String.fromString("y")))
+      val y2 = there.word(UTF8String.fromString("y"))
+      val sections = Array(WordsSection(2, Array(1)), WordsSection(1, Array(0)))
+      val message = Array(2L, x, x, 7L, 1L, 3L, y, 0L, x)
+      val received = new StringWords(sections, there).decode(new StringWords(sections, here).encode(message))
+      same(received.toSeq, Seq(2L, x, y2 + 1, 7L, 1L, 3L, y2, 0L, y2 + 1))
+      same(there.get(y2.toInt + 1).toString, "x")
+      same(message(2), x)
+    }
+
     println(s"ShimTests: $run passed, 0 failed")
   }
 
@@ -127,11 +147,13 @@ object ShimTests {
       (0 until 200).foreach { i =>
         val row = InternalRow(sample(t, i))
         val word = Words.of(t).read(row, 0, strings)
-        same(Words.owner(Words.of(t).hash(word, Words.Seed, strings.strings), tasks),
+        same(Words.owner(Words.of(t).hash(word, Words.Seed, strings), tasks),
           partition.eval(row).asInstanceOf[Int])
       }
     }
   }
+
+  private def dictionary(strings: String*) = new Dictionary(strings.map(UTF8String.fromString).toArray)
 
   private def sample(t: DataType, i: Int): Any = t match {
     case LongType => random.nextLong()
