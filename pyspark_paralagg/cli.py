@@ -12,11 +12,14 @@ import sys
 import threading
 import traceback
 import warnings
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from pyspark_paralagg.errors import EnvironmentProblem, FixpointError, ParalaggError
+from pyspark_paralagg.command.failure import interruption
+from pyspark_paralagg.command.staging import ENDS
+from pyspark_paralagg.conf import BACKENDS
+from pyspark_paralagg.errors import EnvironmentProblem, FixpointError, ParalaggError, UsageError
 from pyspark_paralagg.java import find_java
 from pyspark_paralagg.session import doctor
 from pyspark_paralagg.shim import build_jar, find_jar, find_sources
@@ -52,22 +55,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if getattr(chosen, "explain", None) and chosen.backend == "dataframe":
         parser.error("--explain runs nothing, and --backend dataframe computes a recursion as it is built")
+    if getattr(chosen, "explain", None) and chosen.report:
+        parser.error("--explain runs nothing, and so there is nothing to report")
     try:
         with _terminable():
             if chosen.command == "run":
                 _run(chosen)
             else:
                 sys.stdout.write(f"{_answer(chosen.command or 'doctor', getattr(chosen, 'into', None))}\n")
-    except (KeyboardInterrupt, SystemExit) as end:
-        is_terminated = getattr(end, "code", INTERRUPTED) == TERMINATED
-        sys.stderr.write(f"{'terminated' if is_terminated else 'interrupted'}; nothing is written\n")
-        return TERMINATED if is_terminated else INTERRUPTED
-    except (ParalaggError, OSError) as problem:
+    except BaseException as problem:
         if getattr(chosen, "debug", False):
             traceback.print_exc()
-        sys.stderr.write(f"{problem}\n")
-        return FAILED if isinstance(problem, FixpointError) else WRONG
+        end = interruption(problem)
+        if end is None and not isinstance(problem, (ParalaggError, OSError)):
+            raise
+        return _told(end or problem)
     return OK
+
+
+def _told(problem: BaseException) -> int:
+    """The exit code; standard error has the words."""
+    if isinstance(problem, (KeyboardInterrupt, SystemExit)):
+        is_terminated = getattr(problem, "code", INTERRUPTED) != INTERRUPTED
+        sys.stderr.write(f"{'terminated' if is_terminated else 'interrupted'}; nothing is written\n")
+        return TERMINATED if is_terminated else INTERRUPTED
+    sys.stderr.write(f"{problem}\n")
+    if isinstance(problem, UsageError) and (problem.place or "").startswith("--"):
+        return USAGE
+    return FAILED if isinstance(problem, FixpointError) else WRONG
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -89,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
         default="csv",
         help="of outputs that name no other (default: csv)",
     )
-    run.add_argument("--backend", metavar="NAME", help="auto, spark or dataframe (default: auto)")
+    run.add_argument("--backend", choices=BACKENDS, help="what runs a recursion (default: auto)")
     run.add_argument(
         "--mode", choices=("auto", "iterate", "trust"), default="auto", help="what to do with what is not proved"
     )
@@ -137,7 +152,7 @@ def _run(chosen: argparse.Namespace) -> None:
 
 
 def _run_program(chosen: argparse.Namespace) -> None:
-    from pyspark_paralagg.command.failure import as_fixpoint_errors  # noqa: PLC0415 - it needs what `doctor` does not
+    from pyspark_paralagg.command import failure  # noqa: PLC0415 - it needs what `doctor` does not
     from pyspark_paralagg.command.run import Options, run  # noqa: PLC0415 - likewise
 
     options = Options(
@@ -154,9 +169,11 @@ def _run_program(chosen: argparse.Namespace) -> None:
         is_quiet=chosen.quiet,
         shows_jvm=chosen.debug,
     )
-    with warnings.catch_warnings(), as_fixpoint_errors():
+    with warnings.catch_warnings(), ExitStack() as stack:
+        stack.enter_context(failure.as_fixpoint_errors())
         if not chosen.debug:
             warnings.simplefilter("ignore")  # PySpark's, about pandas
+            stack.enter_context(failure.without_sparks_records())
         run(options)
 
 
@@ -177,7 +194,7 @@ def _answer(part: str, into: Path | None) -> object:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM unwinds like Ctrl-C, so that what an unfinished run has written is taken away."""
+    """SIGTERM and the end of the terminal unwind like Ctrl-C, so that nothing of an unfinished run is left."""
 
     def unwind(signum: int, frame: FrameType | None) -> NoReturn:
         del signum, frame
@@ -186,8 +203,10 @@ def _terminable() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {s: signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGINT)}
-    signal.signal(signal.SIGTERM, unwind)
+    before = {s: signal.getsignal(s) for s in ENDS}
+    for number, handler in before.items():
+        if number != signal.SIGINT and handler is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, unwind)
     try:
         yield
     finally:

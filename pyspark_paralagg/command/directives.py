@@ -5,7 +5,7 @@ Between the text and ``facts`` and ``results``. What is wrong with a directive a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -49,12 +49,17 @@ def inputs(text: Text, folder: Path) -> tuple[Rows, ...]:
 def outputs(text: Text, folder: Path | None, default: Format = "text") -> tuple[Rows, ...]:
     """Every ``.output`` in its order; ``folder`` None is standard output. ``default`` where nothing names a format."""
     found = tuple(_Reader(text, d).output(folder, default) for d in _directives(text, "output"))
-    by_path: dict[Path, str] = {}
+    by_path: dict[Path, Rows] = {}
+    wanted = []
     for rows in found:
-        if rows.path is not None and by_path.setdefault(rows.path, rows.relation) != rows.relation:
-            message = f"{by_path[rows.path]} and {rows.relation} both go to {rows.path}"
-            raise Places(text.source, text.name).error(_CODE, message, rows.span, value=str(rows.path))
-    return tuple(dict.fromkeys(found))
+        first = rows if rows.path is None else by_path.setdefault(rows.path, rows)
+        if replace(first, span=rows.span) != rows:
+            both = f"{first.relation} twice, and not in the same way, goes"
+            both = both if first.relation == rows.relation else f"{first.relation} and {rows.relation} both go"
+            raise Places(text.source, text.name).error(_CODE, f"{both} to {rows.path}", rows.span, value=str(rows.path))
+        if first is rows:  # what is said twice is written once
+            wanted.append(rows)
+    return tuple(wanted)
 
 
 def printed_sizes(text: Text) -> tuple[str, ...]:
@@ -101,7 +106,10 @@ class _Reader:
         filename = self.given.get("filename")
         form = _FORMATS.get(io) or (_SUFFIXES.get(Path(filename).suffix, "text") if filename else default)
         suffix = {"text": ".csv", "parquet": ".parquet", "delta": ".delta"}[form]
-        return self._rows(folder / (filename or f"{self.directive.relation}{suffix}"), form)
+        path = folder / (filename or f"{self.directive.relation}{suffix}")
+        if form == "delta" and path.exists() and not (path / _LOG).is_dir():
+            raise self._error(f"{path} is there, and is no Delta table", str(path), None, "PARALAGG_BAD_OUTPUT")
+        return self._rows(path, form)
 
     def _rows(self, path: Path | None, form: Format) -> Rows:
         is_quoted = self._flag("rfc4180")

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
+from pyspark_paralagg.command.failure import summary
 from pyspark_paralagg.command.lines import FactLines, copy_to_parquet
+from pyspark_paralagg.command.values import NULLARY
 from pyspark_paralagg.datalog.places import Places
+from pyspark_paralagg.datalog.shapes import HOLDS
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.sql import quoted
 
@@ -60,7 +63,9 @@ def examine(
         if rows.format == "text":
             if columns is None:
                 raise _undeclared(text, rows, path)
-            lines = FactLines(path, rows.relation, columns, positive, rows.delimiter, rows.has_header, rows.is_quoted)
+            read = columns or ((HOLDS, NULLARY),)
+            columns = columns or ((HOLDS, "boolean"),)
+            lines = FactLines(path, rows.relation, read, positive, rows.delimiter, rows.has_header, rows.is_quoted)
             path = work / f"{number}.parquet"
             copy_to_parquet(lines, path)
         examined.append(Examined(rows, path, columns, positive))
@@ -70,8 +75,8 @@ def examine(
 def load(spark: SparkSession, examined: Sequence[Examined]) -> dict[str, DataFrame]:
     """A DataFrame for each relation; several inputs of one relation are put together.
 
-    Raises ``UsageError`` ``PARALAGG_BAD_FACT`` for a negative number in an unsigned column of Parquet or Delta. Whether
-    other types fit is for ``datalog`` to tell.
+    Raises ``UsageError`` ``PARALAGG_INPUT_UNREADABLE``, and ``PARALAGG_BAD_FACT`` for a negative number in an unsigned
+    column of Parquet or Delta. Whether other types fit is for ``datalog`` to tell.
     """
     by_relation: dict[str, list[DataFrame]] = {}
     for item in examined:
@@ -86,12 +91,27 @@ def _frame(spark: SparkSession, item: Examined) -> DataFrame:
             ddl = ", ".join(f"{quoted(name)} {spark_type}" for name, spark_type in item.columns or ())
             return spark.read.schema(ddl).parquet(item.path.as_uri())
         return spark.createDataFrame(pq.read_table(item.path))
-    df = spark.read.format(item.rows.format).load(item.path.absolute().as_uri())
+    df = _read(spark, item)
     names = [name for name, _ in item.columns or ()]
     if all(name in df.columns for name in names):
         df = df.select(*(quoted(name) for name in names)) if names else df  # a file may have more than is declared
     _check_unsigned(df, item)
     return df
+
+
+def _read(spark: SparkSession, item: Examined) -> DataFrame:
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - slow to load
+
+    try:
+        return spark.read.format(item.rows.format).load(item.path.absolute().as_uri())
+    except PySparkException as problem:
+        form = item.rows.format.capitalize()
+        raise UsageError(
+            "PARALAGG_INPUT_UNREADABLE",
+            f"{item.path} does not read as {form}: {summary(str(problem)).message}",
+            value=str(item.path),
+            place=f".input {item.rows.relation}",
+        ) from problem
 
 
 def _check_unsigned(df: DataFrame, item: Examined) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.errors import FixpointError
 
 if TYPE_CHECKING:
+    import logging
     from collections.abc import Iterator
 
 _OWN = re.compile(r"\[(?P<code>PARALAGG_[A-Z_]+)\] (?P<message>[^\n]*)")
@@ -20,23 +21,53 @@ _SPARKS = re.compile(r"\[(?P<code>[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\] (?P<messag
 _STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
 
 
+_ADVICE = re.compile(r" (?:Use [`']try_|If necessary set \")[^\n]*")  # about SQL and confs, for those who write them
+_FRAGMENT = re.compile(r"^== SQL [^\n]* ==\n(?P<fragment>[^\n]+)", re.MULTILINE)
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
 @contextmanager
-def as_fixpoint_errors() -> Iterator[None]:
-    """Exceptions of Spark become ``FixpointError`` with the innermost cause's code."""
-    from py4j.protocol import Py4JError  # noqa: PLC0415 - slow to load
+def as_fixpoint_errors(place: str | None = None) -> Iterator[None]:
+    """Exceptions of Spark become ``FixpointError`` with the innermost cause's code; ``place`` is what was computed."""
+    from py4j.protocol import Py4JError, Py4JNetworkError  # noqa: PLC0415 - slow to load
     from pyspark.errors import PySparkException  # noqa: PLC0415 - likewise
 
     try:
         yield
     except (PySparkException, Py4JError) as problem:
-        raise summary(str(problem)) from problem
+        if place and isinstance(problem, Py4JNetworkError):
+            raise  # no matter of a relation: the JVM is gone
+        raise summary(str(problem), place) from problem
 
 
-def summary(text: str) -> FixpointError:
+def interruption(problem: BaseException | None) -> KeyboardInterrupt | SystemExit | None:
+    """What asked the run to end, where that is behind ``problem``: what cleans up after it may fail without a JVM."""
+    while problem is not None and not isinstance(problem, (KeyboardInterrupt, SystemExit)):
+        problem = problem.__context__
+    return problem
+
+
+@contextmanager
+def without_sparks_records() -> Iterator[None]:
+    """PySpark writes an exception with all of its Java stack to standard error before it raises it; not here."""
+    from pyspark.logger import PySparkLogger  # noqa: PLC0415 - slow to load
+
+    loggers: list[logging.Logger] = [PySparkLogger.getLogger(name) for name in _LOGGERS]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, was_disabled in zip(loggers, before, strict=True):
+            logger.disabled = was_disabled
+
+
+def summary(text: str, place: str | None = None) -> FixpointError:
     r"""The error that ``text`` is about.
 
-    >>> print(summary("Job aborted: Task 0 failed: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n\tat ..."))
-    PARALAGG_RUN_FAILED: DIVIDE_BY_ZERO: Division by zero.
+    >>> print(summary("Job aborted: Task 0 failed: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n\tat ...", "q"))
+    PARALAGG_RUN_FAILED: DIVIDE_BY_ZERO: Division by zero. (in q)
     """
     own = _OWN.search(text)
     if own:
@@ -44,5 +75,7 @@ def summary(text: str) -> FixpointError:
         return FixpointError(own["code"], _STATE.sub("", message), hint=_STATE.sub("", hint) or None)
     sparks = _SPARKS.search(text)
     lines = text.strip().splitlines() or [""]
-    message = f"{sparks['code']}: {sparks['message']}" if sparks else lines[0]
-    return FixpointError("PARALAGG_RUN_FAILED", _STATE.sub("", message))
+    message = f"{sparks['code']}: {_ADVICE.sub('', sparks['message'])}" if sparks else lines[0]
+    fragment = _FRAGMENT.search(text)
+    hint = f"the expression is {fragment['fragment'].replace('`', '')}" if fragment else None
+    return FixpointError("PARALAGG_RUN_FAILED", _STATE.sub("", message), place=place, hint=hint)

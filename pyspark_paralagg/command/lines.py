@@ -22,21 +22,22 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from pyspark_paralagg.command.values import FALSE, NULLARY, TRUE, converter
 from pyspark_paralagg.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-_ARROW = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string(), "boolean": pa.bool_()}
-_KINDS = {"bigint": "number", "double": "float", "string": "symbol", "boolean": "boolean"}
+_ARROW = {
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    NULLARY: pa.bool_(),
+}
+_KINDS = {"bigint": "number", "double": "float", "string": "symbol", "boolean": "boolean", NULLARY: NULLARY}
 _BLOCK = 1 << 23
-_BLANKS = " \t"
-_LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
-_BITS = 64
-_DECIMAL = re.compile(r"[+-]?[0-9]+")
-_OTHER_BASES = re.compile(r"0[xX](?P<hex>[0-9a-fA-F]{1,16})|0[bB](?P<binary>[01]{1,64})")
-_TRUE, _FALSE = ("true", "True", "TRUE", "1"), ("false", "False", "FALSE", "0")
 _SHOWN = 60
 
 
@@ -101,7 +102,7 @@ def _blocks(lines: FactLines) -> Iterator[tuple[int, bytes]]:
 
 
 def _read_fast(lines: FactLines, number: int, block: bytes) -> pa.Table:
-    if not lines.columns or len(lines.delimiter.encode()) != 1 or not _is_plain(lines, number, block):
+    if lines.columns[0][1] == NULLARY or len(lines.delimiter.encode()) != 1 or not _is_plain(lines, number, block):
         raise _Uncommon
     table = pa_csv.read_csv(
         pa.BufferReader(block),
@@ -116,7 +117,7 @@ def _read_fast(lines: FactLines, number: int, block: bytes) -> pa.Table:
             ignore_empty_lines=False,
         ),
         convert_options=pa_csv.ConvertOptions(
-            column_types=lines.schema, null_values=[], true_values=list(_TRUE), false_values=list(_FALSE)
+            column_types=lines.schema, null_values=[], true_values=list(TRUE), false_values=list(FALSE)
         ),
     )
     for name in lines.unsigned:
@@ -146,7 +147,7 @@ def _is_plain(lines: FactLines, number: int, block: bytes) -> bool:
 
 
 def _read_carefully(lines: FactLines, number: int, block: bytes) -> pa.Table:
-    converters = [_converter(spark_type, name in lines.unsigned) for name, spark_type in lines.columns]
+    converters = [converter(spark_type, name in lines.unsigned) for name, spark_type in lines.columns]
     columns: list[list[Any]] = [[] for _ in converters]
     for fact in _facts(lines, number, block, converters):
         for column, value in zip(columns, fact, strict=True):
@@ -196,56 +197,6 @@ def _texts(lines: FactLines, first: int, block: bytes) -> Iterator[tuple[int, st
             yield number, content.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as problem:
             _refuse(lines, number, f"{content[:_SHOWN]!r} is not UTF-8", content, f"at byte {problem.start}")
-
-
-def _converter(spark_type: str, is_unsigned: bool) -> Callable[[str], Any]:  # noqa: FBT001 - one of two meanings
-    if spark_type == "bigint":
-        return _unsigned if is_unsigned else _integer
-    others: dict[str, Callable[[str], Any]] = {"double": _float, "boolean": _boolean, "string": str}
-    return others[spark_type]
-
-
-def _integer(text: str) -> int:
-    text = text.strip(_BLANKS)
-    other = _OTHER_BASES.fullmatch(text)
-    if other:  # the bits of 64
-        number = int(other["hex"], 16) if other["hex"] else int(other["binary"], 2)
-        return number - (1 << _BITS) if number > _GREATEST else number
-    if not _DECIMAL.fullmatch(text):
-        message = "is no number"
-        raise ValueError(message)
-    number = int(text) if len(text) < _BITS else _LEAST - 1
-    if not _LEAST <= number <= _GREATEST:
-        message = "does not fit into 64 bits"
-        raise ValueError(message)
-    return number
-
-
-def _unsigned(text: str) -> int:
-    number = _integer(text)
-    if number < 0:
-        is_signed = text.strip(_BLANKS).startswith("-")
-        message = "is negative" if is_signed else "does not fit into 63 bits, which is what Spark's bigint has room for"
-        raise ValueError(message)
-    return number
-
-
-def _float(text: str) -> float:
-    try:
-        if "_" not in text and text.isascii():
-            return float(text.strip(_BLANKS))
-    except ValueError:
-        pass
-    message = "is no number"
-    raise ValueError(message)
-
-
-def _boolean(text: str) -> bool:
-    text = text.strip(_BLANKS)
-    if text not in (*_TRUE, *_FALSE):
-        message = "is neither true nor false"
-        raise ValueError(message)
-    return text in _TRUE
 
 
 def _refuse_width(lines: FactLines, number: int, fields: list[str]) -> NoReturn:

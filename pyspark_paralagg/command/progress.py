@@ -28,7 +28,7 @@ _WIDTH = 100
 
 
 class Progress:
-    """A context: while it is open, warnings of this package go through it too."""
+    """A context: while it is open, warnings of this package go through it too, those of a quiet run as well."""
 
     def __init__(self, stream: IO[str], *, is_quiet: bool = False) -> None:
         self._stream = stream
@@ -39,7 +39,7 @@ class Progress:
         self._relation = ""
         self._ended = threading.Event()
         self._threads: list[threading.Thread] = []
-        self._handler = _Lines(self.say)
+        self._handler = _Lines(self._write)
 
     def __enter__(self) -> Self:
         logger = logging.getLogger("pyspark_paralagg")
@@ -57,8 +57,10 @@ class Progress:
 
     def say(self, line: str) -> None:
         """A line that stays."""
-        if self._is_quiet:
-            return
+        if not self._is_quiet:
+            self._write(line)
+
+    def _write(self, line: str) -> None:
         with self._lock:
             self._stream.write(f"{_ERASE if self._shown else ''}{line}\n")
             self._shown = ""

@@ -7,8 +7,6 @@ tab separated, no header, strings as they stand; floats are written so that they
 from __future__ import annotations
 
 import functools
-import os
-import shutil
 from typing import IO, TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,19 +22,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from pyspark_paralagg.command.directives import Rows
-    from pyspark_paralagg.command.staging import Staging
+    from pyspark_paralagg.command.staging import Staging, Undo
 
 _PLAIN = ("tinyint", "smallint", "int", "bigint", "float", "double", "string", "boolean")
 
 
-def write(df: DataFrame, rows: Rows, target: Path, staging: Staging) -> int:
-    """Write ``df``, in order, to what is staged for ``target``, and return the number of rows."""
+def write(df: DataFrame, rows: Rows, staged: Path, staging: Staging) -> int:
+    """Write ``df``, in order, to ``staged``, and return the number of rows."""
     ordered = _ordered(df)
     if rows.format == "delta":
-        staged = staging.place(target, lambda staged, target: _into_delta(df.sparkSession, staged, target))
-        ordered.write.format("delta").save(staged.absolute().as_uri())
-        return df.sparkSession.read.format("delta").load(staged.absolute().as_uri()).count()
-    staged = staging.place(target)
+        staging.move_by(staged, lambda staged, target: _into_delta(df.sparkSession, staged, target))
+        ordered.write.format("delta").save(staged.as_uri())
+        return df.sparkSession.read.format("delta").load(staged.as_uri()).count()
     if rows.format == "parquet":
         return _write_parquet(ordered, staged)
     with staged.open("wb") as file:
@@ -60,7 +57,7 @@ def _ordered(df: DataFrame) -> DataFrame:
 
 
 def _write_text(ordered: DataFrame, rows: Rows, file: IO[bytes]) -> int:
-    if not ordered.columns:  # a relation without columns holds or does not
+    if not ordered.columns:  # a relation that holds or does not
         count = ordered.count()
         file.write(b"()\n" * count)
         return count
@@ -98,15 +95,18 @@ def _write_parquet(ordered: DataFrame, staged: Path) -> int:
     return written
 
 
-def _into_delta(spark: SparkSession, staged: Path, target: Path) -> None:
+def _into_delta(spark: SparkSession, staged: Path, target: Path) -> Undo:
     """A new table is moved; one that is there gets a new version."""
     if not target.exists():
-        os.replace(staged, target)  # noqa: PTH105 - as everywhere in staging
-        return
-    new = spark.read.format("delta").load(staged.absolute().as_uri())
-    writer = new.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-    writer.save(target.absolute().as_uri())
-    shutil.rmtree(staged)
+        staged.replace(target)
+        return lambda: target.replace(staged)
+    from delta.tables import DeltaTable  # noqa: PLC0415 - an extra
+
+    table = DeltaTable.forPath(spark, target.as_uri())
+    version = table.history(1).collect()[0]["version"]
+    new = spark.read.format("delta").load(staged.as_uri())
+    new.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(target.as_uri())
+    return lambda: table.restoreToVersion(version)
 
 
 def _printable(df: DataFrame) -> DataFrame:

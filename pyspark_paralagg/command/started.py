@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from pyspark_paralagg.command.staging import ENDS
 from pyspark_paralagg.errors import EnvironmentProblem, FixpointError, ParalaggError, UsageError
 from pyspark_paralagg.session import configure
 
@@ -33,6 +35,7 @@ _DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 _SHOWN_LINES = 8
+_PATIENCE_SECONDS = 10
 
 
 @contextmanager
@@ -53,20 +56,66 @@ def session(
         yield _beside(running, confs)
         return
     spark = _start(name, master, confs, log, uses_delta=uses_delta)
-    is_interrupted = False
+    jvm = _Jvm(spark)
+    is_lost = False
     try:
-        yield spark
-    except (KeyboardInterrupt, SystemExit):
-        is_interrupted = True  # the JVM ends with this process, whatever it is busy with
-        raise
+        with jvm.ends_when_asked():
+            yield spark
     except (Py4JNetworkError, ConnectionError) as problem:
-        is_interrupted = True
+        is_lost = True
+        if jvm.is_ending:
+            raise
         raise FixpointError(
             "PARALAGG_SPARK_LOST", "Spark's JVM ended within the run", hint=_hint(log) or "--debug shows what it says"
         ) from problem
     finally:
-        if not is_interrupted:
+        if jvm.is_ending:
+            jvm.wait()
+        elif not is_lost:
             spark.stop()
+
+
+class _Jvm:
+    """The process of Spark's JVM. Whoever asks this process to end means that one first, whatever it is busy with.
+
+    PySpark's own handler asks the JVM to cancel its jobs over the connection that the interrupted call holds, and waits
+    for it. Here all calls end at once, and no task writes once the files of the run are taken away.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.is_ending = False
+        gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - pyspark keeps the process there, for its callers
+        self._process: subprocess.Popen[bytes] = gateway.proc
+
+    @contextmanager
+    def ends_when_asked(self) -> Iterator[None]:
+        """Handles the signals of ``ENDS``."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {s: signal.getsignal(s) for s in ENDS}
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, self._end)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler or signal.SIG_DFL)
+
+    def _end(self, signum: int, frame: FrameType | None) -> NoReturn:
+        """Not a ``KeyboardInterrupt``, for which py4j would print a traceback."""
+        del frame
+        self.is_ending = True
+        self._process.terminate()
+        raise SystemExit(128 + signum)
+
+    def wait(self) -> None:
+        """Until it has ended."""
+        try:
+            self._process.wait(_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
 
 
 def _beside(running: SparkSession, confs: Mapping[str, str]) -> SparkSession:
@@ -102,16 +151,7 @@ def _start(name: str, master: str, confs: Mapping[str, str], log: Path | None, *
         raise EnvironmentProblem(
             "PARALAGG_SPARK_START", message, value=master, place=place, hint=_hint(log)
         ) from problem
-    # PySpark's handler asks the JVM over a connection that is in use; here the JVM ends with the process anyway.
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, _interrupt)
     return spark
-
-
-def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:
-    """Not a ``KeyboardInterrupt``, for which py4j would print a traceback."""
-    del frame
-    raise SystemExit(128 + signum)
 
 
 def _with_delta(builder: SparkSession.Builder) -> SparkSession.Builder:
@@ -134,11 +174,12 @@ def first_line(problem: BaseException) -> str:
 
 
 def _hint(log: Path | None) -> str | None:
-    """The end of what the JVM said."""
+    """The end of what the JVM said, without Java's stack."""
     if log is None or not log.exists():
         return None
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_SHOWN_LINES:]
-    return "\n  ".join(["the end of what it says:", *lines])
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    told = [line for line in lines if not line.startswith("\tat ")]
+    return "\n  ".join(["the end of what it says:", *told[-_SHOWN_LINES:]])
 
 
 @contextmanager

@@ -1,0 +1,81 @@
+"""One value of a line of facts: its text as a number, a float, a boolean or a string.
+
+Under ``lines``, whose careful reader this is the definition of.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TRUE, FALSE = ("true", "True", "TRUE", "1"), ("false", "False", "FALSE", "0")
+
+NULLARY = "()"
+"""The type, and the only value, of a relation without columns, which holds or does not."""
+
+_BLANKS = " \t"
+_LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
+_BITS = 64
+_DECIMAL = re.compile(r"[+-]?[0-9]+")
+_OTHER_BASES = re.compile(r"0[xX](?P<hex>[0-9a-fA-F]{1,16})|0[bB](?P<binary>[01]{1,64})")
+
+
+def converter(spark_type: str, is_unsigned: bool) -> Callable[[str], Any]:  # noqa: FBT001 - one of two meanings
+    """What makes a value of ``spark_type`` of a text, or raises ``ValueError`` that says why it does not."""
+    if spark_type == "bigint":
+        return _unsigned if is_unsigned else _integer
+    others: dict[str, Callable[[str], Any]] = {"double": _float, "boolean": _boolean, "string": str, NULLARY: _holds}
+    return others[spark_type]
+
+
+def _integer(text: str) -> int:
+    text = text.strip(_BLANKS)
+    other = _OTHER_BASES.fullmatch(text)
+    if other:  # the bits of 64
+        number = int(other["hex"], 16) if other["hex"] else int(other["binary"], 2)
+        return number - (1 << _BITS) if number > _GREATEST else number
+    if not _DECIMAL.fullmatch(text):
+        message = "is no number"
+        raise ValueError(message)
+    number = int(text) if len(text) < _BITS else _LEAST - 1
+    if not _LEAST <= number <= _GREATEST:
+        message = "does not fit into 64 bits"
+        raise ValueError(message)
+    return number
+
+
+def _unsigned(text: str) -> int:
+    number = _integer(text)
+    if number < 0:
+        is_signed = text.strip(_BLANKS).startswith("-")
+        message = "is negative" if is_signed else "does not fit into 63 bits, which is what Spark's bigint has room for"
+        raise ValueError(message)
+    return number
+
+
+def _float(text: str) -> float:
+    try:
+        if "_" not in text and text.isascii():
+            return float(text.strip(_BLANKS))
+    except ValueError:
+        pass
+    message = "is no number"
+    raise ValueError(message)
+
+
+def _boolean(text: str) -> bool:
+    text = text.strip(_BLANKS)
+    if text not in (*TRUE, *FALSE):
+        message = "is neither true nor false"
+        raise ValueError(message)
+    return text in TRUE
+
+
+def _holds(text: str) -> bool:
+    if text.strip(_BLANKS) != NULLARY:
+        message = f"is not {NULLARY}, the one fact of a relation without columns"
+        raise ValueError(message)
+    return True
