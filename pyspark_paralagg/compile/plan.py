@@ -32,7 +32,7 @@ from pyspark_paralagg.program.text import input_name
 
 if TYPE_CHECKING:
     from pyspark_paralagg.compile.chain import Chain
-    from pyspark_paralagg.program.program import Program, Rule
+    from pyspark_paralagg.program.program import Input, Program, Rule
 
 BROADCAST_MAX_BYTES = 1 << 30
 
@@ -42,13 +42,18 @@ def plan(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> Pl
     reasons = [*program.notes, *program.warnings]
     strata = []
     for names in program.strata:
-        stratum, why = _stratum(program, names, broadcast_max_bytes)
+        stratum, inputs, why = _stratum(program, names, broadcast_max_bytes)
+        program = replace(program, inputs=inputs)
         strata.append(stratum)
         reasons += why
-    return Plan(program.name, program.inputs, tuple(strata), tuple(reasons))
+    used = {i for s in strata for r in s.relations for i in (r.base, r.initial)}
+    used |= {i.input for s in strata for i in s.static_indexes}
+    return Plan(program.name, tuple(i for i in program.inputs if i.id in used), tuple(strata), tuple(reasons))
 
 
-def _stratum(program: Program, names: tuple[str, ...], broadcast_max_bytes: int) -> tuple[Stratum, list[str]]:
+def _stratum(
+    program: Program, names: tuple[str, ...], broadcast_max_bytes: int
+) -> tuple[Stratum, tuple[Input, ...], list[str]]:
     iterations, on_limit, tolerance = program.limit(names)
     program = replace(program, max_iterations=iterations, on_limit=on_limit, tolerance=tolerance)
     relations = tuple(program.relation(n) for n in names)
@@ -59,11 +64,14 @@ def _stratum(program: Program, names: tuple[str, ...], broadcast_max_bytes: int)
     reasons = [*dict.fromkeys(c.reason for c in chains if c.reason is not None), *where.reasons]
     indexes = Indexes()
     planned = tuple(assign_placement(c, program, where, indexes, broadcast_max_bytes) for c in chains)
-    reasons += _large_everywhere(program, indexes, broadcast_max_bytes)
     is_free = relation_class == "lattice" and program.max_iterations is None and program.tolerance is None
     is_linear = all(sum(a.relation is not None for a in r.body) == 1 for r in rules)
     follows = any(d.view for r in relations for d in r.dependents)
     bitmap = _bitmap(program, names, chains, planned, indexes, where) if is_free else None
+    statics = indexes.statics
+    if bitmap is None:
+        program, statics, planned = indexes.shared(program, planned)
+    reasons += _large_everywhere(program, statics, broadcast_max_bytes)
     label = ", ".join(names)
     if chains:
         reasons.append(f"{label}: {_epoch(chains, indexes, where)}")
@@ -73,9 +81,9 @@ def _stratum(program: Program, names: tuple[str, ...], broadcast_max_bytes: int)
         reasons.append(f"{label}: values are read in the iteration that wrote them (a lattice without a limit)")
     else:
         reasons.append(f"{label}: strict rounds ({_why_rounds(program, relation_class, follows=follows)})")
-    return Stratum(
+    stratum = Stratum(
         tuple(PlannedRelation(r.name, r.keys, r.dependents, where.by[r.name], r.base, r.initial) for r in relations),
-        indexes.statics,
+        statics,
         indexes.relations,
         planned,
         relation_class,
@@ -86,7 +94,8 @@ def _stratum(program: Program, names: tuple[str, ...], broadcast_max_bytes: int)
         program.max_iterations,
         program.on_limit,
         program.tolerance,
-    ), reasons
+    )
+    return stratum, program.inputs, reasons
 
 
 def _epoch(chains: tuple[Chain, ...], indexes: Indexes, where: Distribution) -> str:
@@ -114,10 +123,10 @@ def _makes_strings(rule: PlannedRule) -> bool:
     return any(e.type == "string" and not isinstance(e, Col) for e in (*rule.emit, *looked_up))
 
 
-def _large_everywhere(program: Program, indexes: Indexes, broadcast_max_bytes: int) -> list[str]:
+def _large_everywhere(program: Program, statics: tuple[StaticIndex, ...], broadcast_max_bytes: int) -> list[str]:
     """Inputs that stand in every task although they are large, since no key of the recursion looks them up."""
     found = []
-    for index in indexes.statics:
+    for index in statics:
         source = program.input(index.input)
         if index.placement == "everywhere" and (source.size_bytes is None or source.size_bytes > broadcast_max_bytes):
             size = "of unknown size" if source.size_bytes is None else f"{source.size_bytes:,} bytes"

@@ -10,6 +10,8 @@ import programs
 import pytest
 
 from pyspark_paralagg.compile import compile_program
+from pyspark_paralagg.datalog.parse import parse
+from pyspark_paralagg.datalog.resolve import resolve_text
 from pyspark_paralagg.plan.plan import Bitmap, Driver, Plan, Probe, RelationIndex, StaticIndex, Stratum
 from pyspark_paralagg.plan.printer import show_plan
 from pyspark_paralagg.program.assumption import parse_assumptions
@@ -113,6 +115,22 @@ def test_same_generation_keeps_the_second_side_everywhere() -> None:
     stratum = only(programs.same_generation())
     assert [(i.placement, i.keys) for i in stratum.static_indexes] == [("partitioned", (1,)), ("everywhere", (1,))]
     assert stratum.rules[0].target.kind == "computed"
+
+
+def test_rules_that_read_other_columns_share_an_index() -> None:
+    text = """
+        dist(x, d) :- start(x, d).
+        dist(y, $MIN(d + w)) :- dist(x, d), edge(x, w, y), edge(x, _, z), z < y.
+        dist(y, $MIN(d + 1)) :- dist(x, d), edge(x, _, y), d < 3, !edge(x, 7, _).
+    """
+    edge = (("x", "bigint"), ("w", "bigint"), ("y", "bigint"))
+    stratum = only(resolve_text(parse(text), {"start": edge[:2], "edge": edge}).program)
+    shared, sevens = stratum.static_indexes
+    assert (shared.keys, shared.payload, sevens.payload) == ((0,), (1, 2), ())
+    read = [
+        (s.index, s.kind, len([b for b in s.binds if b])) for r in stratum.rules for s in r.steps if s.op == "probe"
+    ]
+    assert sorted(read) == [(0, "join", 1), (0, "join", 1), (0, "join", 2), (1, "anti", 0)]
 
 
 def test_a_large_side_that_must_stand_everywhere_is_said() -> None:
