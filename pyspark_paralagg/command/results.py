@@ -75,20 +75,26 @@ def batches(df: DataFrame) -> Iterator[pa.RecordBatch]:
     """
     from pyspark import RDD  # noqa: PLC0415 - slow to load, and a wrong program needs none
     from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - likewise
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - likewise
 
-    schema = to_arrow_schema(df.schema)
+    schema = _arrow_schema(df)
     jrdd = df._jdf.toArrowBatchRdd().toJavaRDD()  # noqa: SLF001 - pyspark has no public way to stream Arrow from the JVM
     encoded: RDD[bytes] = RDD(jrdd, df.sparkSession.sparkContext, NoOpSerializer())
     for batch in encoded.toLocalIterator(prefetchPartitions=True):
         yield pa.ipc.read_record_batch(pa.py_buffer(batch), schema)
 
 
-def _write_parquet(ordered: DataFrame, staged: Path) -> int:
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - slow to load
+def _arrow_schema(df: DataFrame) -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415 - slow to load
+    from pyspark.sql.types import TimestampType  # noqa: PLC0415 - likewise
 
+    utc = pa.timestamp("us", tz="UTC")  # for which Spark's function has another argument in each minor
+    types = {f.name: utc if isinstance(f.dataType, TimestampType) else to_arrow_type(f.dataType) for f in df.schema}
+    return pa.schema([pa.field(f.name, types[f.name], f.nullable) for f in df.schema])
+
+
+def _write_parquet(ordered: DataFrame, staged: Path) -> int:
     written = 0
-    with pq.ParquetWriter(staged, to_arrow_schema(ordered.schema)) as writer:
+    with pq.ParquetWriter(staged, _arrow_schema(ordered)) as writer:
         for batch in batches(ordered):
             writer.write_batch(batch)
             written += batch.num_rows
