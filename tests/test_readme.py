@@ -6,11 +6,22 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rows import frame
+
+import pyspark_paralagg as ra
+
 if TYPE_CHECKING:
     import pytest
     from pyspark.sql import SparkSession
 
 README = Path(__file__).parents[1] / "README.md"
+
+
+def test_the_datalog_of_the_readme_runs(spark: SparkSession) -> None:
+    (text,) = re.findall(r"```prolog\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+    road = frame(spark, "src bigint, dst bigint, weight bigint", [(1, 2, 4), (2, 3, 5), (3, 1, 1)])
+    found = ra.datalog(spark, text, start=frame(spark, "node bigint", [(1,)]), road=road)["dist"]
+    assert sorted(tuple(r) for r in found.collect()) == [(1, 0), (2, 4), (3, 9)]
 
 
 def test_examples_of_the_readme_run(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
