@@ -64,8 +64,8 @@ def aggregator(  # noqa: PLR0913 - the arguments of the API, as the documentatio
     when it is made, if there is a session, and again for the types of the columns that it is used on:
     ``VerificationError`` ``PARALAGG_AGGREGATOR_LAW``, with the values that break a law. One that is idempotent too
     makes a lattice. That a step is monotone in its order is proved where it copies the values; elsewhere
-    ``mode="trust"`` takes your word. What it does not do: strings and nested types inside the Spark engine's loop
-    (plain DataFrames take them).
+    ``mode="trust"`` takes your word. What it does not do: nested types inside the Spark engine's loop (plain
+    DataFrames take them).
     """
     made = UserAggregator(name, combine, improves, identity, inverse, columns, samples)
     session = _active_session()

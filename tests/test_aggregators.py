@@ -156,19 +156,27 @@ def test_combine_that_gives_null_in_the_run_ends_the_query(spark: SparkSession, 
         rows_of(base.recursive_agg("node", {"v": odd}, step=lambda d: d, backend=backend))
 
 
-def test_strings_of_ones_own_go_to_plain_dataframes_with_the_reason(
-    spark: SparkSession, caplog: pytest.LogCaptureFixture
-) -> None:
-    first = ra.aggregator("first", F.least)
-    base = frame(spark, "node bigint, label string", [(1, "b"), (1, "a"), (2, None)])
-    edges = frame(spark, "src bigint, dst bigint", [(1, 2), (2, 3)])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_strings_of_ones_own(spark: SparkSession, backend: str) -> None:
+    shortest = ra.aggregator(
+        "shortest",
+        improves=lambda old, new: (F.length(new) < F.length(old)) | ((F.length(new) == F.length(old)) & (new < old)),
+    )
+    union = ra.aggregator(
+        "union",
+        lambda old, new: F.array_join(F.sort_array(F.array_union(F.split(old, "[|]"), F.split(new, "[|]"))), "|"),
+        samples=["a", "b", "a|c"],
+    )
+    rows = [(1, "bb", "b"), (1, "d", "a"), (2, None, "c"), (2, "c", None)]
+    base = frame(spark, "node bigint, label string, all string", rows)
+    edges = frame(spark, "src bigint, dst bigint", [(1, 2), (2, 3), (3, 1), (2, 4)])
     found = base.recursive_agg(
         "node",
-        {"label": first},
-        step=lambda d: d.join(edges, d.node == edges.src).select(edges.dst.alias("node"), d.label),
+        {"label": shortest, "all": union},
+        step=lambda d: d.join(edges, d.node == edges.src).select(edges.dst.alias("node"), d.label, d.all),
+        backend=backend,
     )
-    assert_same_rows(rows_of(found), [(1, "a"), (2, "a"), (3, "a")])
-    assert "the column label of type string under first" in caplog.text
+    assert_same_rows(rows_of(found), [(n, "c", "a|b|c") for n in (1, 2, 3, 4)])
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from pyspark_paralagg.compile.types import is_storable, is_word
+from pyspark_paralagg.compile.types import is_storable
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.expr import Call, Expr, Lit, walk
 from pyspark_paralagg.program.text import show
@@ -19,10 +19,6 @@ def check_types(program: Program) -> Program:
         for column in relation.columns:
             if not is_storable(column.type):
                 _refuse(f"the column {column.name} of type {column.type}", column.type, f"relation {relation.name}")
-        for d in relation.dependents:
-            if d.custom is not None and not is_word(d.column.type):
-                what = f"the column {d.column.name} of type {d.column.type} under {d.aggregator}"
-                _refuse(what, d.column.type, f"relation {relation.name}")
     for rule in program.rules:
         _check_rule(program, rule)
     return program

@@ -32,7 +32,7 @@ from pyspark_paralagg.program.text import input_name
 
 if TYPE_CHECKING:
     from pyspark_paralagg.compile.chain import Chain
-    from pyspark_paralagg.program.program import Input, Program, Rule
+    from pyspark_paralagg.program.program import Input, Program, Relation, Rule
 
 BROADCAST_MAX_BYTES = 1 << 30
 
@@ -89,7 +89,7 @@ def _stratum(
         relation_class,
         is_free and is_linear and not follows,
         _may_climb(program, relation_class, rules),
-        any(map(_makes_strings, planned)),
+        any(map(_makes_strings, planned)) or any(_combines_strings(r) for r in relations),
         bitmap,
         program.max_iterations,
         program.on_limit,
@@ -121,6 +121,11 @@ def _makes_strings(rule: PlannedRule) -> bool:
     """Whether a string that the rule computes, or its constant, is a key to look up or a value of the head."""
     looked_up = (key for step in rule.steps if isinstance(step, Probe) for key in step.keys)
     return any(e.type == "string" and not isinstance(e, Col) for e in (*rule.emit, *looked_up))
+
+
+def _combines_strings(relation: Relation) -> bool:
+    """Whether an aggregator of the user's own may make strings out of others."""
+    return any(d.custom is not None and d.column.type == "string" for d in relation.dependents)
 
 
 def _large_everywhere(program: Program, statics: tuple[StaticIndex, ...], broadcast_max_bytes: int) -> list[str]:
