@@ -126,9 +126,14 @@ def test_own_aggregator_that_adds_up_needs_an_inverse() -> None:
     assert compile_program(own(inverse, lambda d, _: d["v"])).strata[0].relation_class == "accumulating"
 
 
-def test_own_aggregator_over_strings_goes_to_plain_dataframes() -> None:
+def test_own_aggregator_over_strings_may_make_some() -> None:
     of = Relation("r", (Column("node", "bigint"),), (Dependent(Column("v", "string"), "own", custom=OWN),), 0)
-    with pytest.raises(UnsupportedError, match="the column v of type string under own"):
+    assert compile_program(along_edges(of, v=lambda d, _: d["v"])).strata[0].makes_strings
+
+
+def test_own_aggregator_over_a_nested_type_goes_to_plain_dataframes() -> None:
+    of = Relation("r", (Column("node", "bigint"),), (Dependent(Column("v", "array<int>"), "own", custom=OWN),), 0)
+    with pytest.raises(UnsupportedError, match="the column v of type array<int>"):
         compile_program(along_edges(of, v=lambda d, _: d["v"]))
 
 
