@@ -6,6 +6,7 @@ Most tests call ``main`` beside the tests' session; what only a process of its o
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyspark_paralagg.cli import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, WRONG, main
-from pyspark_paralagg.command import results, run, staging
+from pyspark_paralagg.command import failure, results, run, staging
 from pyspark_paralagg.command.failure import interruption, summary
 
 if TYPE_CHECKING:
@@ -302,6 +303,14 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path, monkeypatch: 
     with os.fdopen(write, "w") as closed:
         monkeypatch.setattr(sys, "stdout", closed)
         run._print(tmp_path / "stdout")
+
+
+def test_stacks_that_py4j_logs_are_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+    for name, expected in (("py4j/clientserver.py", []), ("mine/clientserver.py", ["lost"])):
+        with failure.without_sparks_records():
+            root = logging.getLogger()
+            root.handle(root.makeRecord("root", logging.ERROR, f"/lib/{name}", 1, "lost", (), None))
+        assert caplog.messages == expected
 
 
 def test_what_asked_to_end_is_found_behind_what_failed_after_it() -> None:

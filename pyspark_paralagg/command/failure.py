@@ -6,14 +6,15 @@ wrapped in another with pages of Java's stack.
 
 from __future__ import annotations
 
+import logging
 import re
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.errors import FixpointError
 
 if TYPE_CHECKING:
-    import logging
     from collections.abc import Iterator
 
 _OWN = re.compile(r"\[(?P<code>PARALAGG_[A-Z_]+)\] (?P<message>[^\n]*)")
@@ -49,18 +50,25 @@ def interruption(problem: BaseException | None) -> KeyboardInterrupt | SystemExi
 
 @contextmanager
 def without_sparks_records() -> Iterator[None]:
-    """PySpark writes an exception with all of its Java stack to standard error before it raises it; not here."""
+    """PySpark and py4j write exceptions with all of their stacks to standard error before they raise them; not here."""
     from pyspark.logger import PySparkLogger  # noqa: PLC0415 - slow to load
 
     loggers: list[logging.Logger] = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     before = [logger.disabled for logger in loggers]
     for logger in loggers:
         logger.disabled = True
+    root = logging.getLogger()  # py4j's are written there
+    root.addFilter(_is_not_py4js)
     try:
         yield
     finally:
+        root.removeFilter(_is_not_py4js)
         for logger, was_disabled in zip(loggers, before, strict=True):
             logger.disabled = was_disabled
+
+
+def _is_not_py4js(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
 
 
 def summary(text: str, place: str | None = None) -> FixpointError:

@@ -151,7 +151,21 @@ def _start(name: str, master: str, confs: Mapping[str, str], log: Path | None, *
         raise EnvironmentProblem(
             "PARALAGG_SPARK_START", message, value=master, place=place, hint=_hint(log)
         ) from problem
+    _check_confs(spark, confs)
     return spark
+
+
+def _check_confs(spark: SparkSession, confs: Mapping[str, str]) -> None:
+    """Spark reads the confs of SQL when they are needed first."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - slow to load
+
+    try:
+        spark.conf.get("spark.sql.ansi.enabled")
+    except PySparkException as problem:
+        spark.stop()
+        message = f"Spark does not take the confs: {first_line(problem)}"
+        value = ", ".join(f"{key}={value}" for key, value in confs.items())
+        raise UsageError("PARALAGG_BAD_CONF", message, value=value, place="--conf") from None
 
 
 def _with_delta(builder: SparkSession.Builder) -> SparkSession.Builder:
