@@ -54,6 +54,19 @@ def test_one_part_alone(found: dict[str, DataFrame]) -> None:
         ra.explain(found["far"], "binarise")
 
 
+def test_inputs_have_the_names_of_their_tables_views_and_aliases(spark: SparkSession) -> None:
+    frame(spark, "src bigint, dst bigint", [(1, 2)]).createOrReplaceTempView("roads")
+    base, closed = frame(spark, "node bigint", [(1,)]), frame(spark, "node bigint", [(3,)]).alias("closed")
+    roads = spark.table("roads")
+
+    def step(d: DataFrame) -> DataFrame:
+        return d.join(roads, d.node == roads.src).select(roads.dst.alias("node")).join(closed, "node", "left_anti")
+
+    shown = ra.explain(base.recursive_agg("node", step=step, backend="spark"), "program")
+    assert ":= roads\n" in shown
+    assert ":= closed\n" in shown
+
+
 def test_the_picture_of_what_has_no_plan(spark: SparkSession) -> None:
     base = frame(spark, "node bigint", [(1,)])
     assert "a DataFrame a round" in ra.explain(

@@ -148,10 +148,11 @@ class Strata:
 
         def frame(atom: Atom) -> DataFrame:
             if atom.relation is not None:
-                return state[atom.relation] if atom.relation in state else self._relation(atom.relation)
+                lower = atom.relation not in state
+                return self._relation(atom.relation).alias(atom.relation) if lower else state[atom.relation]
             name = self._resolved.sources[self._program.input(atom.input or 0).source].relation
             # A relation is a set; where repetition does not count, nobody has to make it one.
-            return self._distinct(name) if counts else self._given[name]
+            return (self._distinct(name) if counts else self._given[name]).alias(name)
 
         return rows_of(rule, tuple(c.name for c in head.supplied), frame, self._alias)
 

@@ -28,7 +28,7 @@ def show_plan(plan: Plan | Json, *, reasons: bool = True) -> str:
 
 def show_input(source: Json) -> str:
     """``in1(src, dst) := source 0, w > 0  [1,000 bytes]``."""
-    origin = f"result of {source['relation']}" if source["relation"] else f"source {source['source']}"
+    origin = f"result of {source['relation']}" if source["relation"] else source["name"] or f"source {source['source']}"
     filters = "".join(f", {_show(f)}" for f in source["filters"])
     size = "" if source["size_bytes"] is None else f"  [{source['size_bytes']:,} bytes]"
     return f"{name_of(source)}({', '.join(_show(e) for e in source['exprs'])}) := {origin}{filters}{size}"
@@ -160,8 +160,8 @@ def _binds(binds: list[str | None]) -> str:
 
 
 def name_of(source: Json) -> str:
-    """What an input is called: the lower relation's name, or its number."""
-    return source["relation"] or f"in{source['id']}"
+    """What an input is called; as ``program.text.input_name``, of its JSON."""
+    return source["relation"] or f"{source['name'] or 'in'}{'_' if source['name'] else ''}{source['id']}"
 
 
 def _show(expr: Json) -> str:

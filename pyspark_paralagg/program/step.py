@@ -71,7 +71,7 @@ def _source(input_id: int, source: dict[str, Any]) -> Input:
         taken.add(name)
         found.append(Column(name, c["type"], c["nullable"]))
     plain = tuple(Col(c.name, c.type, c.nullable) for c in found)
-    return Input(input_id, source["id"], tuple(found), plain, (), source.get("size"))
+    return Input(input_id, source["id"], tuple(found), plain, (), source.get("size"), name=source.get("name"))
 
 
 class _StepReader:

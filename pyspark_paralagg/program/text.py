@@ -89,8 +89,8 @@ def show_atom(name: str, variables: tuple[str | None, ...]) -> str:
 
 
 def input_name(source: Input) -> str:
-    """What to call an input: the lower relation's name, or its number."""
-    return source.relation or f"in{source.id}"
+    """What to call an input: the lower relation's name, or its source's, or nothing, and its number."""
+    return source.relation or f"{source.name or 'in'}{'_' if source.name else ''}{source.id}"
 
 
 def show_rule(rule: Rule, program: Program) -> str:
@@ -106,7 +106,7 @@ def _body_atom(atom: Atom, program: Program) -> str:
 
 def show_input(source: Input) -> str:
     """``in1(src, dst) := source 0, weight > 0``."""
-    origin = f"result of {source.relation}" if source.relation else f"source {source.source}"
+    origin = f"result of {source.relation}" if source.relation else source.name or f"source {source.source}"
     return ", ".join(
         [f"{input_name(source)}({', '.join(show(e) for e in source.exprs)}) := {origin}", *map(show, source.filters)]
     )

@@ -20,64 +20,64 @@ EDGE = ".decl edge(x: number, y: number)\n.input edge\n"
 BECOMES = {
     "constants_and_repeated_variables_are_conditions": (
         "loop(x) :- edge(x, x). one(y) :- edge(1, y).",
-        ["loop(x) :- in0(x, x_2), x = x_2", "one(y) :- in0(x, y), 1 = x"],
+        ["loop(x) :- edge_0(x, x_2), x = x_2", "one(y) :- edge_0(x, y), 1 = x"],
     ),
     "equations_define_what_no_atom_binds": (
         "p(x, z) :- edge(x, y), z = a + 1, a = y * 2.",
-        ["p(x, y * 2 + 1) :- in0(x, y)"],
+        ["p(x, y * 2 + 1) :- edge_0(x, y)"],
     ),
     "disjunctions_and_heads_are_multiplied_out": (
         "p(x), q(x) :- edge(x, _), (x < 3; x > 7).",
         [
-            "p(x) :- in0(x, _), x < 3",
-            "p(x) :- in0(x, _), x > 7",
-            "q(x) :- in0(x, _), x < 3",
-            "q(x) :- in0(x, _), x > 7",
+            "p(x) :- edge_0(x, _), x < 3",
+            "p(x) :- edge_0(x, _), x > 7",
+            "q(x) :- edge_0(x, _), x < 3",
+            "q(x) :- edge_0(x, _), x > 7",
         ],
     ),
     "a_negated_body_is_its_parts_negated": (
         "q(1). p(x) :- edge(x, y), !(q(x), y < 3).",
-        ["p(x) :- in0(x, y), !in1(x_2), x = x_2", "p(x) :- in0(x, y), y >= 3"],
+        ["p(x) :- edge_0(x, y), !q_1(x_2), x = x_2", "p(x) :- edge_0(x, y), y >= 3"],
     ),
     "an_aggregate_of_a_body_is_a_relation": (
         "p(x, n) :- edge(x, _), n = max v : { edge(x, v) }.",
         [
-            "max@1(x, max v) :- in0(x, v)",
-            "p(x, max@max@1) :- in0(x, _), max@1(x_2, max@max@1), x = x_2",
+            "max@1(x, max v) :- edge_0(x, v)",
+            "p(x, max@max@1) :- edge_0(x, _), max@1(x_2, max@max@1), x = x_2",
         ],
     ),
     "a_count_of_nothing_is_a_rule_of_its_own": (
         "p(x, n) :- edge(x, _), n = count : { edge(_, x) }.",
         [
-            "count@1(x, count 1) :- in0(_, x)",
-            "p(x, count@count@1) :- in0(x, _), count@1(x_2, count@count@1), x = x_2",
-            "p(x, 0) :- in0(x, _), !count@1(x_2, _), x = x_2",
+            "count@1(x, count 1) :- edge_0(_, x)",
+            "p(x, count@count@1) :- edge_0(x, _), count@1(x_2, count@count@1), x = x_2",
+            "p(x, 0) :- edge_0(x, _), !count@1(x_2, _), x = x_2",
         ],
     ),
     "keys_that_an_aggregate_leaves_open_come_from_outside": (
         "p(x, n) :- edge(x, _), n = max v : { edge(_, v), v < x }.",
         [
-            "keys@2(x) :- in0(x, _)",
-            "max@1(x, max v) :- keys@2(x), in0(_, v), v < x",
-            "p(x, max@max@1) :- in0(x, _), max@1(x_2, max@max@1), x = x_2",
+            "keys@2(x) :- edge_0(x, _)",
+            "max@1(x, max v) :- keys@2(x), edge_0(_, v), v < x",
+            "p(x, max@max@1) :- edge_0(x, _), max@1(x_2, max@max@1), x = x_2",
         ],
     ),
     "indexed_rules_are_initial_rows_and_step": (
         "r(0, x, 1.0) :- edge(x, _). r(i + 1, y, $SUM(v / 2)) :- r(i, x, v), edge(x, y).",
-        ["r@0(x, 1.0) :- in0(x, _)", "r(y, sum v / 2.0) :- r(x, v), in0(x_2, y), x = x_2"],
+        ["r@0(x, 1.0) :- edge_0(x, _)", "r(y, sum v / 2.0) :- r(x, v), edge_0(x_2, y), x = x_2"],
     ),
     "a_level_that_is_used_elsewhere_stays_a_column": (
         "l(0, 1). l(i + 1, y) :- l(i, x), edge(x, y), i < 9.",
-        ["l(i + 1, y) :- l(i, x), in0(x_2, y), x = x_2, i < 9"],
+        ["l(i + 1, y) :- l(i, x), edge_0(x_2, y), x = x_2, i < 9"],
     ),
     "a_hidden_column_keeps_the_order": (
         "p(x, $MIN_BY(y, y * 2)) :- edge(x, y).",
-        ["p(x, min_by[y@order] y, min y * 2) :- in0(x, y)"],
+        ["p(x, min_by[y@order] y, min y * 2) :- edge_0(x, y)"],
     ),
-    "keys_come_first": ("p($MAX(y), x) :- edge(x, y).", ["p(x, max y) :- in0(x, y)"]),
+    "keys_come_first": ("p($MAX(y), x) :- edge(x, y).", ["p(x, max y) :- edge_0(x, y)"]),
     "numbers_meet_floats_as_floats": (
         "p(x, y / 2, y / 2.0) :- edge(x, y).",
-        ["p(x, y div 2, cast(y as double) / 2.0) :- in0(x, y)"],
+        ["p(x, y div 2, cast(y as double) / 2.0) :- edge_0(x, y)"],
     ),
 }
 

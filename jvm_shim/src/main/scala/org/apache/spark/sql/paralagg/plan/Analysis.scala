@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
 import org.apache.spark.sql.catalyst.optimizer.{ComputeCurrentTime, ReplaceExpressions}
 import org.apache.spark.sql.catalyst.plans.{JoinType, LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -33,7 +34,8 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
 
   def json(): String = {
     val sourcesJson = sourcePlans.zipWithIndex.map { case (plan, id) =>
-      ("id" -> id) ~ ("columns" -> references(plan.output)) ~ ("size" -> plan.stats.sizeInBytes): JValue
+      ("id" -> id) ~ ("columns" -> references(plan.output)) ~ ("size" -> plan.stats.sizeInBytes) ~
+        ("name" -> Analysis.nameOf(plan)): JValue
     }
     JsonMethods.compact(("steps" -> stepsJson) ~ ("sources" -> JArray(sourcesJson.toList)))
   }
@@ -122,9 +124,27 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
 
 object Analysis {
 
+  /** What the user calls a plan: the name of a table, a view or `alias("…")`. */
+  private val Name = TreeNodeTag[String]("paralagg.name")
+
   /** The step without aliases, with the functions that Spark itself replaces before it runs anything. */
-  private def prepare(plan: LogicalPlan): LogicalPlan =
+  private def prepare(plan: LogicalPlan): LogicalPlan = {
+    plan.foreach {
+      case a: SubqueryAlias => a.child.setTagValue(Name, a.alias)
+      case _ =>
+    }
     ComputeCurrentTime(ReplaceExpressions(EliminateSubqueryAliases(plan)))
+  }
+
+  /** The one name in a source; one that puts several together has none. */
+  private def nameOf(source: LogicalPlan): Option[String] = {
+    def names(plan: LogicalPlan): Seq[String] =
+      plan.getTagValue(Name).map(Seq(_)).getOrElse(plan.children.flatMap(names))
+    names(source).distinct match {
+      case Seq(name) => Some(name)
+      case _ => None
+    }
+  }
 
   /** What Spark's optimizer makes of INTERSECT and EXCEPT: rows compared as a whole, nulls included. */
   private def matching(left: LogicalPlan, right: LogicalPlan, how: JoinType): LogicalPlan = {
