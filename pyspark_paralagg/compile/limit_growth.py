@@ -2,6 +2,7 @@
 
     level(y, n + 1) :- level(x, n), edges(x, y)           no end on a cycle: at most 10,000 iterations
     level(y, n + 1) :- level(x, n), edges(x, y), n < 9    bounded by the filter
+    count(n + 1, end) :- count(n, end), n < end           bounded by a key that stays as it is
 
 Values are taken care of elsewhere: a lattice ends by itself, or its endless climb is found. Keys are not: a key that
 is computed from the recursion's own keys can be a new one each time. A filter on what it is made of, or a limit of
@@ -13,14 +14,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.scope import Variable, variables
-from pyspark_paralagg.program.expr import Call, columns, walk
+from pyspark_paralagg.compile.scope import variables
+from pyspark_paralagg.program.expr import Call, Col, columns, walk
 from pyspark_paralagg.program.program import Limit
 from pyspark_paralagg.program.text import show
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark_paralagg.program.expr import Expr
     from pyspark_paralagg.program.program import Program, Rule
 
@@ -57,17 +56,24 @@ def _growing_key(rule: Rule, program: Program) -> tuple[str, Expr] | None:
     for column, expr in zip(head.keys, rule.exprs, strict=False):
         for call in (e for e in walk(expr) if isinstance(e, Call) and e.fn in _GROWING):
             recursive = [v for v in columns(call) if scope[v].role != "static"]
-            if recursive and not _is_bounded(set(recursive), rule, scope):
+            fixed = {v for v, of in scope.items() if of.role == "static"} | _carried(rule, len(head.keys))
+            if recursive and not _is_bounded(set(recursive), rule, fixed):
                 return column.name, expr
     return None
 
 
-def _is_bounded(names: set[str], rule: Rule, scope: Mapping[str, Variable]) -> bool:
-    """Whether some condition holds what the key is made of against something else than the recursion's own columns."""
+def _is_bounded(names: set[str], rule: Rule, fixed: set[str]) -> bool:
+    """Whether some condition holds what the key is made of against a bound: an input's column, or a key that stays."""
     for condition in rule.conditions:
         for call in (e for e in walk(condition) if isinstance(e, Call) and e.fn in _COMPARISONS):
             sides = [columns(a) for a in call.args]
             others = frozenset().union(*(s for s in sides if not s & names))
-            if any(s & names for s in sides) and all(scope[v].role == "static" for v in others):
+            if any(s & names for s in sides) and others <= fixed:
                 return True
     return False
+
+
+def _carried(rule: Rule, keys: int) -> set[str]:
+    """Keys that the rule hands on unchanged, at their own places."""
+    own = (a.variables[:keys] for a in rule.body if a.relation == rule.head)
+    return {v for names in own for v, e in zip(names, rule.exprs, strict=False) if isinstance(e, Col) and e.name == v}

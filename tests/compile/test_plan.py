@@ -117,6 +117,22 @@ def test_same_generation_keeps_the_second_side_everywhere() -> None:
     assert stratum.rules[0].target.kind == "computed"
 
 
+@pytest.mark.parametrize(
+    ("rule", "is_warned"),
+    [
+        ("n(x + 1, e) :- n(x, e).", True),
+        ("n(x + 1, e) :- n(x, e), x < e.", False),
+        ("n(x + 1, e + 1) :- n(x, e), x < e.", True),
+        ("n(x + 1, e) :- n(x, e), edge(x, w, e), x < w.", False),
+        ("n(x, e) :- one(e), x = range(0, 1000000).", False),
+    ],
+)
+def test_keys_that_grow_are_bounded_by_what_stays(rule: str, *, is_warned: bool) -> None:
+    given = {"one": (("e", "bigint"),), "edge": (("x", "bigint"), ("w", "bigint"), ("y", "bigint"))}
+    plan = compile_program(resolve_text(parse(f"n(1, e) :- one(e). {rule}"), given).program)
+    assert any("bounded by nothing" in r for r in plan.reasons) == is_warned
+
+
 def test_rules_that_read_other_columns_share_an_index() -> None:
     text = """
         dist(x, d) :- start(x, d).
