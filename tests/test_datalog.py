@@ -277,6 +277,21 @@ def test_what_only_spark_can_tell_has_its_line_too(spark: SparkSession, edge: Da
     assert "p(y, $MIN(d * w)) :- p(x, d), edge(x, y, w)." in str(caught.value)
 
 
+@pytest.mark.parametrize("backend", ["spark", "dataframe"])
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        ("100 / (z - 3)", "DIVIDE_BY_ZERO"),
+        ("v + 4000000000000000000", "ARITHMETIC_OVERFLOW"),
+        ('to_number("three")', "CAST_INVALID_INPUT"),
+    ],
+)
+def test_an_error_in_the_data_names_its_rule(spark: SparkSession, value: str, code: str, backend: str) -> None:
+    text = f"d(0, 0).\nd(z, {value}) :- d(x, v), z = x + 1, z < 9."
+    with pytest.raises(Exception, match=rf"{code}[\s\S]*line 2, column 1"):
+        ra.datalog(spark, text, backend=backend)["d"].collect()
+
+
 def test_an_unknown_relation_is_no_key(spark: SparkSession) -> None:
     found = ra.datalog(spark, "p(1). q(x) :- p(x).")
     with pytest.raises(ra.UsageError, match=r"PARALAGG_UNKNOWN_RELATION.*'pp'"):

@@ -20,7 +20,6 @@ import pyspark_paralagg as ra
 from pyspark_paralagg.cli import OK, main
 from pyspark_paralagg.datalog import parse as parser
 from pyspark_paralagg.datalog import syntax
-from pyspark_paralagg.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,10 +36,6 @@ SETTINGS = [
 ON_DATAFRAMES = ("cat_paths", "components", "earliest_date", "interval_merging", "mutual_even_odd", "points_to")
 ON_DATAFRAMES += ("initial_is_forgotten", "shortest_path_tree", "unreachable")
 """A round is a query there, so a few stand for all: what they differ in is how a text becomes a step."""
-
-
-NOT_IN_THE_LOOP = ("cat_paths",)
-"""New strings; ``auto`` takes plain DataFrames then."""
 
 
 class Case:
@@ -124,13 +119,7 @@ def _written(file: Path, ddl: str) -> list[tuple[Any, ...]]:
 def test_text_gives_the_rows_of_the_fixture(spark: SparkSession, name: str, partitions: int, *, aqe: bool) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
     spark.conf.set("spark.sql.adaptive.enabled", str(aqe).lower())
-    ALL[name].run(spark, "auto" if name in NOT_IN_THE_LOOP else "spark")
-
-
-@pytest.mark.parametrize("name", NOT_IN_THE_LOOP)
-def test_spark_engine_says_what_it_does_not_take(spark: SparkSession, name: str) -> None:
-    with pytest.raises(UnsupportedError, match=r"PARALAGG_STEP_UNSUPPORTED.*makes a string"):
-        ALL[name].run(spark, "spark")
+    ALL[name].run(spark, "spark")
 
 
 @pytest.mark.parametrize("name", ON_DATAFRAMES)

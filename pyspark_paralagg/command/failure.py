@@ -24,6 +24,7 @@ _STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
 
 _ADVICE = re.compile(r" (?:Use [`']try_|If necessary set \")[^\n]*")  # about SQL and confs, for those who write them
 _FRAGMENT = re.compile(r"^== SQL [^\n]* ==\n(?P<fragment>[^\n]+)", re.MULTILINE)
+_PLACE = re.compile(r"/\* (?P<place>.*?) \*/ ")  # where the rule stands, which `lowering` writes into expressions
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
@@ -85,5 +86,7 @@ def summary(text: str, place: str | None = None) -> FixpointError:
     lines = text.strip().splitlines() or [""]
     message = f"{sparks['code']}: {_ADVICE.sub('', sparks['message'])}" if sparks else lines[0]
     fragment = _FRAGMENT.search(text)
-    hint = f"the expression is {fragment['fragment'].replace('`', '')}" if fragment else None
-    return FixpointError("PARALAGG_RUN_FAILED", _STATE.sub("", message), place=place, hint=hint)
+    shown = fragment["fragment"].replace("`", "") if fragment else ""
+    hint = f"the expression is {_PLACE.sub('', shown)}" if fragment else None
+    at = ", ".join([p["place"] for p in _PLACE.finditer(shown)][:1] + [place] * bool(place)) or None
+    return FixpointError("PARALAGG_RUN_FAILED", _STATE.sub("", message), place=at, hint=hint)

@@ -47,9 +47,9 @@ def rows_of(
         ready = [c for c in left if columns(c) <= bound]
         left = [c for c in left if c not in ready]
         if df is None:
-            df = part.filter(_all(ready, names)) if ready else part
+            df = part.filter(_all(ready, names, rule.place)) if ready else part
         elif ready:
-            df = df.join(part, F.expr(_all(ready, names)), "inner")
+            df = df.join(part, F.expr(_all(ready, names, rule.place)), "inner")
         else:
             df = df.crossJoin(part)
     assert df is not None  # noqa: S101 - every rule of a text has an atom
@@ -59,8 +59,8 @@ def rows_of(
         left = [c for c in left if c not in ready]
         part = _renamed(frame(atom), atom, names)
         how = "left_anti" if atom.kind == "anti" else "left_semi"
-        df = df.join(part, F.expr(_all(ready, names)) if ready else F.lit(col=True), how)
-    return df.select(*(F.expr(to_sql(e, names)).alias(h) for e, h in zip(rule.exprs, head, strict=True)))
+        df = df.join(part, F.expr(_all(ready, names, rule.place)) if ready else F.lit(col=True), how)
+    return df.select(*(F.expr(to_sql(e, names, rule.place)).alias(h) for e, h in zip(rule.exprs, head, strict=True)))
 
 
 def _aliases(rule: Rule, alias: Callable[[Atom, int], str | None]) -> dict[str, str]:
@@ -87,5 +87,5 @@ def _renamed(df: DataFrame, atom: Atom, names: dict[str, str]) -> DataFrame:
     return df.select(*(F.col(quoted(found[p])).alias(names.get(v, v)) for p, v in read))
 
 
-def _all(conditions: list[Expr], names: dict[str, str]) -> str:
-    return " AND ".join(to_sql(c, names) for c in conditions)
+def _all(conditions: list[Expr], names: dict[str, str], place: str) -> str:
+    return " AND ".join(to_sql(c, names, place) for c in conditions)

@@ -26,8 +26,13 @@ _CALLS = {
 }  # fmt: skip
 
 
-def to_sql(expr: Expr, names: Mapping[str, str] | None = None) -> str:
+_MAY_FAIL = ("Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "UnaryMinus", "Cast")
+
+
+def to_sql(expr: Expr, names: Mapping[str, str] | None = None, place: str | None = None) -> str:
     """The text of ``expr``; ``names`` renames its columns.
+
+    Where an expression fails, Spark shows its text: ``place`` stands there, in what may fail, as a comment.
 
     >>> from pyspark_paralagg.program.expr import Call
     >>> to_sql(Call("Add", (Col("d", "bigint"), Lit(1, "bigint")), "bigint"))
@@ -37,13 +42,14 @@ def to_sql(expr: Expr, names: Mapping[str, str] | None = None) -> str:
         return quoted((names or {}).get(expr.name, expr.name))
     if isinstance(expr, Lit):
         return _literal(expr)
-    args = [to_sql(a, names) for a in expr.args]
+    args = [to_sql(a, names, place) for a in expr.args]
+    note = f"/* {place.replace('*/', '* /')} */ " if place and expr.fn in _MAY_FAIL and expr.type != "string" else ""
     if expr.fn in _INFIX:
-        return f"({args[0]} {_INFIX[expr.fn]} {args[1]})"
+        return f"({args[0]} {note}{_INFIX[expr.fn]} {args[1]})"
     if expr.fn in _PREFIX:
-        return f"({_PREFIX[expr.fn]} {args[0]})"
+        return f"({_PREFIX[expr.fn]} {note}{args[0]})"
     if expr.fn == "Cast":
-        return f"cast({args[0]} as {expr.type})"
+        return f"cast({args[0]} {note}as {expr.type})"
     return f"{_CALLS[expr.fn]}({', '.join(args)})"
 
 
