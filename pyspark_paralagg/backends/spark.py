@@ -18,10 +18,10 @@ from pyspark_paralagg.backends.customs import Customs
 from pyspark_paralagg.errors import EnvironmentProblem, UsageError
 from pyspark_paralagg.interrupt import cancel_on_interrupt
 from pyspark_paralagg.program.assumption import sql_of
-from pyspark_paralagg.program.expr import Col
+from pyspark_paralagg.program.expr import Col, Lit
 from pyspark_paralagg.program.program import Input
 from pyspark_paralagg.program.schema import did_you_mean
-from pyspark_paralagg.program.sql import quoted
+from pyspark_paralagg.program.sql import quoted, to_sql
 from pyspark_paralagg.program.step import program_from_step
 from pyspark_paralagg.program.text import show_program
 from pyspark_paralagg.report import RunReport, is_connect
@@ -238,23 +238,19 @@ def describe(df: DataFrame) -> dict[str, Any] | None:
 
 
 def _guard(df: DataFrame, names: Sequence[str], by_column: dict[str, list[Call]]) -> DataFrame:
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name that everyone gives it; pyspark is optional
-
     # By position under names of our own: a source may have two columns of one name.
     plain = df.toDF(*(f"c{i}" for i in range(len(names))))
     chosen = []
     for i, name in enumerate(names):
-        column = F.col(f"c{i}")
+        value = f"c{i}"
         for assumption in by_column.get(name, ()):
             condition = sql_of(assumption)[1]
-            holds = F.expr(condition.replace(quoted(name), f"c{i}", 1))
-            message = F.concat(
-                F.lit(f"[PARALAGG_ASSUMPTION_VIOLATED] assume says {condition}, and a row has "),
-                F.col(f"c{i}").cast("string"),
-            )
-            column = F.when(~holds, F.raise_error(message)).otherwise(column)  # null is no violation
-        chosen.append(column.alias(f"c{i}"))
-    return plain.select(*chosen).toDF(*names)
+            holds = condition.replace(quoted(name), f"c{i}", 1)
+            message = Lit(f"[PARALAGG_ASSUMPTION_VIOLATED] assume says {condition}, and a row has ", "string")
+            told = f"raise_error(concat({to_sql(message)}, cast(c{i} as string)))"
+            value = f"if(NOT ({holds}), {told}, {value})"  # null is no violation
+        chosen.append(f"{value} AS c{i}")
+    return plain.selectExpr(*chosen).toDF(*names)
 
 
 def _bridge(session: SparkSession) -> Any:  # noqa: ANN401 - a py4j object

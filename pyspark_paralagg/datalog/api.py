@@ -91,15 +91,14 @@ class Relations(Mapping[str, "DataFrame"]):
         options: Mapping[str, Any],
         own: Mapping[str, Any],
     ) -> None:
-        from pyspark_paralagg.lowering.inputs import conformed, literal_rows  # noqa: PLC0415 - pyspark is optional
+        from pyspark_paralagg.lowering.inputs import conformed  # noqa: PLC0415 - pyspark is optional
         from pyspark_paralagg.lowering.strata import Strata  # noqa: PLC0415 - likewise
 
         self._resolved = resolved
         conform = {
             s.relation: conformed(inputs[s.relation], s, resolved) for s in resolved.sources if s.relation in inputs
         }
-        rows = {s.relation: literal_rows(spark, s) for s in resolved.sources if s.rows or s.relation not in inputs}
-        self._strata = Strata(spark, resolved, conform, rows, options, own)
+        self._strata = Strata(spark, resolved, conform, options, own)
         self._outputs = resolved.outputs
         self._finalizer = weakref.finalize(self, self._strata.unpersist)
 

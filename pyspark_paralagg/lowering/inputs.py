@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
 
 from pyspark_paralagg.datalog.terms import BOOLEAN, FLOAT, NUMBER, SYMBOL, spoken
 from pyspark_paralagg.errors import UsageError
@@ -47,15 +46,10 @@ def conformed(df: DataFrame, source: Source, resolved: Resolved) -> DataFrame:
                 place=f"input {source.relation}",
                 hint=f"cast it: df.withColumn({name!r}, df[{name!r}].cast({column.type!r}))",
             )
-        value = F.col(quoted(name))
-        chosen.append((value if type_ == column.type else value.cast(column.type)).alias(column.name))
-    if (
-        by_name
-        and [n for n, _ in found] == wanted
-        and all(t == c.type for (_, t), c in zip(found, source.columns, strict=True))
-    ):
-        return df
-    return df.select(*chosen)
+        value = quoted(name) if type_ == column.type else f"cast({quoted(name)} as {column.type})"
+        chosen.append(f"{value} AS {quoted(column.name)}")
+    is_as_wanted = found == [(c.name, c.type) for c in source.columns]
+    return df if is_as_wanted else df.selectExpr(*chosen)
 
 
 def _fits(found: str, wanted: str) -> bool:

@@ -60,7 +60,8 @@ def rows_of(
         part = _renamed(frame(atom), atom, names)
         how = "left_anti" if atom.kind == "anti" else "left_semi"
         df = df.join(part, F.expr(_all(ready, names, rule.place)) if ready else F.lit(col=True), how)
-    return df.select(*(F.expr(to_sql(e, names, rule.place)).alias(h) for e, h in zip(rule.exprs, head, strict=True)))
+    values = (to_sql(e, names, rule.place) for e in rule.exprs)
+    return df.selectExpr(*(f"{value} AS {quoted(h)}" for value, h in zip(values, head, strict=True)))
 
 
 def _aliases(rule: Rule, alias: Callable[[Atom, int], str | None]) -> dict[str, str]:
@@ -83,8 +84,8 @@ def _renamed(df: DataFrame, atom: Atom, names: dict[str, str]) -> DataFrame:
     found = df.columns
     read = [(p, v) for p, v in enumerate(atom.variables) if v is not None]
     if not read:  # a row is a row, whatever is in it
-        return df.select(F.lit(1).alias("row@"))
-    return df.select(*(F.col(quoted(found[p])).alias(names.get(v, v)) for p, v in read))
+        return df.selectExpr("1 AS `row@`")
+    return df.selectExpr(*(f"{quoted(found[p])} AS {quoted(names.get(v, v))}" for p, v in read))
 
 
 def _all(conditions: list[Expr], names: dict[str, str], place: str) -> str:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
-
-from pyspark_paralagg.compile.stratify import strongly_connected
 from pyspark_paralagg.dataframe import recursive, relation
 from pyspark_paralagg.lowering.aggregate import aggregate
+from pyspark_paralagg.lowering.dependencies import Dependencies
+from pyspark_paralagg.lowering.inputs import literal_rows
 from pyspark_paralagg.lowering.rows import rows_of
 from pyspark_paralagg.program.aggregators import MaxBy, MCount, MinBy, MSum
 from pyspark_paralagg.program.sql import quoted, to_sql
@@ -30,28 +29,27 @@ if TYPE_CHECKING:
 
 
 class Strata:
-    """Builds relations; ``inputs`` and ``facts`` are the given rows by relation, in the text's columns."""
+    """Builds relations; ``inputs`` are the given rows by relation, in the text's columns."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - a text and all that it is run with
+    def __init__(
         self,
         spark: SparkSession,
         resolved: Resolved,
         inputs: Mapping[str, DataFrame],
-        facts: Mapping[str, DataFrame],
         options: Mapping[str, Any],
         own: Mapping[str, Any],
     ) -> None:
         self._spark = spark
         self._resolved = resolved
         self._program = resolved.program
-        self._given = {
-            s.relation: _union([d[s.relation] for d in (inputs, facts) if s.relation in d]) for s in resolved.sources
-        }
+        self._inputs = inputs
+        self._sources = {s.relation: s for s in resolved.sources}
+        self._rows: dict[str, DataFrame] = {}
         self._options = options
         self._own = own
-        self._needs = self._dependencies()
-        self._component = {n: names for names in strongly_connected(self._needs) for n in names}
+        self._needs = Dependencies(self._program)
         self._sets: dict[str, DataFrame] = {}
+        self._bags: dict[str, DataFrame] = {}
         self._built: dict[str, DataFrame] = {}
         self._readers: dict[tuple[str, ...], set[str]] = {}
         self._persisted: list[DataFrame] = []
@@ -59,11 +57,11 @@ class Strata:
 
     def shown(self, name: str) -> DataFrame:
         """The relation as the text has it: its columns in their order, none that the compiler added."""
-        if name not in self._component:
+        if name not in self._needs.strata:
             return self._distinct(name)
         found = self._relation(name)
-        for other in self._reached(name):
-            self._share(self._component[other], name)
+        for other in self._needs.reached(name):
+            self._share(self._needs.strata[other], name)
         columns = self._resolved.names(name)
         return found if tuple(found.columns) == columns else found.select(*(quoted(c) for c in columns))
 
@@ -74,8 +72,8 @@ class Strata:
 
     def located(self, problem: ParalaggError) -> ParalaggError:
         """``problem`` at the line of its rule, where its place is a branch of a step."""
-        for name in self._component:
-            rules = self._recursive_rules(name)
+        for name in self._needs.strata:
+            rules = self._needs.recursive_rules(name)
             for n, rule in enumerate(rules):
                 branch = f"step of {name}" if len(rules) == 1 else f"step of {name}, branch {n + 1}"
                 if problem.place in (branch, rule.place):
@@ -86,8 +84,8 @@ class Strata:
 
     def _relation(self, name: str) -> DataFrame:
         if name not in self._built:
-            names = self._component[name]
-            if self._recursive_rules(name):
+            names = self._needs.strata[name]
+            if self._needs.recursive_rules(name):
                 self._built |= self._fixpoint(names)
             else:
                 self._built[name] = self._plain(self._program.relation(name))
@@ -112,11 +110,13 @@ class Strata:
             declarations[name] = relation(self._start(of), keys=keys, aggs=self._aggs(of) or None, initial=initial)
 
         def step(**state: DataFrame) -> dict[str, DataFrame]:
-            return {n: _union([self._rule(r, state) for r in self._recursive_rules(n)]) for n in names}
+            return {n: _union([self._rule(r, state) for r in self._needs.recursive_rules(n)]) for n in names}
 
         iterations, on_limit, tolerance = self._program.limit(names)
         # The joins stand in the order of `.plan` there.
-        ordered = {n: [b for b, r in enumerate(self._recursive_rules(n), 1) if r.order is not None] for n in names}
+        ordered = {
+            n: [b for b, r in enumerate(self._needs.recursive_rules(n), 1) if r.order is not None] for n in names
+        }
         options = {**self._options, "join_order": ordered, "max_iterations": iterations, "tolerance": tolerance}
         if iterations is not None:
             options["on_limit"] = on_limit
@@ -129,16 +129,25 @@ class Strata:
         source = self._program.input(of.base)
         given = self._resolved.sources[source.source]
         if given.is_external or given.rows:
-            parts.append(self._selected(self._given[of.name], source, of))
-        parts += [self._rule(r, {}) for r in self._program.rules if r.head == of.name and not self._recurses(r)]
+            parts.append(self._selected(self._given(of.name), source, of))
+        parts += [self._rule(r, {}) for r in self._program.rules if r.head == of.name and not self._needs.recurses(r)]
         if not parts:
-            parts.append(self._selected(self._given[of.name], source, of))
+            parts.append(self._selected(self._given(of.name), source, of))
         return _union(parts)
 
     def _selected(self, df: DataFrame, source: Input, of: Relation) -> DataFrame:
         """The rows of ``source`` under the names of ``of``."""
         plain = df.toDF(*(c.name for c in source.columns))
-        return plain.select(*(F.expr(to_sql(e)).alias(c.name) for e, c in zip(source.exprs, of.supplied, strict=True)))
+        shown = zip(map(to_sql, source.exprs), of.supplied, strict=True)
+        return plain.selectExpr(*(f"{value} AS {quoted(c.name)}" for value, c in shown))
+
+    def _given(self, name: str) -> DataFrame:
+        """The rows of ``name`` that are given: by a DataFrame, and as facts in the text."""
+        if name not in self._rows:
+            source, given = self._sources[name], self._inputs.get(name)
+            facts = [literal_rows(self._spark, source)] if source.rows or given is None else []
+            self._rows[name] = _union([given, *facts] if given is not None else facts)
+        return self._rows[name]
 
     # --- rules -------------------------------------------------------------------------------------------------------
 
@@ -147,18 +156,27 @@ class Strata:
         counts = not all(d.is_idempotent for d in head.dependents)
 
         def frame(atom: Atom) -> DataFrame:
-            if atom.relation is not None:
-                lower = atom.relation not in state
-                return self._relation(atom.relation).alias(atom.relation) if lower else state[atom.relation]
-            name = self._resolved.sources[self._program.input(atom.input or 0).source].relation
+            if atom.relation is not None and atom.relation in state:
+                return state[atom.relation]
             # A relation is a set; where repetition does not count, nobody has to make it one.
-            return (self._distinct(name) if counts else self._given[name]).alias(name)
+            if atom.relation is not None:
+                return (self._relation if counts else self._bag)(atom.relation).alias(atom.relation)
+            name = self._resolved.sources[self._program.input(atom.input or 0).source].relation
+            return (self._distinct(name) if counts else self._given(name)).alias(name)
 
         return rows_of(rule, tuple(c.name for c in head.supplied), frame, self._alias)
 
+    def _bag(self, name: str) -> DataFrame:
+        """The rows of a relation, some perhaps several times."""
+        if not self._needs.is_lean(name):
+            return self._relation(name)
+        if name not in self._bags:
+            self._bags[name] = self._start(self._program.relation(name))
+        return self._bags[name]
+
     def _distinct(self, name: str) -> DataFrame:
         if name not in self._sets:
-            self._sets[name] = self._given[name].distinct()
+            self._sets[name] = self._given(name).distinct()
         return self._sets[name]
 
     def _alias(self, atom: Atom, position: int) -> str | None:
@@ -174,7 +192,7 @@ class Strata:
         out = []
         for a in self._resolved.assumed:
             column = f"{a.relation}.{a.column}"
-            most = max((self._count(r, column) for n in names for r in self._recursive_rules(n)), default=0)
+            most = max((self._count(r, column) for n in names for r in self._needs.recursive_rules(n)), default=0)
             aliases = [column, *(f"{column}_{n}" for n in range(2, most + 1))][: max(most, 0)]
             out += [f"{quoted(alias)} {a.op} {a.value}" for alias in aliases]
         return out
@@ -197,32 +215,6 @@ class Strata:
         if d.order is not None:
             return MinBy(d.order) if d.aggregator == "min_by" else MaxBy(d.order)
         return d.aggregator
-
-    # --- what needs what ---------------------------------------------------------------------------------------------
-
-    def _dependencies(self) -> dict[str, set[str]]:
-        needs: dict[str, set[str]] = {r.name: set() for r in self._program.relations}
-        for rule in self._program.rules:
-            needs[rule.head] |= {a.relation for a in rule.body if a.relation is not None}
-        for r in self._program.relations:
-            if r.initial is not None:
-                needs[r.name].add(str(self._program.input(r.initial).relation))
-        return needs
-
-    def _recurses(self, rule: Rule) -> bool:
-        return any(a.relation in self._component[rule.head] for a in rule.body if a.relation is not None)
-
-    def _recursive_rules(self, name: str) -> list[Rule]:
-        return [r for r in self._program.rules if r.head == name and self._recurses(r)]
-
-    def _reached(self, name: str) -> set[str]:
-        reached, waiting = set[str](), [name]
-        while waiting:
-            one = waiting.pop()
-            if one not in reached:
-                reached.add(one)
-                waiting += self._needs[one]
-        return reached
 
     def _share(self, names: tuple[str, ...], reader: str) -> None:
         """Caches a stratum once a second relation that needs it was looked up."""
