@@ -427,3 +427,27 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path, number: signal.Signal
     assert lines == [f"{'interrupted' if backend == 'spark' else 'terminated'}; nothing is written"]
     assert not (tmp_path / "out").exists()
     assert not list(tmp_path.glob("paralagg-*"))
+
+
+@pytest.mark.slow
+def test_delta_tables_go_out_and_come_in(tmp_path: Path) -> None:
+    """The second run reads what the first wrote and gives the table a new version."""
+    (tmp_path / "edge.facts").write_text(EDGES)
+    to_delta = DISTANCES.replace(".output dist", '.output dist(filename="dist.delta")')
+    first = _start(tmp_path, to_delta)
+    said = first.communicate(timeout=300)[1]
+    assert first.returncode == OK, said
+    closer = """
+    .decl dist(x: number, d: number)
+    .decl half(x: number, d: number)
+    .input dist(filename="out/dist.delta")
+    .output half(filename="dist.delta")
+    .output half(filename="half.csv")
+    half(x, d / 2) :- dist(x, d).
+    """
+    second = _start(tmp_path, closer)
+    said = second.communicate(timeout=300)[1]
+    assert second.returncode == OK, said
+    assert (tmp_path / "out" / "half.csv").read_text() == "0\t0\n1\t2\n2\t4\n10\t5\n"
+    log = sorted(p.name for p in (tmp_path / "out" / "dist.delta" / "_delta_log").glob("*.json"))
+    assert log == ["00000000000000000000.json", "00000000000000000001.json"]
