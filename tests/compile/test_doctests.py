@@ -1,4 +1,4 @@
-"""The examples in the docstrings of the pure layers run."""
+"""The examples in the docstrings run, of the pure layers and of what needs no Spark."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import pkgutil
 
 import pytest
 
-import pyspark_paralagg.compile
-import pyspark_paralagg.plan
-import pyspark_paralagg.program
-
-LAYERS = (pyspark_paralagg.compile, pyspark_paralagg.plan, pyspark_paralagg.program)
+# By name: the package's attribute `datalog` is the function of that name.
+LAYERS = [
+    importlib.import_module(f"pyspark_paralagg.{n}") for n in ("compile", "plan", "program", "datalog", "command")
+]
 MODULES = [f"{p.__name__}.{m.name}" for p in LAYERS for m in pkgutil.iter_modules(p.__path__)]
 
 
