@@ -12,6 +12,7 @@ import pytest
 from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.datalog.parse import parse
 from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.errors import VerificationError
 from pyspark_paralagg.plan.plan import Bitmap, Driver, Plan, Probe, RelationIndex, StaticIndex, Stratum
 from pyspark_paralagg.plan.printer import show_plan
 from pyspark_paralagg.program.assumption import parse_assumptions
@@ -131,6 +132,18 @@ def test_keys_that_grow_are_bounded_by_what_stays(rule: str, *, is_warned: bool)
     given = {"one": (("e", "bigint"),), "edge": (("x", "bigint"), ("w", "bigint"), ("y", "bigint"))}
     plan = compile_program(resolve_text(parse(f"n(1, e) :- one(e). {rule}"), given).program)
     assert any("bounded by nothing" in r for r in plan.reasons) == is_warned
+
+
+def test_what_stands_before_a_string_keeps_the_order_and_what_stands_after_it_does_not() -> None:
+    given = {"start": (("x", "string"),), "leg": (("x", "string"), ("y", "string"))}
+
+    def program(value: str) -> Program:
+        text = f"first(x, x) :- start(x). first(y, $MIN({value})) :- first(x, r), leg(x, y)."
+        return resolve_text(parse(text), given).program
+
+    assert only(program('cat(y, "<", r)')).relation_class == "lattice"
+    with pytest.raises(VerificationError, match=r"with y=c: r=a improves r=ab.* gives ac, worse than abc"):
+        compile_program(program("cat(r, y)"))
 
 
 def test_rules_that_read_other_columns_share_an_index() -> None:
