@@ -36,7 +36,12 @@ _CODE = "PARALAGG_NOT_LINEAR"
 
 
 def check_accumulating(rule: Rule, program: Program) -> Iterator[Judgement]:
-    """A judgement for each filter and each value of ``rule``, and one if it reads several recursive atoms."""
+    """A judgement for each filter and each value of ``rule``, and one if it reads several recursive atoms.
+
+    None for what ``drive_static`` made: no rule adds to what such a rule reads, so its rows come once.
+    """
+    if not {rule.body[n].relation for n in recursive_atoms(rule)} & {r.head for r in program.rules}:
+        return
     rule, program = unhoisted(rule, program)
     check = _RuleCheck(rule, program)
     if len(recursive_atoms(rule)) > 1:

@@ -4,19 +4,25 @@
 
 In every round the rule's rows are the same, so they belong to the base of every round, from the first application on:
 that is what the delta of a relation that never changes gives. With one atom the new relation is the head's twin and
-its rows are aggregated like the head's; with several the smallest is a set, which only heads that ignore repetition
-can take.
+its rows are aggregated like the head's. With several atoms it is a set, of what is read of the smallest; a head that
+counts repetition needs all columns of a source that is a set itself.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.order_joins import next_atom
 from pyspark_paralagg.compile.scope import inlined, variables
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.expr import Col, columns
 from pyspark_paralagg.program.program import Atom, Column, Input, Program, Relation, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark_paralagg.compile.scope import Variable
 
 
 def drive_static(program: Program) -> Program:
@@ -75,7 +81,11 @@ def _twin(program: Program, rule: Rule, name: str, source_id: int) -> tuple[Rela
 
 def _set(program: Program, rule: Rule, name: str, source_id: int) -> tuple[Relation, Input, Rule]:
     """What the rule reads of its smallest atom, as keys: all its rows start a chain, the others are looked up."""
-    if not all(d.is_idempotent for d in program.relation(rule.head).dependents):
+    counts = not all(d.is_idempotent for d in program.relation(rule.head).dependents)
+    joins = [n for n, a in enumerate(rule.body) if a.kind == "join"]
+    if counts:
+        joins = [n for n in joins if _is_set(program.input(rule.body[n].input or 0))]
+    if not joins:
         raise UnsupportedError(
             "PARALAGG_STEP_UNSUPPORTED",
             "a branch that reads no recursive relation but joins others cannot feed a sum inside the loop",
@@ -83,15 +93,28 @@ def _set(program: Program, rule: Rule, name: str, source_id: int) -> tuple[Relat
             place=rule.place,
             hint="put its rows into the base",
         )
-    joins = [n for n, a in enumerate(rule.body) if a.kind == "join"]
     first = next_atom(rule, program, joins, dict.fromkeys(joins, 0))
     source = program.input(rule.body[first].input or 0)
     scope = variables(rule, program)
     read = {c for e in (*rule.exprs, *rule.conditions) for c in columns(e)}
-    kept = [p for p, v in enumerate(rule.body[first].variables) if v in read]
-    names = [str(rule.body[first].variables[p]) for p in kept]
-    keys = tuple(Column(v, source.exprs[p].type, scope[v].column.nullable) for p, v in zip(kept, names, strict=True))
+    found = rule.body[first].variables
+    kept = [p for p, v in enumerate(found) if counts or v in read]
+    names = tuple(found[p] if found[p] in read else None for p in kept)
+    keys = tuple(_key(p, v, source, scope) for p, v in zip(kept, names, strict=True))
     loaded = replace(source, id=source_id, exprs=tuple(source.exprs[p] for p in kept))
     body = list(rule.body)
-    body[first] = Atom(tuple(names), relation=name)
+    body[first] = Atom(names, relation=name)
     return Relation(name, keys, (), source_id), loaded, replace(rule, body=tuple(body))
+
+
+def _is_set(source: Input) -> bool:
+    """Whether no row of ``source`` comes twice: rows of a relation, and nothing was left out of them."""
+    return (source.is_set or source.relation is not None) and len(source.exprs) == len(source.columns)
+
+
+def _key(position: int, variable: str | None, source: Input, scope: Mapping[str, Variable]) -> Column:
+    """The key for a column; its own number names one that nobody reads."""
+    column = source.columns[position]
+    if variable is None:
+        return replace(column, name=f"@{position}")
+    return Column(variable, source.exprs[position].type, scope[variable].column.nullable)

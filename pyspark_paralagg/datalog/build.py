@@ -115,7 +115,9 @@ class Builder:
         columns = tuple(Column(self.column(name, c), types["column", p]) for p, c in enumerate(shape.columns))
         columns = columns or (Column(HOLDS, BOOLEAN),)
         if name not in derived:
-            return Input(number, number, columns, tuple(Col(c.name, c.type, c.nullable) for c in columns), name=name)
+            return Input(
+                number, number, columns, tuple(Col(c.name, c.type, c.nullable) for c in columns), name=name, is_set=True
+            )
         exprs = tuple(
             Col(columns[p].name, columns[p].type) if kind == "column" else Lit(None, types[kind, p])
             for kind, p in supplied(shape)

@@ -106,7 +106,7 @@ class Input:
     ``columns`` names the variables of the source's own columns, ``exprs`` what is computed from each row
     (one an input column), ``filters`` what a row must satisfy. The engine sees only ``exprs``.
     Where ``relation`` is set, the rows are the result of that relation of a lower stratum and ``source`` is -1.
-    ``name`` is what the user calls the source, for messages.
+    ``name`` is what the user calls the source, for messages; ``is_set``: rows that come twice count once.
     """
 
     id: int
@@ -117,6 +117,7 @@ class Input:
     size_bytes: int | None = None
     relation: str | None = None
     name: str | None = None
+    is_set: bool = False
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,14 @@ def simulate(resolved: Resolved, given: Rows, tasks: int) -> Rows:
     return {name: _as_written(resolved, name, results[name]) for name in results if "@" not in name}
 
 
+def simulate_whole(resolved: Resolved, given: Rows, tasks: int) -> Rows:
+    """The same by one Plan for the whole text, which an engine without Spark is given."""
+    sources = {n: list(dict.fromkeys([*given.get(s.relation, ()), *s.rows])) for n, s in enumerate(resolved.sources)}
+    found = run_plan(compile_program(resolved.program), sources, tasks)
+    names = [r.name for r in resolved.program.relations if "@" not in r.name]
+    return {n: _as_written(resolved, n, [k + v for k, v in found[n].items()]) for n in names}
+
+
 def _needs(program: Program) -> dict[str, set[str]]:
     needs: dict[str, set[str]] = {r.name: set() for r in program.relations}
     for rule in program.rules:
