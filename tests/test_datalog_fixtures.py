@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 from datalog.interpreter import evaluate
+from datalog.simulate import simulate_whole
 from rows import assert_same_rows, frame, parse, read_table, rows_of
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.cli import OK, main
 from pyspark_paralagg.datalog import parse as parser
 from pyspark_paralagg.datalog import syntax
+from pyspark_paralagg.datalog.resolve import resolve_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,6 +88,18 @@ def test_reference_gives_the_rows_of_the_fixture(name: str) -> None:
     case = ALL[name]
     found = evaluate(case.text, {relation: set(rows) for relation, (_, rows) in case.inputs.items()})
     case.compare({relation: list(found[relation]) for relation in case.expected})
+
+
+@pytest.mark.parametrize("name", [n for n in WITHOUT_NAN if ".limit" not in ALL[n].source])
+def test_one_plan_for_the_whole_text_gives_the_rows_of_the_fixture(name: str) -> None:
+    """Without Spark, on two simulated tasks. Under a limit, rules without recursion enter a round later there."""
+    case = ALL[name]
+    types = {
+        relation: [(c, t) for c, _, t in (column.strip("`").rpartition(" ") for column in ddl.split(", "))]
+        for relation, (ddl, _) in case.inputs.items()
+    }
+    found = simulate_whole(resolve_text(case.text, types), {r: rows for r, (_, rows) in case.inputs.items()}, 2)
+    case.compare({relation: found[relation] for relation in case.expected})
 
 
 @pytest.mark.parametrize("name", CASES)
