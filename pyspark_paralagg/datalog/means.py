@@ -40,10 +40,17 @@ def without_means(rules: tuple[Flat, ...], places: Places) -> tuple[Flat, ...]:
                 hint="let $SUM and $COUNT recurse in two relations, and divide in a rule after them",
             )
             raise places.located(problem, aggregate.span)
-    out: dict[Flat, None] = {}
+    out: list[Flat] = []
+    divided: set[str] = set()
     for r in rules:
-        for made in _split(r, meant) if r.head.relation in meant else (r,):
-            out[made] = None
+        if r.head.relation not in meant:
+            out.append(r)
+            continue
+        adding, dividing = _split(r, meant)
+        out.append(adding)  # a rule that is written twice adds twice
+        if r.head.relation not in divided:
+            divided.add(r.head.relation)
+            out.append(dividing)
     return tuple(out)
 
 

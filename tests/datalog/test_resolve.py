@@ -62,6 +62,15 @@ BECOMES = {
             "p(x, max@max@1) :- edge_0(x, _), max@1(x_2, max@max@1), x = x_2",
         ],
     ),
+    "a_rule_that_is_written_twice_adds_twice_beside_a_mean_too": (
+        "m(x, $MEAN(y)) :- edge(x, y). n(x, $SUM(y)) :- edge(x, y). n(x, $SUM(y)) :- edge(x, y).",
+        [
+            "mean@m(x, sum cast(y as double), count 1) :- edge_0(x, y)",
+            "m(c0, s1 / cast(n1 as double)) :- mean@m(c0, s1, n1)",
+            "n(x, sum y) :- edge_0(x, y)",
+            "n(x, sum y) :- edge_0(x, y)",
+        ],
+    ),
     "indexed_rules_are_initial_rows_and_step": (
         "r(0, x, 1.0) :- edge(x, _). r(i + 1, y, $SUM(v / 2)) :- r(i, x, v), edge(x, y).",
         ["r@0(x, 1.0) :- edge_0(x, _)", "r(y, sum v / 2.0) :- r(x, v), edge_0(x_2, y), x = x_2"],
