@@ -1,8 +1,8 @@
 """Random Datalog programs: what the compiler makes of them gives what they mean, in pure Python and on Spark.
 
 ``PARALAGG_PROGRAMS`` says how many are drawn for the simulated tasks (a tenth of them run on Spark, a fortieth as
-DataFrames), by ``--hypothesis-seed`` or at random; without it they are the same ones each time. What the compiler refuses with a reason is
-counted, and must stay rare.
+DataFrames), by ``--hypothesis-seed`` or at random; without it they are the same ones each time. What the compiler
+refuses with a reason is counted, and must stay rare.
 """
 
 from __future__ import annotations
