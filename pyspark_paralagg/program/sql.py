@@ -43,7 +43,7 @@ def to_sql(expr: Expr, names: Mapping[str, str] | None = None, place: str | None
     if isinstance(expr, Lit):
         return _literal(expr)
     args = [to_sql(a, names, place) for a in expr.args]
-    note = f"/* {place.replace('*/', '* /')} */ " if place and expr.fn in _MAY_FAIL and expr.type != "string" else ""
+    note = f"/* {place.replace('*', '')} */ " if place and expr.fn in _MAY_FAIL and expr.type != "string" else ""
     if expr.fn in _INFIX:
         return f"({args[0]} {note}{_INFIX[expr.fn]} {args[1]})"
     if expr.fn in _PREFIX:
