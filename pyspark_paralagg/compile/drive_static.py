@@ -81,7 +81,7 @@ def _twin(program: Program, rule: Rule, name: str, source_id: int) -> tuple[Rela
 
 def _set(program: Program, rule: Rule, name: str, source_id: int) -> tuple[Relation, Input, Rule]:
     """What the rule reads of its smallest atom, as keys: all its rows start a chain, the others are looked up."""
-    counts = not all(d.is_idempotent for d in program.relation(rule.head).dependents)
+    counts = not program.relation(rule.head).is_idempotent
     joins = [n for n, a in enumerate(rule.body) if a.kind == "join"]
     if counts:
         joins = [n for n in joins if _is_set(program.input(rule.body[n].input or 0))]

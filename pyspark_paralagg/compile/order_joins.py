@@ -35,7 +35,7 @@ _KEPT_BY_FILTER = 0.33
 def next_atom(rule: Rule, program: Program, waiting: Sequence[int], bound: Mapping[int, int]) -> int:
     """The atom among ``waiting`` that a chain joins next; ``bound``: how many columns each could be looked up by."""
     if rule.order is not None:
-        return min(waiting, key=lambda n: _by_hand(rule.order or (), n))
+        return min(waiting, key=rule.rank)
     connected = [n for n in waiting if bound[n]] or list(waiting)
     return min(connected, key=lambda n: (*_cost(rule.body[n], program, bound[n]), n))
 
@@ -60,10 +60,6 @@ def why(rule: Rule, program: Program, joined: Sequence[int]) -> str | None:
     names = " then ".join(_name(rule.body[n], program) for n in joined)
     because = "as the user's order says" if rule.order is not None else "what is connected, then what finds fewer rows"
     return f"{rule.place}: joined as {names} ({because})"
-
-
-def _by_hand(order: tuple[int, ...], atom: int) -> tuple[int, int]:
-    return (order.index(atom), atom) if atom in order else (len(order), atom)
 
 
 def _cost(atom: Atom, program: Program, bound: int) -> tuple[int, int]:

@@ -36,8 +36,7 @@ def _rule(program: Program, rule: Rule) -> Rule:
         # Without any key a semi join asks for a row at all; the engine has no such anti join.
         if None not in keys and len(set(keys)) == len(keys) and (keys or atom.kind == "semi"):
             continue
-        is_idempotent = all(d.is_idempotent for d in program.relation(rule.head).dependents)
-        if atom.kind == "anti" or not is_idempotent:
+        if atom.kind == "anti" or not program.relation(rule.head).is_idempotent:
             raise UnsupportedError(
                 "PARALAGG_STEP_UNSUPPORTED",
                 f"a {atom.kind} join on more than equal columns cannot run inside the loop",

@@ -30,7 +30,6 @@ class Indexes:
 
     _static: dict[tuple[object, ...], StaticIndex] = field(default_factory=dict)
     _relation: dict[tuple[object, ...], RelationIndex] = field(default_factory=dict)
-    _owners: list[str] = field(default_factory=list)
 
     def static(  # noqa: PLR0913, PLR0917 - the fields of an index
         self,
@@ -49,7 +48,6 @@ class Indexes:
         described = (source, keys, payload, placement, partition_by, owner)
         if described not in self._static:
             self._static[described] = StaticIndex(len(self._static), source, keys, payload, placement, partition_by)
-            self._owners.append(owner)
         return self._static[described]
 
     def relation(self, name: str, keys: tuple[int, ...], placement: Placement, *, copy: bool) -> RelationIndex:
@@ -64,7 +62,7 @@ class Indexes:
     ) -> tuple[Program, tuple[StaticIndex, ...], tuple[PlannedRule, ...]]:
         """Static indexes, those of one input and the same join columns as one, and ``rules`` that probe these."""
         groups: dict[tuple[object, ...], list[StaticIndex]] = {}
-        for index, owner in zip(self.statics, self._owners, strict=True):
+        for (*_, owner), index in self._static.items():
             source = program.input(index.input)
             rows = replace(source, id=0, exprs=())
             by = tuple(source.exprs[p] for p in index.partition_by)

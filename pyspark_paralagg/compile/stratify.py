@@ -25,7 +25,7 @@ def stratify(program: Program) -> Program:
     for a semi join with one under an aggregate that counts repetitions, and for several strata where the rows after
     some iterations are asked for.
     """
-    strata = strongly_connected(_needs(program))
+    strata = strongly_connected(needs_of(program))
     if len(strata) > 1 and program.max_iterations is not None and program.on_limit == "return":
         raise UnsupportedError(
             "PARALAGG_STEP_UNSUPPORTED",
@@ -54,7 +54,7 @@ def stratify(program: Program) -> Program:
     return replace(program, strata=strata, inputs=tuple(inputs), rules=tuple(rules))
 
 
-def _needs(program: Program) -> dict[str, set[str]]:
+def needs_of(program: Program) -> dict[str, set[str]]:
     """What each relation reads. A view follows within the same application of the step: both are one fixpoint."""
     needs = {r.name: set[str]() for r in program.relations}
     for rule in program.rules:
@@ -72,8 +72,7 @@ def _needs(program: Program) -> dict[str, set[str]]:
 def _inside(atom: Atom, rule: Rule, program: Program) -> Atom:
     if atom.relation is None or atom.kind == "join":
         return atom
-    is_idempotent = all(d.is_idempotent for d in program.relation(rule.head).dependents)
-    if atom.kind == "anti" or not is_idempotent:
+    if atom.kind == "anti" or not program.relation(rule.head).is_idempotent:
         what = "an anti join" if atom.kind == "anti" else "a semi join under an aggregate that counts repetitions,"
         raise UnsupportedError(
             "PARALAGG_STEP_UNSUPPORTED",

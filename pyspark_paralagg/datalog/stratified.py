@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.datalog.expand import Flat
     from pyspark_paralagg.datalog.places import Places
 
-_BODY_AGGREGATES = ("count", "sum", "min", "max", "mean", "either", "keys")
+_BODY_AGGREGATES = ("count", "sum", "min", "max", "mean", "keys")
 
 
 def check_stratified(rules: Sequence[Flat], derived: set[str], places: Places) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.stratify import strongly_connected
+from pyspark_paralagg.compile.stratify import needs_of, strongly_connected
 
 if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Program, Rule
@@ -15,12 +15,7 @@ class Dependencies:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._needs: dict[str, set[str]] = {r.name: set() for r in program.relations}
-        for rule in program.rules:
-            self._needs[rule.head] |= {a.relation for a in rule.body if a.relation is not None}
-        for r in program.relations:
-            if r.initial is not None:
-                self._needs[r.name].add(str(program.input(r.initial).relation))
+        self._needs = needs_of(program)
         self.strata = {n: names for names in strongly_connected(self._needs) for n in names}
 
     def recurses(self, rule: Rule) -> bool:

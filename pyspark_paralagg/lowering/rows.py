@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.program.program import Atom, Rule
 
-Frames = "Callable[[Atom], DataFrame]"
-
 
 def rows_of(
     rule: Rule,
@@ -37,8 +35,7 @@ def rows_of(
     names = _aliases(rule, alias)
     left = list(rule.conditions)
     df: DataFrame | None = None
-    joins = [n for n, a in enumerate(rule.body) if a.kind == "join"]
-    joins.sort(key=lambda n: rule.order.index(n) if rule.order and n in rule.order else len(rule.body) + n)
+    joins = sorted((n for n, a in enumerate(rule.body) if a.kind == "join"), key=rule.rank)
     bound: set[str] = set()
     for n in joins:
         atom = rule.body[n]

@@ -16,6 +16,7 @@ from pyspark_paralagg.lowering.inputs import literal_rows
 from pyspark_paralagg.lowering.rows import rows_of
 from pyspark_paralagg.program.aggregators import MaxBy, MCount, MinBy, MSum
 from pyspark_paralagg.program.sql import quoted, to_sql
+from pyspark_paralagg.program.step import branch_place
 from pyspark_paralagg.relations import conform, typed_relation
 
 if TYPE_CHECKING:
@@ -74,9 +75,8 @@ class Strata:
         """``problem`` at the line of its rule, where its place is a branch of a step."""
         for name in self._needs.strata:
             rules = self._needs.recursive_rules(name)
-            for n, rule in enumerate(rules):
-                branch = f"step of {name}" if len(rules) == 1 else f"step of {name}, branch {n + 1}"
-                if problem.place in (branch, rule.place):
+            for n, rule in enumerate(rules, 1):
+                if problem.place in (branch_place(name, n, len(rules)), rule.place):
                     return self._resolved.places.located(problem, self._resolved.spans[rule.place])
         return problem
 
@@ -125,15 +125,12 @@ class Strata:
 
     def _start(self, of: Relation) -> DataFrame:
         """The rows of a relation that need nothing of its stratum: what is given, and rules without recursion."""
-        parts = []
+        rules = [r for r in self._program.rules if r.head == of.name and not self._needs.recurses(r)]
         source = self._program.input(of.base)
         given = self._resolved.sources[source.source]
-        if given.is_external or given.rows:
-            parts.append(self._selected(self._given(of.name), source, of))
-        parts += [self._rule(r, {}) for r in self._program.rules if r.head == of.name and not self._needs.recurses(r)]
-        if not parts:
-            parts.append(self._selected(self._given(of.name), source, of))
-        return _union(parts)
+        has_given = given.is_external or given.rows or not rules
+        parts = [self._selected(self._given(of.name), source, of)] if has_given else []
+        return _union([*parts, *(self._rule(r, {}) for r in rules)])
 
     def _selected(self, df: DataFrame, source: Input, of: Relation) -> DataFrame:
         """The rows of ``source`` under the names of ``of``."""
@@ -153,7 +150,7 @@ class Strata:
 
     def _rule(self, rule: Rule, state: Mapping[str, DataFrame]) -> DataFrame:
         head = self._program.relation(rule.head)
-        counts = not all(d.is_idempotent for d in head.dependents)
+        counts = not head.is_idempotent
 
         def frame(atom: Atom) -> DataFrame:
             if atom.relation is not None and atom.relation in state:
@@ -193,7 +190,7 @@ class Strata:
         for a in self._resolved.assumed:
             column = f"{a.relation}.{a.column}"
             most = max((self._count(r, column) for n in names for r in self._needs.recursive_rules(n)), default=0)
-            aliases = [column, *(f"{column}_{n}" for n in range(2, most + 1))][: max(most, 0)]
+            aliases = [column, *(f"{column}_{n}" for n in range(2, most + 1))][:most]
             out += [f"{quoted(alias)} {a.op} {a.value}" for alias in aliases]
         return out
 

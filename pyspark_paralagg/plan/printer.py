@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark_paralagg.plan.plan import Plan
 from pyspark_paralagg.program.expr import from_json
-from pyspark_paralagg.program.text import show
+from pyspark_paralagg.program.text import show, source_name
 
 Json = dict[str, Any]
 
@@ -160,8 +160,8 @@ def _binds(binds: list[str | None]) -> str:
 
 
 def name_of(source: Json) -> str:
-    """What an input is called; as ``program.text.input_name``, of its JSON."""
-    return source["relation"] or f"{source['name'] or 'in'}{'_' if source['name'] else ''}{source['id']}"
+    """What an input is called."""
+    return source_name(source["relation"], source["name"], source["id"])
 
 
 def _show(expr: Json) -> str:

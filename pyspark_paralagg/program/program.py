@@ -88,6 +88,11 @@ class Relation:
     initial: int | None = None
 
     @property
+    def is_idempotent(self) -> bool:
+        """Whether a row that comes twice counts once."""
+        return all(d.is_idempotent for d in self.dependents)
+
+    @property
     def columns(self) -> tuple[Column, ...]:
         """Key columns, then dependent columns."""
         return (*self.keys, *(d.column for d in self.dependents))
@@ -146,6 +151,11 @@ class Rule:
     conditions: tuple[Expr, ...] = ()
     place: str = ""
     order: tuple[int, ...] | None = None
+
+    def rank(self, atom: int) -> tuple[int, int]:
+        """Where the user's order, else the written one, has that atom of the body."""
+        order = self.order or ()
+        return (order.index(atom), atom) if atom in order else (len(order), atom)
 
 
 @dataclass(frozen=True)

@@ -41,15 +41,24 @@ def program_from_step(
     rules: list[Rule] = []
     for step in step_json["steps"]:
         relation = next(r for r in relations if r.name == step["name"])
-        place = f"step of {relation.name}"
+        place = branch_place(relation.name)
         check_step_columns(relation, [(c["name"], c["type"]) for c in step["columns"]], place)
         chosen = {c["name"]: c["col"] for c in step["columns"]}
         reader = _StepReader(relations, {source: i.id for source, i in inputs.items()}, relation, place)
         branches = reader.branches(step["plan"])
         for n, branch in enumerate(branches):
-            rule = rule_of(relation, chosen, branch, place if len(branches) == 1 else f"{place}, branch {n + 1}")
+            rule = rule_of(relation, chosen, branch, branch_place(relation.name, n + 1, len(branches)))
             rules.append(_as_written(rule) if _is_ordered(join_order, relation.name, n + 1) else rule)
     return Program(relations, (*base_inputs, *inputs.values()), tuple(rules), **options)
+
+
+def branch_place(relation: str, branch: int = 1, of: int = 1) -> str:
+    """What messages call a branch, counted from 1, of a relation's step.
+
+    >>> branch_place("dist"), branch_place("dist", 2, of=3)
+    ('step of dist', 'step of dist, branch 2')
+    """
+    return f"step of {relation}" + (f", branch {branch}" if of > 1 else "")
 
 
 def _is_ordered(join_order: JoinOrder, relation: str, branch: int) -> bool:
@@ -81,7 +90,7 @@ class _StepReader:
         self._relations = {r.name: r for r in relations}
         self._inputs = inputs
         self._place = place
-        self._is_idempotent = all(d.is_idempotent for d in head.dependents)
+        self._is_idempotent = head.is_idempotent
         self._head = head
 
     def branches(self, node: dict[str, Any]) -> list[Branch]:  # noqa: PLR0911 - one kind of node a line

@@ -90,7 +90,16 @@ def show_atom(name: str, variables: tuple[str | None, ...]) -> str:
 
 def input_name(source: Input) -> str:
     """What to call an input: the lower relation's name, or its source's, or nothing, and its number."""
-    return source.relation or f"{source.name or 'in'}{'_' if source.name else ''}{source.id}"
+    return source_name(source.relation, source.name, source.id)
+
+
+def source_name(relation: str | None, name: str | None, number: int) -> str:
+    """As ``input_name``, from its parts: where an input is JSON.
+
+    >>> source_name(None, "roads", 2), source_name(None, None, 2)
+    ('roads_2', 'in2')
+    """
+    return relation or (f"{name}_{number}" if name else f"in{number}")
 
 
 def show_rule(rule: Rule, program: Program) -> str:

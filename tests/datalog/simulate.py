@@ -13,7 +13,7 @@ from compile.interpret import run_plan
 
 from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.compile.evaluate import evaluate
-from pyspark_paralagg.compile.stratify import strongly_connected
+from pyspark_paralagg.compile.stratify import needs_of, strongly_connected
 from pyspark_paralagg.program.expr import Col, Expr, columns
 from pyspark_paralagg.program.program import Atom, Input, Program, Relation, Rule
 
@@ -29,29 +29,23 @@ Rows = dict[str, list[Row]]
 def simulate(resolved: Resolved, given: Rows, tasks: int) -> Rows:
     """All derived relations of the text, columns in its order; ``given`` are rows from outside."""
     program = resolved.program
-    sources = {n: list(dict.fromkeys([*given.get(s.relation, ()), *s.rows])) for n, s in enumerate(resolved.sources)}
+    sources = _sources(resolved, given)
     results: Rows = {}
-    for names in strongly_connected(_needs(program)):
+    for names in strongly_connected(needs_of(program)):
         results |= _Stratum(program, names, sources, results).run(tasks)
     return {name: _as_written(resolved, name, results[name]) for name in results if "@" not in name}
 
 
 def simulate_whole(resolved: Resolved, given: Rows, tasks: int) -> Rows:
     """The same by one Plan for the whole text, which an engine without Spark is given."""
-    sources = {n: list(dict.fromkeys([*given.get(s.relation, ()), *s.rows])) for n, s in enumerate(resolved.sources)}
-    found = run_plan(compile_program(resolved.program), sources, tasks)
+    found = run_plan(compile_program(resolved.program), _sources(resolved, given), tasks)
     names = [r.name for r in resolved.program.relations if "@" not in r.name]
     return {n: _as_written(resolved, n, [k + v for k, v in found[n].items()]) for n in names}
 
 
-def _needs(program: Program) -> dict[str, set[str]]:
-    needs: dict[str, set[str]] = {r.name: set() for r in program.relations}
-    for rule in program.rules:
-        needs[rule.head] |= {a.relation for a in rule.body if a.relation is not None}
-    for r in program.relations:
-        if r.initial is not None:
-            needs[r.name].add(str(program.input(r.initial).relation))
-    return needs
+def _sources(resolved: Resolved, given: Rows) -> dict[int, list[Row]]:
+    """The rows from outside and those of the text, each once."""
+    return {n: list(dict.fromkeys([*given.get(s.relation, ()), *s.rows])) for n, s in enumerate(resolved.sources)}
 
 
 def _as_written(resolved: Resolved, name: str, rows: list[Row]) -> list[Row]:

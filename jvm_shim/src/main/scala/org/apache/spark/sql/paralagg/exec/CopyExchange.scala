@@ -8,8 +8,7 @@ import org.apache.spark.sql.paralagg.plan.StratumSpec
  */
 final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
   private val copies = loop.indexes.values.filter(_.spec.copy).toArray.sortBy(_.spec.id)
-  private val codec: Codec[Array[Long]] =
-    if (stratum.makesStrings) new StringWords(sections, loop.strings) else WordsCodec
+  private val codec = StringWords.codec(stratum, sections, loop.strings)
   private var sent = 0L
 
   def takeBytes(): Double = {

@@ -10,8 +10,7 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
   private val parts = loop.parts
   private val byId = Array.fill(gang.tasks)(new LongBuffer)
   private val byKey = Array.fill(gang.tasks)(new LongBuffer)
-  private val codec: Codec[Array[Long]] =
-    if (stratum.makesStrings) new StringWords(sections, loop.strings) else WordsCodec
+  private val codec = StringWords.codec(stratum, sections, loop.strings)
   private var sent = 0L
 
   /** Rows that wait to be sent. */

@@ -4,6 +4,7 @@ import java.nio.ByteBuffer
 import java.util.Arrays
 import java.util.concurrent.ConcurrentHashMap
 
+import org.apache.spark.sql.paralagg.plan.StratumSpec
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
@@ -103,4 +104,11 @@ final class StringWords(sections: Array[WordsSection], strings: Dictionary) exte
       }
     }
   }
+}
+
+object StringWords {
+
+  /** For messages of these sections: plain words, where no rule makes strings. */
+  def codec(stratum: StratumSpec, sections: => Array[WordsSection], strings: Dictionary): Codec[Array[Long]] =
+    if (stratum.makesStrings) new StringWords(sections, strings) else WordsCodec
 }
