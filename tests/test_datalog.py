@@ -63,27 +63,32 @@ def test_nothing_is_built_before_it_is_looked_up(spark: SparkSession, edge: Data
         found["broken"].collect()
 
 
+def persisted(spark: SparkSession) -> set[int]:
+    """The numbers of the persisted RDDs: those of earlier tests may vanish at any time."""
+    return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())
+
+
 def test_what_two_outputs_share_is_cached_and_freed(spark: SparkSession, edge: DataFrame) -> None:
-    persisted = spark.sparkContext._jsc.getPersistentRDDs
-    before = persisted().size()
+    before = persisted(spark)
     found = ra.datalog(spark, PATHS, edge=edge)
     assert rows(found["far"]) == [(3,), (4,), (5,)]
-    assert persisted().size() == before  # one reader: nothing to share
+    assert persisted(spark) <= before  # one reader: nothing to share
     assert rows(found["near"]) == [(1,), (2,)]
-    assert persisted().size() > before
+    assert persisted(spark) - before
     assert ra.report(found["far"]) is not None
     found.unpersist()
-    assert persisted().size() == before
+    assert persisted(spark) <= before
 
 
 def test_the_cache_ends_with_the_mapping(spark: SparkSession, edge: DataFrame) -> None:
-    before = spark.sparkContext._jsc.getPersistentRDDs().size()
+    before = persisted(spark)
     found = ra.datalog(spark, PATHS, edge=edge)
     rows(found["far"])
     rows(found["near"])
+    assert persisted(spark) - before
     del found
     gc.collect()
-    assert spark.sparkContext._jsc.getPersistentRDDs().size() == before
+    assert persisted(spark) <= before
 
 
 def test_columns_match_by_name_where_they_can_and_by_position_else(spark: SparkSession) -> None:
