@@ -6,6 +6,7 @@ ids there, so that from here on a message is (id, value) and the loop hashes not
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +31,15 @@ if TYPE_CHECKING:
     from pyspark_paralagg.plan.plan import PlannedRelation, PlannedRule, StaticIndex
 
 
+@dataclass(frozen=True)
+class Routed:
+    """This rank's rows: base and initial ones by relation, static indexes' (keys, then payload) by id."""
+
+    starts: dict[str, tuple[Table, Table | None]]
+    static: dict[int, Table]
+    shape: Shape
+
+
 class Builder:
     """Builds the loop of one stratum. ``buckets`` is what rows are hashed into."""
 
@@ -41,12 +51,16 @@ class Builder:
         self._buckets = buckets
         self._nulls = self._nulls_of_inputs()
 
-    def build(self) -> Loop:
+    def route(self) -> Routed:
+        """Rows to their owners. Collective."""
+        stratum = self._facts.stratum
+        starts = {r.name: self._start(r) for r in stratum.relations}
+        return Routed(starts, {i.id: self._static(i) for i in stratum.static_indexes}, self._shape())
+
+    def build(self, routed: Routed) -> Loop:
         """Collective."""
         facts = self._facts
-        starts = {r.name: self._start(r) for r in facts.stratum.relations}
-        static = {i.id: self._static(i) for i in facts.stratum.static_indexes}
-        shape = self._shape()
+        starts, static, shape = routed.starts, routed.static, routed.shape
         self._parts = {
             r.name: Part(facts, r, shape.relations[r.name], number=n, rank=self._comm.rank)
             for n, r in enumerate(facts.stratum.relations)
@@ -208,7 +222,7 @@ class Builder:
             owners = part.ghost_owner[:count]
             order = np.argsort(owners, kind="stable")
             ends = np.cumsum(np.bincount(owners, minlength=self._comm.size))[:-1]
-            keys = part.ghosts.keys[:, :count].T[order]
+            keys = part.ghosts.keys[:count][order]
             questions = self._comm.exchange([np.ascontiguousarray(q).ravel() for q in np.split(keys, ends)])
             width = part.shape.key_words
             answers = [

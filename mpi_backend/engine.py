@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mpi_backend.bitmaps import Bitmaps, run_bitmaps
 from mpi_backend.builder import Builder
 from mpi_backend.facts import Facts
 from mpi_backend.fixpoint import EndlessClimbError, Fixpoint
@@ -20,10 +21,12 @@ from mpi_backend.types import Column, words_of_doubles
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mpi_backend.builder import Routed
     from mpi_backend.comm import Comm
     from mpi_backend.fixpoint import Progress
     from mpi_backend.loop import Loop
     from mpi_backend.part import Part
+    from mpi_backend.strings import Strings
     from pyspark_paralagg.plan.plan import Plan
 
 
@@ -37,6 +40,12 @@ class Run:
     seconds: dict[str, float] = field(default_factory=lambda: {"load": 0.0, "loop": 0.0, "store": 0.0})
     per_iteration: list[dict[str, Any]] = field(default_factory=list)
     bytes: int = 0
+
+    def add_seconds(self, began: float, loaded: float, looped: float) -> None:
+        """Of a stratum that ends now."""
+        self.seconds["load"] += loaded - began
+        self.seconds["loop"] += looped - loaded
+        self.seconds["store"] += time.perf_counter() - looped
 
 
 def run_plan(
@@ -68,7 +77,12 @@ def _run_stratum(
 ) -> None:
     began = time.perf_counter()
     inputs = read_inputs(facts, sources, run.results, comm, ansi=ansi)
-    loop = Builder(facts, inputs, comm, buckets).build()
+    builder = Builder(facts, inputs, comm, buckets)
+    routed = builder.route()
+    if facts.stratum.bitmap is not None and not any(s.has_null_keys for s in routed.shape.relations.values()):
+        _run_bitmaps(facts, routed, inputs.strings, comm, run, began)
+        return
+    loop = builder.build(routed)
     comm.sent = 0
     fixpoint = Fixpoint(loop, ansi=ansi, progress=progress)
     loaded = time.perf_counter()
@@ -83,13 +97,26 @@ def _run_stratum(
     looped = time.perf_counter()
     for p in loop.parts.values():
         run.results[p.name] = rows_of(p, loop)
-    run.seconds["load"] += loaded - began
-    run.seconds["loop"] += looped - loaded
-    run.seconds["store"] += time.perf_counter() - looped
+    run.add_seconds(began, loaded, looped)
     run.iterations += fixpoint.stats.iterations
     run.tuples += int(comm.sum(np.array([float(p.rows) for p in loop.parts.values()])).sum())
     run.per_iteration += fixpoint.stats.per_iteration()
     run.bytes = max(run.bytes, loop.bytes)
+
+
+def _run_bitmaps(facts: Facts, routed: Routed, strings: Strings, comm: Comm, run: Run, began: float) -> None:
+    [relation] = facts.stratum.relations
+    assert facts.stratum.bitmap is not None  # noqa: S101 - for the type checker
+    edges = [routed.static[i] for i in facts.stratum.bitmap.edges]
+    bitmaps = Bitmaps(facts.stratum, routed.starts[relation.name][0], edges, strings)
+    loaded = time.perf_counter()
+    told = run_bitmaps(bitmaps, comm)
+    looped = time.perf_counter()
+    run.results[relation.name] = bitmaps.rows()
+    run.add_seconds(began, loaded, looped)
+    run.iterations += told["iterations"]
+    run.tuples += told["tuples"]
+    run.bytes = max(run.bytes, bitmaps.bytes)
 
 
 def rows_of(p: Part, loop: Loop) -> Table:
@@ -101,9 +128,9 @@ def rows_of(p: Part, loop: Loop) -> Table:
     for c, of in enumerate(column_types(p.of)):
         nulls = None
         if c < k:
-            words = p.keys.keys[c, ids]
+            words = np.ascontiguousarray(p.keys.keys[ids, c])
             if p.shape.keys[c]:
-                nulls = (p.keys.keys[k, ids] >> c & 1) != 0
+                nulls = (p.keys.keys[ids, k] >> c & 1) != 0
         else:
             words = p.state.v[c - k, ids]
             if of.kind == "fraction":

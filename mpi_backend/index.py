@@ -127,14 +127,14 @@ class RelationIndex:
         shape = self.part.shape
         words = self.part.keys.keys
         if shape.has_null_keys and len(fresh):
-            mask = words[len(shape.keys), fresh]
+            mask = words[fresh, len(shape.keys)]
             joins = np.zeros(len(fresh), np.bool_)
             for c in self.planned.keys:
                 joins |= (mask >> c & 1) != 0
             fresh = fresh[~joins]
         if not len(fresh):
             return
-        flat = np.ascontiguousarray(words[list(self.planned.keys)][:, fresh].T).ravel()
+        flat = np.ascontiguousarray(words[fresh][:, list(self.planned.keys)]).ravel()
         groups = self.groups.add(flat, count=len(fresh))
         if len(self.groups) > len(self.heads):
             more = max(len(self.groups), 2 * len(self.heads)) - len(self.heads)

@@ -109,7 +109,7 @@ def write_messages(ids, owner, remote, keys, key_words, v, k, p, masked, traced,
         else:
             at = at_key[rank]
             for c in range(key_words):
-                out[at + c] = keys[c, g]
+                out[at + c] = keys[g, c]
             at = write_values(v, k, p, masked, traced, g, out, at + key_words)
             at_key[rank] = at
 
@@ -140,7 +140,7 @@ def write_rows(ids, keys, key_words, v, k, p, masked, traced, stride, out) -> No
     for i in range(len(ids)):
         at = i * stride
         for c in range(key_words):
-            out[at + c] = keys[c, ids[i]]
+            out[at + c] = keys[ids[i], c]
         write_values(v, k, p, masked, traced, ids[i], out, at + key_words)
 
 

@@ -251,9 +251,9 @@ class RuleKernel:
             else:
                 self._arg(f"{name}_keys", keys)
                 kind = column_types(of)[c]
-                view = f"{name}_keys[{c}].view(np.float64)" if kind.kind == "fraction" else f"{name}_keys[{c}]"
-                null = f"(({name}_keys[{k}, {row}] >> {c}) & 1) != 0" if form.keys[c] else None
-                value = Value(kind, from_word(kind, view, view, row), null)
+                view = f"{name}_keys.view(np.float64)" if kind.kind == "fraction" else f"{name}_keys"
+                null = f"(({name}_keys[{row}, {k}] >> {c}) & 1) != 0" if form.keys[c] else None
+                value = Value(kind, from_word(kind, view, view, f"{row}, {c}"), null)
             self._bind(bind, value)
 
     def _bind_payload(self, p: Probe, index: str, row: str) -> None:
