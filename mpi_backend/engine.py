@@ -10,13 +10,12 @@ import numpy as np
 
 from mpi_backend.bitmaps import Bitmaps, run_bitmaps
 from mpi_backend.builder import Builder
+from mpi_backend.decomposed import Decomposed
 from mpi_backend.facts import Facts
 from mpi_backend.fixpoint import EndlessClimbError, Fixpoint
 from mpi_backend.inputs import Table, read_inputs
 from mpi_backend.kernels.lists import present
-from mpi_backend.shape import column_types
 from mpi_backend.trace import endless
-from mpi_backend.types import Column, words_of_doubles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from mpi_backend.loop import Loop
     from mpi_backend.part import Part
     from mpi_backend.strings import Strings
+    from pyspark_paralagg.errors import FixpointError
     from pyspark_paralagg.plan.plan import Plan
 
 
@@ -82,6 +82,9 @@ def _run_stratum(
     if facts.stratum.bitmap is not None and not any(s.has_null_keys for s in routed.shape.relations.values()):
         _run_bitmaps(facts, routed, inputs.strings, comm, run, began)
         return
+    if Decomposed.fits(facts, routed, comm):
+        _run_decomposed(Decomposed(facts, routed, inputs, comm, ansi=ansi), facts, comm, run, began, ansi=ansi)
+        return
     loop = builder.build(routed)
     comm.sent = 0
     fixpoint = Fixpoint(loop, ansi=ansi, progress=progress)
@@ -89,11 +92,7 @@ def _run_stratum(
     try:
         fixpoint.run()
     except EndlessClimbError as climb:
-        for p in loop.parts.values():
-            p.restart(traced=True)
-        for i in loop.indexes.values():
-            i.clear()
-        raise endless(Fixpoint(loop, ansi=ansi, traced=True), loop, climb) from climb.overflow
+        raise _endless(loop, climb, ansi=ansi) from climb.overflow
     looped = time.perf_counter()
     for p in loop.parts.values():
         run.results[p.name] = rows_of(p, loop)
@@ -102,6 +101,15 @@ def _run_stratum(
     run.tuples += int(comm.sum(np.array([float(p.rows) for p in loop.parts.values()])).sum())
     run.per_iteration += fixpoint.stats.per_iteration()
     run.bytes = max(run.bytes, loop.bytes)
+
+
+def _endless(loop: Loop, climb: EndlessClimbError, *, ansi: bool) -> FixpointError:
+    """Runs again, noting where changes come from: the error that names the cycle."""
+    for p in loop.parts.values():
+        p.restart(traced=True)
+    for i in loop.indexes.values():
+        i.clear()
+    return endless(Fixpoint(loop, ansi=ansi, traced=True), loop, climb)
 
 
 def _run_bitmaps(facts: Facts, routed: Routed, strings: Strings, comm: Comm, run: Run, began: float) -> None:
@@ -119,23 +127,28 @@ def _run_bitmaps(facts: Facts, routed: Routed, strings: Strings, comm: Comm, run
     run.bytes = max(run.bytes, bitmaps.bytes)
 
 
+def _run_decomposed(
+    decomposed: Decomposed, facts: Facts, comm: Comm, run: Run, began: float, *, ansi: bool
+) -> None:
+    [relation] = facts.stratum.relations
+    loaded = time.perf_counter()
+    try:
+        decomposed.run()
+    except EndlessClimbError as climb:
+        raise _endless(decomposed.loop, climb, ansi=ansi) from climb.overflow
+    looped = time.perf_counter()
+    run.results[relation.name] = decomposed.rows()
+    run.add_seconds(began, loaded, looped)
+    run.iterations += int(-comm.least(-float(decomposed.iterations)))
+    run.tuples += int(comm.sum(np.array([float(decomposed.tuples)]))[0])
+    run.bytes = max(run.bytes, decomposed.bytes)
+
+
 def rows_of(p: Part, loop: Loop) -> Table:
     """The rows of a relation on this rank: keys, then dependents."""
     ids = present(p.state.f, min(len(p.keys), p.state.capacity))
-    k = len(p.of.keys)
-    texts = loop.strings.all() if any(t.kind == "text" for t in column_types(p.of)) else None
-    columns = []
-    for c, of in enumerate(column_types(p.of)):
-        nulls = None
-        if c < k:
-            words = np.ascontiguousarray(p.keys.keys[ids, c])
-            if p.shape.keys[c]:
-                nulls = (p.keys.keys[ids, k] >> c & 1) != 0
-        else:
-            words = p.state.v[c - k, ids]
-            if of.kind == "fraction":
-                words = words_of_doubles(words.view(np.float64))
-            if p.shape.dependents[c - k]:
-                nulls = p.state.k[c - k, ids] == 0
-        columns.append(Column(of, words, nulls, texts if of.kind == "text" else None))
+    columns = [p.key_column(c, ids, loop.strings) for c in range(len(p.of.keys))]
+    for j in range(len(p.of.dependents)):
+        nulls = p.state.k[j, ids] == 0 if p.shape.dependents[j] else None
+        columns.append(p.value_column(j, p.state.v[j, ids], nulls, loop.strings))
     return Table(tuple(columns), len(ids))

@@ -89,6 +89,12 @@ class Fixpoint:
                 raise EndlessClimbError(iteration, None, overflowed=False)
         self.stats.iterations = iteration
 
+    def again(self) -> None:
+        """For other base rows of the same stratum: nothing was counted yet."""
+        self.stats = Stats([r.name for r in self._stratum.relations])
+        if self._ordered is not None:
+            self._ordered.again()
+
     def start_traced(self) -> None:
         """Begins anew, for a trace."""
         self._start()

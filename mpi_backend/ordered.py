@@ -38,6 +38,7 @@ class Ordered:
         self._far = np.zeros(0, np.int32)
         self._mean: float | None = None
         self._cur = np.zeros(LENGTH, np.int64)
+        self._width = 0.0
         self.is_on = False
         prepare([(self._kernel.kernel, self._arguments())], loop.comm.rank)
 
@@ -61,6 +62,11 @@ class Ordered:
         rows, keys = self._loop.comm.sum(np.array([float(rows), float(len(self._part.keys))]))
         width = 2.0 ** round(math.log2(abs(self._mean - before) / max(1.0, rows / max(1.0, keys))))
         self._begin(width if self._kernel.type.kind == "fraction" else max(1, int(width)), int(keys))
+
+    def again(self) -> None:
+        """For other base rows, with the width that was found."""
+        if self.is_on:
+            self._begin(self._width, int(self._order[MOST] - 1000) // _PATIENCE)
 
     def step(self) -> tuple[float, float]:
         """Near rows until there are none, on this rank; rows that changed, and rows that wait (near or far)."""
@@ -92,6 +98,7 @@ class Ordered:
 
     def _begin(self, width: float, keys: int) -> None:
         capacity = self._part.state.capacity
+        self._width = width
         self._near, self._far = np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
         self._order[:] = 0
         self._order[MOST] = _PATIENCE * keys + 1000

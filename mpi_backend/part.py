@@ -11,12 +11,14 @@ import numpy as np
 
 from mpi_backend.kernels import lists
 from mpi_backend.kernels.aggregates import identity
+from mpi_backend.types import Column, type_of, words_of_doubles
 from mpi_backend.keymap import KeyMap
 
 if TYPE_CHECKING:
     from mpi_backend.facts import Facts
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.shape import RelationShape
+    from mpi_backend.strings import Strings
     from pyspark_paralagg.plan.plan import PlannedRelation
 
 _LEAST = 16
@@ -146,6 +148,19 @@ class Part:
         own = {id(a): a.bytes for a in (self.state, self.pending, self.delta, self.ghost) if a is not None}
         ghosts = self.ghost_owner.nbytes + self.ghost_remote.nbytes
         return sum(own.values()) + self.keys.bytes + self.ghosts.bytes + self.current.nbytes + ghosts
+
+    def key_column(self, c: int, ids: Array, strings: Strings) -> Column:
+        """Key ``c`` of these rows."""
+        of = type_of(self.of.keys[c].type)
+        words = np.ascontiguousarray(self.keys.keys[ids, c])
+        nulls = (self.keys.keys[ids, len(self.of.keys)] >> c & 1) != 0 if self.shape.keys[c] else None
+        return Column(of, words, nulls, strings.all() if of.kind == "text" else None)
+
+    def value_column(self, j: int, words: Array, nulls: Array | None, strings: Strings) -> Column:
+        """Dependent ``j`` with these words."""
+        of = type_of(self.of.dependents[j].column.type)
+        plain = words_of_doubles(words.view(np.float64)) if of.kind == "fraction" else words
+        return Column(of, plain, nulls, strings.all() if of.kind == "text" else None)
 
     def grow(self, more: int = 0) -> None:
         """Room for all keys, and ``more``."""
