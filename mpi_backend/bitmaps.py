@@ -77,9 +77,7 @@ class Bitmaps:
         while low < count:
             high = min(count, low + 64 * self._width)
             width = self._width
-            kernel.begin(
-                self._starts, self._firsts, low, high, width, full, delta, queue, queued, touched, seen, sizes
-            )
+            kernel.begin(self._starts, self._firsts, low, high, width, full, delta, queue, queued, touched, seen, sizes)
             rounds = kernel.follow(
                 self._offsets, self._targets, width, full, delta, queue, spare, queued, touched, seen, sizes
             )
@@ -118,7 +116,9 @@ class Bitmaps:
         words = (ys, xs) if self._moving == 0 else (xs, ys)
         texts = self._strings.all() if any(t.kind == "text" for t in self._types) else None
         return Table(
-            tuple(Column(t, w, None, texts if t.kind == "text" else None) for t, w in zip(self._types, words, strict=True)),
+            tuple(
+                Column(t, w, None, texts if t.kind == "text" else None) for t, w in zip(self._types, words, strict=True)
+            ),
             total,
         )
 

@@ -102,7 +102,9 @@ class Decomposed:
         """The relation's rows: carried and moving keys in their order, then dependents."""
         [part] = self.loop.parts.values()
         ids = np.concatenate([np.zeros(0, np.int32), *(i for _, i, _, _ in self._found)])
-        values = np.repeat(np.array([v for v, _, _, _ in self._found], np.int64), [len(i) for _, i, _, _ in self._found])
+        values = np.repeat(
+            np.array([v for v, _, _, _ in self._found], np.int64), [len(i) for _, i, _, _ in self._found]
+        )
         strings = self.loop.strings
         moving = iter(range(len(part.of.keys)))
         columns: list[Column] = []

@@ -127,9 +127,7 @@ def _run_bitmaps(facts: Facts, routed: Routed, strings: Strings, comm: Comm, run
     run.bytes = max(run.bytes, bitmaps.bytes)
 
 
-def _run_decomposed(
-    decomposed: Decomposed, facts: Facts, comm: Comm, run: Run, began: float, *, ansi: bool
-) -> None:
+def _run_decomposed(decomposed: Decomposed, facts: Facts, comm: Comm, run: Run, began: float, *, ansi: bool) -> None:
     [relation] = facts.stratum.relations
     loaded = time.perf_counter()
     try:

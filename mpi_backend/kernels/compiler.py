@@ -54,7 +54,10 @@ class Kernel:
     ) -> None:
         self.arguments = tuple(arguments)
         self.body = body
-        functions = [*((name, k.arguments, k.body) for name, k in (calls or {}).items()), ("kernel", self.arguments, body)]
+        functions = [
+            *((name, k.arguments, k.body) for name, k in (calls or {}).items()),
+            ("kernel", self.arguments, body),
+        ]
         source = _HEAD + "".join(_function(*f) for f in functions)
         # Sums may be added up in any order, by several at a time.
         self.source = source.replace("nogil=True,", 'nogil=True, fastmath={"reassoc"},') if reorders else source

@@ -96,7 +96,9 @@ def _stratum(
     if in_place and where.is_decomposed and bitmap is None and len(relations) == 1:
         decomposition = _decomposition(program, relations[0], carried_keys(relations[0], chains), statics)
         if decomposition is not None:
-            reasons.append(f"{label}: may be evaluated for one value of what it carries after the other, without hashing")
+            reasons.append(
+                f"{label}: may be evaluated for one value of what it carries after the other, without hashing"
+            )
     stratum = Stratum(
         tuple(PlannedRelation(r.name, r.keys, r.dependents, where.by[r.name], r.base, r.initial) for r in relations),
         statics,
