@@ -67,6 +67,8 @@ def _stratum(
     is_free = relation_class == "lattice" and program.max_iterations is None and program.tolerance is None
     is_linear = all(sum(a.relation is not None for a in r.body) == 1 for r in rules)
     follows = any(d.view for r in relations for d in r.dependents)
+    has_copies = any(i.copy for i in indexes.relations)
+    in_place = is_free and is_linear and not follows and not has_copies
     bitmap = _bitmap(program, names, chains, planned, indexes, where) if is_free else None
     statics = indexes.statics
     if bitmap is None:
@@ -77,17 +79,17 @@ def _stratum(
         reasons.append(f"{label}: {_epoch(chains, indexes, where)}")
     if bitmap:
         reasons.append(f"{label}: a set that carries one key and moves the other along edges: evaluated in bitmaps")
-    if is_free and is_linear and not follows:
+    if in_place:
         reasons.append(f"{label}: values are read in the iteration that wrote them (a lattice without a limit)")
     else:
-        reasons.append(f"{label}: strict rounds ({_why_rounds(program, relation_class, follows=follows)})")
+        reasons.append(f"{label}: strict rounds ({_why_rounds(program, relation_class, follows=follows, is_linear=is_linear)})")
     stratum = Stratum(
         tuple(PlannedRelation(r.name, r.keys, r.dependents, where.by[r.name], r.base, r.initial) for r in relations),
         statics,
         indexes.relations,
         planned,
         relation_class,
-        is_free and is_linear and not follows,
+        in_place,
         _may_climb(program, relation_class, rules),
         any(map(_makes_strings, planned)) or any(_combines_strings(r) for r in relations),
         bitmap,
@@ -146,14 +148,16 @@ def _class(program: Program, name: str) -> RelationClass:
     return "iterated" if found == "iterated" else "accumulating" if found == "accumulating" else "lattice"
 
 
-def _why_rounds(program: Program, relation_class: RelationClass, *, follows: bool) -> str:
+def _why_rounds(program: Program, relation_class: RelationClass, *, follows: bool, is_linear: bool) -> str:
     if relation_class != "lattice":
         return f"the class is {relation_class}"
     if follows:
         return "witnesses are counted between rounds"
     if program.max_iterations is not None:
         return "the number of iterations is limited"
-    return "a tolerance is asked for" if program.tolerance is not None else "a rule reads two recursive atoms"
+    if program.tolerance is not None:
+        return "a tolerance is asked for"
+    return "a rule reads a copy, which follows between rounds" if is_linear else "a rule reads two recursive atoms"
 
 
 def _bitmap(  # noqa: PLR0913, PLR0917 - all that a stratum is made of

@@ -230,3 +230,12 @@ def test_printed_plan_reads_like_datalog() -> None:
         "  sg(child, child_2) :- Δsg(x, y), in1[par = x](child), in1[par = y](child_2)",
         "    in1 partitioned by par; in1 everywhere; target computed",
     ]
+
+
+def test_copies_follow_between_rounds() -> None:
+    text = "price($MIN(p)) :- base(p). price($MIN(min(p, o))) :- price(p), offers(o)."
+    given = {"base": [("price", "bigint")], "offers": [("offer", "bigint")]}
+    plan = compile_program(resolve_text(parse(text), given).program)
+    stratum = plan.strata[-1]
+    assert (stratum.relation_indexes[0].copy, stratum.in_place) == (True, False)
+    assert "a rule reads a copy, which follows between rounds" in plan.reasons[-1]
