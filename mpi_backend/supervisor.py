@@ -13,6 +13,7 @@ import json
 import os
 import re
 import selectors
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -37,7 +38,10 @@ _CHUNK = 65536
 
 _DEAD_PROCESS = re.compile(r"PID (\d+) RUNNING AT (\S+)")
 _EXIT_CODE = re.compile(r"EXIT CODE: (\d+)")
+_BANNER = "=" * 20
+_SHELLS = 128
 _PROXY = "HYDRA_LAUNCH: "
+_OF_MEMORY = "signal 9 is what the system sends when memory runs out: take more machines, or fewer ranks on each"
 
 
 class Cancelled(Exception):  # noqa: N818 - nothing went wrong
@@ -152,22 +156,17 @@ class Supervisor:
             rank, host = self._beats.rank_of(int(dead[1]), dead[2]), dead[2]
         elif self._spec["ranks"] == 1:
             rank, host = 0, self._beats.host(0)
-        code = int(given[1]) if given else code
-        signal_number = -code if code < 0 else code if dead and code < _SIGNALS else code - 128 if code > 128 else 0  # noqa: PLR2004 - a shell's way
-        who = "a rank" if rank is None else f"rank {rank}"
-        if signal_number:
-            message, hint = f"{who} was killed by signal {signal_number}", None
-            if signal_number == 9:  # noqa: PLR2004 - SIGKILL
-                hint = (
-                    "signal 9 is what the system sends when memory runs out: take more machines, or fewer ranks on one"
-                )
-        else:
-            message, hint = (
-                f"{who} ended with exit code {code} and without a result",
-                "the launcher's last words are below",
-            )
+        number = _signal_of(int(given[1]) if given else code, is_of_hydra=dead is not None)
+        what = f"was killed by signal {number}" if number else f"ended with exit code {code} and without a result"
         return Problem(
-            "PARALAGG_MPI_RANK_FAILED", message, kind="run", value=code, hint=hint, rank=rank, host=host, traceback=text
+            "PARALAGG_MPI_RANK_FAILED",
+            f"a rank {what}",
+            kind="run",
+            value=number or code,
+            hint=_OF_MEMORY if number == signal.SIGKILL else None,
+            rank=rank,
+            host=host,
+            traceback=text.partition(_BANNER)[0].strip() or None,
         )
 
     def _tail(self) -> str:
@@ -176,7 +175,11 @@ class Supervisor:
             return log.read().decode(errors="replace").strip()
 
 
-_SIGNALS = 65
+def _signal_of(code: int, *, is_of_hydra: bool) -> int:
+    """The signal that an exit code stands for: as Python, hydra and shells tell it; 0: none."""
+    if code < 0 or (is_of_hydra and code < _SHELLS):
+        return abs(code)
+    return max(0, code - _SHELLS)
 
 
 class Beats:
@@ -236,7 +239,7 @@ class Beats:
     def _silent(self, rank: int, what: str) -> Problem:
         return Problem(
             "PARALAGG_MPI_RANK_FAILED",
-            f"rank {rank} {what}",
+            f"a rank {what}",
             kind="run",
             value=rank,
             hint="it was stopped, its machine or the way to it is gone, or the machine swaps",

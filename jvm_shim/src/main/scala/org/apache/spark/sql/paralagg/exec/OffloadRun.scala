@@ -88,7 +88,13 @@ private[exec] final class OffloadRun(
           attempt.answer = null
           attempt.ranks = null
         }
-        if (attempt.ranks == null) start(attempt, Option(execution).map(_.toString).orNull)
+        if (attempt.ranks == null && attempt.answer == null) {
+          try start(attempt, Option(execution).map(_.toString).orNull)
+          catch {
+            case e: IOException =>
+              attempt.answer = ("failed", "PARALAGG_MPI_NO_LAUNCHER", s"the ranks' supervisor cannot start: ${e.getMessage}.", "")
+          }
+        }
         if (attempt.answer == null) attempt.waiting += context
         else {
           if (attempt.answer != ok(attempt)) attempt.failedFor += stage
@@ -151,7 +157,7 @@ private[exec] final class OffloadRun(
     def ended(answer: Option[JValue]): Unit = {
       val told = answer match {
         case None =>
-          RunRegistry.reported(run.id, report(out, (exported - attempt.began) / 1e9))
+          RunRegistry.reported(run.id, report(out, offload.backend, (exported - attempt.began) / 1e9))
           ok(attempt)
         case Some(error) => failure(error)
       }
@@ -205,16 +211,16 @@ private[exec] object OffloadRun {
       case JInt(number) => Some(number.toString)
       case _ => None
     }
-    val who = field("rank").map(r => s"rank $r" + field("host").fold("")(h => s" on $h"))
-    val where = (field("place").map("in " + _).toSeq ++ who).mkString(", ")
-    val text = field("message").getOrElse("the ranks ended without a word") + (if (where.isEmpty) "" else s" ($where)") + "."
+    val who = field("rank").map(r => s"rank $r" + field("host").fold("")(h => s" on $h")).toSeq
+    val where = (field("place").map("in " + _).toSeq ++ who).mkString(" (", ", ", ")")
+    val text = field("message").getOrElse("the ranks ended without a word") + (if (where == " ()") "" else where) + "."
     ("failed", field("code").getOrElse("PARALAGG_MPI_RANK_FAILED"), text + field("traceback").fold("")("\n" + _ + "\n"),
       field("hint").getOrElse(""))
   }
 
-  /** The ranks' report, with what it took to write the inputs. */
-  private def report(out: File, exported: Double): String = {
+  /** The ranks' report under the name that the user knows, and with what it took to write the inputs. */
+  private def report(out: File, backend: String, exported: Double): String = {
     val told = JsonMethods.parse(Files.readString(new File(out, "report.json").toPath, UTF_8))
-    JsonMethods.compact(told.merge(("seconds" -> ("export" -> exported)): JObject))
+    JsonMethods.compact(told.merge(("backend" -> backend) ~ ("seconds" -> ("export" -> exported))))
   }
 }
