@@ -57,7 +57,7 @@ def explain(df: DataFrame, format: str = "text") -> str:  # noqa: A002 - reads w
         plan = _up_to(described["plan"], described["stratum"])
         sections = {"Program": described["program"], "Stages": _stages(stages), "Plan": _plan(plan, stages)}
         picture = _picture(plan) if format == "mermaid" else ""
-        backend, reason = "spark", described["reason"]
+        backend, reason = described["backend"], described["reason"]
     if format != "text":
         return picture if format == "mermaid" else _part(format, sections, stages)
     parts = [f"{title}\n{_indented(text)}" for title, text in sections.items()]

@@ -1,0 +1,63 @@
+"""Command lines: of one rank, and of what starts all of them."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from mpi_backend.preflight import Request, mpiexec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HYDRA_IS_LOCAL = {"HYDRA_LAUNCHER": "fork", "HYDRA_RMK": "user"}
+"""MPICH's mpiexec stays on this machine with these, also inside of an allocation of Slurm and the like."""
+
+
+def request_of(spec: Mapping[str, Any]) -> Request:
+    """What a SPEC asks of ``preflight``."""
+    return Request(
+        launcher=spec["launcher"],
+        ranks=spec["ranks"],
+        python=tuple(spec["python"]),
+        oversubscribe=spec.get("oversubscribe", False),
+        staging=spec["out"],
+    )
+
+
+def worker_command(spec: Mapping[str, Any]) -> list[str]:
+    """One rank.
+
+    >>> spec = {"python": ["python"], "plan": "p.json", "in": "i", "out": "o", "outputs": ["r"], "ansi": False}
+    >>> shlex.join(worker_command(spec))
+    'python -m mpi_backend run p.json --in i --out o --outputs r --no-ansi'
+    """
+    words = [*spec["python"], "-m", "mpi_backend", "run", spec["plan"], "--in", spec["in"], "--out", spec["out"]]
+    for option in ("format", "partitions"):
+        if spec.get(option) is not None:
+            words += [f"--{option}", str(spec[option])]
+    if spec.get("outputs"):
+        words += ["--outputs", *spec["outputs"]]
+    return words if spec.get("ansi", True) else [*words, "--no-ansi"]
+
+
+def launch_command(spec: Mapping[str, Any]) -> list[str]:
+    """All ranks: ``local`` or a template.
+
+    >>> spec = {"python": ["python"], "plan": "p.json", "in": "i", "out": "o", "ranks": 4}
+    >>> shlex.join(launch_command({**spec, "launcher": "srun -n {ranks}"}))
+    'srun -n 4 python -m mpi_backend run p.json --in i --out o'
+    >>> shlex.join(launch_command({**spec, "launcher": "run --np={ranks} {command} --quiet"}))
+    'run --np=4 python -m mpi_backend run p.json --in i --out o --quiet'
+    """
+    worker = worker_command(spec)
+    request = request_of(spec) if spec["launcher"] == "local" else None
+    if request is not None:
+        return [mpiexec(request), "-n", str(request.ranks), *worker] if request.needs_mpi else worker
+    words = [word.replace("{ranks}", str(spec["ranks"])) for word in shlex.split(spec["launcher"])]
+    if not any("{command}" in word for word in words):
+        return [*words, *worker]
+    full: list[str] = []
+    for word in words:
+        full += worker if word == "{command}" else [word.replace("{command}", shlex.join(worker))]
+    return full
