@@ -90,9 +90,9 @@ def test_reference_gives_the_rows_of_the_fixture(name: str) -> None:
     case.compare({relation: list(found[relation]) for relation in case.expected})
 
 
-@pytest.mark.parametrize("name", [n for n in WITHOUT_NAN if ".limit" not in ALL[n].source])
+@pytest.mark.parametrize("name", WITHOUT_NAN)
 def test_one_plan_for_the_whole_text_gives_the_rows_of_the_fixture(name: str) -> None:
-    """Without Spark, on two simulated tasks. Under a limit, rules without recursion enter a round later there."""
+    """Without Spark, on two simulated tasks."""
     case = ALL[name]
     types = {
         relation: [(c, t) for c, _, t in (column.strip("`").rpartition(" ") for column in ddl.split(", "))]
