@@ -82,7 +82,9 @@ def _stratum(
     if in_place:
         reasons.append(f"{label}: values are read in the iteration that wrote them (a lattice without a limit)")
     else:
-        reasons.append(f"{label}: strict rounds ({_why_rounds(program, relation_class, follows=follows, is_linear=is_linear)})")
+        reasons.append(
+            f"{label}: strict rounds ({_why_rounds(program, relation_class, follows=follows, is_linear=is_linear)})"
+        )
     stratum = Stratum(
         tuple(PlannedRelation(r.name, r.keys, r.dependents, where.by[r.name], r.base, r.initial) for r in relations),
         statics,

@@ -59,8 +59,8 @@ def needs_of(program: Program) -> dict[str, set[str]]:
     needs = {r.name: set[str]() for r in program.relations}
     for rule in program.rules:
         needs[rule.head] |= {a.relation for a in rule.body if a.relation is not None}
-    for r in program.relations:  # initial rows may be another relation's result
-        needs[r.name] |= {i.relation for i in program.inputs if i.id == r.initial and i.relation is not None}
+    for r in program.relations:  # base and initial rows may be another relation's result
+        needs[r.name] |= {i.relation for i in program.inputs if i.id in (r.base, r.initial) and i.relation is not None}
     for relation in program.relations:
         for d in relation.dependents:
             if d.view is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from dataclasses import is_dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pyspark_paralagg.errors import UsageError
@@ -59,6 +59,6 @@ def _fits(of: Any, value: Any) -> bool:  # noqa: ANN401 - a type and a value
     return of is not type(None)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _hints(of: type) -> dict[str, Any]:
     return get_type_hints(of, _NAMES)

@@ -1,0 +1,23 @@
+"""``python -m mpi_backend run ...`` is one rank, ``... launch SPEC.json`` starts and watches ranks."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main(argv: list[str]) -> int:
+    """The subcommand's exit code."""
+    if argv[:1] == ["run"]:
+        from mpi_backend.worker import main as run  # noqa: PLC0415 - the supervisor needs none of it
+
+        return run(argv[1:])
+    if argv[:1] == ["launch"]:
+        from mpi_backend.launch import main as launch  # noqa: PLC0415 - likewise
+
+        return launch(argv[1:])
+    sys.stderr.write("usage: python -m mpi_backend run PLAN --in DIR --out DIR | launch SPEC\n")
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

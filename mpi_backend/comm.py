@@ -1,0 +1,125 @@
+"""How ranks talk: sums, words to each other, bytes to all. One rank talks to no one (``Alone``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mpi_backend.kernels.compiler import Array
+
+PIECE_BYTES = 1 << 30
+"""The most that one call sends to one rank: MPI counts in 32 bits."""
+
+
+class Comm(Protocol):
+    """All calls are collective."""
+
+    rank: int
+    size: int
+    sent: int
+
+    def sum(self, votes: Array) -> Array:
+        """The sums of everybody's votes."""
+
+    def exchange(self, words: Sequence[Array]) -> list[Array]:
+        """Sends ``words[r]`` to rank r; what came from each rank."""
+
+    def gather(self, mine: bytes) -> list[bytes]:
+        """What every rank has."""
+
+
+class Alone:
+    """A single rank."""
+
+    rank = 0
+    size = 1
+    sent = 0
+
+    def sum(self, votes: Array) -> Array:
+        """The votes."""
+        return votes
+
+    def exchange(self, words: Sequence[Array]) -> list[Array]:
+        """What was sent."""
+        return list(words)
+
+    def gather(self, mine: bytes) -> list[bytes]:
+        """What it has."""
+        return [mine]
+
+
+class Ranks:
+    """The ranks of an MPI communicator. ``sent`` counts the bytes that went to other ranks."""
+
+    def __init__(self, comm: Any, piece_bytes: int = PIECE_BYTES) -> None:  # noqa: ANN401 - mpi4py's, which is optional
+        self._comm = comm
+        self._piece = max(1, piece_bytes // 8)
+        self.rank: int = comm.Get_rank()
+        self.size: int = comm.Get_size()
+        self.sent = 0
+
+    def sum(self, votes: Array) -> Array:
+        """One ``Allreduce``."""
+        out = np.empty_like(votes)
+        self._comm.Allreduce(votes, out)
+        return out
+
+    def exchange(self, words: Sequence[Array]) -> list[Array]:
+        """Counts, then ``Alltoallv`` in pieces."""
+        counts = np.array([len(w) for w in words], np.int64)
+        # With its count each rank tells everybody the largest that it has, so that all agree on how many pieces there are.
+        told = np.stack([counts, np.full(self.size, counts.max(), np.int64)], axis=1)
+        heard = np.empty_like(told)
+        self._comm.Alltoall(np.ascontiguousarray(told), heard)
+        self.sent += 8 * int(counts.sum() - counts[self.rank])
+        coming = heard[:, 0]
+        rounds = -(-int(heard[:, 1].max()) // self._piece)
+        out = [np.empty(int(n), np.int64) for n in coming]
+        if rounds == 1:
+            flat = np.concatenate(words) if self.size > 1 else words[0]
+            received = np.empty(int(coming.sum()), np.int64)
+            self._alltoallv(flat, counts, received, coming)
+            return np.split(received, np.cumsum(coming)[:-1])
+        for n in range(rounds):
+            low, high = n * self._piece, (n + 1) * self._piece
+            parts = [w[low:high] for w in words]
+            here = np.clip(coming - low, 0, self._piece)
+            received = np.empty(int(here.sum()), np.int64)
+            self._alltoallv(np.concatenate(parts), np.array([len(p) for p in parts], np.int64), received, here)
+            for r, piece in enumerate(np.split(received, np.cumsum(here)[:-1])):
+                out[r][low : low + len(piece)] = piece
+        return out
+
+    def gather(self, mine: bytes) -> list[bytes]:
+        """Sizes, then ``Allgatherv`` in pieces."""
+        sizes = np.empty(self.size, np.int64)
+        self._comm.Allgather(np.array([len(mine)], np.int64), sizes)
+        own = np.frombuffer(mine, np.uint8)
+        parts: list[list[bytes]] = [[] for _ in range(self.size)]
+        step = 8 * self._piece
+        for low in range(0, int(sizes.max()), step):
+            here = np.clip(sizes - low, 0, step)
+            starts = np.concatenate([[0], np.cumsum(here)[:-1]])
+            out = np.empty(int(here.sum()), np.uint8)
+            piece = np.ascontiguousarray(own[low : low + step])
+            self._comm.Allgatherv(piece, [out, here, starts, _mpi().BYTE])
+            for r in range(self.size):
+                parts[r].append(out[starts[r] : starts[r] + here[r]].tobytes())
+        self.sent += len(mine) * (self.size - 1)
+        return [b"".join(p) for p in parts]
+
+    def _alltoallv(self, words: Array, counts: Array, into: Array, coming: Array) -> None:
+        kind = _mpi().INT64_T
+        starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+        places = np.concatenate([[0], np.cumsum(coming)[:-1]])
+        self._comm.Alltoallv([words, counts, starts, kind], [into, coming, places, kind])
+
+
+def _mpi() -> Any:  # noqa: ANN401 - mpi4py has no types
+    from mpi4py import MPI  # noqa: PLC0415 - optional: local runs have none
+
+    return MPI

@@ -1,0 +1,191 @@
+"""Rows that rules derived for keys of other ranks go to their owners; copies of relations follow them.
+
+A row is (id at the owner, values) or, where the id is not known, (key, values): a message has for each relation rows of the
+first kind, then of the second, and how many of each. All rules of a stratum share one exchange.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mpi_backend.kernels import lists
+from mpi_backend.kernels.aggregates import IN_DELTA, PRESENT
+from mpi_backend.owner import Owner
+from mpi_backend.shape import column_types
+from mpi_backend.wire import Wire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpi_backend.kernels.compiler import Array
+    from mpi_backend.loop import Loop
+    from mpi_backend.part import Accumulator, Part
+
+    Combine = Callable[[Part, Accumulator, Array, Array, int, int], None]
+"""(part, into, ids, words, at, stride): takes flat rows into an accumulator."""
+
+
+class DeltaExchange:
+    """Sends ghosts that changed, and aggregates what comes."""
+
+    def __init__(self, loop: Loop, combine: Combine) -> None:
+        self._loop = loop
+        self._combine = combine
+        self._wire = Wire(loop)
+
+    @property
+    def waiting(self) -> int:
+        """Rows that wait to be sent."""
+        return sum(len(p.ghost.dirty) for p in self._loop.parts.values())
+
+    def run(self) -> None:
+        """Collective."""
+        comm = self._loop.comm
+        if comm.size == 1:
+            return
+        parts = list(self._loop.parts.values())
+        counts = np.zeros((len(parts), 2, comm.size), np.int64)
+        for n, p in enumerate(parts):
+            lists.count_messages(p.ghost.dirty, p.ghost_owner, p.ghost_remote, counts[n, 0], counts[n, 1])
+        out = self._write(parts, counts)
+        for words in self._wire.exchange(out, parts):
+            self._receive(parts, words)
+
+    def _write(self, parts: list[Part], counts: Array) -> list[Array]:
+        """A message for each rank: two counts a relation, then the rows; nothing where there are no rows."""
+        size = self._loop.comm.size
+        strides = [(1 + p.value_words, p.shape.key_words + p.value_words) for p in parts]
+        head = 2 * len(parts)
+        lengths = np.array(
+            [sum(counts[n, k, r] * strides[n][k] for n in range(len(parts)) for k in (0, 1)) for r in range(size)]
+        )
+        rows = counts.sum(axis=(0, 1))
+        starts = np.concatenate([[0], np.cumsum(np.where(rows > 0, lengths + head, 0))])
+        flat = np.zeros(int(starts[-1]), np.int64)
+        at = starts[:-1] + head
+        for r in range(size):
+            if rows[r]:
+                flat[starts[r] : starts[r] + head] = counts[:, :, r].ravel()
+        for n, p in enumerate(parts):
+            by_id = at.copy()
+            by_key = at + counts[n, 0] * strides[n][0]
+            at = by_key + counts[n, 1] * strides[n][1]
+            g = p.ghost
+            lists.write_messages(
+                g.dirty, p.ghost_owner, p.ghost_remote, p.ghosts.keys, p.shape.key_words, g.v, g.k, g.p,
+                any(p.shape.dependents), p.traced, by_id, by_key, flat,
+            )  # fmt: skip
+            self._sent(g)
+        return [flat[starts[r] : starts[r + 1]] for r in range(size)]
+
+    def _sent(self, ghost: Accumulator) -> None:
+        """Under a lattice the best value sent stays: what is no better is never sent again."""
+        if self._loop.facts.is_lattice:
+            lists.unqueue(ghost.f, ghost.dirty)
+            ghost.n[0] = 0
+        else:
+            ghost.clear()
+
+    def _receive(self, parts: list[Part], words: Array) -> None:
+        if not len(words):
+            return
+        at = 2 * len(parts)
+        for n, p in enumerate(parts):
+            known, unknown = int(words[2 * n]), int(words[2 * n + 1])
+            if known:
+                stride = 1 + p.value_words
+                ids = words[at : at + known * stride : stride].astype(np.int32)
+                self._combine(p, p.pending, ids, words, at + 1, stride)
+                at += known * stride
+            if unknown:
+                width = p.shape.key_words
+                stride = width + p.value_words
+                ids = p.keys.add(words, at, stride, unknown)
+                p.grow()
+                self._combine(p, p.pending, ids, words, at + width, stride)
+                at += unknown * stride
+
+
+class CopyExchange:
+    """Copies of relations that live where rules look them up: rows that changed go there and replace the old ones."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._copies = [i for _, i in sorted(loop.indexes.items()) if i.planned.copy]
+        self._owners = {}
+        for i in self._copies:
+            types = column_types(i.part.of)
+            keys = i.planned.keys
+            self._owners[i.planned.id] = Owner(
+                keys, [types[k] for k in keys], loop.owners[i.planned.relation].bucket_count, loop.comm.size
+            )
+        self._wire = Wire(loop)
+
+    def run(self) -> None:
+        """Collective."""
+        for index in self._copies:
+            own, copy = self._loop.parts[index.planned.relation], index.part
+            form = own.shape
+            stride = max(1, form.key_words + form.value_words(traced=False))
+            rows = self._rows(own, stride)
+            self._forget(copy)
+            for words in self._send(
+                index.planned.id, rows, own, stride, everywhere=index.planned.placement == "everywhere"
+            ):
+                self._receive(copy, words, stride)
+            index.link_current()
+
+    def _rows(self, own: Part, stride: int) -> Array:
+        ids = own.current[: own.size]
+        values = own.driver_values
+        out = np.zeros(len(ids) * stride, np.int64)
+        lists.write_rows(
+            ids, own.keys.keys, own.shape.key_words, values.v, values.k, values.p, any(own.shape.dependents), False, stride, out
+        )  # fmt: skip
+        return out
+
+    def _send(self, index: int, rows: Array, own: Part, stride: int, *, everywhere: bool) -> list[Array]:
+        comm = self._loop.comm
+        if comm.size == 1:
+            return [rows]
+        if everywhere:
+            return self._wire.exchange_rows([rows] * comm.size, own, stride)
+        count = len(rows) // stride
+        mask_at = own.shape.key_words - 1 if own.shape.has_null_keys else -1
+        ranks = self._owners[index].ranks(rows, stride, mask_at, self._loop.strings, count)
+        table = rows.reshape(count, stride)
+        return self._wire.exchange_rows(
+            [np.ascontiguousarray(table[ranks == r]).ravel() for r in range(comm.size)], own, stride
+        )
+
+    def _forget(self, copy: Part) -> None:
+        """The former delta is no delta any more; an iterated relation comes anew."""
+        ids = copy.current[: copy.size]
+        if self._loop.facts.is_iterated:
+            copy.state.f[ids] = 0
+        else:
+            lists.unmark_delta(copy.state.f, ids)
+        copy.size = 0
+
+    def _receive(self, copy: Part, words: Array, stride: int) -> None:
+        count = len(words) // stride
+        if not count:
+            return
+        ids = copy.keys.add(words, 0, stride, count)
+        copy.grow()
+        state = copy.state
+        lists.read_rows(
+            ids,
+            words,
+            copy.shape.key_words,
+            stride,
+            state.v,
+            state.k,
+            state.f,
+            any(copy.shape.dependents),
+            PRESENT | IN_DELTA,
+        )
+        copy.current = np.concatenate([copy.current[: copy.size], ids])
+        copy.size += count

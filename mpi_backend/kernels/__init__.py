@@ -1,0 +1,1 @@
+"""What runs in loops: functions that Numba compiles, and the generator of those that a Plan needs."""

@@ -1,0 +1,169 @@
+"""Lists of rows: sorting by group, linking, what changed, and rows for messages."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from mpi_backend.kernels.aggregates import COUNTED, IN_DELTA, PRESENT, QUEUED
+
+UNLINKED = -2
+
+
+@njit(cache=True, nogil=True)
+def counting_sort(groups, targets, offsets, order) -> None:
+    """``order`` gets the rows sorted by group, stable; rows with a target below 0 come last in their group."""
+    for i in range(len(groups)):
+        offsets[groups[i] + 1] += 1
+    for g in range(len(offsets) - 1):
+        offsets[g + 1] += offsets[g]
+    free = offsets[:-1].copy()
+    if len(targets) == 0:
+        for i in range(len(groups)):
+            order[free[groups[i]]] = i
+            free[groups[i]] += 1
+        return
+    for own in (True, False):
+        for i in range(len(groups)):
+            if (targets[i] >= 0) == own:
+                order[free[groups[i]]] = i
+                free[groups[i]] += 1
+
+
+@njit(cache=True, nogil=True)
+def link(ids, groups, heads, following) -> None:
+    """Each row becomes the first of its group's list."""
+    for i in range(len(ids)):
+        following[ids[i]] = heads[groups[i]]
+        heads[groups[i]] = ids[i]
+
+
+@njit(cache=True, nogil=True)
+def count_new(flags, ids):
+    """How many of these rows were not there before; from now on they are counted."""
+    fresh = 0
+    for i in range(len(ids)):
+        if flags[ids[i]] & COUNTED == 0:
+            flags[ids[i]] |= np.uint8(COUNTED)
+            fresh += 1
+    return fresh
+
+
+@njit(cache=True, nogil=True)
+def mark_delta(flags, ids) -> None:
+    """These rows are the delta that the next application reads."""
+    for i in range(len(ids)):
+        flags[ids[i]] = (flags[ids[i]] & np.uint8(255 - QUEUED)) | np.uint8(IN_DELTA)
+
+
+@njit(cache=True, nogil=True)
+def unmark_delta(flags, ids) -> None:
+    """They are no more."""
+    for i in range(len(ids)):
+        flags[ids[i]] &= np.uint8(255 - IN_DELTA)
+
+
+@njit(cache=True, nogil=True)
+def unqueue(flags, ids) -> None:
+    """They are not among what changed."""
+    for i in range(len(ids)):
+        flags[ids[i]] &= np.uint8(255 - QUEUED)
+
+
+@njit(cache=True, nogil=True)
+def split_by_owner(owners, mine, own, other):
+    """Row numbers of the own rows, and of the others; how many of each."""
+    a = b = 0
+    for i in range(len(owners)):
+        if owners[i] == mine:
+            own[a] = i
+            a += 1
+        else:
+            other[b] = i
+            b += 1
+    return a, b
+
+
+@njit(cache=True, nogil=True)
+def count_messages(ids, owner, remote, by_id, by_key) -> None:
+    """How many rows go to each rank with their id there, and how many with their key."""
+    for i in range(len(ids)):
+        g = ids[i]
+        if remote[g] >= 0:
+            by_id[owner[g]] += 1
+        else:
+            by_key[owner[g]] += 1
+
+
+@njit(cache=True, nogil=True)
+def write_messages(ids, owner, remote, keys, key_words, v, k, p, masked, traced, at_id, at_key, out) -> None:
+    """Rows as (id at the owner, values) from ``at_id`` of each rank on, or as (key, values) from ``at_key`` on."""
+    for i in range(len(ids)):
+        g = ids[i]
+        rank = owner[g]
+        if remote[g] >= 0:
+            at = at_id[rank]
+            out[at] = remote[g]
+            at = write_values(v, k, p, masked, traced, g, out, at + 1)
+            at_id[rank] = at
+        else:
+            at = at_key[rank]
+            for c in range(key_words):
+                out[at + c] = keys[c, g]
+            at = write_values(v, k, p, masked, traced, g, out, at + key_words)
+            at_key[rank] = at
+
+
+@njit(cache=True, nogil=True)
+def write_values(v, k, p, masked, traced, row, out, at):
+    """A row's values, the mask of its nulls, its origin; where the next row begins."""
+    columns = v.shape[0]
+    mask = 0
+    for j in range(columns):
+        out[at + j] = v[j, row]
+        if masked and k[j, row] == 0:
+            mask |= 1 << j
+            out[at + j] = 0
+    at += columns
+    if masked:
+        out[at] = mask
+        at += 1
+    if traced:
+        out[at] = p[row]
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True)
+def write_rows(ids, keys, key_words, v, k, p, masked, traced, stride, out) -> None:
+    """Rows as (key, values), ``stride`` words apart."""
+    for i in range(len(ids)):
+        at = i * stride
+        for c in range(key_words):
+            out[at + c] = keys[c, ids[i]]
+        write_values(v, k, p, masked, traced, ids[i], out, at + key_words)
+
+
+@njit(cache=True, nogil=True)
+def read_rows(ids, rows, at, stride, v, k, f, masked, flags) -> None:
+    """Puts the values of flat rows where their ids stand, in place of what stood there."""
+    columns = v.shape[0]
+    for i in range(len(ids)):
+        base = at + i * stride
+        for j in range(columns):
+            v[j, ids[i]] = rows[base + j]
+            if masked:
+                k[j, ids[i]] = 1 - ((rows[base + columns] >> j) & 1)
+        f[ids[i]] = np.uint8(flags)
+
+
+@njit(cache=True, nogil=True)
+def present(flags, size):
+    """Ids below ``size`` that have a row."""
+    out = np.empty(size, np.int32)
+    n = 0
+    for i in range(size):
+        if flags[i] & PRESENT:
+            out[n] = i
+            n += 1
+    return out[:n]

@@ -1,0 +1,70 @@
+"""Functions that generated code calls."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+_LEAST = np.int64(-(1 << 63))
+
+
+@njit(cache=True, nogil=True)
+def product_overflows(a, b):
+    """Whether ``a * b`` needs more than 64 bits."""
+    if abs(np.float64(a) * np.float64(b)) < 9.0e18:
+        return False
+    if a == 0 or b == 0:
+        return False
+    if (a == -1 and b == _LEAST) or (b == -1 and a == _LEAST):
+        return True
+    z = a * b
+    return truncated_quotient(z, b) != a
+
+
+@njit(cache=True, nogil=True)
+def truncated_quotient(a, b):
+    """Towards zero, as Java divides."""
+    if b == -1:
+        return -a
+    q = a // b
+    return q + 1 if q < 0 and q * b != a else q
+
+
+@njit(cache=True, nogil=True)
+def truncated_remainder(a, b):
+    """With the sign of ``a``."""
+    if b == -1:
+        return np.int64(0)
+    return a - truncated_quotient(a, b) * b
+
+
+@njit(cache=True, nogil=True)
+def saturated(x):
+    """A fraction as a whole number of 64 bits: cut off, NaN is 0, the nearest one beyond the range."""
+    if x != x:
+        return np.int64(0)
+    if x >= 9223372036854775807.0:
+        return np.int64(9223372036854775807)
+    if x <= -9223372036854775808.0:
+        return _LEAST
+    return np.int64(x)
+
+
+@njit(cache=True, nogil=True)
+def gcd(a, b):
+    """The greatest common divisor, not negative but for the least number of all."""
+    while b != 0:
+        a, b = b, truncated_remainder(a, b)
+    return abs(a)
+
+
+@njit(cache=True, nogil=True)
+def text_less(offsets, data, a, b):
+    """Whether text ``a`` comes before text ``b``, byte by byte."""
+    i, j = offsets[a], offsets[b]
+    while i < offsets[a + 1] and j < offsets[b + 1]:
+        if data[i] != data[j]:
+            return data[i] < data[j]
+        i += 1
+        j += 1
+    return i == offsets[a + 1] and j < offsets[b + 1]

@@ -1,0 +1,65 @@
+"""What the loop of a stratum works on, on this rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mpi_backend.comm import Comm
+    from mpi_backend.facts import Facts
+    from mpi_backend.index import RelationIndex, StaticIndex
+    from mpi_backend.kernels.compiler import Array
+    from mpi_backend.owner import Owner
+    from mpi_backend.part import Part
+    from mpi_backend.shape import Shape
+    from mpi_backend.strings import Strings
+    from pyspark_paralagg.plan.plan import PlannedRule
+
+OUT_WORDS = 1 << 16
+"""Of the buffer of derived rows whose target is computed: it stays in a core's cache."""
+
+
+@dataclass
+class Loop:
+    """Relations, indexes, targets of resolved rules (by rule), base rows as (ids, flat values)."""
+
+    facts: Facts
+    shape: Shape
+    strings: Strings
+    comm: Comm
+    parts: dict[str, Part]
+    owners: dict[str, Owner]
+    statics: dict[int, StaticIndex]
+    indexes: dict[int, RelationIndex]
+    targets: dict[int, Array]
+    base: dict[str, Rows]
+    initial: dict[str, Rows]
+    out: Array = field(default_factory=lambda: np.empty(OUT_WORDS, np.int64))
+
+    def part(self, relation: str) -> Part:
+        """The part of a relation."""
+        return self.parts[relation]
+
+    def driver(self, rule: PlannedRule) -> Part:
+        """Where a rule starts: a relation, or a copy of it."""
+        copy = self.facts.copy_of(rule)
+        return self.parts[rule.driver.relation] if copy is None else self.indexes[copy].part
+
+    @property
+    def bytes(self) -> int:
+        """Held in memory."""
+        copies = sum(i.part.bytes for i in self.indexes.values() if i.planned.copy)
+        return sum(x.bytes for xs in (self.parts, self.statics, self.indexes) for x in xs.values()) + copies
+
+
+@dataclass
+class Rows:
+    """Rows of a relation: their ids here, and flat values of ``stride`` words that begin at ``at``."""
+
+    ids: Array
+    words: Array
+    at: int
+    stride: int

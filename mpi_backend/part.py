@@ -1,0 +1,171 @@
+"""One rank's part of a recursive relation: its keys as dense ids, values by id, and the *ghosts*.
+
+Ghosts are keys that other ranks own, with the best value already sent to each: what cannot improve anything is not sent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mpi_backend.kernels.aggregates import identity
+from mpi_backend.keymap import KeyMap
+
+if TYPE_CHECKING:
+    from mpi_backend.facts import Facts
+    from mpi_backend.kernels.compiler import Array
+    from mpi_backend.shape import RelationShape
+    from pyspark_paralagg.plan.plan import PlannedRelation
+
+_LEAST = 16
+
+
+class Accumulator:
+    """Values of dependent columns by id, with the list of ids that changed; the arrays of ``kernels.aggregates``.
+
+    Where some column is ``nullable``, ``k`` has all of them: the others are never null.
+    """
+
+    def __init__(self, identities: Array, nullable: tuple[bool, ...], *, traced: bool) -> None:
+        self._identities = identities
+        self._valid = np.array([not n for n in nullable] if any(nullable) else [], np.uint8)
+        self._traced = traced
+        self.v = np.zeros((len(identities), 0), np.int64)
+        self.k = np.zeros((len(self._valid), 0), np.uint8)
+        self.f = np.zeros(0, np.uint8)
+        self.d = np.zeros(0, np.int32)
+        self.n = np.zeros(1, np.int64)
+        self.p = np.zeros(0, np.int64)
+
+    @property
+    def arrays(self) -> list[Array]:
+        """As kernels take them."""
+        return [self.v, self.k, self.f, self.d, self.n, self.p]
+
+    @property
+    def capacity(self) -> int:
+        """Ids that there is room for."""
+        return len(self.f)
+
+    @property
+    def bytes(self) -> int:
+        """Held in memory."""
+        return sum(a.nbytes for a in self.arrays)
+
+    @property
+    def dirty(self) -> Array:
+        """Ids that changed."""
+        return self.d[: int(self.n[0])]
+
+    def reserve(self, size: int) -> None:
+        """Room for ids below ``size``."""
+        before = self.capacity
+        if size <= before:
+            return
+        wanted = max(size, 2 * before, _LEAST)
+        v = np.empty((len(self._identities), wanted), np.int64)
+        v[:, :before] = self.v
+        v[:, before:] = self._identities[:, None]
+        self.v = v
+        self.k = np.concatenate([self.k, np.repeat(self._valid[:, None], wanted - before, axis=1)], axis=1)
+        self.f = np.concatenate([self.f, np.zeros(wanted - before, np.uint8)])
+        self.d = np.concatenate([self.d, np.zeros(wanted - before, np.int32)])
+        if self._traced:
+            self.p = np.concatenate([self.p, np.full(wanted - before, -1, np.int64)])
+
+    def take(self, spare: Array) -> tuple[Array, int]:
+        """The list of what changed, and its length; a new list begins in ``spare`` if that has room."""
+        taken, size = self.d, int(self.n[0])
+        self.d = spare if len(spare) >= self.capacity else np.zeros(self.capacity, np.int32)
+        self.n[0] = 0
+        return taken, size
+
+    def clear(self) -> None:
+        """Back to "nothing came in" for every id that changed."""
+        ids = self.dirty
+        self.f[ids] = 0
+        self.v[:, ids] = self._identities[:, None]
+        self.k[:, ids] = self._valid[:, None]
+        self.n[0] = 0
+
+
+class Part:
+    """A relation on this rank. Rules write to ``pending``, which is ``state`` where the Plan allows to read at once."""
+
+    def __init__(self, facts: Facts, of: PlannedRelation, shape: RelationShape, *, number: int, rank: int) -> None:
+        self.facts = facts
+        self.of = of
+        self.shape = shape
+        self.number = number
+        self.rank = rank
+        self.keys = KeyMap(shape.key_words)
+        self.ghosts = KeyMap(shape.key_words)
+        self.ghost_owner = np.zeros(0, np.int32)
+        self.ghost_remote = np.zeros(0, np.int32)
+        self.restart(traced=False)
+
+    def restart(self, *, traced: bool) -> None:
+        """Forgets all rows, keeps all ids. ``traced``: from here on each change notes where it came from."""
+        self.traced = traced
+        self.state = self._accumulator()
+        self.pending = self.state if self.facts.stratum.in_place else self._accumulator()
+        self.delta = self._accumulator() if self.facts.is_accumulating else None
+        self.ghost = self._accumulator()
+        self.current = np.zeros(0, np.int32)
+        self.size = 0
+        self.rows = 0
+        self.grow()
+
+    @property
+    def name(self) -> str:
+        """Of the relation."""
+        return self.of.name
+
+    @property
+    def driver_values(self) -> Accumulator:
+        """What a driver reads: differences under sums, else the values of the rows."""
+        return self.state if self.delta is None else self.delta
+
+    @property
+    def is_view(self) -> bool:
+        """Whether its rows follow other relations."""
+        return any(d.view is not None for d in self.of.dependents)
+
+    @property
+    def value_words(self) -> int:
+        """Words of a row's values in a message."""
+        return self.shape.value_words(traced=self.traced)
+
+    @property
+    def origin(self) -> Array:
+        """The name of row 0 in a traced run: relation, rank and id in one word."""
+        return np.array([self.number << 48 | self.rank << 32], np.int64)
+
+    @property
+    def bytes(self) -> int:
+        """Held in memory."""
+        own = {id(a): a.bytes for a in (self.state, self.pending, self.delta, self.ghost) if a is not None}
+        ghosts = self.ghost_owner.nbytes + self.ghost_remote.nbytes
+        return sum(own.values()) + self.keys.bytes + self.ghosts.bytes + self.current.nbytes + ghosts
+
+    def grow(self, more: int = 0) -> None:
+        """Room for all keys, and ``more``."""
+        size = max(len(self.keys) + more, _LEAST)
+        for a in (self.state, self.pending, self.delta):
+            if a is not None:
+                a.reserve(size)
+        self.grow_ghosts()
+
+    def grow_ghosts(self, more: int = 0) -> None:
+        """Room for all ghosts, and ``more``."""
+        size = len(self.ghosts) + more
+        self.ghost.reserve(max(size, 1))
+        missing = self.ghost.capacity - len(self.ghost_owner)
+        if missing > 0:
+            self.ghost_owner = np.concatenate([self.ghost_owner, np.zeros(missing, np.int32)])
+            self.ghost_remote = np.concatenate([self.ghost_remote, np.full(missing, -1, np.int32)])
+
+    def _accumulator(self) -> Accumulator:
+        identities = np.array([identity(d) for d in self.of.dependents], np.int64)
+        return Accumulator(identities, self.shape.dependents, traced=self.traced)

@@ -1,0 +1,69 @@
+"""What a loop counted, iteration by iteration; every rank has the same sums, rank 0 reports them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mpi_backend.kernels.compiler import Array
+
+CHANGED, DIFFERENCE, OVERFLOW, BYTES, SIZES = 0, 1, 2, 3, 4
+"""Votes: rows changed, Σ|Δ|, ranks with an overflow, bytes; then delta and total of each relation."""
+
+
+class Stats:
+    """Of one stratum."""
+
+    def __init__(self, relations: Sequence[str]) -> None:
+        self._relations = relations
+        self._sums: list[Array] = []
+        self._seconds: list[float] = []
+        self._ahead = False
+        self.iterations = 0
+
+    def add(self, sums: Array, seconds: float, *, ahead: bool) -> None:
+        """``ahead``: the delta in these sums is what the iteration before left."""
+        self._ahead = ahead
+        self._sums.append(sums)
+        self._seconds.append(seconds)
+
+    def delta(self, sums: Array) -> int:
+        """Rows that changed."""
+        return int(sums[SIZES::2].sum())
+
+    def total(self, sums: Array) -> int:
+        """Rows that there are."""
+        return int(sums[SIZES + 1 :: 2].sum())
+
+    def difference(self, iteration: int) -> float | None:
+        """Σ|Δ| of an iteration."""
+        return float(self._sums[iteration - 1][DIFFERENCE]) if 0 < iteration <= len(self._sums) else None
+
+    @property
+    def tuples(self) -> int:
+        """Rows at the end."""
+        return self.total(self._sums[-1]) if self._sums else 0
+
+    def per_iteration(self) -> list[dict[str, Any]]:
+        """One entry for each iteration and relation."""
+        out = []
+        for n, sums in enumerate(self._sums):
+            later = self._sums[n + 1] if n + 1 < len(self._sums) else None
+            shown = later if self._ahead else sums
+            for r, name in enumerate(self._relations):
+                delta = 0 if shown is None else int(shown[SIZES + 2 * r])
+                total = int((sums if shown is None else shown)[SIZES + 1 + 2 * r])
+                seconds, sent = self._seconds[n], int(sums[BYTES])
+                out.append(
+                    {
+                        "iteration": n + 1,
+                        "relation": name,
+                        "delta": delta,
+                        "total": total,
+                        "seconds": seconds,
+                        "bytes": sent,
+                    }
+                )
+        return out
