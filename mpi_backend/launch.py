@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
         _tell({"event": "end", "ok": False, "error": {**problem.told, "kind": problem.kind}})
         return 1
     except (Cancelled, BrokenPipeError):
-        if spec.get("scratch") is not None and _is_orphan():
+        if _is_orphan() and spec.get("scratch") is not None:
             shutil.rmtree(spec["scratch"], ignore_errors=True)
         return 3
     _tell({"event": "end", "ok": True})
@@ -56,7 +56,7 @@ def _cancel(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _is_orphan() -> bool:
-    """Whether nobody reads our stdout any more."""
+    """Tells that it was cancelled; whether nobody reads it any more."""
     try:
         _tell({"event": "end", "ok": False, "error": {"code": "PARALAGG_MPI_CANCELLED", "message": "cancelled"}})
     except OSError:

@@ -18,6 +18,8 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpi_backend.preflight import RANKS_VARIABLE
+from mpi_backend.world import check_world
 from pyspark_paralagg.errors import ParalaggError
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ def main(argv: Sequence[str]) -> int:
     comm, abort = _comm(options.piece_bytes)
     threading.Thread(target=_beat, args=(out / "beats", comm.rank), daemon=True).start()
     try:
+        check_world(comm.size)
         _run(options, comm, out, began)
     except BaseException as problem:  # noqa: BLE001 - whatever it is, all ranks have to end
         _write(out / f"error-{comm.rank}.json", _told(problem, comm.rank))
@@ -50,6 +53,7 @@ def main(argv: Sequence[str]) -> int:
         sys.stderr.flush()
         abort()
         return FAILED
+    (out / "beats" / str(comm.rank)).unlink(missing_ok=True)  # it is not silent, it is done
     return 0
 
 
@@ -72,7 +76,8 @@ def _comm(piece_bytes: int) -> tuple[Comm, Any]:
     """The ranks of this job and what ends them all; alone where no launcher is."""
     from mpi_backend.comm import Alone, Ranks  # noqa: PLC0415 - after the arguments were read
 
-    if not any(name in os.environ for name in _LAUNCHED):
+    # A supervisor that wants one rank starts no launcher, whatever it was itself started by.
+    if os.environ.get(RANKS_VARIABLE) == "1" or not any(name in os.environ for name in _LAUNCHED):
         return Alone(), lambda: None
     from mpi4py import MPI  # noqa: PLC0415 - needs an MPI library
 
@@ -142,9 +147,13 @@ class _Progress:
 
 def _beat(folder: Path, rank: int) -> None:
     """Shows that this rank lives, and ends it when its supervisor does not."""
-    supervisor = folder / "supervisor"
+    supervisor, mine = folder / "supervisor", folder / str(rank)
+    mine.write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid()}), encoding="utf-8")
     while True:
-        (folder / str(rank)).touch()
+        try:
+            os.utime(mine)
+        except FileNotFoundError:  # this rank has done its work
+            return
         try:
             silent = time.time() - supervisor.stat().st_mtime
         except FileNotFoundError:

@@ -187,7 +187,7 @@ private[exec] final class OffloadRun(
   }
 
   /** Spark must not take inputs for written whose files are gone. */
-  private def forgetInputs(): Unit = SparkEnv.get.mapOutputTracker match {
+  private def forgetInputs(): Unit = Option(SparkEnv.get).map(_.mapOutputTracker).foreach {
     case master: MapOutputTrackerMaster if master.containsShuffle(shuffle) =>
       master.unregisterAllMapAndMergeOutput(shuffle)
     case _ =>
@@ -211,11 +211,14 @@ private[exec] object OffloadRun {
       case JInt(number) => Some(number.toString)
       case _ => None
     }
-    val who = field("rank").map(r => s"rank $r" + field("host").fold("")(h => s" on $h")).toSeq
+    val code = field("code").getOrElse("PARALAGG_MPI_RANK_FAILED")
+    // Which rank met an error in the data is chance.
+    val who = field("rank").filter(_ => code.startsWith("PARALAGG_MPI_"))
+      .map(r => s"rank $r" + field("host").fold("")(h => s" on $h")).toSeq
     val where = (field("place").map("in " + _).toSeq ++ who).mkString(" (", ", ", ")")
-    val text = field("message").getOrElse("the ranks ended without a word") + (if (where == " ()") "" else where) + "."
-    ("failed", field("code").getOrElse("PARALAGG_MPI_RANK_FAILED"), text + field("traceback").fold("")("\n" + _ + "\n"),
-      field("hint").getOrElse(""))
+    val text =
+      field("message").getOrElse("the ranks ended without a word").stripSuffix(".") + (if (where == " ()") "" else where)
+    ("failed", code, s"$text." + field("traceback").fold("")("\n" + _ + "\n"), field("hint").getOrElse(""))
   }
 
   /** The ranks' report under the name that the user knows, and with what it took to write the inputs. */
