@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,24 +19,26 @@ from mpi_backend.trace import endless
 from mpi_backend.types import Column, words_of_doubles
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mpi_backend.comm import Comm
-    from mpi_backend.fixpoint import Progress
     from mpi_backend.loop import Loop
     from mpi_backend.part import Part
     from pyspark_paralagg.plan.plan import Plan
 
+    Watch = Callable[[str, int, int, int], None]
+
 
 @dataclass
 class Run:
-    """What a run gave on this rank: rows of each relation, and what was counted."""
+    """What a run gave on this rank: rows of each relation, and what was counted, of each stratum too (``strata``)."""
 
     results: dict[str, Table] = field(default_factory=dict)
     iterations: int = 0
     tuples: int = 0
     seconds: dict[str, float] = field(default_factory=lambda: {"load": 0.0, "loop": 0.0, "store": 0.0})
     per_iteration: list[dict[str, Any]] = field(default_factory=list)
+    strata: list[dict[str, Any]] = field(default_factory=list)
     bytes: int = 0
 
 
@@ -46,9 +49,12 @@ def run_plan(
     *,
     buckets: int | None = None,
     ansi: bool = True,
-    progress: Progress | None = None,
+    progress: Watch | None = None,
 ) -> Run:
-    """Evaluates ``plan`` over this rank's rows of each source. Collective."""
+    """Evaluates ``plan`` over this rank's rows of each source. Collective.
+
+    ``progress`` hears of each iteration: the relations, its number, rows that changed, rows there are.
+    """
     run = Run()
     inputs = {i.id: i for i in plan.inputs}
     for stratum in plan.strata:
@@ -64,13 +70,16 @@ def _run_stratum(
     buckets: int,
     *,
     ansi: bool,
-    progress: Progress | None,
+    progress: Watch | None,
 ) -> None:
     began = time.perf_counter()
     inputs = read_inputs(facts, sources, run.results, comm, ansi=ansi)
     loop = Builder(facts, inputs, comm, buckets).build()
     comm.sent = 0
-    fixpoint = Fixpoint(loop, ansi=ansi, progress=progress)
+    names = [r.name for r in facts.stratum.relations]
+    visible = [n for n in names if "@" not in n] or names
+    heard = None if progress is None else partial(progress, "_".join(visible))
+    fixpoint = Fixpoint(loop, ansi=ansi, progress=heard)
     loaded = time.perf_counter()
     try:
         fixpoint.run()
@@ -83,11 +92,14 @@ def _run_stratum(
     looped = time.perf_counter()
     for p in loop.parts.values():
         run.results[p.name] = rows_of(p, loop)
-    run.seconds["load"] += loaded - began
-    run.seconds["loop"] += looped - loaded
-    run.seconds["store"] += time.perf_counter() - looped
+    seconds = {"load": loaded - began, "loop": looped - loaded, "store": time.perf_counter() - looped}
+    for name, value in seconds.items():
+        run.seconds[name] += value
+    tuples = int(comm.sum(np.array([float(p.rows) for p in loop.parts.values()])).sum())
+    counted = {"iterations": fixpoint.stats.iterations, "tuples": tuples, "seconds": seconds}
+    run.strata.append({"relations": names, **counted})
     run.iterations += fixpoint.stats.iterations
-    run.tuples += int(comm.sum(np.array([float(p.rows) for p in loop.parts.values()])).sum())
+    run.tuples += tuples
     run.per_iteration += fixpoint.stats.per_iteration()
     run.bytes = max(run.bytes, loop.bytes)
 

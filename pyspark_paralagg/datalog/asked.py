@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.stratify import needs_of
+from pyspark_paralagg.datalog.dependencies import Dependencies
 from pyspark_paralagg.datalog.whole import whole_program
 from pyspark_paralagg.program.program import Column, Relation
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 def asked_program(resolved: Resolved, names: Sequence[str]) -> Program:
     """The relations ``names`` and those that they need. One without rules has the rows that it is given, each once."""
     program = resolved.program
-    derived = {r.name for r in program.relations}
-    reached = _reached(needs_of(program), [n for n in names if n in derived])
+    needs = Dependencies(program)
+    reached = {other for n in names if n in needs.strata for other in needs.reached(n)}
     given = {source.relation: number for number, source in enumerate(resolved.sources)}
     plain = tuple(
         Relation(name, tuple(Column(c.name, c.type) for c in resolved.sources[given[name]].columns), (), base.id)
         for name in dict.fromkeys(names)
-        if name not in derived
+        if name not in needs.strata
         for base in program.inputs
         if base.source == given[name]
     )
@@ -39,11 +39,11 @@ def asked_program(resolved: Resolved, names: Sequence[str]) -> Program:
     )
 
 
-def _reached(needs: dict[str, set[str]], names: Sequence[str]) -> set[str]:
-    found, waiting = set[str](), list(names)
-    while waiting:
-        one = waiting.pop()
-        if one not in found:
-            found.add(one)
-            waiting += needs[one]
-    return found
+def recursion_of(program: Program, name: str) -> tuple[str, ...] | None:
+    """The relations of the last recursion that ``name`` needs, its own at best; None where there is none."""
+    needs = Dependencies(program)
+    if name not in needs.strata:
+        return None
+    reached = needs.reached(name)
+    found = [names for n, names in needs.strata.items() if n in reached and needs.recursive_rules(n)]
+    return needs.strata[name] if needs.strata[name] in found else next(reversed(found), None)

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def conformed_columns(
-    found: Sequence[tuple[str, str]], source: Source, resolved: Resolved, what: Literal["DataFrame", "file"] = "DataFrame"
+    found: Sequence[tuple[str, str]],
+    source: Source,
+    resolved: Resolved,
+    what: Literal["DataFrame", "file"] = "DataFrame",
 ) -> list[tuple[str, str]]:
     """For each column of ``source`` the one of ``found`` that it is, by name where the names are the same, else by place.
 
