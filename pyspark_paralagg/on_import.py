@@ -23,7 +23,7 @@ def add_method(name: str, method: Callable[..., Any]) -> None:
     if _MODULE in sys.modules:
         setattr(sys.modules[_MODULE].DataFrame, name, method)
     else:
-        sys.meta_path.insert(0, _Finder(name, method))  # type: ignore[arg-type]  # a finder is what finds
+        sys.meta_path.insert(0, _Finder(name, method))
 
 
 class _Finder:
@@ -40,7 +40,7 @@ class _Finder:
         del path, target
         if name != _MODULE:
             return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]  # as above; from here on the others find it
+        sys.meta_path.remove(self)  # from here on the others find it
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.loader is not None:
             run = spec.loader.exec_module

@@ -49,7 +49,7 @@ class TableResult:
 
     def count(self) -> int:
         """How many rows there are."""
-        return self._table.num_rows
+        return int(self._table.num_rows)
 
     def write_delta(self, staged: Path, staging: Staging) -> int:
         """Only Spark does that."""

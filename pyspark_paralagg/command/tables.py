@@ -57,7 +57,7 @@ class Given:
         """About as much as the rows take in memory."""
         if self.dataset is None:
             return self.item.path.stat().st_size
-        return _WORD * len(self.columns) * self.dataset.count_rows()
+        return _WORD * len(self.columns) * int(self.dataset.count_rows())
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows."""
