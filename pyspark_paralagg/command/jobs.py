@@ -45,7 +45,7 @@ def _follow(jobs: _Jobs, progress: Progress, ended: threading.Event) -> None:
     while not ended.wait(_POLL_SECONDS):
         try:
             progress.show(jobs.state())
-        except (Py4JError, OSError):  # the session has ended, or is being interrupted
+        except (Py4JError, OSError):  # noqa: PERF203 - the session has ended, or is being interrupted
             return
 
 

@@ -85,7 +85,7 @@ def tables(lines: FactLines) -> Iterator[pa.Table]:
     for number, block in _blocks(lines):
         try:
             yield _read_fast(lines, number, block)
-        except (pa.ArrowInvalid, _Uncommon):
+        except (pa.ArrowInvalid, _Uncommon):  # noqa: PERF203 - each block is its own
             yield _read_carefully(lines, number, block)
 
 

@@ -59,11 +59,11 @@ class Settings:
         from mpi_backend.preflight import Places, Request, slots  # noqa: PLC0415 - Spark needs none of it
 
         given = dict(options.confs)
-        for key in given:
+        for key, value in given.items():
             if key not in _KEYS and key != _ANSI:
                 message = f"{key} means nothing to --backend {options.backend}, which runs without Spark"
                 hint = f"there are {', '.join(sorted([*_KEYS, _ANSI]))}"
-                raise UsageError("PARALAGG_BAD_CONF", message, value=given[key], place="--conf", hint=hint)
+                raise UsageError("PARALAGG_BAD_CONF", message, value=value, place="--conf", hint=hint)
         values = {name: conf.parsed(key, given.get(name), "--conf") for name, key in _KEYS.items()}
         is_local = options.backend == "local"
         by_conf = options.ranks is None
@@ -136,7 +136,7 @@ def _compiled(
     return plan, (show_program(program), news(stages), plan.to_json())
 
 
-def _computed(
+def _computed(  # noqa: PLR0913, PLR0917 - what a run has come to by now
     task: Task,
     settings: Settings,
     resolved: Resolved,

@@ -169,7 +169,7 @@ def _checked(batch: pa.RecordBatch, source: Source, resolved: Resolved) -> pa.Re
     for a in resolved.assumed:
         if a.relation == source.relation:
             column = batch.column(batch.schema.get_field_index(a.column))
-            violated = column.filter(pc.invert(_holds(column, a)).fill_null(False))
+            violated = column.filter(pc.invert(_holds(column, a)))
             if len(violated):
                 raise FixpointError(
                     "PARALAGG_ASSUMPTION_VIOLATED",

@@ -20,7 +20,7 @@ def conformed_columns(
     resolved: Resolved,
     what: Literal["DataFrame", "file"] = "DataFrame",
 ) -> list[tuple[str, str]]:
-    """For each column of ``source`` the one of ``found`` that it is, by name where the names are the same, else by place.
+    """For each column of ``source`` which of ``found`` it is: by name where the names are the same, else by place.
 
     Raises ``UsageError`` (``PARALAGG_DATALOG_INPUT``) where ``found`` does not fit.
     """

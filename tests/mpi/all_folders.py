@@ -1,4 +1,4 @@
-"""Runs the plan of every folder in a folder, under mpiexec: ``all_folders.py FOLDER TAG [--piece-bytes N] [--buckets N]``.
+"""Under mpiexec: runs the plan of every folder in FOLDER; ``FOLDER TAG [--piece-bytes N] [--buckets N]``.
 
 A plan on which all ranks fail is noted in its ``out-<TAG>/failed``, and the others run nonetheless; a rank that fails
 alone ends the job.
