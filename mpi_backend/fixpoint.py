@@ -18,6 +18,8 @@ import numpy as np
 from mpi_backend import rounds
 from mpi_backend.exchange import CopyExchange, DeltaExchange
 from mpi_backend.kernels import lists
+from mpi_backend.kernels.aggregates import PRESENT
+from mpi_backend.ordered import Ordered
 from mpi_backend.runner import Runner, SumOverflowError
 from mpi_backend.stats import CHANGED, DIFFERENCE, OVERFLOW, Stats
 from mpi_backend.views import Views
@@ -54,6 +56,8 @@ class Fixpoint:
         self._stratum = loop.facts.stratum
         self._comm = loop.comm
         self._runner = Runner(loop, ansi=ansi, traced=traced)
+        self._runner.prepare()
+        self._ordered = Ordered(loop, self._runner) if not traced and Ordered.fits(loop, self._runner) else None
         self._exchange = DeltaExchange(loop, self._runner.combine)
         self._copies = CopyExchange(loop)
         self._views = Views(loop)
@@ -64,7 +68,6 @@ class Fixpoint:
 
     def run(self) -> None:
         """To the fixpoint, or to the limit."""
-        self._runner.prepare()
         self._start()
         iteration = 0
         going = self._may_apply(iteration)
@@ -88,7 +91,6 @@ class Fixpoint:
 
     def start_traced(self) -> None:
         """Begins anew, for a trace."""
-        self._runner.prepare()
         self._start()
 
     def step(self) -> Array:
@@ -115,6 +117,11 @@ class Fixpoint:
 
     def _pass_in_place(self) -> Array:
         """One pass over the delta that reads what it writes."""
+        if self._ordered is not None:
+            if not self._ordered.is_on:
+                self._ordered.consider()
+            if self._ordered.is_on:
+                return self._pass_in_order(self._ordered)
         for p in self._parts:
             rounds.take(p)
             p.rows += lists.count_new(p.state.f, p.current[: p.size])
@@ -122,6 +129,18 @@ class Fixpoint:
         waiting = len(self._parts) and sum(len(p.state.dirty) for p in self._parts) + self._exchange.waiting
         self._exchange.run()
         return self._vote(float(waiting), 0.0, 0.0)
+
+    def _pass_in_order(self, ordered: Ordered) -> Array:
+        """Passes over near rows until this rank has none."""
+        [part] = self._parts
+        passes, far = ordered.step()
+        part.size = int(passes)
+        part.rows = int(np.count_nonzero(part.state.f & PRESENT))
+        waiting = far + self._exchange.waiting
+        self._exchange.run()
+        sums = self._vote(waiting + len(part.state.dirty), 0.0, 0.0)
+        ordered.agree()
+        return sums
 
     def _round(self) -> Array:
         self._catching(self._apply_rules)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpi_backend.kernels import lists
+from mpi_backend.loop import Edges, Pull
 from mpi_backend.keymap import KeyMap
 
 if TYPE_CHECKING:
@@ -71,6 +72,25 @@ def _narrow(column: Column, order: Array) -> Array:
     if len(placed) and (placed.min() < -_SMALL or placed.max() >= _SMALL):
         return placed
     return placed.astype(np.int32)
+
+
+def by_target(offsets: Array, targets: Array, columns: int) -> Pull:
+    """The edges of a static index turned round; complements among ``targets`` are ghosts."""
+    degrees = np.diff(offsets)
+    sources = np.repeat(np.arange(len(degrees), dtype=np.int32), degrees)
+    own = targets >= 0
+    return Pull(
+        np.zeros((columns, len(degrees))),
+        int(np.count_nonzero(degrees)),
+        _edges(targets[own], sources[own]),
+        _edges(~targets[~own], sources[~own]),
+    )
+
+
+def _edges(targets: Array, sources: Array) -> Edges:
+    offsets, order = place_rows(targets, int(targets.max()) + 1 if len(targets) else 0, None)
+    found = np.flatnonzero(np.diff(offsets)).astype(np.int32)
+    return Edges(found, np.append(offsets[found], offsets[-1]), sources[order])
 
 
 @dataclass

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpi_backend.kernels import lists
 from mpi_backend.kernels.aggregates import identity
 from mpi_backend.keymap import KeyMap
 
@@ -83,10 +84,7 @@ class Accumulator:
 
     def clear(self) -> None:
         """Back to "nothing came in" for every id that changed."""
-        ids = self.dirty
-        self.f[ids] = 0
-        self.v[:, ids] = self._identities[:, None]
-        self.k[:, ids] = self._valid[:, None]
+        lists.clear(self.dirty, self.v, self.k, self.f, self._identities, self._valid)
         self.n[0] = 0
 
 

@@ -92,7 +92,7 @@ class RuleKernel:
         code.line("resumed = cur[RESUMED]  # loops that were inside of one another when it was left, and one")
         code.line("out_n = cur[OUT]")
         with code.block("while i < end:"):
-            code.line("u = rows[i]")
+            code.line("u = np.uint32(rows[i])  # an unsigned index is not looked at for being negative")
             if takes_off:
                 with code.block("if resumed == 0:"):
                     code.line(f"d_f[u] &= np.uint8({255 - QUEUED})")
@@ -101,13 +101,17 @@ class RuleKernel:
             self._bind_row(
                 "d", rule.driver.relation, rule.driver.binds, values, "u", lambda loop: loop.driver(rule).keys.keys
             )
-            self._step(0)
+            self._row()
             code.line("i += 1")
             code.line("resumed = 0")
         code.line("cur[ROW] = i")
         code.line("cur[OUT] = out_n")
         code.line("cur[RESUMED] = 0")
         code.line(f"cur[STATUS] = {DONE}")
+
+    def _row(self) -> None:
+        """What happens for one row of the driver."""
+        self._step(0)
 
     def _step(self, at: int) -> None:
         if at == len(self.rule.steps):
@@ -131,17 +135,17 @@ class RuleKernel:
         self._code.line(f"cur[RESUMED] = {len(self._places) + 1}")
         self._code.line("return")
 
-    def _each(self, place: str, start: str, going: str, after: str, body: Callable[[], None]) -> None:
+    def _each(self, kind: str, place: str, start: str, going: str, after: str, body: Callable[[], None]) -> None:
         """A loop that can be entered where it was left."""
         code, depth = self._code, len(self._places)
-        code.line(f"{place} = np.int64({start})")
+        code.line(f"{place} = {kind}({start})")
         with code.block(f"if resumed > {depth + 1}:"):
-            code.line(f"{place} = cur[PLACES + {depth}]")
+            code.line(f"{place} = {kind}(cur[PLACES + {depth}])")
         with code.block(f"while {going}:"):
             self._places.append(place)
             body()
             self._places.pop()
-            code.line(f"{place} = {after}")
+            code.line(f"{place} = {kind}({after})")
             code.line("resumed = 0")
 
     # --- probes --------------------------------------------------------------------------------------------------------
@@ -159,10 +163,10 @@ class RuleKernel:
             group = self._lookup(p, index, lambda loop: loop.statics[p.index].keys)
             condition = f"{group} >= 0"
         found = code.keep("f", condition)
-        start, stop = code.keep("b", "np.int64(0)"), code.keep("e", "np.int64(0)")
+        start, stop = code.keep("b", "np.uint32(0)"), code.keep("e", "np.uint32(0)")
         with code.block(f"if {found}:"):
-            code.line(f"{start} = np.int64({index}_offsets[{group}])")
-            code.line(f"{stop} = np.int64({index}_offsets[{group} + 1])")
+            code.line(f"{start} = np.uint32({index}_offsets[{group}])")
+            code.line(f"{stop} = np.uint32({index}_offsets[{group} + 1])")
         if p.kind != "join":
             with code.block(f"if {start} {'<' if p.kind == 'semi' else '=='} {stop}:"):
                 self._step(at + 1)
@@ -177,7 +181,7 @@ class RuleKernel:
                 self._rows[at] = row
                 self._step(at + 1)
 
-            self._each(row, start, f"{row} < {stop}", f"{row} + 1", inner)
+            self._each("np.uint32", row, start, f"{row} < {stop}", f"{row} + 1", inner)
 
     def _probe_relation(self, p: Probe, at: int) -> None:
         index, code = f"r{at}", self._code
@@ -203,7 +207,7 @@ class RuleKernel:
                 self._step(at + 1)
 
         with code.block(f"if {group} >= 0:"):
-            self._each(row, f"{index}_heads[{group}]", f"{row} >= 0", f"np.int64({index}_next[{row}])", inner)
+            self._each("np.int64", row, f"{index}_heads[{group}]", f"{row} >= 0", f"{index}_next[{row}]", inner)
 
     def _lookup(self, p: Probe, index: str, keys: Callable[[Loop], object]) -> str:
         """The group of the probe's keys; -1: there is none, as for a null."""
@@ -303,10 +307,9 @@ class RuleKernel:
         assert self.rule.target.step is not None  # noqa: S101 - for the type checker
         target = self._code.keep("h", f"targets[{self._rows[self.rule.target.step]}]")
         with self._code.block(f"if {target} >= 0:"):
-            self._combine(own, target, values)
+            self._combine(own, self._code.keep("h", f"np.uint32({target})"), values)
         with self._code.block("else:"):
-            self._code.line(f"{target} = ~{target}")
-            self._combine(ghost, target, values)
+            self._combine(ghost, self._code.keep("h", f"np.uint32(~{target})"), values)
 
     def _combine(self, into: Accumulating, row: str, values: list[Value]) -> None:
         (into.join if self.facts.is_lattice else into.add)(row, values, "origin")

@@ -27,6 +27,7 @@ from pyspark_paralagg.plan.plan import (
     StaticIndex,
     Stratum,
 )
+from pyspark_paralagg.program.aggregators import is_numeric
 from pyspark_paralagg.program.expr import Col
 from pyspark_paralagg.program.text import input_name
 
@@ -85,6 +86,10 @@ def _stratum(
         reasons.append(
             f"{label}: strict rounds ({_why_rounds(program, relation_class, follows=follows, is_linear=is_linear)})"
         )
+    ordered_by = _ordered_by(relations, planned) if in_place else None
+    if ordered_by is not None:
+        column = relations[0].dependents[ordered_by].column.name
+        reasons.append(f"{label}: rows may be applied in the order of {column}, best first")
     stratum = Stratum(
         tuple(PlannedRelation(r.name, r.keys, r.dependents, where.by[r.name], r.base, r.initial) for r in relations),
         statics,
@@ -95,11 +100,27 @@ def _stratum(
         _may_climb(program, relation_class, rules),
         any(map(_makes_strings, planned)) or any(_combines_strings(r) for r in relations),
         bitmap,
+        ordered_by,
         program.max_iterations,
         program.on_limit,
         program.tolerance,
     )
     return stratum, program.inputs, reasons
+
+
+def _ordered_by(relations: tuple[Relation, ...], rules: tuple[PlannedRule, ...]) -> int | None:
+    """The one number that a lattice minimises or maximises, which its rules compute: the best first saves the worse.
+
+    Rows whose place is found by hashing gain nothing by it.
+    """
+    if len(relations) > 1 or any(r.target.kind == "computed" for r in rules):
+        return None
+    keys, dependents = len(relations[0].keys), relations[0].dependents
+    own = [n for n, d in enumerate(dependents) if d.order is None]
+    if len(own) != 1 or dependents[own[0]].aggregator not in ("min", "max"):
+        return None
+    computed = any(not isinstance(r.emit[keys + own[0]], Col) for r in rules)
+    return own[0] if computed and is_numeric(dependents[own[0]].column.type) else None
 
 
 def _epoch(chains: tuple[Chain, ...], indexes: Indexes, where: Distribution) -> str:
