@@ -5,13 +5,10 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from mpi_backend.preflight import Request, mpiexec
+from mpi_backend.preflight import RANKS_VARIABLE, Request, mpiexec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-HYDRA_IS_LOCAL = {"HYDRA_LAUNCHER": "fork", "HYDRA_RMK": "user"}
-"""MPICH's mpiexec stays on this machine with these, also inside of an allocation of Slurm and the like."""
 
 
 def request_of(spec: Mapping[str, Any]) -> Request:
@@ -23,6 +20,13 @@ def request_of(spec: Mapping[str, Any]) -> Request:
         oversubscribe=spec.get("oversubscribe", False),
         staging=spec["out"],
     )
+
+
+def environment(spec: Mapping[str, Any]) -> dict[str, str]:
+    """What the launcher finds in its environment beside ours."""
+    # MPICH's mpiexec asks no Slurm or other resource manager for machines, and no ssh for this one.
+    of_hydra = {"HYDRA_RMK": "user", **({"HYDRA_LAUNCHER": "fork"} if spec["launcher"] == "local" else {})}
+    return {**of_hydra, **spec.get("env", {}), RANKS_VARIABLE: str(spec["ranks"])}
 
 
 def worker_command(spec: Mapping[str, Any]) -> list[str]:
@@ -42,7 +46,7 @@ def worker_command(spec: Mapping[str, Any]) -> list[str]:
 
 
 def launch_command(spec: Mapping[str, Any]) -> list[str]:
-    """All ranks: ``local`` or a template.
+    """All ranks: ``local``, ``spark`` (``hosts``: the proxies that others start) or a template.
 
     >>> spec = {"python": ["python"], "plan": "p.json", "in": "i", "out": "o", "ranks": 4}
     >>> shlex.join(launch_command({**spec, "launcher": "srun -n {ranks}"}))
@@ -51,9 +55,13 @@ def launch_command(spec: Mapping[str, Any]) -> list[str]:
     'run --np=4 python -m mpi_backend run p.json --in i --out o --quiet'
     """
     worker = worker_command(spec)
-    request = request_of(spec) if spec["launcher"] == "local" else None
-    if request is not None:
+    request = request_of(spec)
+    if request.launcher == "local":
         return [mpiexec(request), "-n", str(request.ranks), *worker] if request.needs_mpi else worker
+    if request.launcher == "spark":
+        manual = ["-launcher", "manual", "-localhost", spec["address"], "-hosts", ",".join(spec["hosts"])]
+        # Our working directory need not be there on other machines; OUT is.
+        return [mpiexec(request), *manual, "-wdir", spec["out"], "-n", str(request.ranks), *worker]
     words = [word.replace("{ranks}", str(spec["ranks"])) for word in shlex.split(spec["launcher"])]
     if not any("{command}" in word for word in words):
         return [*words, *worker]

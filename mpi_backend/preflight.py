@@ -26,7 +26,7 @@ Kind = Literal["usage", "environment", "run"]
 class Problem(Exception):  # noqa: N818 - it is told, as a line of JSON or as an error of pyspark_paralagg
     """Why ranks cannot run, or did not: a stable code, value, place and hint; who and where, if it was a rank."""
 
-    def __init__(  # noqa: PLR0913 - what a message is made of
+    def __init__(
         self,
         code: str,
         message: str,

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from mpi_backend import process_tree
-from mpi_backend.launchers import HYDRA_IS_LOCAL, launch_command
-from mpi_backend.preflight import RANKS_VARIABLE, Problem
+from mpi_backend.launchers import environment, launch_command
+from mpi_backend.preflight import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -66,11 +66,10 @@ class Supervisor:
         (self._out / "beats").mkdir(parents=True, exist_ok=True)
         self._touch()
         process_tree.adopt_orphans()
-        env = {**os.environ, **HYDRA_IS_LOCAL, **self._spec.get("env", {}), RANKS_VARIABLE: str(self._spec["ranks"])}
         with self._log.open("wb") as log:
             ranks = subprocess.Popen(  # noqa: S603 - the launcher that the user asked for
                 launch_command(self._spec),
-                env=env,
+                env={**os.environ, **environment(self._spec)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,

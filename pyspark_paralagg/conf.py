@@ -106,7 +106,8 @@ MPI_RANKS = Key(
     "number",
     None,
     _count,
-    "How many MPI ranks run a recursion. Unset: as many as the driver's machine has cores.",
+    "How many MPI ranks run a recursion. Unset: as many as the driver's machine has cores, with the launcher `spark` "
+    "as many as there are slots for tasks.",
 )
 MPI_STAGING_DIR = Key(
     "spark.paralagg.mpi.stagingDir",

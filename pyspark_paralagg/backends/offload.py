@@ -60,8 +60,7 @@ class OffloadBackend:
         """
         request = self._request(job.session)
         _check(request, job.session)
-        slots = bridge_of(job.session).slots(job.session._jsparkSession)  # noqa: SLF001 - no public way to it
-        cores = max(slots, job.session.sparkContext.defaultParallelism)
+        cores = max(_slots(job.session), job.session.sparkContext.defaultParallelism)
         is_wide = cores >= conf.read(job.session, conf.OFFLOAD_MIN_CORES)
 
         def offload(plan: Plan, position: int, relation: str) -> dict[str, Any]:
@@ -91,10 +90,11 @@ class OffloadBackend:
         from mpi_backend.preflight import Request, slots  # noqa: PLC0415 - needed by those who offload only
 
         staging = conf.read(session, conf.MPI_STAGING_DIR)
-        is_local = self.name == "local"
+        launcher = "local" if self.name == "local" else conf.read(session, conf.MPI_LAUNCHER)
+        most = _slots(session) if launcher == "spark" else slots()
         return Request(
-            launcher="local" if is_local else conf.read(session, conf.MPI_LAUNCHER),
-            ranks=1 if is_local else conf.read(session, conf.MPI_RANKS) or slots(),
+            launcher=launcher,
+            ranks=1 if self.name == "local" else conf.read(session, conf.MPI_RANKS) or max(1, most),
             python=(sys.executable,),
             oversubscribe=conf.read(session, conf.MPI_OVERSUBSCRIBE),
             staging=staging and str(Path(staging.removeprefix("file://")).absolute()),
@@ -111,6 +111,14 @@ def _check(request: Request, session: SparkSession) -> None:
         told = problem.told
         kind = UsageError if problem.kind == "usage" else EnvironmentProblem
         raise kind(told["code"], told["message"], value=told["value"], place=told["place"], hint=told["hint"]) from None
+    if request.launcher == "spark" and request.ranks > _slots(session):
+        raise UsageError(
+            "PARALAGG_MPI_TOO_MANY_RANKS",
+            f"{request.ranks} ranks need as many slots at the same moment, and the application has {_slots(session)}",
+            value=request.ranks,
+            place=conf.MPI_RANKS.name,
+            hint="ask for fewer, and set spark.dynamicAllocation.enabled=false",
+        )
     master = session.sparkContext.master or ""
     if request.staging is None and not master.startswith("local"):
         raise EnvironmentProblem(
@@ -121,6 +129,11 @@ def _check(request: Request, session: SparkSession) -> None:
             place=conf.MPI_STAGING_DIR.name,
             hint="name a directory on a file system that driver, executors and ranks share",
         )
+
+
+def _slots(session: SparkSession) -> int:
+    """Tasks that may run at the same moment; 0 under dynamic allocation, where no gang can."""
+    return int(bridge_of(session).slots(session._jsparkSession))  # noqa: SLF001 - no public way to it
 
 
 def _check_portable(plan: Plan, backend: str) -> None:

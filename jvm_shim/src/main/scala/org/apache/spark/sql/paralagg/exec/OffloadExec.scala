@@ -24,19 +24,28 @@ case class OffloadExec(
   override def withInputs(inputs: Seq[SparkPlan]): OffloadExec = copy(inputs = inputs)
 
   override protected def compute(): RDD[ColumnarBatch] = {
+    checkSlots()
     val run = new OffloadRun(sparkContext, spec, metrics, partitions, conf.ansiEnabled)
     val sources = inputs.zip(spec.program.inputs).map { case (plan, input) =>
       (InputSource.of(plan, input.id), plan.output.map(_.dataType))
     }
-    val stage =
-      new OffloadStage(sparkContext, run, sources, partitions, GangStage.determinism(spec.program))
-    run.rdds = Set(stage.inputs.id, stage.results.id)
-    run.shuffle = stage.shuffle
-    run.files = stage.inputs.getNumPartitions
+    val stages = new OffloadStages(sparkContext, run, sources, partitions)
+    run.stages = stages
     Offloads.register(run)
-    val blocks = new ShuffledRDD[Int, Array[Byte], Array[Byte]](stage.results, new IndexPartitioner(partitions))
+    val blocks = new ShuffledRDD[Int, Array[Byte], Array[Byte]](stages.results, new IndexPartitioner(partitions))
     if (run.offload.fallback && !hasWorked(blocks)) FixpointExec(inputs, output, spec, partitions).executeColumnar()
     else blocks.mapPartitionsInternal(b => ArrowFiles.batches(b.map(_._2)))
+  }
+
+  /** Ranks on executors are a gang: too few slots shut the user's SparkContext down if Spark itself finds out. */
+  private def checkSlots(): Unit = {
+    val ranks = spec.offload.get.ranks
+    if (spec.offload.get.isOnExecutors && Slots.gang(sparkContext, ranks) < ranks) {
+      throw new ParalaggException(
+        "PARALAGG_MPI_TOO_MANY_RANKS",
+        s"$ranks ranks need as many slots at the same moment, and there are ${Slots.available(sparkContext)}.",
+        "ask for fewer by spark.paralagg.mpi.ranks.")
+    }
   }
 
   /** Runs the ranks now, where something else can still be done about a failure. Errors of the query stay errors. */

@@ -19,6 +19,9 @@ private final class Offloads(override val rpcEnv: RpcEnv) extends ThreadSafeRpcE
   override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
     case ("begin", run: Long, stage: Int, part: Int, input: Int) => of(run, context)(_.begin(stage, input, context))
     case ("wrote", run: Long, stage: Int, part: Int) => of(run, context)(_.wrote(stage, part, context))
+    case ("join", run: Long, stage: Int, number: Int, part: Int, executor: String, execution) =>
+      of(run, context)(_.join(stage, number, part, executor, execution, context))
+    case ("over", run: Long, stage: Int, problem: String) => of(run, context)(_.over(stage, problem, context))
     case ("await", run: Long, stage: Int, execution) => of(run, context)(_.await(stage, execution, context))
   }
 
@@ -80,7 +83,7 @@ private final class OffloadEnd extends SparkListener {
 
   override def onJobStart(event: SparkListenerJobStart): Unit = {
     val found = Offloads.all.toSeq.flatMap { run =>
-      val stages = event.stageInfos.filter(_.rddInfos.exists(r => run.rdds(r.id))).map(_.stageId).toSet
+      val stages = event.stageInfos.filter(_.rddInfos.exists(r => run.stages.rdds(r.id))).map(_.stageId).toSet
       if (stages.isEmpty) None else Some((run, stages))
     }
     if (found.nonEmpty) jobs(event.jobId) = found
