@@ -120,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--backend",
         choices=BACKENDS,
-        help="what runs a recursion; mpi and local need no Spark (default: auto, which is Spark where that is installed)",
+        help="what runs a recursion; mpi and local need no Spark (default: auto, Spark where there is one)",
     )
     run.add_argument("--ranks", type=_ranks, metavar="N", help="of --backend mpi (default: one a core)")
     run.add_argument(

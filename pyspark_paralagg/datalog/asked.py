@@ -29,14 +29,13 @@ def asked_program(resolved: Resolved, names: Sequence[str]) -> Program:
         for base in program.inputs
         if base.source == given[name]
     )
-    return whole_program(
-        replace(
-            program,
-            relations=(*(r for r in program.relations if r.name in reached), *plain),
-            rules=tuple(r for r in program.rules if r.head in reached),
-            limits=tuple(x for x in program.limits if x.relation in reached),
-        )
+    asked = replace(
+        program,
+        relations=(*(r for r in program.relations if r.name in reached), *plain),
+        rules=tuple(r for r in program.rules if r.head in reached),
+        limits=tuple(x for x in program.limits if x.relation in reached),
     )
+    return whole_program(asked, {n for n, s in enumerate(resolved.sources) if not s.rows and not s.is_external})
 
 
 def recursion_of(program: Program, name: str) -> tuple[str, ...] | None:
