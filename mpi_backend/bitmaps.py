@@ -6,7 +6,6 @@ in docs/architecture.md). Nothing is exchanged: the carried key stays where it i
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,18 +13,16 @@ import numpy as np
 
 from mpi_backend.index import place_rows
 from mpi_backend.inputs import Table
-from mpi_backend.keymap import KeyMap
 from mpi_backend.kernels import bitmaps as kernel
+from mpi_backend.keymap import KeyMap
 from mpi_backend.rows import flat
 from mpi_backend.types import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mpi_backend.comm import Comm
+    from mpi_backend.builder import Routed
+    from mpi_backend.facts import Facts
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.strings import Strings
-    from pyspark_paralagg.plan.plan import Stratum
 
 _MOST_WORDS = 1 << 25
 """256 MiB for a bitmap of all vertices."""
@@ -47,9 +44,13 @@ class Block:
 class Bitmaps:
     """The stratum's edges and base rows on dense ids; ``run`` makes blocks of them, ``rows`` the relation's rows."""
 
-    def __init__(self, stratum: Stratum, base: Table, edges: Sequence[Table], strings: Strings) -> None:
-        assert stratum.bitmap is not None  # noqa: S101 - for the type checker
-        self._moving = stratum.bitmap.moving
+    def __init__(self, facts: Facts, routed: Routed, strings: Strings) -> None:
+        bitmap = facts.stratum.bitmap
+        assert bitmap is not None  # noqa: S101 - for the type checker
+        [relation] = facts.stratum.relations
+        base, edges = routed.starts[relation.name][0], [routed.static[i] for i in bitmap.edges]
+        self._name = relation.name
+        self._moving = bitmap.moving
         self._types = [c.type for c in base.columns]
         self._strings = strings
         self._vertices = KeyMap(1)
@@ -65,6 +66,12 @@ class Bitmaps:
         self._blocks: list[Block] = []
         self._width = 1
         self.iterations = 0
+        self.per_iteration: list[dict[str, Any]] = []
+
+    @staticmethod
+    def fits(facts: Facts, routed: Routed) -> bool:
+        """Whether the Plan has this form, and no key is null."""
+        return facts.stratum.bitmap is not None and not any(s.has_null_keys for s in routed.shape.relations.values())
 
     def run(self) -> None:
         """All blocks of sources."""
@@ -93,7 +100,7 @@ class Bitmaps:
             low = high
 
     @property
-    def pairs(self) -> int:
+    def tuples(self) -> int:
         """Rows on this rank."""
         return sum(b.pairs for b in self._blocks) + len(self._loose)
 
@@ -103,9 +110,9 @@ class Bitmaps:
         blocks = sum(b.bits.nbytes + b.vertices.nbytes for b in self._blocks)
         return blocks + self._offsets.nbytes + self._targets.nbytes + self._vertices.bytes + self._loose.bytes
 
-    def rows(self) -> Table:
-        """The relation's rows, as columns."""
-        total = self.pairs
+    def results(self) -> dict[str, Table]:
+        """The relation's rows."""
+        total = self.tuples
         xs, ys = np.empty(total, np.int64), np.empty(total, np.int64)
         at = 0
         for b in self._blocks:
@@ -115,12 +122,9 @@ class Bitmaps:
         ys[at:] = self._loose.keys[: len(self._loose), 1]
         words = (ys, xs) if self._moving == 0 else (xs, ys)
         texts = self._strings.all() if any(t.kind == "text" for t in self._types) else None
-        return Table(
-            tuple(
-                Column(t, w, None, texts if t.kind == "text" else None) for t, w in zip(self._types, words, strict=True)
-            ),
-            total,
-        )
+        found = zip(self._types, words, strict=True)
+        columns = tuple(Column(t, w, None, texts if t.kind == "text" else None) for t, w in found)
+        return {self._name: Table(columns, total)}
 
     def _start(self, base: Table) -> None:
         """Base rows by source; rows whose vertex no edge mentions are just rows (``loose``: source, vertex)."""
@@ -141,12 +145,3 @@ class Bitmaps:
         wanted = 16 if density > _DENSE else 4 if density > _HALF else 1
         fits = max(1, _MOST_WORDS // max(1, len(self._vertices)))
         self._width = min(wanted, fits, max(1, -(-len(self._sources) // 64)))
-
-
-def run_bitmaps(bitmaps: Bitmaps, comm: Comm) -> dict[str, Any]:
-    """Evaluates; what was counted: iterations, rows of all ranks, seconds. Collective."""
-    began = time.perf_counter()
-    bitmaps.run()
-    pairs = int(comm.sum(np.array([float(bitmaps.pairs)]))[0])
-    rounds = int(-comm.least(-float(bitmaps.iterations)))
-    return {"iterations": rounds, "tuples": pairs, "loop": time.perf_counter() - began}

@@ -5,19 +5,19 @@ Nothing is exchanged: rows lie where their carried keys are, and the static side
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mpi_backend.builder import Builder, Routed
 from mpi_backend.comm import Alone
 from mpi_backend.facts import Facts
-from mpi_backend.fixpoint import Fixpoint
 from mpi_backend.inputs import Inputs, Table
-from mpi_backend.keymap import KeyMap
 from mpi_backend.kernels.lists import present
+from mpi_backend.keymap import KeyMap
 from mpi_backend.loop import Rows
 from mpi_backend.rows import flat, share
+from mpi_backend.tuples import Tuples
 from mpi_backend.types import Column
 
 if TYPE_CHECKING:
@@ -42,17 +42,18 @@ class Decomposed:
         tables[inner.relations[0].base] = Table(moving, base.count)
         alone = Alone()
         builder = Builder(Facts(inner, facts.inputs), Inputs(tables, inputs.strings), alone, 1)
-        self.loop = builder.build(builder.route())
+        self._tuples = Tuples(builder.build(builder.route()), ansi=ansi)
+        self._loop = self._tuples.loop
         self._keys = tuple(base.columns[p] for p in self._carried)
         self._values = KeyMap(len(self._carried))
         groups = self._values.add(flat(self._keys, base.count, masked=False), count=base.count)
         self._order = np.argsort(groups, kind="stable")
         self._ends = np.cumsum(np.bincount(groups, minlength=len(self._values)))
-        self._base = self.loop.base[inner.relations[0].name]
-        self._fixpoint = Fixpoint(self.loop, ansi=ansi)
+        self._base = self._loop.base[inner.relations[0].name]
         self._found: list[tuple[int, Array, Array, Array]] = []
-        self._count = len(relation.keys)
+        self._relation = relation
         self.iterations = 0
+        self.per_iteration: list[dict[str, Any]] = []
 
     @staticmethod
     def fits(facts: Facts, routed: Routed, comm: Comm) -> bool:
@@ -69,24 +70,20 @@ class Decomposed:
 
     def run(self) -> None:
         """One fixpoint a value."""
-        [part] = self.loop.parts.values()
+        [part] = self._loop.parts.values()
         start = 0
         for value, end in enumerate(self._ends):
             rows = self._order[start:end]
             start = int(end)
             picked = self._base.words.reshape(len(self._base.ids), self._base.stride)[rows]
             mine = Rows(self._base.ids[rows], np.ascontiguousarray(picked).ravel(), 0, self._base.stride)
-            self.loop.base[part.name] = mine
-            self._fixpoint.run()
-            self.iterations = max(self.iterations, self._fixpoint.stats.iterations)
+            self._loop.base[part.name] = mine
+            self._tuples.run()
+            self.iterations = max(self.iterations, self._tuples.iterations)
             ids = present(part.state.f, min(len(part.keys), part.state.capacity))
             nulls = part.state.k[:, ids] if len(part.state.k) else np.zeros((0, len(ids)), np.uint8)
             self._found.append((value, ids, part.state.v[:, ids], nulls))
-            part.state.d[: len(ids)] = ids
-            part.state.n[0] = len(ids)
-            part.state.clear()
-            part.rows = part.size = 0
-            self._fixpoint.again()
+            self._tuples.again()
 
     @property
     def tuples(self) -> int:
@@ -96,19 +93,19 @@ class Decomposed:
     @property
     def bytes(self) -> int:
         """Held in memory."""
-        return self.loop.bytes + sum(i.nbytes + v.nbytes + k.nbytes for _, i, v, k in self._found)
+        return self._loop.bytes + sum(i.nbytes + v.nbytes + k.nbytes for _, i, v, k in self._found)
 
-    def rows(self) -> Table:
+    def results(self) -> dict[str, Table]:
         """The relation's rows: carried and moving keys in their order, then dependents."""
-        [part] = self.loop.parts.values()
+        [part] = self._loop.parts.values()
         ids = np.concatenate([np.zeros(0, np.int32), *(i for _, i, _, _ in self._found)])
         values = np.repeat(
             np.array([v for v, _, _, _ in self._found], np.int64), [len(i) for _, i, _, _ in self._found]
         )
-        strings = self.loop.strings
+        strings = self._loop.strings
         moving = iter(range(len(part.of.keys)))
         columns: list[Column] = []
-        for p in range(self._count):
+        for p in range(len(self._relation.keys)):
             if p in self._carried:
                 like = self._keys[self._carried.index(p)]
                 words = self._values.keys[values, self._carried.index(p)]
@@ -119,7 +116,7 @@ class Decomposed:
             words = np.concatenate([np.zeros(0, np.int64), *(v[j] for _, _, v, _ in self._found)])
             valid = [k[j] for _, _, _, k in self._found] if any(part.shape.dependents) else []
             columns.append(part.value_column(j, words, np.concatenate(valid) == 0 if valid else None, strings))
-        return Table(tuple(columns), len(ids))
+        return {self._relation.name: Table(tuple(columns), len(ids))}
 
 
 def _shared(table: Table, comm: Comm) -> Table:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpi_backend.kernels import lists
-from mpi_backend.loop import Edges, Pull
 from mpi_backend.keymap import KeyMap
+from mpi_backend.loop import Edges, Pull
 
 if TYPE_CHECKING:
     from mpi_backend.kernels.compiler import Array

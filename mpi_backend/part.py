@@ -11,8 +11,8 @@ import numpy as np
 
 from mpi_backend.kernels import lists
 from mpi_backend.kernels.aggregates import identity
-from mpi_backend.types import Column, type_of, words_of_doubles
 from mpi_backend.keymap import KeyMap
+from mpi_backend.types import Column, type_of, words_of_doubles
 
 if TYPE_CHECKING:
     from mpi_backend.facts import Facts
@@ -116,6 +116,14 @@ class Part:
         self.size = 0
         self.rows = 0
         self.grow()
+
+    def forget(self) -> None:
+        """All rows of ``state``, which is all there is in a run in place; ids stay."""
+        ids = lists.present(self.state.f, min(len(self.keys), self.state.capacity))
+        self.state.d[: len(ids)] = ids
+        self.state.n[0] = len(ids)
+        self.state.clear()
+        self.rows = self.size = 0
 
     @property
     def name(self) -> str:

@@ -18,6 +18,8 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpi_backend.preflight import RANKS_VARIABLE
+from mpi_backend.world import check_world
 from pyspark_paralagg.errors import ParalaggError
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ def main(argv: Sequence[str]) -> int:
     comm, abort = _comm(options.piece_bytes)
     threading.Thread(target=_beat, args=(out / "beats", comm.rank), daemon=True).start()
     try:
+        check_world(comm.size)
         _run(options, comm, out, began)
     except BaseException as problem:  # noqa: BLE001 - whatever it is, all ranks have to end
         _write(out / f"error-{comm.rank}.json", _told(problem, comm.rank))
@@ -50,6 +53,7 @@ def main(argv: Sequence[str]) -> int:
         sys.stderr.flush()
         abort()
         return FAILED
+    (out / "beats" / str(comm.rank)).unlink(missing_ok=True)  # it is not silent, it is done
     return 0
 
 
@@ -72,7 +76,8 @@ def _comm(piece_bytes: int) -> tuple[Comm, Any]:
     """The ranks of this job and what ends them all; alone where no launcher is."""
     from mpi_backend.comm import Alone, Ranks  # noqa: PLC0415 - after the arguments were read
 
-    if not any(name in os.environ for name in _LAUNCHED):
+    # A supervisor that wants one rank starts no launcher, whatever it was itself started by.
+    if os.environ.get(RANKS_VARIABLE) == "1" or not any(name in os.environ for name in _LAUNCHED):
         return Alone(), lambda: None
     from mpi4py import MPI  # noqa: PLC0415 - needs an MPI library
 
@@ -120,6 +125,7 @@ def _report(run: Run, plan: Plan, comm: Comm, out: Path) -> None:
             "tasks": comm.size,
             "seconds": {k: max(r["seconds"][k] for r in ranks) for k in ("start", "load", "loop", "store")},
             "per_iteration": run.per_iteration,
+            "strata": run.strata,
             "ranks": ranks,
         }
         _write(out / "report.json", told)
@@ -131,20 +137,24 @@ class _Progress:
     def __init__(self) -> None:
         self._last = 0.0
 
-    def __call__(self, iteration: int, delta: int, total: int) -> None:
+    def __call__(self, relation: str, iteration: int, delta: int, total: int) -> None:
         now = time.monotonic()
         if now - self._last >= _PROGRESS_SECONDS:
             self._last = now
-            told = {"event": "progress", "iteration": iteration, "delta": delta, "total": total}
+            told = {"event": "progress", "relation": relation, "iteration": iteration, "delta": delta, "total": total}
             sys.stdout.write(json.dumps(told) + "\n")
             sys.stdout.flush()
 
 
 def _beat(folder: Path, rank: int) -> None:
     """Shows that this rank lives, and ends it when its supervisor does not."""
-    supervisor = folder / "supervisor"
+    supervisor, mine = folder / "supervisor", folder / str(rank)
+    mine.write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid()}), encoding="utf-8")
     while True:
-        (folder / str(rank)).touch()
+        try:
+            os.utime(mine)
+        except FileNotFoundError:  # this rank has done its work
+            return
         try:
             silent = time.time() - supervisor.stat().st_mtime
         except FileNotFoundError:

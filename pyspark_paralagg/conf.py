@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-BACKENDS = ("auto", "spark", "dataframe")
-BACKENDS_LATER = ("mpi", "local")
+BACKENDS = ("auto", "spark", "dataframe", "mpi", "local")
 
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -39,9 +38,15 @@ def _count(text: str) -> int:
 
 
 def _backend(text: str) -> str:
-    if text not in (*BACKENDS, *BACKENDS_LATER):
+    if text not in BACKENDS:
         raise ValueError(text)
     return text
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
 
 
 @dataclass(frozen=True)
@@ -60,8 +65,9 @@ BACKEND = Key(
     " | ".join(BACKENDS),
     "auto",
     _backend,
-    "Who runs a recursion. `auto` takes the Spark engine and, where that cannot, plain DataFrames, saying why. "
-    "`spark` and `dataframe` insist. The argument `backend=` of a call stands above it.",
+    "Who runs a recursion. `auto` takes the Spark engine and, where that cannot, plain DataFrames, saying why; with "
+    "an MPI launcher set, large ones go to MPI ranks. `spark`, `dataframe`, `mpi` and `local` (the MPI engine in one "
+    "process) insist. The argument `backend=` of a call stands above it.",
 )
 CHECKPOINT_DIR = Key(
     "spark.paralagg.checkpoint.dir",
@@ -86,12 +92,83 @@ BROADCAST_MAX_BYTES = Key(
     "A static side up to this size may stand in every task, where that saves the exchange of each iteration.",
 )
 
-REGISTRY: tuple[Key, ...] = (BACKEND, CHECKPOINT_DIR, CHECKPOINT_INTERVAL, BROADCAST_MAX_BYTES)
+MPI_LAUNCHER = Key(
+    "spark.paralagg.mpi.launcher",
+    "local | spark | command",
+    "local",
+    str,
+    "What starts MPI ranks: `local` is mpiexec on the driver's machine, `spark` starts them in tasks on the executors, "
+    "anything else is a command in which `{ranks}` is their number and `{command}` (or its end) one rank, such as "
+    "`srun -n {ranks} --kill-on-bad-exit`. Only if it is set does `auto` consider ranks.",
+)
+MPI_RANKS = Key(
+    "spark.paralagg.mpi.ranks",
+    "number",
+    None,
+    _count,
+    "How many MPI ranks run a recursion. Unset: as many as the driver's machine has cores, with the launcher `spark` "
+    "as many as there are slots for tasks.",
+)
+MPI_STAGING_DIR = Key(
+    "spark.paralagg.mpi.stagingDir",
+    "path",
+    None,
+    str,
+    "Where rows lie on their way to the ranks and back; emptied afterwards. Unset: in the driver's `spark.local.dir`. "
+    "Executors or ranks on other machines need a directory that all of them share.",
+)
+MPI_OVERSUBSCRIBE = Key(
+    "spark.paralagg.mpi.oversubscribe",
+    "true | false",
+    False,  # noqa: FBT003 - a default
+    _truth,
+    "Whether the launcher `local` may start more ranks than there are cores: ranks that wait spin, so it is slow.",
+)
+MPI_FALLBACK = Key(
+    "spark.paralagg.mpi.fallback",
+    "true | false",
+    False,  # noqa: FBT003 - a default
+    _truth,
+    "Whether Spark computes what MPI ranks could not, because they could not start or one has failed. "
+    "Errors in the data stay errors.",
+)
+OFFLOAD_MIN_ROWS = Key(
+    "spark.paralagg.offload.minRows",
+    "number of rows",
+    50_000_000,
+    _count,
+    "`auto` goes to MPI ranks from so many rows of input on, by Spark's estimate, if a launcher is set.",
+)
+OFFLOAD_MIN_CORES = Key(
+    "spark.paralagg.offload.minCores",
+    "number of cores",
+    64,
+    _count,
+    "`auto` goes to MPI ranks from so many cores of the cluster on, whatever the rows, if a launcher is set.",
+)
+
+REGISTRY: tuple[Key, ...] = (
+    BACKEND,
+    CHECKPOINT_DIR,
+    CHECKPOINT_INTERVAL,
+    BROADCAST_MAX_BYTES,
+    MPI_LAUNCHER,
+    MPI_RANKS,
+    MPI_STAGING_DIR,
+    MPI_OVERSUBSCRIBE,
+    MPI_FALLBACK,
+    OFFLOAD_MIN_ROWS,
+    OFFLOAD_MIN_CORES,
+)
 
 
 def read(session: SparkSession, key: Key) -> Any:  # noqa: ANN401 - the type is the key's
     """The value of ``key`` in ``session``; ``UsageError`` ``PARALAGG_BAD_CONF`` where it is not of the key's type."""
-    text = session.conf.get(key.name, None)
+    return parsed(key, session.conf.get(key.name, None), "the session's configuration")
+
+
+def parsed(key: Key, text: str | None, place: str) -> Any:  # noqa: ANN401 - the type is the key's
+    """The value of ``key`` that ``place`` says (None: nothing); raises as ``read`` does."""
     if text is None:
         return key.default
     try:
@@ -101,9 +178,14 @@ def read(session: SparkSession, key: Key) -> Any:  # noqa: ANN401 - the type is 
             "PARALAGG_BAD_CONF",
             f"{key.name} is {text!r}, which is not {key.type}",
             value=text,
-            place="the session's configuration",
+            place=place,
             hint=f"the default is {key.default}",
         ) from None
+
+
+def is_set(session: SparkSession, key: Key) -> bool:
+    """Whether someone has set ``key``, be it to its default."""
+    return session.conf.get(key.name, None) is not None
 
 
 def markdown() -> str:

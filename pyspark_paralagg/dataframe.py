@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pyspark_paralagg.backends.choose import execute
 from pyspark_paralagg.backends.protocol import Job, Seed
-from pyspark_paralagg.conf import BACKENDS, BACKENDS_LATER
-from pyspark_paralagg.errors import UnsupportedError, UsageError
+from pyspark_paralagg.conf import BACKENDS
+from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.assumption import parse_assumptions
 from pyspark_paralagg.program.program import JoinOrder, Mode, Relation
 from pyspark_paralagg.program.schema import did_you_mean
@@ -83,8 +83,10 @@ def recursive_agg(  # noqa: PLR0913 - the arguments of the API, as the documenta
         ``"cost"``: the Spark engine joins what is connected first, then what it expects fewer rows of.
         ``"written"``: each branch of the step joins as it stands there; ``{"r": [2]}``: only the second one of ``r``.
     backend
-        ``"auto"``, ``"spark"``, ``"dataframe"``; default: ``spark.paralagg.backend``. The DataFrame executor is
-        **eager**: it runs at the call, iteration by iteration, and logs why it was taken.
+        ``"auto"``, ``"spark"``, ``"dataframe"``, ``"mpi"``, ``"local"``; default: ``spark.paralagg.backend``. The
+        DataFrame executor is **eager**: it runs at the call, iteration by iteration, and logs why it was taken.
+        ``"mpi"`` writes the inputs to files, runs MPI ranks (``spark.paralagg.mpi.*``) and reads what they found, when
+        the result is wanted; ``"local"`` is the same with one process and no MPI.
 
     A wrong call raises ``UsageError`` at once. What it does not do: keep the order of rows, or promise the last
     digits of a sum of doubles. Sun et al. 2023 call keys independent and aggregated columns dependent, and so do the
@@ -281,13 +283,6 @@ def _with_options(  # noqa: PLR0913, PLR0917 - one check an option
 
 
 def _checked_backend(backend: str | None) -> str | None:
-    if backend in BACKENDS_LATER:
-        raise UnsupportedError(
-            "PARALAGG_BACKEND_LATER",
-            f"the backend {backend!r} comes in a later version",
-            value=backend,
-            hint='backend="auto" takes the best of what there is',
-        )
     if backend is not None and backend not in BACKENDS:
         raise _bad_option("backend", backend, f"one of {', '.join(BACKENDS)}")
     return backend

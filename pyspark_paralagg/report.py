@@ -28,7 +28,9 @@ class RunReport:
     ``iterations`` counts applications of the step, the last one, which found nothing new, included. ``tuples`` are
     the rows of all relations at the end. ``seconds`` has ``plan``, ``load``, ``loop`` and ``store``. ``rounds`` has
     one entry for each iteration and relation: rows that changed (``delta``), rows there are (``total``), ``seconds``,
-    and ``bytes`` that were exchanged (None where nobody counts them).
+    and ``bytes`` that were exchanged (None where nobody counts them). ``ranks`` has one entry for each MPI rank:
+    ``rank``, ``host``, ``bytes`` sent, ``seconds``, ``memory``; ``seconds`` then has ``export``, the time that writing
+    the inputs took, and ``start`` as well.
     """
 
     backend: str
@@ -37,6 +39,7 @@ class RunReport:
     tuples: int
     seconds: dict[str, float]
     rounds: tuple[dict[str, Any], ...] = field(default=(), repr=False)
+    ranks: tuple[dict[str, Any], ...] = field(default=(), repr=False)
 
     @property
     def per_iteration(self) -> pd.DataFrame:
@@ -55,6 +58,7 @@ class RunReport:
                 "tuples": self.tuples,
                 "seconds": self.seconds,
                 "per_iteration": list(self.rounds),
+                "ranks": list(self.ranks),
             }
         )
 
@@ -71,6 +75,7 @@ class RunReport:
             tuples=data["tuples"],
             seconds=seconds,
             rounds=tuple(data.get("per_iteration", ())),
+            ranks=tuple(data.get("ranks", ())),
         )
 
     def __repr__(self) -> str:
@@ -79,8 +84,17 @@ class RunReport:
         return (
             f"{self.backend}: {self.iterations:,} iterations, {self.tuples:,} rows\n"
             f"  time: {spent}\n"
+            f"{self._shown_ranks()}"
             f"  why {self.backend}: {self.reason}"
         )
+
+    def _shown_ranks(self) -> str:
+        if not self.ranks:
+            return ""
+        hosts = len({r.get("host") for r in self.ranks})
+        sent = sum(r.get("bytes") or 0 for r in self.ranks)
+        where = "one host" if hosts == 1 else f"{hosts} hosts"
+        return f"  ranks: {len(self.ranks)} on {where}, {sent:,} bytes sent\n"
 
 
 @dataclass

@@ -100,17 +100,6 @@ def test_option(t: Tables, options: dict[str, Any], place: str) -> None:
     assert (e.value.code, e.value.place) == ("PARALAGG_BAD_OPTION", place)
 
 
-@pytest.mark.parametrize("backend", ["mpi", "local"])
-def test_backends_that_come_later_say_so(t: Tables, spark: SparkSession, backend: str) -> None:
-    with pytest.raises(ra.UnsupportedError) as e:
-        t["base"].recursive_agg("node", {"dist": "min"}, step=shortest(t), backend=backend)
-    assert e.value.code == "PARALAGG_BACKEND_LATER"
-    spark.conf.set("spark.paralagg.backend", backend)
-    with pytest.raises(ra.UnsupportedError) as e:
-        t["base"].recursive_agg("node", {"dist": "min"}, step=shortest(t))
-    assert e.value.code == "PARALAGG_BACKEND_LATER"
-
-
 def test_conf_of_another_type(t: Tables, spark: SparkSession) -> None:
     spark.conf.set("spark.paralagg.backend", "sparc")
     with pytest.raises(ra.UsageError) as e:

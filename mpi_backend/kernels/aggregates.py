@@ -310,18 +310,18 @@ class Accumulating:
     def _sum(self, j: int, a: str, b: str) -> str:
         of: Type = self.types[j]
         if of.kind == "fraction":
-            return f"{a} + {b}" if of.bits == 64 else f"np.float64(np.float32({a} + {b}))"  # noqa: PLR2004 - a word
+            return f"{a} + {b}" if of.bits == 64 else f"np.float64(np.float32({a} + {b}))"
         z = self.code.keep("z", f"{a} + {b}")
         what = f"a sum of {of.name} overflows"
         if of.is_decimal:
             self.to.fail(f"abs({z}) >= {10**of.precision}", "PARALAGG_OVERFLOW", what)
-        elif of.bits == 64:  # noqa: PLR2004 - a word
+        elif of.bits == 64:
             self.to.fail(f"(({a} ^ {z}) & ({b} ^ {z})) < 0", "PARALAGG_OVERFLOW", what)
         else:
             self.to.fail(f"({z} << {64 - of.bits}) >> {64 - of.bits} != {z}", "PARALAGG_OVERFLOW", what)
         return z
 
-    def _where(self, null: str | None):  # noqa: ANN202 - a context manager
+    def _where(self, null: str | None):
         return self.code.block("if True:" if null is None else f"if not ({null}):")
 
     def _mark(self, row: str, origin: str) -> None:

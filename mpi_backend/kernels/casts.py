@@ -60,7 +60,7 @@ def literal(of: Type, value: bool | float | str) -> str:
         return str(bool(value))
     if of.kind == "fraction":
         number = float(value)
-        if number != number or number in (float("inf"), float("-inf")):  # noqa: PLR0124 - NaN
+        if number != number or number in (float("inf"), float("-inf")):
             return {"nan": "np.nan", "inf": "np.inf", "-inf": "-np.inf"}[str(number)]
         return repr(number + 0.0)
     if of.is_decimal:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mpi_backend.kernels.aggregates import Accumulating
 from mpi_backend.kernels.compiler import Kernel
-from mpi_backend.kernels.expressions import Expressions, Sites
+from mpi_backend.kernels.expressions import Expressions, Sites, no_texts
 from mpi_backend.kernels.source import Source
 from mpi_backend.kernels.status import DONE
 from mpi_backend.kernels.values import Value, from_word
@@ -56,7 +56,7 @@ class Combiner:
 
     def _writer(self, code: Source) -> Expressions:
         return Expressions(
-            code, {}, self.sites, ansi=self._ansi, makes_strings=self._facts.stratum.makes_strings, leave=lambda: None
+            code, {}, self.sites, ansi=self._ansi, makes_strings=self._facts.stratum.makes_strings, leave=no_texts
         )
 
     def _accumulating(self, name: str, writer: Expressions) -> Accumulating:

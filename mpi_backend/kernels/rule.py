@@ -384,7 +384,7 @@ class RuleKernel:
             before.line(f"key = np.empty({max(most, 1)}, np.int64)")
             before.line("key_f = key.view(np.float64)")
         writer = Expressions(before, {}, Sites(), ansi=True, makes_strings=False, leave=lambda: None)
-        for name in [g[:-2] for g in self._getters if g.endswith("_v") and len(g) > 2]:  # noqa: PLR2004 - more than the ending
+        for name in [g[:-2] for g in self._getters if g.endswith("_v") and len(g) > 2]:
             relation = self._relation_of(name)
             form = self.shape.relations[relation].dependents
             Accumulating(name, self.facts.relations[relation], form, writer, traced=False).declare()

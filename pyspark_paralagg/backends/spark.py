@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
     from pyspark_paralagg.plan.plan import Plan
     from pyspark_paralagg.program.expr import Call
 
+Offload = Callable[["Plan", int, str], dict[str, Any]]
+"""Of a Plan, the position of a stratum, and the name of one of its relations: how ranks compute it."""
+
 _EXTRAS = "python"
-_IN_THE_PLAN = ("assign_placement", "plan")
 
 
 class SparkBackend:
@@ -49,7 +52,7 @@ class SparkBackend:
         if is_connect(session):
             return "a Spark Connect session has no JVM beside it that the engine's jar could be attached to"
         try:
-            bridge = _bridge(session)
+            bridge = bridge_of(session)
         except EnvironmentProblem as problem:
             return problem.message + (f"; {problem.hint}" if problem.hint else "")
         if bridge.slots(session._jsparkSession) > 0:  # noqa: SLF001 - pyspark has no public way to the JVM session
@@ -64,24 +67,29 @@ class SparkBackend:
         Raises ``UsageError`` (the step's columns, an assumption about an unknown column), ``VerificationError``
         (refused), ``UnsupportedError`` (the step is beyond the engine).
         """
-        cancel_on_interrupt(job.session)
-        return _Builder(job, reason).build()
+        return Builder(job, reason).build()
 
 
-class _Builder:
-    """Builds the fixpoints of one job."""
+class Builder:
+    """Builds the fixpoints of one job.
 
-    def __init__(self, job: Job, reason: str) -> None:
+    ``offload`` is asked for each stratum's JSON where not the gang runs it; what it returns stands in the Plan's JSON.
+    """
+
+    def __init__(self, job: Job, reason: str, offload: Offload | None = None) -> None:
         self.job = job
         self.reason = reason
+        self.offload = offload
         self.session = job.session
         self.jsession: Any = job.session._jsparkSession  # noqa: SLF001 - pyspark has no public way to the JVM session
-        self.bridge = _bridge(job.session)
+        self.bridge = bridge_of(job.session)
 
     def build(self) -> dict[str, DataFrame]:
+        """The lazy result of each relation."""
         from pyspark_paralagg.compile import compile_stages  # noqa: PLC0415 - needed by those who plan only
         from pyspark_paralagg.compile.stages import news  # noqa: PLC0415 - likewise
 
+        cancel_on_interrupt(self.session)
         start = time.perf_counter()
         steps = self.job.apply({s.relation.name: self._reference(s) for s in self.job.seeds})
         customs = Customs(self.session, [s.relation for s in self.job.seeds])
@@ -108,7 +116,7 @@ class _Builder:
         plan, guarded = self._guarded(plan, analysis, step_json, own + len(extra))
         extras = {
             "program": show_program(program),
-            "stages": [(s.name, s.text, s.notes) for s in news(stages) if s.name not in _IN_THE_PLAN],
+            "stages": news(stages),
             "seconds": time.perf_counter() - start,
         }
         return self._fixpoints(plan, analysis, own, [*extra, *guarded], extras)
@@ -194,6 +202,8 @@ class _Builder:
             data = {**replace(plan, inputs=inputs).to_json(), _EXTRAS: extras}
             sources = _java_list(self.session, [_jdf(df) for df in (*extra, *results.values())])
             for relation in stratum.relations:
+                if self.offload is not None:
+                    data["offload"] = self.offload(replace(plan, inputs=inputs), position, relation.name)
                 node = self.bridge.fixpoint(
                     self.jsession, analysis, json.dumps(data), position, relation.name, sources, self.reason
                 )
@@ -209,22 +219,23 @@ class _Builder:
 def engine_report(df: DataFrame) -> RunReport | None:
     """The report of the last run of the outermost fixpoint of the Spark engine in ``df``."""
     described = describe(df)
-    text = None if described is None else _bridge(df.sparkSession).report(_jdf(df))
+    text = None if described is None else bridge_of(df.sparkSession).report(_jdf(df))
     if described is None or text is None:
         return None
     report = RunReport.from_json(text, plan_seconds=described["plan"].get(_EXTRAS, {}).get("seconds"))
-    return replace(report, reason=described["reason"])
+    return replace(report, reason=report.reason or described["reason"])
 
 
 def describe(df: DataFrame) -> dict[str, Any] | None:
     """What the outermost fixpoint of the Spark engine in ``df`` is; None where there is none, or no jar to ask.
 
-    ``plan`` (JSON), ``program`` (text), ``stages`` (name, text, notes), ``stratum``, ``relation``, ``reason``.
+    ``plan`` (JSON), ``program`` (text), ``stages`` (name, text, notes), ``stratum``, ``relation``, ``reason``,
+    ``backend``.
     """
     if is_connect(df):
         return None
     try:
-        text = _bridge(df.sparkSession).describe(_jdf(df))
+        text = bridge_of(df.sparkSession).describe(_jdf(df))
     except EnvironmentProblem:
         return None
     if text is None:
@@ -233,6 +244,7 @@ def describe(df: DataFrame) -> dict[str, Any] | None:
     if isinstance(described["plan"], str):
         described["plan"] = json.loads(described["plan"])
     extras = described["plan"].get(_EXTRAS, {})
+    described["backend"] = described["plan"].get("offload", {}).get("backend", SparkBackend.name)
     described["program"], described["stages"] = extras.get("program", ""), extras.get("stages", [])
     return described
 
@@ -253,7 +265,8 @@ def _guard(df: DataFrame, names: Sequence[str], by_column: dict[str, list[Call]]
     return plain.selectExpr(*chosen).toDF(*names)
 
 
-def _bridge(session: SparkSession) -> Any:  # noqa: ANN401 - a py4j object
+def bridge_of(session: SparkSession) -> Any:  # noqa: ANN401 - a py4j object
+    """The shim of a session; ``EnvironmentProblem`` where there is none that fits."""
     from pyspark_paralagg.session import bridge  # noqa: PLC0415 - it may import this package's public names
 
     return bridge(session)

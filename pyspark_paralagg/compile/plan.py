@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.assign_placement import assign_placement
 from pyspark_paralagg.compile.bounded import climbs
-from pyspark_paralagg.compile.differentiate import differentiate
 from pyspark_paralagg.compile.decompose import without_carried
+from pyspark_paralagg.compile.differentiate import differentiate
 from pyspark_paralagg.compile.distribute import Distribution, carried_keys, distribute
 from pyspark_paralagg.compile.select_indexes import Indexes
 from pyspark_paralagg.plan.plan import (

@@ -6,9 +6,15 @@ import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
 import org.apache.spark.sql.paralagg.ParalaggException
 import org.apache.spark.sql.paralagg.plan.{RecursiveAggregate, RecursiveReference}
 
-/** RecursiveAggregate to FixpointExec. The number of partitions is fixed here: the smaller of the wish and the slots. */
+/**
+ * RecursiveAggregate to FixpointExec, or to OffloadExec where Python wants ranks. The number of partitions is fixed here:
+ * the smaller of the wish and the slots.
+ */
 object FixpointStrategy extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case RecursiveAggregate(inputs, output, spec) if spec.offload.isDefined =>
+      val partitions = Slots.likely(SparkSession.active.sparkContext, plan.conf.numShufflePartitions)
+      OffloadExec(inputs.map(planLater), output, spec, partitions) :: Nil
     case RecursiveAggregate(inputs, output, spec) =>
       val sc = SparkSession.active.sparkContext
       val partitions = Slots.gang(sc, plan.conf.numShufflePartitions)

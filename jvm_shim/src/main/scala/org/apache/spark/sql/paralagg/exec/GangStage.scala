@@ -2,6 +2,7 @@ package org.apache.spark.sql.paralagg.exec
 
 import org.apache.spark.{Dependency, OneToOneDependency, Partition, ShuffleDependency, SparkContext, TaskContext}
 import org.apache.spark.rdd.{DeterministicLevel, RDD, ShuffledRDD}
+import org.apache.spark.sql.paralagg.plan.StratumSpec
 import org.apache.spark.sql.types.{DoubleType, FloatType}
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
@@ -31,8 +32,8 @@ object GangStage {
   }
 
   /** Sums of floating point numbers depend on the order of rows: a retried stage must not be mixed with a former run. */
-  private[exec] def determinism(job: GangJob): DeterministicLevel.Value = {
-    val sums = job.stratum.relations.flatMap(_.dependents).filter { d =>
+  private[exec] def determinism(stratum: StratumSpec): DeterministicLevel.Value = {
+    val sums = stratum.relations.flatMap(_.dependents).filter { d =>
       d.aggregator == "sum" || d.aggregator == "msum" || d.custom.isDefined
     }
     if (sums.exists(d => d.column.dataType == DoubleType || d.column.dataType == FloatType))
@@ -81,7 +82,7 @@ private final class GangRDD(
     case d: OneToOneDependency[_] if !d.rdd.isInstanceOf[AfterShuffle] => d.rdd.asInstanceOf[RDD[(Int, Array[Byte])]]
   }
 
-  override protected def getOutputDeterministicLevel: DeterministicLevel.Value = GangStage.determinism(job)
+  override protected def getOutputDeterministicLevel: DeterministicLevel.Value = GangStage.determinism(job.stratum)
 }
 
 /**
@@ -97,7 +98,7 @@ private final class AfterShuffle(sc: SparkContext, @transient shuffle: Dependenc
 }
 
 /** The map side where the gang does not read itself: packs partitions of one input for the gang's tasks. */
-private object Packing {
+private[exec] object Packing {
 
   /** Rows that are packed at a time: what a map task holds is bounded. */
   private val ChunkRows = 1 << 20
@@ -117,7 +118,7 @@ private object Packing {
   }
 
   /** Spark's default of 200 shuffle partitions would be 200 small map tasks; as many as the gang has are enough. */
-  private def few[T](rdd: RDD[T], tasks: Int): RDD[T] =
+  private[exec] def few[T](rdd: RDD[T], tasks: Int): RDD[T] =
     if (rdd.getNumPartitions > 2 * tasks) rdd.coalesce(tasks) else rdd
 
   private def chunks(input: Iterator[_], job: GangJob)(

@@ -158,7 +158,7 @@ object GangTask {
    * A task that ends well after a peer has failed leaves its output registered, and Spark then launches only the others
    * again: they would wait for it for ever. Failing at once makes Spark forget that output and launch all.
    */
-  private def checkWhole(context: TaskContext, tasks: Int): Unit = context match {
+  private[exec] def checkWhole(context: TaskContext, tasks: Int): Unit = context match {
     case b: BarrierTaskContext if b.getTaskInfos().length != tasks =>
       throw new GangAborted(
         s"${b.getTaskInfos().length} of the gang's $tasks tasks were launched again; it starts as a whole")

@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.adaptive.CoalesceShufflePartitions
 case class InputCoalescing(session: SparkSession) extends Rule[SparkPlan] {
   private val coalesce = CoalesceShufflePartitions(session.asInstanceOf[classic.SparkSession])
 
-  override def apply(plan: SparkPlan): SparkPlan = plan.transform { case fixpoint: FixpointExec =>
-    fixpoint.copy(inputs = fixpoint.inputs.map(coalesce(_)))
+  override def apply(plan: SparkPlan): SparkPlan = plan.transform { case fixpoint: FixpointOperator =>
+    fixpoint.withInputs(fixpoint.inputs.map(coalesce(_)))
   }
 }

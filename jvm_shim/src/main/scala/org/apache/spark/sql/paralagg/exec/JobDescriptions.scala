@@ -59,3 +59,15 @@ private[exec] final class JobDescriptions(sc: SparkContext) extends SparkListene
     j.numFailedStages,
     j.killedTasksSummary)
 }
+
+private[exec] object JobDescriptions {
+  private var current: SparkContext = _
+
+  /** Once for a SparkContext. */
+  def listen(sc: SparkContext): Unit = synchronized {
+    if (current ne sc) {
+      current = sc
+      sc.listenerBus.addToStatusQueue(new JobDescriptions(sc))
+    }
+  }
+}

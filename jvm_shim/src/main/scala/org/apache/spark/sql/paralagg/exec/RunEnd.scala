@@ -102,10 +102,10 @@ object RunEnd {
       if (current == null || (current._1 ne sc)) {
         current = (sc, new RunEnd(sc))
         sc.addSparkListener(current._2)
-        sc.listenerBus.addToStatusQueue(new JobDescriptions(sc))
       }
       current._2
     }
+    JobDescriptions.listen(sc)
     listener.runs.put(run.id, new Watched(run, marker, checkpoint, gang))
   }
 }

@@ -4,6 +4,9 @@ import java.util.Collections
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 
+import org.json4s.{JObject, JString}
+import org.json4s.jackson.JsonMethods.{compact, parse}
+
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.metric.SQLMetric
@@ -87,6 +90,7 @@ object RunRegistry extends Logging {
   private val ids = new AtomicLong(0)
   private val runs = new ConcurrentHashMap[Long, Run]()
   private val reports = Collections.synchronizedMap(new java.util.WeakHashMap[FixpointSpec, String]())
+  private val reasons = Collections.synchronizedMap(new java.util.WeakHashMap[FixpointSpec, String]())
 
   def begin(
       spec: FixpointSpec, tasks: Int, sc: SparkContext, executionId: String, metrics: Map[String, SQLMetric]): Run = {
@@ -107,7 +111,13 @@ object RunRegistry extends Logging {
 
   def end(run: Long): Unit = Option(runs.remove(run)).foreach(_.end())
 
-  def report(spec: FixpointSpec): Option[String] = Option(reports.get(spec))
+  /** Ranks should have computed this, and Spark does. */
+  def fellBack(spec: FixpointSpec, why: String): Unit = reasons.put(spec, s"the ranks failed: $why")
+
+  /** With the `reason`, where that is another than the one the query was planned for. */
+  def report(spec: FixpointSpec): Option[String] = Option(reports.get(spec)).map { json =>
+    Option(reasons.get(spec)).fold(json)(why => compact(parse(json).merge(JObject("reason" -> JString(why)))))
+  }
 
   def liveCount: Int = runs.size
 }

@@ -39,4 +39,10 @@ object Slots {
     }
     math.max(1, math.min(wish, slots))
   }
+
+  /** Of the wish, as many partitions as tasks can work on at the same moment as things stand; no gang needs to fit. */
+  def likely(sc: SparkContext, wish: Int): Int = {
+    val slots = available(sc)
+    math.max(1, math.min(wish, if (slots > 0) slots else sc.defaultParallelism))
+  }
 }

@@ -18,6 +18,9 @@ class FixpointSpec(
 
   lazy val program: StratumSpec = PlanReader.stratum(planJson, stratum, analysis.templates)
 
+  /** Set where ranks compute it, not this engine. */
+  lazy val offload: Option[OffloadSpec] = OffloadSpec.of(planJson)
+
   override def equals(other: Any): Boolean = other match {
     case o: FixpointSpec =>
       (analysis eq o.analysis) && planJson == o.planJson && stratum == o.stratum && relation == o.relation

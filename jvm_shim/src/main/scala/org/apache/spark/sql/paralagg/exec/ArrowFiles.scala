@@ -1,0 +1,139 @@
+package org.apache.spark.sql.paralagg.exec
+
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream, File, FileInputStream, FileOutputStream}
+import java.nio.channels.Channels
+import java.nio.file.{Files, StandardCopyOption}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.arrow.vector.{BaseFixedWidthVector, VectorSchemaRoot}
+import org.apache.arrow.vector.ipc.{ArrowStreamReader, ArrowStreamWriter}
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.execution.arrow.{ArrowFieldWriter, ArrowWriter}
+import org.apache.spark.sql.types._
+import org.apache.spark.sql.util.ArrowUtils
+import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch, ColumnVector}
+import org.apache.spark.unsafe.Platform
+
+/** Rows as a file in Arrow's IPC stream format, whole or not at all: it gets its name when it is complete. */
+final class ArrowFile(types: Seq[DataType], writing: File, file: File) {
+  private val schema = StructType(types.zipWithIndex.map { case (t, i) => StructField(s"c$i", t) })
+  private val root =
+    VectorSchemaRoot.create(ArrowUtils.toArrowSchema(schema, "UTC", true, false), ArrowUtils.rootAllocator)
+  private val fields = root.getFieldVectors.asScala.toArray
+  private val writers: Array[ArrowFieldWriter] = fields.map(ArrowWriter.createFieldWriter(_))
+
+  def rows(rows: Iterator[InternalRow], check: () => Unit): Unit = write { out =>
+    val writer = new ArrowWriter(root, writers)
+    var n = 0
+    while (rows.hasNext) {
+      writer.write(rows.next())
+      n += 1
+      if (n == ArrowFiles.Rows || !rows.hasNext) {
+        writer.finish()
+        out.writeBatch()
+        writer.reset()
+        n = 0
+        check()
+      }
+    }
+  }
+
+  def batches(batches: Iterator[ColumnarBatch], ordinals: Array[Int], check: () => Unit): Unit = write { out =>
+    batches.foreach { batch =>
+      ordinals.indices.foreach(i => copy(batch, ordinals(i), i))
+      root.setRowCount(batch.numRows())
+      if (batch.numRows() > 0) out.writeBatch()
+      check()
+    }
+  }
+
+  /** A column of a batch. Numbers are copied as memory, anything else value by value. */
+  private def copy(batch: ColumnarBatch, from: Int, to: Int): Unit = {
+    val column = batch.column(from)
+    val n = batch.numRows()
+    val memory: (AnyRef, Long, Int) = types(to) match {
+      case LongType | TimestampType | TimestampNTZType => (column.getLongs(0, n), Platform.LONG_ARRAY_OFFSET, 8)
+      case DoubleType => (column.getDoubles(0, n), Platform.DOUBLE_ARRAY_OFFSET, 8)
+      case IntegerType | DateType => (column.getInts(0, n), Platform.INT_ARRAY_OFFSET, 4)
+      case FloatType => (column.getFloats(0, n), Platform.FLOAT_ARRAY_OFFSET, 4)
+      case _ => null
+    }
+    if (memory == null) values(batch, from, to)
+    else {
+      val (source, offset, width) = memory
+      val target = fields(to).asInstanceOf[BaseFixedWidthVector]
+      target.reset()
+      while (target.getValueCapacity < n) target.reAlloc()
+      Platform.copyMemory(source, offset, null, target.getDataBufferAddress, n.toLong * width)
+      target.getValidityBuffer.setOne(0, (n + 7) / 8)
+      if (column.hasNull) (0 until n).foreach(i => if (column.isNullAt(i)) target.setNull(i))
+      target.setValueCount(n)
+    }
+  }
+
+  private def values(batch: ColumnarBatch, from: Int, to: Int): Unit = {
+    val rows = batch.rowIterator()
+    writers(to).reset()
+    while (rows.hasNext) writers(to).write(rows.next(), from)
+    writers(to).finish()
+  }
+
+  private def write(fill: ArrowStreamWriter => Unit): Unit = {
+    try {
+      val out = new ArrowStreamWriter(root, null, new FileOutputStream(writing).getChannel)
+      try {
+        out.start()
+        fill(out)
+        out.end()
+      } finally out.close()
+      Files.move(writing.toPath, file.toPath, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING)
+    } finally {
+      root.close()
+      writing.delete()
+    }
+  }
+}
+
+object ArrowFiles {
+  private[exec] val Rows = 1 << 16
+
+  /** The batches of a file, each as a stream of its own: they can go their ways alone. */
+  def split(file: File): Iterator[Array[Byte]] = {
+    val reader = new ArrowStreamReader(new FileInputStream(file).getChannel, ArrowUtils.rootAllocator)
+    closing(() => reader.close())
+    Iterator.continually(reader.loadNextBatch()).takeWhile(identity).filter(_ => root(reader).getRowCount > 0).map {
+      _ =>
+        val bytes = new ByteArrayOutputStream
+        val out = new ArrowStreamWriter(root(reader), null, Channels.newChannel(bytes))
+        out.start()
+        out.writeBatch()
+        out.end()
+        bytes.toByteArray
+    }
+  }
+
+  /** Reads what `split` made. Batches share their memory with nothing that comes after them. */
+  def batches(streams: Iterator[Array[Byte]]): Iterator[ColumnarBatch] = {
+    var open: ArrowStreamReader = null
+    def close(): Unit = if (open != null) {
+      open.close()
+      open = null
+    }
+    closing(() => close())
+    streams.map { bytes =>
+      close()
+      open = new ArrowStreamReader(new ByteArrayInputStream(bytes), ArrowUtils.rootAllocator)
+      open.loadNextBatch()
+      val columns = root(open).getFieldVectors.asScala.map(v => new ArrowColumnVector(v): ColumnVector)
+      new ColumnarBatch(columns.toArray, root(open).getRowCount)
+    }
+  }
+
+  private def root(reader: ArrowStreamReader): VectorSchemaRoot = reader.getVectorSchemaRoot
+
+  private def closing(close: () => Unit): Unit =
+    Option(TaskContext.get()).foreach(_.addTaskCompletionListener[Unit](_ => close()))
+}

@@ -1,0 +1,103 @@
+package org.apache.spark.sql.paralagg.exec
+
+import java.io.File
+
+import org.apache.spark.{OneToOneDependency, Partition, ShuffleDependency, SparkContext, TaskContext}
+import org.apache.spark.rdd.{DeterministicLevel, RDD, ShuffledRDD}
+import org.apache.spark.shuffle.MetadataFetchFailedException
+import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.types.DataType
+import org.apache.spark.util.Utils
+
+/**
+ * The stages of an offloaded fixpoint: tasks write the inputs to files; where ranks run on executors, a gang of tasks lends
+ * them its slots (`ProxiesRDD`); tasks wait for the ranks and read what these wrote.
+ *
+ * What they read leaves through a shuffle, so it outlives the files. Between the stages no record moves; the empty shuffles
+ * are how Spark knows what is done, and what to run again.
+ */
+private[exec] final class OffloadStages(
+    sc: SparkContext, run: OffloadRun, sources: Seq[(InputSource, Seq[DataType])], partitions: Int) {
+
+  private val inputs: RDD[(Int, Array[Byte])] = sc.union(sources.map { case (s, types) => written(s, types) })
+  private val gang: Option[RDD[(Int, Array[Byte])]] =
+    if (run.offload.isOnExecutors) Some(new ProxiesRDD(sc, shuffled(inputs, run.offload.ranks), run)) else None
+
+  /** Blocks of the result, by partition. */
+  val results: RDD[(Int, Array[Byte])] = new ResultsRDD(sc, shuffled(gang.getOrElse(inputs), partitions), run)
+
+  val rdds: Set[Int] = Set(inputs.id, results.id) ++ gang.map(_.id)
+  val gangShuffle: Option[Int] = gang.map(_ => OffloadStages.shuffleBelow(results))
+  val shuffles: Seq[Int] = (gang.toSeq :+ results).map(OffloadStages.shuffleBelow)
+
+  /** As many as the first stage writes. */
+  val files: Int = inputs.getNumPartitions
+
+  private def shuffled(rdd: RDD[(Int, Array[Byte])], tasks: Int): RDD[(Int, Array[Byte])] =
+    new ShuffledRDD[Int, Array[Byte], Array[Byte]](rdd, new IndexPartitioner(tasks))
+
+  private def written(source: InputSource, types: Seq[DataType]): RDD[(Int, Array[Byte])] = {
+    val (id, input, ordinals) = (run.id, source.input, source.ordinals)
+    val tasks = math.max(partitions, sc.defaultParallelism)
+    if (source.batches != null) Packing.few(source.batches, tasks).mapPartitionsInternal { batches =>
+      OffloadStages.write(id, input, types)((file, check) => file.batches(batches, ordinals, check))
+    }
+    else Packing.few(source.rows, tasks).mapPartitionsInternal { rows =>
+      OffloadStages.write(id, input, types)((file, check) => file.rows(rows, check))
+    }
+  }
+}
+
+private[exec] object OffloadStages {
+
+  /** Writes the rows of one partition; no record comes of it. */
+  def write(run: Long, input: Int, types: Seq[DataType])(
+      fill: (ArrowFile, () => Unit) => Unit): Iterator[(Int, Array[Byte])] = {
+    val context = TaskContext.get()
+    val part = context.partitionId() // among all inputs' partitions
+    val folder = new File(Offloads.ask(("begin", run, context.stageId(), part, input), context).getOrElse(
+      throw new IllegalStateException(s"run $run is over")))
+    if (!new File(folder, OffloadRun.Marker).exists()) throw notShared(folder.getParentFile)
+    val file = new ArrowFile(types, new File(folder, s"writing/$part-${context.taskAttemptId()}"),
+      new File(folder, s"in/$input/$part.arrow"))
+    fill(file, () => context.killTaskIfInterrupted())
+    Offloads.ask(("wrote", run, context.stageId(), part), context)
+    Iterator.empty
+  }
+
+  def notShared(folder: File): ParalaggException = new ParalaggException(
+    "PARALAGG_MPI_STAGING",
+    s"what others write to the staging directory $folder is not there on ${Utils.localHostName()}.",
+    "set spark.paralagg.mpi.stagingDir to a directory that driver, executors and ranks share.")
+
+  def shuffleBelow(rdd: RDD[_]): Int =
+    rdd.dependencies.head.rdd.dependencies.head.asInstanceOf[ShuffleDependency[_, _, _]].shuffleId
+
+  /** By this Spark learns that what the stage below did is gone, and runs that again. */
+  def gone(shuffle: Int, part: Int): Nothing =
+    throw new MetadataFetchFailedException(shuffle, part, "the files of an offloaded fixpoint were deleted")
+
+  def execution(context: TaskContext): String = context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
+}
+
+/** Blocks of the result, one partition a file of the ranks. */
+private final class ResultsRDD(sc: SparkContext, below: RDD[(Int, Array[Byte])], @transient private val run: OffloadRun)
+    extends RDD[(Int, Array[Byte])](sc, Seq(new OneToOneDependency(below))) {
+  private val runId = run.id // `run` is known for as long as this is
+  private val folder = run.offload.result
+  private val level = GangStage.determinism(run.spec.program)
+  private val shuffle = OffloadStages.shuffleBelow(this)
+
+  override protected def getPartitions: Array[Partition] = below.partitions
+
+  override def compute(split: Partition, context: TaskContext): Iterator[(Int, Array[Byte])] = {
+    val out = Offloads.ask(("await", runId, context.stageId(), OffloadStages.execution(context)), context)
+      .getOrElse(OffloadStages.gone(shuffle, split.index))
+    val file = new File(out, f"$folder/part-${split.index}%05d.arrow")
+    if (!file.exists()) throw OffloadStages.notShared(new File(out).getParentFile.getParentFile)
+    ArrowFiles.split(file).map(split.index -> _)
+  }
+
+  override protected def getOutputDeterministicLevel: DeterministicLevel.Value = level
+}

@@ -1,0 +1,64 @@
+package org.apache.spark.sql.paralagg.exec
+
+import java.io.IOException
+import java.util.concurrent.TimeUnit
+
+import org.json4s._
+import org.json4s.jackson.JsonMethods
+
+import org.apache.spark.{OneToOneDependency, Partition, SparkContext, SparkEnv, TaskContext}
+import org.apache.spark.rdd.RDD
+import org.apache.spark.util.Utils
+
+/**
+ * Ranks inside of tasks, without ssh: a gang with a task for each rank. hydra (MPICH's process manager) runs on the driver
+ * and says which proxies to start; the first task of each executor starts one, and that starts the executor's ranks.
+ *
+ * Whether the ranks succeeded is not told here but to those who read the result: a gang that fails is tried four times.
+ */
+private final class ProxiesRDD(sc: SparkContext, below: RDD[(Int, Array[Byte])], @transient private val run: OffloadRun)
+    extends RDD[(Int, Array[Byte])](sc, Seq(new OneToOneDependency(below))) {
+  private val runId = run.id
+  private val python = run.offload.python
+  private val env = run.offload.env
+  private val shuffle = OffloadStages.shuffleBelow(this)
+
+  @transient protected lazy override val isBarrier_ : Boolean = true
+
+  override protected def getPartitions: Array[Partition] = below.partitions
+
+  override def compute(split: Partition, context: TaskContext): Iterator[(Int, Array[Byte])] = {
+    GangTask.checkWhole(context, partitions.length)
+    val me = (context.stageId(), context.stageAttemptNumber())
+    val command = Offloads.ask(
+      ("join", runId, me._1, me._2, split.index, SparkEnv.get.executorId, OffloadStages.execution(context)),
+      context).getOrElse(OffloadStages.gone(shuffle, split.index))
+    val problem = if (command.isEmpty) "" else runProxy(JsonMethods.parse(command).children, context)
+    Offloads.ask(("over", runId, me._1, problem), context)
+    Iterator.empty
+  }
+
+  /** Until it ends; what kept it from starting, or nothing. The guard ends all below it when this JVM or task does. */
+  private def runProxy(words: Seq[JValue], context: TaskContext): String = {
+    val command = python ++ Seq("-m", "mpi_backend.guard") ++ words.collect { case JString(word) => word }
+    val builder = new ProcessBuilder(command: _*).redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.DISCARD)
+    env.foreach { case (key, value) => builder.environment().put(key, value) }
+    try {
+      val guard = builder.start()
+      try {
+        while (!guard.waitFor(20, TimeUnit.MILLISECONDS)) context.killTaskIfInterrupted()
+        if (guard.exitValue() == ProxiesRDD.NotStarted)
+          s"${command(python.length + 2)} cannot be run on ${Utils.localHostName()}"
+        else ""
+      } finally guard.getOutputStream.close()
+    } catch {
+      case e: IOException => s"${python.head} cannot be run on ${Utils.localHostName()}: ${e.getMessage}"
+    }
+  }
+}
+
+private object ProxiesRDD {
+
+  /** The guard's exit code where there is no such command. */
+  val NotStarted = 127
+}

@@ -1,0 +1,110 @@
+package org.apache.spark.sql.paralagg.exec
+
+import java.io.{BufferedReader, File, InputStreamReader, IOException}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.Files
+import java.util.concurrent.TimeUnit
+
+import scala.util.Try
+
+import org.json4s._
+import org.json4s.jackson.JsonMethods
+
+/**
+ * The supervisor's process (`python -m mpi_backend.launch`), which starts the ranks, watches and ends them. It reads our end
+ * of its stdin: should this JVM die, it ends the ranks by itself.
+ *
+ * `proxy` gets the commands that someone else must run (launcher `spark`). `ended` is called once, when no rank runs any
+ * more, with the error if there was one.
+ */
+private[exec] final class Ranks(
+    name: String,
+    command: Seq[String],
+    env: Map[String, String],
+    log: File,
+    progress: (Int, Long, Long) => Unit,
+    proxy: Seq[String] => Unit,
+    ended: (Ranks, Option[JValue]) => Unit) {
+  import Ranks._
+
+  private val process: Process = {
+    val builder = new ProcessBuilder(command: _*).redirectError(log)
+    env.foreach { case (key, value) => builder.environment().put(key, value) }
+    builder.start()
+  }
+  private val reader = new Thread(() => read(), name)
+  reader.setDaemon(true)
+  reader.start()
+
+  /** Returns at once; `ended` tells when it is done. */
+  def stop(): Unit = {
+    try process.getOutputStream.close()
+    catch { case _: IOException => } // it has ended already
+    process.destroy()
+  }
+
+  private def read(): Unit = {
+    var end: Option[JValue] = None
+    val lines = new BufferedReader(new InputStreamReader(process.getInputStream, UTF_8))
+    try {
+      Iterator.continually(lines.readLine()).takeWhile(_ != null).flatMap(l => Try(JsonMethods.parse(l)).toOption)
+        .foreach { event =>
+          event \ "event" match {
+            case JString("progress") =>
+              progress(number(event \ "iteration").toInt, number(event \ "delta"), number(event \ "total"))
+            case JString("proxy") => proxy((event \ "argv").children.collect { case JString(word) => word })
+            case JString("end") => end = Some(event)
+            case _ =>
+          }
+        }
+    } catch { case _: IOException => } // the pipe is closed with the process
+    if (!process.waitFor(EndSeconds, TimeUnit.SECONDS)) process.destroyForcibly().waitFor()
+    ended(this, end match {
+      case Some(event) if event \ "ok" == JBool(true) => None
+      case Some(event) => Some(event \ "error")
+      case None =>
+        val text = s"the supervisor of the ranks ended with exit code ${process.exitValue()}"
+        Some(JObject("message" -> JString(text), "traceback" -> JString(tail)))
+    })
+  }
+
+  private def tail: String = Try(Files.readString(log.toPath, UTF_8)).getOrElse("").takeRight(TailChars)
+}
+
+private object Ranks {
+  private val EndSeconds = 20L
+  private val TailChars = 4000
+
+  private def number(value: JValue): Long = value match {
+    case JInt(n) => n.toLong
+    case _ => 0L
+  }
+}
+
+/** What the ranks have left for the driver. */
+private[exec] object RanksAnswer {
+
+  /** The report, under the name that the user knows, and with what it took to write the inputs. */
+  def report(out: File, backend: String, exported: Double): String = {
+    val told = JsonMethods.parse(Files.readString(new File(out, "report.json").toPath, UTF_8))
+    val more = JObject("backend" -> JString(backend), "seconds" -> JObject("export" -> JDouble(exported)))
+    JsonMethods.compact(told.merge(more))
+  }
+
+  /** An error of a rank or of the supervisor, as tasks are told. */
+  def failure(error: JValue): Any = {
+    def field(name: String): Option[String] = error \ name match {
+      case JString(text) if text.nonEmpty => Some(text)
+      case JInt(number) => Some(number.toString)
+      case _ => None
+    }
+    val code = field("code").getOrElse("PARALAGG_MPI_RANK_FAILED")
+    // Which rank met an error in the data is chance.
+    val who = field("rank").filter(_ => code.startsWith("PARALAGG_MPI_"))
+      .map(r => s"rank $r" + field("host").fold("")(h => s" on $h")).toSeq
+    val where = field("place").map("in " + _).toSeq ++ who
+    val message = field("message").getOrElse("the ranks ended without a word").stripSuffix(".")
+    val text = s"$message${if (where.isEmpty) "" else where.mkString(" (", ", ", ")")}."
+    ("failed", code, text + field("traceback").fold("")("\n" + _ + "\n"), field("hint").getOrElse(""))
+  }
+}

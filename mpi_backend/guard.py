@@ -1,0 +1,61 @@
+"""``python -m mpi_backend.guard COMMAND ...``: a command, and the end of all below it when our stdin is let go.
+
+A Spark task starts hydra's proxies through this: whatever becomes of the task or its JVM, no rank outlives it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from selectors import EVENT_READ, SelectSelector
+from typing import TYPE_CHECKING
+
+from mpi_backend import process_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NOT_STARTED = 127
+_TICK_SECONDS = 0.1
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command's exit code, as a shell tells it; 127 where there is no such command."""
+    process_tree.adopt_orphans()
+    try:
+        child = subprocess.Popen(  # noqa: S603 - the launcher's own proxy
+            [_found(argv[0]), *argv[1:]],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=process_tree.end_with_parent,  # noqa: PLW1509 - this process has one thread
+        )
+    except OSError:
+        return NOT_STARTED
+    try:
+        with SelectSelector() as ears:
+            ears.register(0, EVENT_READ)
+            while child.poll() is None:
+                if ears.select(_TICK_SECONDS) and not os.read(0, 1):
+                    break
+    finally:
+        if child.poll() is None:
+            child.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(1.0)
+        child.kill()
+        if process_tree.IS_LINUX:
+            process_tree.kill_descendants()
+    return child.wait() & 0xFF
+
+
+def _found(command: str) -> str:
+    """Where the launcher's machine has it, else beside this interpreter."""
+    beside = Path(sys.executable).parent / Path(command).name
+    return str(beside) if not Path(command).exists() and beside.exists() else command
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

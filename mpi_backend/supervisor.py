@@ -1,0 +1,261 @@
+"""Watches ranks from their start to their end, and ends all of them when one fails, hangs, or is no longer wanted.
+
+A rank fails: it has written ``OUT/error-<rank>.json``, or the launcher ends without a report. It hangs: its file
+``OUT/beats/<rank>`` (host and process id, touched each second, removed at a good end) stays as it is for
+``BEAT_SECONDS``. No longer wanted: SIGTERM, SIGINT, or the end of our stdin, by which a parent's death is known too.
+Clocks of other machines do not matter: what is timed is how long a file has not changed, by our own clock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import selectors
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from mpi_backend import process_tree
+from mpi_backend.launchers import environment, launch_command
+from mpi_backend.preflight import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+BEAT_SECONDS = 10.0
+START_SECONDS = 60.0
+"""Between the first rank's first beat and the last rank's; of a local launcher, between its start and the first too."""
+END_SECONDS = 2.0
+"""What a launcher is given to end its ranks, on other machines too, before all of its processes here are killed."""
+_TICK_SECONDS = 0.2
+_TOUCH_SECONDS = 1.0
+_TAIL_BYTES = 4000
+_CHUNK = 65536
+
+_DEAD_PROCESS = re.compile(r"PID (\d+) RUNNING AT (\S+)")
+_EXIT_CODE = re.compile(r"EXIT CODE: (\d+)")
+_BANNER = "=" * 20
+_SHELLS = 128
+_PROXY = "HYDRA_LAUNCH: "
+_OF_MEMORY = "signal 9 is what the system sends when memory runs out: take more machines, or fewer ranks on each"
+
+
+class Cancelled(Exception):  # noqa: N818 - nothing went wrong
+    """Whoever wanted the run wants it no more."""
+
+
+class Supervisor:
+    """One run of ranks. ``tell`` takes the events that the parent reads."""
+
+    def __init__(self, spec: Mapping[str, Any], tell: Callable[[Mapping[str, Any]], None]) -> None:
+        self._spec = spec
+        self._tell = tell
+        self._out = Path(spec["out"])
+        self._beats = Beats(self._out / "beats", spec["ranks"], is_local=spec["launcher"] == "local")
+        self._log = self._out / "ranks.log"
+        self._lines = b""
+        self._touched = 0.0
+        self._failed_at: float | None = None
+
+    def run(self) -> None:
+        """Returns when all ranks have ended well. Raises ``Problem`` or ``Cancelled``; no process is left then."""
+        (self._out / "beats").mkdir(parents=True, exist_ok=True)
+        self._touch()
+        process_tree.adopt_orphans()
+        with self._log.open("wb") as log:
+            ranks = subprocess.Popen(  # noqa: S603 - the launcher that the user asked for
+                launch_command(self._spec),
+                env={**os.environ, **environment(self._spec)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=process_tree.end_with_parent,  # noqa: PLW1509 - this process has one thread
+            )
+        try:
+            self._watch(ranks)
+        finally:
+            _end(ranks)
+
+    def _watch(self, ranks: subprocess.Popen[bytes]) -> None:
+        """Until stdout has ended and the process too: what a rank said last counts."""
+        with selectors.SelectSelector() as ears:
+            output = cast("IO[bytes]", ranks.stdout)
+            ears.register(output, selectors.EVENT_READ)
+            ears.register(0, selectors.EVENT_READ)
+            while True:
+                heard = {key.fd for key, _ in ears.select(_TICK_SECONDS)}
+                if 0 in heard and not os.read(0, _CHUNK):
+                    raise Cancelled
+                if output.fileno() in heard:
+                    chunk = os.read(output.fileno(), _CHUNK)
+                    self._hear(chunk)
+                    if not chunk:
+                        break
+                if ranks.poll() is not None:
+                    break
+                self._tick()
+        code = ranks.wait(END_SECONDS + BEAT_SECONDS)
+        self._check_errors()
+        if code != 0 or not (self._out / "report.json").exists():
+            raise self._ended_badly(code)
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        if now - self._touched > _TOUCH_SECONDS:
+            self._touch()
+        # A rank that has told its error ends the others itself; where that hangs, we do.
+        if self._failed_at is None and self._errors():
+            self._failed_at = now
+        if self._failed_at is not None and now - self._failed_at > END_SECONDS:
+            self._check_errors()
+        self._beats.check(now)
+
+    def _touch(self) -> None:
+        self._touched = time.monotonic()
+        (self._out / "beats" / "supervisor").touch()
+
+    def _hear(self, chunk: bytes) -> None:
+        """Whole lines of rank 0, and of hydra where someone else starts its proxies; anything else goes to the log."""
+        *lines, self._lines = (self._lines + chunk).split(b"\n")
+        for line in lines:
+            text = line.decode(errors="replace")
+            if text.startswith(_PROXY):
+                self._tell({"event": "proxy", "argv": text.removeprefix(_PROXY).split()})
+                continue
+            with contextlib.suppress(ValueError, TypeError, KeyError):
+                event = json.loads(text)
+                if event["event"] == "progress":
+                    self._tell(event)
+                    continue
+            with self._log.open("ab") as log:
+                log.write(line + b"\n")
+
+    def _errors(self) -> list[Path]:
+        return sorted(self._out.glob("error-*.json"), key=lambda path: path.stat().st_mtime_ns)
+
+    def _check_errors(self) -> None:
+        """Raises what the first rank told that failed."""
+        for path in self._errors():
+            told = json.loads(path.read_text())
+            problem = Problem(told.get("code", "PARALAGG_MPI_RANK_FAILED"), told.get("message", ""), kind="run")
+            problem.told |= told
+            raise problem
+
+    def _ended_badly(self, code: int) -> Problem:
+        """No rank has told why: it was killed, or could not even start."""
+        text = self._tail()
+        dead, given = _DEAD_PROCESS.search(text), _EXIT_CODE.search(text)
+        rank = host = None
+        if dead:
+            rank, host = self._beats.rank_of(int(dead[1]), dead[2]), dead[2]
+        elif self._spec["ranks"] == 1:
+            rank, host = 0, self._beats.host(0)
+        number = _signal_of(int(given[1]) if given else code, is_of_hydra=dead is not None)
+        what = f"was killed by signal {number}" if number else f"ended with exit code {code} and without a result"
+        return Problem(
+            "PARALAGG_MPI_RANK_FAILED",
+            f"a rank {what}",
+            kind="run",
+            value=number or code,
+            hint=_OF_MEMORY if number == signal.SIGKILL else None,
+            rank=rank,
+            host=host,
+            traceback=text.partition(_BANNER)[0].strip() or None,
+        )
+
+    def _tail(self) -> str:
+        with self._log.open("rb") as log:
+            log.seek(max(0, self._log.stat().st_size - _TAIL_BYTES))
+            return log.read().decode(errors="replace").strip()
+
+
+def _signal_of(code: int, *, is_of_hydra: bool) -> int:
+    """The signal that an exit code stands for: as Python, hydra and shells tell it; 0: none."""
+    if code < 0 or (is_of_hydra and code < _SHELLS):
+        return abs(code)
+    return max(0, code - _SHELLS)
+
+
+class Beats:
+    """Which ranks live, by their files."""
+
+    def __init__(self, folder: Path, ranks: int, *, is_local: bool) -> None:
+        self._folder = folder
+        self._ranks = range(ranks)
+        self._seen: dict[int, tuple[int, float]] = {}
+        self._said: dict[int, dict[str, Any]] = {}
+        self._first = time.monotonic() if is_local else None
+        self._checked = time.monotonic()
+
+    def check(self, now: float) -> None:
+        """Raises ``Problem`` for a rank whose heart has stopped."""
+        if now - self._checked > _TOUCH_SECONDS + _TICK_SECONDS:  # we were stopped ourselves, as the ranks perhaps
+            self._seen = {rank: (changed, now) for rank, (changed, _) in self._seen.items()}
+        self._checked = now
+        for rank in self._ranks:
+            try:
+                changed = (self._folder / str(rank)).stat().st_mtime_ns
+            except OSError:
+                self._missing(rank, now)
+                continue
+            known = self._seen.get(rank)
+            if known is None or known[0] != changed:
+                self._seen[rank] = (changed, now)
+                if rank not in self._said:
+                    self._read(rank)
+                self._first = now if self._first is None else self._first
+            elif now - known[1] > BEAT_SECONDS:
+                raise self._silent(rank, f"has not given a sign of life for {BEAT_SECONDS:.0f} s")
+
+    def rank_of(self, process: int, host: str) -> int | None:
+        """The rank that runs as ``process`` there."""
+        for rank in self._ranks:
+            self._read(rank)
+        of = {(said.get("pid"), said.get("host")): rank for rank, said in self._said.items()}
+        by_id = [rank for (pid, _), rank in of.items() if pid == process]
+        return of.get((process, host), by_id[0] if len(by_id) == 1 else None)
+
+    def host(self, rank: int) -> str | None:
+        """Where ``rank`` runs, if it has said so."""
+        self._read(rank)
+        return self._said.get(rank, {}).get("host")
+
+    def _read(self, rank: int) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            said = json.loads((self._folder / str(rank)).read_text())
+            self._said[rank] = said if isinstance(said, dict) else {}
+
+    def _missing(self, rank: int, now: float) -> None:
+        """Ended well, or not yet born."""
+        if rank not in self._seen and self._first is not None and now - self._first > START_SECONDS:
+            raise self._silent(rank, f"has not started within {START_SECONDS:.0f} s")
+
+    def _silent(self, rank: int, what: str) -> Problem:
+        return Problem(
+            "PARALAGG_MPI_RANK_FAILED",
+            f"a rank {what}",
+            kind="run",
+            value=rank,
+            hint="it was stopped, its machine or the way to it is gone, or the machine swaps",
+            rank=rank,
+            host=self.host(rank),
+        )
+
+
+def _end(ranks: subprocess.Popen[bytes]) -> None:
+    """Ends the launcher gently, so that it ends ranks elsewhere, then everything that is left here."""
+    if ranks.poll() is None:
+        ranks.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            ranks.wait(END_SECONDS)
+    if ranks.poll() is None:
+        ranks.kill()
+    if process_tree.IS_LINUX:
+        process_tree.kill_descendants()
+    ranks.wait()
+    cast("IO[bytes]", ranks.stdout).close()

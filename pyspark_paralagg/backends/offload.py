@@ -1,0 +1,195 @@
+"""The adapters to the MPI engine: ``mpi`` on ranks, ``local`` in one process; the same nodes, computed elsewhere.
+
+The Plan is the one that the Spark engine would run. What is checked here needs no process: packages, launcher, slots,
+staging directory, expressions. What is decided here travels in the node's JSON as ``offload`` (`OffloadSpec.scala`):
+when the result is wanted tasks write the inputs to files, the driver starts ``mpi_backend.launch``, tasks read the
+result.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from pyspark_paralagg import conf
+from pyspark_paralagg.backends.spark import Builder, bridge_of
+from pyspark_paralagg.errors import EnvironmentProblem, UnsupportedError, UsageError
+from pyspark_paralagg.program.expr import Col
+from pyspark_paralagg.program.program import Column
+from pyspark_paralagg.report import is_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from mpi_backend.preflight import Request
+    from pyspark_paralagg.backends.protocol import Job
+    from pyspark_paralagg.plan.plan import Plan, Stratum
+    from pyspark_paralagg.program.program import Input
+
+_WORD = 8
+_UNKNOWN_BYTES = 1 << 62
+"""Spark says so much, or more, where it knows nothing."""
+
+
+class OffloadBackend:
+    """``mpi`` or ``local``. With ``is_tried``, only what is large enough is taken (`auto`)."""
+
+    def __init__(self, name: str, *, is_tried: bool = False) -> None:
+        self.name = name
+        self._is_tried = is_tried
+
+    def obstacle(self, session: SparkSession) -> str | None:
+        """Connect, or a missing or wrong jar."""
+        if is_connect(session):
+            return "a Spark Connect session has no JVM beside it that could start ranks"
+        try:
+            bridge_of(session)
+        except EnvironmentProblem as problem:
+            return problem.message + (f"; {problem.hint}" if problem.hint else "")
+        return None
+
+    def run(self, job: Job, reason: str) -> dict[str, DataFrame]:
+        """Builds the lazy result of each relation; nothing runs yet.
+
+        Raises ``EnvironmentProblem`` or ``UsageError`` where ranks could not start, and ``UnsupportedError`` where an
+        expression is not portable, or the job too small for who only tries.
+        """
+        request = self._request(job.session)
+        _check(request, job.session)
+        cores = max(_slots(job.session), job.session.sparkContext.defaultParallelism)
+        is_wide = cores >= conf.read(job.session, conf.OFFLOAD_MIN_CORES)
+
+        def offload(plan: Plan, position: int, relation: str) -> dict[str, Any]:
+            if self._is_tried and not is_wide:
+                _check_size(plan, job.session, cores)
+            own = _own(plan, position)
+            _check_portable(own, self.name)
+            return {
+                "backend": self.name,
+                "supervisor": [*request.python, "-m", "mpi_backend.launch"],
+                "settings": {
+                    "launcher": request.launcher,
+                    "ranks": request.ranks,
+                    "python": list(request.python),
+                    "oversubscribe": request.oversubscribe,
+                    "env": {"PYTHONPATH": _python_path()},
+                },
+                "plan": own.to_json(),
+                "result": quote(relation, safe=""),
+                "staging": request.staging,
+                "fallback": conf.read(job.session, conf.MPI_FALLBACK),
+            }
+
+        return Builder(job, reason, offload).build()
+
+    def _request(self, session: SparkSession) -> Request:
+        from mpi_backend.preflight import Request, slots  # noqa: PLC0415 - needed by those who offload only
+
+        staging = conf.read(session, conf.MPI_STAGING_DIR)
+        launcher = "local" if self.name == "local" else conf.read(session, conf.MPI_LAUNCHER)
+        most = _slots(session) if launcher == "spark" else slots()
+        return Request(
+            launcher=launcher,
+            ranks=1 if self.name == "local" else conf.read(session, conf.MPI_RANKS) or max(1, most),
+            python=(sys.executable,),
+            oversubscribe=conf.read(session, conf.MPI_OVERSUBSCRIBE),
+            staging=staging and str(Path(staging.removeprefix("file://")).absolute()),
+        )
+
+
+def _check(request: Request, session: SparkSession) -> None:
+    """All that can be known before anything runs."""
+    from mpi_backend.preflight import Problem, check  # noqa: PLC0415 - needed by those who offload only
+
+    try:
+        check(request)
+    except Problem as problem:
+        told = problem.told
+        kind = UsageError if problem.kind == "usage" else EnvironmentProblem
+        raise kind(told["code"], told["message"], value=told["value"], place=told["place"], hint=told["hint"]) from None
+    if request.launcher == "spark" and request.ranks > _slots(session):
+        raise UsageError(
+            "PARALAGG_MPI_TOO_MANY_RANKS",
+            f"{request.ranks} ranks need as many slots at the same moment, and the application has {_slots(session)}",
+            value=request.ranks,
+            place=conf.MPI_RANKS.name,
+            hint="ask for fewer, and set spark.dynamicAllocation.enabled=false",
+        )
+    master = session.sparkContext.master or ""
+    if request.staging is None and not master.startswith("local"):
+        raise EnvironmentProblem(
+            "PARALAGG_MPI_STAGING",
+            f"executors run on other machines than the driver (spark.master is {master}), and no directory is set that "
+            "they share",
+            value=None,
+            place=conf.MPI_STAGING_DIR.name,
+            hint="name a directory on a file system that driver, executors and ranks share",
+        )
+
+
+def _slots(session: SparkSession) -> int:
+    """Tasks that may run at the same moment; 0 under dynamic allocation, where no gang can."""
+    return int(bridge_of(session).slots(session._jsparkSession))  # noqa: SLF001 - no public way to it
+
+
+def _check_portable(plan: Plan, backend: str) -> None:
+    from mpi_backend.portable import unportable  # noqa: PLC0415 - needed by those who offload only
+
+    what = unportable(plan)
+    if what is not None:
+        raise UnsupportedError(
+            "PARALAGG_NOT_PORTABLE",
+            f"outside of Spark nobody can compute {what}",
+            value=what,
+            place=f"backend={backend}",
+            hint='backend="spark" runs any deterministic expression of Spark',
+        )
+
+
+def _check_size(plan: Plan, session: SparkSession, cores: int) -> None:
+    rows = max(_rows(i) for i in plan.inputs)
+    least = conf.read(session, conf.OFFLOAD_MIN_ROWS)
+    if rows < least:
+        raise UnsupportedError(
+            "PARALAGG_OFFLOAD_SMALL",
+            f"some {rows:,} rows of input are less than {conf.OFFLOAD_MIN_ROWS.name}={least:,}, and {cores} cores less "
+            f"than {conf.OFFLOAD_MIN_CORES.name}={conf.read(session, conf.OFFLOAD_MIN_CORES)}",
+            value=rows,
+        )
+
+
+def _rows(source: Input) -> int:
+    """By bytes and columns; 0 where Spark does not know."""
+    size = source.size_bytes
+    return 0 if size is None or size >= _UNKNOWN_BYTES else size // (_WORD * max(1, len(source.columns)))
+
+
+def _own(plan: Plan, position: int) -> Plan:
+    """One stratum as a Plan of its own, over inputs that Spark has filtered and computed already."""
+    stratum = plan.strata[position]
+    used = _inputs(stratum)
+    return replace(plan, inputs=tuple(_plain(i) for i in plan.inputs if i.id in used), strata=(stratum,), reasons=())
+
+
+def _inputs(stratum: Stratum) -> set[int]:
+    bases = {i for r in stratum.relations for i in (r.base, r.initial) if i is not None}
+    return bases | {i.input for i in stratum.static_indexes}
+
+
+def _plain(source: Input) -> Input:
+    # What Spark computes may be null where its analyser promised otherwise: outer joins below the input, for one.
+    columns = tuple(Column(f"c{n}", e.type) for n, e in enumerate(source.exprs))
+    exprs = tuple(Col(c.name, c.type, c.nullable) for c in columns)
+    return replace(source, source=source.id, columns=columns, exprs=exprs, filters=(), relation=None)
+
+
+def _python_path() -> str:
+    """The supervisor and ranks beside it find the package where this process has found it."""
+    import mpi_backend  # noqa: PLC0415 - needed by those who offload only
+
+    found = str(Path(str(mpi_backend.__file__)).parent.parent)
+    return os.pathsep.join([found, *filter(None, [os.environ.get("PYTHONPATH")])])

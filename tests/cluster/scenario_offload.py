@@ -1,0 +1,165 @@
+"""Ranks that are killed, stopped, or no longer wanted; the session is good for the next query after each."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from probes import iterations_now, module
+from queries import chain, chain_total, total
+from stage import session, tell, wait_until
+
+from mpi_backend import process_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+LENGTH = 2_000_000
+SMALL = 100
+STAGING = Path("staging").absolute()
+MASTER = sys.argv[1]
+
+
+def succeeded(spark: SparkSession) -> dict[str, Any]:
+    """Two ranks, rows right, nothing left."""
+    return {"right": total(chain(spark, SMALL, backend="mpi")) == chain_total(SMALL), "left": left_after(spark)}
+
+
+def cancelled(spark: SparkSession) -> dict[str, Any]:
+    """By job group; the description of the job moves before."""
+    told: dict[str, Any] = {}
+
+    def cancel() -> None:
+        tracker, store = spark.sparkContext.statusTracker(), spark._jsparkSession.sparkContext().statusStore()
+        wait_until(lambda: iterations_now(spark) > 0, 10, "progress")
+        wait_until(
+            lambda: "iteration" in str(store.job(tracker.getActiveJobsIds()[0]).description()), 10, "description"
+        )
+        told["described"] = str(store.job(tracker.getActiveJobsIds()[0]).description())
+        spark.sparkContext.cancelAllJobs()
+
+    return {**failed(spark, "mpi", cancel), **told}
+
+
+def cancelled_without_interrupts(spark: SparkSession) -> dict[str, Any]:
+    """Tasks look for themselves whether they are still wanted."""
+    spark.conf.set("spark.sql.execution.interruptOnCancel", "false")
+    try:
+        return failed(spark, "local", spark.sparkContext.cancelAllJobs)
+    finally:
+        spark.conf.unset("spark.sql.execution.interruptOnCancel")
+
+
+def killed(spark: SparkSession) -> dict[str, Any]:
+    """One of two ranks, as the system does when memory runs out."""
+    return failed(spark, "mpi", lambda: os.kill(ranks()[-1], signal.SIGKILL))
+
+
+def killed_alone(spark: SparkSession) -> dict[str, Any]:
+    """The only one."""
+    return failed(spark, "local", lambda: os.kill(ranks()[-1], signal.SIGKILL))
+
+
+def stopped(spark: SparkSession) -> dict[str, Any]:
+    """A rank that hangs."""
+    return failed(spark, "mpi", lambda: os.kill(ranks()[-1], signal.SIGSTOP))
+
+
+def executor_lost(spark: SparkSession) -> dict[str, Any]:
+    """A task that waits dies with its executor; ranks run on, and the retried task takes their result."""
+    from probes import executor_processes  # noqa: PLC0415 - of no use in one JVM
+
+    answer: list[list[int]] = []
+    length = 20_000
+    df = chain(spark, length, backend="mpi")
+    thread = threading.Thread(target=lambda: answer.append(total(df)))
+    thread.start()
+    wait_until(lambda: iterations_now(spark) > 0, 60, "ranks are at work")
+    before = ranks()
+    os.kill(executor_processes(spark)[-1], signal.SIGKILL)
+    thread.join()
+    return {"right": answer == [chain_total(length)], "ranks": len(before), "left": left_after(spark)}
+
+
+def context_stopped(spark: SparkSession) -> dict[str, Any]:
+    """The session is stopped while ranks run."""
+    df = chain(spark, LENGTH, backend="mpi")
+    thread = threading.Thread(target=lambda: _error(lambda: total(df)))
+    thread.start()
+    wait_until(lambda: len(ranks()) > 0, 60, "ranks have started")
+    spark.stop()
+    thread.join()
+    with contextlib.suppress(TimeoutError):
+        wait_until(lambda: not ranks() and not list(STAGING.iterdir()), 10, "all is cleared away")
+    return {"ranks": len(ranks()), "files": [p.name for p in STAGING.iterdir()]}
+
+
+def failed(spark: SparkSession, backend: str, harm: Callable[[], Any]) -> dict[str, Any]:
+    """A query that would run for minutes, and does not."""
+    harmed: list[float] = []
+
+    def do_harm() -> None:
+        wait_until(lambda: iterations_now(spark) > 0, 60, "ranks are at work")
+        harm()
+        harmed.append(time.monotonic())
+
+    thread = threading.Thread(target=do_harm)
+    thread.start()
+    error = _error(lambda: total(chain(spark, LENGTH, backend=backend)))
+    ended = time.monotonic()
+    thread.join()
+    return {
+        "error": error,
+        "seconds": ended - harmed[0],
+        "left": left_after(spark),
+        "next_is_right": total(chain(spark, SMALL, backend=backend)) == chain_total(SMALL),
+    }
+
+
+def _error(run: Callable[[], Any]) -> str:
+    try:
+        run()
+    except Exception as problem:  # noqa: BLE001 - whatever it was is told
+        return str(problem)
+    return "none"
+
+
+def ranks() -> list[int]:
+    """Process ids of the ranks below this process."""
+    found = []
+    for process in process_tree.descendants():
+        with contextlib.suppress(OSError):
+            words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+            if b"run" in words and b"mpi_backend" in words and b"-n" not in words:
+                found.append(process)
+    return found
+
+
+def left_after(spark: SparkSession) -> dict[str, Any]:
+    """Ranks, runs and files that are still there a little later."""
+    runs = module(spark, "Offloads")
+    with contextlib.suppress(TimeoutError):
+        wait_until(lambda: not ranks() and not runs.liveCount() and not list(STAGING.iterdir()), 5, "all is cleared")
+    return {"ranks": len(ranks()), "runs": int(runs.liveCount()), "files": [p.name for p in STAGING.iterdir()]}
+
+
+if __name__ == "__main__":
+    STAGING.mkdir()
+    confs = {
+        "spark.paralagg.mpi.ranks": "2",
+        "spark.paralagg.mpi.oversubscribe": "true",
+        "spark.paralagg.mpi.stagingDir": str(STAGING),
+    }
+    spark = session(MASTER, confs)
+    if MASTER.startswith("local-cluster"):
+        tell(spark, succeeded, killed, cancelled_without_interrupts, executor_lost, context_stopped)
+    else:
+        tell(spark, succeeded, cancelled, cancelled_without_interrupts, killed, killed_alone, stopped, context_stopped)

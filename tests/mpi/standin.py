@@ -1,0 +1,69 @@
+"""Stands in for a rank: beats and tells progress as one does, and behaves as ``STANDIN`` says at its third step.
+
+Called like an interpreter, ``standin.py -m mpi_backend run PLAN --in IN --out OUT``. ``STANDIN``: ``ends`` well,
+``raises``, is ``killed``, is ``stopped``, ``exits`` without a word, or is ``endless``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+
+STEPS = 6
+STEP_SECONDS = 0.1
+BAD_STEP = 2
+
+
+def main() -> int:
+    """The exit code of a rank."""
+    out = Path(sys.argv[sys.argv.index("--out") + 1])
+    rank, ranks = int(os.environ.get("PMI_RANK", "0")), int(os.environ["PARALAGG_MPI_RANKS"])
+    how = os.environ.get("STANDIN", "ends")
+    beat = out / "beats" / str(rank)
+    beat.write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid()}))
+    threading.Thread(target=_beat, args=(beat,), daemon=True).start()
+    step = 0
+    while step < STEPS or how == "endless":
+        step += 1
+        if rank == 0:
+            print("not for the parent", flush=True)  # noqa: T201 - a rank's stdout is read
+            print(json.dumps({"event": "progress", "iteration": step, "delta": 1, "total": 2}), flush=True)  # noqa: T201
+        time.sleep(STEP_SECONDS)
+        if step == BAD_STEP and rank == ranks - 1:
+            code = _misbehave(how, out, rank)
+            if code:
+                return code
+    beat.unlink()
+    if rank == 0:
+        (out / "report.json").write_text("{}")
+    return 0
+
+
+def _misbehave(how: str, out: Path, rank: int) -> int:
+    if how == "raises":
+        told = {"code": "PARALAGG_LIMIT_REACHED", "message": "after 2 iterations", "place": "r", "hint": "more"}
+        (out / f"error-{rank}.json").write_text(json.dumps({**told, "rank": rank, "host": "h", "traceback": None}))
+        return 1
+    if how == "exits":
+        sys.stderr.write("last words\n")
+        return 7
+    if how in ("killed", "stopped"):
+        os.kill(os.getpid(), signal.SIGKILL if how == "killed" else signal.SIGSTOP)
+    return 0
+
+
+def _beat(beat: Path) -> None:
+    while True:
+        time.sleep(0.5)
+        if beat.exists():
+            beat.touch()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

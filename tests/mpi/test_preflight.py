@@ -1,0 +1,93 @@
+"""What cannot run is said before anything runs: code, value, place, hint."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mpi_backend.preflight import Problem, Request, check, slots
+from mpi_backend.world import check_world
+from pyspark_paralagg.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ELSEWHERE = ("/nowhere/bin/python",)
+
+
+def problem(request: Request) -> Problem:
+    with pytest.raises(Problem) as caught:
+        check(request)
+    assert caught.value.told["hint"]
+    return caught.value
+
+
+def test_no_mpiexec_beside_the_interpreter_nor_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    found = problem(Request("local", 2, ELSEWHERE, oversubscribe=True))
+    assert found.kind == "environment"
+    assert found.told["code"] == "PARALAGG_MPI_NO_LAUNCHER"
+    assert found.told["place"] == "spark.paralagg.mpi.launcher"
+    assert "[mpi]" in found.told["hint"]
+
+
+def test_one_local_rank_needs_no_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    check(Request("local", 1, ELSEWHERE))
+
+
+@pytest.mark.parametrize(("package", "ranks"), [("numba", 1), ("mpi4py", 2)])
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, package: str, ranks: int) -> None:
+    found = {"numba", "mpi4py"} - {package}
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if name in found else None)
+    told = problem(Request("local", ranks)).told
+    assert (told["code"], told["value"]) == (f"PARALAGG_MPI_NO_{package.upper()}", package)
+
+
+def test_more_ranks_than_cores_only_if_wished() -> None:
+    many = slots() + 1
+    found = problem(Request("local", many, ELSEWHERE))
+    assert found.kind == "usage"
+    assert (found.told["code"], found.told["value"]) == ("PARALAGG_MPI_TOO_MANY_RANKS", many)
+    assert found.told["place"] == "spark.paralagg.mpi.ranks"
+    assert "spark.paralagg.mpi.oversubscribe=true" in found.told["hint"]
+
+
+@pytest.mark.parametrize("launcher", ["", "srun", "srun -n 4", "srun -n {ranks} 'open"])
+def test_a_template_says_where_the_number_of_ranks_goes(launcher: str) -> None:
+    found = problem(Request(launcher, 2, ELSEWHERE))
+    assert (found.kind, found.told["code"]) == ("usage", "PARALAGG_MPI_BAD_LAUNCHER")
+    assert found.told["value"] == launcher
+
+
+def test_the_command_of_a_template_must_be_there() -> None:
+    told = problem(Request("no-such-command -n {ranks}", 2, ELSEWHERE)).told
+    assert told["code"] == "PARALAGG_MPI_NO_LAUNCHER"
+    assert "no-such-command" in told["message"]
+
+
+def test_staging_must_be_writable(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    told = problem(Request("local", 1, ELSEWHERE, staging=str(tmp_path / "file" / "below"))).told
+    assert told["code"] == "PARALAGG_MPI_STAGING"
+    assert told["place"] == "spark.paralagg.mpi.stagingDir"
+    check(Request("local", 1, ELSEWHERE, staging=str(tmp_path / "made" / "later")))
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_rank_that_is_alone_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARALAGG_MPI_RANKS", "4")
+    check_world(4)
+    with pytest.raises(EnvironmentProblem) as caught:
+        check_world(1)
+    assert (caught.value.code, caught.value.value) == ("PARALAGG_MPI_MISMATCH", 1)
+
+
+def test_the_supervisor_needs_the_standard_library_only() -> None:
+    code = "import sys, mpi_backend.launch as _; names = {m.split('.')[0] for m in sys.modules}"
+    code += "; print(sorted(names - sys.stdlib_module_names))"
+    run = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    assert run.stdout == "['__main__', 'mpi_backend']\n"

@@ -1,0 +1,229 @@
+"""The supervisor ends all ranks however a run ends, and says why. Ranks are stand-ins, processes are real."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mpi_backend.launchers import launch_command
+from mpi_backend.preflight import Request, mpiexec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STANDIN = Path(__file__).parent / "standin.py"
+ROOT = STANDIN.parents[2]
+# Silence is noticed after ten seconds: tests wait for two.
+SUPERVISOR = (
+    "import sys, mpi_backend.supervisor as s; s.BEAT_SECONDS = 2.0; "
+    "from mpi_backend.launch import main; sys.exit(main(sys.argv[1:]))"
+)
+PROMPT_SECONDS = 8
+
+has_mpi = bool(shutil.which("mpiexec")) or (Path(sys.executable).parent / "mpiexec").exists()
+needs_mpi = pytest.mark.skipif(not has_mpi, reason="there is no mpiexec")
+TWO = pytest.param(2, marks=needs_mpi)
+
+
+class Run:
+    """A supervisor that runs in ``folder``; ``events`` waits for its end."""
+
+    def __init__(self, folder: Path, ranks: int, how: str, **spec: Any) -> None:  # noqa: ANN401 - fields of a SPEC
+        self.folder = folder / "run"
+        self.out = self.folder / "out"
+        self.out.mkdir(parents=True)
+        told = {
+            "plan": "plan.json",
+            "in": str(self.folder),
+            "out": str(self.out),
+            "ranks": ranks,
+            "launcher": "local",
+            "python": [sys.executable, str(STANDIN)],
+            "env": {"STANDIN": how},
+            "oversubscribe": True,
+            **spec,
+        }
+        (self.folder / "spec.json").write_text(json.dumps(told))
+        self.process = subprocess.Popen(  # noqa: S603 - our own supervisor
+            [sys.executable, "-c", SUPERVISOR, str(self.folder / "spec.json")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            text=True,
+        )
+
+    def events(self) -> list[dict[str, Any]]:
+        assert self.process.stdout is not None
+        with self.process.stdout as lines:
+            told = [json.loads(line) for line in lines]
+        self.process.wait(PROMPT_SECONDS)
+        return told
+
+    def error(self) -> dict[str, Any]:
+        end = self.events()[-1]
+        assert end["event"] == "end"
+        assert end["ok"] is False
+        return dict(end["error"])
+
+    def wait_for_beats(self, ranks: int) -> None:
+        until = time.monotonic() + PROMPT_SECONDS
+        while not all((self.out / "beats" / str(r)).exists() for r in range(ranks)):
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
+    def left(self) -> list[str]:
+        """Commands of living processes that work in this run's folder."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                command = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue
+            if str(self.out) in command:
+                found.append(command)
+        return found
+
+    def left_after(self, seconds: float) -> list[str]:
+        until = time.monotonic() + seconds
+        while self.left() and time.monotonic() < until:
+            time.sleep(0.05)
+        return self.left()
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Iterator[Any]:
+    made: list[Run] = []
+
+    def start(ranks: int, how: str, **spec: Any) -> Run:  # noqa: ANN401 - fields of a SPEC
+        made.append(Run(tmp_path / str(len(made)), ranks, how, **spec))
+        return made[-1]
+
+    yield start
+    for run in made:
+        run.process.kill()
+        run.process.wait()
+        for pipe in (run.process.stdin, run.process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+@pytest.mark.parametrize("ranks", [1, TWO])
+def test_progress_of_rank_0_is_forwarded_and_nothing_else(runs: Any, ranks: int) -> None:  # noqa: ANN401 - a fixture
+    run = runs(ranks, "ends")
+    *progress, end = run.events()
+    assert end == {"event": "end", "ok": True}
+    assert [p["iteration"] for p in progress] == [1, 2, 3, 4, 5, 6]
+    assert run.process.returncode == 0
+    assert "not for the parent" in (run.out / "ranks.log").read_text()
+    assert run.left() == []
+
+
+@pytest.mark.parametrize("ranks", [1, TWO])
+def test_the_error_of_a_rank_is_told_as_it_was_written(runs: Any, ranks: int) -> None:  # noqa: ANN401 - a fixture
+    run = runs(ranks, "raises")
+    error = run.error()
+    assert (error["code"], error["place"], error["rank"]) == ("PARALAGG_LIMIT_REACHED", "r", ranks - 1)
+    assert run.left() == []
+
+
+@pytest.mark.parametrize("ranks", [1, TWO])
+def test_a_killed_rank_ends_the_others(runs: Any, ranks: int) -> None:  # noqa: ANN401 - a fixture
+    run = runs(ranks, "killed")
+    error = run.error()
+    assert (error["code"], error["message"]) == ("PARALAGG_MPI_RANK_FAILED", "a rank was killed by signal 9")
+    assert "memory" in error["hint"]
+    assert run.left() == []
+
+
+@pytest.mark.parametrize("ranks", [1, TWO])
+def test_a_silent_rank_is_named_and_ends_the_others(runs: Any, ranks: int) -> None:  # noqa: ANN401 - a fixture
+    run = runs(ranks, "stopped", env={"STANDIN": "stopped"})
+    error = run.error()
+    assert error["code"] == "PARALAGG_MPI_RANK_FAILED"
+    assert error["message"] == "a rank has not given a sign of life for 2 s"
+    assert error["rank"] == ranks - 1
+    assert error["host"]
+    assert run.left() == []
+
+
+def test_a_rank_that_exits_leaves_its_last_words(runs: Any) -> None:  # noqa: ANN401 - a fixture
+    error = runs(1, "exits").error()
+    assert error["message"] == "a rank ended with exit code 7 and without a result"
+    assert (error["value"], error["rank"]) == (7, 0)
+    assert "last words" in error["traceback"]
+
+
+@pytest.mark.parametrize("ranks", [1, TWO])
+@pytest.mark.parametrize("how", ["end of stdin", "SIGTERM", "SIGINT"])
+def test_nobody_wants_it_any_more(runs: Any, ranks: int, how: str) -> None:  # noqa: ANN401 - a fixture
+    run = runs(ranks, "endless")
+    run.wait_for_beats(ranks)
+    if how == "end of stdin":
+        run.process.stdin.close()
+    else:
+        run.process.send_signal(signal.Signals[how])
+    assert run.error()["code"] == "PARALAGG_MPI_CANCELLED"
+    assert run.process.returncode == 3
+    assert run.left() == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere ranks end by the supervisor's beat, after 15 s")
+@pytest.mark.parametrize("ranks", [1, TWO])
+def test_ranks_do_not_outlive_a_killed_supervisor(runs: Any, ranks: int) -> None:  # noqa: ANN401 - a fixture
+    run = runs(ranks, "endless")
+    run.wait_for_beats(ranks)
+    run.process.kill()
+    assert run.left_after(PROMPT_SECONDS) == []
+
+
+def test_the_folder_of_a_dead_parent_is_removed(runs: Any, tmp_path: Path) -> None:  # noqa: ANN401 - a fixture
+    scratch = tmp_path / "0" / "run"
+    run = runs(1, "endless", scratch=str(scratch))
+    run.wait_for_beats(1)
+    run.process.stdout.close()
+    run.process.stdin.close()
+    run.process.wait(PROMPT_SECONDS)
+    assert not scratch.exists()
+    assert run.left() == []
+
+
+def test_a_template_starts_ranks(runs: Any) -> None:  # noqa: ANN401 - a fixture
+    run = runs(1, "ends", launcher="sh -c 'exec {command}' {ranks}")
+    assert run.events()[-1]["ok"]
+
+
+def test_what_cannot_start_is_said_before_anything_runs(runs: Any) -> None:  # noqa: ANN401 - a fixture
+    run = runs(2, "ends", launcher="no-such-command -n {ranks}")
+    assert run.error()["code"] == "PARALAGG_MPI_NO_LAUNCHER"
+    assert not (run.out / "beats").exists()
+
+
+@pytest.mark.parametrize(
+    ("launcher", "command"),
+    [
+        (
+            "srun -n {ranks} --kill-on-bad-exit",
+            "srun -n 3 --kill-on-bad-exit python -m mpi_backend run p --in i --out o",
+        ),
+        ("go --np={ranks} {command} --quiet", "go --np=3 python -m mpi_backend run p --in i --out o --quiet"),
+    ],
+)
+def test_the_worker_stands_at_the_end_of_a_template_or_where_it_says(launcher: str, command: str) -> None:
+    spec = {"python": ["python"], "plan": "p", "in": "i", "out": "o", "ranks": 3, "launcher": launcher}
+    assert launch_command(spec) == command.split()
+
+
+@needs_mpi
+def test_mpiexec_is_that_of_the_interpreter() -> None:
+    beside = Path(sys.executable).parent / "mpiexec"
+    expected = str(beside) if beside.exists() else shutil.which("mpiexec")
+    assert mpiexec(Request("local", 2)) == expected

@@ -1,0 +1,306 @@
+"""``backend="mpi"`` and ``"local"``: Spark's rows, partitioned as they say; lazy; what cannot run says so at once."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import QueryExecutionException
+from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
+from rows import assert_same_rows, frame, rows_of
+
+import pyspark_paralagg as ra
+from pyspark_paralagg import conf
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+pytest.importorskip("numba", reason="the MPI engine needs numba")
+pytest.importorskip("mpi4py", reason="ranks need mpi4py")
+
+KEYS = [key.name for key in conf.REGISTRY if ".mpi." in key.name or ".offload." in key.name]
+OFFLOADED = pytest.mark.parametrize("backend", ["local", "mpi"])
+CLEARED_SECONDS = 5.0
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """Two ranks, also where there is one core; all confs of ranks are unset afterwards."""
+    spark.conf.set(conf.MPI_RANKS.name, "2")
+    spark.conf.set(conf.MPI_OVERSUBSCRIBE.name, "true")
+    yield spark
+    for key in KEYS:
+        spark.conf.unset(key)
+
+
+def paths(spark: SparkSession, backend: str | None, length: int = 50, **options: Any) -> DataFrame:  # noqa: ANN401 - of the call
+    """Shortest paths along a chain with a shortcut: two inputs."""
+    edges = (
+        spark.range(length)
+        .selectExpr("id as src", "id + 1 as dst", "2L as w")
+        .union(spark.range(1).selectExpr("id as src", f"{length // 2}L as dst", "3L as w"))
+    )
+    return (
+        spark.range(1)
+        .selectExpr("id as node", "0L as dist")
+        .recursive_agg(
+            "node",
+            {"dist": "min"},
+            step=lambda d: d.join(edges, d.node == edges.src).select(
+                edges.dst.alias("node"), (d.dist + edges.w).alias("dist")
+            ),
+            assume="w >= 0",
+            backend=backend,
+            **options,
+        )
+    )
+
+
+def jobs(spark: SparkSession) -> int:
+    """Jobs that this application has started."""
+    return int(spark.sparkContext._jsc.sc().dagScheduler().nextJobId())
+
+
+def empties(folder: Path) -> bool:
+    until = time.monotonic() + CLEARED_SECONDS
+    while list(folder.iterdir()) and time.monotonic() < until:
+        time.sleep(0.05)
+    return not list(folder.iterdir())
+
+
+@OFFLOADED
+@pytest.mark.parametrize("partitions", [1, 5])
+def test_rows_are_those_of_spark_and_where_they_should_be(session: SparkSession, backend: str, partitions: int) -> None:
+    session.conf.set("spark.sql.shuffle.partitions", partitions)
+    found = paths(session, backend)
+    assert_same_rows(rows_of(found), rows_of(paths(session, "spark")))
+    owner = F.expr(f"pmod(hash(node), {partitions})")
+    assert found.where(owner != F.spark_partition_id()).count() == 0
+    assert found.rdd.getNumPartitions() == partitions
+
+
+def test_a_group_by_the_key_shuffles_nothing(session: SparkSession) -> None:
+    grouped = paths(session, "local").groupBy("node").agg(F.max("dist"))
+    plan = grouped._jdf.queryExecution().executedPlan().toString()
+    assert "OffloadedFixpoint" in plan
+    assert "Exchange" not in plan
+    assert grouped.count() == 51
+
+
+def test_values_of_all_types_go_out_and_come_back(session: SparkSession) -> None:
+    base = session.range(40).selectExpr(
+        "id as k",
+        "string(id) as s",
+        "case when id % 3 > 0 then date_add(date'2020-01-01', int(id)) end as d",
+        "timestamp_micros(id * 1000001) as t",
+        "timestamp_ntz'2020-01-01 00:00:00.000001' as n",
+        "cast(cast(id as decimal(12, 2)) / 4 as decimal(12, 2)) as x",
+        "cast(id as float) / 3 as g",
+        "cast(id as smallint) as h",
+        "cast(id as tinyint) as y",
+        "id % 2 = 0 as b",
+        "cast(id as int) as i",
+        "case when id % 5 > 0 then cast(id as double) / 3 end as f",
+    )
+    others = [c for c in base.columns if c not in ("k", "i", "f")]
+    next_ = session.range(20).selectExpr("id as from", "id + 100 as to")
+
+    def step(r: DataFrame) -> DataFrame:
+        joined = r.join(next_, r.k == next_["from"])
+        return joined.select(next_["to"].alias("k"), *(r[c] for c in others), r.i, r.f)
+
+    def found(backend: str) -> list[Any]:
+        result = base.recursive_agg(["k", *others], {"i": "min", "f": "max"}, step=step, backend=backend)
+        return rows_of(result)
+
+    expected = found("spark")
+    assert len(expected) == 60
+    assert_same_rows(found("local"), expected)
+
+
+def test_columns_of_files_with_nulls(session: SparkSession, tmp_path: Path) -> None:
+    edges = session.range(300).selectExpr(
+        "case when id % 7 > 0 then id end as src",
+        "id + 1 as dst",
+        "case when id % 11 > 0 then id % 3 end as w",
+        "string(id % 5) as kind",
+    )
+    edges.write.parquet(str(tmp_path / "edges"))
+    table = session.read.parquet(str(tmp_path / "edges"))
+    base = session.range(0, 300, 10).selectExpr("id as node", "'0' as kind", "0L as dist")
+
+    def step(d: DataFrame) -> DataFrame:
+        joined = d.join(table, d.node == table.src)
+        return joined.select(table.dst.alias("node"), table.kind, (d.dist + table.w).alias("dist"))
+
+    def found(backend: str) -> list[Any]:
+        return rows_of(base.recursive_agg(["node", "kind"], {"dist": "max"}, step=step, backend=backend))
+
+    expected = found("spark")
+    assert any(dist is None for *_, dist in expected)
+    assert_same_rows(found("local"), expected)
+
+
+def test_relations_that_read_each_other_run_together(session: SparkSession) -> None:
+    edges = session.range(20).selectExpr("id as src", "id + 1 as dst")
+
+    def step(even: DataFrame, odd: DataFrame) -> dict[str, DataFrame]:
+        return {
+            "odd": even.join(edges, even.n == edges.src).select(edges.dst.alias("n")),
+            "even": odd.join(edges, odd.n == edges.src).select(edges.dst.alias("n")),
+        }
+
+    found = ra.recursive(
+        {
+            "even": ra.relation(frame(session, "n bigint", [(0,)]), keys="n"),
+            "odd": ra.relation(frame(session, "n bigint", []), keys="n"),
+        },
+        step,
+        backend="local",
+    )
+    assert sorted(rows_of(found["even"])) == [(n,) for n in range(0, 21, 2)]
+    assert sorted(rows_of(found["odd"])) == [(n,) for n in range(1, 21, 2)]
+
+
+@OFFLOADED
+def test_nothing_runs_before_the_result_is_wanted(session: SparkSession, backend: str, tmp_path: Path) -> None:
+    session.conf.set(conf.MPI_STAGING_DIR.name, str(tmp_path))
+    before = jobs(session)
+    found = paths(session, backend)
+    assert ra.report(found) is None
+    assert (jobs(session), list(tmp_path.iterdir())) == (before, [])
+    assert "Executor: " + backend in ra.explain(found)
+    assert f'why: asked for by backend="{backend}"' in ra.explain(found)
+    found.collect()
+    report = ra.report(found)
+    assert report is not None
+    assert (report.backend, report.reason, report.tuples) == (backend, f'asked for by backend="{backend}"', 51)
+    assert [r["rank"] for r in report.ranks] == ([0] if backend == "local" else [0, 1])
+    assert {"export", "start", "load", "loop", "store"} <= report.seconds.keys()
+    assert empties(tmp_path)
+    assert ra.RunReport.from_json(report.to_json()) == report
+
+
+def test_a_result_is_kept_and_ranks_run_once(session: SparkSession) -> None:
+    found = paths(session, "local")
+    first = (rows_of(found), ra.report(found))
+    assert (rows_of(found), ra.report(found)) == first
+
+
+def test_the_conf_is_as_good_as_the_argument(session: SparkSession) -> None:
+    session.conf.set("spark.paralagg.backend", "local")
+    assert "Executor: local\n  why: asked for by spark.paralagg.backend=local" in ra.explain(paths(session, None))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "error", "code"),
+    [
+        ("ranks", "1000", ra.UsageError, "PARALAGG_MPI_TOO_MANY_RANKS"),
+        ("ranks", "none", ra.UsageError, "PARALAGG_BAD_CONF"),
+        ("launcher", "srun -n 4", ra.UsageError, "PARALAGG_MPI_BAD_LAUNCHER"),
+        ("launcher", "no-such-command -n {ranks}", ra.EnvironmentProblem, "PARALAGG_MPI_NO_LAUNCHER"),
+        ("stagingDir", "/dev/null/staging", ra.EnvironmentProblem, "PARALAGG_MPI_STAGING"),
+    ],
+)
+def test_what_cannot_run_is_said_at_the_call(
+    session: SparkSession, key: str, value: str, error: type[ra.ParalaggError], code: str
+) -> None:
+    session.conf.unset(conf.MPI_OVERSUBSCRIBE.name)
+    session.conf.set(f"spark.paralagg.mpi.{key}", value)
+    before = jobs(session)
+    with pytest.raises(error) as caught:
+        paths(session, "mpi")
+    assert (caught.value.code, jobs(session)) == (code, before)
+    if code != "PARALAGG_BAD_CONF":
+        assert caught.value.place == f"spark.paralagg.mpi.{key}"
+        assert caught.value.hint
+
+
+def test_an_expression_that_is_not_portable_is_named(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    portable = SimpleNamespace(unportable=lambda _plan: "the expression Sin in rule 1")
+    monkeypatch.setitem(sys.modules, "mpi_backend.portable", portable)
+    with pytest.raises(ra.UnsupportedError) as caught:
+        paths(session, "mpi")
+    assert (caught.value.code, caught.value.value) == ("PARALAGG_NOT_PORTABLE", "the expression Sin in rule 1")
+    session.conf.set(conf.MPI_LAUNCHER.name, "local")
+    session.conf.set(conf.OFFLOAD_MIN_ROWS.name, "1")
+    told = ra.explain(paths(session, "auto"))
+    assert "Executor: spark" in told
+    assert "not on MPI ranks: outside of Spark nobody can compute the expression Sin" in told
+
+
+def test_auto_takes_ranks_only_with_a_launcher_and_for_much(session: SparkSession) -> None:
+    told = ra.explain(paths(session, "auto"))
+    assert told.count("the Spark engine takes every step that it can compile") == 1
+    assert "MPI" not in told
+    session.conf.set(conf.MPI_LAUNCHER.name, "local")
+    told = ra.explain(paths(session, "auto"))
+    assert "Executor: spark" in told
+    assert "rows of input are less than spark.paralagg.offload.minRows=50,000,000, and 7 cores less than" in told
+    session.conf.set(conf.OFFLOAD_MIN_CORES.name, "7")
+    told = ra.explain(paths(session, "auto"))
+    assert "Executor: mpi\n  why: spark.paralagg.mpi.launcher is set, and the job is large enough" in told
+    session.conf.unset(conf.OFFLOAD_MIN_CORES.name)
+    session.conf.set(conf.OFFLOAD_MIN_ROWS.name, "10")
+    assert "Executor: mpi" in ra.explain(paths(session, "auto"))
+
+
+def test_auto_stays_on_spark_where_ranks_cannot_start(session: SparkSession) -> None:
+    session.conf.set(conf.MPI_LAUNCHER.name, "no-such-command -n {ranks}")
+    told = ra.explain(paths(session, "auto"))
+    assert "Executor: spark" in told
+    assert "not on MPI ranks: there is no command 'no-such-command' on PATH" in told
+
+
+@OFFLOADED
+def test_an_error_in_the_data_has_its_code_and_the_session_goes_on(
+    session: SparkSession, backend: str, tmp_path: Path
+) -> None:
+    session.conf.set(conf.MPI_STAGING_DIR.name, str(tmp_path))
+    with pytest.raises(QueryExecutionException) as caught:
+        paths(session, backend, max_iterations=3).collect()
+    assert caught.value.getCondition() == "PARALAGG_LIMIT_REACHED"
+    assert "max_iterations" in str(caught.value)
+    assert empties(tmp_path)
+    assert paths(session, backend).count() == 51
+
+
+@pytest.mark.parametrize(
+    ("launcher", "code", "message"),
+    [
+        ("false {ranks}", "PARALAGG_MPI_RANK_FAILED", "a rank ended with exit code 1 and without a result"),
+        ("sh -c 'exec {command}' {ranks}", "PARALAGG_MPI_MISMATCH", "the launcher started 2 ranks"),
+    ],
+)
+def test_ranks_that_fail_are_an_error_or_with_fallback_a_reason(
+    session: SparkSession, launcher: str, code: str, message: str, tmp_path: Path
+) -> None:
+    session.conf.set(conf.MPI_STAGING_DIR.name, str(tmp_path))
+    session.conf.set(conf.MPI_LAUNCHER.name, launcher)
+    with pytest.raises(QueryExecutionException) as caught:
+        paths(session, "mpi").collect()
+    assert caught.value.getCondition() == code
+    assert message in str(caught.value)
+    assert empties(tmp_path)
+    session.conf.set(conf.MPI_FALLBACK.name, "true")
+    found = paths(session, "mpi")
+    assert_same_rows(rows_of(found), rows_of(paths(session, "spark")))
+    report = ra.report(found)
+    assert report is not None
+    assert report.backend == "spark"
+    assert report.reason.startswith(f"the ranks failed: [{code}]")
+    assert empties(tmp_path)
+
+
+def test_fallback_where_ranks_cannot_even_start(session: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    session.conf.set(conf.MPI_LAUNCHER.name, "no-such-command -n {ranks}")
+    session.conf.set(conf.MPI_FALLBACK.name, "true")
+    told = ra.explain(paths(session, "mpi"))
+    assert "Executor: spark\n  why: spark.paralagg.mpi.fallback=true, and ranks cannot start" in told
+    assert "no-such-command" in caplog.text
