@@ -1,7 +1,7 @@
 """Evaluates a set that carries one key and moves the other along edges, in blocks of bitmaps (``kernels.bitmaps``).
 
-Blocks are wide where results are dense, one word where they are sparse; the first block shows which (rule 2 of the limits
-in docs/architecture.md). Nothing is exchanged: the carried key stays where it is.
+Blocks are wide where results are dense, one word where they are sparse; the first block shows which (rule 2 of the
+limits in docs/architecture.md). Nothing is exchanged: the carried key stays where it is.
 """
 
 from __future__ import annotations

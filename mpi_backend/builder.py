@@ -1,7 +1,7 @@
-"""From inputs to what the loop works on: rows go to their owners, keys become dense ids, indexes are built, targets found.
+"""From inputs to what the loop works on: rows go to their owners, keys become dense ids, indexes and targets are made.
 
-Ids come first: base rows, keys that static sides join on, keys that rules derive. Then ghosts ask their owners for their
-ids there, so that from here on a message is (id, value) and the loop hashes nothing.
+Ids come first: base rows, keys that static sides join on, keys that rules derive. Then ghosts ask their owners for
+their ids there, so that from here on a message is (id, value) and the loop hashes nothing.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Builder:
             loop.indexes[index.id] = RelationIndex(index, part)
         return loop
 
-    # --- where rows go -------------------------------------------------------------------------------------------------
+    # --- where rows go ----------------------------------------------------------------------------------------------
 
     def _nulls_of_inputs(self) -> dict[int, list[bool]]:
         """Whether some rank has a null in a column of an input."""
@@ -154,7 +154,7 @@ class Builder:
         types = column_types(of)
         return Owner(of.distribute_by, [types[d] for d in of.distribute_by], self._buckets, self._comm.size)
 
-    # --- ids -----------------------------------------------------------------------------------------------------------
+    # --- ids --------------------------------------------------------------------------------------------------------
 
     def _expect(
         self, starts: dict[str, tuple[Table, Table | None]], static: dict[int, Table], resolved: list[int]
@@ -234,7 +234,7 @@ class Builder:
             if width:
                 part.ghost_remote[order] = np.concatenate(replies)
 
-    # --- indexes -------------------------------------------------------------------------------------------------------
+    # --- indexes ----------------------------------------------------------------------------------------------------
 
     def _place(
         self, index: StaticIndex, table: Table, groups: Array | None, targets: dict[int, Array], loop: Loop

@@ -29,8 +29,13 @@ if TYPE_CHECKING:
 class Evaluation(Protocol):
     """A stratum that is loaded: one of the ways in which the Plan allows to evaluate it."""
 
-    iterations: int
-    per_iteration: list[dict[str, Any]]
+    @property
+    def iterations(self) -> int:
+        """Applications of the step."""
+
+    @property
+    def per_iteration(self) -> list[dict[str, Any]]:
+        """One entry for each iteration and relation, where these were counted."""
 
     def run(self) -> None:
         """To the fixpoint, or to the limit. Collective."""

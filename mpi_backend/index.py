@@ -1,4 +1,4 @@
-"""Indexes: an input grouped by key columns (CSR), and a recursive relation grouped by some of its keys (linked lists)."""
+"""Indexes: an input grouped by key columns (CSR), a recursive relation grouped by some of its keys (linked lists)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class StaticIndex:
 def place_rows(groups: Array, count: int, targets: Array | None) -> tuple[Array, Array]:
     """Sorts rows by group: offsets, and the old number of each row in its new place.
 
-    With ``targets`` (complements for rows of other ranks) own ones come first in a group: the loop's branch is predictable.
+    With ``targets`` (complements for rows of other ranks) own ones come first in a group: the loop's branch is
+    predictable.
     """
     offsets = np.zeros(count + 1, np.int32)
     order = np.empty(len(groups), np.int32)

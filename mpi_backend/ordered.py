@@ -1,7 +1,7 @@
 """Runs a lattice best rows first (``kernels.ordered``), after one pass has shown by how much values change.
 
-The width is 2^round(log2(mean change / mean degree)), in which delta-stepping is insensitive by a factor of 8 (measured in
-docs/architecture.md). With several ranks the limit is one for all: it moves when no rank has a near row.
+The width is 2^round(log2(mean change / mean degree)), in which delta-stepping is insensitive by a factor of 8
+(measured in docs/architecture.md). With several ranks the limit is one for all: it moves when no rank has a near row.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Ordered:
 
     @property
     def _values(self) -> Array:
-        words = self._part.state.v[self._kernel.column]
+        words: Array = self._part.state.v[self._kernel.column]
         return words.view(np.float64) if self._kernel.type.kind == "fraction" else words
 
     def _begin(self, width: float, keys: int) -> None:

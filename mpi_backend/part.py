@@ -1,6 +1,7 @@
 """One rank's part of a recursive relation: its keys as dense ids, values by id, and the *ghosts*.
 
-Ghosts are keys that other ranks own, with the best value already sent to each: what cannot improve anything is not sent.
+Ghosts are keys that other ranks own, with the best value already sent to each: what cannot improve anything is not
+sent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls the compiled kernels of a stratum: rules over the delta, rows into accumulators; and what their statuses ask for."""
+"""Calls the compiled kernels of a stratum: rules over the delta, rows into accumulators. Does what they ask for."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Finds the cycle that a run climbs without end.
 
-Each change of a traced run notes the row that it came from; where values improve for ever, these parents form a cycle (as in
-Bellman and Ford's algorithm), and its keys are what a person wants to see.
+Each change of a traced run notes the row that it came from; where values improve for ever, these parents form a cycle
+(as in Bellman and Ford's algorithm), and its keys are what a person wants to see.
 """
 
 from __future__ import annotations

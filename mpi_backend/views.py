@@ -1,7 +1,7 @@
 """Relations whose rows follow others of the stratum (``mcount``, ``msum``), brought up to date between rounds.
 
-What a witness adds now, less what it added before, is added to the count that it belongs to. A relation and those that it
-follows are distributed alike, so all of this stays within a rank.
+What a witness adds now, less what it added before, is added to the count that it belongs to. A relation and those
+that it follows are distributed alike, so all of this stays within a rank.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class _View:
         if s.shape.has_null_keys:
             nulls = s.keys.keys[:, len(s.of.keys)] >> len(self.target.of.keys)
         failed = follow.follow(
-            rows, self._row, self._codes, self._added, nulls, s.state.v, s.state.k,
-            into.v, into.k, into.f, into.d, into.n, into.p if self.target.traced else np.zeros(0, np.int64), s.origin[0],
+            rows, self._row, self._codes, self._added, nulls, s.state.v, s.state.k, into.v, into.k, into.f, into.d,
+            into.n, into.p if self.target.traced else np.zeros(0, np.int64), s.origin[0],
         )  # fmt: skip
         if failed:
             raise SumOverflowError("PARALAGG_OVERFLOW", "a sum overflows", place=self.target.name)

@@ -1,7 +1,7 @@
 """One rank: ``python -m mpi_backend run plan.json --in DIR --out DIR``, under any MPI launcher or alone.
 
-Reads ``DIR/<source>/*``, evaluates the plan, writes ``DIR/<relation>/part-*`` and, at rank 0, ``report.json``. A rank that
-fails writes ``error-<rank>.json`` and ends the job. While it runs it shows that it lives: ``beats/<rank>``.
+Reads ``DIR/<source>/*``, evaluates the plan, writes ``DIR/<relation>/part-*`` and, at rank 0, ``report.json``. A rank
+that fails writes ``error-<rank>.json`` and ends the job. While it runs it shows that it lives: ``beats/<rank>``.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Keys of one or several words to dense ids: open addressing, or a plain array where one-word keys lie near each other.
 
-The tables are plain arrays, so that generated code can look keys up as well: ``slots`` (a power of two; -1 is empty) or,
-direct, ids by ``word - low``; ``keys[id, c]`` the words; ``meta`` the size, and the ``low`` of a direct table.
+The tables are plain arrays, so that generated code can look keys up as well: ``slots`` (a power of two; -1 is empty)
+or, direct, ids by ``word - low``; ``keys[id, c]`` the words; ``meta`` the size, and the ``low`` of a direct table.
 
-Tables are larger than caches, and a processor waits for one access after the other only where one depends on the other: so
-rows are looked up in batches, a step of all of them at a time.
+Tables are larger than caches, and a processor waits for one access after the other only where one depends on the
+other: so rows are looked up in batches, a step of all of them at a time.
 """
 
 from __future__ import annotations

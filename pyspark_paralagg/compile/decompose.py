@@ -1,9 +1,10 @@
-"""The recursion for one value of its carried keys: a relation without them, whose rows engines can hold in plain arrays.
+"""The recursion for one value of its carried keys: a relation without them, whose rows fit plain arrays.
 
-    dist(s, y, min d + w) :- dist(s, x, d), edges(x, y, w)      for each s:  dist(y, min d + w) :- dist(x, d), edges(x, y, w)
+    dist(s, y, min d + w) :- dist(s, x, d), edges(x, y, w)      for each s:  dist(y, min d + w) :- dist(x, d),
+    edges(x, y, w)
 
-Legal where every rule copies the carried keys and reads them nowhere else. Hashing pairs instead costs 3 to 30 times more where
-few values lead to many rows (limits in docs/architecture.md).
+Legal where every rule copies the carried keys and reads them nowhere else. Hashing pairs instead costs 3 to 30 times
+more where few values lead to many rows (limits in docs/architecture.md).
 """
 
 from __future__ import annotations
