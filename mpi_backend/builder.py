@@ -142,10 +142,11 @@ class Builder:
         if not table.columns:  # rows without columns: all at the first rank
             total = int(self._comm.sum(np.array([float(table.count)]))[0])
             return Table((), total if self._comm.rank == 0 else 0)
-        owner = Owner(by, [table.columns[b].type for b in by], self._buckets, self._comm.size)
+        owner = Owner(range(len(by)), [table.columns[b].type for b in by], self._buckets, self._comm.size)
         masked = any(nulls)
-        rows = flat(table.columns, table.count, masked=masked)
-        width = len(table.columns)
+        hashed = [table.columns[b] for b in by]
+        rows = flat(hashed, table.count, masked=masked)
+        width = len(hashed)
         ranks = owner.ranks(rows, width + masked, width if masked else -1, self._strings, table.count)
         columns = tuple(send(table.columns, ranks, self._comm, masked=masked))
         return Table(columns, len(columns[0]))

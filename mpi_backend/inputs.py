@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mpi_backend.kernels import hashing
 from mpi_backend.kernels.input import evaluate
@@ -118,6 +117,8 @@ def _ranked(column: Column, ranked: pa.Array) -> Column:
         return column
     if column.texts is None or not len(column.texts):
         return replace(column, texts=None)
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and few have texts
+
     ranks = np.asarray(pc.index_in(column.texts.cast(pa.large_binary()), value_set=ranked)).astype(np.int64)
     words = ranks[column.words] if len(column.words) else column.words
     return replace(column, words=words, texts=None)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _PATIENCE = 4
 """Passes that an order gets, in terms of keys; values that still change then are left to plain passes, which count."""
+_FEWER_MEETINGS = 8
+"""How much wider steps are where ranks have to meet after each."""
 
 
 class Ordered:
@@ -61,6 +63,8 @@ class Ordered:
         rows = sum(int(s.offsets[-1]) for s in self._loop.statics.values())
         rows, keys = self._loop.comm.sum(np.array([float(rows), float(len(self._part.keys))]))
         width = 2.0 ** round(math.log2(abs(self._mean - before) / max(1.0, rows / max(1.0, keys))))
+        if self._loop.comm.size > 1:
+            width *= _FEWER_MEETINGS
         self._begin(width if self._kernel.type.kind == "fraction" else max(1, int(width)), int(keys))
 
     def again(self) -> None:

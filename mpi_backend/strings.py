@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mpi_backend.kernels.status import CALL
 from mpi_backend.kernels.texts import compute
@@ -133,5 +132,7 @@ def sorted_texts(arrays: Sequence[pa.Array]) -> pa.Array:
     plain = [a.cast(pa.large_binary()) for a in arrays if len(a)]
     if not plain:
         return pa.array([], pa.large_binary())
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and few have texts
+
     distinct = pc.unique(pa.concat_arrays(plain)).drop_null()
     return distinct.take(pc.sort_indices(distinct))

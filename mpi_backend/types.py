@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pyspark_paralagg.errors import UnsupportedError
@@ -113,16 +112,16 @@ def from_arrow(of: Type, values: pa.ChunkedArray | pa.Array) -> Column:
     if of.is_decimal:
         words = _unscaled(array)
     elif of.kind == "truth":
-        words = np.asarray(array.cast(pa.uint8()).fill_null(0)).astype(np.int64)
+        words = np.asarray(_filled(array.cast(pa.uint8()), 0)).astype(np.int64)
     elif of.kind == "fraction":
-        words = words_of_doubles(np.asarray(array.fill_null(0.0)).astype(np.float64))
+        words = words_of_doubles(np.asarray(_filled(array, 0.0)).astype(np.float64))
     else:
         storage = (
             array.cast(pa.int32() if of.name == "date" else pa.int64())
             if of.name in ("date", "timestamp", "timestamp_ntz")
             else array
         )
-        words = np.asarray(storage.fill_null(0)).astype(np.int64, copy=False)
+        words = np.asarray(_filled(storage, 0)).astype(np.int64, copy=False)
     if nulls is not None:
         words = np.where(nulls, 0, words)
     return Column(of, np.ascontiguousarray(words), nulls)
@@ -139,6 +138,8 @@ def to_arrow(column: Column) -> pa.Array:
         high = words >> 63
         pairs = np.ascontiguousarray(np.stack([words, high], axis=1))
         plain = pa.Array.from_buffers(of.arrow, len(words), [None, pa.py_buffer(pairs)])
+        import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and few need it
+
         return plain if nulls is None else pc.if_else(pa.array(~nulls), plain, pa.scalar(None, of.arrow))
     if of.kind == "truth":
         return pa.array(words != 0, mask=nulls)
@@ -157,6 +158,11 @@ def words_of_doubles(values: NDArray[np.float64]) -> Words:
     canonical[np.isnan(canonical)] = np.nan
     words: Words = canonical.view(np.int64)
     return words
+
+
+def _filled(array: pa.Array, value: float) -> pa.Array:
+    """Something where nulls are; without nulls pyarrow's functions, which take their time to load, are not needed."""
+    return array.fill_null(value) if array.null_count else array
 
 
 def _unscaled(array: pa.Array) -> Words:
