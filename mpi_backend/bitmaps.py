@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpi_backend.index import place_rows
-from mpi_backend.inputs import Table
 from mpi_backend.kernels import bitmaps as kernel
 from mpi_backend.keymap import KeyMap
 from mpi_backend.rows import flat
-from mpi_backend.types import Column
+from mpi_backend.types import Column, Table
 
 if TYPE_CHECKING:
     from mpi_backend.builder import Routed

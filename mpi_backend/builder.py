@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpi_backend.index import RelationIndex, build_static, place_rows
-from mpi_backend.inputs import Table
 from mpi_backend.keymap import KeyMap
 from mpi_backend.loop import Loop, Rows
-from mpi_backend.owner import Owner
+from mpi_backend.owner import Owner, route
 from mpi_backend.part import Part
-from mpi_backend.rows import flat, send, share
+from mpi_backend.rows import flat, share
 from mpi_backend.shape import Shape, column_types, shape_of
+from mpi_backend.types import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -82,7 +82,11 @@ class Builder:
             self._place(i, static[i.id], groups.get(i.id), targets, loop)
         for index in facts.stratum.relation_indexes:
             own = self._parts[index.relation]
-            part = own if not index.copy else Part(facts, own.of, own.shape, number=own.number, rank=own.rank)
+            part = (
+                own
+                if not index.copy
+                else Part(facts, own.of, own.shape, number=own.number, rank=own.rank, is_copy=True)
+            )
             loop.indexes[index.id] = RelationIndex(index, part)
         return loop
 
@@ -109,7 +113,8 @@ class Builder:
     def _start(self, of: PlannedRelation) -> tuple[Table, Table | None]:
         def rows(number: int) -> Table:
             table = self._inputs.tables[number]
-            return self._routed(table, of.distribute_by, self._nulls[number])
+            keys = range(len(of.keys)) if of.name in self._facts.spread.relations else ()
+            return self._routed(table, of.distribute_by, keys, self._nulls[number])
 
         return rows(of.base), None if of.initial is None else rows(of.initial)
 
@@ -133,27 +138,21 @@ class Builder:
             total = int(self._comm.sum(np.array([float(table.count)]))[0])
             return Table(tuple(shared), len(shared[0]) if shared else total)
         by = [picked.index(p) for p in of.partition_by]
-        return self._routed(Table(columns, table.count), by, nulls_of)
+        spread = range(len(picked)) if of.id in self._facts.spread.statics else ()
+        return self._routed(Table(columns, table.count), by, spread, nulls_of)
 
-    def _routed(self, table: Table, by: Sequence[int], nulls: Sequence[bool]) -> Table:
-        """Each row at the owner of the columns ``by``."""
-        if self._comm.size == 1:
-            return table
-        if not table.columns:  # rows without columns: all at the first rank
-            total = int(self._comm.sum(np.array([float(table.count)]))[0])
-            return Table((), total if self._comm.rank == 0 else 0)
-        owner = Owner(range(len(by)), [table.columns[b].type for b in by], self._buckets, self._comm.size)
+    def _routed(self, table: Table, by: Sequence[int], spread: Iterable[int], nulls: Sequence[bool]) -> Table:
+        """Each row at the owner of the columns ``by``, in the sub-bucket of the others of ``spread``."""
+        others = [c for c in spread if c not in by]
         masked = any(nulls)
-        hashed = [table.columns[b] for b in by]
-        rows = flat(hashed, table.count, masked=masked)
-        width = len(hashed)
-        ranks = owner.ranks(rows, width + masked, width if masked else -1, self._strings, table.count)
-        columns = tuple(send(table.columns, ranks, self._comm, masked=masked))
-        return Table(columns, len(columns[0]))
+        count = self._facts.spread.count
+        return route(table, by, others, self._strings, self._comm, self._buckets, count, masked=masked)
 
     def _owner(self, of: PlannedRelation) -> Owner:
-        types = column_types(of)
-        return Owner(of.distribute_by, [types[d] for d in of.distribute_by], self._buckets, self._comm.size)
+        keys = range(len(of.keys)) if of.name in self._facts.spread.relations else ()
+        others = [k for k in keys if k not in of.distribute_by]
+        places = of.distribute_by, column_types(of), self._buckets, self._comm.size
+        return Owner(*places, others, self._facts.spread.count)
 
     # --- ids --------------------------------------------------------------------------------------------------------
 

@@ -12,13 +12,13 @@ import numpy as np
 from mpi_backend.builder import Builder, Routed
 from mpi_backend.comm import Alone
 from mpi_backend.facts import Facts
-from mpi_backend.inputs import Inputs, Table
+from mpi_backend.inputs import Inputs
 from mpi_backend.kernels.lists import present
 from mpi_backend.keymap import KeyMap
 from mpi_backend.loop import Rows
 from mpi_backend.rows import flat, share
 from mpi_backend.tuples import Tuples
-from mpi_backend.types import Column
+from mpi_backend.types import Column, Table
 
 if TYPE_CHECKING:
     from mpi_backend.comm import Comm

@@ -13,7 +13,8 @@ from mpi_backend.bitmaps import Bitmaps
 from mpi_backend.builder import Builder
 from mpi_backend.decomposed import Decomposed
 from mpi_backend.facts import Facts
-from mpi_backend.inputs import Table, read_inputs
+from mpi_backend.inputs import read_inputs
+from mpi_backend.spread import spread
 from mpi_backend.tuples import Tuples
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from mpi_backend.comm import Comm
     from mpi_backend.fixpoint import Progress
+    from mpi_backend.types import Table
     from pyspark_paralagg.plan.plan import Plan
 
     Watch = Callable[[str, int, int, int], None]
@@ -71,6 +73,7 @@ def run_plan(
     comm: Comm,
     *,
     buckets: int | None = None,
+    sub_buckets: int = 1,
     ansi: bool = True,
     progress: Watch | None = None,
 ) -> Run:
@@ -81,7 +84,9 @@ def run_plan(
     run = Run()
     inputs = {i.id: i for i in plan.inputs}
     for stratum in plan.strata:
-        _run_stratum(Facts(stratum, inputs), sources, comm, run, buckets or comm.size, ansi=ansi, progress=progress)
+        changed, where = spread(stratum, sub_buckets if comm.size > 1 else 1)
+        facts = Facts(changed, inputs, where)
+        _run_stratum(facts, sources, comm, run, buckets or comm.size, ansi=ansi, progress=progress)
     return run
 
 

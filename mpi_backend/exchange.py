@@ -116,11 +116,9 @@ class CopyExchange:
         self._copies = [i for _, i in sorted(loop.indexes.items()) if i.planned.copy]
         self._owners = {}
         for i in self._copies:
-            types = column_types(i.part.of)
-            keys = i.planned.keys
-            self._owners[i.planned.id] = Owner(
-                keys, [types[k] for k in keys], loop.owners[i.planned.relation].bucket_count, loop.comm.size
-            )
+            buckets = loop.owners[i.planned.relation].bucket_count
+            places = i.planned.keys, column_types(i.part.of), buckets, loop.comm.size
+            self._owners[i.planned.id] = Owner(*places, (), loop.facts.spread.count)
         self._wire = Wire(loop)
 
     def run(self) -> None:
@@ -155,11 +153,12 @@ class CopyExchange:
             return self._wire.exchange_rows([rows] * comm.size, own, stride)
         count = len(rows) // stride
         mask_at = own.shape.key_words - 1 if own.shape.has_null_keys else -1
-        ranks = self._owners[index].ranks(rows, stride, mask_at, self._loop.strings, count)
+        owner, where = self._owners[index], (rows, stride, mask_at, self._loop.strings, count)
+        to_all = index in self._loop.facts.spread.to_all
+        ranks = owner.all_ranks(*where) if to_all else [owner.ranks(*where)]
         table = rows.reshape(count, stride)
-        return self._wire.exchange_rows(
-            [np.ascontiguousarray(table[ranks == r]).ravel() for r in range(comm.size)], own, stride
-        )
+        picked = [[table[of == r] for of in ranks] for r in range(comm.size)]
+        return self._wire.exchange_rows([np.concatenate(parts).ravel() for parts in picked], own, stride)
 
     def _forget(self, copy: Part) -> None:
         """The former delta is no delta any more; an iterated relation comes anew."""

@@ -7,11 +7,10 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from mpi_backend.inputs import Table
 from mpi_backend.owner import Owner
 from mpi_backend.rows import flat
 from mpi_backend.strings import Strings
-from mpi_backend.types import from_arrow, to_arrow, type_of
+from mpi_backend.types import Table, from_arrow, to_arrow, type_of
 from pyspark_paralagg.errors import UsageError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from mpi_backend.kernels.input import evaluate
 from mpi_backend.keymap import KeyMap
 from mpi_backend.rows import flat, send
 from mpi_backend.strings import Strings, sorted_texts
-from mpi_backend.types import type_of
+from mpi_backend.types import Table, type_of
 from pyspark_paralagg.plan.plan import Filter
 from pyspark_paralagg.program.expr import Col, Lit, walk
 
@@ -26,14 +26,6 @@ if TYPE_CHECKING:
     from mpi_backend.types import Column
     from pyspark_paralagg.program.expr import Expr
     from pyspark_paralagg.program.program import Input
-
-
-@dataclass(frozen=True)
-class Table:
-    """Columns of one length; ``count`` says it where there are none."""
-
-    columns: tuple[Column, ...]
-    count: int
 
 
 @dataclass(frozen=True)

@@ -94,12 +94,15 @@ class Accumulator:
 class Part:
     """A relation on this rank. Rules write to ``pending``, which is ``state`` where the Plan allows to read at once."""
 
-    def __init__(self, facts: Facts, of: PlannedRelation, shape: RelationShape, *, number: int, rank: int) -> None:
+    def __init__(
+        self, facts: Facts, of: PlannedRelation, shape: RelationShape, *, number: int, rank: int, is_copy: bool = False
+    ) -> None:
         self.facts = facts
         self.of = of
         self.shape = shape
         self.number = number
         self.rank = rank
+        self._is_copy = is_copy
         self.keys = KeyMap(shape.key_words)
         self.ghosts = KeyMap(shape.key_words)
         self.ghost_owner = np.zeros(0, np.int32)
@@ -111,7 +114,7 @@ class Part:
         self.traced = traced
         self.state = self._accumulator()
         self.pending = self.state if self.facts.stratum.in_place else self._accumulator()
-        self.delta = self._accumulator() if self.facts.is_accumulating else None
+        self.delta = self._accumulator() if self.facts.is_accumulating and not self._is_copy else None
         self.ghost = self._accumulator()
         self.current = np.zeros(0, np.int32)
         self.size = 0

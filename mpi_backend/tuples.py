@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mpi_backend.fixpoint import EndlessClimbError, Fixpoint
-from mpi_backend.inputs import Table
 from mpi_backend.kernels.lists import present
+from mpi_backend.owner import route
 from mpi_backend.trace import endless
+from mpi_backend.types import Table
 
 if TYPE_CHECKING:
     from mpi_backend.fixpoint import Progress
@@ -63,7 +64,17 @@ class Tuples:
 
     def results(self) -> dict[str, Table]:
         """The rows of each relation."""
-        return {p.name: self._rows(p) for p in self.loop.parts.values()}
+        return {p.name: self._gathered(p, self._rows(p)) for p in self.loop.parts.values()}
+
+    def _gathered(self, p: Part, table: Table) -> Table:
+        """The rows of a relation that lies in sub-buckets, each bucket at one rank."""
+        loop = self.loop
+        if p.name not in loop.facts.spread.relations:
+            return table
+        masked = any((*p.shape.keys, *p.shape.dependents))
+        buckets = loop.owners[p.name].bucket_count
+        count = loop.facts.spread.count
+        return route(table, p.of.distribute_by, (), loop.strings, loop.comm, buckets, count, masked=masked)
 
     def _rows(self, p: Part) -> Table:
         ids = present(p.state.f, min(len(p.keys), p.state.capacity))

@@ -99,6 +99,14 @@ class Column:
         return Column(self.type, self.words[rows], nulls, self.texts)
 
 
+@dataclass(frozen=True)
+class Table:
+    """Columns of one length; ``count`` says it where there are none."""
+
+    columns: tuple[Column, ...]
+    count: int
+
+
 def from_arrow(of: Type, values: pa.ChunkedArray | pa.Array) -> Column:
     """A column of Arrow values, which may be of a type that is cast to ``of`` without loss."""
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
