@@ -1,9 +1,9 @@
 """Sub-buckets: the rows of one bucket lie on several ranks, by the columns that are not hashed into the bucket.
 
-(Papers 000 and 001.) A hub's edges, or the rows of one key of a join, are then no longer one rank's alone. What a rule joins with them has
-to meet all of them: its driver's delta is copied to every sub-bucket of its bucket first (the intra-bucket exchange).
-A rule may look up one thing that is spread; everything else that is partitioned stays in the first sub-bucket, and a
-rule that needs that alone gets its delta copied to there.
+(Papers 000 and 001.) A hub's edges, or the rows of one key of a join, are then no longer one rank's alone. What a
+rule joins with them has to meet all of them: its driver's delta is copied to every sub-bucket of its bucket first
+(the intra-bucket exchange). A rule may look up one thing that is spread; everything else that is partitioned stays in
+the first sub-bucket, and a rule that needs that alone gets its delta copied to there.
 """
 
 from __future__ import annotations
