@@ -93,7 +93,8 @@ def test_a_group_by_the_key_shuffles_nothing(session: SparkSession) -> None:
     assert grouped.count() == 51
 
 
-def test_values_of_all_types_go_out_and_come_back(session: SparkSession) -> None:
+@pytest.mark.parametrize("stored", ["rows", "columns", "result"])
+def test_values_of_all_types_go_out_and_come_back(session: SparkSession, stored: str, tmp_path: Path) -> None:
     base = session.range(40).selectExpr(
         "id as k",
         "string(id) as s",
@@ -108,6 +109,12 @@ def test_values_of_all_types_go_out_and_come_back(session: SparkSession) -> None
         "cast(id as int) as i",
         "case when id % 5 > 0 then cast(id as double) / 3 end as f",
     )
+    if stored != "rows":
+        base.write.parquet(str(tmp_path / "base"))
+        base = session.read.parquet(str(tmp_path / "base"))
+    if stored == "result":  # of ranks themselves
+        keys = [c for c in base.columns if c not in ("i", "f")]
+        base = base.recursive_agg(keys, {"i": "min", "f": "max"}, step=lambda r: r.where("k < 0"), backend="local")
     others = [c for c in base.columns if c not in ("k", "i", "f")]
     next_ = session.range(20).selectExpr("id as from", "id + 100 as to")
 
