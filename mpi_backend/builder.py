@@ -1,11 +1,12 @@
-"""From inputs to what the loop works on: rows go to their owners, keys become dense ids, indexes are built, targets found.
+"""From inputs to what the loop works on: rows go to their owners, keys become dense ids, indexes and targets are made.
 
-Ids come first: base rows, keys that static sides join on, keys that rules derive. Then ghosts ask their owners for their
-ids there, so that from here on a message is (id, value) and the loop hashes nothing.
+Ids come first: base rows, keys that static sides join on, keys that rules derive. Then ghosts ask their owners for
+their ids there, so that from here on a message is (id, value) and the loop hashes nothing.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +31,15 @@ if TYPE_CHECKING:
     from pyspark_paralagg.plan.plan import PlannedRelation, PlannedRule, StaticIndex
 
 
+@dataclass(frozen=True)
+class Routed:
+    """This rank's rows: base and initial ones by relation, static indexes' (keys, then payload) by id."""
+
+    starts: dict[str, tuple[Table, Table | None]]
+    static: dict[int, Table]
+    shape: Shape
+
+
 class Builder:
     """Builds the loop of one stratum. ``buckets`` is what rows are hashed into."""
 
@@ -41,12 +51,16 @@ class Builder:
         self._buckets = buckets
         self._nulls = self._nulls_of_inputs()
 
-    def build(self) -> Loop:
+    def route(self) -> Routed:
+        """Rows to their owners. Collective."""
+        stratum = self._facts.stratum
+        starts = {r.name: self._start(r) for r in stratum.relations}
+        return Routed(starts, {i.id: self._static(i) for i in stratum.static_indexes}, self._shape())
+
+    def build(self, routed: Routed) -> Loop:
         """Collective."""
         facts = self._facts
-        starts = {r.name: self._start(r) for r in facts.stratum.relations}
-        static = {i.id: self._static(i) for i in facts.stratum.static_indexes}
-        shape = self._shape()
+        starts, static, shape = routed.starts, routed.static, routed.shape
         self._parts = {
             r.name: Part(facts, r, shape.relations[r.name], number=n, rank=self._comm.rank)
             for n, r in enumerate(facts.stratum.relations)
@@ -72,7 +86,7 @@ class Builder:
             loop.indexes[index.id] = RelationIndex(index, part)
         return loop
 
-    # --- where rows go -------------------------------------------------------------------------------------------------
+    # --- where rows go ----------------------------------------------------------------------------------------------
 
     def _nulls_of_inputs(self) -> dict[int, list[bool]]:
         """Whether some rank has a null in a column of an input."""
@@ -140,7 +154,7 @@ class Builder:
         types = column_types(of)
         return Owner(of.distribute_by, [types[d] for d in of.distribute_by], self._buckets, self._comm.size)
 
-    # --- ids -----------------------------------------------------------------------------------------------------------
+    # --- ids --------------------------------------------------------------------------------------------------------
 
     def _expect(
         self, starts: dict[str, tuple[Table, Table | None]], static: dict[int, Table], resolved: list[int]
@@ -208,7 +222,7 @@ class Builder:
             owners = part.ghost_owner[:count]
             order = np.argsort(owners, kind="stable")
             ends = np.cumsum(np.bincount(owners, minlength=self._comm.size))[:-1]
-            keys = part.ghosts.keys[:, :count].T[order]
+            keys = part.ghosts.keys[:count][order]
             questions = self._comm.exchange([np.ascontiguousarray(q).ravel() for q in np.split(keys, ends)])
             width = part.shape.key_words
             answers = [
@@ -220,7 +234,7 @@ class Builder:
             if width:
                 part.ghost_remote[order] = np.concatenate(replies)
 
-    # --- indexes -------------------------------------------------------------------------------------------------------
+    # --- indexes ----------------------------------------------------------------------------------------------------
 
     def _place(
         self, index: StaticIndex, table: Table, groups: Array | None, targets: dict[int, Array], loop: Loop

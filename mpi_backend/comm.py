@@ -25,6 +25,9 @@ class Comm(Protocol):
     def sum(self, votes: Array) -> Array:
         """The sums of everybody's votes."""
 
+    def least(self, value: float) -> float:
+        """The least of everybody's values."""
+
     def exchange(self, words: Sequence[Array]) -> list[Array]:
         """Sends ``words[r]`` to rank r; what came from each rank."""
 
@@ -42,6 +45,10 @@ class Alone:
     def sum(self, votes: Array) -> Array:
         """The votes."""
         return votes
+
+    def least(self, value: float) -> float:
+        """The value."""
+        return value
 
     def exchange(self, words: Sequence[Array]) -> list[Array]:
         """What was sent."""
@@ -68,10 +75,16 @@ class Ranks:
         self._comm.Allreduce(votes, out)
         return out
 
+    def least(self, value: float) -> float:
+        """One ``Allreduce``."""
+        out = np.empty(1)
+        self._comm.Allreduce(np.array([value]), out, op=_mpi().MIN)
+        return float(out[0])
+
     def exchange(self, words: Sequence[Array]) -> list[Array]:
         """Counts, then ``Alltoallv`` in pieces."""
         counts = np.array([len(w) for w in words], np.int64)
-        # With its count each rank tells everybody the largest that it has, so that all agree on how many pieces there are.
+        # With its count each rank tells its largest one, so that all agree on how many pieces there are.
         told = np.stack([counts, np.full(self.size, counts.max(), np.int64)], axis=1)
         heard = np.empty_like(told)
         self._comm.Alltoall(np.ascontiguousarray(told), heard)

@@ -1,7 +1,7 @@
 """Rows that rules derived for keys of other ranks go to their owners; copies of relations follow them.
 
-A row is (id at the owner, values) or, where the id is not known, (key, values): a message has for each relation rows of the
-first kind, then of the second, and how many of each. All rules of a stratum share one exchange.
+A row is (id at the owner, values) or, where the id is not known, (key, values): a message has for each relation rows
+of the first kind, then of the second, and how many of each. All rules of a stratum share one exchange.
 """
 
 from __future__ import annotations
@@ -141,9 +141,10 @@ class CopyExchange:
         ids = own.current[: own.size]
         values = own.driver_values
         out = np.zeros(len(ids) * stride, np.int64)
+        masked, traced = any(own.shape.dependents), False
         lists.write_rows(
-            ids, own.keys.keys, own.shape.key_words, values.v, values.k, values.p, any(own.shape.dependents), False, stride, out
-        )  # fmt: skip
+            ids, own.keys.keys, own.shape.key_words, values.v, values.k, values.p, masked, traced, stride, out
+        )
         return out
 
     def _send(self, index: int, rows: Array, own: Part, stride: int, *, everywhere: bool) -> list[Array]:

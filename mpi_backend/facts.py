@@ -1,4 +1,4 @@
-"""What follows from a stratum of the Plan for those who build its indexes and those who write its code: said here once."""
+"""What follows from a stratum of the Plan, for those who build its indexes and those who write its code."""
 
 from __future__ import annotations
 

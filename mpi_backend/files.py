@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal
 
-    import numpy as np
-
-    from mpi_backend.types import Column
+    from mpi_backend.kernels.compiler import Array
     from pyspark_paralagg.plan.plan import Plan, PlannedRelation
     from pyspark_paralagg.program.program import Column as Declared
 
@@ -35,7 +33,6 @@ def read_sources(plan: Plan, folder: Path, form: Format, rank: int, ranks: int) 
 
 
 def _read_source(folder: Path, columns: Sequence[Declared], form: Format, rank: int, ranks: int) -> Table:
-    schema = pa.schema([(c.name, type_of(c.type).arrow) for c in columns])
     pieces = []
     for path in sorted(folder.glob(f"*.{form}")):
         for batch in _stream(path) if form == "arrow" else _parquet(path):
@@ -49,13 +46,17 @@ def _read_source(folder: Path, columns: Sequence[Declared], form: Format, rank: 
             low, high = batch.num_rows * rank // ranks, batch.num_rows * (rank + 1) // ranks
             if high > low:
                 pieces.append(batch.slice(low, high - low))
-    count = sum(b.num_rows for b in pieces)
+    return table_of(columns, pieces)
+
+
+def table_of(columns: Sequence[Declared], pieces: Sequence[pa.RecordBatch]) -> Table:
+    """The rows of all ``pieces``, whose columns are ``columns`` in their order."""
     found = []
     for n, c in enumerate(columns):
         of = type_of(c.type)
         arrays = [b.column(n) for b in pieces]
-        found.append(from_arrow(of, pa.chunked_array(arrays) if arrays else pa.array([], schema.field(n).type)))
-    return Table(tuple(found), count)
+        found.append(from_arrow(of, pa.chunked_array(arrays) if arrays else pa.array([], of.arrow)))
+    return Table(tuple(found), sum(b.num_rows for b in pieces))
 
 
 def _stream(path: Path) -> Iterator[pa.RecordBatch]:
@@ -75,12 +76,11 @@ def write_result(
     """The rows of a relation: ``folder/<name>/part-<p>`` for each partition p of this rank."""
     target = folder / quote(of.name, safe="")
     target.mkdir(parents=True, exist_ok=True)
-    names = [c.name for c in of.keys] + [d.column.name for d in of.dependents]
     buckets = _buckets(of, table, partitions)
     for p in range(rank, partitions, ranks):
         mine = buckets == p
         columns = table.columns if mine.all() else tuple(c.take(mine) for c in table.columns)
-        batch = _batch(columns, names, int(mine.sum()))
+        batch = batch_of(of, Table(columns, int(mine.sum())))
         path = target / f"part-{p:05d}.{form}"
         if form == "arrow":
             with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, batch.schema) as writer:
@@ -91,13 +91,15 @@ def write_result(
             pq.write_table(pa.Table.from_batches([batch]), path)
 
 
-def _batch(columns: Sequence[Column], names: Sequence[str], count: int) -> pa.RecordBatch:
-    if not columns:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
-    return pa.RecordBatch.from_arrays([to_arrow(c) for c in columns], names=list(names))
+def batch_of(of: PlannedRelation, table: Table) -> pa.RecordBatch:
+    """Rows of a relation as Arrow has them."""
+    if not table.columns:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * table.count, pa.struct([])))
+    names = [c.name for c in of.keys] + [d.column.name for d in of.dependents]
+    return pa.RecordBatch.from_arrays([to_arrow(c) for c in table.columns], names=names)
 
 
-def _buckets(of: PlannedRelation, table: Table, partitions: int) -> np.ndarray:  # type: ignore[type-arg]
+def _buckets(of: PlannedRelation, table: Table, partitions: int) -> Array:
     by = [table.columns[d] for d in of.distribute_by]
     masked = any(c.nulls is not None for c in by)
     texts = next((c.texts for c in by if c.texts is not None), pa.array([], pa.string()))

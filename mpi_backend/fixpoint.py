@@ -1,7 +1,7 @@
 """The fixpoint, one rank's part of it: apply all rules to the delta, exchange what other ranks own, aggregate, vote.
 
-In place (a lattice without a limit) an iteration is one pass and one meeting. In rounds, rules write to ``pending`` and the
-relation changes only when the whole step was applied, so iterations are exactly those of design section 3::
+In place (a lattice without a limit) an iteration is one pass and one meeting. In rounds, rules write to ``pending``
+and the relation changes only when the whole step was applied, so iterations are exactly those of design section 3::
 
     lattice       delta = what pending improves
     accumulating  state += pending;  delta = pending     (theorem 1 of Wang et al. 2020, PowerLog)
@@ -11,6 +11,7 @@ relation changes only when the whole step was applied, so iterations are exactly
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,8 @@ import numpy as np
 from mpi_backend import rounds
 from mpi_backend.exchange import CopyExchange, DeltaExchange
 from mpi_backend.kernels import lists
+from mpi_backend.kernels.aggregates import PRESENT
+from mpi_backend.ordered import Ordered
 from mpi_backend.runner import Runner, SumOverflowError
 from mpi_backend.stats import CHANGED, DIFFERENCE, OVERFLOW, Stats
 from mpi_backend.views import Views
@@ -54,6 +57,8 @@ class Fixpoint:
         self._stratum = loop.facts.stratum
         self._comm = loop.comm
         self._runner = Runner(loop, ansi=ansi, traced=traced)
+        self._runner.prepare()
+        self._ordered = Ordered(loop, self._runner) if not traced and Ordered.fits(loop, self._runner) else None
         self._exchange = DeltaExchange(loop, self._runner.combine)
         self._copies = CopyExchange(loop)
         self._views = Views(loop)
@@ -64,7 +69,6 @@ class Fixpoint:
 
     def run(self) -> None:
         """To the fixpoint, or to the limit."""
-        self._runner.prepare()
         self._start()
         iteration = 0
         going = self._may_apply(iteration)
@@ -86,16 +90,21 @@ class Fixpoint:
                 raise EndlessClimbError(iteration, None, overflowed=False)
         self.stats.iterations = iteration
 
+    def again(self) -> None:
+        """For other base rows of the same stratum: nothing was counted yet."""
+        self.stats = Stats([r.name for r in self._stratum.relations])
+        if self._ordered is not None:
+            self._ordered.again()
+
     def start_traced(self) -> None:
         """Begins anew, for a trace."""
-        self._runner.prepare()
         self._start()
 
     def step(self) -> Array:
         """One iteration; the sums of the votes."""
         return self._pass_in_place() if self._stratum.in_place else self._round()
 
-    # --- rounds --------------------------------------------------------------------------------------------------------
+    # --- rounds -----------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
         """R0: base rows, or the initial ones."""
@@ -115,6 +124,11 @@ class Fixpoint:
 
     def _pass_in_place(self) -> Array:
         """One pass over the delta that reads what it writes."""
+        if self._ordered is not None:
+            if not self._ordered.is_on:
+                self._ordered.consider()
+            if self._ordered.is_on:
+                return self._pass_in_order(self._ordered)
         for p in self._parts:
             rounds.take(p)
             p.rows += lists.count_new(p.state.f, p.current[: p.size])
@@ -122,6 +136,18 @@ class Fixpoint:
         waiting = len(self._parts) and sum(len(p.state.dirty) for p in self._parts) + self._exchange.waiting
         self._exchange.run()
         return self._vote(float(waiting), 0.0, 0.0)
+
+    def _pass_in_order(self, ordered: Ordered) -> Array:
+        """Passes over near rows until this rank has none."""
+        [part] = self._parts
+        passes, far = ordered.step()
+        part.size = int(passes)
+        part.rows = int(np.count_nonzero(part.state.f & PRESENT))
+        waiting = far + self._exchange.waiting
+        self._exchange.run()
+        sums = self._vote(waiting + len(part.state.dirty), 0.0, 0.0)
+        ordered.agree()
+        return sums
 
     def _round(self) -> Array:
         self._catching(self._apply_rules)
@@ -136,7 +162,7 @@ class Fixpoint:
                 n, d = rounds.replace(p)
                 difference += d
             else:
-                difference += self._catching(lambda p=p: self._runner.apply(p, p.pending, p.state)) or 0.0
+                difference += self._catching(partial(self._runner.apply, p, p.pending, p.state)) or 0.0
                 if p.delta is not None:
                     rounds.swap_delta(p)
                 else:
@@ -179,7 +205,7 @@ class Fixpoint:
         sent, self._comm.sent = self._comm.sent, 0
         return self._comm.sum(np.array([changed, difference, failed, float(sent), *sizes]))
 
-    # --- ends ----------------------------------------------------------------------------------------------------------
+    # --- ends -------------------------------------------------------------------------------------------------------
 
     @property
     def _parts(self) -> list[Part]:

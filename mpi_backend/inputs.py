@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from mpi_backend.comm import Comm
     from mpi_backend.facts import Facts
+    from mpi_backend.kernels.compiler import Array
     from mpi_backend.types import Column
     from pyspark_paralagg.program.expr import Expr
     from pyspark_paralagg.program.program import Input
@@ -150,7 +151,7 @@ def _distinct(table: Table, comm: Comm) -> Table:
     return Table(tuple(c.take(first) for c in columns), len(first))
 
 
-def _any_hash(rows: np.ndarray, stride: int, count: int) -> np.ndarray:  # type: ignore[type-arg]
+def _any_hash(rows: Array, stride: int, count: int) -> Array:
     out = np.zeros(count, np.int32)
     places = np.arange(stride)
     none, no_bytes = np.zeros(1, np.int64), np.zeros(0, np.uint8)

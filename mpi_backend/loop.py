@@ -37,6 +37,7 @@ class Loop:
     targets: dict[int, Array]
     base: dict[str, Rows]
     initial: dict[str, Rows]
+    pulls: dict[int, Pull] = field(default_factory=dict)
     out: Array = field(default_factory=lambda: np.empty(OUT_WORDS, np.int64))
 
     def part(self, relation: str) -> Part:
@@ -53,6 +54,25 @@ class Loop:
         """Held in memory."""
         copies = sum(i.part.bytes for i in self.indexes.values() if i.planned.copy)
         return sum(x.bytes for xs in (self.parts, self.statics, self.indexes) for x in xs.values()) + copies
+
+
+@dataclass
+class Pull:
+    """The edges of a rule by target: own ones, and ghosts. ``given`` is what each of the ``sources`` contributes."""
+
+    given: Array
+    sources: int
+    own: Edges
+    ghosts: Edges
+
+
+@dataclass
+class Edges:
+    """Sources of ``ids[g]``: ``sources[offsets[g]]`` until ``offsets[g + 1]``."""
+
+    ids: Array
+    offsets: Array
+    sources: Array
 
 
 @dataclass

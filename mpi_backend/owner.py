@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Owner:
-    """Finds the bucket, or the rank, of rows that lie flat. ``columns`` are the places of what is hashed, of ``types``."""
+    """Finds the bucket, or the rank, of rows that lie flat: by the words at ``columns``, which are of ``types``."""
 
     def __init__(self, columns: Sequence[int], types: Sequence[Type], buckets: int, ranks: int) -> None:
         self._columns = np.array(columns, np.int64)

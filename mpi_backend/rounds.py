@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpi_backend.kernels import lists
-from mpi_backend.kernels.aggregates import PRESENT, is_added
+from mpi_backend.kernels.aggregates import is_added
 from mpi_backend.types import type_of
 
 if TYPE_CHECKING:
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.part import Part
-    from mpi_backend.types import Type
 
 
 def take(p: Part) -> None:
@@ -46,38 +45,34 @@ def swap_delta(p: Part) -> None:
 def replace(p: Part) -> tuple[int, float]:
     """The pending rows become the rows (iterated): how many changed, and Σ|Δ| of the columns that are added up."""
     old, fresh = p.state, p.pending
-    ids = fresh.dirty
-    was = (old.f[ids] & PRESENT) != 0
-    same = was.copy()
-    difference = 0.0
-    for j, d in enumerate(p.of.dependents):
-        now_null = fresh.k[j, ids] == 0 if len(fresh.k) and p.shape.dependents[j] else np.zeros(len(ids), np.bool_)
-        was_null = ~was | (old.k[j, ids] == 0 if len(old.k) and p.shape.dependents[j] else False)
-        now, before = fresh.v[j, ids], old.v[j, ids]
-        of = type_of(d.column.type)
-        differs = (now_null != was_null) | (~now_null & ~_equal(of, now, before))
-        same &= ~differs
-        if is_added(d):
-            a = np.where(now_null, 0.0, _numbers(of, now))
-            b = np.where(was_null, 0.0, _numbers(of, before))
-            difference += float(np.abs(a - b)[differs].sum())
-    kept = int(was.sum())
-    changed = int((~same).sum()) + p.rows - kept
+    kinds = _kinds(p)
+    if kinds.tolist() == [[1.0, 1.0, 1.0]] and not len(fresh.k) and len(fresh.dirty) == p.rows == len(p.keys):
+        return _replace_all(p)
+    out = np.zeros(3)
+    lists.differences(fresh.dirty, fresh.v, fresh.k, old.v, old.k, old.f, kinds, out)
+    changed = int(out[1]) + p.rows - int(out[0])
     p.state, p.pending = fresh, old
     old.clear()
     read_all(p)
-    return changed, difference
+    return changed, float(out[2])
 
 
-def _equal(of: Type, a: Array, b: Array) -> Array:
-    if of.kind != "fraction":
-        same: Array = a == b
-        return same
-    x, y = np.ascontiguousarray(a).view(np.float64), np.ascontiguousarray(b).view(np.float64)
-    return (x == y) | (np.isnan(x) & np.isnan(y))
+def _replace_all(p: Part) -> tuple[int, float]:
+    """The same for one sum of fractions, where every key has a row before and after: whole arrays at once."""
+    old, fresh = p.state, p.pending
+    a, b = (x.v[0, : p.rows].view(np.float64) for x in (fresh, old))
+    difference = np.abs(a - b)
+    still = (difference == 0.0) | (np.isnan(a) & np.isnan(b))
+    changed = p.rows - int(np.count_nonzero(still))
+    total = float(difference.sum()) if changed == p.rows else float(difference[~still].sum())
+    p.state, p.pending = fresh, old
+    old.clear()
+    read_all(p)
+    return changed, total
 
 
-def _numbers(of: Type, words: Array) -> Array:
-    if of.kind == "fraction":
-        return np.ascontiguousarray(words).view(np.float64)
-    return words.astype(np.float64) / 10.0**of.scale
+def _kinds(p: Part) -> Array:
+    """Of each column: whether it is a fraction, whether it is added up, by what its words are divided."""
+    types = [type_of(d.column.type) for d in p.of.dependents]
+    rows = [(t.kind == "fraction", is_added(d), 10.0**t.scale) for t, d in zip(types, p.of.dependents, strict=True)]
+    return np.array(rows, np.float64).reshape(len(rows), 3)

@@ -1,4 +1,4 @@
-"""Calls the compiled kernels of a stratum: rules over the delta, rows into accumulators; and what their statuses ask for."""
+"""Calls the compiled kernels of a stratum: rules over the delta, rows into accumulators. Does what they ask for."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpi_backend.index import by_target
 from mpi_backend.kernels import lists
 from mpi_backend.kernels.combiner import Combiner
 from mpi_backend.kernels.compiler import prepare
+from mpi_backend.kernels.pull import Contribution, pull_kernel, pulls
 from mpi_backend.kernels.rule import RuleKernel
 from mpi_backend.kernels.status import DONE, FAILED, FULL, LENGTH, OUT, ROW_END, STATUS, WANTED
 from pyspark_paralagg.errors import FixpointError
 
 if TYPE_CHECKING:
-    from mpi_backend.kernels.compiler import Array
+    from mpi_backend.kernels.compiler import Array, Kernel
     from mpi_backend.kernels.expressions import Sites
     from mpi_backend.loop import Loop, Rows
     from mpi_backend.part import Accumulator, Part
@@ -37,21 +39,30 @@ class Runner:
             r.name: Combiner(facts, shape, r.name, ansi=ansi, traced=traced) for r in facts.stratum.relations
         }
         seen: set[str] = set()
-        self._rules: list[RuleKernel] = []
+        self.rules: list[RuleKernel] = []
         for n, rule in sorted(enumerate(facts.stratum.rules), key=lambda r: r[1].driver.relation):
             first = facts.stratum.in_place and rule.driver.relation not in seen
             seen.add(rule.driver.relation)
-            self._rules.append(RuleKernel(facts, shape, n, ansi=ansi, traced=traced, takes_off=first))
+            self.rules.append(RuleKernel(facts, shape, n, ansi=ansi, traced=traced, takes_off=first))
+        self._pulls = {} if traced else {n: self._pull(n, ansi=ansi) for n in self._pulling()}
         self._cur = np.zeros(LENGTH, np.int64)
 
     def prepare(self) -> None:
         """Compiles the rules' kernels, or loads them."""
-        prepare([(r.kernel, [self._cur, *r.arguments(self._loop)]) for r in self._rules], self._loop.comm.rank)
+        work = [(r.kernel, [self._cur, *r.arguments(self._loop)]) for r in self.rules]
+        for position, (given, kernel) in self._pulls.items():
+            pull, part = self._loop.pulls[position], self._loop.parts[given.head.name]
+            edges = [pull.own.ids, pull.own.offsets, pull.own.sources, pull.given]
+            work += [
+                (given.kernel, [self._cur, *given.arguments(self._loop)]),
+                (kernel, [*part.pending.arrays, *edges]),
+            ]
+        prepare(work, self._loop.comm.rank)
 
     def run_rules(self) -> None:
         """All rules over the current delta of their drivers."""
-        for rule in self._rules:
-            if self._loop.driver(rule.rule).size:
+        for rule in self.rules:
+            if self._loop.driver(rule.rule).size and not self._run_dense(rule):
                 self._run_rule(rule)
 
     def put(self, part: Part, into: Accumulator, rows: Rows) -> None:
@@ -83,6 +94,47 @@ class Runner:
         combiner.apply(*combiner.apply_arguments(self._loop, source, into), difference, cur)
         _check(cur, combiner.sites, part.name)
         return float(difference[0])
+
+    def check(self, cur: Array) -> None:
+        """Raises the error with which a loop of all rules ended."""
+        for rule in self.rules:
+            _check(cur, rule.sites, rule.rule.text, rule.rule)
+
+    def _pulling(self) -> list[int]:
+        facts = self._loop.facts
+        return [n for n, r in enumerate(facts.stratum.rules) if pulls(facts, self._loop.shape, r)]
+
+    def _pull(self, position: int, *, ansi: bool) -> tuple[Contribution, Kernel]:
+        loop, facts, shape = self._loop, self._loop.facts, self._loop.shape
+        rule = facts.stratum.rules[position]
+        head = rule.head
+        if position not in loop.pulls:
+            offsets = loop.statics[facts.resolving_probe(rule).index].offsets
+            loop.pulls[position] = by_target(offsets, loop.targets[position], len(facts.relations[head].dependents))
+        given = Contribution(facts, shape, position, ansi=ansi, traced=False, takes_off=False)
+        return given, pull_kernel(facts, shape, head, ansi=ansi)
+
+    def _run_dense(self, rule: RuleKernel) -> bool:
+        """By target, where every source of an edge gives something; whether that was so."""
+        if rule.position not in self._pulls:
+            return False
+        loop, size = self._loop, self._loop.driver(rule.rule).size
+        pull = loop.pulls[rule.position]
+        if size < pull.sources:
+            return False
+        given, kernel = self._pulls[rule.position]
+        cur = self._cur
+        cur[:] = 0
+        cur[ROW_END] = size
+        given.kernel(cur, *given.arguments(loop))
+        _check(cur, given.sites, rule.rule.text, rule.rule)
+        if int(cur[OUT]) < pull.sources:
+            return False
+        part = loop.parts[rule.head.name]
+        for into, edges in ((part.pending, pull.own), (part.ghost, pull.ghosts)):
+            if len(edges.ids):
+                kernel(*into.arrays, edges.ids, edges.offsets, edges.sources, pull.given)
+        return True
 
     def _run_rule(self, rule: RuleKernel) -> None:
         cur, loop = self._cur, self._loop

@@ -1,7 +1,8 @@
 """How values of Spark's types stand in 64-bit words, and how they come from Arrow and go back.
 
-Integers, dates and timestamps are themselves, decimals of up to 18 digits their unscaled value, booleans 0 and 1, doubles
-and floats the bits of a double (one NaN, one zero), strings numbers of a dictionary. Nulls stand beside the words.
+Integers, dates and timestamps are themselves, decimals of up to 18 digits their unscaled value, booleans 0 and 1,
+doubles and floats the bits of a double (one NaN, one zero), strings numbers of a dictionary. Nulls stand beside the
+words.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def from_arrow(of: Type, values: pa.ChunkedArray | pa.Array) -> Column:
     if of.is_decimal:
         words = _unscaled(array)
     elif of.kind == "truth":
-        words = np.asarray(array.fill_null(False).cast(pa.uint8())).astype(np.int64)
+        words = np.asarray(array.cast(pa.uint8()).fill_null(0)).astype(np.int64)
     elif of.kind == "fraction":
         words = words_of_doubles(np.asarray(array.fill_null(0.0)).astype(np.float64))
     else:
@@ -154,13 +155,15 @@ def words_of_doubles(values: NDArray[np.float64]) -> Words:
     """The bits, with one NaN and one zero, as Spark's grouping has it."""
     canonical = values + 0.0
     canonical[np.isnan(canonical)] = np.nan
-    return canonical.view(np.int64)
+    words: Words = canonical.view(np.int64)
+    return words
 
 
 def _unscaled(array: pa.Array) -> Words:
     """The low halves of 128-bit decimals, which hold all of up to 18 digits."""
     pairs = np.frombuffer(array.buffers()[1], np.int64)
-    return pairs[2 * array.offset : 2 * (array.offset + len(array)) : 2].copy()
+    words: Words = pairs[2 * array.offset : 2 * (array.offset + len(array)) : 2].copy()
+    return words
 
 
 def _from_strings(of: Type, array: pa.Array, nulls: Mask | None) -> Column:

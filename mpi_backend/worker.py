@@ -1,7 +1,7 @@
 """One rank: ``python -m mpi_backend run plan.json --in DIR --out DIR``, under any MPI launcher or alone.
 
-Reads ``DIR/<source>/*``, evaluates the plan, writes ``DIR/<relation>/part-*`` and, at rank 0, ``report.json``. A rank that
-fails writes ``error-<rank>.json`` and ends the job. While it runs it shows that it lives: ``beats/<rank>``.
+Reads ``DIR/<source>/*``, evaluates the plan, writes ``DIR/<relation>/part-*`` and, at rank 0, ``report.json``. A rank
+that fails writes ``error-<rank>.json`` and ends the job. While it runs it shows that it lives: ``beats/<rank>``.
 """
 
 from __future__ import annotations
@@ -125,6 +125,7 @@ def _report(run: Run, plan: Plan, comm: Comm, out: Path) -> None:
             "tasks": comm.size,
             "seconds": {k: max(r["seconds"][k] for r in ranks) for k in ("start", "load", "loop", "store")},
             "per_iteration": run.per_iteration,
+            "strata": run.strata,
             "ranks": ranks,
         }
         _write(out / "report.json", told)
@@ -136,11 +137,11 @@ class _Progress:
     def __init__(self) -> None:
         self._last = 0.0
 
-    def __call__(self, iteration: int, delta: int, total: int) -> None:
+    def __call__(self, relation: str, iteration: int, delta: int, total: int) -> None:
         now = time.monotonic()
         if now - self._last >= _PROGRESS_SECONDS:
             self._last = now
-            told = {"event": "progress", "iteration": iteration, "delta": delta, "total": total}
+            told = {"event": "progress", "relation": relation, "iteration": iteration, "delta": delta, "total": total}
             sys.stdout.write(json.dumps(told) + "\n")
             sys.stdout.flush()
 

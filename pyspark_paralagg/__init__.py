@@ -8,7 +8,7 @@
 ...         .select(edges.dst.alias("node"), (d.dist + edges.weight).alias("dist")))
 
 Importing this adds ``recursive_agg`` to ``pyspark.sql.DataFrame``, the parent of the classic and the Connect class. It
-works without pyspark too, for those who only want Programs and Plans.
+does not import pyspark itself, and works without it: for Programs, Plans, and the engine of ``mpi_backend``.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from pyspark_paralagg.errors import (
     VerificationError,
 )
 from pyspark_paralagg.explain import explain
+from pyspark_paralagg.on_import import add_method
 from pyspark_paralagg.program.aggregators import MaxBy as max_by  # noqa: N813 - reads as a word in aggs={...}
 from pyspark_paralagg.program.aggregators import MCount as mcount  # noqa: N813 - likewise
 from pyspark_paralagg.program.aggregators import MinBy as min_by  # noqa: N813 - likewise
@@ -59,9 +60,4 @@ __all__ = [
     "report",
 ]
 
-try:
-    from pyspark.sql import DataFrame as _DataFrame
-except ImportError:  # programs and plans work all the same
-    pass
-else:
-    _DataFrame.recursive_agg = recursive_agg  # type: ignore[attr-defined]
+add_method("recursive_agg", recursive_agg)

@@ -12,7 +12,7 @@ import sys
 import threading
 import traceback
 import warnings
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -49,14 +49,15 @@ files:
 """
 
 
+_MASTER = "local[*]"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says and return the exit code; errors go to standard error, without a traceback."""
     parser = _parser()
     chosen = parser.parse_args(arguments)
-    if getattr(chosen, "explain", None) and chosen.backend == "dataframe":
-        parser.error("--explain runs nothing, and --backend dataframe computes a recursion as it is built")
-    if getattr(chosen, "explain", None) and chosen.report:
-        parser.error("--explain runs nothing, and so there is nothing to report")
+    if chosen.command == "run":
+        _check_combination(parser, chosen)
     try:
         with _terminable():
             if chosen.command == "run":
@@ -71,6 +72,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return _told(end or problem)
     return OK
+
+
+def _check_combination(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> None:
+    """Ends with the usage where options of ``run`` contradict each other."""
+    if chosen.explain and chosen.backend == "dataframe":
+        parser.error("--explain runs nothing, and --backend dataframe computes a recursion as it is built")
+    if chosen.explain and chosen.report:
+        parser.error("--explain runs nothing, and so there is nothing to report")
+    if chosen.ranks is not None and chosen.backend != "mpi":
+        parser.error(f"--ranks is for --backend mpi, and this is --backend {chosen.backend or 'auto'}")
+    if chosen.master is not None and chosen.backend in ("mpi", "local"):
+        parser.error(f"--master is Spark's, and --backend {chosen.backend} runs without Spark")
 
 
 def _told(problem: BaseException) -> int:
@@ -104,11 +117,16 @@ def _parser() -> argparse.ArgumentParser:
         default="csv",
         help="of outputs that name no other (default: csv)",
     )
-    run.add_argument("--backend", choices=BACKENDS, help="what runs a recursion (default: auto)")
+    run.add_argument(
+        "--backend",
+        choices=BACKENDS,
+        help="what runs a recursion; mpi and local need no Spark (default: auto, Spark where there is one)",
+    )
+    run.add_argument("--ranks", type=_ranks, metavar="N", help="of --backend mpi (default: one a core)")
     run.add_argument(
         "--mode", choices=("auto", "iterate", "trust"), default="auto", help="what to do with what is not proved"
     )
-    run.add_argument("--master", default="local[*]", help="Spark's master (default: local[*])")
+    run.add_argument("--master", help=f"Spark's master (default: {_MASTER})")
     run.add_argument(
         "--conf",
         type=_conf,
@@ -142,6 +160,12 @@ def _conf(text: str) -> tuple[str, str]:
     return key.strip(), value
 
 
+def _ranks(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of ranks")
+    return int(text)
+
+
 def _run(chosen: argparse.Namespace) -> None:
     try:
         _run_program(chosen)
@@ -152,8 +176,8 @@ def _run(chosen: argparse.Namespace) -> None:
 
 
 def _run_program(chosen: argparse.Namespace) -> None:
-    from pyspark_paralagg.command import failure  # noqa: PLC0415 - it needs what `doctor` does not
-    from pyspark_paralagg.command.run import Options, run  # noqa: PLC0415 - likewise
+    from pyspark_paralagg.command.run import run  # noqa: PLC0415 - it needs what `doctor` does not
+    from pyspark_paralagg.command.task import Options  # noqa: PLC0415 - likewise
 
     options = Options(
         program=chosen.program,
@@ -162,18 +186,17 @@ def _run_program(chosen: argparse.Namespace) -> None:
         format="text" if chosen.format == "csv" else chosen.format,
         backend=chosen.backend,
         mode=chosen.mode,
-        master=chosen.master,
+        master=chosen.master or _MASTER,
+        ranks=chosen.ranks,
         confs=tuple(chosen.conf),
         explain=chosen.explain,
         report=chosen.report,
         is_quiet=chosen.quiet,
         shows_jvm=chosen.debug,
     )
-    with warnings.catch_warnings(), ExitStack() as stack:
-        stack.enter_context(failure.as_fixpoint_errors())
+    with warnings.catch_warnings():
         if not chosen.debug:
             warnings.simplefilter("ignore")  # PySpark's, about pandas
-            stack.enter_context(failure.without_sparks_records())
         run(options)
 
 

@@ -164,7 +164,11 @@ REGISTRY: tuple[Key, ...] = (
 
 def read(session: SparkSession, key: Key) -> Any:  # noqa: ANN401 - the type is the key's
     """The value of ``key`` in ``session``; ``UsageError`` ``PARALAGG_BAD_CONF`` where it is not of the key's type."""
-    text = session.conf.get(key.name, None)
+    return parsed(key, session.conf.get(key.name, None), "the session's configuration")
+
+
+def parsed(key: Key, text: str | None, place: str) -> Any:  # noqa: ANN401 - the type is the key's
+    """The value of ``key`` that ``place`` says (None: nothing); raises as ``read`` does."""
     if text is None:
         return key.default
     try:
@@ -174,7 +178,7 @@ def read(session: SparkSession, key: Key) -> Any:  # noqa: ANN401 - the type is 
             "PARALAGG_BAD_CONF",
             f"{key.name} is {text!r}, which is not {key.type}",
             value=text,
-            place="the session's configuration",
+            place=place,
             hint=f"the default is {key.default}",
         ) from None
 

@@ -6,7 +6,10 @@ The JVM shim raises the same codes as the ``condition`` of a Spark exception.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class ParalaggError(Exception):
@@ -80,6 +83,21 @@ class DatalogError(UsageError):
               ^^^^
     Hint: did you mean `edge`?
     """
+
+
+def error_of_rank(told: Mapping[str, Any]) -> ParalaggError:
+    """What an MPI rank, or what supervises ranks, has told as JSON: ``class`` or ``kind``, and the parts of a message.
+
+    A bug comes with rank, host and traceback.
+    """
+    known: dict[str | None, type[ParalaggError]] = {c.__name__: c for c in ParalaggError.__subclasses__()}
+    kinds: dict[str | None, type[ParalaggError]] = {"usage": UsageError, "environment": EnvironmentProblem}
+    kind = known.get(told.get("class")) or kinds.get(told.get("kind"), FixpointError)
+    rank, trace = told.get("rank"), told.get("traceback")
+    at = None if rank is None or trace is None else f"rank {rank} on {told.get('host')}"
+    place = ", ".join(p for p in (told.get("place"), at) if p) or None
+    text = {key: told.get(key) for key in ("value", "hint")}
+    return kind(told["code"], told["message"], place=place, excerpt=trace and trace.rstrip(), **text)
 
 
 def excerpt(source: str, line: int, column: int, width: int = 1) -> str:

@@ -6,6 +6,7 @@ where they run), the executor with the first reason. Each choice stands with its
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.errors import UsageError
@@ -15,7 +16,9 @@ from pyspark_paralagg.report import find, report
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_Stage = tuple[str, str, list[str]]
+    from pyspark_paralagg.report import RunReport
+
+_Stage = tuple[str, str, Sequence[str]]
 """Name, text and reasons, as they travel in the Plan's JSON."""
 
 NOTHING = "There is no recursive aggregate in this DataFrame."
@@ -46,23 +49,41 @@ def explain(df: DataFrame, format: str = "text") -> str:  # noqa: A002 - reads w
     record = find(df)
     if record is not None and record.report is not None:
         sections = {"Program": record.program, "Plan": _NAIVE}
-        picture = _NAIVE_PICTURE
-        stages: list[_Stage] = []
-        backend, reason = record.report.backend, record.report.reason
-    else:
-        described = describe(df)
-        if described is None:
-            return f"%% {NOTHING}\nflowchart LR" if format == "mermaid" else NOTHING
-        stages = described["stages"]
-        plan = _up_to(described["plan"], described["stratum"])
-        sections = {"Program": described["program"], "Stages": _stages(stages), "Plan": _plan(plan, stages)}
-        picture = _picture(plan) if format == "mermaid" else ""
-        backend, reason = described["backend"], described["reason"]
+        executor = (record.report.backend, record.report.reason)
+        return _composed(format, sections, [], _NAIVE_PICTURE, executor, report(df))
+    described = describe(df)
+    if described is None:
+        return f"%% {NOTHING}\nflowchart LR" if format == "mermaid" else NOTHING
+    plan = _up_to(described["plan"], described["stratum"])
+    executor = (described["backend"], described["reason"])
+    return explain_plan(format, described["program"], described["stages"], plan, executor, report(df))
+
+
+def explain_plan(  # noqa: PLR0913, PLR0917 - all that an explanation is made of
+    format: str,  # noqa: A002 - as in ``explain``
+    program: str,
+    stages: Sequence[_Stage],
+    plan: dict[str, Any],
+    executor: tuple[str, str],
+    ran: RunReport | None = None,
+) -> str:
+    """The explanation of a Plan (JSON): ``executor`` is who runs it, and why; ``ran`` how the last run was."""
+    sections = {"Program": program, "Stages": _stages(stages), "Plan": _plan(plan, stages)}
+    return _composed(format, sections, stages, _picture(plan) if format == "mermaid" else "", executor, ran)
+
+
+def _composed(  # noqa: PLR0913, PLR0917 - likewise
+    format: str,  # noqa: A002 - as in ``explain``
+    sections: dict[str, str],
+    stages: Sequence[_Stage],
+    picture: str,
+    executor: tuple[str, str],
+    ran: RunReport | None,
+) -> str:
     if format != "text":
         return picture if format == "mermaid" else _part(format, sections, stages)
     parts = [f"{title}\n{_indented(text)}" for title, text in sections.items()]
-    parts.append(f"Executor: {backend}\n  why: {reason}")
-    ran = report(df)
+    parts.append(f"Executor: {executor[0]}\n  why: {executor[1]}")
     parts.append("Not run yet" if ran is None else f"Last run\n{_indented(repr(ran))}")
     return "\n\n".join(parts)
 
@@ -91,19 +112,19 @@ def _picture(plan: dict[str, Any]) -> str:
     return show_mermaid(plan)
 
 
-def _part(name: str, sections: dict[str, str], stages: list[_Stage]) -> str:
+def _part(name: str, sections: dict[str, str], stages: Sequence[_Stage]) -> str:
     found = sections.get(name.title()) or _stages([s for s in stages if s[0] == name])
     return found or f"{name} changes nothing here."
 
 
-def _stages(stages: list[_Stage]) -> str:
+def _stages(stages: Sequence[_Stage]) -> str:
     lines = []
     for name, text, notes in stages:
         lines += [name, *(f"  {line}" for line in text.splitlines()), *(f"  because {note}" for note in notes)]
     return "\n".join(lines)
 
 
-def _plan(plan: dict[str, Any], stages: list[_Stage]) -> str:
+def _plan(plan: dict[str, Any], stages: Sequence[_Stage]) -> str:
     from pyspark_paralagg.plan.printer import show_plan  # noqa: PLC0415 - few ask
 
     told = {note for _, _, notes in stages for note in notes}

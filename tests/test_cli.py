@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyspark_paralagg.cli import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, WRONG, main
-from pyspark_paralagg.command import failure, results, run, staging
+from pyspark_paralagg.command import failure, frame_results, outputs, staging
 from pyspark_paralagg.command.failure import interruption, summary
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def test_what_was_there_before_a_failed_run_stays(case: Callable[..., int]) -> N
 def test_what_cannot_be_written_is_told_before_anything_runs(
     case: Callable[..., int], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pyspark_paralagg.command.run.session", None)  # it would fail otherwise
+    monkeypatch.setattr("pyspark_paralagg.command.on_spark.session", None)  # it would fail otherwise
     for place in ("a file", "a file/deep", "/proc/none"):
         Path("a file").write_text("of yesterday")
         assert case(DISTANCES, "--out", place, edge=EDGES) == WRONG
@@ -302,7 +302,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path, monkeypatch: 
     os.close(read)
     with os.fdopen(write, "w") as closed:
         monkeypatch.setattr(sys, "stdout", closed)
-        run._print(tmp_path / "stdout")
+        outputs._print(tmp_path / "stdout")
 
 
 def test_stacks_that_py4j_logs_are_not_shown(caplog: pytest.LogCaptureFixture) -> None:
@@ -357,7 +357,7 @@ def test_the_parts_for_scripts_answer(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_batches_come_in_order_over_partitions(spark: SparkSession) -> None:
     ordered = spark.range(0, 50_000, 1, 7).selectExpr("50000 - id as n", "cast(id as string) as s").sort("n")
-    numbers = [n for batch in results.batches(ordered) for n in batch.column("n").to_pylist()]
+    numbers = [n for batch in frame_results.batches(ordered) for n in batch.column("n").to_pylist()]
     assert numbers == list(range(1, 50_001))
 
 

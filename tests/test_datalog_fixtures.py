@@ -7,29 +7,24 @@ are compared, not types: a ``number`` has 64 bits, where a step may keep fewer.
 
 from __future__ import annotations
 
-import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
+from datalog.fixtures import ALL, CASES, WITHOUT_NAN, WITHOUT_NULLS, Case
 from datalog.interpreter import evaluate
 from datalog.simulate import simulate_whole
-from rows import assert_same_rows, frame, parse, read_table, rows_of
+from rows import frame, parse, rows_of
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.cli import OK, main
-from pyspark_paralagg.datalog import parse as parser
-from pyspark_paralagg.datalog import syntax
 from pyspark_paralagg.datalog.resolve import resolve_text
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
-Table = tuple[str, list[tuple[Any, ...]]]
-
-FIXTURES = Path(__file__).parent / "fixtures"
-CASES = sorted(p.parent.name for p in FIXTURES.glob("*/program.dl"))
 SETTINGS = [
     pytest.param(name, partitions, aqe, id=f"{name}-{partitions}-{'aqe' if aqe else 'plain'}")
     for number, name in enumerate(CASES)
@@ -40,49 +35,6 @@ ON_DATAFRAMES += ("initial_is_forgotten", "shortest_path_tree", "unreachable")
 """A round is a query there, so a few stand for all: what they differ in is how a text becomes a step."""
 
 
-class Case:
-    """A folder: its text, the inputs that the text mentions, and what is expected of each output."""
-
-    def __init__(self, name: str) -> None:
-        self.path = FIXTURES / name / "program.dl"
-        self.source = self.path.read_text()
-        self.text = parser.parse(self.source, name)
-        tables = {path.stem: read_table(path) for path in sorted(self.path.parent.glob("*.tsv"))}
-        outputs = [c.relation for c in self.text.clauses if isinstance(c, syntax.Directive) and c.kind == "output"]
-        self.inputs = {n: t for n, t in tables.items() if not n.startswith("expected") and f"{n}(" in self.source}
-        self.expected = {n: tables["expected" if len(outputs) == 1 else f"expected.{n}"] for n in outputs}
-        assert len(self.expected) == len(tables.keys() - self.inputs.keys() - self.unread(tables))
-
-    def unread(self, tables: dict[str, Table]) -> set[str]:
-        """Tables that the step needs and the text does not, such as one without rows."""
-        return {n for n in tables if not n.startswith("expected") and n not in self.inputs}
-
-    @property
-    def values(self) -> list[Any]:
-        return [value for _, rows in self.inputs.values() for row in rows for value in row]
-
-    @property
-    def is_declared(self) -> bool:
-        return self.inputs.keys() <= {c.relation for c in self.text.clauses if isinstance(c, syntax.Declaration)}
-
-    def compare(self, found: dict[str, list[tuple[Any, ...]]]) -> None:
-        assert found.keys() == self.expected.keys()
-        for name, rows in found.items():
-            assert_same_rows(rows, self.expected[name][1])
-
-    def run(self, spark: SparkSession, backend: str) -> None:
-        inputs = {name: frame(spark, *table) for name, table in self.inputs.items()}
-        found = ra.datalog(spark, self.source, inputs, backend=backend)
-        self.compare({name: rows_of(df) for name, df in found.items()})
-
-
-ALL = {name: Case(name) for name in CASES}
-WITHOUT_NULLS = [name for name, case in ALL.items() if None not in case.values]
-"""The reference knows no nulls, and files of facts cannot say them."""
-WITHOUT_NAN = [n for n in WITHOUT_NULLS if not any(isinstance(v, float) and math.isnan(v) for v in ALL[n].values)]
-"""Nor does the reference know that a NaN equals the other."""
-
-
 @pytest.mark.parametrize("name", WITHOUT_NAN)
 def test_reference_gives_the_rows_of_the_fixture(name: str) -> None:
     case = ALL[name]
@@ -90,15 +42,11 @@ def test_reference_gives_the_rows_of_the_fixture(name: str) -> None:
     case.compare({relation: list(found[relation]) for relation in case.expected})
 
 
-@pytest.mark.parametrize("name", [n for n in WITHOUT_NAN if ".limit" not in ALL[n].source])
+@pytest.mark.parametrize("name", WITHOUT_NAN)
 def test_one_plan_for_the_whole_text_gives_the_rows_of_the_fixture(name: str) -> None:
-    """Without Spark, on two simulated tasks. Under a limit, rules without recursion enter a round later there."""
+    """Without Spark, on two simulated tasks."""
     case = ALL[name]
-    types = {
-        relation: [(c, t) for c, _, t in (column.strip("`").rpartition(" ") for column in ddl.split(", "))]
-        for relation, (ddl, _) in case.inputs.items()
-    }
-    found = simulate_whole(resolve_text(case.text, types), {r: rows for r, (_, rows) in case.inputs.items()}, 2)
+    found = simulate_whole(resolve_text(case.text, case.types), {r: rows for r, (_, rows) in case.inputs.items()}, 2)
     case.compare({relation: found[relation] for relation in case.expected})
 
 
@@ -133,9 +81,15 @@ def _written(file: Path, ddl: str) -> list[tuple[Any, ...]]:
 def test_text_gives_the_rows_of_the_fixture(spark: SparkSession, name: str, partitions: int, *, aqe: bool) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
     spark.conf.set("spark.sql.adaptive.enabled", str(aqe).lower())
-    ALL[name].run(spark, "spark")
+    _run(spark, ALL[name], "spark")
 
 
 @pytest.mark.parametrize("name", ON_DATAFRAMES)
 def test_text_gives_the_rows_of_the_fixture_on_plain_dataframes(spark: SparkSession, name: str) -> None:
-    ALL[name].run(spark, "dataframe")
+    _run(spark, ALL[name], "dataframe")
+
+
+def _run(spark: SparkSession, case: Case, backend: str) -> None:
+    inputs = {name: frame(spark, *table) for name, table in case.inputs.items()}
+    found = ra.datalog(spark, case.source, inputs, backend=backend)
+    case.compare({name: rows_of(df) for name, df in found.items()})

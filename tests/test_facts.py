@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyspark_paralagg.command import directives, facts, lines
+from pyspark_paralagg.command import directives, facts, frames, lines
 from pyspark_paralagg.command.lines import FactLines, copy_to_parquet
 from pyspark_paralagg.datalog.parse import parse
 from pyspark_paralagg.datalog.types import declared_types, unsigned_columns
@@ -212,8 +212,8 @@ def _loaded(spark: SparkSession, folder: Path, source: str) -> dict[str, list[tu
     work = folder / "work"
     work.mkdir()
     inputs = directives.inputs(text, folder)
-    examined = facts.examine(text, inputs, declared_types(text), unsigned_columns(text), work)
-    return {name: sorted(tuple(r) for r in df.collect()) for name, df in facts.load(spark, examined).items()}
+    examined = frames.copied(facts.examine(text, inputs, declared_types(text), unsigned_columns(text)), work)
+    return {name: sorted(tuple(r) for r in df.collect()) for name, df in frames.load(spark, examined).items()}
 
 
 def test_inputs_by_suffix_by_option_and_several_of_one_relation(spark: SparkSession, tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_directive_that_cannot_be_is_told_with_its_line(tmp_path: Path, source
     source = source.replace('"folder"', '"folder", IO="delta"')
     text = parse(f"// first\n{source}")
     with pytest.raises(UsageError) as refused:
-        facts.examine(text, directives.inputs(text, tmp_path), {}, {}, tmp_path)
+        facts.examine(text, directives.inputs(text, tmp_path), {}, {})
     assert refused.value.code == code
     assert told in str(refused.value)
     assert "line 2, column" in str(refused.value.place)

@@ -24,7 +24,7 @@ _OVERFLOW = "ARITHMETIC_OVERFLOW"
 
 
 def fit(to: Expressions, of: Type, code: str, overflow: str | None = None) -> str:
-    """``code``, a whole number of 64 bits, as one of type ``of``; ``overflow`` is the condition that 64 were too few."""
+    """``code``, a whole number of 64 bits, as one of type ``of``; ``overflow``: the condition that 64 were too few."""
     if of.is_decimal:
         most = 10**of.precision
         outside = f"{code} <= {-most} or {code} >= {most}"
@@ -138,7 +138,7 @@ def _abs(to: Expressions, args: list[Value], of: Type) -> Value:
 
 
 def _of_double(code: str) -> Write:
-    def write(to: Expressions, args: list[Value], of: Type) -> Value:
+    def write(_: Expressions, args: list[Value], of: Type) -> Value:
         return Value(of, code.format(*(a.code for a in args)))
 
     return write
@@ -155,7 +155,7 @@ def _logarithm(code: str) -> Write:
 
 
 def _rounded(code: str) -> Write:
-    def write(to: Expressions, args: list[Value], of: Type) -> Value:
+    def write(_: Expressions, args: list[Value], of: Type) -> Value:
         [a] = args
         if a.type.kind == "fraction":
             return Value(of, f"saturated({code.format(a.code)})")
@@ -167,14 +167,14 @@ def _rounded(code: str) -> Write:
 
 
 def _bits(sign: str) -> Write:
-    def write(to: Expressions, args: list[Value], of: Type) -> Value:
+    def write(_: Expressions, args: list[Value], of: Type) -> Value:
         return Value(of, f"({args[0].code} {sign} {args[1].code})")
 
     return write
 
 
 def _shift(fn: str) -> Write:
-    def write(to: Expressions, args: list[Value], of: Type) -> Value:
+    def write(_: Expressions, args: list[Value], of: Type) -> Value:
         a, b = args
         by = f"({b.code} & {of.bits - 1})"
         if fn == "ShiftRight":
@@ -198,7 +198,7 @@ def _days(sign: str) -> Write:
     return write
 
 
-def _nan_or(to: Expressions, args: list[Value], of: Type) -> Value:
+def _nan_or(_: Expressions, args: list[Value], of: Type) -> Value:
     return Value(of, f"({args[1].code} if {args[0].code} != {args[0].code} else {args[0].code})")
 
 

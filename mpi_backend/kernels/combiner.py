@@ -1,4 +1,4 @@
-"""Source that takes rows from elsewhere into an accumulator: flat rows (base, buffers, messages), or another accumulator's."""
+"""Source that takes rows into an accumulator: flat ones (base, buffers, messages), or another accumulator's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mpi_backend.kernels.aggregates import Accumulating
 from mpi_backend.kernels.compiler import Kernel
-from mpi_backend.kernels.expressions import Expressions, Sites
+from mpi_backend.kernels.expressions import Expressions, Sites, no_texts
 from mpi_backend.kernels.source import Source
 from mpi_backend.kernels.status import DONE
 from mpi_backend.kernels.values import Value, from_word
@@ -45,7 +45,7 @@ class Combiner:
 
     def _strings(self, loop: Loop) -> list[Array]:
         """Texts in their order, constants, and what functions of texts gave: of aggregators of the user."""
-        out = [loop.strings.offsets, loop.strings.data] if self._compares else []
+        out: list[Array] = [loop.strings.offsets, loop.strings.data] if self._compares else []
         return [*out, loop.strings.words_of(self.sites.literals)] if self.sites.literals else out
 
     @property
@@ -56,7 +56,7 @@ class Combiner:
 
     def _writer(self, code: Source) -> Expressions:
         return Expressions(
-            code, {}, self.sites, ansi=self._ansi, makes_strings=self._facts.stratum.makes_strings, leave=lambda: None
+            code, {}, self.sites, ansi=self._ansi, makes_strings=self._facts.stratum.makes_strings, leave=no_texts
         )
 
     def _accumulating(self, name: str, writer: Expressions) -> Accumulating:

@@ -18,7 +18,7 @@ import numba
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable, Mapping
 
 Array = np.ndarray[Any, Any]
 
@@ -36,9 +36,8 @@ from mpi_backend.kernels.support import (
 )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def kernel(ARGUMENTS):
 '''
+_FUNCTION = '\n\n@njit(cache=True, nogil=True, error_model="numpy")\ndef NAME(ARGUMENTS):\n'
 
 
 def cache_folder() -> Path:
@@ -50,10 +49,18 @@ def cache_folder() -> Path:
 class Kernel:
     """A compiled function of arrays. Calling it compiles it for the types of its arguments, unless that is on disk."""
 
-    def __init__(self, arguments: Iterable[str], body: str) -> None:
+    def __init__(
+        self, arguments: Iterable[str], body: str, calls: Mapping[str, Kernel] | None = None, *, reorders: bool = False
+    ) -> None:
         self.arguments = tuple(arguments)
-        indented = "".join(f"    {line}\n" for line in body.splitlines())
-        self.source = _HEAD.replace("ARGUMENTS", ", ".join(self.arguments)) + indented
+        self.body = body
+        functions = [
+            *((name, k.arguments, k.body) for name, k in (calls or {}).items()),
+            ("kernel", self.arguments, body),
+        ]
+        source = _HEAD + "".join(_function(*f) for f in functions)
+        # Sums may be added up in any order, by several at a time.
+        self.source = source.replace("nogil=True,", 'nogil=True, fastmath={"reassoc"},') if reorders else source
 
     def prepare(self, values: Iterable[Array], *, wait: bool = True) -> bool:
         """Compiles it for these arguments; false where another process is at it and ``wait`` is not wanted."""
@@ -75,6 +82,11 @@ class Kernel:
         _load(self.source)(*values)
 
 
+def _function(name: str, arguments: tuple[str, ...], body: str) -> str:
+    indented = "".join(f"    {line}\n" for line in body.splitlines())
+    return _FUNCTION.replace("NAME", name).replace("ARGUMENTS", ", ".join(arguments)) + indented
+
+
 def prepare(kernels: Iterable[tuple[Kernel, Iterable[Array]]], first: int) -> None:
     """Compiles all: each process begins with another one (``first``), so that those of a machine share the work."""
     work = [(kernel, tuple(values)) for kernel, values in kernels]
@@ -86,7 +98,7 @@ def prepare(kernels: Iterable[tuple[Kernel, Iterable[Array]]], first: int) -> No
 
 
 @cache
-def _load(source: str) -> Callable[..., None] | Any:  # noqa: ANN401 - a dispatcher of Numba
+def _load(source: str) -> Any:  # noqa: ANN401 - a dispatcher of Numba
     name = hashlib.sha256(
         f"{source}\x00{_library()}\x00{numba.__version__}\x00{llvmlite.__version__}".encode()
     ).hexdigest()[:32]
@@ -99,7 +111,7 @@ def _load(source: str) -> Callable[..., None] | Any:  # noqa: ANN401 - a dispatc
             file.write(source)
         with contextlib.suppress(FileExistsError):
             os.link(file.name, path)
-        os.unlink(file.name)
+        Path(file.name).unlink()
     spec = importlib.util.spec_from_file_location(f"paralagg_kernel_{name}", path)
     assert spec is not None and spec.loader is not None  # noqa: S101, PT018 - for the type checker
     module = importlib.util.module_from_spec(spec)

@@ -1,7 +1,7 @@
 """Expressions of a Plan as statements of generated code, with Spark's meaning: three-valued logic, ANSI errors, NaN.
 
-Arguments that Spark does not evaluate are not evaluated: what decides stands in an ``if``. An error ends the kernel with a
-status that names the place; the driver of the loop raises it.
+Arguments that Spark does not evaluate are not evaluated: what decides stands in an ``if``. An error ends the kernel
+with a status that names the place; the driver of the loop raises it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mpi_backend.kernels import arithmetic, casts
-from mpi_backend.kernels.texts import TEXT_FUNCTIONS
+from mpi_backend.kernels.texts import TEXT_FUNCTIONS, check_cast, check_pattern
 from mpi_backend.kernels.values import Value, equal, less
 from mpi_backend.types import type_of
 from pyspark_paralagg.errors import UnsupportedError
@@ -28,7 +28,7 @@ _TRANSPARENT = ("KnownNotNull", "KnownNullable", "KnownFloatingPointNormalized",
 
 @dataclass(frozen=True)
 class TextCall:
-    """A function of texts in generated code: looked up among what was computed before, by the words of its arguments."""
+    """A function of texts in generated code: looked up by the words of its arguments, computed by Python once."""
 
     fn: str
     args: tuple[Type, ...]
@@ -107,7 +107,7 @@ class Expressions:
         if expr.fn in TEXT_FUNCTIONS or (
             any(v.type.kind == "text" for v in (*args, Value(of, ""))) and expr.fn == "Cast"
         ):
-            return self._text(expr.fn, args, of)
+            return self._text(expr, args, of)
         return self._strict(expr, args, of)
 
     def _strict(self, expr: Call, args: list[Value], of: Type) -> Value:
@@ -174,7 +174,7 @@ class Expressions:
                     self.code.line(f"{null} = False")
         return Value(of, out, null if all(a.null is not None for a in args) else None)
 
-    # --- what decides is evaluated first -------------------------------------------------------------------------------
+    # --- what decides is evaluated first ----------------------------------------------------------------------------
 
     def _logic(self, expr: Call) -> Value:
         """Three-valued ``And`` and ``Or``: the second argument only where the first does not decide."""
@@ -212,7 +212,7 @@ class Expressions:
         elif args:
             with self.code.block(f"if {self.holds(args[0])}:"):
                 self._assign(args[1], out, null, nulls)
-            if len(args) > 2:  # noqa: PLR2004 - a condition and its value
+            if len(args) > 2:
                 with self.code.block("else:"):
                     self._branches(args[2:], out, null, nulls)
 
@@ -234,7 +234,7 @@ class Expressions:
             self.code.line(f"{null} = {rest.null or 'False'}")
         return Value(of, out, null if rest.null is not None else None)
 
-    # --- constants and texts -------------------------------------------------------------------------------------------
+    # --- constants and texts ----------------------------------------------------------------------------------------
 
     def _literal(self, lit: Lit) -> Value:
         of = type_of(lit.type) if lit.type != "void" else TRUTH
@@ -246,9 +246,14 @@ class Expressions:
             return Value(of, f"literals[{self.sites.literals.index(str(lit.value))}]")
         return Value(of, casts.literal(of, lit.value))
 
-    def _text(self, fn: str, args: list[Value], of: Type) -> Value:
+    def _text(self, expr: Call, args: list[Value], of: Type) -> Value:
         """A function that Python computes once for each combination of arguments; the kernel looks the result up."""
-        call = TextCall(f"Cast {of.name}" if fn == "Cast" else fn, tuple(a.type for a in args), of)
+        if expr.fn == "Cast":
+            check_cast(args[0].type, of)
+        pattern = expr.args[-1]
+        if expr.fn == "RLike" and isinstance(pattern, Lit) and pattern.value is not None:
+            check_pattern(str(pattern.value))
+        call = TextCall(f"Cast {of.name}" if expr.fn == "Cast" else expr.fn, tuple(a.type for a in args), of)
         if call not in self.sites.calls:
             self.sites.calls.append(call)
         site = self.sites.calls.index(call)
@@ -269,6 +274,15 @@ class Expressions:
             result = {"truth": f"T{site}_words[{found}] != 0", "fraction": f"T{site}_words.view(np.float64)[{found}]"}
             self.code.line(f"{out} = {result.get(of.kind, f'T{site}_words[{found}]')}")
         return Value(of, out, null)
+
+
+def no_texts() -> None:
+    """Refuses functions of texts where a kernel cannot be left and entered again."""
+    raise UnsupportedError(
+        "PARALAGG_EXPRESSION_UNPORTABLE",
+        "the MPI engine has no functions of texts in an aggregator's combine",
+        hint="let Spark run it: backend='spark'",
+    )
 
 
 def _nothing(of: Type) -> str:

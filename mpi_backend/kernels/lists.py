@@ -109,7 +109,7 @@ def write_messages(ids, owner, remote, keys, key_words, v, k, p, masked, traced,
         else:
             at = at_key[rank]
             for c in range(key_words):
-                out[at + c] = keys[c, g]
+                out[at + c] = keys[g, c]
             at = write_values(v, k, p, masked, traced, g, out, at + key_words)
             at_key[rank] = at
 
@@ -140,7 +140,7 @@ def write_rows(ids, keys, key_words, v, k, p, masked, traced, stride, out) -> No
     for i in range(len(ids)):
         at = i * stride
         for c in range(key_words):
-            out[at + c] = keys[c, ids[i]]
+            out[at + c] = keys[ids[i], c]
         write_values(v, k, p, masked, traced, ids[i], out, at + key_words)
 
 
@@ -167,3 +167,52 @@ def present(flags, size):
             out[n] = i
             n += 1
     return out[:n]
+
+
+@njit(cache=True, nogil=True)
+def clear(ids, v, k, f, identities, valid):
+    """Back to "nothing came in" for these ids."""
+    for i in range(len(ids)):
+        f[ids[i]] = np.uint8(0)
+    for j in range(v.shape[0]):
+        for i in range(len(ids)):
+            v[j, ids[i]] = identities[j]
+    for j in range(k.shape[0]):
+        for i in range(len(ids)):
+            k[j, ids[i]] = valid[j]
+
+
+@njit(cache=True, nogil=True)
+def differences(ids, v, k, old_v, old_k, old_f, kinds, out):
+    """How many of these rows were there before, and how many differ; Σ|Δ| of the columns that are added up.
+
+    ``kinds`` has (is a fraction, is added up, 10^scale) for each column; ``out`` gets the three numbers.
+    """
+    was = changed = 0
+    total = 0.0
+    now_double, old_double = v.view(np.float64), old_v.view(np.float64)
+    for i in range(len(ids)):
+        row = ids[i]
+        there = old_f[row] & PRESENT != 0
+        was += there
+        same = there
+        for j in range(v.shape[0]):
+            now_null = k.shape[0] > 0 and k[j, row] == 0
+            was_null = not there or (k.shape[0] > 0 and old_k[j, row] == 0)
+            if kinds[j, 0]:
+                a, b = now_double[j, row], old_double[j, row]
+                equal = a == b or (a != a and b != b)
+            else:
+                equal = v[j, row] == old_v[j, row]
+                a, b = np.float64(v[j, row]), np.float64(old_v[j, row])
+            if now_null == was_null and (now_null or equal):
+                continue
+            same = False
+            if kinds[j, 1]:
+                a = 0.0 if now_null else a
+                b = 0.0 if was_null else b
+                total += abs(a - b) / kinds[j, 2]
+        changed += not same
+    out[0] = was
+    out[1] = changed
+    out[2] = total

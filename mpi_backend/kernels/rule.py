@@ -1,7 +1,7 @@
-"""Source of a rule's loop: for each row of its driver the steps nest, and the innermost gives the derived row to the head.
+"""Source of a rule's loop: for each row of its driver the steps nest, the innermost gives the derived row to the head.
 
-Where the row of the head is known (``same``, ``resolved``) it is aggregated right there; else the row goes into a buffer,
-and the kernel stops when that is full: its tables grow outside of the loop.
+Where the row of the head is known (``same``, ``resolved``) it is aggregated right there; else the row goes into a
+buffer, and the kernel stops when that is full: its tables grow outside of the loop.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class RuleKernel:
         """What the kernel is called with, as it is now."""
         return [get(loop) for get in self._getters.values()]
 
-    # --- the loop ------------------------------------------------------------------------------------------------------
+    # --- the loop ---------------------------------------------------------------------------------------------------
 
     def _write(self, *, takes_off: bool) -> None:
         code, rule = self._code, self.rule
@@ -92,7 +92,7 @@ class RuleKernel:
         code.line("resumed = cur[RESUMED]  # loops that were inside of one another when it was left, and one")
         code.line("out_n = cur[OUT]")
         with code.block("while i < end:"):
-            code.line("u = rows[i]")
+            code.line("u = np.uint32(rows[i])  # an unsigned index is not looked at for being negative")
             if takes_off:
                 with code.block("if resumed == 0:"):
                     code.line(f"d_f[u] &= np.uint8({255 - QUEUED})")
@@ -101,13 +101,17 @@ class RuleKernel:
             self._bind_row(
                 "d", rule.driver.relation, rule.driver.binds, values, "u", lambda loop: loop.driver(rule).keys.keys
             )
-            self._step(0)
+            self._row()
             code.line("i += 1")
             code.line("resumed = 0")
         code.line("cur[ROW] = i")
         code.line("cur[OUT] = out_n")
         code.line("cur[RESUMED] = 0")
         code.line(f"cur[STATUS] = {DONE}")
+
+    def _row(self) -> None:
+        """What happens for one row of the driver."""
+        self._step(0)
 
     def _step(self, at: int) -> None:
         if at == len(self.rule.steps):
@@ -131,20 +135,20 @@ class RuleKernel:
         self._code.line(f"cur[RESUMED] = {len(self._places) + 1}")
         self._code.line("return")
 
-    def _each(self, place: str, start: str, going: str, after: str, body: Callable[[], None]) -> None:
+    def _each(self, kind: str, place: str, start: str, going: str, after: str, body: Callable[[], None]) -> None:
         """A loop that can be entered where it was left."""
         code, depth = self._code, len(self._places)
-        code.line(f"{place} = np.int64({start})")
+        code.line(f"{place} = {kind}({start})")
         with code.block(f"if resumed > {depth + 1}:"):
-            code.line(f"{place} = cur[PLACES + {depth}]")
+            code.line(f"{place} = {kind}(cur[PLACES + {depth}])")
         with code.block(f"while {going}:"):
             self._places.append(place)
             body()
             self._places.pop()
-            code.line(f"{place} = {after}")
+            code.line(f"{place} = {kind}({after})")
             code.line("resumed = 0")
 
-    # --- probes --------------------------------------------------------------------------------------------------------
+    # --- probes -----------------------------------------------------------------------------------------------------
 
     def _probe_static(self, p: Probe, at: int) -> None:
         index, code = f"s{at}", self._code
@@ -159,10 +163,10 @@ class RuleKernel:
             group = self._lookup(p, index, lambda loop: loop.statics[p.index].keys)
             condition = f"{group} >= 0"
         found = code.keep("f", condition)
-        start, stop = code.keep("b", "np.int64(0)"), code.keep("e", "np.int64(0)")
+        start, stop = code.keep("b", "np.uint32(0)"), code.keep("e", "np.uint32(0)")
         with code.block(f"if {found}:"):
-            code.line(f"{start} = np.int64({index}_offsets[{group}])")
-            code.line(f"{stop} = np.int64({index}_offsets[{group} + 1])")
+            code.line(f"{start} = np.uint32({index}_offsets[{group}])")
+            code.line(f"{stop} = np.uint32({index}_offsets[{group} + 1])")
         if p.kind != "join":
             with code.block(f"if {start} {'<' if p.kind == 'semi' else '=='} {stop}:"):
                 self._step(at + 1)
@@ -177,7 +181,7 @@ class RuleKernel:
                 self._rows[at] = row
                 self._step(at + 1)
 
-            self._each(row, start, f"{row} < {stop}", f"{row} + 1", inner)
+            self._each("np.uint32", row, start, f"{row} < {stop}", f"{row} + 1", inner)
 
     def _probe_relation(self, p: Probe, at: int) -> None:
         index, code = f"r{at}", self._code
@@ -203,7 +207,7 @@ class RuleKernel:
                 self._step(at + 1)
 
         with code.block(f"if {group} >= 0:"):
-            self._each(row, f"{index}_heads[{group}]", f"{row} >= 0", f"np.int64({index}_next[{row}])", inner)
+            self._each("np.int64", row, f"{index}_heads[{group}]", f"{row} >= 0", f"{index}_next[{row}]", inner)
 
     def _lookup(self, p: Probe, index: str, keys: Callable[[Loop], object]) -> str:
         """The group of the probe's keys; -1: there is none, as for a null."""
@@ -216,10 +220,9 @@ class RuleKernel:
         group = code.keep("g", "np.int64(-1)")
         present = " and ".join(v.present for v in values)
         with code.block(f"if {present}:"):
-            one = f"find1({index}m_slots, {index}m_keys, {index}m_meta, key[0])"
-            code.line(
-                f"{group} = np.int64({one if len(values) == 1 else one.replace('find1', 'find').replace('key[0]', 'key, 0')})"
-            )
+            table = f"{index}m_slots, {index}m_keys, {index}m_meta"
+            found = f"find1({table}, key[0])" if len(values) == 1 else f"find({table}, key, 0)"
+            code.line(f"{group} = np.int64({found})")
         return group
 
     def _put_word(self, of: Type, words: str, place: object, code: str) -> None:
@@ -231,7 +234,7 @@ class RuleKernel:
         else:
             self._code.line(f"{words}[{place}] = {code}")
 
-    # --- variables -----------------------------------------------------------------------------------------------------
+    # --- variables --------------------------------------------------------------------------------------------------
 
     def _bind_row(
         self, name: str, relation: str, binds: tuple[str | None, ...], values: Accumulating, row: str, keys: Getter
@@ -247,9 +250,9 @@ class RuleKernel:
             else:
                 self._arg(f"{name}_keys", keys)
                 kind = column_types(of)[c]
-                view = f"{name}_keys[{c}].view(np.float64)" if kind.kind == "fraction" else f"{name}_keys[{c}]"
-                null = f"(({name}_keys[{k}, {row}] >> {c}) & 1) != 0" if form.keys[c] else None
-                value = Value(kind, from_word(kind, view, view, row), null)
+                view = f"{name}_keys.view(np.float64)" if kind.kind == "fraction" else f"{name}_keys"
+                null = f"(({name}_keys[{row}, {k}] >> {c}) & 1) != 0" if form.keys[c] else None
+                value = Value(kind, from_word(kind, view, view, f"{row}, {c}"), null)
             self._bind(bind, value)
 
     def _bind_payload(self, p: Probe, index: str, row: str) -> None:
@@ -279,7 +282,7 @@ class RuleKernel:
     def _used(self) -> frozenset[str]:
         return frozenset().union(*(columns(e) for e in self.facts.evaluated(self.rule)), frozenset())
 
-    # --- the head ------------------------------------------------------------------------------------------------------
+    # --- the head ---------------------------------------------------------------------------------------------------
 
     def _compute_early(self, last: Probe) -> None:
         """Values that the last probe does not change are computed once a group, not once a row of it."""
@@ -303,10 +306,9 @@ class RuleKernel:
         assert self.rule.target.step is not None  # noqa: S101 - for the type checker
         target = self._code.keep("h", f"targets[{self._rows[self.rule.target.step]}]")
         with self._code.block(f"if {target} >= 0:"):
-            self._combine(own, target, values)
+            self._combine(own, self._code.keep("h", f"np.uint32({target})"), values)
         with self._code.block("else:"):
-            self._code.line(f"{target} = ~{target}")
-            self._combine(ghost, target, values)
+            self._combine(ghost, self._code.keep("h", f"np.uint32(~{target})"), values)
 
     def _combine(self, into: Accumulating, row: str, values: list[Value]) -> None:
         (into.join if self.facts.is_lattice else into.add)(row, values, "origin")
@@ -342,7 +344,7 @@ class RuleKernel:
                 with self._code.block(f"if {v.null}:"):
                     self._code.line(f"out[{at} + {where + n}] = 0")
 
-    # --- arguments -----------------------------------------------------------------------------------------------------
+    # --- arguments --------------------------------------------------------------------------------------------------
 
     def _arg(self, name: str, get: Getter) -> None:
         self._getters.setdefault(name, get)
@@ -361,12 +363,8 @@ class RuleKernel:
             self._arg("S_offsets", lambda loop: loop.strings.offsets)
             self._arg("S_data", lambda loop: loop.strings.data)
         for n, call in enumerate(self.sites.calls):
-            for part in ("slots", "keys", "meta"):
-                self._arg(
-                    f"T{n}_{part}", lambda loop, call=call, part=part: getattr(loop.strings.memo(call).keys, part)
-                )  # type: ignore[misc]
-            for part in ("words", "nulls"):
-                self._arg(f"T{n}_{part}", lambda loop, call=call, part=part: getattr(loop.strings.memo(call), part))  # type: ignore[misc]
+            for part in ("slots", "keys", "meta", "words", "nulls"):
+                self._arg(f"T{n}_{part}", lambda loop, call=call, part=part: loop.strings.memo(call).array(part))  # type: ignore[misc]
 
     def _prologue(self) -> str:
         """What stands before the loop: columns of accumulators as variables, room for keys."""
@@ -381,7 +379,7 @@ class RuleKernel:
             before.line(f"key = np.empty({max(most, 1)}, np.int64)")
             before.line("key_f = key.view(np.float64)")
         writer = Expressions(before, {}, Sites(), ansi=True, makes_strings=False, leave=lambda: None)
-        for name in [g[:-2] for g in self._getters if g.endswith("_v") and len(g) > 2]:  # noqa: PLR2004 - more than the ending
+        for name in [g[:-2] for g in self._getters if g.endswith("_v") and len(g) > 2]:
             relation = self._relation_of(name)
             form = self.shape.relations[relation].dependents
             Accumulating(name, self.facts.relations[relation], form, writer, traced=False).declare()

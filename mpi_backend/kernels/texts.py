@@ -44,11 +44,16 @@ def _substring(text: str, position: int, length: int) -> str:
 
 
 def _matches(text: str, pattern: str) -> bool:
+    check_pattern(pattern)
+    return re.search(pattern, text, re.ASCII) is not None
+
+
+def check_pattern(pattern: str) -> None:
+    """Raises ``UnsupportedError`` for what Java means otherwise than Python."""
     if re.search(r"\\[^dwsDWSbB.\\+*?()\[\]{}|^$/-]|\(\?[^:]|[*+?}]\+|&&|\[\[|\[:", pattern):
         raise UnsupportedError(
             "PARALAGG_EXPRESSION_UNPORTABLE", f"the pattern {pattern!r} means something else in Java", value=pattern
         )
-    return re.search(pattern, text, re.ASCII) is not None
 
 
 TEXT_FUNCTIONS: dict[str, Callable[..., Scalar]] = {
@@ -74,8 +79,18 @@ def compute(fn: str, args: tuple[Scalar, ...], types: tuple[Type, ...], result: 
     return found
 
 
-def can_cast(source: Type, to: Type) -> bool:
-    """Whether texts are cast from or to this type here."""
+def check_cast(source: Type, to: Type) -> None:
+    """Raises ``UnsupportedError`` for a cast from or to texts that is not made here."""
+    if not _can_cast(source, to):
+        raise UnsupportedError(
+            "PARALAGG_EXPRESSION_UNPORTABLE",
+            f"the MPI engine does not cast {source.name} to {to.name}",
+            value=f"{source.name} to {to.name}",
+            hint="cast it before the recursion",
+        )
+
+
+def _can_cast(source: Type, to: Type) -> bool:
     if to.kind == "text":
         return source.kind in ("truth", "text") or (
             source.kind == "whole" and source.scale <= _MOST_SCALE and not source.name.startswith("timestamp")

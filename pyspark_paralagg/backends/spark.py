@@ -40,7 +40,6 @@ Offload = Callable[["Plan", int, str], dict[str, Any]]
 """Of a Plan, the position of a stratum, and the name of one of its relations: how ranks compute it."""
 
 _EXTRAS = "python"
-_IN_THE_PLAN = ("assign_placement", "plan")
 
 
 class SparkBackend:
@@ -117,7 +116,7 @@ class Builder:
         plan, guarded = self._guarded(plan, analysis, step_json, own + len(extra))
         extras = {
             "program": show_program(program),
-            "stages": [(s.name, s.text, s.notes) for s in news(stages) if s.name not in _IN_THE_PLAN],
+            "stages": news(stages),
             "seconds": time.perf_counter() - start,
         }
         return self._fixpoints(plan, analysis, own, [*extra, *guarded], extras)

@@ -1,4 +1,4 @@
-"""Files of facts, a fact a line: checked value by value, and copied to Parquet, which Spark reads in parallel.
+"""Files of facts, a fact a line: checked value by value; for Spark copied to Parquet, which it reads in parallel.
 
 First part of ``facts``. Two readers: Arrow's, which takes a million lines in a third of a second, and a careful one,
 line by line, which is the definition. A block that Arrow refuses is read carefully, and either is fine after all
@@ -74,14 +74,19 @@ def copy_to_parquet(lines: FactLines, target: Path) -> int:
     """
     rows = 0
     with pq.ParquetWriter(target, lines.schema, compression="none") as writer:
-        for number, block in _blocks(lines):
-            try:
-                facts = _read_fast(lines, number, block)
-            except (pa.ArrowInvalid, _Uncommon):
-                facts = _read_carefully(lines, number, block)
+        for facts in tables(lines):
             writer.write_table(facts)
             rows += facts.num_rows
     return rows
+
+
+def tables(lines: FactLines) -> Iterator[pa.Table]:
+    """The facts, some megabytes of text at a time; raises as ``copy_to_parquet`` does."""
+    for number, block in _blocks(lines):
+        try:
+            yield _read_fast(lines, number, block)
+        except (pa.ArrowInvalid, _Uncommon):  # noqa: PERF203 - each block is its own
+            yield _read_carefully(lines, number, block)
 
 
 def _blocks(lines: FactLines) -> Iterator[tuple[int, bytes]]:

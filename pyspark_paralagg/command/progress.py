@@ -1,27 +1,22 @@
 """How far a run is, on standard error: one line that moves where that is a terminal, else a line now and then.
 
-Beside ``run``. The engine amends the description of its job while it iterates (``paralagg path: iteration 7, last
-delta 1,234 rows``), and the plain-DataFrame executor describes its jobs likewise; here a thread reads that from Spark's
-status store. Other jobs show their tasks.
+Beside ``run``. Whoever computes says what it does: the engine of this process or its ranks each iteration, Spark's jobs
+by way of ``jobs``.
 """
 
 from __future__ import annotations
 
 import logging
-import re
 import threading
 import time
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from pyspark.sql import SparkSession
     from typing_extensions import Self
 
-_ITERATION = re.compile(r"(?P<what>\S+): iteration (?P<iteration>\d+), last delta (?P<delta>[\d,]+) rows")
-_POLL_SECONDS = 0.2
 _LINE_SECONDS = 5.0
 _ERASE = "\r\x1b[K"
 _WIDTH = 100
@@ -37,8 +32,7 @@ class Progress:
         self._lock = threading.Lock()
         self._shown = ""
         self._relation = ""
-        self._ended = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._told = time.monotonic()
         self._handler = _Lines(self._write)
 
     def __enter__(self) -> Self:
@@ -49,9 +43,6 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._ended.set()
-        for thread in self._threads:
-            thread.join(1)
         self._move("")
         logging.getLogger("pyspark_paralagg").removeHandler(self._handler)
 
@@ -71,27 +62,13 @@ class Progress:
         self._relation = relation
         self._move(f"{relation} ...")
 
-    def watch(self, spark: SparkSession) -> None:
-        """Follow the jobs of ``spark`` until the end."""
-        if not self._is_quiet:
-            thread = threading.Thread(target=self._follow, args=(_Jobs(spark),), name="paralagg-progress", daemon=True)
-            thread.start()
-            self._threads.append(thread)
-
-    def _follow(self, jobs: _Jobs) -> None:
-        from py4j.protocol import Py4JError  # noqa: PLC0415 - slow to load
-
-        last = time.monotonic()
-        while not self._ended.wait(_POLL_SECONDS):
-            try:
-                state = jobs.state()
-            except (Py4JError, OSError):  # the session has ended, or is being interrupted
-                return
-            if state and self._moves:
-                self._move(f"{self._relation}: {state}")
-            elif state.startswith("iteration") and time.monotonic() - last > _LINE_SECONDS:
-                last = time.monotonic()
-                self.say(f"{self._relation}: {state}")
+    def show(self, state: str) -> None:
+        """What is done for it right now; where lines do not move, an iteration now and then."""
+        if self._moves and state:
+            self._move(f"{self._relation}: {state}")
+        elif state.startswith("iteration") and time.monotonic() - self._told > _LINE_SECONDS:
+            self._told = time.monotonic()
+            self.say(f"{self._relation}: {state}")
 
     def _move(self, line: str) -> None:
         if not self._moves:
@@ -102,32 +79,6 @@ class Progress:
                 self._stream.write(f"{_ERASE}{line}")
                 self._stream.flush()
             self._shown = line
-
-
-class _Jobs:
-    """The running jobs of a session, as a few words."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-        self._rate = Rate()
-
-    def state(self) -> str:
-        """The newest job that iterates, else the tasks of the newest job; "" where nothing runs."""
-        jvm: Any = self._spark._jvm  # noqa: SLF001 - pyspark has no public way to descriptions of jobs
-        running = jvm.java.util.ArrayList()
-        running.add(jvm.org.apache.spark.JobExecutionStatus.RUNNING)
-        store = self._spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001 - likewise
-        jobs = store.jobsList(running)  # newest first
-        tasks = ""
-        for position in range(jobs.size()):
-            job = jobs.apply(position)
-            described = job.description()
-            text = str(described.get()) if described.isDefined() else ""
-            found = _ITERATION.search(text)
-            if found:
-                return self._rate.told(found["what"], int(found["iteration"]), int(found["delta"].replace(",", "")))
-            tasks = tasks or f"{job.numCompletedTasks():,} of {job.numTasks():,} tasks"
-        return tasks
 
 
 class Rate:

@@ -1,133 +1,98 @@
-"""From a relation to a file: sorted by Spark, streamed as Arrow batches, written as one plain file.
+"""From a relation to a file: sorted, streamed as Arrow batches, written as one plain file, whoever computed it.
 
-Last part of a run. Partitions come one after the other, so neither side holds a relation as a whole. Text is Soufflé's:
-tab separated, no header, strings as they stand; floats are written so that they read back the same.
+Text is Soufflé's: tab separated, no header, strings as they stand; floats are written so that they read back the same.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pyspark_paralagg.program.sql import quoted
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
-
     from pyspark_paralagg.command.directives import Rows
-    from pyspark_paralagg.command.staging import Staging, Undo
+    from pyspark_paralagg.command.staging import Staging
+    from pyspark_paralagg.report import RunReport
 
-_PLAIN = ("tinyint", "smallint", "int", "bigint", "float", "double", "string", "boolean")
+
+class Result(Protocol):
+    """A relation that is, or will be, computed. Its rows come in order: by their columns, the first one first."""
+
+    @property
+    def columns(self) -> Sequence[tuple[str, str]]:
+        """Names and Spark types."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as Arrow's."""
+
+    @property
+    def report(self) -> RunReport | None:
+        """How its recursion ran; None where it has none."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows."""
+
+    def printable(self) -> Iterator[pa.RecordBatch]:
+        """The rows, with texts for values of types that Soufflé does not know, as Spark shows them."""
+
+    def count(self) -> int:
+        """How many rows there are."""
+
+    def write_delta(self, staged: Path, staging: Staging) -> int:
+        """Writes a Delta table to ``staged``; how many rows it has."""
 
 
-def write(df: DataFrame, rows: Rows, staged: Path, staging: Staging) -> int:
-    """Write ``df``, in order, to ``staged``, and return the number of rows."""
-    ordered = _ordered(df)
+def write(result: Result, rows: Rows, staged: Path, staging: Staging, *, is_nullary: bool) -> int:
+    """Write ``result`` to ``staged``, and return the number of rows. ``is_nullary``: it holds or does not."""
     if rows.format == "delta":
-        staging.move_by(staged, lambda staged, target: _into_delta(df.sparkSession, staged, target))
-        ordered.write.format("delta").save(staged.as_uri())
-        return df.sparkSession.read.format("delta").load(staged.as_uri()).count()
+        return result.write_delta(staged, staging)
     if rows.format == "parquet":
-        return _write_parquet(ordered, staged)
+        return _write_parquet(result, staged)
     with staged.open("wb") as file:
-        if rows.has_header:
-            file.write((rows.delimiter.join(ordered.columns) + "\n").encode())
-        return _write_text(ordered, rows, file)
+        file.write(_header(result, rows, is_nullary=is_nullary))
+        return _write_text(result, rows, file, is_nullary=is_nullary)
 
 
-def write_framed(df: DataFrame, rows: Rows, file: IO[bytes]) -> int:
-    """Write ``df``, in order, as Soufflé shows a relation on standard output, and return the number of rows."""
-    ordered = _ordered(df)
-    header = rows.delimiter.join(ordered.columns) + "\n" if rows.has_header else ""
-    file.write(f"---------------\n{rows.relation}\n{header}===============\n".encode())
-    written = _write_text(ordered, rows, file)
+def write_framed(result: Result, rows: Rows, file: IO[bytes], *, is_nullary: bool) -> int:
+    """Write ``result`` as Soufflé shows a relation on standard output, and return the number of rows."""
+    header = _header(result, rows, is_nullary=is_nullary)
+    file.write(b"---------------\n%b\n%b===============\n" % (rows.relation.encode(), header))
+    written = _write_text(result, rows, file, is_nullary=is_nullary)
     file.write(b"===============\n")
     return written
 
 
-def _ordered(df: DataFrame) -> DataFrame:
-    return df.sort(*(quoted(name) for name in df.columns)) if df.columns else df
+def _header(result: Result, rows: Rows, *, is_nullary: bool) -> bytes:
+    names = [] if is_nullary else [name for name, _ in result.columns]
+    return f"{rows.delimiter.join(names)}\n".encode() if rows.has_header else b""
 
 
-def _write_text(ordered: DataFrame, rows: Rows, file: IO[bytes]) -> int:
-    if not ordered.columns:  # a relation that holds or does not
-        count = ordered.count()
+def _write_text(result: Result, rows: Rows, file: IO[bytes], *, is_nullary: bool) -> int:
+    if is_nullary:
+        count = result.count()
         file.write(b"()\n" * count)
         return count
     written = 0
-    for batch in batches(_printable(ordered)):
+    for batch in result.printable():
         file.write(_lines(batch, rows))
         written += batch.num_rows
     return written
 
 
-def batches(df: DataFrame) -> Iterator[pa.RecordBatch]:
-    """The rows of ``df``, in its order, partition by partition.
-
-    Ten times as fast as ``toLocalIterator``, which pickles rows, and unlike ``toArrow`` it does not hold them all.
-    """
-    from pyspark import RDD  # noqa: PLC0415 - slow to load, and a wrong program needs none
-    from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - likewise
-
-    schema = _arrow_schema(df)
-    jrdd = df._jdf.toArrowBatchRdd().toJavaRDD()  # noqa: SLF001 - pyspark has no public way to stream Arrow from the JVM
-    encoded: RDD[bytes] = RDD(jrdd, df.sparkSession.sparkContext, NoOpSerializer())
-    for batch in encoded.toLocalIterator(prefetchPartitions=True):
-        yield pa.ipc.read_record_batch(pa.py_buffer(batch), schema)
-
-
-def _arrow_schema(df: DataFrame) -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415 - slow to load
-    from pyspark.sql.types import TimestampType  # noqa: PLC0415 - likewise
-
-    utc = pa.timestamp("us", tz="UTC")  # for which Spark's function has another argument in each minor
-    types = {f.name: utc if isinstance(f.dataType, TimestampType) else to_arrow_type(f.dataType) for f in df.schema}
-    return pa.schema([pa.field(f.name, types[f.name], f.nullable) for f in df.schema])
-
-
-def _write_parquet(ordered: DataFrame, staged: Path) -> int:
+def _write_parquet(result: Result, staged: Path) -> int:
     written = 0
-    with pq.ParquetWriter(staged, _arrow_schema(ordered)) as writer:
-        for batch in batches(ordered):
+    with pq.ParquetWriter(staged, result.schema) as writer:
+        for batch in result.batches():
             writer.write_batch(batch)
             written += batch.num_rows
     return written
-
-
-def _into_delta(spark: SparkSession, staged: Path, target: Path) -> Undo:
-    """A new table is moved; one that is there gets a new version."""
-    if not target.exists():
-        staged.replace(target)
-        return lambda: target.replace(staged)
-    from delta.tables import DeltaTable  # noqa: PLC0415 - an extra
-
-    table = DeltaTable.forPath(spark, target.as_uri())
-    version = table.history(1).collect()[0]["version"]
-    new = spark.read.format("delta").load(staged.as_uri())
-    new.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(target.as_uri())
-    return lambda: table.restoreToVersion(version)
-
-
-def _printable(df: DataFrame) -> DataFrame:
-    """Decimals, dates and whatever else Soufflé does not know, as Spark prints them."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name that everyone gives it; pyspark is slow
-
-    columns = []
-    for name, spark_type in df.dtypes:
-        column = F.col(quoted(name))
-        if spark_type == "float":
-            column = column.cast("double")
-        elif spark_type not in _PLAIN:
-            column = column.cast("string")
-        columns.append(column)
-    return df.select(*columns)
 
 
 def _lines(batch: pa.RecordBatch, rows: Rows) -> bytes:

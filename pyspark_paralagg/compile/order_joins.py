@@ -2,11 +2,11 @@
 
     h(x, z) :- Δr(x), wide(x, y), narrow(x), f(y, z)        r, narrow, wide, f: a test first, then what fans out least
 
-What Spark says of an input is its size in bytes, so rows are bytes by columns; a filter keeps a part of them; and each
-bound column divides what is found evenly: ``rows ** (unbound / columns)``. Estimates within a factor of two are taken
-for equal and the written order decides, as it does where nothing is known. The user's own order (``.plan``) always
-wins. Atoms that share a column with what is bound come before all others: a product comes last. (Paper 004, section 3,
-*Partitioning*; design section 4.)
+What Spark says of an input is its size in bytes, so rows are bytes by columns; a filter keeps a part of them; and
+each bound column divides what is found evenly: ``rows ** (unbound / columns)``, where only keys count of what a lower
+relation gives. Estimates within a factor of two are taken for equal and the written order decides, as it does where
+nothing is known. The user's own order (``.plan``) always wins. Atoms that share a column with what is bound come
+before all others: a product comes last. (Paper 004, section 3, *Partitioning*; design section 4.)
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def expected_rows(atom: Atom, program: Program, bound: int = 0) -> float:
     100.0
     """
     rows = UNKNOWN_ROWS if atom.input is None else _rows(program.input(atom.input))
-    columns = len(atom.variables)
+    columns = _independent(atom, program)
     return rows if columns == 0 else float(rows ** (1 - min(bound, columns) / columns))
 
 
@@ -65,6 +65,13 @@ def why(rule: Rule, program: Program, joined: Sequence[int]) -> str | None:
 def _cost(atom: Atom, program: Program, bound: int) -> tuple[int, int]:
     # Where all columns are bound each finds one row at most: the smaller input then drops more.
     return _magnitude(expected_rows(atom, program, bound)), _magnitude(expected_rows(atom, program))
+
+
+def _independent(atom: Atom, program: Program) -> int:
+    """How many columns tell the rows apart: of a lower relation the keys, of any other input all."""
+    name = None if atom.input is None else program.input(atom.input).relation
+    keys = next((len(r.keys) for r in program.relations if r.name == name), None)
+    return len(atom.variables) if keys is None else min(keys, len(atom.variables))
 
 
 def _magnitude(rows: float) -> int:

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.assign_placement import assign_placement
 from pyspark_paralagg.compile.bounded import climbs
+from pyspark_paralagg.compile.decompose import without_carried
 from pyspark_paralagg.compile.differentiate import differentiate
 from pyspark_paralagg.compile.distribute import Distribution, carried_keys, distribute
 from pyspark_paralagg.compile.select_indexes import Indexes
 from pyspark_paralagg.plan.plan import (
     Bitmap,
+    Decomposition,
     Plan,
     PlannedRelation,
     PlannedRule,
@@ -27,6 +29,7 @@ from pyspark_paralagg.plan.plan import (
     StaticIndex,
     Stratum,
 )
+from pyspark_paralagg.program.aggregators import is_numeric
 from pyspark_paralagg.program.expr import Col
 from pyspark_paralagg.program.text import input_name
 
@@ -85,6 +88,17 @@ def _stratum(
         reasons.append(
             f"{label}: strict rounds ({_why_rounds(program, relation_class, follows=follows, is_linear=is_linear)})"
         )
+    ordered_by = _ordered_by(relations, planned) if in_place else None
+    if ordered_by is not None:
+        column = relations[0].dependents[ordered_by].column.name
+        reasons.append(f"{label}: rows may be applied in the order of {column}, best first")
+    decomposition = None
+    if in_place and where.is_decomposed and bitmap is None and len(relations) == 1:
+        decomposition = _decomposition(program, relations[0], carried_keys(relations[0], chains), statics)
+        if decomposition is not None:
+            reasons.append(
+                f"{label}: may be evaluated for one value of what it carries after the other, without hashing"
+            )
     stratum = Stratum(
         tuple(PlannedRelation(r.name, r.keys, r.dependents, where.by[r.name], r.base, r.initial) for r in relations),
         statics,
@@ -95,11 +109,42 @@ def _stratum(
         _may_climb(program, relation_class, rules),
         any(map(_makes_strings, planned)) or any(_combines_strings(r) for r in relations),
         bitmap,
+        ordered_by,
+        decomposition,
         program.max_iterations,
         program.on_limit,
         program.tolerance,
     )
     return stratum, program.inputs, reasons
+
+
+def _ordered_by(relations: tuple[Relation, ...], rules: tuple[PlannedRule, ...]) -> int | None:
+    """The one number that a lattice minimises or maximises, which its rules compute: the best first saves the worse.
+
+    Rows whose place is found by hashing gain nothing by it.
+    """
+    if len(relations) > 1 or any(r.target.kind == "computed" for r in rules):
+        return None
+    keys, dependents = len(relations[0].keys), relations[0].dependents
+    own = [n for n, d in enumerate(dependents) if d.order is None]
+    if len(own) != 1 or dependents[own[0]].aggregator not in ("min", "max"):
+        return None
+    computed = any(not isinstance(r.emit[keys + own[0]], Col) for r in rules)
+    return own[0] if computed and is_numeric(dependents[own[0]].column.type) else None
+
+
+def _decomposition(
+    program: Program, relation: Relation, carried: tuple[int, ...], statics: tuple[StaticIndex, ...]
+) -> Decomposition | None:
+    """The stratum without its carried keys, if no row has to be found by hashing there and it reads the same inputs."""
+    smaller = without_carried(program, relation, carried)
+    if smaller is None:
+        return None
+    inner, _, _ = _stratum(smaller, (relation.name,), 0)
+    is_same = {i.input for i in inner.static_indexes} <= {i.input for i in statics}
+    if not (is_same and inner.in_place) or any(r.target.kind == "computed" for r in inner.rules):
+        return None
+    return Decomposition(carried, inner)
 
 
 def _epoch(chains: tuple[Chain, ...], indexes: Indexes, where: Distribution) -> str:

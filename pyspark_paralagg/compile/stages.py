@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Program
 
 
+_IN_THE_PLAN = ("assign_placement", "plan")
+
+
 @dataclass(frozen=True)
 class Stage:
     """What the program is after a pass, as text, and the reasons that the pass gave."""
@@ -46,18 +49,18 @@ def after_pass(name: str, program: Program, before: Program | None = None) -> St
     return Stage(name, _text(program), tuple(n for n in (*program.notes, *program.warnings) if n not in known))
 
 
-def news(stages: list[Stage]) -> list[Stage]:
+def news(stages: list[Stage]) -> list[tuple[str, str, tuple[str, ...]]]:
     """Of each stage but the first only the lines that the stage before has not; none where nothing is new.
 
-    What is left is short enough to travel with a plan.
+    Name, text and notes. What is left is short enough to travel with a plan, which shows the last stages itself.
     """
     found = []
     for before, after in itertools.pairwise(stages):
         known = set(before.text.splitlines())
         fresh = "\n".join(line for line in after.text.splitlines() if line not in known)
         if fresh or after.notes:
-            found.append(Stage(after.name, fresh, after.notes))
-    return found
+            found.append((after.name, fresh, after.notes))
+    return [f for f in found if f[0] not in _IN_THE_PLAN]
 
 
 def _text(program: Program) -> str:

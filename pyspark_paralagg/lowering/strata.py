@@ -10,8 +10,8 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.dataframe import recursive, relation
+from pyspark_paralagg.datalog.dependencies import Dependencies
 from pyspark_paralagg.lowering.aggregate import aggregate
-from pyspark_paralagg.lowering.dependencies import Dependencies
 from pyspark_paralagg.lowering.inputs import literal_rows
 from pyspark_paralagg.lowering.rows import rows_of
 from pyspark_paralagg.program.aggregators import MaxBy, MCount, MinBy, MSum

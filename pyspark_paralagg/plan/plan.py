@@ -17,7 +17,7 @@ from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, to_json
 if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Column, Dependent, Input
 
-VERSION = 3
+VERSION = 4
 
 RelationClass = Literal["lattice", "accumulating", "iterated"]
 Placement = Literal["partitioned", "everywhere"]
@@ -142,12 +142,24 @@ class Bitmap:
 
 
 @dataclass(frozen=True)
+class Decomposition:
+    """The stratum for one value of the key columns ``carried``, which every rule copies.
+
+    Its base has no input of its own: it is the outer base without these columns, where they have that value.
+    """
+
+    carried: tuple[int, ...]
+    stratum: Stratum
+
+
+@dataclass(frozen=True)
 class Stratum:
     """One fixpoint of mutually recursive relations.
 
     ``in_place``: values may be read in the iteration that wrote them (a lattice without a limit: nobody can tell).
     ``cycle_check``: a climb without end cannot be excluded, so a run with more iterations than keys is traced.
     ``makes_strings``: rules derive strings that no input may have, so an engine numbers them as they come.
+    ``ordered_by``: the dependent column (its position) whose best values an engine may apply first.
     """
 
     relations: tuple[PlannedRelation, ...]
@@ -159,6 +171,8 @@ class Stratum:
     cycle_check: bool
     makes_strings: bool = False
     bitmap: Bitmap | None = None
+    ordered_by: int | None = None
+    decomposition: Decomposition | None = None
     max_iterations: int | None = None
     on_limit: Literal["error", "return"] = "error"
     tolerance: float | None = None
@@ -192,6 +206,7 @@ def _encode(value: Any) -> Any:  # noqa: ANN401 - walks every type of the Plan
 __all__ = [
     "VERSION",
     "Bitmap",
+    "Decomposition",
     "Driver",
     "Filter",
     "Plan",

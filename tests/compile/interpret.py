@@ -170,9 +170,22 @@ class _Simulation:
             for rule in self.stratum.rules:
                 for task in range(self.tasks):
                     emitted[rule.head] += self.run_rule(rule, task)
+            before = self.state
             if not self.advance(emitted):
                 break
+            if self.stratum.tolerance is not None and self.difference(before) < self.stratum.tolerance:
+                break
         return self.state
+
+    def difference(self, before: dict[str, State]) -> float:
+        """What a round changed in columns that are added up, without signs."""
+        return sum(
+            abs(values[j] - before[n][key][j] if key in before[n] else values[j])
+            for n, r in self.relations.items()
+            for j, d in enumerate(r.dependents)
+            if d.aggregator in ("sum", "count")
+            for key, values in self.state[n].items()
+        )
 
     def advance(self, emitted: dict[str, list[Row]]) -> bool:
         if self.stratum.relation_class == "iterated":

@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.DataType
  * exactly what Spark's analyser said it means.
  */
 object PlanReader {
-  val Version = 3
+  val Version = 4
 
   def stratum(json: String, position: Int, templates: IndexedSeq[Expression]): StratumSpec = {
     val plan = JsonMethods.parse(json)

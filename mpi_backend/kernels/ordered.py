@@ -1,0 +1,147 @@
+"""Source of a lattice's loop that applies the best rows first: all passes in one call, until no near row is left.
+
+Rows that changed are *near* where their value is better than a limit, else *far* (Davidson et al. 2014, "near-far";
+the buckets of delta-stepping, Meyer and Sanders 2003, two at a time). When none is near, the limit moves on by a
+width, and far rows that are within it become near; those that improved and were applied meanwhile are dropped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpi_backend.kernels.aggregates import IN_DELTA, QUEUED
+from mpi_backend.kernels.compiler import Kernel
+from mpi_backend.kernels.source import Source
+from mpi_backend.kernels.status import DONE
+from mpi_backend.types import type_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mpi_backend.facts import Facts
+    from mpi_backend.kernels.compiler import Array
+    from mpi_backend.kernels.rule import RuleKernel
+    from mpi_backend.loop import Loop
+    from mpi_backend.types import Type
+
+NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES = range(9)
+"""Places of ``order``: rows near and far, passes made and allowed, the limit, how far it moves, the next one.
+
+Alone, a rank moves the limit itself; else it leaves with the best far value in ``NEXT``, and is called again with
+``MOVES`` set and the limit there that all ranks agreed on.
+"""
+_IS_FAR = IN_DELTA
+"""The flag of a far row: a run in place has no other use for it."""
+
+
+class OrderedKernel:
+    """The rules of a stratum with the loop around them. ``near`` and ``far`` are lists of ids."""
+
+    def __init__(self, facts: Facts, rules: Sequence[RuleKernel]) -> None:
+        [relation] = facts.stratum.relations
+        assert facts.stratum.ordered_by is not None  # noqa: S101 - for the type checker
+        self.column = facts.stratum.ordered_by
+        self.descends = relation.dependents[self.column].aggregator == "max"
+        self.type: Type = type_of(relation.dependents[self.column].column.type)
+        self._rules = rules
+        calls = {f"rule{n}": r.kernel for n, r in enumerate(rules)}
+        arguments = ["cur", "order", "near", "far", "s_v", "s_f", "s_d", "s_n"]
+        arguments += [f"r{n}_{a}" for n, r in enumerate(rules) for a in r.kernel.arguments[2:]]
+        self.kernel = Kernel(arguments, self._body(), calls)
+
+    def arguments(self, loop: Loop) -> list[Array]:
+        """After ``cur``, ``order``, ``near`` and ``far``."""
+        state = next(iter(loop.parts.values())).state
+        out: list[Array] = [state.v, state.f, state.d, state.n]
+        for r in self._rules:
+            out += r.arguments(loop)[1:]
+        return out
+
+    def _body(self) -> str:
+        code = Source()
+        view = ".view(np.float64)" if self.type.kind == "fraction" else ""
+        code.line(f"value = s_v[{self.column}]{view}")
+        code.line(f"bounds = order{view}")
+        code.line("near_n = order[NEAR]")
+        code.line("far_n = order[FAR]")
+        self._sort_changed(code)
+        with code.block("while True:"):
+            with code.block("if near_n == 0:"):
+                self._next_limit(code)
+            code.line("order[PASSES] += 1")
+            with code.block("if order[PASSES] > order[MOST]:"):
+                code.line("break")
+            for n, r in enumerate(self._rules):
+                code.line("cur[ROW] = 0")
+                code.line("cur[ROW_END] = near_n")
+                rest = "".join(f", r{n}_{a}" for a in r.kernel.arguments[2:])
+                code.line(f"rule{n}(cur, near{rest})")
+                with code.block(f"if cur[STATUS] != {DONE}:"):
+                    code.line("return")
+            code.line("near_n = np.int64(0)")
+            self._sort_changed(code)
+        code.line("order[NEAR] = near_n")
+        code.line("order[FAR] = far_n")
+        return f"NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES = 0, 1, 2, 3, 4, 5, 6, 7, 8\n{code.text}"
+
+    def _better(self, a: str, b: str) -> str:
+        return f"{a} > {b}" if self.descends else f"{a} < {b}"
+
+    def _next_limit(self, code: Source) -> None:
+        """Far rows within the new limit become near. With other ranks the limit is found by all of them, outside."""
+        sign = "-" if self.descends else "+"
+        with code.block("if far_n == 0:"):
+            code.line("break")
+        code.line("best = value[far[0]]")
+        code.line("kept = np.int64(0)")
+        with code.block("for i in range(far_n):"):
+            code.line("row = far[i]")
+            with code.block(f"if {self._better('value[row]', 'bounds[LIMIT]')}:"):
+                code.line(f"s_f[row] &= np.uint8({255 - _IS_FAR})")
+            with code.block("else:"):
+                with code.block(f"if kept == 0 or {self._better('value[row]', 'best')}:"):
+                    code.line("best = value[row]")
+                code.line("far[kept] = row")
+                code.line("kept += 1")
+        code.line("far_n = kept")
+        with code.block("if far_n == 0:"):
+            code.line("break")
+        with code.block("if order[ALONE] != 0:"):
+            code.line(f"bounds[NEXT] = best {sign} bounds[WIDTH]")
+        with code.block("elif order[MOVES] == 0:"):
+            code.line("bounds[NEXT] = best")
+            code.line("break")
+        code.line("order[MOVES] = 0")
+        code.line("bounds[LIMIT] = bounds[NEXT]")
+        code.line("kept = np.int64(0)")
+        with code.block("for i in range(far_n):"):
+            code.line("row = far[i]")
+            with code.block(f"if {self._better('value[row]', 'bounds[LIMIT]')}:"):
+                code.line(f"s_f[row] &= np.uint8({255 - _IS_FAR})")
+                with code.block(f"if s_f[row] & {QUEUED} == 0:"):
+                    code.line(f"s_f[row] |= np.uint8({QUEUED})")
+                    code.line("near[near_n] = row")
+                    code.line("near_n += 1")
+            with code.block("else:"):
+                code.line("far[kept] = row")
+                code.line("kept += 1")
+        # Where a move finds little beside what it has to look at, moves are larger from now on.
+        with code.block("if 8 * near_n < kept and order[ALONE] != 0:"):
+            code.line("bounds[WIDTH] *= 2")
+        code.line("far_n = kept")
+        with code.block("if near_n == 0:"):
+            code.line("break")
+
+    def _sort_changed(self, code: Source) -> None:
+        with code.block("for i in range(s_n[0]):"):
+            code.line("row = s_d[i]")
+            with code.block(f"if {self._better('value[row]', 'bounds[LIMIT]')}:"):
+                code.line("near[near_n] = row")
+                code.line("near_n += 1")
+            with code.block("else:"):
+                code.line(f"s_f[row] &= np.uint8({255 - QUEUED})")
+                with code.block(f"if s_f[row] & {_IS_FAR} == 0:"):
+                    code.line(f"s_f[row] |= np.uint8({_IS_FAR})")
+                    code.line("far[far_n] = row")
+                    code.line("far_n += 1")
+        code.line("s_n[0] = 0")

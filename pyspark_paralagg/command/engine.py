@@ -1,0 +1,156 @@
+"""The engine of ``mpi_backend``: in this process, or on ranks that a supervisor starts and watches."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from pyspark_paralagg.errors import ParalaggError, error_of_rank
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from mpi_backend.preflight import Request
+    from pyspark_paralagg.plan.plan import Plan
+
+    Sources = Mapping[int, Iterator[pa.RecordBatch]]
+    Hear = Callable[[str, int, int], None]
+
+_PATIENCE_SECONDS = 20
+"""The supervisor ends its ranks in less."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Rows of the relations that were wanted, in the Plan's columns, and what is reported of the run."""
+
+    tables: Mapping[str, pa.Table]
+    report: Mapping[str, Any]
+
+
+def check(request: Request) -> None:
+    """Whether ranks could start; raises ``UsageError`` or ``EnvironmentProblem`` with a code ``PARALAGG_MPI_...``."""
+    from mpi_backend import preflight  # noqa: PLC0415 - Spark needs none of it
+
+    try:
+        preflight.check(request)
+    except preflight.Problem as problem:
+        raise error_of_rank({**problem.told, "kind": problem.kind}) from None
+
+
+def run_here(plan: Plan, sources: Sources, names: Sequence[str], hear: Hear, *, ansi: bool) -> Found:
+    """In this process; ``hear`` is told of iterations. Raises what the engine raises."""
+    from mpi_backend.comm import Alone  # noqa: PLC0415 - Numba is slow to load
+    from mpi_backend.engine import run_plan  # noqa: PLC0415 - likewise
+    from mpi_backend.files import batch_of, table_of  # noqa: PLC0415 - likewise
+
+    columns = {i.source: i.columns for i in plan.inputs if i.relation is None}
+    tables = {n: table_of(columns[n], list(batches)) for n, batches in sources.items()}
+    run = run_plan(plan, tables, Alone(), ansi=ansi, progress=lambda name, n, delta, _: hear(name, n, delta))
+    relations = {r.name: r for s in plan.strata for r in s.relations}
+    found = {n: pa.Table.from_batches([batch_of(relations[n], run.results[n])]) for n in names}
+    return Found(found, {"strata": run.strata, "per_iteration": run.per_iteration})
+
+
+def run_on_ranks(  # noqa: PLR0913, PLR0917 - what a SPEC is made of
+    plan: Plan, sources: Sources, names: Sequence[str], hear: Hear, request: Request, folder: Path, *, ansi: bool
+) -> Found:
+    """On ranks, by way of files in ``folder``: the contract is ``docs/architecture.md``'s."""
+    for n, batches in sources.items():
+        _stage(folder / "in" / str(n), batches)
+    (folder / "plan.json").write_text(json.dumps(plan.to_json()), encoding="utf-8")
+    out = folder / "out"
+    spec = {
+        "plan": str(folder / "plan.json"),
+        "in": str(folder / "in"),
+        "out": str(out),
+        "format": "arrow",
+        "outputs": list(names),
+        "ansi": ansi,
+        "ranks": request.ranks,
+        "launcher": request.launcher,
+        "python": list(request.python),
+        "oversubscribe": request.oversubscribe,
+        "env": {"PYTHONPATH": _python_path()},
+        "scratch": str(folder),
+    }
+    (folder / "spec.json").write_text(json.dumps(spec), encoding="utf-8")
+    _supervise(folder / "spec.json", hear)
+    report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    return Found({n: _read(out / quote(n, safe="")) for n in names}, report)
+
+
+def _stage(folder: Path, batches: Iterator[pa.RecordBatch]) -> None:
+    """One stream, where there are rows at all."""
+    folder.mkdir(parents=True)
+    first = next(batches, None)
+    if first is not None:
+        with pa.OSFile(str(folder / "0.arrow"), "wb") as sink, pa.ipc.new_stream(sink, first.schema) as writer:
+            writer.write_batch(first)
+            for batch in batches:
+                writer.write_batch(batch)
+
+
+def _read(folder: Path) -> pa.Table:
+    parts = []
+    for path in sorted(folder.glob("part-*.arrow")):
+        with pa.memory_map(str(path)) as file:
+            parts.append(pa.ipc.open_stream(file).read_all())
+    return pa.concat_tables(parts)
+
+
+def _supervise(spec: Path, hear: Hear) -> None:
+    told: dict[str, Any] = {}
+    with _supervisor(spec) as supervisor:
+        for line in cast("IO[str]", supervisor.stdout):
+            told = json.loads(line)
+            if told["event"] == "progress":
+                hear(told["relation"], told["iteration"], told["delta"])
+    if not told.get("ok"):
+        ended = {"code": "PARALAGG_MPI_RANK_FAILED", "message": "the ranks' supervisor ended without a word"}
+        raise error_of_rank(told.get("error", ended))
+
+
+@contextmanager
+def _supervisor(spec: Path) -> Iterator[subprocess.Popen[str]]:
+    """In a session of its own: Ctrl-C is for this process, which closes its stdin, and that ends the ranks."""
+    supervisor = subprocess.Popen(  # noqa: S603 - this Python and our own arguments
+        [sys.executable, "-m", "mpi_backend.launch", str(spec)],
+        env={**os.environ, "PYTHONPATH": _python_path()},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield supervisor
+    finally:
+        cast("IO[str]", supervisor.stdin).close()
+        try:
+            supervisor.wait(_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            supervisor.kill()
+            supervisor.wait()
+        cast("IO[str]", supervisor.stdout).close()
+
+
+def _python_path() -> str:
+    """Ranks find the package where this process has found it."""
+    import mpi_backend  # noqa: PLC0415 - Spark needs none of it
+
+    found = str(Path(str(mpi_backend.__file__)).parent.parent)
+    return os.pathsep.join([found, *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+def is_of_the_run(problem: ParalaggError) -> bool:
+    """Whether an error is what Spark would raise while it computes: it has Spark's code then."""
+    return not problem.code.startswith("PARALAGG_")

@@ -1,0 +1,73 @@
+"""What a run has come to know before anything is computed; every executor of the command is given it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark_paralagg.command.directives import Format, Rows
+    from pyspark_paralagg.command.facts import Columns, Examined
+    from pyspark_paralagg.command.staging import Staging
+    from pyspark_paralagg.datalog.syntax import Text
+    from pyspark_paralagg.program.program import Mode
+
+
+@dataclass(frozen=True)
+class Options:
+    """The command line. ``out`` None is standard output; ``explain`` is a format of ``explain``."""
+
+    program: Path
+    facts: Path
+    out: Path | None
+    format: Format = "text"
+    backend: str | None = None
+    mode: Mode = "auto"
+    master: str = "local[*]"
+    ranks: int | None = None
+    confs: tuple[tuple[str, str], ...] = ()
+    explain: str | None = None
+    report: Path | None = None
+    is_quiet: bool = False
+    shows_jvm: bool = False
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is written, and of what the size is printed."""
+
+    rows: tuple[Rows, ...]
+    sizes: tuple[str, ...]
+    staged: Mapping[Rows, Path] = field(default_factory=dict)
+    report: Path | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The relations."""
+        return list(dict.fromkeys([*(rows.relation for rows in self.rows), *self.sizes]))
+
+    def placed(self, staging: Staging, report_to: Path | None) -> Wanted:
+        """With the names to write to. What cannot be written is told here, before anything is computed."""
+        staged = {r: staging.place(r.path, is_table=r.format == "delta") for r in self.rows if r.path is not None}
+        return replace(self, staged=staged, report=None if report_to is None else staging.place(report_to))
+
+
+@dataclass(frozen=True)
+class Task:
+    """The text, its files as they were examined, and where results go. ``types`` are what the text declares."""
+
+    options: Options
+    text: Text
+    wanted: Wanted
+    types: Mapping[str, Columns]
+    inputs: Sequence[Examined]
+    work: Path
+    staging: Staging
+
+    @property
+    def deltas(self) -> list[Rows]:
+        """The Delta tables among inputs and outputs."""
+        return [rows for rows in (*(i.rows for i in self.inputs), *self.wanted.rows) if rows.format == "delta"]

@@ -1,0 +1,63 @@
+"""The fixtures that a text can say: ``program.dl`` with the tables beside it, and what is expected of each output."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from rows import assert_same_rows, read_table
+
+from pyspark_paralagg.datalog import parse as parser
+from pyspark_paralagg.datalog import syntax
+
+Table = tuple[str, list[tuple[Any, ...]]]
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+CASES = sorted(p.parent.name for p in FIXTURES.glob("*/program.dl"))
+
+
+class Case:
+    """A folder: its text, the inputs that the text mentions, and what is expected of each output."""
+
+    def __init__(self, name: str) -> None:
+        self.path = FIXTURES / name / "program.dl"
+        self.source = self.path.read_text()
+        self.text = parser.parse(self.source, name)
+        tables = {path.stem: read_table(path) for path in sorted(self.path.parent.glob("*.tsv"))}
+        outputs = [c.relation for c in self.text.clauses if isinstance(c, syntax.Directive) and c.kind == "output"]
+        self.inputs = {n: t for n, t in tables.items() if not n.startswith("expected") and f"{n}(" in self.source}
+        self.expected = {n: tables["expected" if len(outputs) == 1 else f"expected.{n}"] for n in outputs}
+        assert len(self.expected) == len(tables.keys() - self.inputs.keys() - self.unread(tables))
+
+    def unread(self, tables: dict[str, Table]) -> set[str]:
+        """Tables that the step needs and the text does not, such as one without rows."""
+        return {n for n in tables if not n.startswith("expected") and n not in self.inputs}
+
+    @property
+    def values(self) -> list[Any]:
+        return [value for _, rows in self.inputs.values() for row in rows for value in row]
+
+    @property
+    def types(self) -> dict[str, list[tuple[str, str]]]:
+        """Columns of the inputs: name and Spark type."""
+        return {
+            relation: [(c.strip("`"), t) for c, _, t in (column.rpartition(" ") for column in ddl.split(", "))]
+            for relation, (ddl, _) in self.inputs.items()
+        }
+
+    @property
+    def is_declared(self) -> bool:
+        return self.inputs.keys() <= {c.relation for c in self.text.clauses if isinstance(c, syntax.Declaration)}
+
+    def compare(self, found: dict[str, list[tuple[Any, ...]]]) -> None:
+        assert found.keys() == self.expected.keys()
+        for name, rows in found.items():
+            assert_same_rows(rows, self.expected[name][1])
+
+
+ALL = {name: Case(name) for name in CASES}
+WITHOUT_NULLS = [name for name, case in ALL.items() if None not in case.values]
+"""The reference knows no nulls, and files of facts cannot say them."""
+WITHOUT_NAN = [n for n in WITHOUT_NULLS if not any(isinstance(v, float) and math.isnan(v) for v in ALL[n].values)]
+"""Nor does the reference know that a NaN equals the other."""

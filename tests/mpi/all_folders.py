@@ -1,0 +1,59 @@
+"""Under mpiexec: runs the plan of every folder in FOLDER; ``FOLDER TAG [--piece-bytes N] [--buckets N]``.
+
+A plan on which all ranks fail is noted in its ``out-<TAG>/failed``, and the others run nonetheless; a rank that fails
+alone ends the job.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import traceback
+from pathlib import Path
+
+from mpi4py import MPI
+
+from mpi_backend.comm import PIECE_BYTES, Ranks
+from mpi_backend.engine import run_plan
+from mpi_backend.files import read_sources, write_result
+from pyspark_paralagg.plan.read import plan_from_json
+
+
+def main() -> None:
+    """All folders, in their order."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("tag")
+    parser.add_argument("--piece-bytes", type=int, default=PIECE_BYTES)
+    parser.add_argument("--buckets", type=int)
+    chosen = parser.parse_args()
+    comm = Ranks(MPI.COMM_WORLD, chosen.piece_bytes)
+    for folder in sorted(p.parent for p in chosen.folder.glob("*/plan.json")):
+        out = folder / f"out-{chosen.tag}"
+        try:
+            problem = None
+            _run(folder, out, comm, chosen.buckets)
+        except Exception:  # noqa: BLE001 - whatever it is, it is told
+            problem = traceback.format_exc()
+        problems = MPI.COMM_WORLD.gather(problem, 0)
+        if comm.rank == 0 and any(problems):
+            out.mkdir(exist_ok=True)
+            (out / "failed").write_text("\n".join(p for p in problems if p))
+
+
+def _run(folder: Path, out: Path, comm: Ranks, buckets: int | None) -> None:
+    plan = plan_from_json(json.loads((folder / "plan.json").read_text()))
+    sources = read_sources(plan, folder / "in", "arrow", comm.rank, comm.size)
+    run = run_plan(plan, sources, comm, buckets=buckets)
+    for of in (r for s in plan.strata for r in s.relations):
+        write_result(of, run.results[of.name], out, "arrow", buckets or comm.size, comm.rank, comm.size)
+
+
+def _end_all(kind: type[BaseException], problem: BaseException, trace: object) -> None:
+    sys.__excepthook__(kind, problem, trace)  # type: ignore[arg-type]
+    MPI.COMM_WORLD.Abort(1)
+
+
+sys.excepthook = _end_all
+main()

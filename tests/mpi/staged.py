@@ -1,0 +1,105 @@
+"""Texts as folders that ranks can run: ``plan.json``, ``in/<source>/0.arrow``; and what they wrote, as rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from mpi_backend.comm import Alone
+from mpi_backend.engine import run_plan
+from mpi_backend.files import batch_of, table_of
+from mpi_backend.types import type_of
+from pyspark_paralagg.compile import compile_program
+from pyspark_paralagg.datalog.asked import asked_program
+from pyspark_paralagg.plan.read import plan_from_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark_paralagg.datalog.resolved import Resolved
+    from pyspark_paralagg.plan.plan import Plan
+
+Row = tuple[Any, ...]
+Rows = dict[str, list[Row]]
+
+ROOT = Path(__file__).parent.parent.parent
+_DEADLINE_SECONDS = 600
+
+
+def arrow(columns: Sequence[tuple[str, str]], rows: Sequence[Row]) -> pa.Table:
+    """Rows of columns of Spark types."""
+    schema = pa.schema([(name, type_of(spark_type).arrow) for name, spark_type in columns])
+    values = list(zip(*rows, strict=True)) or [()] * len(schema)
+    return pa.table([pa.array(list(v), f.type) for v, f in zip(values, schema, strict=True)], schema=schema)
+
+
+class Staged:
+    """A resolved text with rows from outside, for ``names`` of its relations."""
+
+    def __init__(self, resolved: Resolved, given: Mapping[str, Sequence[Row]], names: Sequence[str]) -> None:
+        self.resolved = resolved
+        self.names = list(names)
+        plan = compile_program(asked_program(resolved, names))
+        self.json = json.dumps(plan.to_json())
+        self.plan: Plan = plan_from_json(json.loads(self.json))
+        self.sources = {
+            n: arrow([(c.name, c.type) for c in source.columns], [*given.get(source.relation, ()), *source.rows])
+            for n, source in enumerate(resolved.sources)
+        }
+
+    def run_here(self) -> Rows:
+        """By the engine in this process."""
+        columns = {i.source: i.columns for i in self.plan.inputs if i.relation is None}
+        run = run_plan(self.plan, {n: table_of(c, self.sources[n].to_batches()) for n, c in columns.items()}, Alone())
+        relations = {r.name: r for s in self.plan.strata for r in s.relations}
+        return {n: self._rows(n, pa.Table.from_batches([batch_of(relations[n], run.results[n])])) for n in self.names}
+
+    def write(self, folder: Path) -> None:
+        """For ranks."""
+        for n, table in self.sources.items():
+            (folder / "in" / str(n)).mkdir(parents=True)
+            if table.num_rows:
+                file = str(folder / "in" / str(n) / "0.arrow")
+                with pa.OSFile(file, "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+                    writer.write_table(table)
+        (folder / "plan.json").write_text(self.json)
+
+    def read(self, out: Path) -> Rows:
+        """What ranks have written; raises what they told."""
+        if (out / "failed").exists():
+            raise AssertionError((out / "failed").read_text())
+        found = {}
+        for name in self.names:
+            parts = sorted((out / quote(name, safe="")).glob("part-*.arrow"))
+            assert parts, f"nobody has written {name}"
+            found[name] = self._rows(name, pa.concat_tables([pa.ipc.open_stream(p).read_all() for p in parts]))
+        return found
+
+    def _rows(self, name: str, table: pa.Table) -> list[Row]:
+        columns = [table.column(c).to_pylist() for c in self.resolved.names(name)]
+        return list(zip(*columns, strict=True))
+
+
+def run_on_ranks(folder: Path, tag: str, ranks: int, *arguments: str) -> None:
+    """All plans in the folders of ``folder``, by one ``mpiexec``; results go to their ``out-<tag>``."""
+    mpiexec = Path(sys.executable).parent / "mpiexec"
+    command = [mpiexec if mpiexec.exists() else shutil.which("mpiexec") or "mpiexec", "-n", str(ranks), sys.executable]
+    script = Path(__file__).parent / "all_folders.py"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    ended = subprocess.run(  # noqa: S603 - our own script
+        [*command, script, str(folder), tag, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=_DEADLINE_SECONDS,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr

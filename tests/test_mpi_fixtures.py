@@ -1,0 +1,80 @@
+"""Every fixture that a text can say, by the engine of ``mpi_backend``: the command in this process, and ranks.
+
+The command's tests come first: they compile all kernels, which the ranks find on disk. Each number of ranks is one
+``mpiexec`` for all fixtures.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from datalog.fixtures import ALL, CASES
+from mpi.staged import Staged, arrow, run_on_ranks
+
+from pyspark_paralagg.cli import OK, main
+from pyspark_paralagg.datalog.resolve import resolve_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SETTINGS = {
+    "1": (1,),
+    "2": (2,),
+    "3": (3,),
+    "5": (5,),
+    "small-pieces": (3, "--piece-bytes", "64"),
+    "more-buckets": (2, "--buckets", "7"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_command_without_spark_gives_the_rows_of_the_fixture(tmp_path: Path, name: str) -> None:
+    """By Parquet, which can say nulls, NaN, and types that Datalog has no name for."""
+    case = ALL[name]
+    for relation, (_, rows) in case.inputs.items():
+        pq.write_table(arrow(case.types[relation], rows), tmp_path / f"{relation}.parquet")
+    out = tmp_path / "out"
+    command = ["run", str(case.path), "--facts", str(tmp_path), "--out", str(out), "--format", "parquet", "--quiet"]
+    assert main([*command, "--backend", "local"]) == OK
+    assert {p.name for p in out.iterdir()} == {f"{relation}.parquet" for relation in case.expected}
+    found = {n: [tuple(r.values()) for r in pq.read_table(out / f"{n}.parquet").to_pylist()] for n in case.expected}
+    case.compare(found)
+
+
+@pytest.fixture(scope="module")
+def staged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Staged]]:
+    """All fixtures as folders for ranks."""
+    folder = tmp_path_factory.mktemp("fixtures")
+    made = {}
+    for name, case in ALL.items():
+        given = {relation: rows for relation, (_, rows) in case.inputs.items()}
+        made[name] = Staged(resolve_text(case.text, case.types), given, list(case.expected))
+        made[name].write(folder / name)
+    return folder, made
+
+
+@pytest.fixture(scope="module")
+def on_ranks(staged: tuple[Path, dict[str, Staged]]) -> Callable[[str, str], dict[str, list[tuple[Any, ...]]]]:
+    """The rows of a fixture in a setting; the first question for a setting runs all of them."""
+    folder, made = staged
+    done: set[str] = set()
+
+    def rows(setting: str, name: str) -> dict[str, list[tuple[Any, ...]]]:
+        if setting not in done:
+            done.add(setting)
+            ranks, *arguments = SETTINGS[setting]
+            run_on_ranks(folder, setting, int(ranks), *map(str, arguments))
+        return made[name].read(folder / name / f"out-{setting}")
+
+    return rows
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_ranks_give_the_rows_of_the_fixture(
+    on_ranks: Callable[[str, str], dict[str, list[tuple[Any, ...]]]], setting: str, name: str
+) -> None:
+    ALL[name].compare(on_ranks(setting, name))
