@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -48,6 +50,14 @@ def saturated(x):
     if x <= -9223372036854775808.0:
         return _LEAST
     return np.int64(x)
+
+
+@njit(cache=True, nogil=True)
+def power(a, b):
+    """As Java has it: NaN to whatever but 0, and 1 to infinity, are NaN."""
+    if b != b or (np.isinf(b) and abs(a) == 1.0):
+        return np.nan
+    return math.pow(a, b)
 
 
 @njit(cache=True, nogil=True)
