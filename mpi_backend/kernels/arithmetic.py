@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpi_backend.kernels.values import Value
+from mpi_backend.kernels.values import Value, wrapped
 from pyspark_paralagg.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _add(sign: str) -> Write:
             return Value(of, _single(of, f"{a.code} {sign} {b.code}"))
         if of.is_decimal:
             return fit(to, of, to.code.keep("x", f"{rescaled(to, a, of.scale)} {sign} {rescaled(to, b, of.scale)}"))
-        z = to.code.keep("x", f"{a.code} {sign} {b.code}")
+        z = to.code.keep("x", wrapped(a.code, sign, b.code))
         other = f"({b.code} ^ {z})" if sign == "+" else f"({a.code} ^ {b.code})"
         return fit(to, of, z, f"(({a.code} ^ {z}) & {other}) < 0")
 
@@ -80,7 +80,7 @@ def _multiply(to: Expressions, args: list[Value], of: Type) -> Value:
         return Value(of, _single(of, f"{a.code} * {b.code}"))
     if of.is_decimal and of.scale != a.type.scale + b.type.scale:
         raise _refused("a product of decimals that is rounded")
-    z = to.code.keep("x", f"{a.code} * {b.code}")
+    z = to.code.keep("x", wrapped(a.code, "*", b.code))
     return fit(to, of, z, f"product_overflows({a.code}, {b.code})")
 
 
@@ -127,14 +127,15 @@ def _negate(to: Expressions, args: list[Value], of: Type) -> Value:
     [a] = args
     if of.kind == "fraction":
         return Value(of, f"(-{a.code})")
-    return fit(to, of, to.code.keep("x", f"-{a.code}"), f"{a.code} == {-(1 << WORD - 1)}")
+    return fit(to, of, to.code.keep("x", wrapped("0", "-", a.code)), f"{a.code} == {-(1 << WORD - 1)}")
 
 
 def _abs(to: Expressions, args: list[Value], of: Type) -> Value:
     [a] = args
     if of.kind == "fraction":
         return Value(of, f"abs({a.code})")
-    return fit(to, of, to.code.keep("x", f"abs({a.code})"), f"{a.code} == {-(1 << WORD - 1)}")
+    positive = to.code.keep("x", f"{a.code} if {a.code} >= 0 else {wrapped('0', '-', a.code)}")
+    return fit(to, of, positive, f"{a.code} == {-(1 << WORD - 1)}")
 
 
 def _of_double(code: str) -> Write:
