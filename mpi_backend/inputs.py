@@ -43,7 +43,7 @@ def read_inputs(
     used = _used(facts)
     tables = {i.id: sources[i.source] if i.relation is None else results[i.relation] for i in used}
     constants = [t for i in used for t in _texts((*i.exprs, *i.filters))] + _rule_texts(facts)
-    strings, tables = _intern(tables, constants, comm, ansi=ansi)
+    strings, tables = intern(tables, constants, comm, ansi=ansi)
     if not facts.is_lattice:
         tables = {
             i.id: _distinct(tables[i.id], comm) if i.is_set and i.relation is None else tables[i.id] for i in used
@@ -56,7 +56,7 @@ def read_inputs(
             n: Table(tuple(replace(c, texts=texts) if c.type.kind == "text" else c for c in t.columns), t.count)
             for n, t in tables.items()
         }
-        strings, tables = _intern(named, constants, comm, ansi=ansi)
+        strings, tables = intern(named, constants, comm, ansi=ansi)
     return Inputs(tables, strings)
 
 
@@ -88,7 +88,7 @@ def _rule_texts(facts: Facts) -> list[str]:
     return out
 
 
-def _intern(
+def intern(
     tables: Mapping[int, Table], constants: Sequence[str], comm: Comm, *, ansi: bool
 ) -> tuple[Strings, dict[int, Table]]:
     """One sorted dictionary of the texts of all ranks; words of texts become ranks in it."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpi_backend.kernels.expressions import Expressions
-from mpi_backend.kernels.values import Value, equal, less, store
+from mpi_backend.kernels.values import Value, equal, less, store, wrapped
 from mpi_backend.types import type_of
 
 if TYPE_CHECKING:
@@ -312,7 +312,7 @@ class Accumulating:
         of: Type = self.types[j]
         if of.kind == "fraction":
             return f"{a} + {b}" if of.bits == 64 else f"np.float64(np.float32({a} + {b}))"
-        z = self.code.keep("z", f"{a} + {b}")
+        z = self.code.keep("z", wrapped(a, "+", b))
         what = f"a sum of {of.name} overflows"
         if of.is_decimal:
             self.to.fail(f"abs({z}) >= {10**of.precision}", "PARALAGG_OVERFLOW", what)

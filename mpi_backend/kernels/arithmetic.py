@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpi_backend.kernels.values import Value
+from mpi_backend.kernels.values import Value, wrapped
 from pyspark_paralagg.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -23,27 +23,29 @@ WORD = 64
 _OVERFLOW = "ARITHMETIC_OVERFLOW"
 
 
-def fit(to: Expressions, of: Type, code: str, overflow: str | None = None) -> str:
+def fit(to: Expressions, of: Type, code: str, overflow: str | None = None) -> Value:
     """``code``, a whole number of 64 bits, as one of type ``of``; ``overflow``: the condition that 64 were too few."""
     if of.is_decimal:
-        most = 10**of.precision
-        outside = f"{code} <= {-most} or {code} >= {most}"
-        to.fail(outside if overflow is None else f"({overflow}) or {outside}", *out_of_range(of))
-        return code
+        return within(to, of, code, 10**of.precision, overflow)
     if of.bits == WORD:
         if to.ansi and overflow is not None:
             to.fail(overflow, _OVERFLOW, f"a value of {of.name} overflows")
-        return code
+        return Value(of, code)
     if to.ansi:
         low, high = -(1 << of.bits - 1), (1 << of.bits - 1) - 1
         to.fail(f"{code} < {low} or {code} > {high}", _OVERFLOW, f"a value of {of.name} overflows")
-        return code
-    return to.code.keep("x", f"({code} << {WORD - of.bits}) >> {WORD - of.bits}")
+        return Value(of, code)
+    return Value(of, to.code.keep("x", f"({code} << {WORD - of.bits}) >> {WORD - of.bits}"))
 
 
-def out_of_range(of: Type) -> tuple[str, str]:
-    """The error of a decimal that has more digits than its type."""
-    return "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION", f"a value has more digits than {of.name}"
+def within(to: Expressions, of: Type, code: str, most: int, overflow: str | None = None) -> Value:
+    """A decimal below ``most``; what has more digits than ``of`` is an error with ANSI rules, else null."""
+    outside = f"{code} <= {-most} or {code} >= {most}"
+    outside = outside if overflow is None else f"({overflow}) or {outside}"
+    if to.ansi:
+        to.fail(outside, "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION", f"a value has more digits than {of.name}")
+        return Value(of, code)
+    return Value(of, code, to.code.keep("n", outside))
 
 
 def rescaled(to: Expressions, value: Value, scale: int) -> str:
@@ -64,12 +66,10 @@ def _add(sign: str) -> Write:
         if of.kind == "fraction":
             return Value(of, _single(of, f"{a.code} {sign} {b.code}"))
         if of.is_decimal:
-            return Value(
-                of, fit(to, of, to.code.keep("x", f"{rescaled(to, a, of.scale)} {sign} {rescaled(to, b, of.scale)}"))
-            )
-        z = to.code.keep("x", f"{a.code} {sign} {b.code}")
+            return fit(to, of, to.code.keep("x", f"{rescaled(to, a, of.scale)} {sign} {rescaled(to, b, of.scale)}"))
+        z = to.code.keep("x", wrapped(a.code, sign, b.code))
         other = f"({b.code} ^ {z})" if sign == "+" else f"({a.code} ^ {b.code})"
-        return Value(of, fit(to, of, z, f"(({a.code} ^ {z}) & {other}) < 0"))
+        return fit(to, of, z, f"(({a.code} ^ {z}) & {other}) < 0")
 
     return write
 
@@ -80,8 +80,8 @@ def _multiply(to: Expressions, args: list[Value], of: Type) -> Value:
         return Value(of, _single(of, f"{a.code} * {b.code}"))
     if of.is_decimal and of.scale != a.type.scale + b.type.scale:
         raise _refused("a product of decimals that is rounded")
-    z = to.code.keep("x", f"{a.code} * {b.code}")
-    return Value(of, fit(to, of, z, f"product_overflows({a.code}, {b.code})"))
+    z = to.code.keep("x", wrapped(a.code, "*", b.code))
+    return fit(to, of, z, f"product_overflows({a.code}, {b.code})")
 
 
 def _divide(to: Expressions, args: list[Value], of: Type) -> Value:
@@ -127,14 +127,15 @@ def _negate(to: Expressions, args: list[Value], of: Type) -> Value:
     [a] = args
     if of.kind == "fraction":
         return Value(of, f"(-{a.code})")
-    return Value(of, fit(to, of, to.code.keep("x", f"-{a.code}"), f"{a.code} == {-(1 << WORD - 1)}"))
+    return fit(to, of, to.code.keep("x", wrapped("0", "-", a.code)), f"{a.code} == {-(1 << WORD - 1)}")
 
 
 def _abs(to: Expressions, args: list[Value], of: Type) -> Value:
     [a] = args
     if of.kind == "fraction":
         return Value(of, f"abs({a.code})")
-    return Value(of, fit(to, of, to.code.keep("x", f"abs({a.code})"), f"{a.code} == {-(1 << WORD - 1)}"))
+    positive = to.code.keep("x", f"{a.code} if {a.code} >= 0 else {wrapped('0', '-', a.code)}")
+    return fit(to, of, positive, f"{a.code} == {-(1 << WORD - 1)}")
 
 
 def _of_double(code: str) -> Write:
@@ -193,13 +194,9 @@ def _shift(fn: str) -> Write:
 def _days(sign: str) -> Write:
     def write(to: Expressions, args: list[Value], of: Type) -> Value:
         z = to.code.keep("x", f"{args[0].code} {sign} {args[1].code}")
-        return Value(of, fit(to, of, z))
+        return fit(to, of, z)
 
     return write
-
-
-def _nan_or(_: Expressions, args: list[Value], of: Type) -> Value:
-    return Value(of, f"({args[1].code} if {args[0].code} != {args[0].code} else {args[0].code})")
 
 
 def _single(of: Type, code: str) -> str:
@@ -241,12 +238,12 @@ FUNCTIONS: dict[str, Write] = {
     "Add": _add("+"), "Subtract": _add("-"), "Multiply": _multiply, "Divide": _divide,
     "IntegralDivide": _integral_divide, "Remainder": _remainder, "Pmod": _pmod,
     "UnaryMinus": _negate, "Abs": _abs,
-    "Sqrt": _of_double("np.sqrt({})"), "Exp": _of_double("np.exp({})"), "Pow": _of_double("math.pow({}, {})"),
+    "Sqrt": _of_double("np.sqrt({})"), "Exp": _of_double("np.exp({})"), "Pow": _of_double("power({}, {})"),
     "Log": _logarithm("np.log({})"), "Log10": _logarithm("np.log10({})"), "Log2": _logarithm("np.log2({})"),
     "Log1p": _logarithm("np.log1p({})"),
     "Floor": _rounded("np.floor({})"), "Ceil": _rounded("np.ceil({})"),
     "BitwiseAnd": _bits("&"), "BitwiseOr": _bits("|"), "BitwiseXor": _bits("^"), "BitwiseNot": _of_double("(~{})"),
     "ShiftLeft": _shift("ShiftLeft"), "ShiftRight": _shift("ShiftRight"), "ShiftRightUnsigned": _shift("Unsigned"),
     "DateAdd": _days("+"), "DateSub": _days("-"), "DateDiff": _days("-"),
-    "IsNaN": _of_double("({0} != {0})"), "NaNvl": _nan_or, "Not": _of_double("(not {})"),
+    "Not": _of_double("(not {})"),
 }  # fmt: skip

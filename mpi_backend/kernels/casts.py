@@ -6,7 +6,7 @@ from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from mpi_backend.kernels.arithmetic import WORD, fit, out_of_range, rescaled
+from mpi_backend.kernels.arithmetic import WORD, fit, rescaled, within
 from mpi_backend.kernels.values import Value
 from pyspark_paralagg.errors import UnsupportedError
 
@@ -51,7 +51,7 @@ def cast(to: Expressions, value: Value, of: Type) -> Value:  # noqa: PLR0911 - a
             f"a {source.name} is too large for {of.name}",
         )
         return Value(of, value.code)
-    return Value(of, fit(to, of, value.code))
+    return fit(to, of, value.code)
 
 
 def literal(of: Type, value: bool | float | str) -> str:  # noqa: PLR0911 - one for each kind
@@ -108,7 +108,7 @@ def _from_fraction(to: Expressions, value: Value, of: Type) -> Value:
         return Value(of, wide)
     # By way of a saturated int, as Java does it.
     clamped = to.code.keep("x", f"max(min({wide}, {(1 << 31) - 1}), {-(1 << 31)})")
-    return Value(of, fit(to, of, clamped))
+    return fit(to, of, clamped)
 
 
 def _decimal(to: Expressions, value: Value, of: Type) -> Value:
@@ -117,9 +117,11 @@ def _decimal(to: Expressions, value: Value, of: Type) -> Value:
         return cast(to, Value(_bigint(), whole), of)
     by = of.scale - value.type.scale
     if by > 0:
-        most = 10**of.precision // 10**by
-        to.fail(f"{value.code} <= {-most} or {value.code} >= {most}", *out_of_range(of))
-    return Value(of, fit(to, of, rescaled(to, value, of.scale)))
+        # Asked before it is scaled up, so that 64 bits are enough.
+        near = within(to, of, value.code, 10**of.precision // 10**by)
+        scaled = rescaled(to, value, of.scale)
+        return Value(of, scaled, near.null)
+    return fit(to, of, rescaled(to, value, of.scale))
 
 
 def _bigint() -> Type:

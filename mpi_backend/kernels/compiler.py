@@ -32,7 +32,7 @@ from numba import njit
 from mpi_backend.kernels.keys import find, find1
 from mpi_backend.kernels.status import CALL, FAILED, FULL, OUT, PLACES, RESUMED, ROW, ROW_END, STATUS, WANTED
 from mpi_backend.kernels.support import (
-    gcd, product_overflows, saturated, text_less, truncated_quotient, truncated_remainder,
+    gcd, power, product_overflows, saturated, text_less, truncated_quotient, truncated_remainder,
 )
 
 

@@ -93,11 +93,15 @@ class Expressions:
             return self._choose(expr)
         if expr.fn == "Coalesce":
             return self._coalesce(expr)
+        if expr.fn == "NaNvl":
+            return self._nan_or(expr)
         args = [self.value(a) for a in expr.args]
         of = type_of(expr.type)
         if expr.fn in ("IsNull", "IsNotNull"):
             null = args[0].null or "False"
             return Value(TRUTH, null if expr.fn == "IsNull" else f"(not {null})")
+        if expr.fn == "IsNaN":  # of a null it is false
+            return Value(TRUTH, f"({args[0].present} and {args[0].code} != {args[0].code})")
         if expr.fn in ("Least", "Greatest"):
             return self._extreme(expr.fn, args, of)
         if expr.fn == "EqualNullSafe":
@@ -233,6 +237,16 @@ class Expressions:
             self.code.line(f"{out} = {rest.code}")
             self.code.line(f"{null} = {rest.null or 'False'}")
         return Value(of, out, null if rest.null is not None else None)
+
+    def _nan_or(self, expr: Call) -> Value:
+        """The first argument unless it is NaN; the second is asked for only then."""
+        first = self.value(expr.args[0])
+        out, null = self.code.keep("x", first.code), self.code.keep("n", first.null or "False")
+        with self.code.block(f"if not {null} and {out} != {out}:"):
+            second = self.value(expr.args[1])
+            self.code.line(f"{out} = {second.code}")
+            self.code.line(f"{null} = {second.null or 'False'}")
+        return Value(first.type, out, null if first.null is not None or second.null is not None else None)
 
     # --- constants and texts ----------------------------------------------------------------------------------------
 

@@ -45,8 +45,9 @@ def follow(  # noqa: C901 - one pass over all columns
                 step = _double(now) - _double(before) if before != 0 else _double(now)
                 to_double[column, at] += step
             else:
-                total = to_v[column, at] + (now - before)
-                failed = failed or (now > before and total < to_v[column, at]) or (most > 0 and abs(total) >= most)
+                # All of it is positive. Signed sums that go around are none for LLVM.
+                total = np.int64(np.uint64(to_v[column, at]) + np.uint64(now) - np.uint64(before))
+                failed = failed or total < 0 or (most > 0 and total >= most)
                 to_v[column, at] = total
             added[c, row] = now
             changed = True

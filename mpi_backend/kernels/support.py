@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -17,17 +19,22 @@ def product_overflows(a, b):
         return False
     if (a == -1 and b == _LEAST) or (b == -1 and a == _LEAST):
         return True
-    z = a * b
-    return truncated_quotient(z, b) != a
+    return truncated_quotient(_product(a, b), b) != a
+
+
+@njit(cache=True, nogil=True)
+def _product(a, b):
+    """That goes around: Numba tells LLVM that signed products never do."""
+    return np.int64(np.uint64(a) * np.uint64(b))
 
 
 @njit(cache=True, nogil=True)
 def truncated_quotient(a, b):
     """Towards zero, as Java divides."""
     if b == -1:
-        return -a
+        return np.int64(np.uint64(0) - np.uint64(a))
     q = a // b
-    return q + 1 if q < 0 and q * b != a else q
+    return q + 1 if q < 0 and _product(q, b) != a else q
 
 
 @njit(cache=True, nogil=True)
@@ -51,11 +58,19 @@ def saturated(x):
 
 
 @njit(cache=True, nogil=True)
+def power(a, b):
+    """As Java has it: NaN to whatever but 0, and 1 to infinity, are NaN."""
+    if b != b or (np.isinf(b) and abs(a) == 1.0):
+        return np.nan
+    return math.pow(a, b)
+
+
+@njit(cache=True, nogil=True)
 def gcd(a, b):
     """The greatest common divisor, not negative but for the least number of all."""
     while b != 0:
         a, b = b, truncated_remainder(a, b)
-    return abs(a)
+    return a if a >= 0 else np.int64(np.uint64(0) - np.uint64(a))
 
 
 @njit(cache=True, nogil=True)

@@ -48,6 +48,14 @@ def from_word(of: Type, words: str, doubles: str, place: str) -> str:
     return f"({words}[{place}] != 0)" if of.kind == "truth" else f"{words}[{place}]"
 
 
+def wrapped(a: str, sign: str, b: str) -> str:
+    """A sum, difference or product of 64 bits that goes around.
+
+    Numba tells LLVM that signed ones never do, and so what asks afterwards whether one did is optimised away.
+    """
+    return f"np.int64(np.uint64({a}) {sign} np.uint64({b}))"
+
+
 def store(of: Type, words: str, doubles: str, place: str, code: str) -> str:
     """The statement that writes a value into an array of words."""
     if of.kind == "fraction":

@@ -1,0 +1,201 @@
+"""Expressions: the engine's generated code gives what Spark gives for the same SQL, errors included.
+
+Spark's analyser says what the SQL means, types and casts included, as it does for a step. Spark's rows are those of one
+query; where the engine says that a row is an error, Spark is asked for that row alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mpi.expressions_random import COLUMNS, Expressions, rows
+from mpi.staged import arrow
+from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
+from rows import frame
+
+from mpi_backend.comm import Alone
+from mpi_backend.files import table_of
+from mpi_backend.inputs import intern
+from mpi_backend.kernels.input import evaluate
+from mpi_backend.portable import unportable
+from mpi_backend.types import to_arrow
+from pyspark_paralagg.backends.spark import _java_list, _jdf, bridge_of
+from pyspark_paralagg.errors import ParalaggError
+from pyspark_paralagg.plan.plan import Plan
+from pyspark_paralagg.program.expr import Col, Lit, from_json, walk
+from pyspark_paralagg.program.program import Column, Input
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+COUNT, ROWS, ERRORS = 160, 40, 60
+TYPES = [("id", "int"), *((name, spark_type) for name, (spark_type, _) in COLUMNS.items())]
+DATA = rows(ROWS, seed=1)
+_AT_MOST_UNPORTABLE = 0.35
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """An expression as SQL, and as Spark's analyser has it, over the columns of ``source``."""
+
+    sql: str
+    source: Input
+
+    @property
+    def type(self) -> str:
+        return self.source.exprs[0].type
+
+
+def drawn(spark: SparkSession, seed: int) -> list[Drawn]:
+    """Random expressions that the engine has, analysed."""
+    texts = [Expressions(seed + n).draw() for n in range(COUNT)]
+    typed = [t for t in texts if _is_typed(spark, t)]
+    found = [Drawn(t, e) for t, e in zip(typed, analysed(spark, typed), strict=True)]
+    portable = [d for d in found if unportable(Plan("x", (d.source,), ()), inputs=True) is None]
+    assert len(portable) >= (1 - _AT_MOST_UNPORTABLE) * len(found), f"{len(portable)} of {len(found)}"
+    return portable
+
+
+def _is_typed(spark: SparkSession, text: str) -> bool:
+    try:
+        frame(spark, ", ".join(f"{n} {t}" for n, t in TYPES), []).selectExpr(text)
+    except PySparkException:
+        return False
+    return True
+
+
+def analysed(spark: SparkSession, texts: list[str]) -> list[Input]:
+    """Each expression as the one of an input over the columns of the data."""
+    schema = StructType.fromDDL(", ".join(f"{n} {t}" for n, t in TYPES))
+    bridge = bridge_of(spark)
+    from pyspark.sql.classic.dataframe import DataFrame as Classic  # noqa: PLC0415 - what the bridge gives is one
+
+    reference = Classic(bridge.reference(spark._jsparkSession, "r", schema.json()), spark)
+    df = reference.selectExpr(*(f"{t} AS e{n}" for n, t in enumerate(texts)))
+    node = json.loads(bridge.analyse(_java_list(spark, ["q"]), _java_list(spark, [_jdf(df)])).json())["steps"][0][
+        "plan"
+    ]
+    assert node["op"] == "project", node
+    columns = tuple(Column(c["col"], t) for c, (_, t) in zip(node["child"]["columns"], TYPES, strict=True))
+    exprs = [from_json(e["expr"]) for e in node["exprs"]]
+    return [Input(n, 0, columns, (e,), name=t) for n, (e, t) in enumerate(zip(exprs, texts, strict=True))]
+
+
+class Engine:
+    """Evaluates expressions over the data."""
+
+    def __init__(self, *, ansi: bool) -> None:
+        self._ansi = ansi
+        columns = [Column(name, spark_type) for name, spark_type in TYPES]
+        self._table = table_of(columns, arrow(TYPES, DATA).to_batches())
+
+    def values(self, one: Drawn, row: int | None = None) -> list[Any]:
+        """Of all rows, or of one; raises the error of the first that has one."""
+        table = self._table
+        if row is not None:
+            table = type(table)(tuple(c.take(slice(row, row + 1)) for c in table.columns), 1)
+        texts = [str(e.value) for e in walk(one.source.exprs[0]) if isinstance(e, Lit) and e.type == "string"]
+        strings, tables = intern({0: table}, texts, Alone(), ansi=self._ansi)
+        [column], _ = evaluate(one.source, tables[0].columns, table.count, strings, ansi=self._ansi)
+        if column.type.kind == "text":
+            column = type(column)(column.type, column.words, column.nulls, strings.all())
+        return to_arrow(column).to_pylist()
+
+
+def same(a: Any, b: Any) -> bool:  # noqa: ANN401 - a value of any type
+    """Functions such as ``exp`` may differ in the last digits."""
+    if isinstance(a, float) and isinstance(b, float):
+        return (math.isnan(a) and math.isnan(b)) or a == b or math.isclose(a, b, rel_tol=1e-12)
+    return type(a) is type(b) and bool(a == b)
+
+
+def data(spark: SparkSession) -> DataFrame:
+    return frame(spark, ", ".join(f"{n} {t}" for n, t in TYPES), DATA)
+
+
+@pytest.fixture
+def ansi(spark: SparkSession, request: pytest.FixtureRequest) -> bool:
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", str(request.param).lower())
+    request.addfinalizer(lambda: spark.conf.set("spark.sql.ansi.enabled", before))
+    return bool(request.param)
+
+
+@pytest.mark.parametrize("ansi", [False], indirect=True)
+def test_values_are_sparks_where_nothing_is_an_error(spark: SparkSession, *, ansi: bool) -> None:
+    engine = Engine(ansi=ansi)
+    expressions = drawn(spark, seed=10_000)
+    found = (
+        data(spark).selectExpr("id", *(f"{d.sql} AS e{n}" for n, d in enumerate(expressions))).orderBy("id").collect()
+    )
+    wrong = []
+    for n, one in enumerate(expressions):
+        mine = engine.values(one)
+        wrong += [
+            f"{one.sql}\n   with {_shown(one, r)}: {mine[r]!r}, Spark {row[n + 1]!r}"
+            for r, row in enumerate(found)
+            if not same(mine[r], row[n + 1])
+        ][:2]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("ansi", [True], indirect=True)
+def test_values_and_errors_are_sparks(spark: SparkSession, *, ansi: bool) -> None:
+    engine = Engine(ansi=ansi)
+    expressions = drawn(spark, seed=20_000)
+    values, errors = {}, {}
+    for n, one in enumerate(expressions):
+        for r in range(ROWS):
+            try:
+                [values[n, r]] = engine.values(one, r)
+            except ParalaggError as problem:
+                errors[n, r] = problem.code
+    wrong = []
+    df = data(spark)
+    chosen = [f"case when id in ({_ids(values, n)}) then {d.sql} end AS e{n}" for n, d in enumerate(expressions)]
+    try:
+        found = df.selectExpr("id", *chosen).orderBy("id").collect()
+    except PySparkException:  # which of them?
+        found = []
+        for n, one in enumerate(expressions):
+            try:
+                df.selectExpr(chosen[n]).collect()
+            except PySparkException as problem:
+                wrong.append(f"{one.sql}\n   is no error here, Spark: {str(problem)[:200]}")
+    for r, row in enumerate(found):
+        for n, one in enumerate(expressions):
+            if (n, r) in values and not same(values[n, r], row[n + 1]):
+                wrong.append(f"{one.sql}\n   with {_shown(one, r)}: {values[n, r]!r}, Spark {row[n + 1]!r}")
+    by_expression: dict[int, tuple[int, str]] = {}
+    for (n, r), code in errors.items():
+        by_expression.setdefault(n, (r, code))
+    for n, (r, code) in list(by_expression.items())[:ERRORS]:
+        told = _condition(df.filter(f"id = {r}"), expressions[n].sql)
+        if told != code:
+            wrong.append(f"{expressions[n].sql}\n   with {_shown(expressions[n], r)}: {code}, Spark {told}")
+    assert not wrong, "\n".join(wrong)
+    assert errors
+
+
+def _ids(values: dict[tuple[int, int], Any], n: int) -> str:
+    return ", ".join(str(r) for m, r in values if m == n) or "-1"
+
+
+def _condition(df: DataFrame, sql: str) -> str | None:
+    try:
+        df.selectExpr(sql).collect()
+    except PySparkException as problem:
+        return str(problem.getCondition())
+    return None
+
+
+def _shown(one: Drawn, r: int) -> str:
+    names = {c.name: n for n, c in enumerate(one.source.columns)}
+    read = {names[e.name] for e in walk(one.source.exprs[0]) if isinstance(e, Col)}
+    return ", ".join(f"{TYPES[p][0]}={DATA[r][p]!r}" for p in sorted(read))
