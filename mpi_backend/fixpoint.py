@@ -63,6 +63,7 @@ class Fixpoint:
         self._copies = CopyExchange(loop)
         self._views = Views(loop)
         self._progress = progress
+        self._applied = 1
         self._overflow: SumOverflowError | None = None
         self._own_indexes = [i for i in loop.indexes.values() if not i.planned.copy]
         self.stats = Stats([r.name for r in self._stratum.relations])
@@ -73,10 +74,10 @@ class Fixpoint:
         iteration = 0
         going = self._may_apply(iteration)
         while going:
-            iteration += 1
             began = time.perf_counter()
             sums = self.step()
-            self.stats.add(sums, time.perf_counter() - began, ahead=self._stratum.in_place)
+            iteration += self._applied
+            self.stats.add(iteration, sums, time.perf_counter() - began, ahead=self._stratum.in_place)
             if self._progress is not None:
                 self._progress(iteration, self.stats.delta(sums), self.stats.total(sums))
             tolerance = self._stratum.tolerance
@@ -138,9 +139,10 @@ class Fixpoint:
         return self._vote(float(waiting), 0.0, 0.0)
 
     def _pass_in_order(self, ordered: Ordered) -> Array:
-        """Passes over near rows until this rank has none."""
+        """Passes over near rows until this rank has none. With other ranks all of them count as one iteration."""
         [part] = self._parts
         passes, far = ordered.step()
+        self._applied = max(1, int(passes)) if self._comm.size == 1 else 1
         part.size = int(passes)
         part.rows = int(np.count_nonzero(part.state.f & PRESENT))
         waiting = far + self._exchange.waiting
@@ -233,6 +235,8 @@ class Fixpoint:
         s = self._stratum
         if s.max_iterations is not None or s.tolerance is not None or not s.cycle_check:
             return False
+        if self._ordered is not None and self._ordered.orders:
+            return False  # it has a limit of its own, beyond which plain passes go on
         turn = self.stats.total(sums) + 1
         fractions = any(
             d.aggregator == "sum" and d.column.type in ("double", "float") for r in s.relations for d in r.dependents

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpi_backend.kernels.compiler import prepare
-from mpi_backend.kernels.ordered import ALONE, FAR, LIMIT, MOST, MOVES, NEAR, NEXT, PASSES, WIDTH, OrderedKernel
+from mpi_backend.kernels.ordered import ALONE, FAR, LIMIT, MOST, MOVES, NEAR, NEXT, PASSES, UNTIL, WIDTH, OrderedKernel
 from mpi_backend.kernels.status import LENGTH
 
 if TYPE_CHECKING:
@@ -24,45 +24,72 @@ _PATIENCE = 4
 """Passes that an order gets, in terms of keys; values that still change then are left to plain passes, which count."""
 _FEWER_MEETINGS = 8
 """How much wider steps are where ranks have to meet after each."""
+_A_WHILE = 4096
+"""Passes after which compiled code comes back, so that someone hears of them."""
 
 
 class Ordered:
-    """The ordered loop of one stratum; ``is_on`` once it has taken over."""
+    """The loop of one stratum in compiled code; ``is_on`` once it has taken over, ``orders`` if by value."""
 
     def __init__(self, loop: Loop, runner: Runner) -> None:
         self._loop = loop
         self._runner = runner
         [self._part] = loop.parts.values()
-        self._kernel = OrderedKernel(loop.facts, runner.rules)
+        column = loop.facts.stratum.ordered_by
+        can_order = column is not None and not self._part.shape.dependents[column]
+        self._kernel = OrderedKernel(loop.facts, runner.rules, column if can_order else None)
         self._order = np.zeros(16, np.int64)
         self._bounds = self._order.view(np.float64) if self._kernel.type.kind == "fraction" else self._order
         self._near = np.zeros(0, np.int32)
         self._far = np.zeros(0, np.int32)
         self._mean: float | None = None
         self._cur = np.zeros(LENGTH, np.int64)
-        self._width = 0.0
+        self._width: float | None = None
+        self._gave_up = False
         self.is_on = False
         prepare([(self._kernel.kernel, self._arguments())], loop.comm.rank)
 
     @staticmethod
     def fits(loop: Loop, runner: Runner) -> bool:
-        """Whether the Plan allows it, and nothing in the data or the rules forbids it."""
-        column = loop.facts.stratum.ordered_by
-        if column is None or any(r.sites.calls for r in runner.rules):
+        """Whether one relation is evaluated in place, finds its rows without hashing, and computes no texts.
+
+        With other ranks only an order makes up for what is not heard of them in between.
+        """
+        stratum = loop.facts.stratum
+        if not stratum.in_place or len(stratum.relations) > 1 or not runner.rules:
+            return False
+        if any(r.sites.calls or r.computes for r in runner.rules):
             return False
         [part] = loop.parts.values()
-        return not part.shape.dependents[column]
+        column = stratum.ordered_by
+        return loop.comm.size == 1 or (column is not None and not part.shape.dependents[column])
+
+    @property
+    def orders(self) -> bool:
+        """Whether rows are taken by their values now."""
+        return self.is_on and self._width is not None
 
     def consider(self) -> None:
-        """Takes over if the rows that the last pass changed are, on the whole, at another value than those before."""
+        """Takes over: by value if the rows that the last pass changed are, on the whole, better or worse than before."""
+        if self._gave_up:
+            return
+        keys = len(self._part.keys)
+        if self._kernel.column is None:
+            self._begin(None, keys)
+            return
         values = self._values[self._part.state.dirty]
         total, count = self._loop.comm.sum(np.array([float(values.sum()), float(len(values))]))
         before, self._mean = self._mean, total / count if count else None
-        if before is None or self._mean is None or not math.isfinite(self._mean - before) or self._mean == before:
+        if before is None or self._mean is None:
+            return
+        change = abs(self._mean - before)
+        if not math.isfinite(change) or change == 0:
+            if self._loop.comm.size == 1:
+                self._begin(None, keys)
             return
         rows = sum(int(s.offsets[-1]) for s in self._loop.statics.values())
-        rows, keys = self._loop.comm.sum(np.array([float(rows), float(len(self._part.keys))]))
-        width = 2.0 ** round(math.log2(abs(self._mean - before) / max(1.0, rows / max(1.0, keys))))
+        rows, keys = self._loop.comm.sum(np.array([float(rows), float(keys)]))
+        width = 2.0 ** round(math.log2(change / max(1.0, rows / max(1.0, keys))))
         if self._loop.comm.size > 1:
             width *= _FEWER_MEETINGS
         self._begin(width if self._kernel.type.kind == "fraction" else max(1, int(width)), int(keys))
@@ -70,12 +97,13 @@ class Ordered:
     def again(self) -> None:
         """For other base rows, with the width that was found."""
         if self.is_on:
-            self._begin(self._width, int(self._order[MOST] - 1000) // _PATIENCE)
+            self._begin(self._width, len(self._part.keys))
 
     def step(self) -> tuple[float, float]:
-        """Near rows until there are none, on this rank; rows that changed, and rows that wait (near or far)."""
+        """Near rows until there are none, on this rank, or for a while: passes made, rows that wait (near or far)."""
         self._cur[:] = 0
         passes = int(self._order[PASSES])
+        self._order[UNTIL] = passes + _A_WHILE
         self._kernel.kernel(*self._arguments())
         self._runner.check(self._cur)
         if self._order[PASSES] > self._order[MOST]:
@@ -84,15 +112,18 @@ class Ordered:
 
     def agree(self) -> None:
         """With no near row anywhere, all ranks move the limit to the same place."""
-        if self._loop.comm.size == 1 or not self.is_on:
+        if self._loop.comm.size == 1 or not self.orders:
             return
         sign = -1.0 if self._kernel.descends else 1.0
         best = float(self._bounds[NEXT]) * sign if self._order[FAR] else math.inf
-        if len(self._part.state.dirty):
+        best = math.inf if math.isnan(best) else best
+        if len(self._part.state.dirty) or self._order[NEAR]:
             best = -math.inf  # it may be near
         least = self._loop.comm.least(best)
-        if math.isfinite(least):
-            self._bounds[NEXT] = self._bounds.dtype.type(least * sign + sign * float(self._bounds[WIDTH]))
+        if least == math.inf:
+            self._order[MOVES] = 2
+        elif math.isfinite(least):
+            self._bounds[NEXT] = self._bounds.dtype.type(least * sign + sign * float(self._width or 0))
             self._order[MOVES] = 1
 
     @property
@@ -100,16 +131,18 @@ class Ordered:
         words: Array = self._part.state.v[self._kernel.column]
         return words.view(np.float64) if self._kernel.type.kind == "fraction" else words
 
-    def _begin(self, width: float, keys: int) -> None:
+    def _begin(self, width: float | None, keys: int) -> None:
+        """``width`` None: every row is near."""
         capacity = self._part.state.capacity
         self._width = width
         self._near, self._far = np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
         self._order[:] = 0
-        self._order[MOST] = _PATIENCE * keys + 1000
+        self._order[MOST] = np.iinfo(np.int64).max if width is None else _PATIENCE * keys + 1000
         self._order[ALONE] = self._loop.comm.size == 1
-        self._bounds[WIDTH] = width
-        worst = np.inf if self._kernel.type.kind == "fraction" else np.iinfo(np.int64).max
-        self._bounds[LIMIT] = worst if self._kernel.descends else -worst
+        most = np.inf if self._kernel.type.kind == "fraction" else np.iinfo(np.int64).max
+        if width is not None:
+            self._bounds[WIDTH] = width
+        self._bounds[LIMIT] = most if self._kernel.descends == (width is not None) else -most
         self.is_on = True
 
     def _give_up(self) -> None:
@@ -121,6 +154,7 @@ class Ordered:
         state.n[0] = len(rows)
         self._order[[NEAR, FAR]] = 0
         self.is_on = False
+        self._gave_up = True
 
     def _arguments(self) -> list[Array]:
         return [self._cur, self._order, self._near, self._far, *self._kernel.arguments(self._loop)]

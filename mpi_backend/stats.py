@@ -21,11 +21,13 @@ class Stats:
         self._sums: list[Array] = []
         self._seconds: list[float] = []
         self._ahead = False
+        self._numbers: list[int] = []
         self.iterations = 0
 
-    def add(self, sums: Array, seconds: float, *, ahead: bool) -> None:
-        """``ahead``: the delta in these sums is what the iteration before left."""
+    def add(self, iteration: int, sums: Array, seconds: float, *, ahead: bool) -> None:
+        """Up to ``iteration``. ``ahead``: the delta in these sums is what the iteration before left."""
         self._ahead = ahead
+        self._numbers.append(iteration)
         self._sums.append(sums)
         self._seconds.append(seconds)
 
@@ -58,7 +60,7 @@ class Stats:
                 seconds, sent = self._seconds[n], int(sums[BYTES])
                 out.append(
                     {
-                        "iteration": n + 1,
+                        "iteration": self._numbers[n],
                         "relation": name,
                         "delta": delta,
                         "total": total,

@@ -72,6 +72,10 @@ SYSTEMS: dict[str, System] = {
             "this project, plain-DataFrame executor, local[2]",
             {SSSP.name: _SMALL, COMPONENTS.name: _SMALL},
         ),
+        System("local", "ranks", "this project, a text on the MPI engine in one process, 1 thread", _everything()),
+        System("mpi-1", "ranks", "this project, a text on one rank under its supervisor", _everything()),
+        System("mpi-2", "ranks", "this project, a text on two ranks", _everything()),
+        System("offload", "paralagg", "this project, Spark local[2] that offloads to two ranks", _everything()),
         System(
             "duckdb",
             "duckdb_using_key",

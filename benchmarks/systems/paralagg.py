@@ -15,7 +15,7 @@ from benchmarks.systems.spark_session import HeapPeak, builder
 if TYPE_CHECKING:
     from benchmarks.datasets import Graph
 
-_BACKENDS = {"paralagg": "spark", "dataframe": "dataframe"}
+_BACKENDS = {"paralagg": "spark", "dataframe": "dataframe", "offload": "mpi"}
 
 
 def _shortest_paths(spark: SparkSession, graph: Graph, backend: str) -> DataFrame:

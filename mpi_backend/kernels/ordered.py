@@ -24,25 +24,30 @@ if TYPE_CHECKING:
     from mpi_backend.loop import Loop
     from mpi_backend.types import Type
 
-NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES = range(9)
+NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL = range(10)
 """Places of ``order``: rows near and far, passes made and allowed, the limit, how far it moves, the next one.
 
+The kernel comes back when no row is near, or after ``UNTIL`` passes, so that the world hears of it.
+
 Alone, a rank moves the limit itself; else it leaves with the best far value in ``NEXT``, and is called again with
-``MOVES`` set and the limit there that all ranks agreed on.
+``MOVES`` set to 1 and the limit there that all ranks agreed on, or to 2 where every far row is to become near: what is no
+better than any limit (NaN, the largest number) has its turn at the end.
 """
 _IS_FAR = IN_DELTA
 """The flag of a far row: a run in place has no other use for it."""
 
 
 class OrderedKernel:
-    """The rules of a stratum with the loop around them. ``near`` and ``far`` are lists of ids."""
+    """The rules of a stratum with the loop around them. ``near`` and ``far`` are lists of ids.
 
-    def __init__(self, facts: Facts, rules: Sequence[RuleKernel]) -> None:
+    Without a ``column`` whose values order them, all rows that changed are near.
+    """
+
+    def __init__(self, facts: Facts, rules: Sequence[RuleKernel], column: int | None) -> None:
         [relation] = facts.stratum.relations
-        assert facts.stratum.ordered_by is not None  # noqa: S101 - for the type checker
-        self.column = facts.stratum.ordered_by
-        self.descends = relation.dependents[self.column].aggregator == "max"
-        self.type: Type = type_of(relation.dependents[self.column].column.type)
+        self.column = column
+        self.descends = column is not None and relation.dependents[column].aggregator == "max"
+        self.type: Type = type_of("bigint" if column is None else relation.dependents[column].column.type)
         self._rules = rules
         calls = {f"rule{n}": r.kernel for n, r in enumerate(rules)}
         arguments = ["cur", "order", "near", "far", "s_v", "s_f", "s_d", "s_n"]
@@ -60,14 +65,20 @@ class OrderedKernel:
     def _body(self) -> str:
         code = Source()
         view = ".view(np.float64)" if self.type.kind == "fraction" else ""
-        code.line(f"value = s_v[{self.column}]{view}")
+        if self.column is not None:
+            code.line(f"value = s_v[{self.column}]{view}")
         code.line(f"bounds = order{view}")
         code.line("near_n = order[NEAR]")
         code.line("far_n = order[FAR]")
         self._sort_changed(code)
         with code.block("while True:"):
             with code.block("if near_n == 0:"):
-                self._next_limit(code)
+                if self.column is None:
+                    code.line("break")
+                else:
+                    self._next_limit(code)
+            with code.block("if order[PASSES] >= order[UNTIL]:"):
+                code.line("break")
             code.line("order[PASSES] += 1")
             with code.block("if order[PASSES] > order[MOST]:"):
                 code.line("break")
@@ -82,7 +93,8 @@ class OrderedKernel:
             self._sort_changed(code)
         code.line("order[NEAR] = near_n")
         code.line("order[FAR] = far_n")
-        return f"NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES = 0, 1, 2, 3, 4, 5, 6, 7, 8\n{code.text}"
+        names = "NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL"
+        return f"{names} = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9\n{code.text}"
 
     def _better(self, a: str, b: str) -> str:
         return f"{a} > {b}" if self.descends else f"{a} < {b}"
@@ -111,12 +123,16 @@ class OrderedKernel:
         with code.block("elif order[MOVES] == 0:"):
             code.line("bounds[NEXT] = best")
             code.line("break")
+        code.line("takes_all = order[MOVES] == 2")
         code.line("order[MOVES] = 0")
-        code.line("bounds[LIMIT] = bounds[NEXT]")
+        with code.block("if not takes_all:"):
+            code.line("bounds[LIMIT] = bounds[NEXT]")
+        with code.block("if order[ALONE] != 0:"):
+            code.line(f"takes_all = not ({self._better('best', 'bounds[LIMIT]')})")
         code.line("kept = np.int64(0)")
         with code.block("for i in range(far_n):"):
             code.line("row = far[i]")
-            with code.block(f"if {self._better('value[row]', 'bounds[LIMIT]')}:"):
+            with code.block(f"if takes_all or {self._better('value[row]', 'bounds[LIMIT]')}:"):
                 code.line(f"s_f[row] &= np.uint8({255 - _IS_FAR})")
                 with code.block(f"if s_f[row] & {QUEUED} == 0:"):
                     code.line(f"s_f[row] |= np.uint8({QUEUED})")
@@ -135,7 +151,8 @@ class OrderedKernel:
     def _sort_changed(self, code: Source) -> None:
         with code.block("for i in range(s_n[0]):"):
             code.line("row = s_d[i]")
-            with code.block(f"if {self._better('value[row]', 'bounds[LIMIT]')}:"):
+            near = "True" if self.column is None else self._better("value[row]", "bounds[LIMIT]")
+            with code.block(f"if {near}:"):
                 code.line("near[near_n] = row")
                 code.line("near_n += 1")
             with code.block("else:"):
