@@ -33,7 +33,6 @@ from pyspark_paralagg.program.program import Column, Input
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pyspark_paralagg.program.expr import Expr
 
 COUNT, ROWS, ERRORS = 160, 40, 60
 TYPES = [("id", "int"), *((name, spark_type) for name, (spark_type, _) in COLUMNS.items())]
