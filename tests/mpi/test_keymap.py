@@ -30,10 +30,8 @@ def test_ids_are_those_of_a_dictionary(keys: list[tuple[int, ...]]) -> None:
     found = [*ids.add(rows[: half * width]).tolist(), *ids.add(rows[half * width :]).tolist()]
     assert found == numbered(keys)
     assert ids.find(rows).tolist() == found
-    assert ids.find(np.full(width, 77, np.int64)).tolist() in (
-        [-1],
-        [found[keys.index((77,) * width)]] if (77,) * width in keys else [-1],
-    )
+    other = (77,) * width
+    assert ids.find(np.array(other)).tolist() == [found[keys.index(other)] if other in keys else -1]
     assert ids.keys[:, found[-1]].tolist() == list(keys[-1])
 
 

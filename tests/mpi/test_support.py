@@ -21,7 +21,7 @@ def quotient(a: int, b: int) -> int:
 
 
 def test_products_that_need_more_than_64_bits_are_known() -> None:
-    """Numba lets LLVM assume that signed products never go around; a test of the product itself would be folded away."""
+    """Numba lets LLVM assume that signed products never go around: what tests the product itself is folded away."""
     found = [bool(support.product_overflows(a, b)) for a, b in PAIRS]
     assert found == [not LEAST <= int(a) * int(b) <= MOST for a, b in PAIRS]
 
