@@ -1,23 +1,24 @@
-"""From inputs to what the loop works on: rows go to their owners, keys become dense ids, indexes are built, targets found.
+"""From inputs to what the loop works on: rows go to their owners, keys become dense ids, indexes and targets are made.
 
-Ids come first: base rows, keys that static sides join on, keys that rules derive. Then ghosts ask their owners for their
-ids there, so that from here on a message is (id, value) and the loop hashes nothing.
+Ids come first: base rows, keys that static sides join on, keys that rules derive. Then ghosts ask their owners for
+their ids there, so that from here on a message is (id, value) and the loop hashes nothing.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mpi_backend.index import RelationIndex, build_static, place_rows
-from mpi_backend.inputs import Table
 from mpi_backend.keymap import KeyMap
 from mpi_backend.loop import Loop, Rows
-from mpi_backend.owner import Owner
+from mpi_backend.owner import Owner, route
 from mpi_backend.part import Part
-from mpi_backend.rows import flat, send, share
+from mpi_backend.rows import flat, share
 from mpi_backend.shape import Shape, column_types, shape_of
+from mpi_backend.types import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,6 +29,15 @@ if TYPE_CHECKING:
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.types import Column
     from pyspark_paralagg.plan.plan import PlannedRelation, PlannedRule, StaticIndex
+
+
+@dataclass(frozen=True)
+class Routed:
+    """This rank's rows: base and initial ones by relation, static indexes' (keys, then payload) by id."""
+
+    starts: dict[str, tuple[Table, Table | None]]
+    static: dict[int, Table]
+    shape: Shape
 
 
 class Builder:
@@ -41,12 +51,16 @@ class Builder:
         self._buckets = buckets
         self._nulls = self._nulls_of_inputs()
 
-    def build(self) -> Loop:
+    def route(self) -> Routed:
+        """Rows to their owners. Collective."""
+        stratum = self._facts.stratum
+        starts = {r.name: self._start(r) for r in stratum.relations}
+        return Routed(starts, {i.id: self._static(i) for i in stratum.static_indexes}, self._shape())
+
+    def build(self, routed: Routed) -> Loop:
         """Collective."""
         facts = self._facts
-        starts = {r.name: self._start(r) for r in facts.stratum.relations}
-        static = {i.id: self._static(i) for i in facts.stratum.static_indexes}
-        shape = self._shape()
+        starts, static, shape = routed.starts, routed.static, routed.shape
         self._parts = {
             r.name: Part(facts, r, shape.relations[r.name], number=n, rank=self._comm.rank)
             for n, r in enumerate(facts.stratum.relations)
@@ -68,11 +82,15 @@ class Builder:
             self._place(i, static[i.id], groups.get(i.id), targets, loop)
         for index in facts.stratum.relation_indexes:
             own = self._parts[index.relation]
-            part = own if not index.copy else Part(facts, own.of, own.shape, number=own.number, rank=own.rank)
+            part = (
+                own
+                if not index.copy
+                else Part(facts, own.of, own.shape, number=own.number, rank=own.rank, is_copy=True)
+            )
             loop.indexes[index.id] = RelationIndex(index, part)
         return loop
 
-    # --- where rows go -------------------------------------------------------------------------------------------------
+    # --- where rows go ----------------------------------------------------------------------------------------------
 
     def _nulls_of_inputs(self) -> dict[int, list[bool]]:
         """Whether some rank has a null in a column of an input."""
@@ -95,7 +113,8 @@ class Builder:
     def _start(self, of: PlannedRelation) -> tuple[Table, Table | None]:
         def rows(number: int) -> Table:
             table = self._inputs.tables[number]
-            return self._routed(table, of.distribute_by, self._nulls[number])
+            keys = range(len(of.keys)) if of.name in self._facts.spread.relations else ()
+            return self._routed(table, of.distribute_by, keys, self._nulls[number])
 
         return rows(of.base), None if of.initial is None else rows(of.initial)
 
@@ -119,28 +138,23 @@ class Builder:
             total = int(self._comm.sum(np.array([float(table.count)]))[0])
             return Table(tuple(shared), len(shared[0]) if shared else total)
         by = [picked.index(p) for p in of.partition_by]
-        return self._routed(Table(columns, table.count), by, nulls_of)
+        spread = range(len(picked)) if of.id in self._facts.spread.statics else ()
+        return self._routed(Table(columns, table.count), by, spread, nulls_of)
 
-    def _routed(self, table: Table, by: Sequence[int], nulls: Sequence[bool]) -> Table:
-        """Each row at the owner of the columns ``by``."""
-        if self._comm.size == 1:
-            return table
-        if not table.columns:  # rows without columns: all at the first rank
-            total = int(self._comm.sum(np.array([float(table.count)]))[0])
-            return Table((), total if self._comm.rank == 0 else 0)
-        owner = Owner(by, [table.columns[b].type for b in by], self._buckets, self._comm.size)
+    def _routed(self, table: Table, by: Sequence[int], spread: Iterable[int], nulls: Sequence[bool]) -> Table:
+        """Each row at the owner of the columns ``by``, in the sub-bucket of the others of ``spread``."""
+        others = [c for c in spread if c not in by]
         masked = any(nulls)
-        rows = flat(table.columns, table.count, masked=masked)
-        width = len(table.columns)
-        ranks = owner.ranks(rows, width + masked, width if masked else -1, self._strings, table.count)
-        columns = tuple(send(table.columns, ranks, self._comm, masked=masked))
-        return Table(columns, len(columns[0]))
+        count = self._facts.spread.count
+        return route(table, by, others, self._strings, self._comm, self._buckets, count, masked=masked)
 
     def _owner(self, of: PlannedRelation) -> Owner:
-        types = column_types(of)
-        return Owner(of.distribute_by, [types[d] for d in of.distribute_by], self._buckets, self._comm.size)
+        keys = range(len(of.keys)) if of.name in self._facts.spread.relations else ()
+        others = [k for k in keys if k not in of.distribute_by]
+        places = of.distribute_by, column_types(of), self._buckets, self._comm.size
+        return Owner(*places, others, self._facts.spread.count)
 
-    # --- ids -----------------------------------------------------------------------------------------------------------
+    # --- ids --------------------------------------------------------------------------------------------------------
 
     def _expect(
         self, starts: dict[str, tuple[Table, Table | None]], static: dict[int, Table], resolved: list[int]
@@ -208,7 +222,7 @@ class Builder:
             owners = part.ghost_owner[:count]
             order = np.argsort(owners, kind="stable")
             ends = np.cumsum(np.bincount(owners, minlength=self._comm.size))[:-1]
-            keys = part.ghosts.keys[:, :count].T[order]
+            keys = part.ghosts.keys[:count][order]
             questions = self._comm.exchange([np.ascontiguousarray(q).ravel() for q in np.split(keys, ends)])
             width = part.shape.key_words
             answers = [
@@ -220,7 +234,7 @@ class Builder:
             if width:
                 part.ghost_remote[order] = np.concatenate(replies)
 
-    # --- indexes -------------------------------------------------------------------------------------------------------
+    # --- indexes ----------------------------------------------------------------------------------------------------
 
     def _place(
         self, index: StaticIndex, table: Table, groups: Array | None, targets: dict[int, Array], loop: Loop

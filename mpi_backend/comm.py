@@ -84,7 +84,7 @@ class Ranks:
     def exchange(self, words: Sequence[Array]) -> list[Array]:
         """Counts, then ``Alltoallv`` in pieces."""
         counts = np.array([len(w) for w in words], np.int64)
-        # With its count each rank tells everybody the largest that it has, so that all agree on how many pieces there are.
+        # With its count each rank tells its largest one, so that all agree on how many pieces there are.
         told = np.stack([counts, np.full(self.size, counts.max(), np.int64)], axis=1)
         heard = np.empty_like(told)
         self._comm.Alltoall(np.ascontiguousarray(told), heard)

@@ -5,28 +5,53 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from mpi_backend.bitmaps import Bitmaps
 from mpi_backend.builder import Builder
+from mpi_backend.decomposed import Decomposed
 from mpi_backend.facts import Facts
-from mpi_backend.fixpoint import EndlessClimbError, Fixpoint
-from mpi_backend.inputs import Table, read_inputs
-from mpi_backend.kernels.lists import present
-from mpi_backend.shape import column_types
-from mpi_backend.trace import endless
-from mpi_backend.types import Column, words_of_doubles
+from mpi_backend.inputs import read_inputs
+from mpi_backend.spread import spread
+from mpi_backend.tuples import Tuples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mpi_backend.comm import Comm
-    from mpi_backend.loop import Loop
-    from mpi_backend.part import Part
+    from mpi_backend.fixpoint import Progress
+    from mpi_backend.types import Table
     from pyspark_paralagg.plan.plan import Plan
 
     Watch = Callable[[str, int, int, int], None]
+
+
+class Evaluation(Protocol):
+    """A stratum that is loaded: one of the ways in which the Plan allows to evaluate it."""
+
+    @property
+    def iterations(self) -> int:
+        """Applications of the step."""
+
+    @property
+    def per_iteration(self) -> list[dict[str, Any]]:
+        """One entry for each iteration and relation, where these were counted."""
+
+    def run(self) -> None:
+        """To the fixpoint, or to the limit. Collective."""
+
+    @property
+    def tuples(self) -> int:
+        """Rows on this rank."""
+
+    @property
+    def bytes(self) -> int:
+        """Held in memory."""
+
+    def results(self) -> dict[str, Table]:
+        """This rank's rows of each relation."""
 
 
 @dataclass
@@ -48,6 +73,7 @@ def run_plan(
     comm: Comm,
     *,
     buckets: int | None = None,
+    sub_buckets: int = 1,
     ansi: bool = True,
     progress: Watch | None = None,
 ) -> Run:
@@ -58,7 +84,9 @@ def run_plan(
     run = Run()
     inputs = {i.id: i for i in plan.inputs}
     for stratum in plan.strata:
-        _run_stratum(Facts(stratum, inputs), sources, comm, run, buckets or comm.size, ansi=ansi, progress=progress)
+        changed, where = spread(stratum, sub_buckets if comm.size > 1 else 1)
+        facts = Facts(changed, inputs, where)
+        _run_stratum(facts, sources, comm, run, buckets or comm.size, ansi=ansi, progress=progress)
     return run
 
 
@@ -72,55 +100,43 @@ def _run_stratum(
     ansi: bool,
     progress: Watch | None,
 ) -> None:
-    began = time.perf_counter()
-    inputs = read_inputs(facts, sources, run.results, comm, ansi=ansi)
-    loop = Builder(facts, inputs, comm, buckets).build()
-    comm.sent = 0
     names = [r.name for r in facts.stratum.relations]
     visible = [n for n in names if "@" not in n] or names
     heard = None if progress is None else partial(progress, "_".join(visible))
-    fixpoint = Fixpoint(loop, ansi=ansi, progress=heard)
+    began = time.perf_counter()
+    evaluation = _evaluation(facts, sources, comm, run, buckets, ansi=ansi, progress=heard)
     loaded = time.perf_counter()
-    try:
-        fixpoint.run()
-    except EndlessClimbError as climb:
-        for p in loop.parts.values():
-            p.restart(traced=True)
-        for i in loop.indexes.values():
-            i.clear()
-        raise endless(Fixpoint(loop, ansi=ansi, traced=True), loop, climb) from climb.overflow
+    evaluation.run()
     looped = time.perf_counter()
-    for p in loop.parts.values():
-        run.results[p.name] = rows_of(p, loop)
+    run.results |= evaluation.results()
     seconds = {"load": loaded - began, "loop": looped - loaded, "store": time.perf_counter() - looped}
     for name, value in seconds.items():
         run.seconds[name] += value
-    tuples = int(comm.sum(np.array([float(p.rows) for p in loop.parts.values()])).sum())
-    counted = {"iterations": fixpoint.stats.iterations, "tuples": tuples, "seconds": seconds}
-    run.strata.append({"relations": names, **counted})
-    run.iterations += fixpoint.stats.iterations
+    tuples = int(comm.sum(np.array([float(evaluation.tuples)]))[0])
+    iterations = int(-comm.least(-float(evaluation.iterations)))
+    run.strata.append({"relations": names, "iterations": iterations, "tuples": tuples, "seconds": seconds})
+    run.iterations += iterations
     run.tuples += tuples
-    run.per_iteration += fixpoint.stats.per_iteration()
-    run.bytes = max(run.bytes, loop.bytes)
+    run.per_iteration += evaluation.per_iteration
+    run.bytes = max(run.bytes, evaluation.bytes)
 
 
-def rows_of(p: Part, loop: Loop) -> Table:
-    """The rows of a relation on this rank: keys, then dependents."""
-    ids = present(p.state.f, min(len(p.keys), p.state.capacity))
-    k = len(p.of.keys)
-    texts = loop.strings.all() if any(t.kind == "text" for t in column_types(p.of)) else None
-    columns = []
-    for c, of in enumerate(column_types(p.of)):
-        nulls = None
-        if c < k:
-            words = p.keys.keys[c, ids]
-            if p.shape.keys[c]:
-                nulls = (p.keys.keys[k, ids] >> c & 1) != 0
-        else:
-            words = p.state.v[c - k, ids]
-            if of.kind == "fraction":
-                words = words_of_doubles(words.view(np.float64))
-            if p.shape.dependents[c - k]:
-                nulls = p.state.k[c - k, ids] == 0
-        columns.append(Column(of, words, nulls, texts if of.kind == "text" else None))
-    return Table(tuple(columns), len(ids))
+def _evaluation(
+    facts: Facts,
+    sources: Mapping[int, Table],
+    comm: Comm,
+    run: Run,
+    buckets: int,
+    *,
+    ansi: bool,
+    progress: Progress | None,
+) -> Evaluation:
+    """Loads a stratum. Bitmaps, else value by value, else tuples: the first that the Plan and the data allow."""
+    inputs = read_inputs(facts, sources, run.results, comm, ansi=ansi)
+    builder = Builder(facts, inputs, comm, buckets)
+    routed = builder.route()
+    if Bitmaps.fits(facts, routed):
+        return Bitmaps(facts, routed, inputs.strings)
+    if Decomposed.fits(facts, routed, comm):
+        return Decomposed(facts, routed, inputs, comm, ansi=ansi)
+    return Tuples(builder.build(routed), ansi=ansi, progress=progress)

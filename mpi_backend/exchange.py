@@ -1,7 +1,7 @@
 """Rows that rules derived for keys of other ranks go to their owners; copies of relations follow them.
 
-A row is (id at the owner, values) or, where the id is not known, (key, values): a message has for each relation rows of the
-first kind, then of the second, and how many of each. All rules of a stratum share one exchange.
+A row is (id at the owner, values) or, where the id is not known, (key, values): a message has for each relation rows
+of the first kind, then of the second, and how many of each. All rules of a stratum share one exchange.
 """
 
 from __future__ import annotations
@@ -116,11 +116,9 @@ class CopyExchange:
         self._copies = [i for _, i in sorted(loop.indexes.items()) if i.planned.copy]
         self._owners = {}
         for i in self._copies:
-            types = column_types(i.part.of)
-            keys = i.planned.keys
-            self._owners[i.planned.id] = Owner(
-                keys, [types[k] for k in keys], loop.owners[i.planned.relation].bucket_count, loop.comm.size
-            )
+            buckets = loop.owners[i.planned.relation].bucket_count
+            places = i.planned.keys, column_types(i.part.of), buckets, loop.comm.size
+            self._owners[i.planned.id] = Owner(*places, (), loop.facts.spread.count)
         self._wire = Wire(loop)
 
     def run(self) -> None:
@@ -141,9 +139,10 @@ class CopyExchange:
         ids = own.current[: own.size]
         values = own.driver_values
         out = np.zeros(len(ids) * stride, np.int64)
+        masked, traced = any(own.shape.dependents), False
         lists.write_rows(
-            ids, own.keys.keys, own.shape.key_words, values.v, values.k, values.p, any(own.shape.dependents), False, stride, out
-        )  # fmt: skip
+            ids, own.keys.keys, own.shape.key_words, values.v, values.k, values.p, masked, traced, stride, out
+        )
         return out
 
     def _send(self, index: int, rows: Array, own: Part, stride: int, *, everywhere: bool) -> list[Array]:
@@ -154,11 +153,12 @@ class CopyExchange:
             return self._wire.exchange_rows([rows] * comm.size, own, stride)
         count = len(rows) // stride
         mask_at = own.shape.key_words - 1 if own.shape.has_null_keys else -1
-        ranks = self._owners[index].ranks(rows, stride, mask_at, self._loop.strings, count)
+        owner, where = self._owners[index], (rows, stride, mask_at, self._loop.strings, count)
+        to_all = index in self._loop.facts.spread.to_all
+        ranks = owner.all_ranks(*where) if to_all else [owner.ranks(*where)]
         table = rows.reshape(count, stride)
-        return self._wire.exchange_rows(
-            [np.ascontiguousarray(table[ranks == r]).ravel() for r in range(comm.size)], own, stride
-        )
+        picked = [[table[of == r] for of in ranks] for r in range(comm.size)]
+        return self._wire.exchange_rows([np.concatenate(parts).ravel() for parts in picked], own, stride)
 
     def _forget(self, copy: Part) -> None:
         """The former delta is no delta any more; an iterated relation comes anew."""

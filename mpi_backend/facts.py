@@ -1,4 +1,4 @@
-"""What follows from a stratum of the Plan for those who build its indexes and those who write its code: said here once."""
+"""What follows from a stratum of the Plan, for those who build its indexes and those who write its code."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from mpi_backend.spread import NO_SPREAD, Spread
 from mpi_backend.types import Type, type_of
 from pyspark_paralagg.plan.plan import Filter, Probe
 from pyspark_paralagg.program.expr import Col, columns
@@ -24,6 +25,7 @@ class Facts:
 
     stratum: Stratum
     inputs: Mapping[int, Input]
+    spread: Spread = NO_SPREAD
 
     @cached_property
     def relations(self) -> dict[str, PlannedRelation]:

@@ -7,11 +7,10 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from mpi_backend.inputs import Table
 from mpi_backend.owner import Owner
 from mpi_backend.rows import flat
 from mpi_backend.strings import Strings
-from mpi_backend.types import from_arrow, to_arrow, type_of
+from mpi_backend.types import Table, from_arrow, to_arrow, type_of
 from pyspark_paralagg.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal
 
-    import numpy as np
-
+    from mpi_backend.kernels.compiler import Array
     from pyspark_paralagg.plan.plan import Plan, PlannedRelation
     from pyspark_paralagg.program.program import Column as Declared
 
@@ -100,7 +98,7 @@ def batch_of(of: PlannedRelation, table: Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([to_arrow(c) for c in table.columns], names=names)
 
 
-def _buckets(of: PlannedRelation, table: Table, partitions: int) -> np.ndarray:  # type: ignore[type-arg]
+def _buckets(of: PlannedRelation, table: Table, partitions: int) -> Array:
     by = [table.columns[d] for d in of.distribute_by]
     masked = any(c.nulls is not None for c in by)
     texts = next((c.texts for c in by if c.texts is not None), pa.array([], pa.string()))

@@ -1,7 +1,7 @@
 """The fixpoint, one rank's part of it: apply all rules to the delta, exchange what other ranks own, aggregate, vote.
 
-In place (a lattice without a limit) an iteration is one pass and one meeting. In rounds, rules write to ``pending`` and the
-relation changes only when the whole step was applied, so iterations are exactly those of design section 3::
+In place (a lattice without a limit) an iteration is one pass and one meeting. In rounds, rules write to ``pending``
+and the relation changes only when the whole step was applied, so iterations are exactly those of design section 3::
 
     lattice       delta = what pending improves
     accumulating  state += pending;  delta = pending     (theorem 1 of Wang et al. 2020, PowerLog)
@@ -11,6 +11,7 @@ relation changes only when the whole step was applied, so iterations are exactly
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -89,6 +90,12 @@ class Fixpoint:
                 raise EndlessClimbError(iteration, None, overflowed=False)
         self.stats.iterations = iteration
 
+    def again(self) -> None:
+        """For other base rows of the same stratum: nothing was counted yet."""
+        self.stats = Stats([r.name for r in self._stratum.relations])
+        if self._ordered is not None:
+            self._ordered.again()
+
     def start_traced(self) -> None:
         """Begins anew, for a trace."""
         self._start()
@@ -97,7 +104,7 @@ class Fixpoint:
         """One iteration; the sums of the votes."""
         return self._pass_in_place() if self._stratum.in_place else self._round()
 
-    # --- rounds --------------------------------------------------------------------------------------------------------
+    # --- rounds -----------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
         """R0: base rows, or the initial ones."""
@@ -155,7 +162,7 @@ class Fixpoint:
                 n, d = rounds.replace(p)
                 difference += d
             else:
-                difference += self._catching(lambda p=p: self._runner.apply(p, p.pending, p.state)) or 0.0
+                difference += self._catching(partial(self._runner.apply, p, p.pending, p.state)) or 0.0
                 if p.delta is not None:
                     rounds.swap_delta(p)
                 else:
@@ -198,7 +205,7 @@ class Fixpoint:
         sent, self._comm.sent = self._comm.sent, 0
         return self._comm.sum(np.array([changed, difference, failed, float(sent), *sizes]))
 
-    # --- ends ----------------------------------------------------------------------------------------------------------
+    # --- ends -------------------------------------------------------------------------------------------------------
 
     @property
     def _parts(self) -> list[Part]:

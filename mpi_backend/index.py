@@ -1,4 +1,4 @@
-"""Indexes: an input grouped by key columns (CSR), and a recursive relation grouped by some of its keys (linked lists)."""
+"""Indexes: an input grouped by key columns (CSR), a recursive relation grouped by some of its keys (linked lists)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpi_backend.kernels import lists
-from mpi_backend.loop import Edges, Pull
 from mpi_backend.keymap import KeyMap
+from mpi_backend.loop import Edges, Pull
 
 if TYPE_CHECKING:
     from mpi_backend.kernels.compiler import Array
@@ -42,7 +42,8 @@ class StaticIndex:
 def place_rows(groups: Array, count: int, targets: Array | None) -> tuple[Array, Array]:
     """Sorts rows by group: offsets, and the old number of each row in its new place.
 
-    With ``targets`` (complements for rows of other ranks) own ones come first in a group: the loop's branch is predictable.
+    With ``targets`` (complements for rows of other ranks) own ones come first in a group: the loop's branch is
+    predictable.
     """
     offsets = np.zeros(count + 1, np.int32)
     order = np.empty(len(groups), np.int32)
@@ -127,14 +128,14 @@ class RelationIndex:
         shape = self.part.shape
         words = self.part.keys.keys
         if shape.has_null_keys and len(fresh):
-            mask = words[len(shape.keys), fresh]
+            mask = words[fresh, len(shape.keys)]
             joins = np.zeros(len(fresh), np.bool_)
             for c in self.planned.keys:
                 joins |= (mask >> c & 1) != 0
             fresh = fresh[~joins]
         if not len(fresh):
             return
-        flat = np.ascontiguousarray(words[list(self.planned.keys)][:, fresh].T).ravel()
+        flat = np.ascontiguousarray(words[fresh][:, list(self.planned.keys)]).ravel()
         groups = self.groups.add(flat, count=len(fresh))
         if len(self.groups) > len(self.heads):
             more = max(len(self.groups), 2 * len(self.heads)) - len(self.heads)

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mpi_backend.kernels import hashing
 from mpi_backend.kernels.input import evaluate
 from mpi_backend.keymap import KeyMap
 from mpi_backend.rows import flat, send
 from mpi_backend.strings import Strings, sorted_texts
-from mpi_backend.types import type_of
+from mpi_backend.types import Table, type_of
 from pyspark_paralagg.plan.plan import Filter
 from pyspark_paralagg.program.expr import Col, Lit, walk
 
@@ -23,17 +22,10 @@ if TYPE_CHECKING:
 
     from mpi_backend.comm import Comm
     from mpi_backend.facts import Facts
+    from mpi_backend.kernels.compiler import Array
     from mpi_backend.types import Column
     from pyspark_paralagg.program.expr import Expr
     from pyspark_paralagg.program.program import Input
-
-
-@dataclass(frozen=True)
-class Table:
-    """Columns of one length; ``count`` says it where there are none."""
-
-    columns: tuple[Column, ...]
-    count: int
 
 
 @dataclass(frozen=True)
@@ -117,6 +109,8 @@ def _ranked(column: Column, ranked: pa.Array) -> Column:
         return column
     if column.texts is None or not len(column.texts):
         return replace(column, texts=None)
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and few have texts
+
     ranks = np.asarray(pc.index_in(column.texts.cast(pa.large_binary()), value_set=ranked)).astype(np.int64)
     words = ranks[column.words] if len(column.words) else column.words
     return replace(column, words=words, texts=None)
@@ -150,7 +144,7 @@ def _distinct(table: Table, comm: Comm) -> Table:
     return Table(tuple(c.take(first) for c in columns), len(first))
 
 
-def _any_hash(rows: np.ndarray, stride: int, count: int) -> np.ndarray:  # type: ignore[type-arg]
+def _any_hash(rows: Array, stride: int, count: int) -> Array:
     out = np.zeros(count, np.int32)
     places = np.arange(stride)
     none, no_bytes = np.zeros(1, np.int64), np.zeros(0, np.uint8)

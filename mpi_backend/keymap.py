@@ -30,7 +30,7 @@ class KeyMap:
     def __init__(self, words: int) -> None:
         self.words = words
         self.slots = np.full(2 * _LEAST, -1, np.int32)
-        self.keys = np.zeros((words, _LEAST), np.int64)
+        self.keys = np.zeros((_LEAST, words), np.int64)
         self.meta = np.zeros(3, np.int64)
 
     def __len__(self) -> int:
@@ -52,9 +52,9 @@ class KeyMap:
     def reserve(self, more: int) -> None:
         """Makes room for ``more`` keys."""
         wanted = len(self) + more
-        if wanted > self.keys.shape[1]:
-            grown = np.zeros((self.words, max(wanted, 2 * self.keys.shape[1])), np.int64)
-            grown[:, : len(self)] = self.keys[:, : len(self)]
+        if wanted > len(self.keys):
+            grown = np.zeros((max(wanted, 2 * len(self.keys)), self.words), np.int64)
+            grown[: len(self)] = self.keys[: len(self)]
             self.keys = grown
         if not self.meta[kernel.DIRECT] and 2 * wanted > len(self.slots):
             self.slots = np.full(1 << (4 * wanted - 1).bit_length(), -1, np.int32)

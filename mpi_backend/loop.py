@@ -58,7 +58,7 @@ class Loop:
 
 @dataclass
 class Pull:
-    """The edges of a rule by target: those of this rank, and ghosts. ``given`` is what each of the ``sources`` contributes."""
+    """The edges of a rule by target: own ones, and ghosts. ``given`` is what each of the ``sources`` contributes."""
 
     given: Array
     sources: int

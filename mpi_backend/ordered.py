@@ -1,7 +1,7 @@
 """Runs a lattice best rows first (``kernels.ordered``), after one pass has shown by how much values change.
 
-The width is 2^round(log2(mean change / mean degree)), in which delta-stepping is insensitive by a factor of 8 (measured in
-docs/architecture.md). With several ranks the limit is one for all: it moves when no rank has a near row.
+The width is 2^round(log2(mean change / mean degree)), in which delta-stepping is insensitive by a factor of 8
+(measured in docs/architecture.md). With several ranks the limit is one for all: it moves when no rank has a near row.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _PATIENCE = 4
 """Passes that an order gets, in terms of keys; values that still change then are left to plain passes, which count."""
+_FEWER_MEETINGS = 8
+"""How much wider steps are where ranks have to meet after each."""
 
 
 class Ordered:
@@ -38,6 +40,7 @@ class Ordered:
         self._far = np.zeros(0, np.int32)
         self._mean: float | None = None
         self._cur = np.zeros(LENGTH, np.int64)
+        self._width = 0.0
         self.is_on = False
         prepare([(self._kernel.kernel, self._arguments())], loop.comm.rank)
 
@@ -60,7 +63,14 @@ class Ordered:
         rows = sum(int(s.offsets[-1]) for s in self._loop.statics.values())
         rows, keys = self._loop.comm.sum(np.array([float(rows), float(len(self._part.keys))]))
         width = 2.0 ** round(math.log2(abs(self._mean - before) / max(1.0, rows / max(1.0, keys))))
+        if self._loop.comm.size > 1:
+            width *= _FEWER_MEETINGS
         self._begin(width if self._kernel.type.kind == "fraction" else max(1, int(width)), int(keys))
+
+    def again(self) -> None:
+        """For other base rows, with the width that was found."""
+        if self.is_on:
+            self._begin(self._width, int(self._order[MOST] - 1000) // _PATIENCE)
 
     def step(self) -> tuple[float, float]:
         """Near rows until there are none, on this rank; rows that changed, and rows that wait (near or far)."""
@@ -87,11 +97,12 @@ class Ordered:
 
     @property
     def _values(self) -> Array:
-        words = self._part.state.v[self._kernel.column]
+        words: Array = self._part.state.v[self._kernel.column]
         return words.view(np.float64) if self._kernel.type.kind == "fraction" else words
 
     def _begin(self, width: float, keys: int) -> None:
         capacity = self._part.state.capacity
+        self._width = width
         self._near, self._far = np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
         self._order[:] = 0
         self._order[MOST] = _PATIENCE * keys + 1000

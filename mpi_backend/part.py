@@ -1,6 +1,7 @@
 """One rank's part of a recursive relation: its keys as dense ids, values by id, and the *ghosts*.
 
-Ghosts are keys that other ranks own, with the best value already sent to each: what cannot improve anything is not sent.
+Ghosts are keys that other ranks own, with the best value already sent to each: what cannot improve anything is not
+sent.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import numpy as np
 from mpi_backend.kernels import lists
 from mpi_backend.kernels.aggregates import identity
 from mpi_backend.keymap import KeyMap
+from mpi_backend.types import Column, type_of, words_of_doubles
 
 if TYPE_CHECKING:
     from mpi_backend.facts import Facts
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.shape import RelationShape
+    from mpi_backend.strings import Strings
     from pyspark_paralagg.plan.plan import PlannedRelation
 
 _LEAST = 16
@@ -91,12 +94,15 @@ class Accumulator:
 class Part:
     """A relation on this rank. Rules write to ``pending``, which is ``state`` where the Plan allows to read at once."""
 
-    def __init__(self, facts: Facts, of: PlannedRelation, shape: RelationShape, *, number: int, rank: int) -> None:
+    def __init__(
+        self, facts: Facts, of: PlannedRelation, shape: RelationShape, *, number: int, rank: int, is_copy: bool = False
+    ) -> None:
         self.facts = facts
         self.of = of
         self.shape = shape
         self.number = number
         self.rank = rank
+        self._is_copy = is_copy
         self.keys = KeyMap(shape.key_words)
         self.ghosts = KeyMap(shape.key_words)
         self.ghost_owner = np.zeros(0, np.int32)
@@ -108,12 +114,20 @@ class Part:
         self.traced = traced
         self.state = self._accumulator()
         self.pending = self.state if self.facts.stratum.in_place else self._accumulator()
-        self.delta = self._accumulator() if self.facts.is_accumulating else None
+        self.delta = self._accumulator() if self.facts.is_accumulating and not self._is_copy else None
         self.ghost = self._accumulator()
         self.current = np.zeros(0, np.int32)
         self.size = 0
         self.rows = 0
         self.grow()
+
+    def forget(self) -> None:
+        """All rows of ``state``, which is all there is in a run in place; ids stay."""
+        ids = lists.present(self.state.f, min(len(self.keys), self.state.capacity))
+        self.state.d[: len(ids)] = ids
+        self.state.n[0] = len(ids)
+        self.state.clear()
+        self.rows = self.size = 0
 
     @property
     def name(self) -> str:
@@ -146,6 +160,19 @@ class Part:
         own = {id(a): a.bytes for a in (self.state, self.pending, self.delta, self.ghost) if a is not None}
         ghosts = self.ghost_owner.nbytes + self.ghost_remote.nbytes
         return sum(own.values()) + self.keys.bytes + self.ghosts.bytes + self.current.nbytes + ghosts
+
+    def key_column(self, c: int, ids: Array, strings: Strings) -> Column:
+        """Key ``c`` of these rows."""
+        of = type_of(self.of.keys[c].type)
+        words = np.ascontiguousarray(self.keys.keys[ids, c])
+        nulls = (self.keys.keys[ids, len(self.of.keys)] >> c & 1) != 0 if self.shape.keys[c] else None
+        return Column(of, words, nulls, strings.all() if of.kind == "text" else None)
+
+    def value_column(self, j: int, words: Array, nulls: Array | None, strings: Strings) -> Column:
+        """Dependent ``j`` with these words."""
+        of = type_of(self.of.dependents[j].column.type)
+        plain = words_of_doubles(words.view(np.float64)) if of.kind == "fraction" else words
+        return Column(of, plain, nulls, strings.all() if of.kind == "text" else None)
 
     def grow(self, more: int = 0) -> None:
         """Room for all keys, and ``more``."""

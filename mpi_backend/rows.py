@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpi_backend.kernels import lists
 from mpi_backend.types import Column
 
 if TYPE_CHECKING:
@@ -39,10 +40,15 @@ def columns_of(rows: Array, like: Sequence[Column], *, masked: bool) -> list[Col
 
 def send(columns: Sequence[Column], owners: Array, comm: Comm, *, masked: bool) -> list[Column]:
     """Each row to its owner; what came here."""
-    order = np.argsort(owners, kind="stable")
-    rows = flat(columns, len(owners), masked=masked).reshape(len(owners), len(columns) + masked)[order]
-    ends = np.cumsum(np.bincount(owners, minlength=comm.size))
-    parts = [p.ravel() for p in np.split(rows, ends[:-1])]
+    width = len(columns) + masked
+    ends = np.zeros(comm.size + 1, np.int64)
+    places = np.empty(len(owners), np.int64)
+    lists.places(owners, ends, places)
+    rows = np.zeros(len(owners) * width, np.int64)
+    for c, column in enumerate(columns):
+        nulls = np.zeros(0, np.bool_) if column.nulls is None else column.nulls
+        lists.scatter(column.words, nulls, places, width, c, rows)
+    parts = [rows[ends[r] * width : ends[r + 1] * width] for r in range(comm.size)]
     return columns_of(np.concatenate(comm.exchange(parts)), columns, masked=masked)
 
 

@@ -1,4 +1,4 @@
-"""Calls the compiled kernels of a stratum: rules over the delta, rows into accumulators; and what their statuses ask for."""
+"""Calls the compiled kernels of a stratum: rules over the delta, rows into accumulators. Does what they ask for."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ class Runner:
         for position, (given, kernel) in self._pulls.items():
             pull, part = self._loop.pulls[position], self._loop.parts[given.head.name]
             edges = [pull.own.ids, pull.own.offsets, pull.own.sources, pull.given]
-            work += [(given.kernel, [self._cur, *given.arguments(self._loop)]), (kernel, [*part.pending.arrays, *edges])]
+            work += [
+                (given.kernel, [self._cur, *given.arguments(self._loop)]),
+                (kernel, [*part.pending.arrays, *edges]),
+            ]
         prepare(work, self._loop.comm.rank)
 
     def run_rules(self) -> None:

@@ -1,7 +1,7 @@
 """Which columns of a stratum may hold null in this run, carried from the data through the rules.
 
-Files declare nearly every column nullable; code that handles nulls is generated only where there are some. All ranks come
-to the same answer, since they vote on the inputs.
+Files declare nearly every column nullable; code that handles nulls is generated only where there are some. All ranks
+come to the same answer, since they vote on the inputs.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def column_types(of: PlannedRelation) -> list[Type]:
     return [type_of(c.type) for c in of.keys] + [type_of(d.column.type) for d in of.dependents]
 
 
-def _environment(
+def _environment(  # noqa: C901 - a case for each step
     facts: Facts, rule: PlannedRule, now: Nulls, payload: Mapping[int, Sequence[bool]]
 ) -> dict[str, Value]:
     env: dict[str, Value] = {}
@@ -117,7 +117,7 @@ def _environment(
 
 
 def _carry(facts: Facts, of: PlannedRelation, nulls: dict[str, list[bool]]) -> None:
-    """What ``min_by`` carries is null where its order is; columns of a user's aggregator are null together; views follow."""
+    """Carried columns are null where their order is, columns of a user's aggregator all together, views as others."""
     mine, k = nulls[of.name], len(of.keys)
     names = [d.column.name for d in of.dependents]
     for j, d in enumerate(of.dependents):

@@ -1,4 +1,4 @@
-"""Texts as words: ranks among all texts of the inputs, so that words compare as texts do; texts that rules make come behind.
+"""Texts as words: ranks among all texts of the inputs, so that words compare as texts do; made texts come behind.
 
 A text that a rule makes has a number on each rank of its own; messages translate (``wire``).
 """
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mpi_backend.kernels.status import CALL
 from mpi_backend.kernels.texts import compute
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.kernels.expressions import TextCall
+    from mpi_backend.kernels.texts import Scalar
     from mpi_backend.types import Type, Words
 
 
@@ -30,6 +30,11 @@ class Memo:
         self.keys = KeyMap(arguments)
         self.words = np.zeros(16, np.int64)
         self.nulls = np.zeros(16, np.uint8)
+
+    def array(self, name: str) -> Array:
+        """An array as kernels take it: of the table of arguments, or of the results."""
+        found: Array = getattr(self.keys if name in ("slots", "keys", "meta") else self, name)
+        return found
 
     def put(self, arguments: Words, word: int | None) -> None:
         """Notes a result; None is null."""
@@ -105,7 +110,7 @@ class Strings:
             return float(np.int64(word).view(np.float64))
         return word != 0 if of.kind == "truth" else word
 
-    def _word(self, of: Type, value: str | float | bool) -> int:
+    def _word(self, of: Type, value: Scalar) -> int:
         if of.kind == "text":
             return self.word(str(value))
         return int(np.float64(value).view(np.int64)) if of.kind == "fraction" else int(value)
@@ -127,5 +132,7 @@ def sorted_texts(arrays: Sequence[pa.Array]) -> pa.Array:
     plain = [a.cast(pa.large_binary()) for a in arrays if len(a)]
     if not plain:
         return pa.array([], pa.large_binary())
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and few have texts
+
     distinct = pc.unique(pa.concat_arrays(plain)).drop_null()
     return distinct.take(pc.sort_indices(distinct))

@@ -1,7 +1,7 @@
 """Finds the cycle that a run climbs without end.
 
-Each change of a traced run notes the row that it came from; where values improve for ever, these parents form a cycle (as in
-Bellman and Ford's algorithm), and its keys are what a person wants to see.
+Each change of a traced run notes the row that it came from; where values improve for ever, these parents form a cycle
+(as in Bellman and Ford's algorithm), and its keys are what a person wants to see.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _cycle(pairs: Array) -> list[int]:
             around = [at]
             while int(parent[around[-1]]) != at:
                 around.append(int(parent[around[-1]]))
-            return [int(ids.keys[0, n]) for n in reversed(around)]  # parents point backwards
+            return [int(ids.keys[n, 0]) for n in reversed(around)]  # parents point backwards
     return []
 
 
@@ -89,9 +89,9 @@ def _key(loop: Loop, node: int) -> str:
     k = len(part.of.keys)
     values = []
     for c, of in enumerate(column_types(part.of)[:k]):
-        null = part.shape.keys[c] and bool(part.keys.keys[k, row] >> c & 1)
+        null = part.shape.keys[c] and bool(part.keys.keys[row, k] >> c & 1)
         texts = loop.strings.all() if of.kind == "text" else None
-        column = Column(of, part.keys.keys[c, row : row + 1].copy(), np.array([null]) if null else None, texts)
+        column = Column(of, part.keys.keys[row : row + 1, c].copy(), np.array([null]) if null else None, texts)
         values.append(to_arrow(column)[0].as_py())
     shown = ["null" if v is None else str(v) for v in values]
     return shown[0] if k == 1 else f"({', '.join(shown)})"

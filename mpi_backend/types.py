@@ -1,7 +1,8 @@
 """How values of Spark's types stand in 64-bit words, and how they come from Arrow and go back.
 
-Integers, dates and timestamps are themselves, decimals of up to 18 digits their unscaled value, booleans 0 and 1, doubles
-and floats the bits of a double (one NaN, one zero), strings numbers of a dictionary. Nulls stand beside the words.
+Integers, dates and timestamps are themselves, decimals of up to 18 digits their unscaled value, booleans 0 and 1,
+doubles and floats the bits of a double (one NaN, one zero), strings numbers of a dictionary. Nulls stand beside the
+words.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pyspark_paralagg.errors import UnsupportedError
@@ -99,6 +99,14 @@ class Column:
         return Column(self.type, self.words[rows], nulls, self.texts)
 
 
+@dataclass(frozen=True)
+class Table:
+    """Columns of one length; ``count`` says it where there are none."""
+
+    columns: tuple[Column, ...]
+    count: int
+
+
 def from_arrow(of: Type, values: pa.ChunkedArray | pa.Array) -> Column:
     """A column of Arrow values, which may be of a type that is cast to ``of`` without loss."""
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
@@ -112,16 +120,16 @@ def from_arrow(of: Type, values: pa.ChunkedArray | pa.Array) -> Column:
     if of.is_decimal:
         words = _unscaled(array)
     elif of.kind == "truth":
-        words = np.asarray(array.fill_null(False).cast(pa.uint8())).astype(np.int64)
+        words = np.asarray(_filled(array.cast(pa.uint8()), 0)).astype(np.int64)
     elif of.kind == "fraction":
-        words = words_of_doubles(np.asarray(array.fill_null(0.0)).astype(np.float64))
+        words = words_of_doubles(np.asarray(_filled(array, 0.0)).astype(np.float64))
     else:
         storage = (
             array.cast(pa.int32() if of.name == "date" else pa.int64())
             if of.name in ("date", "timestamp", "timestamp_ntz")
             else array
         )
-        words = np.asarray(storage.fill_null(0)).astype(np.int64, copy=False)
+        words = np.asarray(_filled(storage, 0)).astype(np.int64, copy=False)
     if nulls is not None:
         words = np.where(nulls, 0, words)
     return Column(of, np.ascontiguousarray(words), nulls)
@@ -138,6 +146,8 @@ def to_arrow(column: Column) -> pa.Array:
         high = words >> 63
         pairs = np.ascontiguousarray(np.stack([words, high], axis=1))
         plain = pa.Array.from_buffers(of.arrow, len(words), [None, pa.py_buffer(pairs)])
+        import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and few need it
+
         return plain if nulls is None else pc.if_else(pa.array(~nulls), plain, pa.scalar(None, of.arrow))
     if of.kind == "truth":
         return pa.array(words != 0, mask=nulls)
@@ -154,13 +164,20 @@ def words_of_doubles(values: NDArray[np.float64]) -> Words:
     """The bits, with one NaN and one zero, as Spark's grouping has it."""
     canonical = values + 0.0
     canonical[np.isnan(canonical)] = np.nan
-    return canonical.view(np.int64)
+    words: Words = canonical.view(np.int64)
+    return words
+
+
+def _filled(array: pa.Array, value: float) -> pa.Array:
+    """Something where nulls are; without nulls pyarrow's functions, which take their time to load, are not needed."""
+    return array.fill_null(value) if array.null_count else array
 
 
 def _unscaled(array: pa.Array) -> Words:
     """The low halves of 128-bit decimals, which hold all of up to 18 digits."""
     pairs = np.frombuffer(array.buffers()[1], np.int64)
-    return pairs[2 * array.offset : 2 * (array.offset + len(array)) : 2].copy()
+    words: Words = pairs[2 * array.offset : 2 * (array.offset + len(array)) : 2].copy()
+    return words
 
 
 def _from_strings(of: Type, array: pa.Array, nulls: Mask | None) -> Column:

@@ -1,7 +1,7 @@
 """Relations whose rows follow others of the stratum (``mcount``, ``msum``), brought up to date between rounds.
 
-What a witness adds now, less what it added before, is added to the count that it belongs to. A relation and those that it
-follows are distributed alike, so all of this stays within a rank.
+What a witness adds now, less what it added before, is added to the count that it belongs to. A relation and those
+that it follows are distributed alike, so all of this stays within a rank.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ class _View:
             self._added = np.concatenate([self._added, np.zeros((len(self._added), missing), np.int64)], axis=1)
         self._find(rows)
         s = self.source
-        nulls = np.zeros(s.keys.keys.shape[1], np.int64)
+        nulls = np.zeros(len(s.keys.keys), np.int64)
         if s.shape.has_null_keys:
-            nulls = s.keys.keys[len(s.of.keys)] >> len(self.target.of.keys)
+            nulls = s.keys.keys[:, len(s.of.keys)] >> len(self.target.of.keys)
         failed = follow.follow(
-            rows, self._row, self._codes, self._added, nulls, s.state.v, s.state.k,
-            into.v, into.k, into.f, into.d, into.n, into.p if self.target.traced else np.zeros(0, np.int64), s.origin[0],
+            rows, self._row, self._codes, self._added, nulls, s.state.v, s.state.k, into.v, into.k, into.f, into.d,
+            into.n, into.p if self.target.traced else np.zeros(0, np.int64), s.origin[0],
         )  # fmt: skip
         if failed:
             raise SumOverflowError("PARALAGG_OVERFLOW", "a sum overflows", place=self.target.name)
@@ -93,10 +93,10 @@ class _View:
             return
         t, s = self.target, self.source
         k = len(t.of.keys)
-        words = s.keys.keys[:k, fresh]
+        words = s.keys.keys[fresh, :k]
         if t.shape.has_null_keys:
-            mask = s.keys.keys[len(s.of.keys), fresh] if s.shape.has_null_keys else np.zeros(len(fresh), np.int64)
-            words = np.concatenate([words, (mask & ((1 << k) - 1))[None, :]])
-        flat = np.ascontiguousarray(words.T).ravel()
+            mask = s.keys.keys[fresh, len(s.of.keys)] if s.shape.has_null_keys else np.zeros(len(fresh), np.int64)
+            words = np.concatenate([words, (mask & ((1 << k) - 1))[:, None]], axis=1)
+        flat = np.ascontiguousarray(words).ravel()
         self._row[fresh] = t.keys.add(flat, count=len(fresh))
         t.grow()

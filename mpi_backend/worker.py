@@ -1,7 +1,7 @@
 """One rank: ``python -m mpi_backend run plan.json --in DIR --out DIR``, under any MPI launcher or alone.
 
-Reads ``DIR/<source>/*``, evaluates the plan, writes ``DIR/<relation>/part-*`` and, at rank 0, ``report.json``. A rank that
-fails writes ``error-<rank>.json`` and ends the job. While it runs it shows that it lives: ``beats/<rank>``.
+Reads ``DIR/<source>/*``, evaluates the plan, writes ``DIR/<relation>/part-*`` and, at rank 0, ``report.json``. A rank
+that fails writes ``error-<rank>.json`` and ends the job. While it runs it shows that it lives: ``beats/<rank>``.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--format", choices=("arrow", "parquet"), default="arrow", help="of files, in and out")
     parser.add_argument("--partitions", type=int, help="of each result; as many as ranks unless said")
     parser.add_argument("--outputs", nargs="*", help="relations to write; all unless said")
+    parser.add_argument("--sub-buckets", type=int, default=1, help="of a bucket: they spread the rows of a join key")
     parser.add_argument(
         "--no-ansi", dest="ansi", action="store_false", help="overflow wraps, as without spark.sql.ansi"
     )
@@ -96,7 +97,8 @@ def _run(options: argparse.Namespace, comm: Comm, out: Path, began: float) -> No
     sources = read_sources(plan, Path(options.source), options.format, comm.rank, comm.size)
     read = time.perf_counter()
     progress = _Progress() if comm.rank == 0 else None
-    run = run_plan(plan, sources, comm, buckets=partitions, ansi=options.ansi, progress=progress)
+    how = {"buckets": partitions, "sub_buckets": options.sub_buckets, "ansi": options.ansi, "progress": progress}
+    run = run_plan(plan, sources, comm, **how)
     computed = time.perf_counter()
     for of in (r for s in plan.strata for r in s.relations):
         if options.outputs is None or of.name in options.outputs:

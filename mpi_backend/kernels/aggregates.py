@@ -1,7 +1,7 @@
 """Source that aggregates a row into an accumulator: deduplication and aggregation are one pass over what comes.
 
-An accumulator called ``h`` is arrays in generated code: ``h_v`` words by column and id, ``h_k`` what is not null, ``h_f``
-flags, ``h_d`` ids that changed and ``h_n`` their number, ``h_p`` (traced runs) where each row came from.
+An accumulator called ``h`` is arrays in generated code: ``h_v`` words by column and id, ``h_k`` what is not null,
+``h_f`` flags, ``h_d`` ids that changed and ``h_n`` their number, ``h_p`` (traced runs) where each row came from.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from mpi_backend.types import type_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
     from mpi_backend.kernels.source import Source
     from mpi_backend.types import Type
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Dependent
 
 QUEUED, PRESENT, IN_DELTA, COUNTED = 1, 2, 4, 8
-"""Flags of a row: it is among the changed ones, it is there, it belongs to the delta that is applied, it was counted."""
+"""Flags of a row: it is among the changed ones, it is there, it belongs to the applied delta, it was counted."""
 _ARRAYS = ("v", "k", "f", "d", "n", "p")
 _SMALLER = ("min", "all")
 
@@ -50,7 +51,7 @@ def is_added(d: Dependent) -> bool:
 
 
 class Accumulating:
-    """Writes into ``code`` what a row does to the accumulator ``name``; ``nullable`` says which columns may hold nulls."""
+    """Writes what a row does to the accumulator ``name``; ``nullable`` says which columns may hold nulls."""
 
     def __init__(
         self, name: str, of: PlannedRelation, nullable: Sequence[bool], to: Expressions, *, traced: bool
@@ -310,18 +311,18 @@ class Accumulating:
     def _sum(self, j: int, a: str, b: str) -> str:
         of: Type = self.types[j]
         if of.kind == "fraction":
-            return f"{a} + {b}" if of.bits == 64 else f"np.float64(np.float32({a} + {b}))"  # noqa: PLR2004 - a word
+            return f"{a} + {b}" if of.bits == 64 else f"np.float64(np.float32({a} + {b}))"
         z = self.code.keep("z", wrapped(a, "+", b))
         what = f"a sum of {of.name} overflows"
         if of.is_decimal:
             self.to.fail(f"abs({z}) >= {10**of.precision}", "PARALAGG_OVERFLOW", what)
-        elif of.bits == 64:  # noqa: PLR2004 - a word
+        elif of.bits == 64:
             self.to.fail(f"(({a} ^ {z}) & ({b} ^ {z})) < 0", "PARALAGG_OVERFLOW", what)
         else:
             self.to.fail(f"({z} << {64 - of.bits}) >> {64 - of.bits} != {z}", "PARALAGG_OVERFLOW", what)
         return z
 
-    def _where(self, null: str | None):  # noqa: ANN202 - a context manager
+    def _where(self, null: str | None) -> AbstractContextManager[None]:
         return self.code.block("if True:" if null is None else f"if not ({null}):")
 
     def _mark(self, row: str, origin: str) -> None:

@@ -24,7 +24,7 @@ _OVERFLOW = "ARITHMETIC_OVERFLOW"
 
 
 def fit(to: Expressions, of: Type, code: str, overflow: str | None = None) -> Value:
-    """``code``, a whole number of 64 bits, as one of type ``of``; ``overflow`` is the condition that 64 were too few."""
+    """``code``, a whole number of 64 bits, as one of type ``of``; ``overflow``: the condition that 64 were too few."""
     if of.is_decimal:
         return within(to, of, code, 10**of.precision, overflow)
     if of.bits == WORD:
@@ -139,7 +139,7 @@ def _abs(to: Expressions, args: list[Value], of: Type) -> Value:
 
 
 def _of_double(code: str) -> Write:
-    def write(to: Expressions, args: list[Value], of: Type) -> Value:
+    def write(_: Expressions, args: list[Value], of: Type) -> Value:
         return Value(of, code.format(*(a.code for a in args)))
 
     return write
@@ -156,7 +156,7 @@ def _logarithm(code: str) -> Write:
 
 
 def _rounded(code: str) -> Write:
-    def write(to: Expressions, args: list[Value], of: Type) -> Value:
+    def write(_: Expressions, args: list[Value], of: Type) -> Value:
         [a] = args
         if a.type.kind == "fraction":
             return Value(of, f"saturated({code.format(a.code)})")
@@ -168,14 +168,14 @@ def _rounded(code: str) -> Write:
 
 
 def _bits(sign: str) -> Write:
-    def write(to: Expressions, args: list[Value], of: Type) -> Value:
+    def write(_: Expressions, args: list[Value], of: Type) -> Value:
         return Value(of, f"({args[0].code} {sign} {args[1].code})")
 
     return write
 
 
 def _shift(fn: str) -> Write:
-    def write(to: Expressions, args: list[Value], of: Type) -> Value:
+    def write(_: Expressions, args: list[Value], of: Type) -> Value:
         a, b = args
         by = f"({b.code} & {of.bits - 1})"
         if fn == "ShiftRight":

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
-def cast(to: Expressions, value: Value, of: Type) -> Value:
+def cast(to: Expressions, value: Value, of: Type) -> Value:  # noqa: PLR0911 - a return for each pair of kinds
     """``value``, which is not null, as ``of``."""
     source = value.type
     if source == of:
@@ -54,17 +54,18 @@ def cast(to: Expressions, value: Value, of: Type) -> Value:
     return fit(to, of, value.code)
 
 
-def literal(of: Type, value: bool | float | str) -> str:
+def literal(of: Type, value: bool | float | str) -> str:  # noqa: PLR0911 - one for each kind
     """A constant of generated code; ``value`` is what a Plan's JSON has."""
     if of.kind == "truth":
         return str(bool(value))
     if of.kind == "fraction":
         number = float(value)
-        if number != number or number in (float("inf"), float("-inf")):  # noqa: PLR0124 - NaN
+        if number != number or number in (float("inf"), float("-inf")):
             return {"nan": "np.nan", "inf": "np.inf", "-inf": "-np.inf"}[str(number)]
         return repr(number + 0.0)
     if of.is_decimal:
-        return f"np.int64({int(Decimal(repr(value) if isinstance(value, float) else str(value)).scaleb(of.scale).to_integral_value())})"
+        unscaled = Decimal(str(value)).scaleb(of.scale).to_integral_value()
+        return f"np.int64({int(unscaled)})"
     if of.name == "date" and isinstance(value, str):
         return f"np.int64({(date.fromisoformat(value) - date(1970, 1, 1)).days})"
     if of.name in _TIMES and isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Source that takes rows from elsewhere into an accumulator: flat rows (base, buffers, messages), or another accumulator's."""
+"""Source that takes rows into an accumulator: flat ones (base, buffers, messages), or another accumulator's."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Combiner:
 
     def _strings(self, loop: Loop) -> list[Array]:
         """Texts in their order, constants, and what functions of texts gave: of aggregators of the user."""
-        out = [loop.strings.offsets, loop.strings.data] if self._compares else []
+        out: list[Array] = [loop.strings.offsets, loop.strings.data] if self._compares else []
         return [*out, loop.strings.words_of(self.sites.literals)] if self.sites.literals else out
 
     @property

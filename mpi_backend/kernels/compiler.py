@@ -18,7 +18,7 @@ import numba
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
 Array = np.ndarray[Any, Any]
 
@@ -54,7 +54,10 @@ class Kernel:
     ) -> None:
         self.arguments = tuple(arguments)
         self.body = body
-        functions = [*((name, k.arguments, k.body) for name, k in (calls or {}).items()), ("kernel", self.arguments, body)]
+        functions = [
+            *((name, k.arguments, k.body) for name, k in (calls or {}).items()),
+            ("kernel", self.arguments, body),
+        ]
         source = _HEAD + "".join(_function(*f) for f in functions)
         # Sums may be added up in any order, by several at a time.
         self.source = source.replace("nogil=True,", 'nogil=True, fastmath={"reassoc"},') if reorders else source
@@ -95,7 +98,7 @@ def prepare(kernels: Iterable[tuple[Kernel, Iterable[Array]]], first: int) -> No
 
 
 @cache
-def _load(source: str) -> Callable[..., None] | Any:  # noqa: ANN401 - a dispatcher of Numba
+def _load(source: str) -> Any:  # noqa: ANN401 - a dispatcher of Numba
     name = hashlib.sha256(
         f"{source}\x00{_library()}\x00{numba.__version__}\x00{llvmlite.__version__}".encode()
     ).hexdigest()[:32]
@@ -108,7 +111,7 @@ def _load(source: str) -> Callable[..., None] | Any:  # noqa: ANN401 - a dispatc
             file.write(source)
         with contextlib.suppress(FileExistsError):
             os.link(file.name, path)
-        os.unlink(file.name)
+        Path(file.name).unlink()
     spec = importlib.util.spec_from_file_location(f"paralagg_kernel_{name}", path)
     assert spec is not None and spec.loader is not None  # noqa: S101, PT018 - for the type checker
     module = importlib.util.module_from_spec(spec)

@@ -1,7 +1,7 @@
 """Expressions of a Plan as statements of generated code, with Spark's meaning: three-valued logic, ANSI errors, NaN.
 
-Arguments that Spark does not evaluate are not evaluated: what decides stands in an ``if``. An error ends the kernel with a
-status that names the place; the driver of the loop raises it.
+Arguments that Spark does not evaluate are not evaluated: what decides stands in an ``if``. An error ends the kernel
+with a status that names the place; the driver of the loop raises it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TRANSPARENT = ("KnownNotNull", "KnownNullable", "KnownFloatingPointNormalized",
 
 @dataclass(frozen=True)
 class TextCall:
-    """A function of texts in generated code: looked up among what was computed before, by the words of its arguments."""
+    """A function of texts in generated code: looked up by the words of its arguments, computed by Python once."""
 
     fn: str
     args: tuple[Type, ...]
@@ -178,7 +178,7 @@ class Expressions:
                     self.code.line(f"{null} = False")
         return Value(of, out, null if all(a.null is not None for a in args) else None)
 
-    # --- what decides is evaluated first -------------------------------------------------------------------------------
+    # --- what decides is evaluated first ----------------------------------------------------------------------------
 
     def _logic(self, expr: Call) -> Value:
         """Three-valued ``And`` and ``Or``: the second argument only where the first does not decide."""
@@ -216,7 +216,7 @@ class Expressions:
         elif args:
             with self.code.block(f"if {self.holds(args[0])}:"):
                 self._assign(args[1], out, null, nulls)
-            if len(args) > 2:  # noqa: PLR2004 - a condition and its value
+            if len(args) > 2:
                 with self.code.block("else:"):
                     self._branches(args[2:], out, null, nulls)
 
@@ -248,7 +248,7 @@ class Expressions:
             self.code.line(f"{null} = {second.null or 'False'}")
         return Value(first.type, out, null if first.null is not None or second.null is not None else None)
 
-    # --- constants and texts -------------------------------------------------------------------------------------------
+    # --- constants and texts ----------------------------------------------------------------------------------------
 
     def _literal(self, lit: Lit) -> Value:
         of = type_of(lit.type) if lit.type != "void" else TRUTH

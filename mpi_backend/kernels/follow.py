@@ -12,7 +12,9 @@ _BOTH = np.uint8(QUEUED | PRESENT)
 
 
 @njit(cache=True, nogil=True)
-def follow(rows, row_of, codes, added, nulls, v, k, to_v, to_k, to_f, to_d, to_n, to_p, origin):
+def follow(  # noqa: C901 - one pass over all columns
+    rows, row_of, codes, added, nulls, v, k, to_v, to_k, to_f, to_d, to_n, to_p, origin
+):
     """``codes`` has (column, column of the source or -1, kind, limit of a decimal) for each column that follows.
 
     ``nulls`` is not 0 where a witness has a null: it counts nothing. Returns whether a sum overflowed.

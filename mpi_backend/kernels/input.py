@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def evaluate(
     of: Input, columns: Sequence[Column], count: int, strings: Strings, *, ansi: bool
 ) -> tuple[list[Column], int]:
-    """The columns of an input, and how many rows they have; ``columns`` are its source's, whose texts are words of ``strings`` already."""
+    """The columns of an input, and how many rows they have; ``columns`` are its source's, with texts of ``strings``."""
     return _Evaluation(of, columns, count, strings, ansi=ansi).run()
 
 

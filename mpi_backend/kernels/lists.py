@@ -31,6 +31,29 @@ def counting_sort(groups, targets, offsets, order) -> None:
 
 
 @njit(cache=True, nogil=True)
+def places(owners, ends, out):
+    """Where each row stands when rows are put in the order of their owners; owner r has those from ``ends[r]`` on."""
+    for i in range(len(owners)):
+        ends[owners[i] + 1] += 1
+    for r in range(len(ends) - 1):
+        ends[r + 1] += ends[r]
+    free = ends[:-1].copy()
+    for i in range(len(owners)):
+        out[i] = free[owners[i]]
+        free[owners[i]] += 1
+
+
+@njit(cache=True, nogil=True)
+def scatter(words, nulls, where, width, c, out):
+    """Column ``c`` of flat rows: words, and its bit in the last word where it is null."""
+    for i in range(len(words)):
+        if len(nulls) > 0 and nulls[i]:
+            out[where[i] * width + width - 1] |= np.int64(1) << c
+        else:
+            out[where[i] * width + c] = words[i]
+
+
+@njit(cache=True, nogil=True)
 def link(ids, groups, heads, following) -> None:
     """Each row becomes the first of its group's list."""
     for i in range(len(ids)):
@@ -109,7 +132,7 @@ def write_messages(ids, owner, remote, keys, key_words, v, k, p, masked, traced,
         else:
             at = at_key[rank]
             for c in range(key_words):
-                out[at + c] = keys[c, g]
+                out[at + c] = keys[g, c]
             at = write_values(v, k, p, masked, traced, g, out, at + key_words)
             at_key[rank] = at
 
@@ -140,7 +163,7 @@ def write_rows(ids, keys, key_words, v, k, p, masked, traced, stride, out) -> No
     for i in range(len(ids)):
         at = i * stride
         for c in range(key_words):
-            out[at + c] = keys[c, ids[i]]
+            out[at + c] = keys[ids[i], c]
         write_values(v, k, p, masked, traced, ids[i], out, at + key_words)
 
 

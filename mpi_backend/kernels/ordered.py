@@ -1,8 +1,8 @@
 """Source of a lattice's loop that applies the best rows first: all passes in one call, until no near row is left.
 
-Rows that changed are *near* where their value is better than a limit, else *far* (Davidson et al. 2014, "near-far"; the buckets
-of delta-stepping, Meyer and Sanders 2003, two at a time). When none is near, the limit moves on by a width, and far rows that
-are within it become near; those that improved and were applied meanwhile are dropped.
+Rows that changed are *near* where their value is better than a limit, else *far* (Davidson et al. 2014, "near-far";
+the buckets of delta-stepping, Meyer and Sanders 2003, two at a time). When none is near, the limit moves on by a
+width, and far rows that are within it become near; those that improved and were applied meanwhile are dropped.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES = range(9)
 """Places of ``order``: rows near and far, passes made and allowed, the limit, how far it moves, the next one.
 
-Alone, a rank moves the limit itself; else it leaves with the best far value in ``NEXT``, and is called again with ``MOVES``
-set and the limit there that all ranks agreed on.
+Alone, a rank moves the limit itself; else it leaves with the best far value in ``NEXT``, and is called again with
+``MOVES`` set and the limit there that all ranks agreed on.
 """
 _IS_FAR = IN_DELTA
 """The flag of a far row: a run in place has no other use for it."""
@@ -52,7 +52,7 @@ class OrderedKernel:
     def arguments(self, loop: Loop) -> list[Array]:
         """After ``cur``, ``order``, ``near`` and ``far``."""
         state = next(iter(loop.parts.values())).state
-        out = [state.v, state.f, state.d, state.n]
+        out: list[Array] = [state.v, state.f, state.d, state.n]
         for r in self._rules:
             out += r.arguments(loop)[1:]
         return out

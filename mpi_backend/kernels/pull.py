@@ -1,7 +1,8 @@
 """Sums by target: each source's contribution is computed once, then every target adds up those of its sources.
 
-Where all rows give (PageRank's rounds), reading contributions in the order of the targets writes each sum once, instead of once
-an edge (the dense evaluation of design section 7). Only sums of fractions: their order is nobody's promise.
+Where all rows give (PageRank's rounds), reading contributions in the order of the targets writes each sum once,
+instead of once an edge (the dense evaluation of design section 7). Only sums of fractions: their order is nobody's
+promise.
 """
 
 from __future__ import annotations
@@ -29,7 +30,12 @@ def pulls(facts: Facts, shape: Shape, rule: PlannedRule) -> bool:
     if facts.is_lattice or rule.target.kind != "resolved" or rule.target.step != len(rule.steps) - 1:
         return False
     last = rule.steps[-1]
-    if not isinstance(last, Probe) or last.recursive or last.kind != "join" or not facts.is_aligned(rule, len(rule.steps) - 1):
+    if (
+        not isinstance(last, Probe)
+        or last.recursive
+        or last.kind != "join"
+        or not facts.is_aligned(rule, len(rule.steps) - 1)
+    ):
         return False
     if any(isinstance(s, Probe) and s.recursive for s in rule.steps):
         return False

@@ -1,7 +1,7 @@
-"""Source of a rule's loop: for each row of its driver the steps nest, and the innermost gives the derived row to the head.
+"""Source of a rule's loop: for each row of its driver the steps nest, the innermost gives the derived row to the head.
 
-Where the row of the head is known (``same``, ``resolved``) it is aggregated right there; else the row goes into a buffer,
-and the kernel stops when that is full: its tables grow outside of the loop.
+Where the row of the head is known (``same``, ``resolved``) it is aggregated right there; else the row goes into a
+buffer, and the kernel stops when that is full: its tables grow outside of the loop.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class RuleKernel:
         """What the kernel is called with, as it is now."""
         return [get(loop) for get in self._getters.values()]
 
-    # --- the loop ------------------------------------------------------------------------------------------------------
+    # --- the loop ---------------------------------------------------------------------------------------------------
 
     def _write(self, *, takes_off: bool) -> None:
         code, rule = self._code, self.rule
@@ -148,7 +148,7 @@ class RuleKernel:
             code.line(f"{place} = {kind}({after})")
             code.line("resumed = 0")
 
-    # --- probes --------------------------------------------------------------------------------------------------------
+    # --- probes -----------------------------------------------------------------------------------------------------
 
     def _probe_static(self, p: Probe, at: int) -> None:
         index, code = f"s{at}", self._code
@@ -220,10 +220,9 @@ class RuleKernel:
         group = code.keep("g", "np.int64(-1)")
         present = " and ".join(v.present for v in values)
         with code.block(f"if {present}:"):
-            one = f"find1({index}m_slots, {index}m_keys, {index}m_meta, key[0])"
-            code.line(
-                f"{group} = np.int64({one if len(values) == 1 else one.replace('find1', 'find').replace('key[0]', 'key, 0')})"
-            )
+            table = f"{index}m_slots, {index}m_keys, {index}m_meta"
+            found = f"find1({table}, key[0])" if len(values) == 1 else f"find({table}, key, 0)"
+            code.line(f"{group} = np.int64({found})")
         return group
 
     def _put_word(self, of: Type, words: str, place: object, code: str) -> None:
@@ -235,7 +234,7 @@ class RuleKernel:
         else:
             self._code.line(f"{words}[{place}] = {code}")
 
-    # --- variables -----------------------------------------------------------------------------------------------------
+    # --- variables --------------------------------------------------------------------------------------------------
 
     def _bind_row(
         self, name: str, relation: str, binds: tuple[str | None, ...], values: Accumulating, row: str, keys: Getter
@@ -251,9 +250,9 @@ class RuleKernel:
             else:
                 self._arg(f"{name}_keys", keys)
                 kind = column_types(of)[c]
-                view = f"{name}_keys[{c}].view(np.float64)" if kind.kind == "fraction" else f"{name}_keys[{c}]"
-                null = f"(({name}_keys[{k}, {row}] >> {c}) & 1) != 0" if form.keys[c] else None
-                value = Value(kind, from_word(kind, view, view, row), null)
+                view = f"{name}_keys.view(np.float64)" if kind.kind == "fraction" else f"{name}_keys"
+                null = f"(({name}_keys[{row}, {k}] >> {c}) & 1) != 0" if form.keys[c] else None
+                value = Value(kind, from_word(kind, view, view, f"{row}, {c}"), null)
             self._bind(bind, value)
 
     def _bind_payload(self, p: Probe, index: str, row: str) -> None:
@@ -283,7 +282,7 @@ class RuleKernel:
     def _used(self) -> frozenset[str]:
         return frozenset().union(*(columns(e) for e in self.facts.evaluated(self.rule)), frozenset())
 
-    # --- the head ------------------------------------------------------------------------------------------------------
+    # --- the head ---------------------------------------------------------------------------------------------------
 
     def _compute_early(self, last: Probe) -> None:
         """Values that the last probe does not change are computed once a group, not once a row of it."""
@@ -345,7 +344,7 @@ class RuleKernel:
                 with self._code.block(f"if {v.null}:"):
                     self._code.line(f"out[{at} + {where + n}] = 0")
 
-    # --- arguments -----------------------------------------------------------------------------------------------------
+    # --- arguments --------------------------------------------------------------------------------------------------
 
     def _arg(self, name: str, get: Getter) -> None:
         self._getters.setdefault(name, get)
@@ -364,12 +363,8 @@ class RuleKernel:
             self._arg("S_offsets", lambda loop: loop.strings.offsets)
             self._arg("S_data", lambda loop: loop.strings.data)
         for n, call in enumerate(self.sites.calls):
-            for part in ("slots", "keys", "meta"):
-                self._arg(
-                    f"T{n}_{part}", lambda loop, call=call, part=part: getattr(loop.strings.memo(call).keys, part)
-                )  # type: ignore[misc]
-            for part in ("words", "nulls"):
-                self._arg(f"T{n}_{part}", lambda loop, call=call, part=part: getattr(loop.strings.memo(call), part))  # type: ignore[misc]
+            for part in ("slots", "keys", "meta", "words", "nulls"):
+                self._arg(f"T{n}_{part}", lambda loop, call=call, part=part: loop.strings.memo(call).array(part))  # type: ignore[misc]
 
     def _prologue(self) -> str:
         """What stands before the loop: columns of accumulators as variables, room for keys."""
@@ -384,7 +379,7 @@ class RuleKernel:
             before.line(f"key = np.empty({max(most, 1)}, np.int64)")
             before.line("key_f = key.view(np.float64)")
         writer = Expressions(before, {}, Sites(), ansi=True, makes_strings=False, leave=lambda: None)
-        for name in [g[:-2] for g in self._getters if g.endswith("_v") and len(g) > 2]:  # noqa: PLR2004 - more than the ending
+        for name in [g[:-2] for g in self._getters if g.endswith("_v") and len(g) > 2]:
             relation = self._relation_of(name)
             form = self.shape.relations[relation].dependents
             Accumulating(name, self.facts.relations[relation], form, writer, traced=False).declare()

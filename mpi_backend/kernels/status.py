@@ -1,7 +1,7 @@
 """The array of numbers through which a kernel and the loop around it talk.
 
-A kernel goes through the rows ``cur[ROW]`` until ``cur[ROW_END]``. Where it cannot go on it notes the places of its inner
-loops from ``cur[PLACES]`` on and why in ``cur[STATUS]``, and is called again with ``cur[RESUMED]`` set.
+A kernel goes through the rows ``cur[ROW]`` until ``cur[ROW_END]``. Where it cannot go on it notes the places of its
+inner loops from ``cur[PLACES]`` on and why in ``cur[STATUS]``, and is called again with ``cur[RESUMED]`` set.
 """
 
 ROW, ROW_END, STATUS, OUT, RESUMED, PLACES, CALL = 0, 1, 2, 3, 4, 5, 32

@@ -1,7 +1,7 @@
 """A value in generated code, and what every kind of value can do: compare, be stored, be read.
 
-Whole numbers and texts are ``int64`` variables, fractions ``float64``, truths ``bool``. Comparisons are Spark's: one NaN,
-which is the largest number, texts by their bytes.
+Whole numbers and texts are ``int64`` variables, fractions ``float64``, truths ``bool``. Comparisons are Spark's: one
+NaN, which is the largest number, texts by their bytes.
 """
 
 from __future__ import annotations

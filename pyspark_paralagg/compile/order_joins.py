@@ -2,12 +2,11 @@
 
     h(x, z) :- Δr(x), wide(x, y), narrow(x), f(y, z)        r, narrow, wide, f: a test first, then what fans out least
 
-What Spark says of an input is its size in bytes, so rows are bytes by columns; a filter keeps a part of them; and each
-bound column divides what is found evenly: ``rows ** (unbound / columns)``, where only keys count of what a lower relation
-gives. Estimates within a factor of two are taken
-for equal and the written order decides, as it does where nothing is known. The user's own order (``.plan``) always
-wins. Atoms that share a column with what is bound come before all others: a product comes last. (Paper 004, section 3,
-*Partitioning*; design section 4.)
+What Spark says of an input is its size in bytes, so rows are bytes by columns; a filter keeps a part of them; and
+each bound column divides what is found evenly: ``rows ** (unbound / columns)``, where only keys count of what a lower
+relation gives. Estimates within a factor of two are taken for equal and the written order decides, as it does where
+nothing is known. The user's own order (``.plan``) always wins. Atoms that share a column with what is bound come
+before all others: a product comes last. (Paper 004, section 3, *Partitioning*; design section 4.)
 """
 
 from __future__ import annotations

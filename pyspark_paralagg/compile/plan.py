@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.assign_placement import assign_placement
 from pyspark_paralagg.compile.bounded import climbs
+from pyspark_paralagg.compile.decompose import without_carried
 from pyspark_paralagg.compile.differentiate import differentiate
 from pyspark_paralagg.compile.distribute import Distribution, carried_keys, distribute
 from pyspark_paralagg.compile.select_indexes import Indexes
 from pyspark_paralagg.plan.plan import (
     Bitmap,
+    Decomposition,
     Plan,
     PlannedRelation,
     PlannedRule,
@@ -90,6 +92,13 @@ def _stratum(
     if ordered_by is not None:
         column = relations[0].dependents[ordered_by].column.name
         reasons.append(f"{label}: rows may be applied in the order of {column}, best first")
+    decomposition = None
+    if in_place and where.is_decomposed and bitmap is None and len(relations) == 1:
+        decomposition = _decomposition(program, relations[0], carried_keys(relations[0], chains), statics)
+        if decomposition is not None:
+            reasons.append(
+                f"{label}: may be evaluated for one value of what it carries after the other, without hashing"
+            )
     stratum = Stratum(
         tuple(PlannedRelation(r.name, r.keys, r.dependents, where.by[r.name], r.base, r.initial) for r in relations),
         statics,
@@ -101,6 +110,7 @@ def _stratum(
         any(map(_makes_strings, planned)) or any(_combines_strings(r) for r in relations),
         bitmap,
         ordered_by,
+        decomposition,
         program.max_iterations,
         program.on_limit,
         program.tolerance,
@@ -121,6 +131,20 @@ def _ordered_by(relations: tuple[Relation, ...], rules: tuple[PlannedRule, ...])
         return None
     computed = any(not isinstance(r.emit[keys + own[0]], Col) for r in rules)
     return own[0] if computed and is_numeric(dependents[own[0]].column.type) else None
+
+
+def _decomposition(
+    program: Program, relation: Relation, carried: tuple[int, ...], statics: tuple[StaticIndex, ...]
+) -> Decomposition | None:
+    """The stratum without its carried keys, if no row has to be found by hashing there and it reads the same inputs."""
+    smaller = without_carried(program, relation, carried)
+    if smaller is None:
+        return None
+    inner, _, _ = _stratum(smaller, (relation.name,), 0)
+    is_same = {i.input for i in inner.static_indexes} <= {i.input for i in statics}
+    if not (is_same and inner.in_place) or any(r.target.kind == "computed" for r in inner.rules):
+        return None
+    return Decomposition(carried, inner)
 
 
 def _epoch(chains: tuple[Chain, ...], indexes: Indexes, where: Distribution) -> str:

@@ -1,8 +1,8 @@
 """A text as one Program for engines that run all of its strata themselves.
 
-Rules that need nothing of their stratum belong to the base of its relations: there from the first round on, and in every
-round. One that reads a single relation becomes the base where there is no other; for the rest nobody can tell without a
-limit when rows of a lattice enter, else such rules become a relation below, ``r@base``.
+Rules that need nothing of their stratum belong to the base of its relations: there from the first round on, and in
+every round. One that reads a single relation becomes the base where there is no other; for the rest nobody can tell
+without a limit when rows of a lattice enter, else such rules become a relation below, ``r@base``.
 """
 
 from __future__ import annotations

@@ -142,6 +142,17 @@ class Bitmap:
 
 
 @dataclass(frozen=True)
+class Decomposition:
+    """The stratum for one value of the key columns ``carried``, which every rule copies.
+
+    Its base has no input of its own: it is the outer base without these columns, where they have that value.
+    """
+
+    carried: tuple[int, ...]
+    stratum: Stratum
+
+
+@dataclass(frozen=True)
 class Stratum:
     """One fixpoint of mutually recursive relations.
 
@@ -161,6 +172,7 @@ class Stratum:
     makes_strings: bool = False
     bitmap: Bitmap | None = None
     ordered_by: int | None = None
+    decomposition: Decomposition | None = None
     max_iterations: int | None = None
     on_limit: Literal["error", "return"] = "error"
     tolerance: float | None = None
@@ -194,6 +206,7 @@ def _encode(value: Any) -> Any:  # noqa: ANN401 - walks every type of the Plan
 __all__ = [
     "VERSION",
     "Bitmap",
+    "Decomposition",
     "Driver",
     "Filter",
     "Plan",

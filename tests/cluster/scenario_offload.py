@@ -12,20 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from probes import iterations_now, module
-from queries import chain, chain_total, total
+from queries import chain, chain_total, endless_growth, total
 from stage import session, tell, wait_until
-
-from mpi_backend import process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
-LENGTH = 2_000_000
+LENGTH = 400_000
+STARTED_SECONDS = 3
 SMALL = 100
 STAGING = Path("staging").absolute()
-MASTER = sys.argv[1]
+MASTER, LAUNCHER = sys.argv[1:]
 
 
 def succeeded(spark: SparkSession) -> dict[str, Any]:
@@ -53,7 +52,7 @@ def cancelled_without_interrupts(spark: SparkSession) -> dict[str, Any]:
     """Tasks look for themselves whether they are still wanted."""
     spark.conf.set("spark.sql.execution.interruptOnCancel", "false")
     try:
-        return failed(spark, "local", spark.sparkContext.cancelAllJobs)
+        return failed(spark, "mpi", spark.sparkContext.cancelAllJobs)
     finally:
         spark.conf.unset("spark.sql.execution.interruptOnCancel")
 
@@ -64,8 +63,17 @@ def killed(spark: SparkSession) -> dict[str, Any]:
 
 
 def killed_alone(spark: SparkSession) -> dict[str, Any]:
-    """The only one."""
-    return failed(spark, "local", lambda: os.kill(ranks()[-1], signal.SIGKILL))
+    """The only one. Its loop has no rounds, so nobody hears of it."""
+
+    def kill() -> None:
+        time.sleep(STARTED_SECONDS)
+        os.kill(ranks()[-1], signal.SIGKILL)
+
+    spark.conf.set("spark.paralagg.backend", "local")
+    try:
+        return failed(spark, "local", kill, lambda: endless_growth(spark).count(), lambda: len(ranks()) > 0)
+    finally:
+        spark.conf.unset("spark.paralagg.backend")
 
 
 def stopped(spark: SparkSession) -> dict[str, Any]:
@@ -74,7 +82,7 @@ def stopped(spark: SparkSession) -> dict[str, Any]:
 
 
 def executor_lost(spark: SparkSession) -> dict[str, Any]:
-    """A task that waits dies with its executor; ranks run on, and the retried task takes their result."""
+    """A task that waits dies with its executor. Ranks run on, or where they ran there, start again."""
     from probes import executor_processes  # noqa: PLC0415 - of no use in one JVM
 
     answer: list[list[int]] = []
@@ -102,18 +110,24 @@ def context_stopped(spark: SparkSession) -> dict[str, Any]:
     return {"ranks": len(ranks()), "files": [p.name for p in STAGING.iterdir()]}
 
 
-def failed(spark: SparkSession, backend: str, harm: Callable[[], Any]) -> dict[str, Any]:
+def failed(
+    spark: SparkSession,
+    backend: str,
+    harm: Callable[[], Any],
+    query: Callable[[], Any] | None = None,
+    is_at_work: Callable[[], bool] | None = None,
+) -> dict[str, Any]:
     """A query that would run for minutes, and does not."""
     harmed: list[float] = []
 
     def do_harm() -> None:
-        wait_until(lambda: iterations_now(spark) > 0, 60, "ranks are at work")
+        wait_until(is_at_work or (lambda: iterations_now(spark) > 0), 60, "ranks are at work")
         harm()
         harmed.append(time.monotonic())
 
     thread = threading.Thread(target=do_harm)
     thread.start()
-    error = _error(lambda: total(chain(spark, LENGTH, backend=backend)))
+    error = _error(query or (lambda: total(chain(spark, LENGTH, backend=backend))))
     ended = time.monotonic()
     thread.join()
     return {
@@ -133,14 +147,15 @@ def _error(run: Callable[[], Any]) -> str:
 
 
 def ranks() -> list[int]:
-    """Process ids of the ranks below this process."""
+    """Process ids of this scenario's ranks, whoever is their parent by now."""
     found = []
-    for process in process_tree.descendants():
+    for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
-            if b"run" in words and b"mpi_backend" in words and b"-n" not in words:
-                found.append(process)
-    return found
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            is_ours = any(word.startswith(str(STAGING).encode()) for word in words)
+            if is_ours and b"run" in words and b"mpi_backend" in words and b"-n" not in words:
+                found.append(int(process.name))
+    return sorted(found)
 
 
 def left_after(spark: SparkSession) -> dict[str, Any]:
@@ -154,12 +169,15 @@ def left_after(spark: SparkSession) -> dict[str, Any]:
 if __name__ == "__main__":
     STAGING.mkdir()
     confs = {
+        "spark.paralagg.mpi.launcher": LAUNCHER,
         "spark.paralagg.mpi.ranks": "2",
         "spark.paralagg.mpi.oversubscribe": "true",
         "spark.paralagg.mpi.stagingDir": str(STAGING),
     }
     spark = session(MASTER, confs)
-    if MASTER.startswith("local-cluster"):
+    if LAUNCHER == "spark":
+        tell(spark, succeeded, killed, stopped, cancelled_without_interrupts, executor_lost, context_stopped)
+    elif MASTER.startswith("local-cluster"):
         tell(spark, succeeded, killed, cancelled_without_interrupts, executor_lost, context_stopped)
     else:
         tell(spark, succeeded, cancelled, cancelled_without_interrupts, killed, killed_alone, stopped, context_stopped)

@@ -6,12 +6,16 @@ import java.nio.file.{Files, StandardCopyOption}
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.arrow.vector.{BaseFixedWidthVector, VectorSchemaRoot}
+import org.apache.arrow.vector.{
+  BaseFixedWidthVector, BigIntVector, BitVector, DateDayVector, DecimalVector, FieldVector, Float4Vector, Float8Vector,
+  IntVector, SmallIntVector, TimeStampVector, TinyIntVector, VarCharVector, VectorSchemaRoot
+}
 import org.apache.arrow.vector.ipc.{ArrowStreamReader, ArrowStreamWriter}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.execution.arrow.{ArrowFieldWriter, ArrowWriter}
+import org.apache.spark.sql.execution.arrow.ArrowWriter
+import org.apache.spark.sql.execution.vectorized.WritableColumnVector
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.util.ArrowUtils
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch, ColumnVector}
@@ -23,10 +27,9 @@ final class ArrowFile(types: Seq[DataType], writing: File, file: File) {
   private val root =
     VectorSchemaRoot.create(ArrowUtils.toArrowSchema(schema, "UTC", true, false), ArrowUtils.rootAllocator)
   private val fields = root.getFieldVectors.asScala.toArray
-  private val writers: Array[ArrowFieldWriter] = fields.map(ArrowWriter.createFieldWriter(_))
 
   def rows(rows: Iterator[InternalRow], check: () => Unit): Unit = write { out =>
-    val writer = new ArrowWriter(root, writers)
+    val writer = ArrowWriter.create(root)
     var n = 0
     while (rows.hasNext) {
       writer.write(rows.next())
@@ -54,14 +57,17 @@ final class ArrowFile(types: Seq[DataType], writing: File, file: File) {
   private def copy(batch: ColumnarBatch, from: Int, to: Int): Unit = {
     val column = batch.column(from)
     val n = batch.numRows()
-    val memory: (AnyRef, Long, Int) = types(to) match {
+    // Of what is null only Spark's own columns give a value.
+    val isPlain = !column.hasNull || column.isInstanceOf[WritableColumnVector]
+    val memory: (AnyRef, Long, Int) = if (!isPlain) null
+    else types(to) match {
       case LongType | TimestampType | TimestampNTZType => (column.getLongs(0, n), Platform.LONG_ARRAY_OFFSET, 8)
       case DoubleType => (column.getDoubles(0, n), Platform.DOUBLE_ARRAY_OFFSET, 8)
       case IntegerType | DateType => (column.getInts(0, n), Platform.INT_ARRAY_OFFSET, 4)
       case FloatType => (column.getFloats(0, n), Platform.FLOAT_ARRAY_OFFSET, 4)
       case _ => null
     }
-    if (memory == null) values(batch, from, to)
+    if (memory == null) values(column, n, fields(to))
     else {
       val (source, offset, width) = memory
       val target = fields(to).asInstanceOf[BaseFixedWidthVector]
@@ -74,11 +80,33 @@ final class ArrowFile(types: Seq[DataType], writing: File, file: File) {
     }
   }
 
-  private def values(batch: ColumnarBatch, from: Int, to: Int): Unit = {
-    val rows = batch.rowIterator()
-    writers(to).reset()
-    while (rows.hasNext) writers(to).write(rows.next(), from)
-    writers(to).finish()
+  private def values(column: ColumnVector, n: Int, target: FieldVector): Unit = {
+    target.reset()
+    val put: Int => Unit = target match {
+      case v: BitVector => i => v.setSafe(i, if (column.getBoolean(i)) 1 else 0)
+      case v: BigIntVector => i => v.setSafe(i, column.getLong(i))
+      case v: TimeStampVector => i => v.setSafe(i, column.getLong(i))
+      case v: IntVector => i => v.setSafe(i, column.getInt(i))
+      case v: DateDayVector => i => v.setSafe(i, column.getInt(i))
+      case v: Float8Vector => i => v.setSafe(i, column.getDouble(i))
+      case v: Float4Vector => i => v.setSafe(i, column.getFloat(i))
+      case v: TinyIntVector => i => v.setSafe(i, column.getByte(i))
+      case v: SmallIntVector => i => v.setSafe(i, column.getShort(i))
+      case v: DecimalVector =>
+        i => v.setSafe(i, column.getDecimal(i, v.getPrecision, v.getScale).toJavaBigDecimal)
+      case v: VarCharVector =>
+        i => {
+          val bytes = column.getUTF8String(i).getByteBuffer
+          v.setSafe(i, bytes, bytes.position(), bytes.remaining())
+        }
+      case other => throw new UnsupportedOperationException(s"columns of ${other.getMinorType}")
+    }
+    var i = 0
+    while (i < n) {
+      if (column.isNullAt(i)) target.setNull(i) else put(i)
+      i += 1
+    }
+    target.setValueCount(n)
   }
 
   private def write(fill: ArrowStreamWriter => Unit): Unit = {

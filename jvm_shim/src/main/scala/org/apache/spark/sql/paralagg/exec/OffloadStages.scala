@@ -57,7 +57,7 @@ private[exec] object OffloadStages {
     val context = TaskContext.get()
     val part = context.partitionId() // among all inputs' partitions
     val folder = new File(Offloads.ask(("begin", run, context.stageId(), part, input), context).getOrElse(
-      throw new IllegalStateException(s"run $run is over")))
+        throw new IllegalStateException(s"run $run is over")))
     if (!new File(folder, OffloadRun.Marker).exists()) throw notShared(folder.getParentFile)
     val file = new ArrowFile(types, new File(folder, s"writing/$part-${context.taskAttemptId()}"),
       new File(folder, s"in/$input/$part.arrow"))

@@ -114,9 +114,10 @@ private final class OffloadEnd extends SparkListener {
   }
 
   private def clear(): Unit =
-    ending.filter { case (_, stages) => stages.forall(running.getOrElse(_, 0) <= 0) }.foreach { case end @ (run, stages) =>
-      ending -= end
-      running --= stages
-      run.clear()
+    ending.filter { case (_, stages) => stages.forall(running.getOrElse(_, 0) <= 0) }.foreach {
+      case end @ (run, stages) =>
+        ending -= end
+        running --= stages
+        run.clear()
     }
 }

@@ -41,7 +41,8 @@ private final class ProxiesRDD(sc: SparkContext, below: RDD[(Int, Array[Byte])],
   /** Until it ends; what kept it from starting, or nothing. The guard ends all below it when this JVM or task does. */
   private def runProxy(words: Seq[JValue], context: TaskContext): String = {
     val command = python ++ Seq("-m", "mpi_backend.guard") ++ words.collect { case JString(word) => word }
-    val builder = new ProcessBuilder(command: _*).redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.DISCARD)
+    val builder =
+      new ProcessBuilder(command: _*).redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.DISCARD)
     env.foreach { case (key, value) => builder.environment().put(key, value) }
     try {
       val guard = builder.start()

@@ -59,13 +59,14 @@ private[exec] final class Ranks(
         }
     } catch { case _: IOException => } // the pipe is closed with the process
     if (!process.waitFor(EndSeconds, TimeUnit.SECONDS)) process.destroyForcibly().waitFor()
-    ended(this, end match {
-      case Some(event) if event \ "ok" == JBool(true) => None
-      case Some(event) => Some(event \ "error")
-      case None =>
-        val text = s"the supervisor of the ranks ended with exit code ${process.exitValue()}"
-        Some(JObject("message" -> JString(text), "traceback" -> JString(tail)))
-    })
+    ended(this,
+      end match {
+        case Some(event) if event \ "ok" == JBool(true) => None
+        case Some(event) => Some(event \ "error")
+        case None =>
+          val text = s"the supervisor of the ranks ended with exit code ${process.exitValue()}"
+          Some(JObject("message" -> JString(text), "traceback" -> JString(tail)))
+      })
   }
 
   private def tail: String = Try(Files.readString(log.toPath, UTF_8)).getOrElse("").takeRight(TailChars)

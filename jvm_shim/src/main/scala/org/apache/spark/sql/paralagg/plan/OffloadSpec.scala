@@ -34,16 +34,16 @@ object OffloadSpec {
     case json: JObject =>
       val settings = (json \ "settings").asInstanceOf[JObject]
       Some(OffloadSpec(
-        text(json \ "backend"),
-        int(settings \ "ranks"),
-        list(json \ "supervisor").map(text),
-        list(settings \ "python").map(text),
-        (settings \ "env").asInstanceOf[JObject].obj.map { case (name, value) => name -> text(value) }.toMap,
-        settings,
-        json \ "plan",
-        text(json \ "result"),
-        Option(text(json \ "staging")),
-        bool(json \ "fallback")))
+          text(json \ "backend"),
+          int(settings \ "ranks"),
+          list(json \ "supervisor").map(text),
+          list(settings \ "python").map(text),
+          (settings \ "env").asInstanceOf[JObject].obj.map { case (name, value) => name -> text(value) }.toMap,
+          settings,
+          json \ "plan",
+          text(json \ "result"),
+          Option(text(json \ "staging")),
+          bool(json \ "fallback")))
     case _ => None
   }
 }

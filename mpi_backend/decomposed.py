@@ -1,0 +1,128 @@
+"""Evaluates a stratum for one value of its carried keys after the other (the Plan's decomposition), in plain arrays.
+
+Nothing is exchanged: rows lie where their carried keys are, and the static sides stand on every rank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mpi_backend.builder import Builder, Routed
+from mpi_backend.comm import Alone
+from mpi_backend.facts import Facts
+from mpi_backend.inputs import Inputs
+from mpi_backend.kernels.lists import present
+from mpi_backend.keymap import KeyMap
+from mpi_backend.loop import Rows
+from mpi_backend.rows import flat, share
+from mpi_backend.tuples import Tuples
+from mpi_backend.types import Column, Table
+
+if TYPE_CHECKING:
+    from mpi_backend.comm import Comm
+    from mpi_backend.kernels.compiler import Array
+
+MOST_VALUES = 4096
+"""Of carried keys: with more of them each is likely to lead to few rows, and hashing them together is cheaper."""
+
+
+class Decomposed:
+    """The inner stratum, built once, and the base rows of each value of the carried keys."""
+
+    def __init__(self, facts: Facts, routed: Routed, inputs: Inputs, comm: Comm, *, ansi: bool) -> None:
+        assert facts.stratum.decomposition is not None  # noqa: S101 - for the type checker
+        self._carried = facts.stratum.decomposition.carried
+        inner = facts.stratum.decomposition.stratum
+        [relation] = facts.stratum.relations
+        base = routed.starts[relation.name][0]
+        moving = tuple(c for p, c in enumerate(base.columns) if p not in self._carried)
+        tables = {i.input: _shared(inputs.tables[i.input], comm) for i in inner.static_indexes}
+        tables[inner.relations[0].base] = Table(moving, base.count)
+        alone = Alone()
+        builder = Builder(Facts(inner, facts.inputs), Inputs(tables, inputs.strings), alone, 1)
+        self._tuples = Tuples(builder.build(builder.route()), ansi=ansi)
+        self._loop = self._tuples.loop
+        self._keys = tuple(base.columns[p] for p in self._carried)
+        self._values = KeyMap(len(self._carried))
+        groups = self._values.add(flat(self._keys, base.count, masked=False), count=base.count)
+        self._order = np.argsort(groups, kind="stable")
+        self._ends = np.cumsum(np.bincount(groups, minlength=len(self._values)))
+        self._base = self._loop.base[inner.relations[0].name]
+        self._found: list[tuple[int, Array, Array, Array]] = []
+        self._relation = relation
+        self.iterations = 0
+        self.per_iteration: list[dict[str, Any]] = []
+
+    @staticmethod
+    def fits(facts: Facts, routed: Routed, comm: Comm) -> bool:
+        """Whether the Plan has a decomposition, and the carried keys few values and no nulls. Collective."""
+        decomposition = facts.stratum.decomposition
+        if decomposition is None:
+            return False
+        [relation] = facts.stratum.relations
+        table = routed.starts[relation.name][0]
+        columns = [table.columns[p] for p in decomposition.carried]
+        distinct = len(np.unique(flat(columns, table.count, masked=False).reshape(table.count, len(columns)), axis=0))
+        most = -comm.least(-float(distinct))
+        return most <= MOST_VALUES and not any(routed.shape.relations[relation.name].keys)
+
+    def run(self) -> None:
+        """One fixpoint a value."""
+        [part] = self._loop.parts.values()
+        start = 0
+        for value, end in enumerate(self._ends):
+            rows = self._order[start:end]
+            start = int(end)
+            picked = self._base.words.reshape(len(self._base.ids), self._base.stride)[rows]
+            mine = Rows(self._base.ids[rows], np.ascontiguousarray(picked).ravel(), 0, self._base.stride)
+            self._loop.base[part.name] = mine
+            self._tuples.run()
+            self.iterations = max(self.iterations, self._tuples.iterations)
+            ids = present(part.state.f, min(len(part.keys), part.state.capacity))
+            nulls = part.state.k[:, ids] if len(part.state.k) else np.zeros((0, len(ids)), np.uint8)
+            self._found.append((value, ids, part.state.v[:, ids], nulls))
+            self._tuples.again()
+
+    @property
+    def tuples(self) -> int:
+        """Rows on this rank."""
+        return sum(len(ids) for _, ids, _, _ in self._found)
+
+    @property
+    def bytes(self) -> int:
+        """Held in memory."""
+        return self._loop.bytes + sum(i.nbytes + v.nbytes + k.nbytes for _, i, v, k in self._found)
+
+    def results(self) -> dict[str, Table]:
+        """The relation's rows: carried and moving keys in their order, then dependents."""
+        [part] = self._loop.parts.values()
+        ids = np.concatenate([np.zeros(0, np.int32), *(i for _, i, _, _ in self._found)])
+        values = np.repeat(
+            np.array([v for v, _, _, _ in self._found], np.int64), [len(i) for _, i, _, _ in self._found]
+        )
+        strings = self._loop.strings
+        moving = iter(range(len(part.of.keys)))
+        columns: list[Column] = []
+        for p in range(len(self._relation.keys)):
+            if p in self._carried:
+                like = self._keys[self._carried.index(p)]
+                words = self._values.keys[values, self._carried.index(p)]
+                columns.append(Column(like.type, words, None, strings.all() if like.type.kind == "text" else None))
+            else:
+                columns.append(part.key_column(next(moving), ids, strings))
+        for j in range(len(part.of.dependents)):
+            words = np.concatenate([np.zeros(0, np.int64), *(v[j] for _, _, v, _ in self._found)])
+            valid = [k[j] for _, _, _, k in self._found] if any(part.shape.dependents) else []
+            columns.append(part.value_column(j, words, np.concatenate(valid) == 0 if valid else None, strings))
+        return {self._relation.name: Table(tuple(columns), len(ids))}
+
+
+def _shared(table: Table, comm: Comm) -> Table:
+    """All rows on every rank."""
+    if comm.size == 1:
+        return table
+    masked = comm.least(-float(any(c.nulls is not None for c in table.columns))) < 0
+    columns = share(table.columns, table.count, comm, masked=masked)
+    return Table(tuple(columns), len(columns[0]))

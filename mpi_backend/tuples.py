@@ -1,0 +1,85 @@
+"""Evaluates a stratum by its rows: the loop of ``fixpoint``, and the search for a cycle where it has no end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mpi_backend.fixpoint import EndlessClimbError, Fixpoint
+from mpi_backend.kernels.lists import present
+from mpi_backend.owner import route
+from mpi_backend.trace import endless
+from mpi_backend.types import Table
+
+if TYPE_CHECKING:
+    from mpi_backend.fixpoint import Progress
+    from mpi_backend.loop import Loop
+    from mpi_backend.part import Part
+
+
+class Tuples:
+    """A loaded stratum, on rows with dense ids."""
+
+    def __init__(self, loop: Loop, *, ansi: bool, progress: Progress | None = None) -> None:
+        loop.comm.sent = 0
+        self.loop = loop
+        self._ansi = ansi
+        self._fixpoint = Fixpoint(loop, ansi=ansi, progress=progress)
+
+    def run(self) -> None:
+        """To the fixpoint, or to the limit."""
+        try:
+            self._fixpoint.run()
+        except EndlessClimbError as climb:
+            for p in self.loop.parts.values():
+                p.restart(traced=True)
+            for i in self.loop.indexes.values():
+                i.clear()
+            raise endless(Fixpoint(self.loop, ansi=self._ansi, traced=True), self.loop, climb) from climb.overflow
+
+    def again(self) -> None:
+        """For other base rows of the same stratum, with all rows forgotten."""
+        for part in self.loop.parts.values():
+            part.forget()
+        self._fixpoint.again()
+
+    @property
+    def iterations(self) -> int:
+        """Applications of the step."""
+        return self._fixpoint.stats.iterations
+
+    @property
+    def per_iteration(self) -> list[dict[str, Any]]:
+        """One entry for each iteration and relation."""
+        return self._fixpoint.stats.per_iteration()
+
+    @property
+    def tuples(self) -> int:
+        """Rows on this rank."""
+        return sum(p.rows for p in self.loop.parts.values())
+
+    @property
+    def bytes(self) -> int:
+        """Held in memory."""
+        return self.loop.bytes
+
+    def results(self) -> dict[str, Table]:
+        """The rows of each relation."""
+        return {p.name: self._gathered(p, self._rows(p)) for p in self.loop.parts.values()}
+
+    def _gathered(self, p: Part, table: Table) -> Table:
+        """The rows of a relation that lies in sub-buckets, each bucket at one rank."""
+        loop = self.loop
+        if p.name not in loop.facts.spread.relations:
+            return table
+        masked = any((*p.shape.keys, *p.shape.dependents))
+        buckets = loop.owners[p.name].bucket_count
+        count = loop.facts.spread.count
+        return route(table, p.of.distribute_by, (), loop.strings, loop.comm, buckets, count, masked=masked)
+
+    def _rows(self, p: Part) -> Table:
+        ids = present(p.state.f, min(len(p.keys), p.state.capacity))
+        columns = [p.key_column(c, ids, self.loop.strings) for c in range(len(p.of.keys))]
+        for j in range(len(p.of.dependents)):
+            nulls = p.state.k[j, ids] == 0 if p.shape.dependents[j] else None
+            columns.append(p.value_column(j, p.state.v[j, ids], nulls, self.loop.strings))
+        return Table(tuple(columns), len(ids))
