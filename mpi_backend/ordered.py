@@ -78,13 +78,16 @@ class Ordered:
         passes = int(self._order[PASSES])
         self._kernel.kernel(*self._arguments())
         self._runner.check(self._cur)
-        if self._order[PASSES] > self._order[MOST]:
+        if self._is_tired and self._loop.comm.size == 1:
             self._give_up()
         return float(self._order[PASSES] - passes), float(self._order[NEAR] + self._order[FAR])
 
     def agree(self) -> None:
-        """With no near row anywhere, all ranks move the limit to the same place."""
+        """With no near row anywhere, all ranks move the limit to the same place; or all of them give up."""
         if self._loop.comm.size == 1 or not self.is_on:
+            return
+        if self._loop.comm.sum(np.array([float(self._is_tired)]))[0] > 0:
+            self._give_up()
             return
         sign = -1.0 if self._kernel.descends else 1.0
         best = float(self._bounds[NEXT]) * sign if self._order[FAR] else math.inf
@@ -94,6 +97,10 @@ class Ordered:
         if math.isfinite(least):
             self._bounds[NEXT] = self._bounds.dtype.type(least * sign + sign * float(self._bounds[WIDTH]))
             self._order[MOVES] = 1
+
+    @property
+    def _is_tired(self) -> bool:
+        return bool(self._order[PASSES] > self._order[MOST])
 
     @property
     def _values(self) -> Array:
