@@ -1,13 +1,15 @@
 """Expressions: the engine's generated code gives what Spark gives for the same SQL, errors included.
 
 Spark's analyser says what the SQL means, types and casts included, as it does for a step. Spark's rows are those of one
-query; where the engine says that a row is an error, Spark is asked for that row alone.
+query; where the engine says that a row is an error, Spark is asked for that row alone. ``PARALAGG_EXPRESSIONS`` says how
+many are drawn for each test; each is compiled once, and then comes from the cache of kernels.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +38,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-COUNT, ROWS, ERRORS = 160, 40, 60
+COUNT = int(os.environ.get("PARALAGG_EXPRESSIONS", "50"))
+ROWS, ERRORS = 40, 60
 TYPES = [("id", "int"), *((name, spark_type) for name, (spark_type, _) in COLUMNS.items())]
 DATA = rows(ROWS, seed=1)
 _AT_MOST_UNPORTABLE = 0.35
