@@ -1,8 +1,8 @@
 """Expressions: the engine's generated code gives what Spark gives for the same SQL, errors included.
 
 Spark's analyser says what the SQL means, types and casts included, as it does for a step. Spark's rows are those of one
-query; where the engine says that a row is an error, Spark is asked for that row alone. ``PARALAGG_EXPRESSIONS`` says how
-many are drawn for each test; each is compiled once, and then comes from the cache of kernels.
+query; where the engine says that a row is an error, Spark is asked for that row alone. ``PARALAGG_EXPRESSIONS`` says
+how many are drawn for each test; each is compiled once, and then comes from the cache of kernels.
 """
 
 from __future__ import annotations
