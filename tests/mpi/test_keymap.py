@@ -32,7 +32,6 @@ def test_ids_are_those_of_a_dictionary(keys: list[tuple[int, ...]]) -> None:
     assert ids.find(rows).tolist() == found
     other = (77,) * width
     assert ids.find(np.array(other)).tolist() == [found[keys.index(other)] if other in keys else -1]
-    assert ids.keys[:, found[-1]].tolist() == list(keys[-1])
 
 
 def test_a_map_grows_and_keeps_its_ids() -> None:
