@@ -70,7 +70,7 @@ class Ordered:
         return self.is_on and self._width is not None
 
     def consider(self) -> None:
-        """Takes over: by value if the rows that the last pass changed are, on the whole, better or worse than before."""
+        """Takes over: by value if the rows that the last pass changed are, on the whole, not at the value of before."""
         if self._gave_up:
             return
         keys = len(self._part.keys)
@@ -106,13 +106,16 @@ class Ordered:
         self._order[UNTIL] = passes + _A_WHILE
         self._kernel.kernel(*self._arguments())
         self._runner.check(self._cur)
-        if self._order[PASSES] > self._order[MOST]:
+        if self._is_tired and self._loop.comm.size == 1:
             self._give_up()
         return float(self._order[PASSES] - passes), float(self._order[NEAR] + self._order[FAR])
 
     def agree(self) -> None:
-        """With no near row anywhere, all ranks move the limit to the same place."""
+        """With no near row anywhere, all ranks move the limit to the same place; or all of them give up."""
         if self._loop.comm.size == 1 or not self.orders:
+            return
+        if self._loop.comm.sum(np.array([float(self._is_tired)]))[0] > 0:
+            self._give_up()
             return
         sign = -1.0 if self._kernel.descends else 1.0
         best = float(self._bounds[NEXT]) * sign if self._order[FAR] else math.inf
@@ -125,6 +128,10 @@ class Ordered:
         elif math.isfinite(least):
             self._bounds[NEXT] = self._bounds.dtype.type(least * sign + sign * float(self._width or 0))
             self._order[MOVES] = 1
+
+    @property
+    def _is_tired(self) -> bool:
+        return bool(self._order[PASSES] > self._order[MOST])
 
     @property
     def _values(self) -> Array:

@@ -66,7 +66,7 @@ def on_ranks(staged: tuple[Path, dict[str, Staged]]) -> Callable[[str, str], dic
         if setting not in done:
             done.add(setting)
             ranks, *arguments = SETTINGS[setting]
-            run_on_ranks(folder, setting, int(ranks), *map(str, arguments))
+            run_on_ranks(folder, setting, int(ranks), *arguments)
         return made[name].read(folder / name / f"out-{setting}")
 
     return rows

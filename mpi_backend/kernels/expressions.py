@@ -87,14 +87,12 @@ class Expressions:
     def _call(self, expr: Call) -> Value:  # noqa: PLR0911 - one return a group of functions
         if expr.fn in _TRANSPARENT:
             return self.value(expr.args[0])
-        if expr.fn in ("And", "Or"):
-            return self._logic(expr)
-        if expr.fn in ("If", "CaseWhen"):
-            return self._choose(expr)
-        if expr.fn == "Coalesce":
-            return self._coalesce(expr)
-        if expr.fn == "NaNvl":
-            return self._nan_or(expr)
+        deciding = {
+            "And": self._logic, "Or": self._logic, "If": self._choose, "CaseWhen": self._choose,
+            "Coalesce": self._coalesce, "NaNvl": self._nan_or,
+        }  # fmt: skip
+        if expr.fn in deciding:
+            return deciding[expr.fn](expr)
         args = [self.value(a) for a in expr.args]
         of = type_of(expr.type)
         if expr.fn in ("IsNull", "IsNotNull"):

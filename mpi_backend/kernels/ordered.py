@@ -30,8 +30,8 @@ NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL = range(10)
 The kernel comes back when no row is near, or after ``UNTIL`` passes, so that the world hears of it.
 
 Alone, a rank moves the limit itself; else it leaves with the best far value in ``NEXT``, and is called again with
-``MOVES`` set to 1 and the limit there that all ranks agreed on, or to 2 where every far row is to become near: what is no
-better than any limit (NaN, the largest number) has its turn at the end.
+``MOVES`` set to 1 and the limit there that all ranks agreed on, or to 2 where every far row is to become near: what is
+no better than any limit (NaN, the largest number) has its turn at the end.
 """
 _IS_FAR = IN_DELTA
 """The flag of a far row: a run in place has no other use for it."""

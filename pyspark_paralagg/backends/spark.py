@@ -87,7 +87,7 @@ class Builder:
     def build(self) -> dict[str, DataFrame]:
         """The lazy result of each relation."""
         from pyspark_paralagg.compile import compile_stages  # noqa: PLC0415 - needed by those who plan only
-        from pyspark_paralagg.compile.stages import news  # noqa: PLC0415 - likewise
+        from pyspark_paralagg.compile.stages import beside_plan  # noqa: PLC0415 - likewise
 
         cancel_on_interrupt(self.session)
         start = time.perf_counter()
@@ -116,7 +116,7 @@ class Builder:
         plan, guarded = self._guarded(plan, analysis, step_json, own + len(extra))
         extras = {
             "program": show_program(program),
-            "stages": news(stages),
+            "stages": beside_plan(stages),
             "seconds": time.perf_counter() - start,
         }
         return self._fixpoints(plan, analysis, own, [*extra, *guarded], extras)

@@ -1,1 +1,4 @@
-"""`paralagg run`: directives -> facts -> the session -> `ra.datalog` -> results. Nothing else imports this folder."""
+"""`paralagg run`: directives -> files -> Spark and `ra.datalog`, or the engine of ``mpi_backend`` -> results.
+
+Nothing else imports this folder.
+"""

@@ -17,7 +17,7 @@ from pyspark_paralagg.command import engine, outputs, tables
 from pyspark_paralagg.command.progress import Progress, Rate
 from pyspark_paralagg.command.table_results import TableResult
 from pyspark_paralagg.compile import compile_stages
-from pyspark_paralagg.compile.stages import news
+from pyspark_paralagg.compile.stages import beside_plan
 from pyspark_paralagg.datalog.api import located
 from pyspark_paralagg.datalog.asked import asked_program, recursion_of
 from pyspark_paralagg.datalog.resolve import resolve_text
@@ -133,7 +133,7 @@ def _compiled(
             value=what,
             hint="--backend spark runs any deterministic expression",
         )
-    return plan, (show_program(program), news(stages), plan.to_json())
+    return plan, (show_program(program), beside_plan(stages), plan.to_json())
 
 
 def _computed(  # noqa: PLR0913, PLR0917 - what a run has come to by now

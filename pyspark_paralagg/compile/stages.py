@@ -49,18 +49,20 @@ def after_pass(name: str, program: Program, before: Program | None = None) -> St
     return Stage(name, _text(program), tuple(n for n in (*program.notes, *program.warnings) if n not in known))
 
 
-def news(stages: list[Stage]) -> list[tuple[str, str, tuple[str, ...]]]:
-    """Of each stage but the first only the lines that the stage before has not; none where nothing is new.
-
-    Name, text and notes. What is left is short enough to travel with a plan, which shows the last stages itself.
-    """
+def news(stages: list[Stage]) -> list[Stage]:
+    """Of each stage but the first only the lines that the stage before has not; none where nothing is new."""
     found = []
     for before, after in itertools.pairwise(stages):
         known = set(before.text.splitlines())
         fresh = "\n".join(line for line in after.text.splitlines() if line not in known)
         if fresh or after.notes:
-            found.append((after.name, fresh, after.notes))
-    return [f for f in found if f[0] not in _IN_THE_PLAN]
+            found.append(Stage(after.name, fresh, after.notes))
+    return found
+
+
+def beside_plan(stages: list[Stage]) -> list[tuple[str, str, tuple[str, ...]]]:
+    """The news as name, text and notes: short enough to travel with a plan, which shows the last stages itself."""
+    return [(s.name, s.text, s.notes) for s in news(stages) if s.name not in _IN_THE_PLAN]
 
 
 def _text(program: Program) -> str:

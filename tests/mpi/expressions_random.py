@@ -124,7 +124,7 @@ class Expressions:
             f"({self.decimal(inner)} {self._of('+', '-', '*', '%')} {self.decimal(0)})",
             f"(m {self._of('+', '-', '*')} m2)",
             f"{self._of('abs', '-')}({self.decimal(inner)})",
-            f"cast({self._of('m', 'm2', 'i', 'b', 'l', 't')} as {self._of('decimal(9,2)', 'decimal(4,1)', 'decimal(6,0)')})",
+            f"cast({self._of('m', 'm2', 'i', 'b', 'l', 't')} as decimal({self._of('9,2', '4,1', '6,0')}))",
             self._chosen(self.decimal, min(inner, 1)),
         )
 

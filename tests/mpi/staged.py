@@ -88,14 +88,14 @@ class Staged:
         return list(zip(*columns, strict=True))
 
 
-def run_on_ranks(folder: Path, tag: str, ranks: int, *arguments: str) -> None:
-    """All plans in the folders of ``folder``, by one ``mpiexec``; results go to their ``out-<tag>``."""
-    mpiexec = Path(sys.executable).parent / "mpiexec"
-    command = [mpiexec if mpiexec.exists() else shutil.which("mpiexec") or "mpiexec", "-n", str(ranks), sys.executable]
-    script = Path(__file__).parent / "all_folders.py"
+def mpiexec(ranks: int, script: str, *arguments: object) -> None:
+    """Runs ``script``, which lies here, on so many ranks; more than there are cores is fine."""
+    beside = Path(sys.executable).parent / "mpiexec"
+    launcher = str(beside) if beside.exists() else shutil.which("mpiexec")
+    assert launcher, "pip install mpich"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     ended = subprocess.run(  # noqa: S603 - our own script
-        [*command, script, str(folder), tag, *arguments],
+        [launcher, "-n", str(ranks), sys.executable, str(Path(__file__).parent / script), *map(str, arguments)],
         env=environment,
         capture_output=True,
         text=True,
@@ -103,3 +103,8 @@ def run_on_ranks(folder: Path, tag: str, ranks: int, *arguments: str) -> None:
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def run_on_ranks(folder: Path, tag: str, ranks: int, *arguments: object) -> None:
+    """All plans in the folders of ``folder``, by one ``mpiexec``; results go to their ``out-<tag>``."""
+    mpiexec(ranks, "all_folders.py", folder, tag, *arguments)

@@ -1,13 +1,15 @@
 """Expressions: the engine's generated code gives what Spark gives for the same SQL, errors included.
 
 Spark's analyser says what the SQL means, types and casts included, as it does for a step. Spark's rows are those of one
-query; where the engine says that a row is an error, Spark is asked for that row alone.
+query; where the engine says that a row is an error, Spark is asked for that row alone. ``PARALAGG_EXPRESSIONS`` says
+how many are drawn for each test; each is compiled once, and then comes from the cache of kernels.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,10 +33,13 @@ from pyspark_paralagg.program.expr import Col, Lit, from_json, walk
 from pyspark_paralagg.program.program import Column, Input
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import DataFrame, SparkSession
 
 
-COUNT, ROWS, ERRORS = 160, 40, 60
+COUNT = int(os.environ.get("PARALAGG_EXPRESSIONS", "50"))
+ROWS, ERRORS = 40, 60
 TYPES = [("id", "int"), *((name, spark_type) for name, (spark_type, _) in COLUMNS.items())]
 DATA = rows(ROWS, seed=1)
 _AT_MOST_UNPORTABLE = 0.35
@@ -107,6 +112,13 @@ class Engine:
             column = type(column)(column.type, column.words, column.nulls, strings.all())
         return to_arrow(column).to_pylist()
 
+    def value(self, one: Drawn, row: int) -> Any:  # noqa: ANN401 - a value of any type, or an error
+        """Of one row."""
+        try:
+            return self.values(one, row)[0]
+        except ParalaggError as problem:
+            return problem
+
 
 def same(a: Any, b: Any) -> bool:  # noqa: ANN401 - a value of any type
     """Functions such as ``exp`` may differ in the last digits."""
@@ -120,11 +132,11 @@ def data(spark: SparkSession) -> DataFrame:
 
 
 @pytest.fixture
-def ansi(spark: SparkSession, request: pytest.FixtureRequest) -> bool:
+def ansi(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[bool]:
     before = spark.conf.get("spark.sql.ansi.enabled")
     spark.conf.set("spark.sql.ansi.enabled", str(request.param).lower())
-    request.addfinalizer(lambda: spark.conf.set("spark.sql.ansi.enabled", before))
-    return bool(request.param)
+    yield bool(request.param)
+    spark.conf.set("spark.sql.ansi.enabled", before)
 
 
 @pytest.mark.parametrize("ansi", [False], indirect=True)
@@ -149,38 +161,37 @@ def test_values_are_sparks_where_nothing_is_an_error(spark: SparkSession, *, ans
 def test_values_and_errors_are_sparks(spark: SparkSession, *, ansi: bool) -> None:
     engine = Engine(ansi=ansi)
     expressions = drawn(spark, seed=20_000)
-    values, errors = {}, {}
+    values: dict[tuple[int, int], Any] = {}
+    errors: dict[int, tuple[int, str]] = {}
     for n, one in enumerate(expressions):
         for r in range(ROWS):
-            try:
-                [values[n, r]] = engine.values(one, r)
-            except ParalaggError as problem:
-                errors[n, r] = problem.code
-    wrong = []
-    df = data(spark)
-    chosen = [f"case when id in ({_ids(values, n)}) then {d.sql} end AS e{n}" for n, d in enumerate(expressions)]
-    try:
-        found = df.selectExpr("id", *chosen).orderBy("id").collect()
-    except PySparkException:  # which of them?
-        found = []
-        for n, one in enumerate(expressions):
-            try:
-                df.selectExpr(chosen[n]).collect()
-            except PySparkException as problem:
-                wrong.append(f"{one.sql}\n   is no error here, Spark: {str(problem)[:200]}")
-    for r, row in enumerate(found):
-        for n, one in enumerate(expressions):
-            if (n, r) in values and not same(values[n, r], row[n + 1]):
-                wrong.append(f"{one.sql}\n   with {_shown(one, r)}: {values[n, r]!r}, Spark {row[n + 1]!r}")
-    by_expression: dict[int, tuple[int, str]] = {}
-    for (n, r), code in errors.items():
-        by_expression.setdefault(n, (r, code))
-    for n, (r, code) in list(by_expression.items())[:ERRORS]:
-        told = _condition(df.filter(f"id = {r}"), expressions[n].sql)
+            found = engine.value(one, r)
+            if isinstance(found, ParalaggError):
+                errors.setdefault(n, (r, found.code))
+            else:
+                values[n, r] = found
+    wrong = _wrong_values(data(spark), expressions, values)
+    for n, (r, code) in list(errors.items())[:ERRORS]:
+        told = _condition(data(spark).filter(f"id = {r}"), expressions[n].sql)
         if told != code:
             wrong.append(f"{expressions[n].sql}\n   with {_shown(expressions[n], r)}: {code}, Spark {told}")
     assert not wrong, "\n".join(wrong)
     assert errors
+
+
+def _wrong_values(df: DataFrame, expressions: list[Drawn], values: dict[tuple[int, int], Any]) -> list[str]:
+    """What Spark computes otherwise of that for which there are values."""
+    chosen = [f"case when id in ({_ids(values, n)}) then {d.sql} end AS e{n}" for n, d in enumerate(expressions)]
+    try:
+        found = df.selectExpr("id", *chosen).orderBy("id").collect()
+    except PySparkException:  # which of them?
+        told = [_condition(df, sql) for sql in chosen]
+        return [f"{d.sql}\n   is no error here, Spark: {c}" for d, c in zip(expressions, told, strict=True) if c]
+    return [
+        f"{expressions[n].sql}\n   with {_shown(expressions[n], r)}: {mine!r}, Spark {found[r][n + 1]!r}"
+        for (n, r), mine in values.items()
+        if not same(mine, found[r][n + 1])
+    ]
 
 
 def _ids(values: dict[tuple[int, int], Any], n: int) -> str:

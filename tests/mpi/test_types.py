@@ -1,0 +1,110 @@
+"""Words: every type comes from Arrow and goes back as it was, nulls included; hashes are Spark's."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mpi_backend.comm import Alone
+from mpi_backend.files import table_of
+from mpi_backend.inputs import intern
+from mpi_backend.owner import Owner
+from mpi_backend.rows import columns_of, flat
+from mpi_backend.types import from_arrow, to_arrow, type_of
+from pyspark_paralagg.errors import UnsupportedError
+from pyspark_paralagg.program.program import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAN, INF = float("nan"), float("inf")
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+VALUES: dict[str, list[Any]] = {
+    "tinyint": [0, -128, 127],
+    "smallint": [0, -32768, 32767],
+    "int": [0, -(2**31), 2**31 - 1],
+    "bigint": [0, -(2**63), 2**63 - 1, 42],
+    "boolean": [True, False],
+    "float": [0.0, 1.5, -2.25, NAN, INF, -INF],
+    "double": [0.0, 0.1, -1e308, 5e-324, NAN, INF, -INF],
+    "decimal(9,2)": [Decimal("0.00"), Decimal("-1234567.89"), Decimal("0.01")],
+    "decimal(18,4)": [Decimal("99999999999999.9999"), Decimal("-99999999999999.9999"), Decimal("1.0000")],
+    "date": [date(1970, 1, 1), date(1969, 12, 31), date(2024, 2, 29)],
+    "timestamp": [EPOCH, EPOCH - timedelta(microseconds=1), EPOCH + timedelta(days=20_000, microseconds=7)],
+    "timestamp_ntz": [datetime(1970, 1, 1), datetime(1912, 6, 23, 1, 2, 3, 4)],  # noqa: DTZ001 - without a zone
+    "string": ["", "a", "abc", "abcd", "abcde", "é", "日本語"],
+}
+
+
+def _same(a: Any, b: Any) -> bool:  # noqa: ANN401 - values of any type
+    return bool(a == b) or (isinstance(a, float) and isinstance(b, float) and a != a and b != b)  # noqa: PLR0124 - NaN
+
+
+@pytest.mark.parametrize("nulls", ["no nulls", "some", "all"])
+@pytest.mark.parametrize("name", VALUES)
+def test_values_come_back_as_they_were(name: str, nulls: str) -> None:
+    of = type_of(name)
+    values = {"no nulls": VALUES[name], "some": [None, *VALUES[name], None], "all": [None, None]}[nulls]
+    array = pa.array(values, of.arrow)
+    column = from_arrow(of, pa.chunked_array([array, array.slice(1)]))
+    again = to_arrow(column)
+    assert again.type == of.arrow
+    expected = [*values, *values[1:]]
+    assert all(map(_same, again.to_pylist(), expected)), (again.to_pylist(), expected)
+    assert not np.any(column.words[column.nulls]) if column.nulls is not None else nulls == "no nulls"
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_column_without_rows_has_its_type(name: str) -> None:
+    assert to_arrow(from_arrow(type_of(name), pa.array([], type_of(name).arrow))).type == type_of(name).arrow
+
+
+def test_there_is_one_zero_and_one_nan() -> None:
+    odd = np.array([0x7FF8000000000001, 0xFFF8000000000000], np.uint64).view(np.float64)
+    words = from_arrow(type_of("double"), pa.array([0.0, -0.0, NAN, *odd])).words
+    assert words[0] == words[1] == 0
+    assert len(set(words[2:].tolist())) == 1
+
+
+@pytest.mark.parametrize("name", ["decimal(19,0)", "array<int>", "binary", "interval day"])
+def test_what_no_word_holds_is_refused(name: str) -> None:
+    with pytest.raises(UnsupportedError, match="PARALAGG_TYPE_UNSUPPORTED"):
+        type_of(name)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_rows_that_lie_flat_are_the_columns_again(*, masked: bool) -> None:
+    columns = [from_arrow(type_of("int"), pa.array([1, None if masked else 5, 3], pa.int32()))]
+    columns.append(from_arrow(type_of("double"), pa.array([0.5, 1.5, None if masked else 2.5])))
+    again = columns_of(flat(columns, 3, masked=masked), columns, masked=masked)
+    assert [to_arrow(c).to_pylist() for c in again] == [to_arrow(c).to_pylist() for c in columns]
+
+
+def _buckets(columns: list[tuple[str, list[Any]]], buckets: int) -> list[int]:
+    """The engine's, of rows of these columns."""
+    declared = [Column(f"c{n}", name) for n, (name, _) in enumerate(columns)]
+    arrays = [pa.array(values, type_of(name).arrow) for name, values in columns]
+    table = table_of(declared, [pa.RecordBatch.from_arrays(arrays, names=[c.name for c in declared])])
+    strings, tables = intern({0: table}, [], Alone(), ansi=True)
+    owner = Owner(range(len(columns)), [type_of(name) for name, _ in columns], buckets, 1)
+    masked = any(c.nulls is not None for c in table.columns)
+    rows, width = flat(tables[0].columns, table.count, masked=masked), len(columns)
+    found: list[int] = owner.buckets(rows, width + masked, width if masked else -1, strings, table.count).tolist()
+    return found
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_rows_lie_where_sparks_hash_partitioning_has_them(spark: SparkSession, name: str) -> None:
+    values = [*VALUES[name], None]
+    schema = pa.schema([("x", type_of(name).arrow), ("n", pa.int64())])
+    numbers = list(range(len(values)))
+    table = pa.Table.from_arrays([pa.array(values, schema.field(0).type), pa.array(numbers)], schema=schema)
+    df = spark.createDataFrame(table)
+    found = df.selectExpr("n", "pmod(hash(x), 1009) p", "pmod(hash(n, x), 1009) q").orderBy("n").collect()
+    assert _buckets([(name, values)], 1009) == [row.p for row in found]
+    assert _buckets([("bigint", numbers), (name, values)], 1009) == [row.q for row in found]
