@@ -37,9 +37,9 @@ def worker_command(spec: Mapping[str, Any]) -> list[str]:
     'python -m mpi_backend run p.json --in i --out o --outputs r --no-ansi'
     """
     words = [*spec["python"], "-m", "mpi_backend", "run", spec["plan"], "--in", spec["in"], "--out", spec["out"]]
-    for option in ("format", "partitions"):
+    for option in ("format", "partitions", "sub_buckets"):
         if spec.get(option) is not None:
-            words += [f"--{option}", str(spec[option])]
+            words += [f"--{option.replace('_', '-')}", str(spec[option])]
     if spec.get("outputs"):
         words += ["--outputs", *spec["outputs"]]
     return words if spec.get("ansi", True) else [*words, "--no-ansi"]

@@ -147,6 +147,15 @@ OFFLOAD_MIN_CORES = Key(
     "`auto` goes to MPI ranks from so many cores of the cluster on, whatever the rows, if a launcher is set.",
 )
 
+SUB_BUCKETS = Key(
+    "spark.paralagg.subBuckets",
+    "number",
+    1,
+    _count,
+    "On MPI ranks: over how many of them the rows of one join key may lie, for data where few keys have most rows. "
+    "What is derived is then copied to all ranks of its key before each join.",
+)
+
 REGISTRY: tuple[Key, ...] = (
     BACKEND,
     CHECKPOINT_DIR,
@@ -159,6 +168,7 @@ REGISTRY: tuple[Key, ...] = (
     MPI_FALLBACK,
     OFFLOAD_MIN_ROWS,
     OFFLOAD_MIN_CORES,
+    SUB_BUCKETS,
 )
 
 

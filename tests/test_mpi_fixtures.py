@@ -27,6 +27,7 @@ SETTINGS = {
     "5": (5,),
     "small-pieces": (3, "--piece-bytes", "64"),
     "more-buckets": (2, "--buckets", "7"),
+    "sub-buckets": (3, "--sub-buckets", "4"),
 }
 
 

@@ -84,7 +84,7 @@ class Ranks:
         else:
             request = Request(ranks=self._ranks, launcher="local", python=(sys.executable,), oversubscribe=True)
             with tempfile.TemporaryDirectory() as folder:
-                found = run_on_ranks(plan, sources, ["found"], lambda *_: None, request, Path(folder), ansi=True)
+                found = run_on_ranks(plan, sources, ["found"], lambda *_: None, request, Path(folder), {})
         return Answer(_CHECKSUMS[query](found.tables["found"]), _loop(found), {})
 
 

@@ -76,6 +76,7 @@ class OffloadBackend:
                     "ranks": request.ranks,
                     "python": list(request.python),
                     "oversubscribe": request.oversubscribe,
+                    "sub_buckets": conf.read(job.session, conf.SUB_BUCKETS),
                     "env": {"PYTHONPATH": _python_path()},
                 },
                 "plan": own.to_json(),

@@ -62,9 +62,15 @@ def run_here(plan: Plan, sources: Sources, names: Sequence[str], hear: Hear, *, 
 
 
 def run_on_ranks(  # noqa: PLR0913, PLR0917 - what a SPEC is made of
-    plan: Plan, sources: Sources, names: Sequence[str], hear: Hear, request: Request, folder: Path, *, ansi: bool
+    plan: Plan,
+    sources: Sources,
+    names: Sequence[str],
+    hear: Hear,
+    request: Request,
+    folder: Path,
+    how: Mapping[str, Any],
 ) -> Found:
-    """On ranks, by way of files in ``folder``: the contract is ``docs/architecture.md``'s."""
+    """On ranks, by way of files in ``folder``; ``how`` may have ``ansi`` and ``sub_buckets``."""
     for n, batches in sources.items():
         _stage(folder / "in" / str(n), batches)
     (folder / "plan.json").write_text(json.dumps(plan.to_json()), encoding="utf-8")
@@ -75,7 +81,7 @@ def run_on_ranks(  # noqa: PLR0913, PLR0917 - what a SPEC is made of
         "out": str(out),
         "format": "arrow",
         "outputs": list(names),
-        "ansi": ansi,
+        **how,
         "ranks": request.ranks,
         "launcher": request.launcher,
         "python": list(request.python),

@@ -41,7 +41,14 @@ if TYPE_CHECKING:
 _ANSI = "spark.sql.ansi.enabled"
 _KEYS = {
     k.name: k
-    for k in (conf.MPI_LAUNCHER, conf.MPI_RANKS, conf.MPI_STAGING_DIR, conf.MPI_OVERSUBSCRIBE, conf.BROADCAST_MAX_BYTES)
+    for k in (
+        conf.MPI_LAUNCHER,
+        conf.MPI_RANKS,
+        conf.MPI_STAGING_DIR,
+        conf.MPI_OVERSUBSCRIBE,
+        conf.BROADCAST_MAX_BYTES,
+        conf.SUB_BUCKETS,
+    )
 }
 
 
@@ -51,6 +58,7 @@ class Settings:
 
     ansi: bool
     broadcast_max_bytes: int
+    sub_buckets: int
     request: Request
 
     @classmethod
@@ -76,7 +84,7 @@ class Settings:
             places=places if by_conf else places._replace(ranks="--ranks"),
         )
         ansi = conf.parsed(replace(conf.MPI_FALLBACK, name=_ANSI, default=True), given.get(_ANSI), "--conf")
-        return cls(ansi, values[conf.BROADCAST_MAX_BYTES.name], request)
+        return cls(ansi, values[conf.BROADCAST_MAX_BYTES.name], values[conf.SUB_BUCKETS.name], request)
 
 
 def run(task: Task, why: str | None = None) -> None:
@@ -155,7 +163,8 @@ def _computed(  # noqa: PLR0913, PLR0917 - what a run has come to by now
     if task.options.backend == "local":
         return engine.run_here(plan, sources, names, hear, ansi=settings.ansi)
     with _folder(task.work, request.staging) as folder:
-        return engine.run_on_ranks(plan, sources, names, hear, request, folder, ansi=settings.ansi)
+        how = {"ansi": settings.ansi, "sub_buckets": settings.sub_buckets}
+        return engine.run_on_ranks(plan, sources, names, hear, request, folder, how)
 
 
 def _sources(

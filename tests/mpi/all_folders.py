@@ -1,4 +1,4 @@
-"""Under mpiexec: runs the plan of every folder in FOLDER; ``FOLDER TAG [--piece-bytes N] [--buckets N]``.
+"""Under mpiexec: runs the plan of every folder in FOLDER into ``out-TAG``; options are those of the engine.
 
 A plan on which all ranks fail is noted in its ``out-<TAG>/failed``, and the others run nonetheless; a rank that fails
 alone ends the job.
@@ -27,13 +27,14 @@ def main() -> None:
     parser.add_argument("tag")
     parser.add_argument("--piece-bytes", type=int, default=PIECE_BYTES)
     parser.add_argument("--buckets", type=int)
+    parser.add_argument("--sub-buckets", type=int, default=1)
     chosen = parser.parse_args()
     comm = Ranks(MPI.COMM_WORLD, chosen.piece_bytes)
     for folder in sorted(p.parent for p in chosen.folder.glob("*/plan.json")):
         out = folder / f"out-{chosen.tag}"
         try:
             problem = None
-            _run(folder, out, comm, chosen.buckets)
+            _run(folder, out, comm, chosen)
         except Exception:  # noqa: BLE001 - whatever it is, it is told
             problem = traceback.format_exc()
         problems = MPI.COMM_WORLD.gather(problem, 0)
@@ -42,12 +43,12 @@ def main() -> None:
             (out / "failed").write_text("\n".join(p for p in problems if p))
 
 
-def _run(folder: Path, out: Path, comm: Ranks, buckets: int | None) -> None:
+def _run(folder: Path, out: Path, comm: Ranks, chosen: argparse.Namespace) -> None:
     plan = plan_from_json(json.loads((folder / "plan.json").read_text()))
     sources = read_sources(plan, folder / "in", "arrow", comm.rank, comm.size)
-    run = run_plan(plan, sources, comm, buckets=buckets)
+    run = run_plan(plan, sources, comm, buckets=chosen.buckets, sub_buckets=chosen.sub_buckets)
     for of in (r for s in plan.strata for r in s.relations):
-        write_result(of, run.results[of.name], out, "arrow", buckets or comm.size, comm.rank, comm.size)
+        write_result(of, run.results[of.name], out, "arrow", chosen.buckets or comm.size, comm.rank, comm.size)
 
 
 def _end_all(kind: type[BaseException], problem: BaseException, trace: object) -> None:

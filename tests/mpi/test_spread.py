@@ -1,0 +1,73 @@
+"""Sub-buckets: which look-ups are spread, who gets copies of the delta, and that a hub's rows lie on all ranks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from mpi_backend.owner import Owner
+from mpi_backend.spread import NO_SPREAD, spread
+from mpi_backend.strings import Strings, sorted_texts
+from mpi_backend.types import type_of
+from pyspark_paralagg.compile import compile_program
+from pyspark_paralagg.datalog.parse import parse
+from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.datalog.whole import whole_program
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.plan.plan import Stratum
+
+COLUMNS = {
+    "edge": [("x", "bigint"), ("y", "bigint"), ("w", "bigint")],
+    "bad": [("x", "bigint")],
+    "start": [("x", "bigint")],
+}
+
+
+def stratum(text: str) -> Stratum:
+    resolved = resolve_text(parse(text), COLUMNS)
+    empty = {n for n, source in enumerate(resolved.sources) if not source.is_external}
+    return compile_program(whole_program(resolved.program, empty)).strata[-1]
+
+
+PATHS = "d(x, $MIN(0)) :- start(x). d(y, $MIN(v + w)) :- d(x, v), edge(x, y, w)."
+
+
+def test_edges_are_spread_and_the_delta_follows_them() -> None:
+    changed, where = spread(stratum(PATHS), 4)
+    [rule] = changed.rules
+    [copy] = changed.relation_indexes
+    assert (where.statics, where.to_all, where.to_first) == ({0}, {copy.id}, frozenset())
+    assert (rule.driver.index, copy.copy, changed.in_place) == (copy.id, True, False)
+
+
+def test_one_sub_bucket_changes_nothing() -> None:
+    same = stratum(PATHS)
+    assert spread(same, 1) == (same, NO_SPREAD)
+
+
+def test_what_a_negation_looks_up_is_not_spread() -> None:
+    text = "d(x) :- start(x). d(y) :- d(x), edge(x, y, _), !bad(x)."
+    _, where = spread(stratum(text), 4)
+    assert where.statics == frozenset()  # two partitioned look-ups must meet in the same place
+
+
+def test_a_relation_with_a_further_key_is_spread_by_it() -> None:
+    _, where = spread(stratum("p(x, y) :- edge(x, y, _). p(x, z) :- p(x, y), p(y, z)."), 4)
+    assert where.relations == frozenset()  # a copy of it is looked up, which lies by the other key
+    _, where = spread(stratum("p(x, y) :- edge(x, y, _). p(x, z) :- p(x, y), edge(y, z, _)."), 4)
+    assert where.relations == {"p"}
+
+
+@pytest.mark.parametrize(("sub_buckets", "ranks"), [(1, 1), (2, 2), (4, 4), (8, 4)])
+def test_a_hub_lies_on_as_many_ranks_as_it_has_sub_buckets(sub_buckets: int, ranks: int) -> None:
+    rows = np.stack([np.full(1000, 7), np.arange(1000)], axis=1).ravel()
+    owner = Owner([0], [type_of("bigint")] * 2, 4, 4, [1], sub_buckets)
+    strings = Strings(sorted_texts([]))
+    found = owner.ranks(rows, 2, -1, strings, 1000)
+    assert len(set(found.tolist())) == ranks
+    # Whoever asks for the rows of a key asks all of these.
+    asked = {int(r[0]) for r in owner.all_ranks(rows, 2, -1, strings, 1)}
+    assert set(found.tolist()) <= asked
