@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -42,25 +43,38 @@ def arrow(columns: Sequence[tuple[str, str]], rows: Sequence[Row]) -> pa.Table:
 
 
 class Staged:
-    """A resolved text with rows from outside, for ``names`` of its relations."""
+    """A resolved text with rows or tables from outside, for ``names`` of its relations.
 
-    def __init__(self, resolved: Resolved, given: Mapping[str, Sequence[Row]], names: Sequence[str]) -> None:
+    The compiler knows the sizes of tables, not of rows: it may put small tables everywhere.
+    """
+
+    def __init__(self, resolved: Resolved, given: Mapping[str, Sequence[Row] | pa.Table], names: Sequence[str]) -> None:
         self.resolved = resolved
         self.names = list(names)
-        plan = compile_program(asked_program(resolved, names))
+        self.sources = {}
+        sizes = {}
+        for n, source in enumerate(resolved.sources):
+            rows = given.get(source.relation, ())
+            if isinstance(rows, pa.Table):
+                self.sources[n], sizes[n] = rows, rows.nbytes
+            else:
+                self.sources[n] = arrow([(c.name, c.type) for c in source.columns], [*rows, *source.rows])
+        program = asked_program(resolved, names)
+        inputs = tuple(replace(i, size_bytes=sizes.get(i.source)) for i in program.inputs)
+        plan = compile_program(replace(program, inputs=inputs))
         self.json = json.dumps(plan.to_json())
         self.plan: Plan = plan_from_json(json.loads(self.json))
-        self.sources = {
-            n: arrow([(c.name, c.type) for c in source.columns], [*given.get(source.relation, ()), *source.rows])
-            for n, source in enumerate(resolved.sources)
-        }
 
     def run_here(self) -> Rows:
         """By the engine in this process."""
+        return {n: self._rows(n, table) for n, table in self.tables_here().items()}
+
+    def tables_here(self) -> dict[str, pa.Table]:
+        """Likewise, as tables in the Plan's columns."""
         columns = {i.source: i.columns for i in self.plan.inputs if i.relation is None}
         run = run_plan(self.plan, {n: table_of(c, self.sources[n].to_batches()) for n, c in columns.items()}, Alone())
         relations = {r.name: r for s in self.plan.strata for r in s.relations}
-        return {n: self._rows(n, pa.Table.from_batches([batch_of(relations[n], run.results[n])])) for n in self.names}
+        return {n: pa.Table.from_batches([batch_of(relations[n], run.results[n])]) for n in self.names}
 
     def write(self, folder: Path) -> None:
         """For ranks."""
@@ -74,13 +88,17 @@ class Staged:
 
     def read(self, out: Path) -> Rows:
         """What ranks have written; raises what they told."""
+        return {n: self._rows(n, table) for n, table in self.tables(out).items()}
+
+    def tables(self, out: Path) -> dict[str, pa.Table]:
+        """Likewise, as tables in the Plan's columns."""
         if (out / "failed").exists():
             raise AssertionError((out / "failed").read_text())
         found = {}
         for name in self.names:
             parts = sorted((out / quote(name, safe="")).glob("part-*.arrow"))
             assert parts, f"nobody has written {name}"
-            found[name] = self._rows(name, pa.concat_tables([pa.ipc.open_stream(p).read_all() for p in parts]))
+            found[name] = pa.concat_tables([pa.ipc.open_stream(p).read_all() for p in parts])
         return found
 
     def _rows(self, name: str, table: pa.Table) -> list[Row]:

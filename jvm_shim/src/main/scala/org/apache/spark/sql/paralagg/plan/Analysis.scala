@@ -108,7 +108,7 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
       val plain = s"agg:${function.prettyName}" + (if (a.isDistinct) ":distinct" else "")
       call(e, if (a.filter.isEmpty) plain else s"$plain:filter", function.children, runs = false)
     case _: PythonUDF => call(e, "PythonUDF", e.children, runs = false)
-    case _ => call(e, e.getClass.getSimpleName, e.children, Analysis.generatesCode(e))
+    case _ => call(e, Analysis.functionName(e), e.children, Analysis.generatesCode(e))
   }
 
   private def call(e: Expression, name: String, args: Seq[Expression], runs: Boolean): JValue =
@@ -159,6 +159,17 @@ object Analysis {
   }
 
   private def isRecursive(plan: LogicalPlan): Boolean = plan.exists(_.isInstanceOf[RecursiveReference])
+
+  /** What Python knows a function by: its class, marked where it gives null instead of an error (`try_cast`, `try_add`). */
+  private def functionName(e: Expression): String = {
+    val tries = e.productIterator.exists {
+      case EvalMode.TRY => true
+      case _: Expression => false
+      case context: Product => context.productIterator.contains(EvalMode.TRY)
+      case _ => false
+    }
+    if (tries) s"Try${e.getClass.getSimpleName}" else e.getClass.getSimpleName
+  }
 
   private def generatesCode(e: Expression): Boolean = e match {
     case _: CodegenFallback | _: Unevaluable | _: PlanExpression[_] => false
