@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mpi_backend.kernels.expressions import Sites
     from mpi_backend.loop import Loop, Rows
     from mpi_backend.part import Accumulator, Part
-    from pyspark_paralagg.plan.plan import PlannedRule
 
 _OVERFLOW = "PARALAGG_OVERFLOW"
 
@@ -98,7 +97,7 @@ class Runner:
     def check(self, cur: Array) -> None:
         """Raises the error with which a loop of all rules ended."""
         for rule in self.rules:
-            _check(cur, rule.sites, rule.rule.text, rule.rule)
+            _check(cur, rule.sites, rule.rule.place)
 
     def _pulling(self) -> list[int]:
         facts = self._loop.facts
@@ -127,7 +126,7 @@ class Runner:
         cur[:] = 0
         cur[ROW_END] = size
         given.kernel(cur, *given.arguments(loop))
-        _check(cur, given.sites, rule.rule.text, rule.rule)
+        _check(cur, given.sites, rule.rule.place)
         if int(cur[OUT]) < pull.sources:
             return False
         part = loop.parts[rule.head.name]
@@ -149,7 +148,7 @@ class Runner:
             if status == DONE:
                 return
             if status >= FAILED:
-                _check(cur, rule.sites, rule.rule.text, rule.rule)
+                _check(cur, rule.sites, rule.rule.place)
             elif status >= WANTED:
                 loop.strings.answer(rule.sites.calls[status - WANTED], cur)
 
@@ -183,10 +182,10 @@ class Runner:
             self.combine(part, part.ghost, ghosts, rows, width, stride, other)
 
 
-def _check(cur: Array, sites: Sites, place: str, rule: PlannedRule | None = None) -> None:
+def _check(cur: Array, sites: Sites, place: str) -> None:
     status = int(cur[STATUS])
     if status < FAILED:
         return
     code, message = sites.errors[status - FAILED]
     kind = SumOverflowError if code == _OVERFLOW else FixpointError
-    raise kind(code, message, place=place if rule is None else rule.text)
+    raise kind(code, message, place=place)

@@ -248,6 +248,11 @@ def test_an_expression_that_is_not_portable_is_named(session: SparkSession) -> N
     told = ra.explain(reached("auto", "sin(node) < 2"))
     assert "Executor: spark" in told
     assert "not on MPI ranks: outside of Spark nobody can compute" in told
+    # It gives null where the engine would raise an error.
+    for condition in ("try_add(node, 1L) < 5", "try_cast(node AS tinyint) < 5"):
+        with pytest.raises(ra.UnsupportedError, match=r"Try(Add|Cast)"):
+            reached("mpi", condition)
+        assert reached("spark", condition).count() == reached("auto", condition).count()
 
 
 def test_auto_takes_ranks_only_with_a_launcher_and_for_much(session: SparkSession) -> None:

@@ -67,7 +67,8 @@ class _Placer:
                 steps.append(self._static(s))
         driver = Driver(self._driver.name, chain.version, chain.driver_binds, self._seat.index)
         text = show_rule(chain.rule, self._program)
-        planned = PlannedRule(self._head.name, driver, tuple(steps), chain.emit, Target("computed"), text)
+        head, place = self._head.name, chain.rule.place
+        planned = PlannedRule(head, driver, tuple(steps), chain.emit, Target("computed"), text, place)
         return replace(planned, target=self._target(planned))
 
     def _choose_seat(self) -> _Seat:

@@ -119,7 +119,10 @@ class Target:
 
 @dataclass(frozen=True)
 class PlannedRule:
-    """One Δ variant of a rule. ``emit`` has one expression a column of the head, keys first."""
+    """One Δ variant of a rule. ``emit`` has one expression a column of the head, keys first.
+
+    ``place`` is where the user wrote it.
+    """
 
     head: str
     driver: Driver
@@ -127,6 +130,7 @@ class PlannedRule:
     emit: tuple[Expr, ...]
     target: Target
     text: str
+    place: str = ""
 
 
 @dataclass(frozen=True)
