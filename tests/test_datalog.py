@@ -306,3 +306,13 @@ def test_an_unknown_relation_is_no_key(spark: SparkSession) -> None:
 def test_an_input_that_is_no_dataframe(spark: SparkSession) -> None:
     with pytest.raises(ra.UsageError, match=r"PARALAGG_BAD_OPTION.*'p' is a list"):
         ra.datalog(spark, "q(x) :- p(x).", p=[1, 2])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("stops", [[], [(5,)]])
+def test_a_negation_without_variables_asks_for_any_row(spark: SparkSession, stops: list[tuple[int]]) -> None:
+    text = "d(1). d(y) :- d(x), edge(x, y, _), !stop(_)."
+    edge = frame(spark, "x bigint, y bigint, w bigint", [(1, 2, 1), (2, 3, 1)])
+    stop = frame(spark, "x bigint", stops)
+    for backend in ("spark", "local", "dataframe"):
+        found = ra.datalog(spark, text, {"edge": edge, "stop": stop}, backend=backend)["d"]
+        assert rows(found) == ([(1,)] if stops else [(1,), (2,), (3,)])

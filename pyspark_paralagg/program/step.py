@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.branch import Branch, Leaf, null_safe, rule_of
-from pyspark_paralagg.program.expr import Call, Col, Expr, columns, conjuncts, from_json, walk
+from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, columns, conjuncts, from_json, walk
 from pyspark_paralagg.program.program import Column, Input, JoinOrder, Program, Relation, Rule
 from pyspark_paralagg.program.schema import check_step_columns
 
@@ -193,7 +193,7 @@ class _StepReader:
                 self._refuse("an anti join with a join that reads a recursive relation")
             theirs = frozenset(branch.leaves[0].columns)
             both = left.joined(branch.as_kind("anti"))
-            inlined = tuple(both.inlined(c) for c in condition)
+            inlined = tuple(both.inlined(c) for c in condition if not (isinstance(c, Lit) and c.value is True))
             if any(not columns(c) & theirs for c in inlined):
                 self._refuse("an anti join whose condition reads one side only")
             left = both.filtered(inlined).project(left.outputs)
