@@ -88,6 +88,12 @@ SYSTEMS: dict[str, System] = {
             "GraphX in the same Spark, local[2]",
             {SSSP.name: _RMAT, COMPONENTS.name: _RMAT, PAGERANK.name: _RMAT},
         ),
+        System(
+            "gapbs",
+            "gapbs",
+            "GAPBS (delta-stepping, Afforest), 1 thread; from its sources in `.bench/gapbs`",
+            {SSSP.name: None, COMPONENTS.name: None},
+        ),
         System("numba", "numba_kernels", "hand-written kernels on dense ids, 1 thread", _everything()),
         System(
             "scipy",
