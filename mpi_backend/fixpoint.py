@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mpi_backend.part import Part
 
     Progress = Callable[[int, int, int], None]
+T = TypeVar("T")
 PATIENCE = 100
 """Rounds that an iterated step without progress gets beyond the number of keys."""
 
@@ -64,6 +65,7 @@ class Fixpoint:
         self._views = Views(loop)
         self._progress = progress
         self._applied = 1
+        self._phases: dict[str, float] = {}
         self._overflow: SumOverflowError | None = None
         self._own_indexes = [i for i in loop.indexes.values() if not i.planned.copy]
         self.stats = Stats([r.name for r in self._stratum.relations])
@@ -77,7 +79,9 @@ class Fixpoint:
             began = time.perf_counter()
             sums = self.step()
             iteration += self._applied
-            self.stats.add(iteration, sums, time.perf_counter() - began, ahead=self._stratum.in_place)
+            seconds, phases = time.perf_counter() - began, self._phases
+            self._phases = {}
+            self.stats.add(iteration, sums, seconds, phases, ahead=self._stratum.in_place)
             if self._progress is not None:
                 self._progress(iteration, self.stats.delta(sums), self.stats.total(sums))
             tolerance = self._stratum.tolerance
@@ -133,27 +137,33 @@ class Fixpoint:
         for p in self._parts:
             rounds.take(p)
             p.rows += lists.count_new(p.state.f, p.current[: p.size])
-        self._runner.run_rules()
-        waiting = len(self._parts) and sum(len(p.state.dirty) for p in self._parts) + self._exchange.waiting
-        self._exchange.run()
-        return self._vote(float(waiting), 0.0, 0.0)
+        self._timed("rules", self._runner.run_rules)
+        waiting = sum(len(p.state.dirty) for p in self._parts) + self._exchange.waiting
+        self._timed("exchange", self._exchange.run)
+        return self._timed("vote", partial(self._vote, float(waiting), 0.0, 0.0))
 
     def _pass_in_order(self, ordered: Ordered) -> Array:
         """Passes over near rows until this rank has none. With other ranks all of them count as one iteration."""
         [part] = self._parts
-        passes, far = ordered.step()
-        self._applied = max(1, int(passes)) if self._comm.size == 1 else 1
-        part.size = int(passes)
+        passes, part.size, far = self._timed("rules", ordered.step)
+        self._applied = max(1, passes) if self._comm.size == 1 else 1
         part.rows = int(np.count_nonzero(part.state.f & PRESENT))
         waiting = far + self._exchange.waiting
-        self._exchange.run()
-        sums = self._vote(waiting + len(part.state.dirty), 0.0, 0.0)
-        ordered.agree()
+        self._timed("exchange", self._exchange.run)
+        sums = self._timed("vote", partial(self._vote, waiting + len(part.state.dirty), 0.0, 0.0))
+        self._timed("vote", ordered.agree)
         return sums
 
     def _round(self) -> Array:
-        self._catching(self._apply_rules)
-        self._catching(self._exchange.run)
+        self._timed("rules", partial(self._catching, self._apply_rules))
+        self._timed("exchange", partial(self._catching, self._exchange.run))
+        changed, difference = self._timed("aggregate", self._aggregate)
+        changed += self._timed("aggregate", self._follow_views)
+        self._timed("copy", self._publish)
+        return self._timed("vote", partial(self._vote, float(changed), difference, float(self._overflow is not None)))
+
+    def _aggregate(self) -> tuple[int, float]:
+        """What is pending changes the relations: how many rows, and Σ|Δ| of what is added up."""
         changed, difference = 0, 0.0
         for p in self._parts:
             if p.is_view:
@@ -172,9 +182,14 @@ class Fixpoint:
                 rounds.take_current(p)
                 n = p.size
             changed += n if seen else 0
-        changed += self._follow_views()
-        self._publish()
-        return self._vote(float(changed), difference, float(self._overflow is not None))
+        return changed, difference
+
+    def _timed(self, phase: str, body: Callable[[], T]) -> T:
+        """Runs a phase of an iteration, whose seconds the report has."""
+        began = time.perf_counter()
+        out = body()
+        self._phases[phase] = self._phases.get(phase, 0.0) + time.perf_counter() - began
+        return out
 
     def _apply_rules(self) -> None:
         if self._facts.is_iterated:

@@ -12,7 +12,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpi_backend.kernels.compiler import prepare
-from mpi_backend.kernels.ordered import ALONE, FAR, LIMIT, MOST, MOVES, NEAR, NEXT, PASSES, UNTIL, WIDTH, OrderedKernel
+from mpi_backend.kernels.ordered import (
+    ALONE,
+    FAR,
+    LIMIT,
+    MOST,
+    MOVES,
+    NEAR,
+    NEXT,
+    PASSES,
+    ROWS,
+    UNTIL,
+    WIDTH,
+    OrderedKernel,
+)
 from mpi_backend.kernels.status import LENGTH
 
 if TYPE_CHECKING:
@@ -99,8 +112,8 @@ class Ordered:
         if self.is_on:
             self._begin(self._width, len(self._part.keys))
 
-    def step(self) -> tuple[float, float]:
-        """Near rows until there are none, on this rank, or for a while: passes made, rows that wait (near or far)."""
+    def step(self) -> tuple[int, int, float]:
+        """Near rows until there are none, or for a while: passes, rows applied, rows that wait (near or far)."""
         self._cur[:] = 0
         passes = int(self._order[PASSES])
         self._order[UNTIL] = passes + _A_WHILE
@@ -108,7 +121,8 @@ class Ordered:
         self._runner.check(self._cur)
         if self._is_tired and self._loop.comm.size == 1:
             self._give_up()
-        return float(self._order[PASSES] - passes), float(self._order[NEAR] + self._order[FAR])
+        rows, self._order[ROWS] = int(self._order[ROWS]), 0
+        return int(self._order[PASSES]) - passes, rows, float(self._order[NEAR] + self._order[FAR])
 
     def agree(self) -> None:
         """With no near row anywhere, all ranks move the limit to the same place; or all of them give up."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from mpi_backend.kernels.compiler import Array
 
@@ -20,16 +20,21 @@ class Stats:
         self._relations = relations
         self._sums: list[Array] = []
         self._seconds: list[float] = []
+        self._phases: list[Mapping[str, float]] = []
         self._ahead = False
         self._numbers: list[int] = []
         self.iterations = 0
 
-    def add(self, iteration: int, sums: Array, seconds: float, *, ahead: bool) -> None:
-        """Up to ``iteration``. ``ahead``: the delta in these sums is what the iteration before left."""
+    def add(self, iteration: int, sums: Array, seconds: float, phases: Mapping[str, float], *, ahead: bool) -> None:
+        """Up to ``iteration``; ``phases`` are seconds on this rank.
+
+        ``ahead``: the delta in these sums is what the iteration before left.
+        """
         self._ahead = ahead
         self._numbers.append(iteration)
         self._sums.append(sums)
         self._seconds.append(seconds)
+        self._phases.append(phases)
 
     def delta(self, sums: Array) -> int:
         """Rows that changed."""
@@ -66,6 +71,7 @@ class Stats:
                         "total": total,
                         "seconds": seconds,
                         "bytes": sent,
+                        "phases": self._phases[n],
                     }
                 )
         return out

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from mpi_backend.loop import Loop
     from mpi_backend.types import Type
 
-NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL = range(10)
-"""Places of ``order``: rows near and far, passes made and allowed, the limit, how far it moves, the next one.
+NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS = range(11)
+"""Places of ``order``: rows near and far, passes made and allowed, the limit, how far it moves; ``ROWS`` applied.
 
 The kernel comes back when no row is near, or after ``UNTIL`` passes, so that the world hears of it.
 
@@ -82,6 +82,7 @@ class OrderedKernel:
             code.line("order[PASSES] += 1")
             with code.block("if order[PASSES] > order[MOST]:"):
                 code.line("break")
+            code.line("order[ROWS] += near_n")
             for n, r in enumerate(self._rules):
                 code.line("cur[ROW] = 0")
                 code.line("cur[ROW_END] = near_n")
@@ -93,8 +94,8 @@ class OrderedKernel:
             self._sort_changed(code)
         code.line("order[NEAR] = near_n")
         code.line("order[FAR] = far_n")
-        names = "NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL"
-        return f"{names} = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9\n{code.text}"
+        names = "NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS"
+        return f"{names} = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10\n{code.text}"
 
     def _better(self, a: str, b: str) -> str:
         return f"{a} > {b}" if self.descends else f"{a} < {b}"
