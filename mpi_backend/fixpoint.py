@@ -61,6 +61,7 @@ class Fixpoint:
         self._runner.prepare()
         self._ordered = Ordered(loop, self._runner) if not traced and Ordered.fits(loop, self._runner) else None
         self._exchange = DeltaExchange(loop, self._runner.combine)
+        self._exchange.run()  # nothing, but what it calls is loaded then
         self._copies = CopyExchange(loop)
         self._views = Views(loop)
         self._progress = progress

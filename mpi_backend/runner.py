@@ -56,6 +56,14 @@ class Runner:
                 (given.kernel, [self._cur, *given.arguments(self._loop)]),
                 (kernel, [*part.pending.arrays, *edges]),
             ]
+        ids, words = np.zeros(0, np.int32), np.zeros(0, np.int64)
+        for name, combiner in self._combiners.items():
+            part = self._loop.parts[name]
+            rows = combiner.rows_arguments(self._loop, part.state)
+            work.append((combiner.rows, [*rows, ids, ids, words, self._cur]))
+            if part.pending is not part.state:
+                both = combiner.apply_arguments(self._loop, part.pending, part.state)
+                work.append((combiner.apply, [*both, np.zeros(1), self._cur]))
         prepare(work, self._loop.comm.rank)
 
     def run_rules(self) -> None:
