@@ -55,14 +55,14 @@ class Contribution(RuleKernel):
             super()._probe_static(p, at)
             return
         code = self._code
-        self._arg("s_offsets", lambda loop: loop.statics[p.index].offsets)
+        self._arguments.add("s_offsets", lambda loop: loop.statics[p.index].offsets)
         with code.block("if u + 1 < len(s_offsets) and s_offsets[u] < s_offsets[u + 1]:"):
             for j, expr in enumerate(self.rule.emit[len(self.head.keys) :]):
                 code.line(f"given[{j}, u] += {self._to.value(expr).code}")
             code.line("gives = True")
 
     def _row(self) -> None:
-        self._arg("given", lambda loop: loop.pulls[self.position].given)
+        self._arguments.add("given", lambda loop: loop.pulls[self.position].given)
         self._code.line("gives = False")
         with self._code.block("if u < given.shape[1]:"):
             for j in range(len(self.head.dependents)):
