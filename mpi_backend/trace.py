@@ -92,9 +92,9 @@ def _key(loop: Loop, node: int) -> str:
         null = part.shape.keys[c] and bool(part.keys.keys[row, k] >> c & 1)
         texts = loop.strings.all() if of.kind == "text" else None
         column = Column(of, part.keys.keys[row : row + 1, c].copy(), np.array([null]) if null else None, texts)
-        values.append(to_arrow(column)[0].as_py())
-    shown = ["null" if v is None else str(v) for v in values]
-    return shown[0] if k == 1 else f"({', '.join(shown)})"
+        value = to_arrow(column)[0].as_py()
+        values.append(f"{part.of.keys[c].name}={'null' if value is None else value}")
+    return f"({', '.join(values)})"
 
 
 def _shown(cycle: list[str]) -> str:
