@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from mpi_backend.kernels import hashing
+from mpi_backend.kernels.distinct import distinct
 from mpi_backend.kernels.input import evaluate
-from mpi_backend.keymap import KeyMap
 from mpi_backend.rows import flat, send
 from mpi_backend.strings import Strings, sorted_texts
 from mpi_backend.types import Table, type_of
@@ -137,10 +137,8 @@ def _distinct(table: Table, comm: Comm) -> Table:
         hashes = _any_hash(flat(columns, count, masked=masked), len(columns) + masked, count)
         columns = tuple(send(columns, hashes % comm.size, comm, masked=masked))
         count = len(columns[0])
-    rows = flat(columns, count, masked=masked)
-    keys = KeyMap(len(columns) + masked)
-    ids = keys.add(rows, count=count)
-    first = np.unique(ids, return_index=True)[1]
+    first = distinct(flat(columns, count, masked=masked), len(columns) + masked, count)
+    first.sort()
     return Table(tuple(c.take(first) for c in columns), len(first))
 
 
