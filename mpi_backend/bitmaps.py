@@ -53,10 +53,7 @@ class Bitmaps:
         self._types = [c.type for c in base.columns]
         self._strings = strings
         self._vertices = KeyMap(1)
-        ends = [c.words for t in edges for c in t.columns]
-        if any(len(e) for e in ends):
-            low, high = min(int(e.min()) for e in ends if len(e)), max(int(e.max()) for e in ends if len(e))
-            self._vertices.expect(low, high, sum(len(e) for e in ends))
+        self._vertices.expect_all(c.words for t in edges for c in t.columns)
         origins = np.concatenate([self._vertices.add(t.columns[0].words) for t in edges])
         targets = np.concatenate([self._vertices.add(t.columns[1].words) for t in edges])
         self._offsets, order = place_rows(origins, len(self._vertices), None)

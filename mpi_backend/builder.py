@@ -81,12 +81,9 @@ class Builder:
         for i in facts.stratum.static_indexes:
             self._place(i, static[i.id], groups.get(i.id), targets, loop)
         for index in facts.stratum.relation_indexes:
-            own = self._parts[index.relation]
-            part = (
-                own
-                if not index.copy
-                else Part(facts, own.of, own.shape, number=own.number, rank=own.rank, is_copy=True)
-            )
+            part = self._parts[index.relation]
+            if index.copy:
+                part = Part(facts, part.of, part.shape, number=part.number, rank=part.rank, is_copy=True)
             loop.indexes[index.id] = RelationIndex(index, part)
         return loop
 
@@ -171,9 +168,9 @@ class Builder:
             ]
             mine = [t.columns[0] for t in starts[name] if t is not None]
             mine += [static[i].columns[0] for i, relation in facts.aligned.items() if relation == name]
-            _expect(part.keys, [*mine, *derived])
+            part.keys.expect_all(c.words for c in [*mine, *derived])
             if self._comm.size > 1:
-                _expect(part.ghosts, derived)
+                part.ghosts.expect_all(c.words for c in derived)
 
     def _rows(self, part: Part, table: Table) -> Rows:
         k, form = len(part.of.keys), part.shape
@@ -243,7 +240,7 @@ class Builder:
         if groups is None:
             keys = KeyMap(n)
             if n == 1:
-                _expect(keys, table.columns[:1])
+                keys.expect_all(c.words for c in table.columns[:1])
             groups = keys.add(flat(table.columns[:n], table.count, masked=False), count=table.count)
         else:
             keys = self._parts[self._facts.aligned[index.id]].keys
@@ -256,9 +253,3 @@ class Builder:
         for number, rule in enumerate(self._facts.stratum.rules):
             if number in targets and self._facts.resolving_probe(rule).index == index.id:
                 loop.targets[number] = targets[number][order]
-
-
-def _expect(keys: KeyMap, columns: Iterable[Column]) -> None:
-    words = [c.words for c in columns if len(c.words)]
-    if words:
-        keys.expect(min(int(w.min()) for w in words), max(int(w.max()) for w in words), sum(len(w) for w in words))

@@ -73,7 +73,7 @@ class Fixpoint:
 
     def run(self) -> None:
         """To the fixpoint, or to the limit."""
-        self._start()
+        self.start()
         iteration = 0
         going = self._may_apply(iteration)
         while going:
@@ -102,17 +102,7 @@ class Fixpoint:
         if self._ordered is not None:
             self._ordered.again()
 
-    def start_traced(self) -> None:
-        """Begins anew, for a trace."""
-        self._start()
-
-    def step(self) -> Array:
-        """One iteration; the sums of the votes."""
-        return self._pass_in_place() if self._stratum.in_place else self._round()
-
-    # --- rounds -----------------------------------------------------------------------------------------------------
-
-    def _start(self) -> None:
+    def start(self) -> None:
         """R0: base rows, or the initial ones."""
         for p in self._parts:
             rows = self._loop.initial.get(p.name, self._loop.base[p.name])
@@ -127,6 +117,12 @@ class Fixpoint:
         self._follow_views()
         if not self._stratum.in_place:
             self._publish()
+
+    def step(self) -> Array:
+        """One iteration; the sums of the votes."""
+        return self._pass_in_place() if self._stratum.in_place else self._round()
+
+    # --- rounds -----------------------------------------------------------------------------------------------------
 
     def _pass_in_place(self) -> Array:
         """One pass over the delta that reads what it writes."""

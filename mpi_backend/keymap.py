@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from mpi_backend.kernels import keys as kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mpi_backend.types import Words
 
 Ids = NDArray[np.int32]
@@ -48,6 +50,13 @@ class KeyMap:
             self.slots = np.full(span, -1, np.int32)
             self.meta[kernel.DIRECT] = 1
             self.meta[kernel.LOW] = low
+
+    def expect_all(self, columns: Iterable[Words]) -> None:
+        """Says that the words of these columns will come."""
+        words = [c for c in columns if len(c)]
+        if words:
+            low, high = min(int(w.min()) for w in words), max(int(w.max()) for w in words)
+            self.expect(low, high, sum(len(w) for w in words))
 
     def reserve(self, more: int) -> None:
         """Makes room for ``more`` keys."""

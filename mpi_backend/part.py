@@ -174,18 +174,17 @@ class Part:
         plain = words_of_doubles(words.view(np.float64)) if of.kind == "fraction" else words
         return Column(of, plain, nulls, strings.all() if of.kind == "text" else None)
 
-    def grow(self, more: int = 0) -> None:
-        """Room for all keys, and ``more``."""
-        size = max(len(self.keys) + more, _LEAST)
+    def grow(self) -> None:
+        """Room for all keys and ghosts."""
+        size = max(len(self.keys), _LEAST)
         for a in (self.state, self.pending, self.delta):
             if a is not None:
                 a.reserve(size)
         self.grow_ghosts()
 
-    def grow_ghosts(self, more: int = 0) -> None:
-        """Room for all ghosts, and ``more``."""
-        size = len(self.ghosts) + more
-        self.ghost.reserve(max(size, 1))
+    def grow_ghosts(self) -> None:
+        """Room for all ghosts."""
+        self.ghost.reserve(max(len(self.ghosts), 1))
         missing = self.ghost.capacity - len(self.ghost_owner)
         if missing > 0:
             self.ghost_owner = np.concatenate([self.ghost_owner, np.zeros(missing, np.int32)])

@@ -28,7 +28,7 @@ _OFTEN = 64
 
 def endless(traced: Fixpoint, loop: Loop, climb: EndlessClimbError) -> FixpointError:
     """Runs again until parents form a cycle: the error that names it. Every rank gets the same."""
-    traced.start_traced()
+    traced.start()
     cycle: list[str] = []
     iteration, overflowed = 0, False
     while not cycle and iteration <= 2 * climb.iterations and not overflowed:

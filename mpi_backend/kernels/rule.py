@@ -6,6 +6,7 @@ buffer, and the kernel stops when that is full: its tables grow outside of the l
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mpi_backend.kernels.aggregates import IN_DELTA, PRESENT, QUEUED, Accumulating
@@ -85,7 +86,7 @@ class RuleKernel:
         values = self._arguments.accumulator(
             "d", rule.driver.relation, lambda loop: loop.driver(rule).driver_values, self._to
         )
-        if self.facts.copy_of(rule) is None and self.traced:
+        if copy is None and self.traced:
             self._arguments.add("me", lambda loop: loop.part(rule.driver.relation).origin)
         code.line("i = cur[ROW]")
         code.line("end = cur[ROW_END]")
@@ -269,6 +270,7 @@ class RuleKernel:
         null = None if value.null is None else self._code.keep("n", value.null)
         self._variables[name] = Value(value.type, self._code.keep("v", value.code), null)
 
-    @property
+    @cached_property
     def _used(self) -> frozenset[str]:
+        """Variables that some expression of the rule reads."""
         return frozenset().union(*(columns(e) for e in self.facts.evaluated(self.rule)), frozenset())

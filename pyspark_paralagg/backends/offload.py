@@ -8,14 +8,13 @@ result.
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from pyspark_paralagg import conf
+from pyspark_paralagg import conf, ranks
 from pyspark_paralagg.backends.spark import Builder, bridge_of
 from pyspark_paralagg.errors import EnvironmentProblem, UnsupportedError, UsageError
 from pyspark_paralagg.program.expr import Col
@@ -77,7 +76,7 @@ class OffloadBackend:
                     "python": list(request.python),
                     "oversubscribe": request.oversubscribe,
                     "sub_buckets": conf.read(job.session, conf.SUB_BUCKETS),
-                    "env": {"PYTHONPATH": _python_path()},
+                    "env": {"PYTHONPATH": ranks.python_path()},
                 },
                 "plan": own.to_json(),
                 "result": quote(relation, safe=""),
@@ -104,14 +103,7 @@ class OffloadBackend:
 
 def _check(request: Request, session: SparkSession) -> None:
     """All that can be known before anything runs."""
-    from mpi_backend.preflight import Problem, check  # noqa: PLC0415 - needed by those who offload only
-
-    try:
-        check(request)
-    except Problem as problem:
-        told = problem.told
-        kind = UsageError if problem.kind == "usage" else EnvironmentProblem
-        raise kind(told["code"], told["message"], value=told["value"], place=told["place"], hint=told["hint"]) from None
+    ranks.check(request)
     if request.launcher == "spark" and request.ranks > _slots(session):
         raise UsageError(
             "PARALAGG_MPI_TOO_MANY_RANKS",
@@ -186,11 +178,3 @@ def _plain(source: Input) -> Input:
     columns = tuple(Column(f"c{n}", e.type) for n, e in enumerate(source.exprs))
     exprs = tuple(Col(c.name, c.type, c.nullable) for c in columns)
     return replace(source, source=source.id, columns=columns, exprs=exprs, filters=(), relation=None)
-
-
-def _python_path() -> str:
-    """The supervisor and ranks beside it find the package where this process has found it."""
-    import mpi_backend  # noqa: PLC0415 - needed by those who offload only
-
-    found = str(Path(str(mpi_backend.__file__)).parent.parent)
-    return os.pathsep.join([found, *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -8,16 +8,17 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 import pyarrow as pa
 
 from pyspark_paralagg.errors import ParalaggError, error_of_rank
+from pyspark_paralagg.ranks import python_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from mpi_backend.preflight import Request
     from pyspark_paralagg.plan.plan import Plan
@@ -35,16 +36,6 @@ class Found:
 
     tables: Mapping[str, pa.Table]
     report: Mapping[str, Any]
-
-
-def check(request: Request) -> None:
-    """Whether ranks could start; raises ``UsageError`` or ``EnvironmentProblem`` with a code ``PARALAGG_MPI_...``."""
-    from mpi_backend import preflight  # noqa: PLC0415 - Spark needs none of it
-
-    try:
-        preflight.check(request)
-    except preflight.Problem as problem:
-        raise error_of_rank({**problem.told, "kind": problem.kind}) from None
 
 
 def run_here(plan: Plan, sources: Sources, names: Sequence[str], hear: Hear, *, ansi: bool) -> Found:
@@ -86,7 +77,7 @@ def run_on_ranks(  # noqa: PLR0913, PLR0917 - what a SPEC is made of
         "launcher": request.launcher,
         "python": list(request.python),
         "oversubscribe": request.oversubscribe,
-        "env": {"PYTHONPATH": _python_path()},
+        "env": {"PYTHONPATH": python_path()},
         "scratch": str(folder),
     }
     (folder / "spec.json").write_text(json.dumps(spec), encoding="utf-8")
@@ -131,7 +122,7 @@ def _supervisor(spec: Path) -> Iterator[subprocess.Popen[str]]:
     """In a session of its own: Ctrl-C is for this process, which closes its stdin, and that ends the ranks."""
     supervisor = subprocess.Popen(  # noqa: S603 - this Python and our own arguments
         [sys.executable, "-m", "mpi_backend.launch", str(spec)],
-        env={**os.environ, "PYTHONPATH": _python_path()},
+        env={**os.environ, "PYTHONPATH": python_path()},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -147,14 +138,6 @@ def _supervisor(spec: Path) -> Iterator[subprocess.Popen[str]]:
             supervisor.kill()
             supervisor.wait()
         cast("IO[str]", supervisor.stdout).close()
-
-
-def _python_path() -> str:
-    """Ranks find the package where this process has found it."""
-    import mpi_backend  # noqa: PLC0415 - Spark needs none of it
-
-    found = str(Path(str(mpi_backend.__file__)).parent.parent)
-    return os.pathsep.join([found, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def is_of_the_run(problem: ParalaggError) -> bool:

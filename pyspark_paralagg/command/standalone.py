@@ -24,6 +24,7 @@ from pyspark_paralagg.datalog.resolve import resolve_text
 from pyspark_paralagg.errors import FixpointError, ParalaggError, UnsupportedError, UsageError, VerificationError
 from pyspark_paralagg.explain import explain_plan
 from pyspark_paralagg.program.text import show_program
+from pyspark_paralagg.ranks import check
 from pyspark_paralagg.report import RunReport
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def run(task: Task, why: str | None = None) -> None:
     settings = Settings.of(task.options)
     for rows in task.deltas:
         raise tables.needs_spark(str(rows.path))
-    engine.check(settings.request)
+    check(settings.request)
     with Progress(sys.stderr, is_quiet=task.options.is_quiet) as progress:
         if why is not None:
             progress.say(f"{why}: the recursion runs in this process, as by --backend {backend}")
