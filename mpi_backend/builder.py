@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpi_backend.index import RelationIndex, build_static, place_rows
+from mpi_backend.kernels import lists
 from mpi_backend.keymap import KeyMap
 from mpi_backend.loop import Loop, Rows
 from mpi_backend.owner import Owner, route
@@ -74,7 +75,10 @@ class Builder:
         }
         groups = {i: self._aligned_groups(static[i], i) for i in facts.aligned}
         targets = {n: self._resolve(facts.stratum.rules[n], static, owners) for n in resolved}
-        self._ask_owners()
+        for name, places in self._ask_owners().items():
+            for n in resolved:
+                if facts.stratum.rules[n].head == name:
+                    lists.renumber_ghosts(targets[n], places)
         for p in self._parts.values():
             p.grow()
         loop = Loop(facts, shape, self._strings, self._comm, self._parts, owners, {}, {}, {}, base, initial)
@@ -210,10 +214,15 @@ class Builder:
         out[~mine] = ~ghosts
         return out
 
-    def _ask_owners(self) -> None:
-        """Tells the owner of each ghost its key, and learns its id there."""
+    def _ask_owners(self) -> dict[str, Array]:
+        """Tells the owner of each ghost its key, and learns its id there; the new numbers of each relation's ghosts.
+
+        Ghosts are numbered in the order of their owners and of their ids there, so that messages are written and read
+        from the front to the back.
+        """
         if self._comm.size == 1:
-            return
+            return {}
+        renumbered = {}
         for part in self._parts.values():
             count = len(part.ghosts)
             owners = part.ghost_owner[:count]
@@ -228,8 +237,14 @@ class Builder:
             ]
             replies = self._comm.exchange(answers)
             part.grow_ghosts()
-            if width:
-                part.ghost_remote[order] = np.concatenate(replies)
+            if not width:
+                continue
+            remote = np.concatenate(replies)
+            sorting = np.argsort(owners[order].astype(np.int64) << 32 | remote)
+            part.ghost_owner[:count] = owners[order[sorting]]
+            part.ghost_remote[:count] = remote[sorting]
+            renumbered[part.name] = part.ghosts.reorder(order[sorting])
+        return renumbered
 
     # --- indexes ----------------------------------------------------------------------------------------------------
 

@@ -31,6 +31,12 @@ class Comm(Protocol):
     def exchange(self, words: Sequence[Array]) -> list[Array]:
         """Sends ``words[r]`` to rank r; what came from each rank."""
 
+    def meet(self, words: Array, counts: Array, votes: Array) -> tuple[list[Array], Array]:
+        """Sends the first ``counts[0]`` words to rank 0, the next to rank 1, and votes to all.
+
+        What came from each rank, and its votes: a row a rank.
+        """
+
     def gather(self, mine: bytes) -> list[bytes]:
         """What every rank has."""
 
@@ -53,6 +59,10 @@ class Alone:
     def exchange(self, words: Sequence[Array]) -> list[Array]:
         """What was sent."""
         return list(words)
+
+    def meet(self, words: Array, counts: Array, votes: Array) -> tuple[list[Array], Array]:  # noqa: ARG002 - as ranks
+        """What was sent."""
+        return [words], votes[None, :]
 
     def gather(self, mine: bytes) -> list[bytes]:
         """What it has."""
@@ -82,24 +92,32 @@ class Ranks:
         return float(out[0])
 
     def exchange(self, words: Sequence[Array]) -> list[Array]:
-        """Counts, then ``Alltoallv`` in pieces."""
-        counts = np.array([len(w) for w in words], np.int64)
+        """A meeting without votes."""
+        return self.meet(np.concatenate(words), np.array([len(w) for w in words], np.int64), np.zeros(0))[0]
+
+    def meet(self, words: Array, counts: Array, votes: Array) -> tuple[list[Array], Array]:
+        """Counts and votes by ``Alltoall``, then words by ``Alltoallv`` in pieces, if anybody has some."""
         # With its count each rank tells its largest one, so that all agree on how many pieces there are.
-        told = np.stack([counts, np.full(self.size, counts.max(), np.int64)], axis=1)
+        told = np.empty((self.size, 2 + len(votes)))
+        told[:, 0], told[:, 1], told[:, 2:] = counts, counts.max(), votes
         heard = np.empty_like(told)
-        self._comm.Alltoall(np.ascontiguousarray(told), heard)
+        self._comm.Alltoall(told, heard)
         self.sent += 8 * int(counts.sum() - counts[self.rank])
-        coming = heard[:, 0]
-        rounds = -(-int(heard[:, 1].max()) // self._piece)
-        out = [np.empty(int(n), np.int64) for n in coming]
-        if rounds == 1:
-            flat = np.concatenate(words) if self.size > 1 else words[0]
+        coming = heard[:, 0].astype(np.int64)
+        pieces = -(-int(heard[:, 1].max()) // self._piece)
+        return self._received(words, counts, coming, pieces), heard[:, 2:]
+
+    def _received(self, words: Array, counts: Array, coming: Array, pieces: int) -> list[Array]:
+        if pieces <= 1:
             received = np.empty(int(coming.sum()), np.int64)
-            self._alltoallv(flat, counts, received, coming)
+            if pieces:
+                self._alltoallv(words, counts, received, coming)
             return np.split(received, np.cumsum(coming)[:-1])
-        for n in range(rounds):
+        out = [np.empty(int(n), np.int64) for n in coming]
+        messages = np.split(words, np.cumsum(counts)[:-1])
+        for n in range(pieces):
             low, high = n * self._piece, (n + 1) * self._piece
-            parts = [w[low:high] for w in words]
+            parts = [w[low:high] for w in messages]
             here = np.clip(coming - low, 0, self._piece)
             received = np.empty(int(here.sum()), np.int64)
             self._alltoallv(np.concatenate(parts), np.array([len(p) for p in parts], np.int64), received, here)

@@ -40,45 +40,51 @@ class DeltaExchange:
         """Rows that wait to be sent."""
         return sum(len(p.ghost.dirty) for p in self._loop.parts.values())
 
-    def run(self) -> None:
-        """Collective."""
+    def run(self, votes: Array) -> Array:
+        """Everybody's votes, a row a rank. Collective."""
         comm = self._loop.comm
         if comm.size == 1:
-            return
+            return votes[None, :]
         parts = list(self._loop.parts.values())
-        counts = np.zeros((len(parts), 2, comm.size), np.int64)
-        for n, p in enumerate(parts):
-            lists.count_messages(p.ghost.dirty, p.ghost_owner, p.ghost_remote, counts[n, 0], counts[n, 1])
-        out = self._write(parts, counts)
-        for words in self._wire.exchange(out, parts):
+        received, heard = self._wire.meet(*self._written(parts), parts, votes)
+        for words in received:
             self._receive(parts, words)
+        return heard
 
-    def _write(self, parts: list[Part], counts: Array) -> list[Array]:
-        """A message for each rank: two counts a relation, then the rows; nothing where there are no rows."""
+    def _written(self, parts: list[Part]) -> tuple[Array, Array]:
+        """A message for each rank, one after the other, and their lengths.
+
+        It has two counts a relation, then the rows; nothing where there are no rows.
+        """
         size = self._loop.comm.size
+        lengths = np.zeros(size, np.int64)
+        if not self.waiting:
+            return np.zeros(0, np.int64), lengths
+        counts = np.zeros((len(parts), 2, size), np.int64)
         strides = [(1 + p.value_words, p.shape.key_words + p.value_words) for p in parts]
-        head = 2 * len(parts)
-        lengths = np.array(
-            [sum(counts[n, k, r] * strides[n][k] for n in range(len(parts)) for k in (0, 1)) for r in range(size)]
-        )
-        rows = counts.sum(axis=(0, 1))
-        starts = np.concatenate([[0], np.cumsum(np.where(rows > 0, lengths + head, 0))])
-        flat = np.zeros(int(starts[-1]), np.int64)
-        at = starts[:-1] + head
+        for n, p in enumerate(parts):
+            p.ghost.ascend(len(p.ghosts))
+            lists.count_messages(p.ghost.dirty, p.ghost_owner, p.ghost_remote, counts[n, 0], counts[n, 1])
+            lengths += counts[n, 0] * strides[n][0] + counts[n, 1] * strides[n][1]
+        lengths += np.where(lengths > 0, 2 * len(parts), 0)
+        ends = np.cumsum(lengths)
+        flat = np.empty(int(ends[-1]), np.int64)
+        at = ends - lengths
         for r in range(size):
-            if rows[r]:
-                flat[starts[r] : starts[r] + head] = counts[:, :, r].ravel()
+            if lengths[r]:
+                flat[at[r] : at[r] + 2 * len(parts)] = counts[:, :, r].ravel()
+        at += 2 * len(parts)
         for n, p in enumerate(parts):
             by_id = at.copy()
             by_key = at + counts[n, 0] * strides[n][0]
             at = by_key + counts[n, 1] * strides[n][1]
             g = p.ghost
-            lists.write_messages(
-                g.dirty, p.ghost_owner, p.ghost_remote, p.ghosts.keys, p.shape.key_words, g.v, g.k, g.p,
-                any(p.shape.dependents), p.traced, by_id, by_key, flat,
-            )  # fmt: skip
+            places = np.empty(len(g.dirty), np.int64)
+            keys = p.ghosts.keys, p.shape.key_words
+            lists.write_heads(g.dirty, p.ghost_owner, p.ghost_remote, *keys, p.value_words, by_id, by_key, flat, places)
+            lists.write_values(g.dirty, places, g.v, g.k, g.p, any(p.shape.dependents), p.traced, flat)
             self._sent(g)
-        return [flat[starts[r] : starts[r + 1]] for r in range(size)]
+        return flat, lengths
 
     def _sent(self, ghost: Accumulator) -> None:
         """Under a lattice the best value sent stays: what is no better is never sent again."""
@@ -137,12 +143,12 @@ class CopyExchange:
 
     def _rows(self, own: Part, stride: int) -> Array:
         ids = own.current[: own.size]
-        values = own.driver_values
+        values, width = own.driver_values, own.shape.key_words
         out = np.zeros(len(ids) * stride, np.int64)
+        out.reshape(len(ids), stride)[:, :width] = own.keys.keys[ids]
+        places = np.arange(len(ids)) * stride + width
         masked, traced = any(own.shape.dependents), False
-        lists.write_rows(
-            ids, own.keys.keys, own.shape.key_words, values.v, values.k, values.p, masked, traced, stride, out
-        )
+        lists.write_values(ids, places, values.v, values.k, values.p, masked, traced, out)
         return out
 
     def _send(self, index: int, rows: Array, own: Part, stride: int, *, everywhere: bool) -> list[Array]:

@@ -19,7 +19,6 @@ import numpy as np
 from mpi_backend import rounds
 from mpi_backend.exchange import CopyExchange, DeltaExchange
 from mpi_backend.kernels import lists
-from mpi_backend.kernels.aggregates import PRESENT
 from mpi_backend.ordered import Ordered
 from mpi_backend.runner import Runner, SumOverflowError
 from mpi_backend.stats import CHANGED, DIFFERENCE, OVERFLOW, Stats
@@ -61,7 +60,7 @@ class Fixpoint:
         self._runner.prepare()
         self._ordered = Ordered(loop, self._runner) if not traced and Ordered.fits(loop, self._runner) else None
         self._exchange = DeltaExchange(loop, self._runner.combine)
-        self._exchange.run()  # nothing, but what it calls is loaded then
+        self._exchange.run(self._votes(0.0))  # nothing, but what it calls is loaded then
         self._copies = CopyExchange(loop)
         self._views = Views(loop)
         self._progress = progress
@@ -136,28 +135,31 @@ class Fixpoint:
             p.rows += lists.count_new(p.state.f, p.current[: p.size])
         self._timed("rules", self._runner.run_rules)
         waiting = sum(len(p.state.dirty) for p in self._parts) + self._exchange.waiting
-        self._timed("exchange", self._exchange.run)
-        return self._timed("vote", partial(self._vote, float(waiting), 0.0, 0.0))
+        sums: Array = self._timed("exchange", partial(self._exchange.run, self._votes(waiting))).sum(axis=0)
+        return sums
 
     def _pass_in_order(self, ordered: Ordered) -> Array:
         """Passes over near rows until this rank has none. With other ranks all of them count as one iteration."""
         [part] = self._parts
-        passes, part.size, far = self._timed("rules", ordered.step)
+        passes, part.size, part.rows, far = self._timed("rules", ordered.step)
         self._applied = max(1, passes) if self._comm.size == 1 else 1
-        part.rows = int(np.count_nonzero(part.state.f & PRESENT))
-        waiting = far + self._exchange.waiting
-        self._timed("exchange", self._exchange.run)
-        sums = self._timed("vote", partial(self._vote, waiting + len(part.state.dirty), 0.0, 0.0))
-        self._timed("vote", ordered.agree)
+        votes = self._votes(far + self._exchange.waiting)
+        if self._comm.size == 1:
+            return votes
+        of_order = ordered.votes()
+        heard = self._timed("exchange", partial(self._exchange.run, np.concatenate([of_order, votes])))
+        ordered.agree(heard[:, : len(of_order)])
+        sums: Array = heard[:, len(of_order) :].sum(axis=0)
         return sums
 
     def _round(self) -> Array:
         self._timed("rules", partial(self._catching, self._apply_rules))
-        self._timed("exchange", partial(self._catching, self._exchange.run))
+        self._timed("exchange", partial(self._catching, partial(self._exchange.run, np.zeros(0))))
         changed, difference = self._timed("aggregate", self._aggregate)
         changed += self._timed("aggregate", self._follow_views)
         self._timed("copy", self._publish)
-        return self._timed("vote", partial(self._vote, float(changed), difference, float(self._overflow is not None)))
+        votes = self._votes(float(changed), difference, float(self._overflow is not None))
+        return self._timed("vote", partial(self._comm.sum, votes))
 
     def _aggregate(self) -> tuple[int, float]:
         """What is pending changes the relations: how many rows, and Σ|Δ| of what is added up."""
@@ -192,7 +194,7 @@ class Fixpoint:
         if self._facts.is_iterated:
             for p in self._parts:
                 if not p.is_view:
-                    self._runner.put(p, p.pending, self._loop.base[p.name])
+                    rounds.begin(p, partial(self._runner.put, p, p.pending, self._loop.base[p.name]))
         self._runner.run_rules()
 
     def _follow_views(self) -> int:
@@ -214,10 +216,10 @@ class Fixpoint:
             index.link_current()
         self._copies.run()
 
-    def _vote(self, changed: float, difference: float, failed: float) -> Array:
+    def _votes(self, changed: float, difference: float = 0.0, failed: float = 0.0) -> Array:
         sizes = [x for p in self._parts for x in (float(p.size), float(p.rows))]
         sent, self._comm.sent = self._comm.sent, 0
-        return self._comm.sum(np.array([changed, difference, failed, float(sent), *sizes]))
+        return np.array([changed, difference, failed, float(sent), *sizes])
 
     # --- ends -------------------------------------------------------------------------------------------------------
 
@@ -228,7 +230,7 @@ class Fixpoint:
     def _may_apply(self, done: int) -> bool:
         return self._stratum.max_iterations is None or done < self._stratum.max_iterations
 
-    def _catching(self, body: Callable[[], float | None]) -> float | None:
+    def _catching(self, body: Callable[[], T]) -> T | None:
         """A sum that overflows ends the run, but not before all ranks know."""
         try:
             return body()

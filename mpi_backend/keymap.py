@@ -95,6 +95,14 @@ class KeyMap:
             kernel.add_rows(self.slots, self.keys, self.meta, rows, at + start * step, step, len(part), part)
         return ids
 
+    def reorder(self, order: Words) -> Ids:
+        """The key with id ``order[i]`` gets the id i; the new ids by old ones."""
+        places = np.full(len(order) + 1, -1, np.int32)
+        places[order] = np.arange(len(order), dtype=np.int32)
+        self.keys[: len(order)] = self.keys[order]
+        self.slots = places[self.slots]  # -1, an empty slot, reads the last place, which is -1
+        return places[:-1]
+
     def find(self, rows: Words, at: int = 0, stride: int | None = None, count: int | None = None) -> Ids:
         """Ids of keys, -1 for those that are not there."""
         step = self.words if stride is None else stride

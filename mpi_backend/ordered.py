@@ -15,6 +15,7 @@ from mpi_backend.kernels.compiler import prepare
 from mpi_backend.kernels.ordered import (
     ALONE,
     FAR,
+    FOUND,
     LIMIT,
     MOST,
     MOVES,
@@ -90,7 +91,7 @@ class Ordered:
         if self._kernel.column is None:
             self._begin(None, keys)
             return
-        values = self._values[self._part.state.dirty]
+        values = self._valued(self._part.state.v)[self._part.state.dirty]
         total, count = self._loop.comm.sum(np.array([float(values.sum()), float(len(values))]))
         before, self._mean = self._mean, total / count if count else None
         if before is None or self._mean is None:
@@ -112,8 +113,8 @@ class Ordered:
         if self.is_on:
             self._begin(self._width, len(self._part.keys))
 
-    def step(self) -> tuple[int, int, float]:
-        """Near rows until there are none, or for a while: passes, rows applied, rows that wait (near or far)."""
+    def step(self) -> tuple[int, int, int, float]:
+        """Near rows until there are none, or for a while: passes, rows applied, rows there are, rows that wait."""
         self._cur[:] = 0
         passes = int(self._order[PASSES])
         self._order[UNTIL] = passes + _A_WHILE
@@ -122,21 +123,29 @@ class Ordered:
         if self._is_tired and self._loop.comm.size == 1:
             self._give_up()
         rows, self._order[ROWS] = int(self._order[ROWS]), 0
-        return int(self._order[PASSES]) - passes, rows, float(self._order[NEAR] + self._order[FAR])
+        waiting = self._order[NEAR] + self._order[FAR] + len(self._part.state.dirty)
+        return int(self._order[PASSES]) - passes, rows, int(self._order[FOUND]), float(waiting)
 
-    def agree(self) -> None:
-        """With no near row anywhere, all ranks move the limit to the same place; or all of them give up."""
-        if self._loop.comm.size == 1 or not self.orders:
-            return
-        if self._loop.comm.sum(np.array([float(self._is_tired)]))[0] > 0:
-            self._give_up()
-            return
+    def votes(self) -> Array:
+        """Whether this rank is tired, and the best value that waits, here or for another rank (inf: none)."""
         sign = -1.0 if self._kernel.descends else 1.0
         best = float(self._bounds[NEXT]) * sign if self._order[FAR] else math.inf
-        best = math.inf if math.isnan(best) else best
-        if len(self._part.state.dirty) or self._order[NEAR]:
-            best = -math.inf  # it may be near
-        least = self._loop.comm.least(best)
+        sent = self._part.ghost
+        if len(sent.dirty):
+            values = self._valued(sent.v)[sent.dirty] * sign
+            best = float(np.fmin(np.fmin.reduce(values), best))
+        best = math.inf if math.isnan(best) else best  # NaN is no better than any limit
+        if self._order[NEAR] or best < float(self._bounds[LIMIT]) * sign:
+            best = -math.inf  # it is near: the limit stays
+        return np.array([float(self._is_tired), best])
+
+    def agree(self, heard: Array) -> None:
+        """With no near row anywhere, all ranks move the limit to the same place; or all of them give up."""
+        if heard[:, 0].any():
+            self._give_up()
+            return
+        least = heard[:, 1].min()
+        sign = -1.0 if self._kernel.descends else 1.0
         if least == math.inf:
             self._order[MOVES] = 2
         elif math.isfinite(least):
@@ -147,9 +156,8 @@ class Ordered:
     def _is_tired(self) -> bool:
         return bool(self._order[PASSES] > self._order[MOST])
 
-    @property
-    def _values(self) -> Array:
-        words: Array = self._part.state.v[self._kernel.column]
+    def _valued(self, v: Array) -> Array:
+        words: Array = v[self._kernel.column]
         return words.view(np.float64) if self._kernel.type.kind == "fraction" else words
 
     def _begin(self, width: float | None, keys: int) -> None:
@@ -160,6 +168,7 @@ class Ordered:
         self._order[:] = 0
         self._order[MOST] = np.iinfo(np.int64).max if width is None else _PATIENCE * keys + 1000
         self._order[ALONE] = self._loop.comm.size == 1
+        self._order[FOUND] = self._part.rows
         most = np.inf if self._kernel.type.kind == "fraction" else np.iinfo(np.int64).max
         if width is not None:
             self._bounds[WIDTH] = width

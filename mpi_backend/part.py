@@ -6,6 +6,7 @@ sent.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,12 +79,28 @@ class Accumulator:
         if self._traced:
             self.p = np.concatenate([self.p, np.full(wanted - before, -1, np.int64)])
 
+    def ascend(self, size: int) -> None:
+        """The list of what changed in the order of ids, where it has many of the ``size`` ids that there are."""
+        if lists.MANY * int(self.n[0]) > size:
+            lists.ascend(self.f, self.d, size)
+
     def take(self, spare: Array) -> tuple[Array, int]:
         """The list of what changed, and its length; a new list begins in ``spare`` if that has room."""
         taken, size = self.d, int(self.n[0])
         self.d = spare if len(spare) >= self.capacity else np.zeros(self.capacity, np.int32)
         self.n[0] = 0
         return taken, size
+
+    def become(self, other: Accumulator) -> None:
+        """The same as another one of this capacity."""
+        for mine, its in zip(self.arrays, other.arrays, strict=True):
+            mine[...] = its
+
+    def twin(self) -> Accumulator:
+        """A copy."""
+        out = copy(self)
+        out.v, out.k, out.f, out.d, out.n, out.p = (a.copy() for a in self.arrays)
+        return out
 
     def clear(self) -> None:
         """Back to "nothing came in" for every id that changed."""
@@ -116,6 +133,7 @@ class Part:
         self.pending = self.state if self.facts.stratum.in_place else self._accumulator()
         self.delta = self._accumulator() if self.facts.is_accumulating and not self._is_copy else None
         self.ghost = self._accumulator()
+        self.begun: Accumulator | None = None
         self.current = np.zeros(0, np.int32)
         self.size = 0
         self.rows = 0
@@ -157,7 +175,7 @@ class Part:
     @property
     def bytes(self) -> int:
         """Held in memory."""
-        own = {id(a): a.bytes for a in (self.state, self.pending, self.delta, self.ghost) if a is not None}
+        own = {id(a): a.bytes for a in (self.state, self.pending, self.delta, self.ghost, self.begun) if a is not None}
         ghosts = self.ghost_owner.nbytes + self.ghost_remote.nbytes
         return sum(own.values()) + self.keys.bytes + self.ghosts.bytes + self.current.nbytes + ghosts
 

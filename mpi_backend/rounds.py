@@ -11,12 +11,15 @@ from mpi_backend.kernels.aggregates import is_added
 from mpi_backend.types import type_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.part import Part
 
 
 def take(p: Part) -> None:
     """The list of what changed becomes the current one."""
+    p.state.ascend(len(p.keys))
     p.current, p.size = p.state.take(p.current)
 
 
@@ -42,33 +45,29 @@ def swap_delta(p: Part) -> None:
     p.pending.clear()
 
 
+def begin(p: Part, put_base: Callable[[], None]) -> None:
+    """``pending`` has the base rows and nothing else (iterated); where these are many, they are copied from then on."""
+    if p.begun is not None and p.begun.capacity == p.pending.capacity:
+        p.pending.become(p.begun)
+        return
+    p.pending.clear()
+    put_base()
+    if lists.MANY * len(p.pending.dirty) > len(p.keys):
+        p.begun = p.pending.twin()
+
+
 def replace(p: Part) -> tuple[int, float]:
     """The pending rows become the rows (iterated): how many changed, and Σ|Δ| of the columns that are added up."""
     old, fresh = p.state, p.pending
-    kinds = _kinds(p)
+    kinds, out = _kinds(p), np.zeros(3)
     if kinds.tolist() == [[1.0, 1.0, 1.0]] and not len(fresh.k) and len(fresh.dirty) == p.rows == len(p.keys):
-        return _replace_all(p)
-    out = np.zeros(3)
-    lists.differences(fresh.dirty, fresh.v, fresh.k, old.v, old.k, old.f, kinds, out)
+        lists.differences_of_all(fresh.v[0, : p.rows].view(np.float64), old.v[0, : p.rows].view(np.float64), out)
+    else:
+        lists.differences(fresh.dirty, fresh.v, fresh.k, old.v, old.k, old.f, kinds, out)
     changed = int(out[1]) + p.rows - int(out[0])
     p.state, p.pending = fresh, old
-    old.clear()
     read_all(p)
     return changed, float(out[2])
-
-
-def _replace_all(p: Part) -> tuple[int, float]:
-    """The same for one sum of fractions, where every key has a row before and after: whole arrays at once."""
-    old, fresh = p.state, p.pending
-    a, b = (x.v[0, : p.rows].view(np.float64) for x in (fresh, old))
-    difference = np.abs(a - b)
-    still = (difference == 0.0) | (np.isnan(a) & np.isnan(b))
-    changed = p.rows - int(np.count_nonzero(still))
-    total = float(difference.sum()) if changed == p.rows else float(difference[~still].sum())
-    p.state, p.pending = fresh, old
-    old.clear()
-    read_all(p)
-    return changed, total
 
 
 def _kinds(p: Part) -> Array:

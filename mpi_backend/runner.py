@@ -64,6 +64,7 @@ class Runner:
             if part.pending is not part.state:
                 both = combiner.apply_arguments(self._loop, part.pending, part.state)
                 work.append((combiner.apply, [*both, np.zeros(1), self._cur]))
+            lists.ascend(part.state.f, part.state.d, 0)
         prepare(work, self._loop.comm.rank)
 
     def run_rules(self) -> None:

@@ -28,7 +28,7 @@ class Stats:
     def add(self, iteration: int, sums: Array, seconds: float, phases: Mapping[str, float], *, ahead: bool) -> None:
         """Up to ``iteration``; ``phases`` are seconds on this rank.
 
-        ``ahead``: the delta in these sums is what the iteration before left.
+        ``ahead``: the delta in these sums is what the iteration before left, and the bytes what it sent.
         """
         self._ahead = ahead
         self._numbers.append(iteration)
@@ -62,7 +62,7 @@ class Stats:
             for r, name in enumerate(self._relations):
                 delta = 0 if shown is None else int(shown[SIZES + 2 * r])
                 total = int((sums if shown is None else shown)[SIZES + 1 + 2 * r])
-                seconds, sent = self._seconds[n], int(sums[BYTES])
+                seconds, sent = self._seconds[n], 0 if shown is None else int(shown[BYTES])
                 out.append(
                     {
                         "iteration": self._numbers[n],

@@ -38,6 +38,8 @@ class Views:
     def recount(self) -> None:
         """After a round of an iterated relation: all rows anew, into ``pending``."""
         for v in self._all:
+            v.target.pending.clear()
+        for v in self._all:
             v.forget()
             v.follow(v.source.state.dirty, v.target.pending)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.loop import Loop
@@ -22,43 +22,50 @@ class Wire:
         self._loop = loop
         self._translates = loop.facts.stratum.makes_strings and loop.comm.size > 1
 
-    def exchange(self, messages: list[Array], parts: Sequence[Part]) -> list[Array]:
-        """Messages of ``DeltaExchange``: counts, then rows of each relation."""
-        return self._exchange(messages, lambda words: _message_cells(words, parts))
+    def meet(self, words: Array, counts: Array, parts: Sequence[Part], votes: Array) -> tuple[list[Array], Array]:
+        """As ranks meet, with the messages of ``DeltaExchange``: counts, then rows of each relation."""
+        comm = self._loop.comm
+        if not self._translates:
+            return comm.meet(words, counts, votes)
+        made = [self._name(m, _message_places(m, parts)) for m in np.split(words, np.cumsum(counts)[:-1])]
+        texts = comm.exchange([_packed(t) for t in made])
+        received, heard = comm.meet(words, counts, votes)
+        for message, told in zip(received, texts, strict=True):
+            self._number(message, _message_places(message, parts), told)
+        return received, heard
 
     def exchange_rows(self, messages: list[Array], part: Part, stride: int) -> list[Array]:
         """Rows of one relation as (key, values)."""
-        cells = [*_text_keys(part), *(part.shape.key_words + v for v in _text_values(part))]
-        return self._exchange(messages, lambda words: iter([_places(0, len(words) // stride, stride, cells)]))
-
-    def _exchange(self, messages: list[Array], cells) -> list[Array]:  # type: ignore[no-untyped-def]  # noqa: ANN001 - a function of words
         comm = self._loop.comm
         if not self._translates:
             return comm.exchange(messages)
-        strings = self._loop.strings
-        made: list[list[str]] = []
-        sent = []
-        for words in messages:
-            out = words.copy()
-            places = np.concatenate([*cells(out), np.zeros(0, np.int64)]).astype(np.int64)
-            new = np.unique(out[places])
-            new = new[new >= strings.ranked]
-            made.append([strings.text(int(w)) for w in new])
-            moved = out[places]
-            mine = moved >= strings.ranked
-            moved[mine] = strings.ranked + np.searchsorted(new, moved[mine])
-            out[places] = moved
-            sent.append(out)
+        cells = [*_text_keys(part), *(part.shape.key_words + v for v in _text_values(part))]
+        sent = [words.copy() for words in messages]  # a message may go to several ranks
+        made = [self._name(w, _places(0, len(w) // stride, stride, cells)) for w in sent]
         texts = comm.exchange([_packed(t) for t in made])
         received = comm.exchange(sent)
         for words, told in zip(received, texts, strict=True):
-            here = np.array([strings.word(t) for t in _unpacked(told)], np.int64)
-            places = np.concatenate([*cells(words), np.zeros(0, np.int64)]).astype(np.int64)
-            moved = words[places]
-            theirs = moved >= strings.ranked
-            moved[theirs] = here[moved[theirs] - strings.ranked]
-            words[places] = moved
+            self._number(words, _places(0, len(words) // stride, stride, cells), told)
         return received
+
+    def _name(self, words: Array, places: Array) -> list[str]:
+        """Numbers the texts of this rank that are in a message by where they stand among those that go with it."""
+        strings = self._loop.strings
+        moved = words[places]
+        mine = moved >= strings.ranked
+        new = np.unique(moved[mine])
+        moved[mine] = strings.ranked + np.searchsorted(new, moved[mine])
+        words[places] = moved
+        return [strings.text(int(w)) for w in new]
+
+    def _number(self, words: Array, places: Array, told: Array) -> None:
+        """Gives the texts that came with a message the numbers that they have here."""
+        strings = self._loop.strings
+        here = np.array([strings.word(t) for t in _unpacked(told)], np.int64)
+        moved = words[places]
+        theirs = moved >= strings.ranked
+        moved[theirs] = here[moved[theirs] - strings.ranked]
+        words[places] = moved
 
 
 def _text_keys(part: Part) -> list[int]:
@@ -69,16 +76,15 @@ def _text_values(part: Part) -> list[int]:
     return [n for n, d in enumerate(part.of.dependents) if d.column.type == "string"]
 
 
-def _message_cells(words: Array, parts: Sequence[Part]) -> Iterator[Array]:
-    if not len(words):
-        return
-    at = 2 * len(parts)
-    for n, p in enumerate(parts):
+def _message_places(words: Array, parts: Sequence[Part]) -> Array:
+    at, found = 2 * len(parts), [np.zeros(0, np.int64)]
+    for n, p in enumerate(parts if len(words) else ()):
         for kind, width in ((0, 1), (1, p.shape.key_words)):
             count, stride = int(words[2 * n + kind]), width + p.value_words
             cells = [*(_text_keys(p) if kind else ()), *(width + v for v in _text_values(p))]
-            yield _places(at, count, stride, cells)
+            found.append(_places(at, count, stride, cells))
             at += count * stride
+    return np.concatenate(found)
 
 
 def _places(at: int, count: int, stride: int, cells: Sequence[int]) -> Array:

@@ -68,10 +68,11 @@ class Combiner:
         into = self._accumulating("h", self._writer(code))
         into.declare()
         code.line("doubles = words.view(np.float64)")
+        code.line("first, stride = cur[0], cur[1]")
         mask_at = len(self._of.dependents)
         with code.block("for i in range(len(ids)):"):
             code.line("row = ids[i]")
-            code.line("at = cur[0] + picked[i] * cur[1]")
+            code.line("at = first + picked[i] * stride")
             values = []
             for j, d in enumerate(self._of.dependents):
                 of = type_of(d.column.type)

@@ -8,6 +8,8 @@ from numba import njit
 from mpi_backend.kernels.aggregates import COUNTED, IN_DELTA, PRESENT, QUEUED
 
 UNLINKED = -2
+MANY = 8
+"""A list with more than this part of all rows is put in order: their flags are read through."""
 
 
 @njit(cache=True, nogil=True)
@@ -94,6 +96,23 @@ def unqueue(flags, ids) -> None:
 
 
 @njit(cache=True, nogil=True)
+def ascend(flags, ids, size) -> None:
+    """``ids`` become the queued rows below ``size`` in their order: who follows them walks through memory."""
+    n = 0
+    for i in range(size):
+        ids[n] = i
+        n += (flags[i] & QUEUED) != 0
+
+
+@njit(cache=True, nogil=True)
+def renumber_ghosts(targets, places) -> None:
+    """Ghost g is ghost ``places[g]`` now; targets have the complements of ghosts."""
+    for i in range(len(targets)):
+        if targets[i] < 0:
+            targets[i] = ~places[~targets[i]]
+
+
+@njit(cache=True, nogil=True)
 def split_by_owner(owners, mine, own, other):
     """Row numbers of the own rows, and of the others; how many of each."""
     a = b = 0
@@ -119,52 +138,48 @@ def count_messages(ids, owner, remote, by_id, by_key) -> None:
 
 
 @njit(cache=True, nogil=True)
-def write_messages(ids, owner, remote, keys, key_words, v, k, p, masked, traced, at_id, at_key, out) -> None:
-    """Rows as (id at the owner, values) from ``at_id`` of each rank on, or as (key, values) from ``at_key`` on."""
+def write_heads(ids, owner, remote, keys, key_words, value_words, at_id, at_key, out, places) -> None:
+    """Begins rows as (id at the owner, values) from ``at_id`` of each rank on, or as (key, values) from ``at_key`` on.
+
+    ``places`` gets where the values of each row go.
+    """
     for i in range(len(ids)):
-        g = ids[i]
+        g = np.uint32(ids[i])
         rank = owner[g]
-        if remote[g] >= 0:
-            at = at_id[rank]
+        known = remote[g] >= 0
+        free = at_id if known else at_key
+        at = free[rank]
+        if known:
             out[at] = remote[g]
-            at = write_values(v, k, p, masked, traced, g, out, at + 1)
-            at_id[rank] = at
+            at += 1
         else:
-            at = at_key[rank]
             for c in range(key_words):
                 out[at + c] = keys[g, c]
-            at = write_values(v, k, p, masked, traced, g, out, at + key_words)
-            at_key[rank] = at
+            at += key_words
+        places[i] = at
+        free[rank] = at + value_words
 
 
 @njit(cache=True, nogil=True)
-def write_values(v, k, p, masked, traced, row, out, at):
-    """A row's values, the mask of its nulls, its origin; where the next row begins."""
+def write_values(ids, places, v, k, p, masked, traced, out) -> None:
+    """Each row's values from its place on, then the mask of its nulls, then its origin."""
     columns = v.shape[0]
-    mask = 0
-    for j in range(columns):
-        out[at + j] = v[j, row]
-        if masked and k[j, row] == 0:
-            mask |= 1 << j
-            out[at + j] = 0
-    at += columns
-    if masked:
-        out[at] = mask
-        at += 1
-    if traced:
-        out[at] = p[row]
-        at += 1
-    return at
-
-
-@njit(cache=True, nogil=True)
-def write_rows(ids, keys, key_words, v, k, p, masked, traced, stride, out) -> None:
-    """Rows as (key, values), ``stride`` words apart."""
     for i in range(len(ids)):
-        at = i * stride
-        for c in range(key_words):
-            out[at + c] = keys[ids[i], c]
-        write_values(v, k, p, masked, traced, ids[i], out, at + key_words)
+        row = np.uint32(ids[i])
+        at = places[i]
+        for j in range(columns):
+            out[at + j] = v[j, row]
+        at += columns
+        if masked:
+            mask = 0
+            for j in range(columns):
+                if k[j, row] == 0:
+                    mask |= 1 << j
+                    out[at - columns + j] = 0
+            out[at] = mask
+            at += 1
+        if traced:
+            out[at] = p[row]
 
 
 @njit(cache=True, nogil=True)
@@ -238,4 +253,24 @@ def differences(ids, v, k, old_v, old_k, old_f, kinds, out):
         changed += not same
     out[0] = was
     out[1] = changed
+    out[2] = total
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc"})
+def differences_of_all(now, old, out):
+    """The same for one sum of fractions of which each row was there before, and is."""
+    same = 0
+    total = 0.0
+    for i in range(len(now)):
+        difference = abs(now[i] - old[i])
+        same += now[i] == old[i]
+        total += difference
+    if total != total:  # NaN is NaN, and infinity is infinity: they do not differ from themselves
+        total = 0.0
+        for i in range(len(now)):
+            still = now[i] == old[i] or (now[i] != now[i] and old[i] != old[i])
+            same += still and now[i] != old[i]
+            total += 0.0 if still else abs(now[i] - old[i])
+    out[0] = len(now)
+    out[1] = len(now) - same
     out[2] = total

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpi_backend.kernels.aggregates import IN_DELTA, QUEUED
+from mpi_backend.kernels.aggregates import COUNTED, IN_DELTA, QUEUED
 from mpi_backend.kernels.compiler import Kernel
+from mpi_backend.kernels.lists import MANY
 from mpi_backend.kernels.source import Source
 from mpi_backend.kernels.status import DONE
 from mpi_backend.types import type_of
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from mpi_backend.loop import Loop
     from mpi_backend.types import Type
 
-NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS = range(11)
-"""Places of ``order``: rows near and far, passes made and allowed, the limit, how far it moves; ``ROWS`` applied.
+NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS, FOUND = range(12)
+"""Places of ``order``: rows near and far, passes made and allowed, the limit, how far it moves; rows applied, found.
 
 The kernel comes back when no row is near, or after ``UNTIL`` passes, so that the world hears of it.
 
@@ -94,8 +95,8 @@ class OrderedKernel:
             self._sort_changed(code)
         code.line("order[NEAR] = near_n")
         code.line("order[FAR] = far_n")
-        names = "NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS"
-        return f"{names} = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10\n{code.text}"
+        names = "NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS, FOUND"
+        return f"{names} = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11\n{code.text}"
 
     def _better(self, a: str, b: str) -> str:
         return f"{a} > {b}" if self.descends else f"{a} < {b}"
@@ -150,8 +151,16 @@ class OrderedKernel:
             code.line("break")
 
     def _sort_changed(self, code: Source) -> None:
+        with code.block(f"if {MANY} * s_n[0] > len(s_f):"):
+            code.line("s_n[0] = 0")
+            with code.block("for row in range(len(s_f)):"):
+                code.line("s_d[s_n[0]] = row")
+                code.line(f"s_n[0] += (s_f[row] & {QUEUED}) != 0")
         with code.block("for i in range(s_n[0]):"):
             code.line("row = s_d[i]")
+            with code.block(f"if s_f[row] & {COUNTED} == 0:"):
+                code.line(f"s_f[row] |= np.uint8({COUNTED})")
+                code.line("order[FOUND] += 1")
             near = "True" if self.column is None else self._better("value[row]", "bounds[LIMIT]")
             with code.block(f"if {near}:"):
                 code.line("near[near_n] = row")
