@@ -104,6 +104,15 @@ class Facts:
             if isinstance(step, Probe) and self.is_aligned(rule, at)
         }
 
+    def copies(self, dependent: int) -> bool:
+        """Whether every rule gives this column of its driver's row on as it is."""
+        for rule in self.stratum.rules:
+            at = len(self.relations[rule.head].keys) + dependent
+            given = rule.emit[at]
+            if not isinstance(given, Col) or given.name != rule.driver.binds[at]:
+                return False
+        return True
+
     def evaluated(self, rule: PlannedRule) -> list[Expr]:
         """What a rule computes in the loop: not the head's key where its row is known, nor keys of aligned probes."""
         keys = len(self.relations[rule.head].keys)

@@ -23,6 +23,7 @@ from mpi_backend.kernels.ordered import (
     NEXT,
     PASSES,
     ROWS,
+    SPARSE,
     UNTIL,
     WIDTH,
     OrderedKernel,
@@ -36,10 +37,12 @@ if TYPE_CHECKING:
 
 _PATIENCE = 4
 """Passes that an order gets, in terms of keys; values that still change then are left to plain passes, which count."""
-_FEWER_MEETINGS = 8
-"""How much wider steps are where ranks have to meet after each."""
-_A_WHILE = 4096
-"""Passes after which compiled code comes back, so that someone hears of them."""
+_ENOUGH = 1 << 22
+"""Rows after which compiled code comes back, so that someone hears of them."""
+_ENOUGH_FOR_OTHERS = 1024
+"""The same with other ranks: they hear before a pass with more rows; fewer are not worth a meeting."""
+_FEWEST = 256
+"""Rows a rank that a move of the limit should find: that costs a meeting."""
 
 
 class Ordered:
@@ -60,6 +63,8 @@ class Ordered:
         self._cur = np.zeros(LENGTH, np.int64)
         self._width: float | None = None
         self._gave_up = False
+        self._applied = 0
+        self._since = 0.0  # rows that all ranks applied since the limit moved
         self.is_on = False
         prepare([(self._kernel.kernel, self._arguments())], loop.comm.rank)
 
@@ -84,50 +89,68 @@ class Ordered:
         return self.is_on and self._width is not None
 
     def consider(self) -> None:
-        """Takes over: by value if the rows that the last pass changed are, on the whole, not at the value of before."""
+        """Takes over: by value if passes in any order would apply rows too early, else with all rows near."""
         if self._gave_up:
             return
-        keys = len(self._part.keys)
-        if self._kernel.column is None:
-            self._begin(None, keys)
+        column, alone = self._kernel.column, self._loop.comm.size == 1
+        if column is None:
+            self._begin(None)
             return
         values = self._valued(self._part.state.v)[self._part.state.dirty]
-        total, count = self._loop.comm.sum(np.array([float(values.sum()), float(len(values))]))
+        copies = self._loop.facts.copies(column)
+        width = self._spacing(values) if copies else self._change(values)
+        if width is None:
+            return
+        if not (math.isfinite(width) and width > 0) or (copies and alone):
+            if alone:
+                self._begin(None)
+            return
+        self._begin(width if self._kernel.type.kind == "fraction" else max(1, int(width)))
+
+    def _spacing(self, values: Array) -> float:
+        """How far apart the first values are: those that are given on as they are have only to be given on once.
+
+        Alone, a rank does it faster by passes that read what they wrote; others hear of it too late.
+        """
+        comm = self._loop.comm
+        ends = (float(values.min()), float(-values.max())) if len(values) else (math.inf, math.inf)
+        low, high = comm.least(ends[0]), -comm.least(ends[1])
+        return (high - low) / max(1.0, float(comm.sum(np.array([float(len(values))]))[0]))
+
+    def _change(self, values: Array) -> float | None:
+        """The width of steps, from how far the last pass was from the one before; None: there was none yet."""
+        comm = self._loop.comm
+        total, count = comm.sum(np.array([float(values.sum()), float(len(values))]))
         before, self._mean = self._mean, total / count if count else None
         if before is None or self._mean is None:
-            return
+            return None
         change = abs(self._mean - before)
         if not math.isfinite(change) or change == 0:
-            if self._loop.comm.size == 1:
-                self._begin(None, keys)
-            return
-        rows = sum(int(s.offsets[-1]) for s in self._loop.statics.values())
-        rows, keys = self._loop.comm.sum(np.array([float(rows), float(keys)]))
-        width = 2.0 ** round(math.log2(change / max(1.0, rows / max(1.0, keys))))
-        if self._loop.comm.size > 1:
-            width *= _FEWER_MEETINGS
-        self._begin(width if self._kernel.type.kind == "fraction" else max(1, int(width)), int(keys))
+            return 0.0
+        edges = sum(int(s.offsets[-1]) for s in self._loop.statics.values())
+        edges, keys = comm.sum(np.array([float(edges), float(len(self._part.keys))]))
+        return float(2.0 ** round(math.log2(change / max(1.0, edges / max(1.0, keys)))))
 
     def again(self) -> None:
         """For other base rows, with the width that was found."""
         if self.is_on:
-            self._begin(self._width, len(self._part.keys))
+            self._begin(self._width)
 
     def step(self) -> tuple[int, int, int, float]:
         """Near rows until there are none, or for a while: passes, rows applied, rows there are, rows that wait."""
         self._cur[:] = 0
         passes = int(self._order[PASSES])
-        self._order[UNTIL] = passes + _A_WHILE
+        self._order[UNTIL] = _ENOUGH if self._loop.comm.size == 1 else _ENOUGH_FOR_OTHERS
         self._kernel.kernel(*self._arguments())
         self._runner.check(self._cur)
         if self._is_tired and self._loop.comm.size == 1:
             self._give_up()
-        rows, self._order[ROWS] = int(self._order[ROWS]), 0
+        self._applied, self._order[ROWS] = int(self._order[ROWS]), 0
         waiting = self._order[NEAR] + self._order[FAR] + len(self._part.state.dirty)
-        return int(self._order[PASSES]) - passes, rows, int(self._order[FOUND]), float(waiting)
+        return int(self._order[PASSES]) - passes, self._applied, int(self._order[FOUND]), float(waiting)
 
     def votes(self) -> Array:
-        """Whether this rank is tired, and the best value that waits, here or for another rank (inf: none)."""
+        """Is this rank tired; the best value that waits, here or for another rank (inf: none); rows applied, far."""
         sign = -1.0 if self._kernel.descends else 1.0
         best = float(self._bounds[NEXT]) * sign if self._order[FAR] else math.inf
         sent = self._part.ghost
@@ -137,19 +160,23 @@ class Ordered:
         best = math.inf if math.isnan(best) else best  # NaN is no better than any limit
         if self._order[NEAR] or best < float(self._bounds[LIMIT]) * sign:
             best = -math.inf  # it is near: the limit stays
-        return np.array([float(self._is_tired), best])
+        return np.array([float(self._is_tired), best, self._applied, self._order[FAR]], np.float64)
 
     def agree(self, heard: Array) -> None:
         """With no near row anywhere, all ranks move the limit to the same place; or all of them give up."""
         if heard[:, 0].any():
             self._give_up()
             return
+        self._since += heard[:, 2].sum()
         least = heard[:, 1].min()
         sign = -1.0 if self._kernel.descends else 1.0
         if least == math.inf:
             self._order[MOVES] = 2
         elif math.isfinite(least):
-            self._bounds[NEXT] = self._bounds.dtype.type(least * sign + sign * float(self._width or 0))
+            if 0 < self._since < max(heard[:, 3].sum() / SPARSE, _FEWEST * len(heard)):
+                self._bounds[WIDTH] *= 2
+            self._since = 0.0
+            self._bounds[NEXT] = self._bounds.dtype.type(least * sign + sign * float(self._bounds[WIDTH]))
             self._order[MOVES] = 1
 
     @property
@@ -160,8 +187,9 @@ class Ordered:
         words: Array = v[self._kernel.column]
         return words.view(np.float64) if self._kernel.type.kind == "fraction" else words
 
-    def _begin(self, width: float | None, keys: int) -> None:
+    def _begin(self, width: float | None) -> None:
         """``width`` None: every row is near."""
+        keys = int(self._loop.comm.sum(np.array([float(len(self._part.keys))]))[0])
         capacity = self._part.state.capacity
         self._width = width
         self._near, self._far = np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)

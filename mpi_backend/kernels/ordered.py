@@ -28,12 +28,14 @@ if TYPE_CHECKING:
 NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS, FOUND = range(12)
 """Places of ``order``: rows near and far, passes made and allowed, the limit, how far it moves; rows applied, found.
 
-The kernel comes back when no row is near, or after ``UNTIL`` passes, so that the world hears of it.
+The kernel comes back when no row is near, or before a pass with which it would have applied more than ``UNTIL`` rows.
 
 Alone, a rank moves the limit itself; else it leaves with the best far value in ``NEXT``, and is called again with
 ``MOVES`` set to 1 and the limit there that all ranks agreed on, or to 2 where every far row is to become near: what is
 no better than any limit (NaN, the largest number) has its turn at the end.
 """
+SPARSE = 8
+"""Where fewer than this part of what it looks at is found by a move, moves are larger from then on."""
 _IS_FAR = IN_DELTA
 """The flag of a far row: a run in place has no other use for it."""
 
@@ -78,7 +80,7 @@ class OrderedKernel:
                     code.line("break")
                 else:
                     self._next_limit(code)
-            with code.block("if order[PASSES] >= order[UNTIL]:"):
+            with code.block("if order[ROWS] > 0 and order[ROWS] + near_n > order[UNTIL]:"):
                 code.line("break")
             code.line("order[PASSES] += 1")
             with code.block("if order[PASSES] > order[MOST]:"):
@@ -143,15 +145,14 @@ class OrderedKernel:
             with code.block("else:"):
                 code.line("far[kept] = row")
                 code.line("kept += 1")
-        # Where a move finds little beside what it has to look at, moves are larger from now on.
-        with code.block("if 8 * near_n < kept and order[ALONE] != 0:"):
+        with code.block(f"if {SPARSE} * near_n < kept and order[ALONE] != 0:"):
             code.line("bounds[WIDTH] *= 2")
         code.line("far_n = kept")
         with code.block("if near_n == 0:"):
-            code.line("break")
+            code.line("continue  # to find the best of what is far")
 
     def _sort_changed(self, code: Source) -> None:
-        with code.block(f"if {MANY} * s_n[0] > len(s_f):"):
+        with code.block(f"if near_n == 0 and {MANY} * s_n[0] > len(s_f):"):
             code.line("s_n[0] = 0")
             with code.block("for row in range(len(s_f)):"):
                 code.line("s_d[s_n[0]] = row")

@@ -119,18 +119,17 @@ def _stratum(
 
 
 def _ordered_by(relations: tuple[Relation, ...], rules: tuple[PlannedRule, ...]) -> int | None:
-    """The one number that a lattice minimises or maximises, which its rules compute: the best first saves the worse.
+    """The one number that a lattice minimises or maximises: the best first saves the worse.
 
     Rows whose place is found by hashing gain nothing by it.
     """
     if len(relations) > 1 or any(r.target.kind == "computed" for r in rules):
         return None
-    keys, dependents = len(relations[0].keys), relations[0].dependents
+    dependents = relations[0].dependents
     own = [n for n, d in enumerate(dependents) if d.order is None]
     if len(own) != 1 or dependents[own[0]].aggregator not in ("min", "max"):
         return None
-    computed = any(not isinstance(r.emit[keys + own[0]], Col) for r in rules)
-    return own[0] if computed and is_numeric(dependents[own[0]].column.type) else None
+    return own[0] if is_numeric(dependents[own[0]].column.type) else None
 
 
 def _decomposition(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mpi4py import MPI
 
+from mpi_backend import ordered
 from mpi_backend.comm import PIECE_BYTES, Ranks
 from mpi_backend.engine import run_plan
 from mpi_backend.files import read_sources, write_result
@@ -28,7 +29,10 @@ def main() -> None:
     parser.add_argument("--piece-bytes", type=int, default=PIECE_BYTES)
     parser.add_argument("--buckets", type=int)
     parser.add_argument("--sub-buckets", type=int, default=1)
+    parser.add_argument("--enough", type=int, help="rows after which a loop by value hears of others")
     chosen = parser.parse_args()
+    if chosen.enough is not None:
+        ordered._ENOUGH_FOR_OTHERS = chosen.enough
     comm = Ranks(MPI.COMM_WORLD, chosen.piece_bytes)
     for folder in sorted(p.parent for p in chosen.folder.glob("*/plan.json")):
         out = folder / f"out-{chosen.tag}"
