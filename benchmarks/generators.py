@@ -1,4 +1,4 @@
-"""Edge arrays for the benchmarks: R-MAT, grid, tree and uniform random graphs, vectorised and with fixed seeds.
+"""Edge arrays for the benchmarks: R-MAT, grids, tree and uniform random graphs, vectorised and with fixed seeds.
 
 Every function returns three int64 arrays (src, dst, weight); `datasets` gives them names and writes them to Parquet.
 Weights are whole numbers from 1 to 100, uniform, so that sums of distances compare exactly between systems.
@@ -55,6 +55,19 @@ def grid(side: int, seed: int = SEED) -> Edges:
     right, down = (vertex[:, :-1].ravel(), vertex[:, 1:].ravel()), (vertex[:-1].ravel(), vertex[1:].ravel())
     src = np.concatenate([right[0], right[1], down[0], down[1]])
     dst = np.concatenate([right[1], right[0], down[1], down[0]])
+    return src, dst, _weights(rng, len(src))
+
+
+def directed_grid(side: int, seed: int = SEED) -> Edges:
+    """As `grid`, but each vertex is joined with its right and its lower neighbour only; no cycles.
+
+    >>> [len(column) for column in directed_grid(3)]
+    [12, 12, 12]
+    """
+    rng = np.random.default_rng(seed)
+    vertex = np.arange(side * side, dtype=np.int64).reshape(side, side)
+    src = np.concatenate([vertex[:, :-1].ravel(), vertex[:-1].ravel()])
+    dst = np.concatenate([vertex[:, 1:].ravel(), vertex[1:].ravel()])
     return src, dst, _weights(rng, len(src))
 
 

@@ -1,6 +1,7 @@
-"""A worker and all that it starts (Spark's JVM, Python workers): resident memory, and ending them all.
+"""A worker and all that it starts (Spark's JVM, Python workers, ranks): resident memory, and ending them all.
 
 A worker leads a session of its own, so what it started is found by session id even when a parent in between has gone.
+Ranks have a supervisor with a session of its own: they are found as children of what was found.
 Read from Linux's /proc; elsewhere nothing is found: memory is shown as 0, and what a worker started must end itself.
 """
 
@@ -15,8 +16,8 @@ _PROC = Path("/proc")
 
 
 def members(leader: int) -> list[int]:
-    """Return the processes of the session that `leader` leads."""
-    found = []
+    """Return the processes of the session that `leader` leads, and what descends from them."""
+    found, others = [], dict[int, list[int]]()
     for entry in _PROC.glob("[0-9]*"):
         try:
             after_name = (entry / "stat").read_text().rpartition(")")[2].split()
@@ -24,6 +25,10 @@ def members(leader: int) -> list[int]:
             continue
         if int(after_name[3]) == leader:
             found.append(int(entry.name))
+        else:
+            others.setdefault(int(after_name[1]), []).append(int(entry.name))
+    for pid in found:  # grows on the way: children of children
+        found += others.pop(pid, [])
     return found
 
 
@@ -38,7 +43,7 @@ def resident_megabytes(leader: int) -> tuple[float, float]:
         fields = dict(line.split(":", 1) for line in status.splitlines() if line.startswith("Vm"))
         now += _kilobytes(fields.get("VmRSS"))
         highest = max(highest, _kilobytes(fields.get("VmHWM")))
-    return now / 1e3, highest / 1e3
+    return now * 1024 / 1e6, highest * 1024 / 1e6
 
 
 def end(leader: int) -> None:

@@ -36,6 +36,12 @@ SSSP = Query(
     "reached vertices, sum of distances",
     ("rmat-16", "rmat-18", "rmat-20", "grid-300"),
 )
+MULTI_SSSP = Query(
+    "multi-sssp",
+    "shortest distances from each of the ten vertices with most outgoing edges",
+    "pairs (source, reached vertex), sum of distances",
+    ("rmat-16", "grid-300"),
+)
 COMPONENTS = Query(
     "components",
     "smallest vertex id of each vertex's component, edges taken both ways",
@@ -53,9 +59,11 @@ CLOSURE = Query(
     "closure",
     "pairs (x, z) joined by a path of at least one edge",
     "number of pairs",
-    ("wiki-Vote", "random-10000-12000", "tree-11"),
+    ("wiki-Vote", "random-10000-12000", "random-5000-10000", "dgrid-90", "debian-bookworm-depends", "tree-11"),
 )
-QUERIES: dict[str, Query] = {query.name: query for query in (SSSP, COMPONENTS, PAGERANK, CLOSURE)}
+QUERIES: dict[str, Query] = {query.name: query for query in (SSSP, MULTI_SSSP, COMPONENTS, PAGERANK, CLOSURE)}
+SOURCES = {SSSP.name: 1, MULTI_SSSP.name: 10}
+"""How many vertices a query starts from: the first of `Graph.sources`."""
 
 
 def same(left: Sequence[float], right: Sequence[float]) -> bool:

@@ -51,6 +51,7 @@ class Measurement:
     turns: list[dict[str, Any]] = field(default_factory=list)  # the last run of each turn's session
     first: list[float] = field(default_factory=list)  # whole seconds of each session's first run
     memory_mb: list[float] = field(default_factory=list)
+    before_mb: list[float] = field(default_factory=list)  # what was resident before each session's first run
     failure: str | None = None
     agrees: bool | None = None
 
@@ -70,6 +71,11 @@ class Measurement:
     def loop(self) -> float | None:
         """Least seconds of the loop alone."""
         return min((turn["loop"] for turn in self.turns if turn["loop"] is not None), default=None)
+
+    def grown_mb(self) -> float | None:
+        """Least megabytes by which a session's memory grew from before its first run to its peak."""
+        pairs = zip(self.memory_mb, self.before_mb, strict=True)
+        return min((peak - before for peak, before in pairs), default=None)
 
     def fact(self, name: str) -> float | None:
         """Return a number that only some systems give, such as the rounds."""
@@ -111,6 +117,7 @@ def _turn(measurement: Measurement, settings: Settings) -> None:
     measurement.turns.append(answer["runs"][-1])
     measurement.first.append(answer["runs"][0]["whole"])
     measurement.memory_mb.append(peak)
+    measurement.before_mb.append(answer["before_mb"])
     # Every run of a session must find the same, the one that warms up included.
     if any(not same(run["checksum"], answer["runs"][0]["checksum"]) for run in answer["runs"]):
         measurement.failure = "two runs in one session found different answers"

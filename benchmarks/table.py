@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.queries import QUERIES, TOLERANCE
+from benchmarks.queries import CLOSURE, QUERIES, TOLERANCE
 from benchmarks.systems import SYSTEMS
 
 if TYPE_CHECKING:
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 BASELINE = "duckdb"
 _HEADER = (
-    "| query | graph | system | whole, s | median | ÷ DuckDB | loop, s | rounds | memory, MB | heap, MB | answer |\n"
-    "|---|---|---|--:|--:|--:|--:|--:|--:|--:|---|"
+    "| query | graph | system | whole, s | median | ÷ DuckDB | loop, s | rounds | bytes sent a round "
+    "| memory, MB | heap, MB | bytes a row | answer |\n"
+    "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|"
 )
 
 _INTRODUCTION = """\
@@ -88,11 +89,24 @@ def _row(measurement: Measurement, baseline: float | None) -> str:
         f"{whole / baseline:.2f}" if whole is not None and baseline else "",
         _seconds(measurement.loop()),
         _whole_number(measurement.fact("iterations")),
+        _whole_number(measurement.fact("sent_bytes_round")),
         _whole_number(max(measurement.memory_mb, default=None)),
         _whole_number(measurement.fact("heap_peak_mb")),
+        _bytes_a_row(measurement),
         _verdict(measurement),
     ]
     return "| " + " | ".join(cells) + " |"
+
+
+def _bytes_a_row(measurement: Measurement) -> str:
+    """Of a closure, whose rows are many: what the engine says it holds, else (`≤`) by how much its processes grew."""
+    checksum, held, grown = measurement.checksum, measurement.fact("held_bytes"), measurement.grown_mb()
+    if measurement.query != CLOSURE.name or checksum is None:
+        return ""
+    rows = checksum[0]
+    if held is not None:
+        return f"{held / rows:.1f}"
+    return f"≤ {grown * 1e6 / rows:.0f}" if grown else ""
 
 
 def _verdict(measurement: Measurement) -> str:

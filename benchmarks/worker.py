@@ -7,12 +7,14 @@ last is the one that counts.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from benchmarks import process_tree
 from benchmarks.datasets import open_graph
 from benchmarks.systems import SYSTEMS
 
@@ -41,15 +43,16 @@ class Run:
 
 
 def work(task: Task) -> dict[str, Any]:
-    """Do the task and return {"version": ..., "runs": [...]}."""
+    """Do the task and return {"version": ..., "before_mb": resident before the first run, "runs": [...]}."""
     graph = open_graph(task.graph, Path(task.cache))
     session = SYSTEMS[task.system].start(task.memory)
+    before, _ = process_tree.resident_megabytes(os.getsid(0))
     runs = []
     for _ in range(task.runs):
         start = perf_counter()
         answer = session.answer(task.query, graph)
         runs.append(Run(perf_counter() - start, answer.loop, list(answer.checksum), answer.facts))
-    return {"version": session.version, "runs": [asdict(run) for run in runs]}
+    return {"version": session.version, "before_mb": before, "runs": [asdict(run) for run in runs]}
 
 
 if __name__ == "__main__":

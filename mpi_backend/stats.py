@@ -62,7 +62,8 @@ class Stats:
             for r, name in enumerate(self._relations):
                 delta = 0 if shown is None else int(shown[SIZES + 2 * r])
                 total = int((sums if shown is None else shown)[SIZES + 1 + 2 * r])
-                seconds, sent = self._seconds[n], 0 if shown is None else int(shown[BYTES])
+                seconds = self._seconds[n]
+                sent = 0 if shown is None or r else int(shown[BYTES])  # relations share an exchange
                 out.append(
                     {
                         "iteration": self._numbers[n],

@@ -28,9 +28,10 @@ class RunReport:
     ``iterations`` counts applications of the step, the last one, which found nothing new, included. ``tuples`` are
     the rows of all relations at the end. ``seconds`` has ``plan``, ``load``, ``loop`` and ``store``. ``rounds`` has
     one entry for each iteration and relation: rows that changed (``delta``), rows there are (``total``), ``seconds``,
-    and ``bytes`` that were exchanged (None where nobody counts them). ``ranks`` has one entry for each MPI rank:
-    ``rank``, ``host``, ``bytes`` sent, ``seconds``, ``memory``; ``seconds`` then has ``export``, the time that writing
-    the inputs took, and ``start`` as well.
+    and ``bytes`` that were exchanged (None where nobody counts them; relations of one iteration share an exchange: its
+    bytes are in the first one's entry). ``ranks`` has one entry for each MPI rank: ``rank``, ``host``, ``bytes`` that
+    its relations and indexes took, ``seconds``, ``memory`` (the most that the process had); ``seconds`` then has
+    ``export``, the time that writing the inputs took, and ``start`` as well.
     """
 
     backend: str
@@ -92,7 +93,7 @@ class RunReport:
         if not self.ranks:
             return ""
         hosts = len({r.get("host") for r in self.ranks})
-        sent = sum(r.get("bytes") or 0 for r in self.ranks)
+        sent = sum(r.get("bytes") or 0 for r in self.rounds)
         where = "one host" if hosts == 1 else f"{hosts} hosts"
         return f"  ranks: {len(self.ranks)} on {where}, {sent:,} bytes sent\n"
 

@@ -1,6 +1,7 @@
 """The benchmarks' own smoke test: generators are what they say and stay the same, systems agree, a mismatch is loud.
 
-No times are asserted. Spark is not started here: DuckDB, Numba and scipy are enough to run the harness from end to end.
+No times are asserted. Spark is not started here: DuckDB, Numba, scipy, NetworKit and igraph are enough to
+run the harness from end to end.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("duckdb", reason="the extra `bench` is not installed")
+pytest.importorskip("igraph", reason="the extra `bench` is not installed")
+pytest.importorskip("networkit", reason="the extra `bench` is not installed")
 pytest.importorskip("numba", reason="the extra `bench` is not installed")
 pytest.importorskip("scipy", reason="the extra `bench` is not installed")
 
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PROJECT = Path(__file__).parent.parent
-LIGHT = ("duckdb", "numba", "scipy")  # systems that start in no time
+LIGHT = ("duckdb", "igraph", "networkit", "numba", "scipy")  # systems that start in no time
 RMAT_10 = (12116, 5965415, 6005446, 611071)  # edges, sums of src, dst and weight: cached graphs depend on it
 
 
@@ -36,6 +39,7 @@ RMAT_10 = (12116, 5965415, 6005446, 611071)  # edges, sums of src, dst and weigh
     [
         lambda: generators.rmat(8),
         lambda: generators.grid(7),
+        lambda: generators.directed_grid(7),
         lambda: generators.tree(4),
         lambda: generators.uniform(50, 90),
     ],
@@ -67,6 +71,20 @@ def test_grid_has_four_neighbours_both_ways() -> None:
     assert edges == {(b, a) for a, b in edges}
     assert {b for a, b in edges if a == 12} == {7, 11, 13, 17}
     assert {b for a, b in edges if a == 0} == {1, 5}
+
+
+def test_directed_grid_goes_right_and_down() -> None:
+    src, dst, _ = generators.directed_grid(5)
+    assert sorted(set((dst - src).tolist())) == [1, 5]
+    assert len(src) == len(generators.grid(5)[0]) / 2
+    assert sorted(dst[src == 9].tolist()) == [14]  # at the right side
+
+
+def test_sources_have_most_outgoing_edges_and_small_ids_at_a_tie(tmp_path: Path) -> None:
+    graph = open_graph("grid-9", tmp_path)  # 49 inner vertices with four edges each
+    assert graph.sources == [10, 11, 12, 13, 14, 15, 16, 19, 20, 21]
+    assert graph.source == 10
+    assert open_graph("grid-9", tmp_path) == graph  # as read again
 
 
 def test_graphs_are_written_once_with_several_row_groups(tmp_path: Path) -> None:
@@ -126,6 +144,16 @@ def test_a_wrong_answer_is_loud() -> None:
     page = table.page(found, [], {}, runner.Settings(Path()))
     assert "**Not all is well:**" in page
     assert "- **MISMATCH** sssp, rmat-8, paralagg: [3, 11]" in page
+
+
+@pytest.mark.parametrize(
+    ("facts", "shown"), [({"held_bytes": 150, "iterations": 4, "sent_bytes_round": 8.0}, "1.5"), ({}, "≤ 20")]
+)
+def test_bytes_a_row_are_what_is_told_or_an_upper_bound(facts: dict[str, float], shown: str) -> None:
+    turn = {"whole": 1.0, "loop": None, "checksum": [100], "facts": facts}
+    one = runner.Measurement("closure", "tree-4", "mpi-2", turns=[turn], memory_mb=[2.002], before_mb=[2.0])
+    (row,) = table.rows([one])
+    assert row.split(" | ")[-2] == shown
 
 
 def test_one_against_one_leaves_both_in_doubt() -> None:

@@ -1,7 +1,8 @@
 """The systems, by name. Each is a module with `start(name, memory) -> Session`, imported only in its own process.
 
 `SYSTEMS` says where to find each, which queries it can answer and on which graphs `--all` tries it: what takes minutes
-there (a job for each of 620 rounds, say) is left out, and may still be asked for by name.
+there (a job for each of 620 rounds, say) or tells little beside its neighbour is left out, and may still be asked for
+by name.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from benchmarks.queries import COMPONENTS, PAGERANK, QUERIES, SSSP, Checksum
+from benchmarks.queries import CLOSURE, COMPONENTS, MULTI_SSSP, PAGERANK, QUERIES, SSSP, Checksum
 
 if TYPE_CHECKING:
     from benchmarks.datasets import Graph
@@ -61,6 +62,17 @@ def _everything() -> dict[str, frozenset[str] | None]:
 
 _RMAT = frozenset({"rmat-16", "rmat-18"})
 _SMALL = frozenset({"rmat-16"})
+_SOME: dict[str, frozenset[str] | None] = {
+    SSSP.name: frozenset({"rmat-18", "rmat-20", "grid-300"}),
+    COMPONENTS.name: frozenset({"rmat-18", "grid-300"}),
+    PAGERANK.name: frozenset({"rmat-18"}),
+    MULTI_SSSP.name: frozenset(),
+    CLOSURE.name: frozenset({"random-10000-12000", "random-5000-10000"}),
+}
+_BUT_RMAT_20 = frozenset({"rmat-16", "rmat-18", "grid-300"})
+_BUT_CLOSURE: dict[str, frozenset[str] | None] = dict.fromkeys(
+    (SSSP.name, MULTI_SSSP.name, COMPONENTS.name, PAGERANK.name)
+)
 
 SYSTEMS: dict[str, System] = {
     system.name: system
@@ -73,9 +85,9 @@ SYSTEMS: dict[str, System] = {
             {SSSP.name: _SMALL, COMPONENTS.name: _SMALL},
         ),
         System("local", "ranks", "this project, a text on the MPI engine in one process, 1 thread", _everything()),
-        System("mpi-1", "ranks", "this project, a text on one rank under its supervisor", _everything()),
+        System("mpi-1", "ranks", "this project, a text on one rank under its supervisor", _SOME),
         System("mpi-2", "ranks", "this project, a text on two ranks", _everything()),
-        System("offload", "paralagg", "this project, Spark local[2] that offloads to two ranks", _everything()),
+        System("offload", "paralagg", "this project, Spark local[2] that offloads to two ranks", _SOME),
         System(
             "duckdb",
             "duckdb_using_key",
@@ -91,15 +103,22 @@ SYSTEMS: dict[str, System] = {
         System(
             "gapbs",
             "gapbs",
-            "GAPBS (delta-stepping, Afforest), 1 thread; from its sources in `.bench/gapbs`",
-            {SSSP.name: None, COMPONENTS.name: None},
+            "GAPBS (delta-stepping, Afforest, PageRank in doubles), 1 thread; from its sources in `.bench/gapbs`",
+            _BUT_CLOSURE,
         ),
         System("numba", "numba_kernels", "hand-written kernels on dense ids, 1 thread", _everything()),
+        System("scipy", "scipy_csgraph", "scipy.sparse, 1 thread", _BUT_CLOSURE),
         System(
-            "scipy",
-            "scipy_csgraph",
-            "scipy.sparse, 1 thread",
-            {SSSP.name: None, COMPONENTS.name: None, PAGERANK.name: None},
+            "networkit",
+            "networkit_routines",
+            "NetworKit (Dijkstra, breadth-first search), 1 thread",
+            {SSSP.name: None, COMPONENTS.name: None},
+        ),
+        System(
+            "igraph",
+            "igraph_routines",
+            "igraph (Dijkstra, breadth-first search), 1 thread",
+            {SSSP.name: _BUT_RMAT_20, COMPONENTS.name: _BUT_RMAT_20},
         ),
     )
 }

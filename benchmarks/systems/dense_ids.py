@@ -1,4 +1,4 @@
-"""Reading a graph into numpy arrays with vertices numbered 0..n-1, for the systems that need it (scipy, Numba)."""
+"""Reading a graph into numpy arrays with vertices numbered 0..n-1, for the systems that need it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class DenseGraph(NamedTuple):
-    """`vertices[i]` is the id of vertex number i; src, dst and source are numbers."""
+    """`vertices[i]` is the id of vertex number i; src, dst and sources are numbers."""
 
     vertices: Longs
     src: NDArray[np.int32]
     dst: NDArray[np.int32]
     weight: NDArray[np.int32]
-    source: int
+    sources: Longs
 
 
 def read_dense(graph: Graph) -> DenseGraph:
@@ -31,4 +31,5 @@ def read_dense(graph: Graph) -> DenseGraph:
     number = np.zeros(int(vertices.max()) + 1, np.int32)
     number[vertices] = np.arange(len(vertices), dtype=np.int32)
     src, dst = number[table["src"].to_numpy()], number[table["dst"].to_numpy()]
-    return DenseGraph(vertices, src, dst, table["w"].to_numpy().astype(np.int32), int(number[graph.source]))
+    sources = number[graph.sources].astype(np.int64)
+    return DenseGraph(vertices, src, dst, table["w"].to_numpy().astype(np.int32), sources)

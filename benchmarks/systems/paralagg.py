@@ -10,6 +10,7 @@ from pyspark.sql import functions as f
 import pyspark_paralagg as ra
 from benchmarks.queries import DAMPING, PAGERANK_ROUNDS, Checksum
 from benchmarks.systems import Answer
+from benchmarks.systems.run_facts import run_facts
 from benchmarks.systems.spark_session import HeapPeak, builder
 
 if TYPE_CHECKING:
@@ -29,6 +30,21 @@ def _shortest_paths(spark: SparkSession, graph: Graph, backend: str) -> DataFram
         backend=backend,
         step=lambda reached: reached.join(edges, reached.node == edges.src).select(
             edges.dst.alias("node"), (reached.dist + edges.w).alias("dist")
+        ),
+    )
+
+
+def _multi_shortest_paths(spark: SparkSession, graph: Graph, backend: str) -> DataFrame:
+    edges = spark.read.parquet(graph.edges_file)
+    start = spark.createDataFrame(
+        [(source, source, 0) for source in graph.sources], "source long, node long, dist long"
+    )
+    return start.recursive_agg(
+        keys=["source", "node"],
+        aggs={"dist": "min"},
+        backend=backend,
+        step=lambda reached: reached.join(edges, reached.node == edges.src).select(
+            reached.source, edges.dst.alias("node"), (reached.dist + edges.w).alias("dist")
         ),
     )
 
@@ -77,9 +93,16 @@ def _closure(spark: SparkSession, graph: Graph, backend: str) -> DataFrame:
     )
 
 
-_QUERIES = {"sssp": _shortest_paths, "components": _components, "pagerank": _pagerank, "closure": _closure}
+_QUERIES = {
+    "sssp": _shortest_paths,
+    "multi-sssp": _multi_shortest_paths,
+    "components": _components,
+    "pagerank": _pagerank,
+    "closure": _closure,
+}
 _CHECKSUMS = {
     "sssp": ("count(*)", "sum(dist)"),
+    "multi-sssp": ("count(*)", "sum(dist)"),
     "components": ("count(*)", "sum(label)"),
     "pagerank": ("count(*)", "sum(rank)", "sum(rank * rank)"),
     "closure": ("count(*)",),
@@ -104,7 +127,7 @@ class Paralagg:
         facts: dict[str, Any] = {"heap_peak_mb": self._heap.megabytes()}
         if report is None:
             return Answer(checksum, None, facts)
-        facts |= {"iterations": report.iterations, "seconds": dict(report.seconds)}
+        facts |= {"seconds": dict(report.seconds), **run_facts(report.iterations, report.rounds, report.ranks)}
         return Answer(checksum, report.seconds["loop"], facts)
 
 

@@ -49,7 +49,7 @@ def run_here(plan: Plan, sources: Sources, names: Sequence[str], hear: Hear, *, 
     run = run_plan(plan, tables, Alone(), ansi=ansi, progress=lambda name, n, delta, _: hear(name, n, delta))
     relations = {r.name: r for s in plan.strata for r in s.relations}
     found = {n: pa.Table.from_batches([batch_of(relations[n], run.results[n])]) for n in names}
-    return Found(found, {"strata": run.strata, "per_iteration": run.per_iteration})
+    return Found(found, {"strata": run.strata, "per_iteration": run.per_iteration, "bytes": run.bytes})
 
 
 def run_on_ranks(  # noqa: PLR0913, PLR0917 - what a SPEC is made of
