@@ -13,7 +13,6 @@ from mpi_backend.builder import Builder, Routed
 from mpi_backend.comm import Alone
 from mpi_backend.facts import Facts
 from mpi_backend.inputs import Inputs
-from mpi_backend.kernels.lists import present
 from mpi_backend.keymap import KeyMap
 from mpi_backend.loop import Rows
 from mpi_backend.rows import flat, share
@@ -80,9 +79,8 @@ class Decomposed:
             self._loop.base[part.name] = mine
             self._tuples.run()
             self.iterations = max(self.iterations, self._tuples.iterations)
-            ids = present(part.state.f, min(len(part.keys), part.state.capacity))
-            nulls = part.state.k[:, ids] if len(part.state.k) else np.zeros((0, len(ids)), np.uint8)
-            self._found.append((value, ids, part.state.v[:, ids], nulls))
+            ids = part.present()
+            self._found.append((value, ids, part.state.v.take(ids, axis=1), part.state.k.take(ids, axis=1)))
             self._tuples.again()
 
     @property

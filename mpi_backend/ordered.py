@@ -14,6 +14,7 @@ import numpy as np
 from mpi_backend.kernels.compiler import prepare
 from mpi_backend.kernels.ordered import (
     ALONE,
+    BEST,
     FAR,
     FOUND,
     LIMIT,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 _PATIENCE = 4
 """Passes that an order gets, in terms of keys; values that still change then are left to plain passes, which count."""
+_WIDER_ALONE = 4
+"""Fewer moves are faster until rows are applied too early; with other ranks that is sooner."""
 _ENOUGH = 1 << 22
 """Rows after which compiled code comes back, so that someone hears of them."""
 _ENOUGH_FOR_OTHERS = 1024
@@ -129,7 +132,8 @@ class Ordered:
             return 0.0
         edges = sum(int(s.offsets[-1]) for s in self._loop.statics.values())
         edges, keys = comm.sum(np.array([float(edges), float(len(self._part.keys))]))
-        return float(2.0 ** round(math.log2(change / max(1.0, edges / max(1.0, keys)))))
+        width = 2.0 ** round(math.log2(change / max(1.0, edges / max(1.0, keys))))
+        return width * _WIDER_ALONE if comm.size == 1 else width
 
     def again(self) -> None:
         """For other base rows, with the width that was found."""
@@ -200,7 +204,9 @@ class Ordered:
         most = np.inf if self._kernel.type.kind == "fraction" else np.iinfo(np.int64).max
         if width is not None:
             self._bounds[WIDTH] = width
-        self._bounds[LIMIT] = most if self._kernel.descends == (width is not None) else -most
+        worst = -most if self._kernel.descends else most
+        self._bounds[LIMIT] = worst if width is None else -worst
+        self._bounds[BEST] = worst
         self.is_on = True
 
     def _give_up(self) -> None:

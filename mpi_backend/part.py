@@ -102,6 +102,13 @@ class Accumulator:
         out.v, out.k, out.f, out.d, out.n, out.p = (a.copy() for a in self.arrays)
         return out
 
+    def reset(self) -> None:
+        """Back to "nothing came in" for every id."""
+        self.f[:] = 0
+        self.v[:] = self._identities[:, None]
+        self.k[:] = self._valid[:, None]
+        self.n[0] = 0
+
     def clear(self) -> None:
         """Back to "nothing came in" for every id that changed."""
         lists.clear(self.dirty, self.v, self.k, self.f, self._identities, self._valid)
@@ -141,11 +148,13 @@ class Part:
 
     def forget(self) -> None:
         """All rows of ``state``, which is all there is in a run in place; ids stay."""
-        ids = lists.present(self.state.f, min(len(self.keys), self.state.capacity))
-        self.state.d[: len(ids)] = ids
-        self.state.n[0] = len(ids)
-        self.state.clear()
+        self.state.reset()
         self.rows = self.size = 0
+
+    def present(self) -> Array:
+        """Ids that have a row, in their order."""
+        size = min(len(self.keys), self.state.capacity)
+        return np.arange(size, dtype=np.int32) if self.rows == size else lists.present(self.state.f, size)
 
     @property
     def name(self) -> str:

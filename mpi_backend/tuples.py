@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mpi_backend.fixpoint import EndlessClimbError, Fixpoint
-from mpi_backend.kernels.lists import present
 from mpi_backend.owner import route
 from mpi_backend.trace import endless
 from mpi_backend.types import Table
@@ -77,7 +76,7 @@ class Tuples:
         return route(table, p.of.distribute_by, (), loop.strings, loop.comm, buckets, count, masked=masked)
 
     def _rows(self, p: Part) -> Table:
-        ids = present(p.state.f, min(len(p.keys), p.state.capacity))
+        ids = p.present()
         columns = [p.key_column(c, ids, self.loop.strings) for c in range(len(p.of.keys))]
         for j in range(len(p.of.dependents)):
             nulls = p.state.k[j, ids] == 0 if p.shape.dependents[j] else None

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mpi_backend.kernels.aggregates import COUNTED, IN_DELTA, QUEUED
 from mpi_backend.kernels.compiler import Kernel
 from mpi_backend.kernels.lists import MANY
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from mpi_backend.loop import Loop
     from mpi_backend.types import Type
 
-NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS, FOUND = range(12)
+NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS, FOUND, BEST = range(13)
 """Places of ``order``: rows near and far, passes made and allowed, the limit, how far it moves; rows applied, found.
 
 The kernel comes back when no row is near, or before a pass with which it would have applied more than ``UNTIL`` rows.
@@ -57,6 +59,13 @@ class OrderedKernel:
         arguments += [f"r{n}_{a}" for n, r in enumerate(rules) for a in r.kernel.arguments[2:]]
         self.kernel = Kernel(arguments, self._body(), calls)
 
+    @property
+    def worst(self) -> str:
+        """The value that no other is worse than, as source."""
+        if self.type.kind == "fraction":
+            return "-np.inf" if self.descends else "np.inf"
+        return str(np.iinfo(np.int64).min if self.descends else np.iinfo(np.int64).max)
+
     def arguments(self, loop: Loop) -> list[Array]:
         """After ``cur``, ``order``, ``near`` and ``far``."""
         state = next(iter(loop.parts.values())).state
@@ -68,9 +77,10 @@ class OrderedKernel:
     def _body(self) -> str:
         code = Source()
         view = ".view(np.float64)" if self.type.kind == "fraction" else ""
+        code.line(f"bounds = order{view}")
         if self.column is not None:
             code.line(f"value = s_v[{self.column}]{view}")
-        code.line(f"bounds = order{view}")
+            code.line("best, limit = bounds[BEST], bounds[LIMIT]")
         code.line("near_n = order[NEAR]")
         code.line("far_n = order[FAR]")
         self._sort_changed(code)
@@ -97,77 +107,76 @@ class OrderedKernel:
             self._sort_changed(code)
         code.line("order[NEAR] = near_n")
         code.line("order[FAR] = far_n")
-        names = "NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS, FOUND"
-        return f"{names} = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11\n{code.text}"
+        if self.column is not None:
+            code.line("bounds[BEST] = best")
+        names = "NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS, FOUND, BEST"
+        return f"{names} = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12\n{code.text}"
 
     def _better(self, a: str, b: str) -> str:
         return f"{a} > {b}" if self.descends else f"{a} < {b}"
 
     def _next_limit(self, code: Source) -> None:
-        """Far rows within the new limit become near. With other ranks the limit is found by all of them, outside."""
+        """Far rows within the new limit become near. With other ranks the limit is found by all of them, outside.
+
+        ``best`` is no worse than any far value: it forgets nothing of rows that were far and are applied.
+        """
         sign = "-" if self.descends else "+"
-        with code.block("if far_n == 0:"):
-            code.line("break")
-        code.line("best = value[far[0]]")
-        code.line("kept = np.int64(0)")
-        with code.block("for i in range(far_n):"):
-            code.line("row = far[i]")
-            with code.block(f"if {self._better('value[row]', 'bounds[LIMIT]')}:"):
-                code.line(f"s_f[row] &= np.uint8({255 - _IS_FAR})")
-            with code.block("else:"):
-                with code.block(f"if kept == 0 or {self._better('value[row]', 'best')}:"):
-                    code.line("best = value[row]")
-                code.line("far[kept] = row")
-                code.line("kept += 1")
-        code.line("far_n = kept")
         with code.block("if far_n == 0:"):
             code.line("break")
         with code.block("if order[ALONE] != 0:"):
             code.line(f"bounds[NEXT] = best {sign} bounds[WIDTH]")
+            code.line(f"takes_all = not ({self._better('best', 'bounds[NEXT]')})")
         with code.block("elif order[MOVES] == 0:"):
             code.line("bounds[NEXT] = best")
             code.line("break")
-        code.line("takes_all = order[MOVES] == 2")
+        with code.block("else:"):
+            code.line("takes_all = order[MOVES] == 2")
         code.line("order[MOVES] = 0")
+        code.line("applied = limit")
         with code.block("if not takes_all:"):
-            code.line("bounds[LIMIT] = bounds[NEXT]")
-        with code.block("if order[ALONE] != 0:"):
-            code.line(f"takes_all = not ({self._better('best', 'bounds[LIMIT]')})")
+            code.line("bounds[LIMIT] = limit = bounds[NEXT]")
+        code.line(f"best = bounds.dtype.type({self.worst})")
         code.line("kept = np.int64(0)")
         with code.block("for i in range(far_n):"):
-            code.line("row = far[i]")
-            with code.block(f"if takes_all or {self._better('value[row]', 'bounds[LIMIT]')}:"):
+            code.line("row = np.uint32(far[i])")
+            with code.block(f"if {self._better('value[row]', 'applied')}:"):
                 code.line(f"s_f[row] &= np.uint8({255 - _IS_FAR})")
-                with code.block(f"if s_f[row] & {QUEUED} == 0:"):
-                    code.line(f"s_f[row] |= np.uint8({QUEUED})")
-                    code.line("near[near_n] = row")
-                    code.line("near_n += 1")
+            with code.block(f"elif takes_all or {self._better('value[row]', 'limit')}:"):
+                code.line(f"s_f[row] = (s_f[row] & np.uint8({255 - _IS_FAR})) | np.uint8({QUEUED})")
+                code.line("near[near_n] = row")
+                code.line("near_n += 1")
             with code.block("else:"):
+                with code.block(f"if {self._better('value[row]', 'best')}:"):
+                    code.line("best = value[row]")
                 code.line("far[kept] = row")
                 code.line("kept += 1")
         with code.block(f"if {SPARSE} * near_n < kept and order[ALONE] != 0:"):
             code.line("bounds[WIDTH] *= 2")
         code.line("far_n = kept")
         with code.block("if near_n == 0:"):
-            code.line("continue  # to find the best of what is far")
+            code.line("continue  # with the best of what is left")
 
     def _sort_changed(self, code: Source) -> None:
         with code.block(f"if near_n == 0 and {MANY} * s_n[0] > len(s_f):"):
-            code.line("s_n[0] = 0")
+            code.line("listed = np.int64(0)")
             with code.block("for row in range(len(s_f)):"):
-                code.line("s_d[s_n[0]] = row")
-                code.line(f"s_n[0] += (s_f[row] & {QUEUED}) != 0")
+                code.line("s_d[listed] = row")
+                code.line(f"listed += (s_f[row] & {QUEUED}) != 0")
+            code.line("s_n[0] = listed")
         with code.block("for i in range(s_n[0]):"):
-            code.line("row = s_d[i]")
+            code.line("row = np.uint32(s_d[i])  # as in a rule's loop")
             with code.block(f"if s_f[row] & {COUNTED} == 0:"):
                 code.line(f"s_f[row] |= np.uint8({COUNTED})")
                 code.line("order[FOUND] += 1")
-            near = "True" if self.column is None else self._better("value[row]", "bounds[LIMIT]")
+            near = "True" if self.column is None else self._better("value[row]", "limit")
             with code.block(f"if {near}:"):
                 code.line("near[near_n] = row")
                 code.line("near_n += 1")
             with code.block("else:"):
                 code.line(f"s_f[row] &= np.uint8({255 - QUEUED})")
+                if self.column is not None:
+                    with code.block(f"if {self._better('value[row]', 'best')}:"):
+                        code.line("best = value[row]")
                 with code.block(f"if s_f[row] & {_IS_FAR} == 0:"):
                     code.line(f"s_f[row] |= np.uint8({_IS_FAR})")
                     code.line("far[far_n] = row")
