@@ -1,12 +1,14 @@
 """``python -m mpi_backend.guard COMMAND ...``: a command, and the end of all below it when our stdin is let go.
 
-A Spark task starts hydra's proxies through this: whatever becomes of the task or its JVM, no rank outlives it.
+A Spark task starts hydra's proxies through this: whatever becomes of the task or its JVM, no rank outlives it, nor the
+folder that was made for the ranks (``FOLDER_VARIABLE``).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +16,7 @@ from selectors import EVENT_READ, SelectSelector
 from typing import TYPE_CHECKING
 
 from mpi_backend import process_tree
+from mpi_backend.signs import FOLDER_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,12 +37,12 @@ def main(argv: Sequence[str]) -> int:
         )
     except OSError:
         return NOT_STARTED
+    is_wanted = True
     try:
         with SelectSelector() as ears:
             ears.register(0, EVENT_READ)
-            while child.poll() is None:
-                if ears.select(_TICK_SECONDS) and not os.read(0, 1):
-                    break
+            while is_wanted and child.poll() is None:
+                is_wanted = not ears.select(_TICK_SECONDS) or bool(os.read(0, 1))
     finally:
         if child.poll() is None:
             child.terminate()
@@ -48,6 +51,8 @@ def main(argv: Sequence[str]) -> int:
         child.kill()
         if process_tree.IS_LINUX:
             process_tree.kill_descendants()
+        if not is_wanted and FOLDER_VARIABLE in os.environ:
+            shutil.rmtree(os.environ[FOLDER_VARIABLE], ignore_errors=True)
     return child.wait() & 0xFF
 
 

@@ -6,6 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from mpi_backend.preflight import RANKS_VARIABLE, Request, mpiexec
+from mpi_backend.signs import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +27,8 @@ def environment(spec: Mapping[str, Any]) -> dict[str, str]:
     """What the launcher finds in its environment beside ours."""
     # MPICH's mpiexec asks no Slurm or other resource manager for machines, and no ssh for this one.
     of_hydra = {"HYDRA_RMK": "user", **({"HYDRA_LAUNCHER": "fork"} if spec["launcher"] == "local" else {})}
-    return {**of_hydra, **spec.get("env", {}), RANKS_VARIABLE: str(spec["ranks"])}
+    token = {TOKEN_VARIABLE: spec["token"]} if "token" in spec else {}
+    return {**of_hydra, **spec.get("env", {}), **token, RANKS_VARIABLE: str(spec["ranks"])}
 
 
 def worker_command(spec: Mapping[str, Any]) -> list[str]:
@@ -36,7 +38,10 @@ def worker_command(spec: Mapping[str, Any]) -> list[str]:
     >>> shlex.join(worker_command(spec))
     'python -m mpi_backend run p.json --in i --out o --outputs r --no-ansi'
     """
-    words = [*spec["python"], "-m", "mpi_backend", "run", spec["plan"], "--in", spec["in"], "--out", spec["out"]]
+    places = [spec["plan"], "--in", spec["in"], "--out", spec["out"]]
+    if "tell" in spec:  # in the folder that whoever starts a proxy has named to it
+        places = ["plan.json", "--in", "in", "--out", "out", "--tell", spec["tell"]]
+    words = [*spec["python"], "-m", "mpi_backend", "run", *places]
     for option in ("format", "partitions", "sub_buckets"):
         if spec.get(option) is not None:
             words += [f"--{option.replace('_', '-')}", str(spec[option])]
@@ -60,8 +65,12 @@ def launch_command(spec: Mapping[str, Any]) -> list[str]:
         return [mpiexec(request), "-n", str(request.ranks), *worker] if request.needs_mpi else worker
     if request.launcher == "spark":
         manual = ["-launcher", "manual", "-localhost", spec["address"], "-hosts", ",".join(spec["hosts"])]
-        # Our working directory need not be there on other machines; OUT is.
-        return [mpiexec(request), *manual, "-wdir", spec["out"], "-n", str(request.ranks), *worker]
+        # Our working directory need not be there on other machines; OUT is, where they share it.
+        folder = "/" if "tell" in spec else spec["out"]
+        # Nor are our HOME and PATH theirs: ranks have the environment of their executor, and what is about the run.
+        names = ",".join([*spec.get("env", {}), RANKS_VARIABLE, TOKEN_VARIABLE])
+        how = ["-wdir", folder, "-genvlist", names]
+        return [mpiexec(request), *manual, *how, "-n", str(request.ranks), *worker]
     words = [word.replace("{ranks}", str(spec["ranks"])) for word in shlex.split(spec["launcher"])]
     if not any("{command}" in word for word in words):
         return [*words, *worker]

@@ -19,6 +19,8 @@ from typing import Any, Literal, NamedTuple
 
 RANKS_VARIABLE = "PARALAGG_MPI_RANKS"
 """The environment variable that tells each rank how many there should be."""
+MORE_MEMORY = "take more machines, or fewer ranks on each"
+"""The hint where memory has run out."""
 
 Kind = Literal["usage", "environment", "run"]
 

@@ -1,6 +1,6 @@
 """Watches ranks from their start to their end, and ends all of them when one fails, hangs, or is no longer wanted.
 
-A rank fails: it has written ``OUT/error-<rank>.json``, or the launcher ends without a report. It hangs: its file
+A rank fails: there is ``OUT/error-<rank>.json`` (``signs``), or the launcher ends without a report. It hangs: its file
 ``OUT/beats/<rank>`` (host and process id, touched each second, removed at a good end) stays as it is for
 ``BEAT_SECONDS``. No longer wanted: SIGTERM, SIGINT, or the end of our stdin, by which a parent's death is known too.
 Clocks of other machines do not matter: what is timed is how long a file has not changed, by our own clock.
@@ -21,7 +21,8 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from mpi_backend import process_tree
 from mpi_backend.launchers import environment, launch_command
-from mpi_backend.preflight import Problem
+from mpi_backend.preflight import MORE_MEMORY, Problem
+from mpi_backend.signs import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,7 +42,7 @@ _EXIT_CODE = re.compile(r"EXIT CODE: (\d+)")
 _BANNER = "=" * 20
 _SHELLS = 128
 _PROXY = "HYDRA_LAUNCH: "
-_OF_MEMORY = "signal 9 is what the system sends when memory runs out: take more machines, or fewer ranks on each"
+_OF_MEMORY = f"signal 9 is what the system sends when memory runs out: {MORE_MEMORY}"
 
 
 class Cancelled(Exception):  # noqa: N818 - nothing went wrong
@@ -52,9 +53,13 @@ class Supervisor:
     """One run of ranks. ``tell`` takes the events that the parent reads."""
 
     def __init__(self, spec: Mapping[str, Any], tell: Callable[[Mapping[str, Any]], None]) -> None:
-        self._spec = spec
         self._tell = tell
         self._out = Path(spec["out"])
+        self._listener = Listener(self._out) if spec.get("shared") is False else None
+        if self._listener is not None:
+            place = f"{spec['address']}:{self._listener.port}"
+            spec = {**spec, "tell": place, "token": self._listener.token}
+        self._spec = spec
         self._beats = Beats(self._out / "beats", spec["ranks"], is_local=spec["launcher"] == "local")
         self._log = self._out / "ranks.log"
         self._lines = b""
@@ -79,6 +84,8 @@ class Supervisor:
         try:
             self._watch(ranks)
         finally:
+            if self._listener is not None:
+                self._listener.close()
             _end(ranks)
 
     def _watch(self, ranks: subprocess.Popen[bytes]) -> None:
@@ -100,6 +107,8 @@ class Supervisor:
                     break
                 self._tick()
         code = ranks.wait(END_SECONDS + BEAT_SECONDS)
+        if self._listener is not None:
+            self._listener.hear_all(END_SECONDS)
         self._check_errors()
         if code != 0 or not (self._out / "report.json").exists():
             raise self._ended_badly(code)
@@ -108,6 +117,8 @@ class Supervisor:
         now = time.monotonic()
         if now - self._touched > _TOUCH_SECONDS:
             self._touch()
+        if self._listener is not None:
+            self._listener.hear()
         # A rank that has told its error ends the others itself; where that hangs, we do.
         if self._failed_at is None and self._errors():
             self._failed_at = now
@@ -152,7 +163,8 @@ class Supervisor:
         dead, given = _DEAD_PROCESS.search(text), _EXIT_CODE.search(text)
         rank = host = None
         if dead:
-            rank, host = self._beats.rank_of(int(dead[1]), dead[2]), dead[2]
+            rank = self._beats.rank_of(int(dead[1]), dead[2], self._ranks_at(dead[2]))
+            host = dead[2] if rank is None else self._beats.host(rank)
         elif self._spec["ranks"] == 1:
             rank, host = 0, self._beats.host(0)
         number = _signal_of(int(given[1]) if given else code, is_of_hydra=dead is not None)
@@ -168,6 +180,16 @@ class Supervisor:
             traceback=text.partition(_BANNER)[0].strip() or None,
         )
 
+    def _ranks_at(self, name: str) -> range:
+        """Of a host as hydra calls it: all, where the hosts are not ours to name."""
+        first = 0
+        for host in self._spec.get("hosts", ()):
+            known, _, slots = host.rpartition(":")
+            if known == name:
+                return range(first, first + int(slots))  # as hydra numbers them
+            first += int(slots)
+        return range(self._spec["ranks"])
+
     def _tail(self) -> str:
         with self._log.open("rb") as log:
             log.seek(max(0, self._log.stat().st_size - _TAIL_BYTES))
@@ -178,7 +200,7 @@ def _signal_of(code: int, *, is_of_hydra: bool) -> int:
     """The signal that an exit code stands for: as Python, hydra and shells tell it; 0: none."""
     if code < 0 or (is_of_hydra and code < _SHELLS):
         return abs(code)
-    return max(0, code - _SHELLS)
+    return code - _SHELLS if _SHELLS < code < _SHELLS + signal.NSIG else 0
 
 
 class Beats:
@@ -212,13 +234,13 @@ class Beats:
             elif now - known[1] > BEAT_SECONDS:
                 raise self._silent(rank, f"has not given a sign of life for {BEAT_SECONDS:.0f} s")
 
-    def rank_of(self, process: int, host: str) -> int | None:
-        """The rank that runs as ``process`` there."""
-        for rank in self._ranks:
+    def rank_of(self, process: int, host: str, among: range) -> int | None:
+        """The rank that runs as ``process`` there: containers on several machines may well have the same."""
+        for rank in among:
             self._read(rank)
-        of = {(said.get("pid"), said.get("host")): rank for rank, said in self._said.items()}
-        by_id = [rank for (pid, _), rank in of.items() if pid == process]
-        return of.get((process, host), by_id[0] if len(by_id) == 1 else None)
+        by_id = [rank for rank in among if self._said.get(rank, {}).get("pid") == process]
+        there = [rank for rank in by_id if self._said[rank].get("host") == host] or by_id
+        return there[0] if len(there) == 1 else None
 
     def host(self, rank: int) -> str | None:
         """Where ``rank`` runs, if it has said so."""

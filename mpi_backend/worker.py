@@ -1,7 +1,7 @@
 """One rank: ``python -m mpi_backend run plan.json --in DIR --out DIR``, under any MPI launcher or alone.
 
 Reads ``DIR/<source>/*``, evaluates the plan, writes ``DIR/<relation>/part-*`` and, at rank 0, ``report.json``. A rank
-that fails writes ``error-<rank>.json`` and ends the job. While it runs it shows that it lives: ``beats/<rank>``.
+that fails tells its supervisor and ends the job. While it runs it shows that it lives (``signs``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpi_backend.preflight import RANKS_VARIABLE
+from mpi_backend.preflight import MORE_MEMORY, RANKS_VARIABLE
+from mpi_backend.signs import FOLDER_VARIABLE, Files, Line
 from mpi_backend.world import check_world
 from pyspark_paralagg.errors import ParalaggError
 
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 
     from mpi_backend.comm import Comm
     from mpi_backend.engine import Run
+    from mpi_backend.signs import Signs
     from pyspark_paralagg.plan.plan import Plan
 
 FAILED = 1
 _BEAT_SECONDS = 1.0
-_SILENCE_SECONDS = 15.0
 _PROGRESS_SECONDS = 0.2
 _LAUNCHED = ("PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "SLURM_PROCID", "MPI_LOCALNRANKS")
 
@@ -40,21 +41,33 @@ def main(argv: Sequence[str]) -> int:
     """Runs a rank; the exit code."""
     began = time.perf_counter()
     options = _parser().parse_args(argv)
-    out = Path(options.out)
-    (out / "beats").mkdir(parents=True, exist_ok=True)
     comm, abort = _comm(options.piece_bytes)
-    threading.Thread(target=_beat, args=(out / "beats", comm.rank), daemon=True).start()
     try:
-        check_world(comm.size)
-        _run(options, comm, out, began)
-    except BaseException as problem:  # noqa: BLE001 - whatever it is, all ranks have to end
-        _write(out / f"error-{comm.rank}.json", _told(problem, comm.rank))
+        _supervised(options, comm, began)
+    except BaseException:  # noqa: BLE001 - whatever it is, all ranks have to end
         traceback.print_exc()
         sys.stderr.flush()
         abort()
         return FAILED
-    (out / "beats" / str(comm.rank)).unlink(missing_ok=True)  # it is not silent, it is done
     return 0
+
+
+def _supervised(options: argparse.Namespace, comm: Comm, began: float) -> None:
+    """Raises what this rank has failed of, when it has been told."""
+    signs = Line(options.tell, comm.rank) if options.tell else Files(Path(options.out), comm.rank)
+    done = threading.Event()
+    threading.Thread(target=_live, args=(signs, done), daemon=True).start()
+    try:
+        if options.tell:
+            os.chdir(os.environ[FOLDER_VARIABLE])
+        check_world(comm.size)
+        _run(options, comm, signs, began)
+    except BaseException as problem:
+        signs.fail(_told(problem, comm.rank))
+        raise
+    finally:
+        done.set()
+    signs.end()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -69,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--no-ansi", dest="ansi", action="store_false", help="overflow wraps, as without spark.sql.ansi"
     )
+    parser.add_argument("--tell", help="the supervisor's host:port, where each host has folders of its own")
     parser.add_argument("--piece-bytes", type=int, default=1 << 30, help="the most that one MPI call sends to a rank")
     return parser
 
@@ -86,7 +100,7 @@ def _comm(piece_bytes: int) -> tuple[Comm, Any]:
     return Ranks(world, piece_bytes), lambda: world.Abort(FAILED)
 
 
-def _run(options: argparse.Namespace, comm: Comm, out: Path, began: float) -> None:
+def _run(options: argparse.Namespace, comm: Comm, signs: Signs, began: float) -> None:
     from mpi_backend.engine import run_plan  # noqa: PLC0415 - Numba takes its time, and beats have begun
     from mpi_backend.files import read_sources, write_result  # noqa: PLC0415 - likewise
     from pyspark_paralagg.plan.read import plan_from_json  # noqa: PLC0415 - likewise
@@ -94,7 +108,7 @@ def _run(options: argparse.Namespace, comm: Comm, out: Path, began: float) -> No
     plan = plan_from_json(json.loads(Path(options.plan).read_text(encoding="utf-8")))
     partitions = options.partitions or comm.size
     started = time.perf_counter()
-    sources = read_sources(plan, Path(options.source), options.format, comm.rank, comm.size)
+    sources = read_sources(plan, Path(options.source), options.format, *_share(options, comm))
     read = time.perf_counter()
     progress = _Progress() if comm.rank == 0 else None
     how = {"buckets": partitions, "sub_buckets": options.sub_buckets, "ansi": options.ansi, "progress": progress}
@@ -102,20 +116,27 @@ def _run(options: argparse.Namespace, comm: Comm, out: Path, began: float) -> No
     computed = time.perf_counter()
     for of in (r for s in plan.strata for r in s.relations):
         if options.outputs is None or of.name in options.outputs:
-            write_result(of, run.results[of.name], out, options.format, partitions, comm.rank, comm.size)
+            write_result(of, run.results[of.name], Path(options.out), options.format, partitions, comm.rank, comm.size)
     run.seconds["start"] = started - began
     run.seconds["load"] += read - started
     run.seconds["store"] += time.perf_counter() - computed
-    _report(run, plan, comm, out)
+    _report(run, plan, comm, signs)
 
 
-def _report(run: Run, plan: Plan, comm: Comm, out: Path) -> None:
+def _share(options: argparse.Namespace, comm: Comm) -> tuple[int, int]:
+    """Which of how many readers of the folder this rank is."""
+    if options.tell is None:
+        return comm.rank, comm.size
+    return int(os.environ["MPI_LOCALRANKID"]), int(os.environ["MPI_LOCALNRANKS"])
+
+
+def _report(run: Run, plan: Plan, comm: Comm, signs: Signs) -> None:
     mine = {
         "rank": comm.rank,
         "host": socket.gethostname(),
         "bytes": run.bytes,
         "seconds": run.seconds,
-        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "memory": _memory(),
     }
     ranks = [json.loads(b) for b in comm.gather(json.dumps(mine).encode())]
     if comm.rank == 0:
@@ -130,7 +151,7 @@ def _report(run: Run, plan: Plan, comm: Comm, out: Path) -> None:
             "strata": run.strata,
             "ranks": ranks,
         }
-        _write(out / "report.json", told)
+        signs.report(told)
 
 
 class _Progress:
@@ -148,40 +169,31 @@ class _Progress:
             sys.stdout.flush()
 
 
-def _beat(folder: Path, rank: int) -> None:
-    """Shows that this rank lives, and ends it when its supervisor does not."""
-    supervisor, mine = folder / "supervisor", folder / str(rank)
-    mine.write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid()}), encoding="utf-8")
-    while True:
-        try:
-            os.utime(mine)
-        except FileNotFoundError:  # this rank has done its work
+def _live(signs: Signs, done: threading.Event) -> None:
+    """Shows that this rank lives until it is done, and ends it when its supervisor does not."""
+    while signs.live():
+        if done.wait(_BEAT_SECONDS):
             return
-        try:
-            silent = time.time() - supervisor.stat().st_mtime
-        except FileNotFoundError:
-            silent = 0.0
-        if silent > _SILENCE_SECONDS:
-            os._exit(FAILED)
-        time.sleep(_BEAT_SECONDS)
+    os._exit(FAILED)
 
 
 def _told(problem: BaseException, rank: int) -> dict[str, Any]:
-    known = isinstance(problem, ParalaggError)
-    return {
-        "class": type(problem).__name__,
-        "code": problem.code if isinstance(problem, ParalaggError) else "PARALAGG_MPI_RANK_FAILED",
-        "message": problem.message if isinstance(problem, ParalaggError) else f"{type(problem).__name__}: {problem}",
-        "value": str(problem.value) if isinstance(problem, ParalaggError) and problem.value is not None else None,
-        "place": problem.place if isinstance(problem, ParalaggError) else None,
-        "hint": problem.hint if isinstance(problem, ParalaggError) else None,
-        "rank": rank,
-        "host": socket.gethostname(),
-        "traceback": None if known else traceback.format_exc(),
-    }
+    """What the supervisor reads. An error in the data is no news of a rank: it comes without a traceback."""
+    told: dict[str, Any] = {"class": type(problem).__name__, "value": None, "place": None, "hint": None}
+    if isinstance(problem, ParalaggError):
+        value = None if problem.value is None else str(problem.value)
+        told |= {"code": problem.code, "message": problem.message, "value": value}
+        told |= {"place": problem.place, "hint": problem.hint}
+    elif isinstance(problem, MemoryError):
+        held = _memory()
+        message = f"memory ran out when the rank held {held >> 20} MB: {problem}".rstrip(": ")
+        told |= {"code": "PARALAGG_MPI_OUT_OF_MEMORY", "message": message, "value": str(held), "hint": MORE_MEMORY}
+    else:
+        told |= {"code": "PARALAGG_MPI_RANK_FAILED", "message": f"{type(problem).__name__}: {problem}"}
+    trace = None if isinstance(problem, ParalaggError) else traceback.format_exc()
+    return told | {"rank": rank, "host": socket.gethostname(), "traceback": trace}
 
 
-def _write(path: Path, told: dict[str, Any]) -> None:
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(told), encoding="utf-8")
-    partial.replace(path)
+def _memory() -> int:
+    """The most bytes that this process has held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

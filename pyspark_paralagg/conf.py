@@ -114,8 +114,8 @@ MPI_STAGING_DIR = Key(
     "path",
     None,
     str,
-    "Where rows lie on their way to the ranks and back; emptied afterwards. Unset: in the driver's `spark.local.dir`. "
-    "Executors or ranks on other machines need a directory that all of them share.",
+    "Where rows lie on their way to the ranks and back; emptied afterwards: a directory that the driver, executors and "
+    "ranks share. Unset: in the driver's `spark.local.dir`; with the launcher `spark` rows go through Spark instead.",
 )
 MPI_OVERSUBSCRIBE = Key(
     "spark.paralagg.mpi.oversubscribe",

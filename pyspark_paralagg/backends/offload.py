@@ -113,14 +113,15 @@ def _check(request: Request, session: SparkSession) -> None:
             hint="ask for fewer, and set spark.dynamicAllocation.enabled=false",
         )
     master = session.sparkContext.master or ""
-    if request.staging is None and not master.startswith("local"):
+    if request.staging is None and request.launcher != "spark" and not master.startswith("local"):
         raise EnvironmentProblem(
             "PARALAGG_MPI_STAGING",
             f"executors run on other machines than the driver (spark.master is {master}), and no directory is set that "
             "they share",
             value=None,
             place=conf.MPI_STAGING_DIR.name,
-            hint="name a directory on a file system that driver, executors and ranks share",
+            hint="name a directory on a file system that driver, executors and ranks share, or set "
+            f"{conf.MPI_LAUNCHER.name}=spark, which needs none",
         )
 
 

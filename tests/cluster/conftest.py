@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -59,7 +60,8 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Facts]:
     def facts(name: str, *arguments: str, seconds: int = 150) -> Facts:
         key = (name, *arguments)
         if key not in done:
-            done[key] = run(key, tmp_path_factory.mktemp("-".join(key)), seconds)
+            name_of_folder = re.sub(r"\W+", "-", "-".join(key))  # a comma ends a name in spark.local.dir
+            done[key] = run(key, tmp_path_factory.mktemp(name_of_folder), seconds)
         return done[key]
 
     return facts

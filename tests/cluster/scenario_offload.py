@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 LENGTH = 400_000
 STARTED_SECONDS = 3
 SMALL = 100
-STAGING = Path("staging").absolute()
-MASTER, LAUNCHER = sys.argv[1:]
+HERE = Path.cwd()
+STAGING = HERE / "staging"
+MASTER, LAUNCHER, FILES = sys.argv[1:]  # FILES: shared by way of STAGING, or apart
 
 
 def succeeded(spark: SparkSession) -> dict[str, Any]:
@@ -90,7 +91,7 @@ def executor_lost(spark: SparkSession) -> dict[str, Any]:
     df = chain(spark, length, backend="mpi")
     thread = threading.Thread(target=lambda: answer.append(total(df)))
     thread.start()
-    wait_until(lambda: iterations_now(spark) > 0, 60, "ranks are at work")
+    wait_until(lambda: are_at_work(spark), 60, "ranks are at work")
     before = ranks()
     os.kill(executor_processes(spark)[-1], signal.SIGKILL)
     thread.join()
@@ -106,8 +107,8 @@ def context_stopped(spark: SparkSession) -> dict[str, Any]:
     spark.stop()
     thread.join()
     with contextlib.suppress(TimeoutError):
-        wait_until(lambda: not ranks() and not list(STAGING.iterdir()), 10, "all is cleared away")
-    return {"ranks": len(ranks()), "files": [p.name for p in STAGING.iterdir()]}
+        wait_until(lambda: not ranks() and not files(), 10, "all is cleared away")
+    return {"ranks": len(ranks()), "files": files()}
 
 
 def failed(
@@ -121,7 +122,7 @@ def failed(
     harmed: list[float] = []
 
     def do_harm() -> None:
-        wait_until(is_at_work or (lambda: iterations_now(spark) > 0), 60, "ranks are at work")
+        wait_until(is_at_work or (lambda: are_at_work(spark)), 60, "ranks are at work")
         harm()
         harmed.append(time.monotonic())
 
@@ -146,24 +147,36 @@ def _error(run: Callable[[], Any]) -> str:
     return "none"
 
 
+def are_at_work(spark: SparkSession) -> bool:
+    """Both: Spark may hear late that the query before has ended, whose iterations these were then."""
+    return iterations_now(spark) > 0 and len(ranks()) == 2
+
+
 def ranks() -> list[int]:
     """Process ids of this scenario's ranks, whoever is their parent by now."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             words = (process / "cmdline").read_bytes().split(b"\0")
-            is_ours = any(word.startswith(str(STAGING).encode()) for word in words)
+            place = (process / "cwd").readlink()
+            is_ours = any(word.startswith(str(STAGING).encode()) for word in words) or place.is_relative_to(HERE)
             if is_ours and b"run" in words and b"mpi_backend" in words and b"-n" not in words:
                 found.append(int(process.name))
     return sorted(found)
+
+
+def files() -> list[str]:
+    """What lies where ranks get and leave their rows."""
+    places = [*STAGING.iterdir(), *(HERE / "local").rglob("paralagg-*")]
+    return [place.name for place in places]
 
 
 def left_after(spark: SparkSession) -> dict[str, Any]:
     """Ranks, runs and files that are still there a little later."""
     runs = module(spark, "Offloads")
     with contextlib.suppress(TimeoutError):
-        wait_until(lambda: not ranks() and not runs.liveCount() and not list(STAGING.iterdir()), 5, "all is cleared")
-    return {"ranks": len(ranks()), "runs": int(runs.liveCount()), "files": [p.name for p in STAGING.iterdir()]}
+        wait_until(lambda: not ranks() and not runs.liveCount() and not files(), 5, "all is cleared")
+    return {"ranks": len(ranks()), "runs": int(runs.liveCount()), "files": files()}
 
 
 if __name__ == "__main__":
@@ -172,7 +185,7 @@ if __name__ == "__main__":
         "spark.paralagg.mpi.launcher": LAUNCHER,
         "spark.paralagg.mpi.ranks": "2",
         "spark.paralagg.mpi.oversubscribe": "true",
-        "spark.paralagg.mpi.stagingDir": str(STAGING),
+        **({"spark.paralagg.mpi.stagingDir": str(STAGING)} if FILES == "shared" else {}),
     }
     spark = session(MASTER, confs)
     if LAUNCHER == "spark":

@@ -16,9 +16,10 @@ pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="ranks need mpi4py"),
 ]
 NOTHING = {"ranks": 0, "runs": 0, "files": []}
-ONE_JVM = ("local[2]", "local")
-TWO_EXECUTORS = ("local-cluster[2,1,1024]", "local")
-RANKS_IN_EXECUTORS = ("local-cluster[2,1,1024]", "spark")
+ONE_JVM = ("local[2]", "local", "shared")
+TWO_EXECUTORS = ("local-cluster[2,1,1024]", "local", "shared")
+RANKS_IN_EXECUTORS = ("local-cluster[2,1,1024]", "spark", "shared")
+FILES_APART = ("local-cluster[2,1,1024]", "spark", "apart")
 PROMPT_SECONDS = 4
 SILENCE_SECONDS = 10
 CANCELLED = "SPARK_JOB_CANCELLED"
@@ -26,8 +27,8 @@ KILLED = r"PARALAGG_MPI_RANK_FAILED.*signal 9 \(rank [01] on "
 SILENT = r"PARALAGG_MPI_RANK_FAILED.*no.* sign of life .*rank [01]"
 
 
-@pytest.mark.parametrize("where", [ONE_JVM, TWO_EXECUTORS, RANKS_IN_EXECUTORS])
-def test_success_leaves_nothing(scenario: Callable[..., Any], where: tuple[str, str]) -> None:
+@pytest.mark.parametrize("where", [ONE_JVM, TWO_EXECUTORS, RANKS_IN_EXECUTORS, FILES_APART])
+def test_success_leaves_nothing(scenario: Callable[..., Any], where: tuple[str, ...]) -> None:
     assert scenario("offload", *where, seconds=300)["succeeded"] == {"right": True, "left": NOTHING}
 
 
@@ -44,10 +45,13 @@ def test_success_leaves_nothing(scenario: Callable[..., Any], where: tuple[str, 
         (RANKS_IN_EXECUTORS, "killed", PROMPT_SECONDS, KILLED),
         (RANKS_IN_EXECUTORS, "stopped", SILENCE_SECONDS + PROMPT_SECONDS, SILENT),
         (RANKS_IN_EXECUTORS, "cancelled_without_interrupts", PROMPT_SECONDS, CANCELLED),
+        (FILES_APART, "killed", PROMPT_SECONDS, KILLED),
+        (FILES_APART, "stopped", SILENCE_SECONDS + PROMPT_SECONDS, SILENT),
+        (FILES_APART, "cancelled_without_interrupts", PROMPT_SECONDS, CANCELLED),
     ],
 )
 def test_an_end_before_the_end(
-    scenario: Callable[..., Any], where: tuple[str, str], how: str, seconds: float, error: str
+    scenario: Callable[..., Any], where: tuple[str, ...], how: str, seconds: float, error: str
 ) -> None:
     found = scenario("offload", *where, seconds=300)[how]
     assert re.search(error, found["error"])
@@ -61,12 +65,12 @@ def test_the_description_of_the_job_moves(scenario: Callable[..., Any]) -> None:
     assert re.search(r"paralagg r: iteration \d+, last delta [\d,]+ rows", described)
 
 
-@pytest.mark.parametrize("where", [TWO_EXECUTORS, RANKS_IN_EXECUTORS])
-def test_a_lost_executor_is_no_error(scenario: Callable[..., Any], where: tuple[str, str]) -> None:
+@pytest.mark.parametrize("where", [TWO_EXECUTORS, RANKS_IN_EXECUTORS, FILES_APART])
+def test_a_lost_executor_is_no_error(scenario: Callable[..., Any], where: tuple[str, ...]) -> None:
     found = scenario("offload", *where, seconds=300)["executor_lost"]
     assert found == {"right": True, "ranks": 2, "left": NOTHING}
 
 
-@pytest.mark.parametrize("where", [ONE_JVM, TWO_EXECUTORS, RANKS_IN_EXECUTORS])
-def test_no_rank_outlives_the_context(scenario: Callable[..., Any], where: tuple[str, str]) -> None:
+@pytest.mark.parametrize("where", [ONE_JVM, TWO_EXECUTORS, RANKS_IN_EXECUTORS, FILES_APART])
+def test_no_rank_outlives_the_context(scenario: Callable[..., Any], where: tuple[str, ...]) -> None:
     assert scenario("offload", *where, seconds=300)["context_stopped"] == {"ranks": 0, "files": []}

@@ -203,7 +203,7 @@ private[exec] final class OffloadRun(
       val settings = offload.settings ~ ("plan" -> write(attempt, "plan.json", offload.plan)) ~
         ("in" -> new File(attempt.folder, "in").getPath) ~ ("out" -> out.getPath) ~ ("format" -> "arrow") ~
         ("partitions" -> partitions) ~ ("outputs" -> List(spec.relation)) ~ ("ansi" -> ansi) ~
-        ("scratch" -> attempt.folder.getPath) ~ ("hosts" -> attempt.offers.hosts) ~
+        ("scratch" -> attempt.folder.getPath) ~ ("shared" -> offload.isShared) ~ ("hosts" -> attempt.offers.hosts) ~
         ("address" -> sc.conf.get("spark.driver.host", Utils.localHostName()))
       attempt.ranks = new Ranks(
         s"paralagg-ranks-$id",

@@ -2,7 +2,7 @@ package org.apache.spark.sql.paralagg.exec
 
 import java.io.File
 
-import org.apache.spark.{OneToOneDependency, Partition, ShuffleDependency, SparkContext, TaskContext}
+import org.apache.spark.{OneToOneDependency, Partition, Partitioner, ShuffleDependency, SparkContext, TaskContext}
 import org.apache.spark.rdd.{DeterministicLevel, RDD, ShuffledRDD}
 import org.apache.spark.shuffle.MetadataFetchFailedException
 import org.apache.spark.sql.execution.SQLExecution
@@ -14,15 +14,19 @@ import org.apache.spark.util.Utils
  * The stages of an offloaded fixpoint: tasks write the inputs to files; where ranks run on executors, a gang of tasks lends
  * them its slots (`ProxiesRDD`); tasks wait for the ranks and read what these wrote.
  *
- * What they read leaves through a shuffle, so it outlives the files. Between the stages no record moves; the empty shuffles
- * are how Spark knows what is done, and what to run again.
+ * What they read leaves through a shuffle, so it outlives the files. Where all see the same files no record moves between
+ * the stages; the empty shuffles are how Spark knows what is done, and what to run again. Else the gang's tasks write what
+ * comes to them where their ranks are (`RanksFolder`), and give on what these wrote.
  */
 private[exec] final class OffloadStages(
     sc: SparkContext, run: OffloadRun, sources: Seq[(InputSource, Seq[DataType])], partitions: Int) {
 
   private val inputs: RDD[(Int, Array[Byte])] = sc.union(sources.map { case (s, types) => written(s, types) })
   private val gang: Option[RDD[(Int, Array[Byte])]] =
-    if (run.offload.isOnExecutors) Some(new ProxiesRDD(sc, shuffled(inputs, run.offload.ranks), run)) else None
+    if (run.offload.isOnExecutors) {
+      val pieces = new ShuffledRDD[Int, Array[Byte], Array[Byte]](inputs, new PiecePartitioner(run.offload.ranks))
+      Some(new ProxiesRDD(sc, pieces, run))
+    } else None
 
   /** Blocks of the result, by partition. */
   val results: RDD[(Int, Array[Byte])] = new ResultsRDD(sc, shuffled(gang.getOrElse(inputs), partitions), run)
@@ -39,31 +43,42 @@ private[exec] final class OffloadStages(
 
   private def written(source: InputSource, types: Seq[DataType]): RDD[(Int, Array[Byte])] = {
     val (id, input, ordinals) = (run.id, source.input, source.ordinals)
+    val target = if (run.offload.isShared) None else Some(new PiecePartitioner(run.offload.ranks))
     val tasks = math.max(partitions, sc.defaultParallelism)
     if (source.batches != null) Packing.few(source.batches, tasks).mapPartitionsInternal { batches =>
-      OffloadStages.write(id, input, types)((file, check) => file.batches(batches, ordinals, check))
+      OffloadStages.write(id, input, types, target)((file, check) => file.batches(batches, ordinals, check))
     }
     else Packing.few(source.rows, tasks).mapPartitionsInternal { rows =>
-      OffloadStages.write(id, input, types)((file, check) => file.rows(rows, check))
+      OffloadStages.write(id, input, types, target)((file, check) => file.rows(rows, check))
     }
   }
 }
 
 private[exec] object OffloadStages {
 
-  /** Writes the rows of one partition; no record comes of it. */
-  def write(run: Long, input: Int, types: Seq[DataType])(
+  /** Writes the rows of one partition; no record comes of it, or with `target` all rows as pieces. */
+  def write(run: Long, input: Int, types: Seq[DataType], target: Option[PiecePartitioner])(
       fill: (ArrowFile, () => Unit) => Unit): Iterator[(Int, Array[Byte])] = {
     val context = TaskContext.get()
     val part = context.partitionId() // among all inputs' partitions
     val folder = new File(Offloads.ask(("begin", run, context.stageId(), part, input), context).getOrElse(
         throw new IllegalStateException(s"run $run is over")))
-    if (!new File(folder, OffloadRun.Marker).exists()) throw notShared(folder.getParentFile)
-    val file = new ArrowFile(types, new File(folder, s"writing/$part-${context.taskAttemptId()}"),
-      new File(folder, s"in/$input/$part.arrow"))
-    fill(file, () => context.killTaskIfInterrupted())
-    Offloads.ask(("wrote", run, context.stageId(), part), context)
-    Iterator.empty
+    def fillFile(writing: File, file: File): Unit = {
+      fill(new ArrowFile(types, writing, file), () => context.killTaskIfInterrupted())
+      Offloads.ask(("wrote", run, context.stageId(), part), context)
+    }
+    target match {
+      case None =>
+        if (!new File(folder, OffloadRun.Marker).exists()) throw notShared(folder.getParentFile)
+        fillFile(new File(folder, s"writing/$part-${context.taskAttemptId()}"),
+          new File(folder, s"in/$input/$part.arrow"))
+        Iterator.empty
+      case Some(pieces) =>
+        val own = RanksFolder.of(s"$run-input-${context.taskAttemptId()}", context)
+        val file = new File(own.folder, "rows.arrow")
+        fillFile(new File(own.folder, "writing"), file)
+        ArrowFiles.split(file).zipWithIndex.map { case (piece, n) => pieces.key(input, part + n) -> piece }
+    }
   }
 
   def notShared(folder: File): ParalaggException = new ParalaggException(
@@ -86,6 +101,7 @@ private final class ResultsRDD(sc: SparkContext, below: RDD[(Int, Array[Byte])],
     extends RDD[(Int, Array[Byte])](sc, Seq(new OneToOneDependency(below))) {
   private val runId = run.id // `run` is known for as long as this is
   private val folder = run.offload.result
+  private val isShared = run.offload.isShared
   private val level = GangStage.determinism(run.spec.program)
   private val shuffle = OffloadStages.shuffleBelow(this)
 
@@ -94,10 +110,19 @@ private final class ResultsRDD(sc: SparkContext, below: RDD[(Int, Array[Byte])],
   override def compute(split: Partition, context: TaskContext): Iterator[(Int, Array[Byte])] = {
     val out = Offloads.ask(("await", runId, context.stageId(), OffloadStages.execution(context)), context)
       .getOrElse(OffloadStages.gone(shuffle, split.index))
-    val file = new File(out, f"$folder/part-${split.index}%05d.arrow")
-    if (!file.exists()) throw OffloadStages.notShared(new File(out).getParentFile.getParentFile)
-    ArrowFiles.split(file).map(split.index -> _)
+    if (isShared) {
+      val file = new File(out, f"$folder/part-${split.index}%05d.arrow")
+      if (!file.exists()) throw OffloadStages.notShared(new File(out).getParentFile.getParentFile)
+      ArrowFiles.split(file).map(split.index -> _)
+    } else firstParent[(Int, Array[Byte])].iterator(split, context)
   }
 
   override protected def getOutputDeterministicLevel: DeterministicLevel.Value = level
+}
+
+/** Keys of pieces of inputs, which say the input and the task that gets the piece. */
+private[exec] final class PiecePartitioner(override val numPartitions: Int) extends Partitioner {
+  def key(input: Int, turn: Int): Int = input * numPartitions + turn % numPartitions
+  def input(key: Int): Int = key / numPartitions
+  override def getPartition(key: Any): Int = key.asInstanceOf[Int] % numPartitions
 }

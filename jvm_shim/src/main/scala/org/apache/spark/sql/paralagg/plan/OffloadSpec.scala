@@ -8,8 +8,8 @@ import org.json4s.jackson.JsonMethods
  *
  * `supervisor` are the words of the command that starts and watches the ranks, `python` those of an interpreter where ranks run, `settings` what it is told beside the names
  * of files, `plan` what the ranks run: one input of plain columns for each child of the operator. `result` is the name of
- * the folder that they write the relation to. Only the folder `staging` (none: a temporary one here) may be shared by
- * machines. With `fallback` Spark computes what the ranks could not.
+ * the folder that they write the relation to. The folder `staging` is what machines share; without it files lie in a temporary
+ * one here, and where ranks run on executors rows go through Spark. With `fallback` Spark computes what the ranks could not.
  */
 case class OffloadSpec(
     backend: String,
@@ -25,6 +25,9 @@ case class OffloadSpec(
 
   /** Whether ranks run in the slots of tasks. */
   def isOnExecutors: Boolean = settings \ "launcher" == JString("spark")
+
+  /** Whether ranks see the driver's files. */
+  def isShared: Boolean = !isOnExecutors || staging.isDefined
 }
 
 object OffloadSpec {

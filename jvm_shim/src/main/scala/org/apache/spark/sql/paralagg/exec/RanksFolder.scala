@@ -1,0 +1,62 @@
+package org.apache.spark.sql.paralagg.exec
+
+import java.io.{File, IOException}
+import java.nio.file.Files
+
+import scala.collection.mutable
+
+import org.apache.spark.{SparkEnv, TaskContext}
+import org.apache.spark.internal.Logging
+import org.apache.spark.util.{ShutdownHookManager, Utils}
+
+/**
+ * A folder of this executor, in its `spark.local.dir`, for as long as one of its tasks needs it. Where machines share no
+ * files, the ranks of an executor find here what its tasks have got for them, and leave here what these give on.
+ */
+private[exec] final class RanksFolder(val folder: File) {
+
+  /** Pieces that have come to a task; `numbered` tells the input of each. */
+  def put(part: Int, pieces: Iterator[(Int, Array[Byte])], numbered: PiecePartitioner): Unit =
+    pieces.zipWithIndex.foreach { case ((key, bytes), n) =>
+      val input = Files.createDirectories(new File(folder, s"in/${numbered.input(key)}").toPath)
+      Files.write(input.resolve(s"$part-$n.arrow"), bytes)
+    }
+
+  /** What ranks wrote of a relation, by partition. */
+  def results(relation: String): Iterator[(Int, Array[Byte])] = {
+    val files = Option(new File(folder, s"out/$relation").listFiles()).toSeq.flatten.sortBy(_.getName)
+    files.iterator.flatMap { file =>
+      val RanksFolder.Part(number) = file.getName
+      ArrowFiles.split(file).map(number.toInt -> _)
+    }
+  }
+}
+
+private[exec] object RanksFolder extends Logging {
+  private val Part = raw"part-(\d+)\.arrow".r
+  private val tasks = mutable.Map.empty[File, Int]
+
+  /** The same one for all tasks of this executor that give the same name; deleted with the last of them that runs. */
+  def of(name: String, context: TaskContext): RanksFolder = synchronized {
+    val env = SparkEnv.get
+    val folder = new File(Utils.getLocalDir(env.conf), s"paralagg-${env.executorId}-$name")
+    context.addTaskCompletionListener[Unit](_ => leave(folder))
+    tasks(folder) = tasks.getOrElse(folder, 0) + 1
+    Files.createDirectories(folder.toPath)
+    ShutdownHookManager.registerShutdownDeleteDir(folder)
+    new RanksFolder(folder)
+  }
+
+  private def leave(folder: File): Unit = synchronized {
+    tasks(folder) -= 1
+    if (tasks(folder) == 0) {
+      tasks -= folder
+      ShutdownHookManager.removeShutdownDeleteDir(folder)
+      try Utils.deleteRecursively(folder)
+      catch {
+        case e: IOException =>
+          logInfo(s"ranks that are being ended still write to $folder, which their guard deletes", e)
+      }
+    }
+  }
+}

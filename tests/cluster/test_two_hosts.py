@@ -1,0 +1,50 @@
+"""Ranks on two hosts with nothing between them but the network, by the launcher ``spark``."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hosts import obstacle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="ranks need mpi4py"),
+]
+NOTHING: dict[str, list[str]] = {"ranks": [], "files": [], "drivers": []}
+PROMPT_SECONDS = 6
+
+
+@pytest.fixture
+def facts(scenario: Callable[..., Any]) -> Any:  # noqa: ANN401 - Facts of conftest.py
+    why = obstacle()
+    if why is not None:
+        pytest.skip(why)
+    return scenario("two_hosts", seconds=240)
+
+
+def test_the_hosts_share_no_files_and_each_has_an_executor(facts: dict[str, Any]) -> None:
+    assert facts["apart"] == {"seen": {"one": [], "two": []}, "executors": [1, 1]}
+
+
+def test_ranks_on_two_hosts_give_the_rows_of_spark(facts: dict[str, Any]) -> None:
+    found = facts["offloaded"]
+    assert found["as_spark"]
+    assert found["right"]
+    assert found["backend"] == "mpi"
+    assert found["hosts"] == ["one", "two"]
+    assert found["sent"] == [True, True]
+    assert found["left"] == NOTHING
+
+
+def test_a_killed_rank_is_named_with_its_host_and_leaves_nothing_on_either(facts: dict[str, Any]) -> None:
+    found = facts["killed"]
+    assert re.search(r"PARALAGG_MPI_RANK_FAILED.*signal 9 \(rank [01] on two\)", found["error"])
+    assert found["seconds"] < PROMPT_SECONDS
+    assert (found["left"], found["runs"]) == (NOTHING, 0)
+    assert found["next_is_right"]

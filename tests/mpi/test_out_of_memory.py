@@ -1,0 +1,86 @@
+"""A rank that the system gives no more memory, or kills for it: soon an error that says so and where, nothing left."""
+
+from __future__ import annotations
+
+import re
+import socket
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from mpi.harm import Harm, kill, processes_in, starve
+from pyspark.errors import QueryExecutionException
+
+import pyspark_paralagg as ra
+from pyspark_paralagg import conf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+pytest.importorskip("numba", reason="the MPI engine needs numba")
+pytest.importorskip("mpi4py", reason="ranks need mpi4py")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of other processes are Linux's")
+
+PROMPT_SECONDS = 8
+CLEARED_SECONDS = 5
+ENDLESS = 10**12
+HINT = "take more machines, or fewer ranks on each"
+STARVED = (
+    r"\[PARALAGG_MPI_OUT_OF_MEMORY\] memory ran out when the rank held \d{3,} MB: .+ \(rank {rank} on {host}\)\."
+    r"\nTraceback \(most recent call last\):\n(?s:.+)MemoryError.*\n(?s:.*)Hint: "
+)
+KILLED = (
+    r"\[PARALAGG_MPI_RANK_FAILED\] a rank was killed by signal 9 \(rank {rank} on {host}\)\.(?s:.*)"
+    r"Hint: signal 9 is what the system sends when memory runs out: "
+)
+
+
+@pytest.fixture
+def session(spark: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
+    """Two ranks whose files lie in ``tmp_path``."""
+    settings = {conf.MPI_RANKS: "2", conf.MPI_OVERSUBSCRIBE: "true", conf.MPI_STAGING_DIR: str(tmp_path)}
+    for key, value in settings.items():
+        spark.conf.set(key.name, value)
+    yield spark
+    for key in settings:
+        spark.conf.unset(key.name)
+
+
+def numbered_tree(spark: SparkSession, below: int, backend: str) -> DataFrame:
+    """1, and of each number n < ``below`` its double and the next: twice as many rows in each round."""
+
+    def step(tree: DataFrame) -> DataFrame:
+        inner = tree.where(f"node < {below}")
+        return inner.selectExpr("2 * node as node").union(inner.selectExpr("2 * node + 1 as node"))
+
+    return ra.recursive_agg(spark.range(1, 2).selectExpr("id as node"), "node", step=step, backend=backend)
+
+
+def is_cleared(folder: Path) -> bool:
+    until = time.monotonic() + CLEARED_SECONDS
+    while (is_left := bool(processes_in(folder)) or any(folder.iterdir())) and time.monotonic() < until:
+        time.sleep(0.05)
+    return not is_left
+
+
+@pytest.mark.parametrize(
+    ("backend", "rank", "harm", "error"),
+    [("local", 0, starve, STARVED), ("mpi", 1, starve, STARVED), ("mpi", 0, kill, KILLED)],
+)
+def test_a_rank_without_memory_ends_the_job_and_says_so(  # noqa: PLR0913, PLR0917 - the cases, and where they run
+    session: SparkSession, tmp_path: Path, backend: str, rank: int, harm: Callable[[int], None], error: str
+) -> None:
+    harmed = Harm(tmp_path, rank, harm)
+    with pytest.raises(QueryExecutionException) as caught:
+        numbered_tree(session, ENDLESS, backend).collect()
+    ended = time.monotonic()
+    assert harmed.done is not None
+    assert ended - harmed.done < PROMPT_SECONDS
+    expected = error.replace("{rank}", str(rank)).replace("{host}", re.escape(socket.gethostname())) + HINT
+    assert re.match(expected, str(caught.value)), str(caught.value)
+    assert is_cleared(tmp_path)
+    assert numbered_tree(session, 4, backend).count() == 7
