@@ -66,6 +66,9 @@ class Builder:
             r.name: Part(facts, r, shape.relations[r.name], number=n, rank=self._comm.rank)
             for n, r in enumerate(facts.stratum.relations)
         }
+        if facts.mirror is not None:
+            [own] = self._parts.values()
+            self._mirror = Part(facts, own.of, own.shape, number=own.number, rank=own.rank, is_copy=True)
         owners = {r.name: self._owner(r) for r in facts.stratum.relations}
         resolved = [n for n, r in enumerate(facts.stratum.rules) if r.target.kind == "resolved"]
         self._expect(starts, static, resolved)
@@ -75,6 +78,8 @@ class Builder:
         }
         groups = {i: self._aligned_groups(static[i], i) for i in facts.aligned}
         targets = {n: self._resolve(facts.stratum.rules[n], static, owners) for n in resolved}
+        if facts.mirror is not None:
+            self._order_mirror(groups)
         for name, places in self._ask_owners().items():
             for n in resolved:
                 if facts.stratum.rules[n].head == name:
@@ -85,8 +90,8 @@ class Builder:
         for i in facts.stratum.static_indexes:
             self._place(i, static[i.id], groups.get(i.id), targets, loop)
         for index in facts.stratum.relation_indexes:
-            part = self._parts[index.relation]
-            if index.copy:
+            part = self._mirror if index.id == facts.mirror else self._parts[index.relation]
+            if index.copy and index.id != facts.mirror:
                 part = Part(facts, part.of, part.shape, number=part.number, rank=part.rank, is_copy=True)
             loop.indexes[index.id] = RelationIndex(index, part)
         return loop
@@ -171,8 +176,10 @@ class Builder:
                 if facts.stratum.rules[n].head == name
             ]
             mine = [t.columns[0] for t in starts[name] if t is not None]
-            mine += [static[i].columns[0] for i, relation in facts.aligned.items() if relation == name]
-            part.keys.expect_all(c.words for c in [*mine, *derived])
+            origins = [static[i].columns[0] for i, relation in facts.aligned.items() if relation == name]
+            if facts.mirror is not None:
+                self._mirror.keys.expect_all(c.words for c in origins)
+            part.keys.expect_all(c.words for c in [*mine, *derived, *(origins if facts.mirror is None else ())])
             if self._comm.size > 1:
                 part.ghosts.expect_all(c.words for c in derived)
 
@@ -185,9 +192,13 @@ class Builder:
         return Rows(ids, words, 0, stride)
 
     def _aligned_groups(self, table: Table, index: int) -> Array:
-        part = self._parts[self._facts.aligned[index]]
+        part = self._aligned_part(index)
         keys = table.columns[: len(self._facts.statics[index].keys)]
         return part.keys.add(flat(keys, table.count, masked=part.shape.has_null_keys), count=table.count)
+
+    def _aligned_part(self, index: int) -> Part:
+        """Whose ids are the groups of an index."""
+        return self._parts[self._facts.aligned[index]] if self._facts.mirror is None else self._mirror
 
     def _target_columns(self, rule: PlannedRule, static: dict[int, Table]) -> list[Column]:
         index = self._facts.statics[self._facts.resolving_probe(rule).index]
@@ -213,6 +224,22 @@ class Builder:
         part.ghost_owner[ghosts] = ranks[~mine]
         out[~mine] = ~ghosts
         return out
+
+    def _order_mirror(self, groups: dict[int, Array]) -> None:
+        """Numbers rows of the mirror in the order of their owners and of their numbers there: as they will come."""
+        [own] = self._parts.values()
+        width = own.shape.key_words
+        mine = np.ascontiguousarray(own.keys.keys[: len(own.keys)]).ravel()
+        keys = self._mirror.keys
+        found = np.concatenate(
+            [keys.find(k, count=len(k) // width) for k in self._comm.exchange([mine] * self._comm.size)]
+        )
+        first = found[found >= 0]
+        others = np.ones(len(keys), np.bool_)
+        others[first] = False
+        places = keys.reorder(np.concatenate([first, np.flatnonzero(others).astype(np.int32)]))
+        for i, of in groups.items():
+            groups[i] = places[of]
 
     def _ask_owners(self) -> dict[str, Array]:
         """Tells the owner of each ghost its key, and learns its id there; the new numbers of each relation's ghosts.
@@ -258,7 +285,7 @@ class Builder:
                 keys.expect_all(c.words for c in table.columns[:1])
             groups = keys.add(flat(table.columns[:n], table.count, masked=False), count=table.count)
         else:
-            keys = self._parts[self._facts.aligned[index.id]].keys
+            keys = self._aligned_part(index.id).keys
         sorting = self._facts.sorting_rule(index.id)
         by = targets[sorting] if sorting is not None and self._comm.size > 1 else None
         offsets, order = place_rows(groups, len(keys), by)

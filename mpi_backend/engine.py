@@ -14,6 +14,7 @@ from mpi_backend.builder import Builder
 from mpi_backend.decomposed import Decomposed
 from mpi_backend.facts import Facts
 from mpi_backend.inputs import read_inputs
+from mpi_backend.mirrors import mirrored
 from mpi_backend.spread import spread
 from mpi_backend.tuples import Tuples
 
@@ -133,6 +134,7 @@ def _evaluation(
 ) -> Evaluation:
     """Loads a stratum. Bitmaps, else value by value, else tuples: the first that the Plan and the data allow."""
     inputs = read_inputs(facts, sources, run.results, comm, ansi=ansi)
+    facts = mirrored(facts, inputs, comm)
     builder = Builder(facts, inputs, comm, buckets)
     routed = builder.route()
     if Bitmaps.fits(facts, routed):

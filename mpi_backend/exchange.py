@@ -119,7 +119,7 @@ class CopyExchange:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._copies = [i for _, i in sorted(loop.indexes.items()) if i.planned.copy]
+        self._copies = [i for n, i in sorted(loop.indexes.items()) if i.planned.copy and n != loop.facts.mirror]
         self._owners = {}
         for i in self._copies:
             buckets = loop.owners[i.planned.relation].bucket_count

@@ -26,6 +26,7 @@ class Facts:
     stratum: Stratum
     inputs: Mapping[int, Input]
     spread: Spread = NO_SPREAD
+    mirror: int | None = None
 
     @cached_property
     def relations(self) -> dict[str, PlannedRelation]:
@@ -87,7 +88,7 @@ class Facts:
     def is_aligned(self, rule: PlannedRule, at: int) -> bool:
         """The probe's keys are the driver's whole key: its groups are ids of the driver's relation."""
         probe = rule.steps[at]
-        if not isinstance(probe, Probe) or probe.recursive or rule.driver.index is not None:
+        if not isinstance(probe, Probe) or probe.recursive or rule.driver.index not in (None, self.mirror):
             return False
         keys = self.relations[rule.driver.relation].keys
         if self.statics[probe.index].placement == "everywhere" or not keys or len(probe.keys) != len(keys):

@@ -19,6 +19,7 @@ import numpy as np
 from mpi_backend import rounds
 from mpi_backend.exchange import CopyExchange, DeltaExchange
 from mpi_backend.kernels import lists
+from mpi_backend.mirrors import Mirrors
 from mpi_backend.ordered import Ordered
 from mpi_backend.runner import Runner, SumOverflowError
 from mpi_backend.stats import CHANGED, DIFFERENCE, OVERFLOW, Stats
@@ -59,6 +60,7 @@ class Fixpoint:
         self._runner = Runner(loop, ansi=ansi, traced=traced)
         self._runner.prepare()
         self._ordered = Ordered(loop, self._runner) if not traced and Ordered.fits(loop, self._runner) else None
+        self._mirrors = None if self._facts.mirror is None else Mirrors(loop, self._facts.mirror)
         self._exchange = DeltaExchange(loop, self._runner.combine)
         self._exchange.run(self._votes(0.0))  # nothing, but what it calls is loaded then
         self._copies = CopyExchange(loop)
@@ -130,6 +132,8 @@ class Fixpoint:
                 self._ordered.consider()
             if self._ordered.is_on:
                 return self._pass_in_order(self._ordered)
+        if self._mirrors is not None:
+            return self._pass_of_mirrors(self._mirrors)
         for p in self._parts:
             rounds.take(p)
             p.rows += lists.count_new(p.state.f, p.current[: p.size])
@@ -138,8 +142,33 @@ class Fixpoint:
         sums: Array = self._timed("exchange", partial(self._exchange.run, self._votes(waiting))).sum(axis=0)
         return sums
 
+    def _pass_of_mirrors(self, mirrors: Mirrors) -> Array:
+        """One pass, in which all ranks apply the rows of all."""
+        [part] = self._parts
+        rounds.take(part)
+        rows = part.current[: part.size]
+        part.rows += lists.count_new(part.state.f, rows)
+        lists.unqueue(part.state.f, rows)
+        sums: Array = self._timed("exchange", partial(mirrors.run, rows, self._votes(len(rows)))).sum(axis=0)
+        self._timed("rules", self._runner.run_rules)
+        return sums
+
+    def _pass_of_mirrors_in_order(self, ordered: Ordered, mirrors: Mirrors) -> Array:
+        """Likewise, of near rows."""
+        [part] = self._parts
+        rows, part.rows, far = self._timed("rules", ordered.select)
+        part.size = len(rows)
+        of_order, votes = ordered.votes(), self._votes(len(rows) + far)
+        heard = self._timed("exchange", partial(mirrors.run, rows, np.concatenate([of_order, votes])))
+        self._timed("rules", self._runner.run_rules)
+        ordered.agree(heard[:, : len(of_order)])
+        sums: Array = heard[:, len(of_order) :].sum(axis=0)
+        return sums
+
     def _pass_in_order(self, ordered: Ordered) -> Array:
         """Passes over near rows until this rank has none. With other ranks all of them count as one iteration."""
+        if self._mirrors is not None:
+            return self._pass_of_mirrors_in_order(ordered, self._mirrors)
         [part] = self._parts
         passes, part.size, part.rows, far = self._timed("rules", ordered.step)
         self._applied = max(1, passes) if self._comm.size == 1 else 1

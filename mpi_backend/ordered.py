@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpi_backend.kernels import lists
 from mpi_backend.kernels.compiler import prepare
 from mpi_backend.kernels.ordered import (
     ALONE,
@@ -57,7 +58,8 @@ class Ordered:
         [self._part] = loop.parts.values()
         column = loop.facts.stratum.ordered_by
         can_order = column is not None and not self._part.shape.dependents[column]
-        self._kernel = OrderedKernel(loop.facts, runner.rules, column if can_order else None)
+        applied = runner.rules if loop.facts.mirror is None else ()
+        self._kernel = OrderedKernel(loop.facts, applied, column if can_order else None)
         self._order = np.zeros(16, np.int64)
         self._bounds = self._order.view(np.float64) if self._kernel.type.kind == "fraction" else self._order
         self._near = np.zeros(0, np.int32)
@@ -153,6 +155,17 @@ class Ordered:
         waiting = self._order[NEAR] + self._order[FAR] + len(self._part.state.dirty)
         return int(self._order[PASSES]) - passes, self._applied, int(self._order[FOUND]), float(waiting)
 
+    def select(self) -> tuple[Array, int, float]:
+        """Near rows, to be applied by all ranks; rows there are, far ones."""
+        self._cur[:] = 0
+        self._kernel.kernel(*self._arguments())
+        self._applied = int(self._order[NEAR])
+        rows = self._near[: self._applied].copy()
+        lists.unqueue(self._part.state.f, rows)
+        self._order[NEAR] = 0
+        self._order[PASSES] += 1
+        return rows, int(self._order[FOUND]), float(self._order[FAR])
+
     def votes(self) -> Array:
         """Is this rank tired; the best value that waits, here or for another rank (inf: none); rows applied, far."""
         sign = -1.0 if self._kernel.descends else 1.0
@@ -162,7 +175,8 @@ class Ordered:
             values = self._valued(sent.v)[sent.dirty] * sign
             best = float(np.fmin(np.fmin.reduce(values), best))
         best = math.inf if math.isnan(best) else best  # NaN is no better than any limit
-        if self._order[NEAR] or best < float(self._bounds[LIMIT]) * sign:
+        selected = self._loop.facts.mirror is not None and self._applied > 0
+        if selected or self._order[NEAR] or best < float(self._bounds[LIMIT]) * sign:
             best = -math.inf  # it is near: the limit stays
         return np.array([float(self._is_tired), best, self._applied, self._order[FAR]], np.float64)
 

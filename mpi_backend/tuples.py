@@ -33,6 +33,8 @@ class Tuples:
                 p.restart(traced=True)
             for i in self.loop.indexes.values():
                 i.clear()
+                if i.planned.copy:
+                    i.part.restart(traced=True)
             raise endless(Fixpoint(self.loop, ansi=self._ansi, traced=True), self.loop, climb) from climb.overflow
 
     def again(self) -> None:

@@ -8,7 +8,7 @@ from numba import njit
 from mpi_backend.kernels.aggregates import COUNTED, IN_DELTA, PRESENT, QUEUED
 
 UNLINKED = -2
-MANY = 8
+MANY = 64
 """A list with more than this part of all rows is put in order: their flags are read through."""
 
 

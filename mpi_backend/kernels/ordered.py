@@ -90,12 +90,16 @@ class OrderedKernel:
                     code.line("break")
                 else:
                     self._next_limit(code)
+            if not self._rules:
+                self._sort_near(code)
+                code.line("break")
             with code.block("if order[ROWS] > 0 and order[ROWS] + near_n > order[UNTIL]:"):
                 code.line("break")
             code.line("order[PASSES] += 1")
             with code.block("if order[PASSES] > order[MOST]:"):
                 code.line("break")
             code.line("order[ROWS] += near_n")
+            self._sort_near(code)
             for n, r in enumerate(self._rules):
                 code.line("cur[ROW] = 0")
                 code.line("cur[ROW_END] = near_n")
@@ -156,13 +160,15 @@ class OrderedKernel:
         with code.block("if near_n == 0:"):
             code.line("continue  # with the best of what is left")
 
-    def _sort_changed(self, code: Source) -> None:
-        with code.block(f"if near_n == 0 and {MANY} * s_n[0] > len(s_f):"):
-            code.line("listed = np.int64(0)")
+    def _sort_near(self, code: Source) -> None:
+        """Near rows in their order, where they are many: who follows them walks through memory."""
+        with code.block(f"if {MANY} * near_n > len(s_f):"):
+            code.line("near_n = np.int64(0)")
             with code.block("for row in range(len(s_f)):"):
-                code.line("s_d[listed] = row")
-                code.line(f"listed += (s_f[row] & {QUEUED}) != 0")
-            code.line("s_n[0] = listed")
+                code.line("near[near_n] = row")
+                code.line(f"near_n += (s_f[row] & {QUEUED}) != 0")
+
+    def _sort_changed(self, code: Source) -> None:
         with code.block("for i in range(s_n[0]):"):
             code.line("row = np.uint32(s_d[i])  # as in a rule's loop")
             with code.block(f"if s_f[row] & {COUNTED} == 0:"):

@@ -98,7 +98,8 @@ class RuleKernel:
                 with code.block("if resumed == 0:"):
                     code.line(f"d_f[u] &= np.uint8({255 - QUEUED})")
             if self.traced:
-                code.line("origin = np.int64(-1)" if copy is not None else "origin = me[0] + u")
+                known = "d_p[u]" if copy == self.facts.mirror else "np.int64(-1)"
+                code.line("origin = me[0] + u" if copy is None else f"origin = {known}")
             self._bind_row(
                 "d", rule.driver.relation, rule.driver.binds, values, "u", lambda loop: loop.driver(rule).keys.keys
             )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-from mpi_backend import ordered
+from mpi_backend import mirrors, ordered
 from mpi_backend.comm import PIECE_BYTES, Ranks
 from mpi_backend.engine import run_plan
 from mpi_backend.files import read_sources, write_result
@@ -30,7 +30,9 @@ def main() -> None:
     parser.add_argument("--buckets", type=int)
     parser.add_argument("--sub-buckets", type=int, default=1)
     parser.add_argument("--enough", type=int, help="rows after which a loop by value hears of others")
+    parser.add_argument("--edges-a-rank", type=int, default=mirrors.EDGES_A_RANK, help="of a row that has mirrors")
     chosen = parser.parse_args()
+    mirrors.EDGES_A_RANK = chosen.edges_a_rank
     if chosen.enough is not None:
         ordered._ENOUGH_FOR_OTHERS = chosen.enough
     comm = Ranks(MPI.COMM_WORLD, chosen.piece_bytes)

@@ -102,10 +102,18 @@ def test_alone(case: tuple[Staged, list[Row]], enough: int, monkeypatch: pytest.
     assert sorted(staged.run_here()["found"]) == rows
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_on_ranks_with_mirrors(case: tuple[Staged, list[Row]], ranks: int, tmp_path: Path) -> None:
+    staged, rows = case
+    staged.write(tmp_path / "case")
+    run_on_ranks(tmp_path, "x", ranks, "--edges-a-rank", -1)
+    assert sorted(staged.read(tmp_path / "case" / "out-x")["found"]) == rows
+
+
 @pytest.mark.parametrize("enough", ENOUGH)
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_on_ranks(case: tuple[Staged, list[Row]], ranks: int, enough: int, tmp_path: Path) -> None:
     staged, rows = case
     staged.write(tmp_path / "case")
-    run_on_ranks(tmp_path, "x", ranks, "--enough", enough)
+    run_on_ranks(tmp_path, "x", ranks, "--enough", enough, "--edges-a-rank", 1000)
     assert sorted(staged.read(tmp_path / "case" / "out-x")["found"]) == rows

@@ -1,0 +1,84 @@
+"""Rows on their way to mirrors: (number at the owner, values), and for own rows the same without a message."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from mpi_backend.kernels.aggregates import PRESENT
+
+
+@njit(cache=True, nogil=True)
+def count_wanted(rows, wanted, counts) -> None:
+    """How many of the rows each rank wants."""
+    for r in range(len(counts)):
+        n = 0
+        for i in range(len(rows)):
+            n += wanted[r, np.uint32(rows[i])]
+        counts[r] = n
+
+
+@njit(cache=True, nogil=True)
+def pack(rows, wanted, v, k, masked, traced, origin, flat) -> None:
+    """Rows that each rank wants, rank by rank; the mask of nulls and the row's name come last."""
+    at = 0
+    columns = v.shape[0]
+    for r in range(wanted.shape[0]):
+        for i in range(len(rows)):
+            row = np.uint32(rows[i])
+            if not wanted[r, row]:
+                continue
+            flat[at] = row
+            at += 1
+            for j in range(columns):
+                flat[at + j] = v[j, row]
+            at += columns
+            if masked:
+                mask = 0
+                for j in range(columns):
+                    if k[j, row] == 0:
+                        mask |= 1 << j
+                flat[at] = mask
+                at += 1
+            if traced:
+                flat[at] = origin + row
+                at += 1
+
+
+@njit(cache=True, nogil=True)
+def unpack(words, stride, places, v, k, f, p, masked, traced, current, size):
+    """Rows of a message become current rows of the mirror, from ``size`` on; how many there are then."""
+    columns = v.shape[0]
+    for at in range(0, len(words), stride):
+        here = np.uint32(places[np.uint32(words[at])])
+        for j in range(columns):
+            v[j, here] = words[at + 1 + j]
+            if masked:
+                k[j, here] = 1 - ((words[at + 1 + columns] >> j) & 1)
+        if traced:
+            p[here] = words[at + stride - 1]
+        f[here] = np.uint8(PRESENT)
+        current[size] = here
+        size += 1
+    return size
+
+
+@njit(cache=True, nogil=True)
+def reflect(rows, places, from_v, from_k, v, k, f, p, masked, traced, origin, current):
+    """Own rows become current rows of the own mirror; how many."""
+    size = 0
+    for i in range(len(rows)):
+        row = np.uint32(rows[i])
+        if places[row] < 0:
+            continue
+        here = np.uint32(places[row])
+        for j in range(v.shape[0]):
+            v[j, here] = from_v[j, row]
+            if masked:
+                k[j, here] = from_k[j, row]
+        if traced:
+            p[here] = origin + row
+        f[here] = np.uint8(PRESENT)
+        current[size] = here
+        size += 1
+    return size

@@ -1,0 +1,93 @@
+"""Which strata get mirrors: those whose rules all go along edges from one row to another, with edges for every rank."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mpi_backend.comm import Alone
+from mpi_backend.facts import Facts
+from mpi_backend.inputs import Inputs
+from mpi_backend.mirrors import mirrored
+from mpi_backend.spread import NO_SPREAD, spread
+from mpi_backend.strings import Strings
+from mpi_backend.types import Column, Table, type_of
+from pyspark_paralagg.compile import compile_program
+from pyspark_paralagg.datalog.parse import parse
+from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.datalog.whole import whole_program
+
+COLUMNS = {
+    "edge": [("x", "bigint"), ("y", "bigint"), ("w", "bigint")],
+    "narrow": [("x", "bigint"), ("y", "int")],
+    "start": [("x", "bigint")],
+}
+PATHS = "d(x, $MIN(0)) :- start(x). d(y, $MIN(v + w)) :- d(x, v), edge(x, y, w)."
+NOT_MIRRORED = {
+    "a limit": ".limit d(iterations=3)\n" + PATHS,
+    "rows found by hashing": "d(x, $MIN(0)) :- start(x). d(y + 0, $MIN(v + w)) :- d(x, v), edge(x, y, w).",
+    "two look-ups elsewhere": "d(x, $MIN(0)) :- start(x). d(z, $MIN(v)) :- d(x, v), edge(x, y, _), edge(x, z, _).",
+    "not linear": "d(x, y, $MIN(w)) :- edge(x, y, w). d(x, z, $MIN(a + b)) :- d(x, y, a), d(y, z, b).",
+    "two relations": "a(x) :- start(x). b(y) :- a(x), edge(x, y, _). a(y) :- b(x), edge(x, y, _).",
+}
+
+
+class TwoRanks(Alone):
+    """What one of two ranks with the same rows hears."""
+
+    size = 2
+
+    def sum(self, votes: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+        return 2 * votes
+
+
+def facts_of(text: str, sub_buckets: int = 1) -> Facts:
+    resolved = resolve_text(parse(text), COLUMNS)
+    empty = {n for n, source in enumerate(resolved.sources) if not source.is_external}
+    plan = compile_program(whole_program(resolved.program, empty))
+    changed, where = spread(plan.strata[-1], sub_buckets)
+    return Facts(changed, {i.id: i for i in plan.inputs}, where)
+
+
+def inputs_of(facts: Facts, degree: int) -> Inputs:
+    """100 rows with so many edges each, in every input."""
+    count = 100 * degree
+    words = np.arange(count, dtype=np.int64) // degree
+    tables = {
+        n: Table(tuple(Column(type_of(e.type), words, None, None) for e in i.exprs), count)
+        for n, i in facts.inputs.items()
+    }
+    return Inputs(tables, Strings(pa.array([], pa.string())))
+
+
+def test_edges_move_to_their_targets() -> None:
+    facts = facts_of(PATHS)
+    found = mirrored(facts, inputs_of(facts, 5), TwoRanks())
+    [before], [after] = facts.stratum.static_indexes, found.stratum.static_indexes
+    assert (before.partition_by, after.partition_by) == (before.keys, (before.payload[0],))
+    [copy], [rule] = found.stratum.relation_indexes, found.stratum.rules
+    assert (found.mirror, rule.driver.index, copy.placement, copy.copy) == (copy.id, copy.id, "everywhere", True)
+
+
+@pytest.mark.parametrize("degree", [1, 4])
+def test_few_edges_stay_where_they_are(degree: int) -> None:
+    facts = facts_of(PATHS)
+    assert mirrored(facts, inputs_of(facts, degree), TwoRanks()) == facts
+
+
+def test_one_rank_has_no_mirrors() -> None:
+    facts = facts_of(PATHS)
+    assert mirrored(facts, inputs_of(facts, 5), Alone()) == facts
+
+
+@pytest.mark.parametrize("text", NOT_MIRRORED.values(), ids=NOT_MIRRORED)
+def test_other_rules_have_no_mirrors(text: str) -> None:
+    facts = facts_of(text)
+    assert mirrored(facts, inputs_of(facts, 5), TwoRanks()).mirror is None
+
+
+def test_sub_buckets_come_first() -> None:
+    facts = facts_of(PATHS, 4)
+    assert facts.spread != NO_SPREAD
+    assert mirrored(facts, inputs_of(facts, 5), TwoRanks()).mirror is None
