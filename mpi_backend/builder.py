@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpi_backend import numbering
 from mpi_backend.index import RelationIndex, build_static, place_rows
-from mpi_backend.kernels import lists
 from mpi_backend.keymap import KeyMap
 from mpi_backend.loop import Loop, Rows
 from mpi_backend.owner import Owner, route
@@ -79,11 +79,13 @@ class Builder:
         groups = {i: self._aligned_groups(static[i], i) for i in facts.aligned}
         targets = {n: self._resolve(facts.stratum.rules[n], static, owners) for n in resolved}
         if facts.mirror is not None:
-            self._order_mirror(groups)
-        for name, places in self._ask_owners().items():
-            for n in resolved:
-                if facts.stratum.rules[n].head == name:
-                    lists.renumber_ghosts(targets[n], places)
+            [own] = self._parts.values()
+            places = numbering.number_mirror(own, self._mirror, self._comm)
+            groups = {i: places[of] for i, of in groups.items()}
+        for part in self._parts.values() if self._comm.size > 1 else ():
+            numbering.number_ghosts(
+                part, [targets[n] for n in resolved if facts.stratum.rules[n].head == part.name], self._comm
+            )
         for p in self._parts.values():
             p.grow()
         loop = Loop(facts, shape, self._strings, self._comm, self._parts, owners, {}, {}, {}, base, initial)
@@ -224,54 +226,6 @@ class Builder:
         part.ghost_owner[ghosts] = ranks[~mine]
         out[~mine] = ~ghosts
         return out
-
-    def _order_mirror(self, groups: dict[int, Array]) -> None:
-        """Numbers rows of the mirror in the order of their owners and of their numbers there: as they will come."""
-        [own] = self._parts.values()
-        width = own.shape.key_words
-        mine = np.ascontiguousarray(own.keys.keys[: len(own.keys)]).ravel()
-        keys = self._mirror.keys
-        found = np.concatenate(
-            [keys.find(k, count=len(k) // width) for k in self._comm.exchange([mine] * self._comm.size)]
-        )
-        first = found[found >= 0]
-        others = np.ones(len(keys), np.bool_)
-        others[first] = False
-        places = keys.reorder(np.concatenate([first, np.flatnonzero(others).astype(np.int32)]))
-        for i, of in groups.items():
-            groups[i] = places[of]
-
-    def _ask_owners(self) -> dict[str, Array]:
-        """Tells the owner of each ghost its key, and learns its id there; the new numbers of each relation's ghosts.
-
-        Ghosts are numbered in the order of their owners and of their ids there, so that messages are written and read
-        from the front to the back.
-        """
-        if self._comm.size == 1:
-            return {}
-        renumbered = {}
-        for part in self._parts.values():
-            count = len(part.ghosts)
-            owners = part.ghost_owner[:count]
-            order = np.argsort(owners, kind="stable")
-            ends = np.cumsum(np.bincount(owners, minlength=self._comm.size))[:-1]
-            keys = part.ghosts.keys[:count][order]
-            questions = self._comm.exchange([np.ascontiguousarray(q).ravel() for q in np.split(keys, ends)])
-            width = part.shape.key_words
-            answers = [
-                part.keys.add(q, count=len(q) // width).astype(np.int64) if width else np.zeros(0, np.int64)
-                for q in questions
-            ]
-            replies = self._comm.exchange(answers)
-            part.grow_ghosts()
-            if not width:
-                continue
-            remote = np.concatenate(replies)
-            sorting = np.argsort(owners[order].astype(np.int64) << 32 | remote)
-            part.ghost_owner[:count] = owners[order[sorting]]
-            part.ghost_remote[:count] = remote[sorting]
-            renumbered[part.name] = part.ghosts.reorder(order[sorting])
-        return renumbered
 
     # --- indexes ----------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpi_backend.kernels import lists
+from mpi_backend.kernels import lists, messages
 from mpi_backend.kernels.aggregates import IN_DELTA, PRESENT
 from mpi_backend.owner import Owner
 from mpi_backend.shape import column_types
@@ -64,7 +64,7 @@ class DeltaExchange:
         strides = [(1 + p.value_words, p.shape.key_words + p.value_words) for p in parts]
         for n, p in enumerate(parts):
             p.ghost.ascend(len(p.ghosts))
-            lists.count_messages(p.ghost.dirty, p.ghost_owner, p.ghost_remote, counts[n, 0], counts[n, 1])
+            messages.count_messages(p.ghost.dirty, p.ghost_owner, p.ghost_remote, counts[n, 0], counts[n, 1])
             lengths += counts[n, 0] * strides[n][0] + counts[n, 1] * strides[n][1]
         lengths += np.where(lengths > 0, 2 * len(parts), 0)
         ends = np.cumsum(lengths)
@@ -81,8 +81,10 @@ class DeltaExchange:
             g = p.ghost
             places = np.empty(len(g.dirty), np.int64)
             keys = p.ghosts.keys, p.shape.key_words
-            lists.write_heads(g.dirty, p.ghost_owner, p.ghost_remote, *keys, p.value_words, by_id, by_key, flat, places)
-            lists.write_values(g.dirty, places, g.v, g.k, g.p, any(p.shape.dependents), p.traced, flat)
+            messages.write_heads(
+                g.dirty, p.ghost_owner, p.ghost_remote, *keys, p.value_words, by_id, by_key, flat, places
+            )
+            messages.write_values(g.dirty, places, g.v, g.k, g.p, any(p.shape.dependents), p.traced, flat)
             self._sent(g)
         return flat, lengths
 
@@ -148,7 +150,7 @@ class CopyExchange:
         out.reshape(len(ids), stride)[:, :width] = own.keys.keys[ids]
         places = np.arange(len(ids)) * stride + width
         masked, traced = any(own.shape.dependents), False
-        lists.write_values(ids, places, values.v, values.k, values.p, masked, traced, out)
+        messages.write_values(ids, places, values.v, values.k, values.p, masked, traced, out)
         return out
 
     def _send(self, index: int, rows: Array, own: Part, stride: int, *, everywhere: bool) -> list[Array]:
@@ -182,7 +184,7 @@ class CopyExchange:
         ids = copy.keys.add(words, 0, stride, count)
         copy.grow()
         state = copy.state
-        lists.read_rows(
+        messages.read_rows(
             ids,
             words,
             copy.shape.key_words,

@@ -1,6 +1,6 @@
 """The fixpoint, one rank's part of it: apply all rules to the delta, exchange what other ranks own, aggregate, vote.
 
-In place (a lattice without a limit) an iteration is one pass and one meeting. In rounds, rules write to ``pending``
+In place (a lattice without a limit) an iteration is a pass (``passes``). In rounds, rules write to ``pending``
 and the relation changes only when the whole step was applied, so iterations are exactly those of design section 3::
 
     lattice       delta = what pending improves
@@ -18,11 +18,9 @@ import numpy as np
 
 from mpi_backend import rounds
 from mpi_backend.exchange import CopyExchange, DeltaExchange
-from mpi_backend.kernels import lists
-from mpi_backend.mirrors import Mirrors
-from mpi_backend.ordered import Ordered
+from mpi_backend.passes import Passes
 from mpi_backend.runner import Runner, SumOverflowError
-from mpi_backend.stats import CHANGED, DIFFERENCE, OVERFLOW, Stats
+from mpi_backend.stats import CHANGED, DIFFERENCE, OVERFLOW, Clock, Stats, votes
 from mpi_backend.views import Views
 from pyspark_paralagg.errors import FixpointError
 
@@ -59,15 +57,13 @@ class Fixpoint:
         self._comm = loop.comm
         self._runner = Runner(loop, ansi=ansi, traced=traced)
         self._runner.prepare()
-        self._ordered = Ordered(loop, self._runner) if not traced and Ordered.fits(loop, self._runner) else None
-        self._mirrors = None if self._facts.mirror is None else Mirrors(loop, self._facts.mirror)
         self._exchange = DeltaExchange(loop, self._runner.combine)
-        self._exchange.run(self._votes(0.0))  # nothing, but what it calls is loaded then
+        self._exchange.run(votes(loop, 0.0))  # nothing, but what it calls is loaded then
+        self._clock = Clock()
+        self._passes = Passes(loop, self._runner, self._exchange, self._clock, traced=traced)
         self._copies = CopyExchange(loop)
         self._views = Views(loop)
         self._progress = progress
-        self._applied = 1
-        self._phases: dict[str, float] = {}
         self._overflow: SumOverflowError | None = None
         self._own_indexes = [i for i in loop.indexes.values() if not i.planned.copy]
         self.stats = Stats([r.name for r in self._stratum.relations])
@@ -80,10 +76,9 @@ class Fixpoint:
         while going:
             began = time.perf_counter()
             sums = self.step()
-            iteration += self._applied
-            seconds, phases = time.perf_counter() - began, self._phases
-            self._phases = {}
-            self.stats.add(iteration, sums, seconds, phases, ahead=self._stratum.in_place)
+            iteration += self._passes.applied
+            seconds = time.perf_counter() - began
+            self.stats.add(iteration, sums, seconds, self._clock.take(), ahead=self._stratum.in_place)
             if self._progress is not None:
                 self._progress(iteration, self.stats.delta(sums), self.stats.total(sums))
             tolerance = self._stratum.tolerance
@@ -100,8 +95,7 @@ class Fixpoint:
     def again(self) -> None:
         """For other base rows of the same stratum: nothing was counted yet."""
         self.stats = Stats([r.name for r in self._stratum.relations])
-        if self._ordered is not None:
-            self._ordered.again()
+        self._passes.again()
 
     def start(self) -> None:
         """R0: base rows, or the initial ones."""
@@ -121,74 +115,18 @@ class Fixpoint:
 
     def step(self) -> Array:
         """One iteration; the sums of the votes."""
-        return self._pass_in_place() if self._stratum.in_place else self._round()
+        return self._passes.step() if self._stratum.in_place else self._round()
 
     # --- rounds -----------------------------------------------------------------------------------------------------
 
-    def _pass_in_place(self) -> Array:
-        """One pass over the delta that reads what it writes."""
-        if self._ordered is not None:
-            if not self._ordered.is_on:
-                self._ordered.consider()
-            if self._ordered.is_on:
-                return self._pass_in_order(self._ordered)
-        if self._mirrors is not None:
-            return self._pass_of_mirrors(self._mirrors)
-        for p in self._parts:
-            rounds.take(p)
-            p.rows += lists.count_new(p.state.f, p.current[: p.size])
-        self._timed("rules", self._runner.run_rules)
-        waiting = sum(len(p.state.dirty) for p in self._parts) + self._exchange.waiting
-        sums: Array = self._timed("exchange", partial(self._exchange.run, self._votes(waiting))).sum(axis=0)
-        return sums
-
-    def _pass_of_mirrors(self, mirrors: Mirrors) -> Array:
-        """One pass, in which all ranks apply the rows of all."""
-        [part] = self._parts
-        rounds.take(part)
-        rows = part.current[: part.size]
-        part.rows += lists.count_new(part.state.f, rows)
-        lists.unqueue(part.state.f, rows)
-        sums: Array = self._timed("exchange", partial(mirrors.run, rows, self._votes(len(rows)))).sum(axis=0)
-        self._timed("rules", self._runner.run_rules)
-        return sums
-
-    def _pass_of_mirrors_in_order(self, ordered: Ordered, mirrors: Mirrors) -> Array:
-        """Likewise, of near rows."""
-        [part] = self._parts
-        rows, part.rows, far = self._timed("rules", ordered.select)
-        part.size = len(rows)
-        of_order, votes = ordered.votes(), self._votes(len(rows) + far)
-        heard = self._timed("exchange", partial(mirrors.run, rows, np.concatenate([of_order, votes])))
-        self._timed("rules", self._runner.run_rules)
-        ordered.agree(heard[:, : len(of_order)])
-        sums: Array = heard[:, len(of_order) :].sum(axis=0)
-        return sums
-
-    def _pass_in_order(self, ordered: Ordered) -> Array:
-        """Passes over near rows until this rank has none. With other ranks all of them count as one iteration."""
-        if self._mirrors is not None:
-            return self._pass_of_mirrors_in_order(ordered, self._mirrors)
-        [part] = self._parts
-        passes, part.size, part.rows, far = self._timed("rules", ordered.step)
-        self._applied = max(1, passes) if self._comm.size == 1 else 1
-        votes = self._votes(far + self._exchange.waiting)
-        if self._comm.size == 1:
-            return votes
-        of_order = ordered.votes()
-        heard = self._timed("exchange", partial(self._exchange.run, np.concatenate([of_order, votes])))
-        ordered.agree(heard[:, : len(of_order)])
-        sums: Array = heard[:, len(of_order) :].sum(axis=0)
-        return sums
-
     def _round(self) -> Array:
-        self._timed("rules", partial(self._catching, self._apply_rules))
-        self._timed("exchange", partial(self._catching, partial(self._exchange.run, np.zeros(0))))
-        changed, difference = self._timed("aggregate", self._aggregate)
-        changed += self._timed("aggregate", self._follow_views)
-        self._timed("copy", self._publish)
-        votes = self._votes(float(changed), difference, float(self._overflow is not None))
-        return self._timed("vote", partial(self._comm.sum, votes))
+        self._clock.timed("rules", partial(self._catching, self._apply_rules))
+        self._clock.timed("exchange", partial(self._catching, partial(self._exchange.run, np.zeros(0))))
+        changed, difference = self._clock.timed("aggregate", self._aggregate)
+        changed += self._clock.timed("aggregate", self._follow_views)
+        self._clock.timed("copy", self._publish)
+        mine = votes(self._loop, float(changed), difference, float(self._overflow is not None))
+        return self._clock.timed("vote", partial(self._comm.sum, mine))
 
     def _aggregate(self) -> tuple[int, float]:
         """What is pending changes the relations: how many rows, and Σ|Δ| of what is added up."""
@@ -211,13 +149,6 @@ class Fixpoint:
                 n = p.size
             changed += n if seen else 0
         return changed, difference
-
-    def _timed(self, phase: str, body: Callable[[], T]) -> T:
-        """Runs a phase of an iteration, whose seconds the report has."""
-        began = time.perf_counter()
-        out = body()
-        self._phases[phase] = self._phases.get(phase, 0.0) + time.perf_counter() - began
-        return out
 
     def _apply_rules(self) -> None:
         if self._facts.is_iterated:
@@ -244,11 +175,6 @@ class Fixpoint:
         for index in self._own_indexes:
             index.link_current()
         self._copies.run()
-
-    def _votes(self, changed: float, difference: float = 0.0, failed: float = 0.0) -> Array:
-        sizes = [x for p in self._parts for x in (float(p.size), float(p.rows))]
-        sent, self._comm.sent = self._comm.sent, 0
-        return np.array([changed, difference, failed, float(sent), *sizes])
 
     # --- ends -------------------------------------------------------------------------------------------------------
 
@@ -278,7 +204,7 @@ class Fixpoint:
         s = self._stratum
         if s.max_iterations is not None or s.tolerance is not None or not s.cycle_check:
             return False
-        if self._ordered is not None and self._ordered.orders:
+        if self._passes.orders:
             return False  # it has a limit of its own, beyond which plain passes go on
         turn = self.stats.total(sums) + 1
         fractions = any(

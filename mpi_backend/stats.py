@@ -2,15 +2,47 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from mpi_backend.kernels.compiler import Array
+    from mpi_backend.loop import Loop
+
+T = TypeVar("T")
 
 CHANGED, DIFFERENCE, OVERFLOW, BYTES, SIZES = 0, 1, 2, 3, 4
 """Votes: rows changed, Σ|Δ|, ranks with an overflow, bytes; then delta and total of each relation."""
+
+
+def votes(loop: Loop, changed: float, difference: float = 0.0, failed: float = 0.0) -> Array:
+    """This rank's, with the bytes that it has sent since the last ones."""
+    sizes = [x for p in loop.parts.values() for x in (float(p.size), float(p.rows))]
+    sent, loop.comm.sent = loop.comm.sent, 0
+    return np.array([changed, difference, failed, float(sent), *sizes])
+
+
+class Clock:
+    """Seconds of the phases of an iteration."""
+
+    def __init__(self) -> None:
+        self._phases: dict[str, float] = {}
+
+    def timed(self, phase: str, body: Callable[[], T]) -> T:
+        """Runs a part of a phase."""
+        began = time.perf_counter()
+        out = body()
+        self._phases[phase] = self._phases.get(phase, 0.0) + time.perf_counter() - began
+        return out
+
+    def take(self) -> dict[str, float]:
+        """All phases; the next iteration begins with none."""
+        phases, self._phases = self._phases, {}
+        return phases
 
 
 class Stats:

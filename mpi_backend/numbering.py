@@ -1,0 +1,57 @@
+"""The numbers of rows that ranks tell each other: in the order in which these will come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mpi_backend.kernels import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mpi_backend.comm import Comm
+    from mpi_backend.kernels.compiler import Array
+    from mpi_backend.part import Part
+
+
+def number_ghosts(part: Part, targets: Iterable[Array], comm: Comm) -> None:
+    """Tells the owner of each ghost its key, and learns its id there. Collective.
+
+    Ghosts are numbered by their owners and their ids there, so that messages are written and read from the front to
+    the back; ``targets`` of rules (complements of ghosts) follow.
+    """
+    count = len(part.ghosts)
+    owners = part.ghost_owner[:count]
+    order = np.argsort(owners, kind="stable")
+    ends = np.cumsum(np.bincount(owners, minlength=comm.size))[:-1]
+    keys = part.ghosts.keys[:count][order]
+    questions = comm.exchange([np.ascontiguousarray(q).ravel() for q in np.split(keys, ends)])
+    width = part.shape.key_words
+    answers = [
+        part.keys.add(q, count=len(q) // width).astype(np.int64) if width else np.zeros(0, np.int64) for q in questions
+    ]
+    replies = comm.exchange(answers)
+    part.grow_ghosts()
+    if not width:
+        return
+    remote = np.concatenate(replies)
+    sorting = np.argsort(owners[order].astype(np.int64) << 32 | remote)
+    part.ghost_owner[:count] = owners[order[sorting]]
+    part.ghost_remote[:count] = remote[sorting]
+    places = part.ghosts.reorder(order[sorting])
+    for of in targets:
+        messages.renumber_ghosts(of, places)
+
+
+def number_mirror(own: Part, mirror: Part, comm: Comm) -> Array:
+    """Numbers rows of the mirror by their owners and their ids there; the new numbers by old ones. Collective."""
+    width = own.shape.key_words
+    mine = np.ascontiguousarray(own.keys.keys[: len(own.keys)]).ravel()
+    theirs = comm.exchange([mine] * comm.size)
+    found = np.concatenate([mirror.keys.find(k, count=len(k) // width) for k in theirs])
+    first = found[found >= 0]
+    others = np.ones(len(mirror.keys), np.bool_)
+    others[first] = False
+    return mirror.keys.reorder(np.concatenate([first, np.flatnonzero(others).astype(np.int32)]))
