@@ -104,7 +104,7 @@ class Fixpoint:
             p.grow()
             self._runner.put(p, p.state, rows)
             if p.delta is not None:
-                self._runner.put(p, p.delta, rows)
+                p.delta = p.state.twin()
             if self._facts.is_iterated:
                 rounds.read_all(p)
             elif not self._stratum.in_place:
