@@ -2,6 +2,7 @@
 
 The width is 2^round(log2(mean change / mean degree)), in which delta-stepping is insensitive by a factor of 8
 (measured in docs/architecture.md). With several ranks the limit is one for all: it moves when no rank has a near row.
+Values that rules only copy are ordered from the start there: the best one is the last that a row gets.
 """
 
 from __future__ import annotations
