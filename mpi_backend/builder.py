@@ -78,17 +78,17 @@ class Builder:
         }
         groups = {i: self._aligned_groups(static[i], i) for i in facts.aligned}
         targets = {n: self._resolve(facts.stratum.rules[n], static, owners) for n in resolved}
+        mirror_places: list[Array] = []
         if facts.mirror is not None:
-            [own] = self._parts.values()
-            places = numbering.number_mirror(own, self._mirror, self._comm)
-            groups = {i: places[of] for i, of in groups.items()}
-        for part in self._parts.values() if self._comm.size > 1 else ():
-            numbering.number_ghosts(
-                part, [targets[n] for n in resolved if facts.stratum.rules[n].head == part.name], self._comm
-            )
+            renumbered, mirror_places = numbering.number_mirror(own, self._mirror, self._comm)
+            groups = {i: renumbered[of] for i, of in groups.items()}
         for p in self._parts.values():
+            if self._comm.size > 1:
+                of_p = [targets[n] for n in resolved if facts.stratum.rules[n].head == p.name]
+                numbering.number_ghosts(p, of_p, self._comm)
             p.grow()
         loop = Loop(facts, shape, self._strings, self._comm, self._parts, owners, {}, {}, {}, base, initial)
+        loop.mirror_places = mirror_places
         for i in facts.stratum.static_indexes:
             self._place(i, static[i.id], groups.get(i.id), targets, loop)
         for index in facts.stratum.relation_indexes:

@@ -38,6 +38,7 @@ class Loop:
     base: dict[str, Rows]
     initial: dict[str, Rows]
     pulls: dict[int, Pull] = field(default_factory=dict)
+    mirror_places: list[Array] = field(default_factory=list)
     out: Array = field(default_factory=lambda: np.empty(OUT_WORDS, np.int64))
 
     def part(self, relation: str) -> Part:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpi_backend.kernels import mirrors as kernel
+from mpi_backend.kernels.messages import write_values
 from pyspark_paralagg.plan.plan import Probe, RelationIndex
 
 if TYPE_CHECKING:
@@ -109,11 +110,9 @@ class Mirrors:
         [self._own] = loop.parts.values()
         self._mirror = loop.indexes[mirror].part
         self._mirror.grow()
-        comm, width, count = loop.comm, self._own.shape.key_words, len(self._own.keys)
-        mine = np.ascontiguousarray(self._own.keys.keys[:count]).ravel()
+        comm, count = loop.comm, len(self._own.keys)
         # For each rank: the number here of its rows (-1: no edge of ours begins there), and which of ours it wants.
-        theirs = comm.exchange([mine] * comm.size)
-        self._places = [self._mirror.keys.find(k, count=len(k) // width) for k in theirs]
+        self._places = loop.mirror_places
         asked = comm.exchange([np.packbits(p >= 0).astype(np.int64) for p in self._places])
         self._wanted = np.stack([np.unpackbits(w.astype(np.uint8), count=count) for w in asked]).astype(np.bool_)
         self._wanted[comm.rank] = False
@@ -127,12 +126,15 @@ class Mirrors:
         stride = 1 + own.value_words
         counts = np.zeros(comm.size, np.int64)
         kernel.count_wanted(rows, self._wanted, counts)
-        flat = np.empty(int(counts.sum()) * stride, np.int64)
-        kernel.pack(rows, self._wanted, own.state.v, own.state.k, masked, traced, origin, flat)
+        total = int(counts.sum())
+        flat, ids, places = np.empty(total * stride, np.int64), np.empty(total, np.int32), np.empty(total, np.int64)
+        kernel.begin_rows(rows, self._wanted, stride, flat, ids, places)
+        write_values(ids, places, own.state.v, own.state.k, own.state.p, masked, False, flat)  # noqa: FBT003 - compiled
+        if traced:
+            flat[stride - 1 :: stride] = origin + ids.astype(np.int64)
         received, heard = comm.meet(flat, counts * stride, votes)
         into = mirror.state.v, mirror.state.k, mirror.state.f, mirror.state.p, masked, traced
-        places = self._places[comm.rank]
-        size = kernel.reflect(rows, places, own.state.v, own.state.k, *into, origin, mirror.current)
+        size = kernel.reflect(rows, self._places[comm.rank], own.state.v, own.state.k, *into, origin, mirror.current)
         for r, words in enumerate(received):
             size = kernel.unpack(words, stride, self._places[r], *into, mirror.current, size)
         mirror.size = size

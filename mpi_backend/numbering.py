@@ -45,13 +45,18 @@ def number_ghosts(part: Part, targets: Iterable[Array], comm: Comm) -> None:
         messages.renumber_ghosts(of, places)
 
 
-def number_mirror(own: Part, mirror: Part, comm: Comm) -> Array:
-    """Numbers rows of the mirror by their owners and their ids there; the new numbers by old ones. Collective."""
+def number_mirror(own: Part, mirror: Part, comm: Comm) -> tuple[Array, list[Array]]:
+    """Numbers rows of the mirror by their owners and their ids there. Collective.
+
+    The new numbers by old ones; and for each rank the numbers of its rows by their ids there, -1: not mirrored.
+    """
     width = own.shape.key_words
     mine = np.ascontiguousarray(own.keys.keys[: len(own.keys)]).ravel()
     theirs = comm.exchange([mine] * comm.size)
-    found = np.concatenate([mirror.keys.find(k, count=len(k) // width) for k in theirs])
-    first = found[found >= 0]
+    found = [mirror.keys.find(k, count=len(k) // width) for k in theirs]
+    first = np.concatenate([f[f >= 0] for f in found])
     others = np.ones(len(mirror.keys), np.bool_)
     others[first] = False
-    return mirror.keys.reorder(np.concatenate([first, np.flatnonzero(others).astype(np.int32)]))
+    places = mirror.keys.reorder(np.concatenate([first, np.flatnonzero(others).astype(np.int32)]))
+    by_old = np.append(places, np.int32(-1))  # what was not found, -1, reads the last place
+    return places, [by_old[f] for f in found]

@@ -19,30 +19,17 @@ def count_wanted(rows, wanted, counts) -> None:
 
 
 @njit(cache=True, nogil=True)
-def pack(rows, wanted, v, k, masked, traced, origin, flat) -> None:
-    """Rows that each rank wants, rank by rank; the mask of nulls and the row's name come last."""
-    at = 0
-    columns = v.shape[0]
+def begin_rows(rows, wanted, stride, flat, ids, places) -> None:
+    """Begins the rows that each rank wants, rank by rank, with their numbers; ``places`` gets where their values go."""
+    n = 0
     for r in range(wanted.shape[0]):
         for i in range(len(rows)):
             row = np.uint32(rows[i])
-            if not wanted[r, row]:
-                continue
-            flat[at] = row
-            at += 1
-            for j in range(columns):
-                flat[at + j] = v[j, row]
-            at += columns
-            if masked:
-                mask = 0
-                for j in range(columns):
-                    if k[j, row] == 0:
-                        mask |= 1 << j
-                flat[at] = mask
-                at += 1
-            if traced:
-                flat[at] = origin + row
-                at += 1
+            if wanted[r, row]:
+                flat[n * stride] = row
+                ids[n] = row
+                places[n] = n * stride + 1
+                n += 1
 
 
 @njit(cache=True, nogil=True)
