@@ -212,7 +212,7 @@ class Builder:
         columns = self._target_columns(rule, static)
         count = static[self._facts.resolving_probe(rule).index].count
         rows = flat(columns, count, masked=part.shape.has_null_keys)
-        if self._comm.size == 1:
+        if self._comm.size == 1 or self._facts.mirror is not None:
             return part.keys.add(rows, count=count)
         width = part.shape.key_words
         mask_at = width - 1 if part.shape.has_null_keys else -1

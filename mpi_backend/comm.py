@@ -31,11 +31,11 @@ class Comm(Protocol):
     def exchange(self, words: Sequence[Array]) -> list[Array]:
         """Sends ``words[r]`` to rank r; what came from each rank."""
 
-    def meet(self, words: Array, counts: Array, votes: Array) -> tuple[list[Array], Array]:
-        """Sends the first ``counts[0]`` words to rank 0, the next to rank 1, and votes to all.
+    def swap(self, words: Array, counts: Array) -> Array:
+        """Sends the first ``counts[0]`` words to rank 0, the next to rank 1; what came, rank by rank."""
 
-        What came from each rank, and its votes: a row a rank.
-        """
+    def meet(self, words: Array, counts: Array, votes: Array) -> tuple[list[Array], Array]:
+        """Sends words as ``swap`` does, and votes to all; what came from each rank, and its votes: a row a rank."""
 
     def gather(self, mine: bytes) -> list[bytes]:
         """What every rank has."""
@@ -59,6 +59,10 @@ class Alone:
     def exchange(self, words: Sequence[Array]) -> list[Array]:
         """What was sent."""
         return list(words)
+
+    def swap(self, words: Array, counts: Array) -> Array:  # noqa: ARG002 - as ranks
+        """What was sent."""
+        return words
 
     def meet(self, words: Array, counts: Array, votes: Array) -> tuple[list[Array], Array]:  # noqa: ARG002 - as ranks
         """What was sent."""
@@ -95,7 +99,16 @@ class Ranks:
         """A meeting without votes."""
         return self.meet(np.concatenate(words), np.array([len(w) for w in words], np.int64), np.zeros(0))[0]
 
+    def swap(self, words: Array, counts: Array) -> Array:
+        """A meeting without votes."""
+        return self._met(words, counts, np.zeros(0))[0]
+
     def meet(self, words: Array, counts: Array, votes: Array) -> tuple[list[Array], Array]:
+        """Where one message of a rank ends and the next begins was told."""
+        received, coming, heard = self._met(words, counts, votes)
+        return np.split(received, np.cumsum(coming)[:-1]), heard
+
+    def _met(self, words: Array, counts: Array, votes: Array) -> tuple[Array, Array, Array]:
         """Counts and votes by ``Alltoall``, then words by ``Alltoallv`` in pieces, if anybody has some."""
         # With its count each rank tells its largest one, so that all agree on how many pieces there are.
         told = np.empty((self.size, 2 + len(votes)))
@@ -105,25 +118,11 @@ class Ranks:
         self.sent += 8 * int(counts.sum() - counts[self.rank])
         coming = heard[:, 0].astype(np.int64)
         pieces = -(-int(heard[:, 1].max()) // self._piece)
-        return self._received(words, counts, coming, pieces), heard[:, 2:]
-
-    def _received(self, words: Array, counts: Array, coming: Array, pieces: int) -> list[Array]:
-        if pieces <= 1:
-            received = np.empty(int(coming.sum()), np.int64)
-            if pieces:
-                self._alltoallv(words, counts, received, coming)
-            return np.split(received, np.cumsum(coming)[:-1])
-        out = [np.empty(int(n), np.int64) for n in coming]
-        messages = np.split(words, np.cumsum(counts)[:-1])
-        for n in range(pieces):
-            low, high = n * self._piece, (n + 1) * self._piece
-            parts = [w[low:high] for w in messages]
-            here = np.clip(coming - low, 0, self._piece)
-            received = np.empty(int(here.sum()), np.int64)
-            self._alltoallv(np.concatenate(parts), np.array([len(p) for p in parts], np.int64), received, here)
-            for r, piece in enumerate(np.split(received, np.cumsum(here)[:-1])):
-                out[r][low : low + len(piece)] = piece
-        return out
+        received = np.empty(int(coming.sum()), np.int64)
+        # Pieces of messages lie apart: where each begins is told with its length.
+        for low in range(0, pieces * self._piece, self._piece):
+            self._alltoallv((words, counts), (received, coming), low)
+        return received, coming, heard[:, 2:]
 
     def gather(self, mine: bytes) -> list[bytes]:
         """Sizes, then ``Allgatherv`` in pieces."""
@@ -143,11 +142,14 @@ class Ranks:
         self.sent += len(mine) * (self.size - 1)
         return [b"".join(p) for p in parts]
 
-    def _alltoallv(self, words: Array, counts: Array, into: Array, coming: Array) -> None:
-        kind = _mpi().INT64_T
-        starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        places = np.concatenate([[0], np.cumsum(coming)[:-1]])
-        self._comm.Alltoallv([words, counts, starts, kind], [into, coming, places, kind])
+    def _alltoallv(self, out: tuple[Array, Array], into: tuple[Array, Array], low: int) -> None:
+        """The piece of each message that begins at its word ``low``."""
+        kind, piece = _mpi().INT64_T, self._piece
+        sides = [
+            [words, np.clip(counts - low, 0, piece), np.cumsum(counts) - counts + np.minimum(counts, low), kind]
+            for words, counts in (out, into)
+        ]
+        self._comm.Alltoallv(*sides)
 
 
 def _mpi() -> Any:  # noqa: ANN401 - mpi4py has no types

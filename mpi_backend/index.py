@@ -67,12 +67,12 @@ def build_static(keys: KeyMap, offsets: Array, order: Array, payload: list[Colum
 
 def _narrow(column: Column, order: Array) -> Array:
     """The column in its new order, in half the bytes where that is enough."""
-    placed = column.words[order]
+    words = column.words
     if column.type.kind == "fraction":
-        return placed.view(np.float64)
-    if len(placed) and (placed.min() < -_SMALL or placed.max() >= _SMALL):
-        return placed
-    return placed.astype(np.int32)
+        return words[order].view(np.float64)
+    if not len(words) or (words.min() >= -_SMALL and words.max() < _SMALL):
+        words = words.astype(np.int32)
+    return words[order]
 
 
 def by_target(offsets: Array, targets: Array, columns: int) -> Pull:

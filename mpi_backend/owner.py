@@ -42,10 +42,14 @@ class Owner:
 
     def ranks(self, rows: Array, stride: int, mask_at: int, strings: Strings, count: int) -> Array:
         """The rank of each row: sub-buckets go to ranks round robin."""
-        first = self.buckets(rows, stride, mask_at, strings, count) * self._count
-        if self._count > 1 and len(self._others):
-            first += self._hashed(self._others, self._count, rows, stride, mask_at, strings, count)
-        return first % self._ranks
+        first = self.buckets(rows, stride, mask_at, strings, count)
+        if self._count > 1:
+            first *= self._count
+            if len(self._others):
+                first += self._hashed(self._others, self._count, rows, stride, mask_at, strings, count)
+        if self.bucket_count * self._count > self._ranks:
+            hashing.buckets(first, count, self._ranks)
+        return first
 
     def all_ranks(self, rows: Array, stride: int, mask_at: int, strings: Strings, count: int) -> list[Array]:
         """The ranks of all sub-buckets of each row's bucket, sub-bucket by sub-bucket."""

@@ -17,15 +17,26 @@ if TYPE_CHECKING:
 
 
 def flat(columns: Sequence[Column], count: int, *, masked: bool) -> Array:
-    """Rows one after the other: a word a column and, ``masked``, one with a bit for each null."""
+    """Rows one after the other: a word a column and, ``masked``, one with a bit for each null. Not to be changed."""
+    if len(columns) == 1 and not masked and columns[0].nulls is None and columns[0].words.flags.writeable:
+        return columns[0].words  # what may not be written is of another type for Numba: kernels would be compiled twice
     out = np.zeros((count, len(columns) + masked), np.int64)
     for c, column in enumerate(columns):
         out[:, c] = column.words
         if column.nulls is not None:
             out[:, c][column.nulls] = 0
-            if masked:
-                out[:, -1] |= column.nulls.astype(np.int64) << c
+    if masked:
+        out[:, -1] = _mask(columns, count)
     return out.ravel()
+
+
+def _mask(columns: Sequence[Column], count: int) -> Array:
+    """A bit for each column that is null."""
+    mask = np.zeros(count, np.int64)
+    for c, column in enumerate(columns):
+        if column.nulls is not None:
+            mask |= column.nulls.astype(np.int64) << c
+    return mask
 
 
 def columns_of(rows: Array, like: Sequence[Column], *, masked: bool) -> list[Column]:
@@ -39,17 +50,20 @@ def columns_of(rows: Array, like: Sequence[Column], *, masked: bool) -> list[Col
 
 
 def send(columns: Sequence[Column], owners: Array, comm: Comm, *, masked: bool) -> list[Column]:
-    """Each row to its owner; what came here."""
-    width = len(columns) + masked
-    ends = np.zeros(comm.size + 1, np.int64)
-    places = np.empty(len(owners), np.int64)
-    lists.places(owners, ends, places)
-    rows = np.zeros(len(owners) * width, np.int64)
-    for c, column in enumerate(columns):
-        nulls = np.zeros(0, np.bool_) if column.nulls is None else column.nulls
-        lists.scatter(column.words, nulls, places, width, c, rows)
-    parts = [rows[ends[r] * width : ends[r + 1] * width] for r in range(comm.size)]
-    return columns_of(np.concatenate(comm.exchange(parts)), columns, masked=masked)
+    """Each row to its owner; what came here. Column by column: none is copied more than once on either side."""
+    counts = np.bincount(owners, minlength=comm.size)
+    starts = np.cumsum(counts) - counts
+    sorted_words = np.empty(len(owners), np.int64)
+
+    def sent(words: Array) -> Array:
+        lists.deal(words, owners, starts.copy(), sorted_words)
+        return comm.swap(sorted_words, counts)
+
+    mask = sent(_mask(columns, len(owners))) if masked else None
+    return [
+        Column(c.type, sent(c.words), None if mask is None else (mask >> n & 1) != 0, c.texts)
+        for n, c in enumerate(columns)
+    ]
 
 
 def share(columns: Sequence[Column], count: int, comm: Comm, *, masked: bool) -> list[Column]:

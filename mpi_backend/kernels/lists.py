@@ -33,26 +33,11 @@ def counting_sort(groups, targets, offsets, order) -> None:
 
 
 @njit(cache=True, nogil=True)
-def places(owners, ends, out):
-    """Where each row stands when rows are put in the order of their owners; owner r has those from ``ends[r]`` on."""
-    for i in range(len(owners)):
-        ends[owners[i] + 1] += 1
-    for r in range(len(ends) - 1):
-        ends[r + 1] += ends[r]
-    free = ends[:-1].copy()
-    for i in range(len(owners)):
-        out[i] = free[owners[i]]
-        free[owners[i]] += 1
-
-
-@njit(cache=True, nogil=True)
-def scatter(words, nulls, where, width, c, out):
-    """Column ``c`` of flat rows: words, and its bit in the last word where it is null."""
+def deal(words, owners, free, out):
+    """Words in the order of their owners: the next of owner r goes to ``free[r]``."""
     for i in range(len(words)):
-        if len(nulls) > 0 and nulls[i]:
-            out[where[i] * width + width - 1] |= np.int64(1) << c
-        else:
-            out[where[i] * width + c] = words[i]
+        out[free[owners[i]]] = words[i]
+        free[owners[i]] += 1
 
 
 @njit(cache=True, nogil=True)
