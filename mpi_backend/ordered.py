@@ -1,8 +1,9 @@
 """Runs a lattice best rows first (``kernels.ordered``), after one pass has shown by how much values change.
 
 The width is 2^round(log2(mean change / mean degree)), in which delta-stepping is insensitive by a factor of 8
-(measured in docs/architecture.md). With several ranks the limit is one for all: it moves when no rank has a near row.
-Values that rules only copy are ordered from the start there: the best one is the last that a row gets.
+(measured in docs/architecture.md). With several ranks a meeting tells each how far it may move its limit; it does so
+when it has hardly a near row left, without asking whether others have. Values that rules only copy are ordered from
+the start there: the best one is the last that a row gets.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ class Ordered:
         self._width: float | None = None
         self._gave_up = False
         self._applied = 0
-        self._since = 0.0  # rows that all ranks applied since the limit moved
+        self._since = 0.0  # rows that all ranks applied since the limit moved here
+        self._may_move = False
         self.is_on = False
         prepare([(self._kernel.kernel, self._arguments())], loop.comm.rank)
 
@@ -168,35 +170,38 @@ class Ordered:
         return rows, int(self._order[FOUND]), float(self._order[FAR])
 
     def votes(self) -> Array:
-        """Is this rank tired; the best value that waits, here or for another rank (inf: none); rows applied, far."""
+        """Is this rank tired; the best far value, here or sent to another rank (inf: none); rows applied, far."""
         sign = -1.0 if self._kernel.descends else 1.0
-        best = float(self._bounds[NEXT]) * sign if self._order[FAR] else math.inf
+        best = float(self._bounds[BEST]) * sign if self._order[FAR] else math.inf
         sent = self._part.ghost
         if len(sent.dirty):
             values = self._valued(sent.v)[sent.dirty] * sign
             best = float(np.fmin(np.fmin.reduce(values), best))
-        best = math.inf if math.isnan(best) else best  # NaN is no better than any limit
-        selected = self._loop.facts.mirror is not None and self._applied > 0
-        if selected or self._order[NEAR] or best < float(self._bounds[LIMIT]) * sign:
-            best = -math.inf  # it is near: the limit stays
+        best = math.inf if math.isnan(best) else max(best, float(self._bounds[LIMIT]) * sign)
         return np.array([float(self._is_tired), best, self._applied, self._order[FAR]], np.float64)
 
     def agree(self, heard: Array) -> None:
-        """With no near row anywhere, all ranks move the limit to the same place; or all of them give up."""
+        """How far this rank may move its limit; or all ranks give up."""
         if heard[:, 0].any():
             self._give_up()
             return
-        self._since += heard[:, 2].sum()
-        least = heard[:, 1].min()
-        sign = -1.0 if self._kernel.descends else 1.0
-        if least == math.inf:
-            self._order[MOVES] = 2
-        elif math.isfinite(least):
+        if self._may_move and not self._order[MOVES]:  # it did
             if 0 < self._since < max(heard[:, 3].sum() / SPARSE, _FEWEST * len(heard)):
                 self._bounds[WIDTH] *= 2
             self._since = 0.0
-            self._bounds[NEXT] = self._bounds.dtype.type(least * sign + sign * float(self._bounds[WIDTH]))
+        self._since += heard[:, 2].sum()
+        least, width = heard[:, 1].min(), float(self._bounds[WIDTH])
+        sign = -1.0 if self._kernel.descends else 1.0
+        if least < least + width < self._most:
+            self._bounds[NEXT] = sign * max(least + width, sign * float(self._bounds[LIMIT]))
             self._order[MOVES] = 1
+        else:
+            self._order[MOVES] = 2 if heard[:, 3].any() else 0
+        self._may_move = bool(self._order[MOVES])
+
+    @property
+    def _most(self) -> float:
+        return math.inf if self._kernel.type.kind == "fraction" else np.iinfo(np.int64).max
 
     @property
     def _is_tired(self) -> bool:
@@ -216,7 +221,8 @@ class Ordered:
         self._order[MOST] = np.iinfo(np.int64).max if width is None else _PATIENCE * keys + 1000
         self._order[ALONE] = self._loop.comm.size == 1
         self._order[FOUND] = self._part.rows
-        most = np.inf if self._kernel.type.kind == "fraction" else np.iinfo(np.int64).max
+        self._may_move = False
+        most = self._most
         if width is not None:
             self._bounds[WIDTH] = width
         worst = -most if self._kernel.descends else most

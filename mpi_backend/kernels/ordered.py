@@ -27,15 +27,17 @@ if TYPE_CHECKING:
     from mpi_backend.loop import Loop
     from mpi_backend.types import Type
 
-NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS, FOUND, BEST = range(13)
+NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS, FOUND, BEST, TOOK = range(14)
 """Places of ``order``: rows near and far, passes made and allowed, the limit, how far it moves; rows applied, found.
 
 The kernel comes back when no row is near, or before a pass with which it would have applied more than ``UNTIL`` rows.
 
-Alone, a rank moves the limit itself; else it leaves with the best far value in ``NEXT``, and is called again with
-``MOVES`` set to 1 and the limit there that all ranks agreed on, or to 2 where every far row is to become near: what is
-no better than any limit (NaN, the largest number) has its turn at the end.
+Alone, a rank moves the limit by itself. With others it leaves with the best far value in ``BEST``, and is called again
+with ``MOVES`` set to 1 and the limit in ``NEXT`` that it may go to, or to 2 where every far row is to become near: what
+is no better than any limit (NaN, the largest number) has its turn at the end. ``TOOK``: rows that the last move found.
 """
+FEW = 32
+"""With others, less than this part of what the last move found is not worth a meeting: the limit moves too."""
 SPARSE = 8
 """Where fewer than this part of what it looks at is found by a move, moves are larger from then on."""
 _IS_FAR = IN_DELTA
@@ -85,10 +87,12 @@ class OrderedKernel:
         code.line("far_n = order[FAR]")
         self._sort_changed(code)
         with code.block("while True:"):
-            with code.block("if near_n == 0:"):
-                if self.column is None:
+            if self.column is None:
+                with code.block("if near_n == 0:"):
                     code.line("break")
-                else:
+            else:
+                moves = "order[MOVES] == 1 and order[ROWS] == 0 and far_n > 0"
+                with code.block(f"if near_n == 0 or ({moves} and {FEW} * near_n < order[TOOK]):"):
                     self._next_limit(code)
             if not self._rules:
                 self._sort_near(code)
@@ -113,14 +117,14 @@ class OrderedKernel:
         code.line("order[FAR] = far_n")
         if self.column is not None:
             code.line("bounds[BEST] = best")
-        names = "NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS, FOUND, BEST"
-        return f"{names} = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12\n{code.text}"
+        names = "NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS, FOUND, BEST, TOOK"
+        return f"{names} = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13\n{code.text}"
 
     def _better(self, a: str, b: str) -> str:
         return f"{a} > {b}" if self.descends else f"{a} < {b}"
 
     def _next_limit(self, code: Source) -> None:
-        """Far rows within the new limit become near. With other ranks the limit is found by all of them, outside.
+        """Far rows within the new limit become near. With other ranks a meeting has found it, until the next one.
 
         ``best`` is no worse than any far value: it forgets nothing of rows that were far and are applied.
         """
@@ -130,8 +134,7 @@ class OrderedKernel:
         with code.block("if order[ALONE] != 0:"):
             code.line(f"bounds[NEXT] = best {sign} bounds[WIDTH]")
             code.line(f"takes_all = not ({self._better('best', 'bounds[NEXT]')})")
-        with code.block("elif order[MOVES] == 0:"):
-            code.line("bounds[NEXT] = best")
+        with code.block("elif order[MOVES] == 0 or order[ROWS] > 0:"):
             code.line("break")
         with code.block("else:"):
             code.line("takes_all = order[MOVES] == 2")
@@ -157,6 +160,7 @@ class OrderedKernel:
         with code.block(f"if {SPARSE} * near_n < kept and order[ALONE] != 0:"):
             code.line("bounds[WIDTH] *= 2")
         code.line("far_n = kept")
+        code.line("order[TOOK] = near_n")
         with code.block("if near_n == 0:"):
             code.line("continue  # with the best of what is left")
 
