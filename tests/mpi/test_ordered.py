@@ -95,6 +95,38 @@ def widest(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> list[Row]:  # type: i
     return [(n, int(v)) for n, v in enumerate(width) if v >= 0]
 
 
+@pytest.fixture(scope="module")
+def endless() -> tuple[Staged, list[Row]]:
+    """Distances of which many are infinite: no limit lies beyond them, so their rows are applied at the end."""
+    x, y, w = graph().T
+    weights = np.where(y % 3 == 0, np.inf, w + 0.5)
+    columns = {**COLUMNS, "edge": [("x", "bigint"), ("y", "bigint"), ("w", "double")]}
+    given = {"edge": pa.table({"x": x, "y": y, "w": weights}), "start": pa.table({"x": [0]})}
+    text = TEXTS["paths"].replace("$MIN(0)", "$MIN(0.0)")
+    found = np.full(VERTICES, np.nan)
+    found[0] = 0.0
+    for _ in range(VERTICES):
+        before = found.copy()
+        np.fmin.at(found, y, found[x] + weights)
+        if np.array_equal(before, found, equal_nan=True):
+            break
+    staged = Staged(resolve_text(parse(text, "endless"), columns), given, ["found"])
+    return staged, [(n, float(d)) for n, d in enumerate(found) if not np.isnan(d)]
+
+
+@pytest.mark.parametrize("edges_a_rank", [-1, 1000])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_no_limit_lies_beyond_the_infinite(
+    endless: tuple[Staged, list[Row]], ranks: int, edges_a_rank: int, tmp_path: Path
+) -> None:
+    staged, rows = endless
+    assert sum(d == np.inf for _, d in rows) > VERTICES // 4
+    staged.write(tmp_path / "case")
+    run_on_ranks(tmp_path, "x", ranks, "--edges-a-rank", edges_a_rank)
+    assert sorted(staged.read(tmp_path / "case" / "out-x")["found"]) == rows
+    assert sorted(staged.run_here()["found"]) == rows
+
+
 @pytest.mark.parametrize("enough", ENOUGH)
 def test_alone(case: tuple[Staged, list[Row]], enough: int, monkeypatch: pytest.MonkeyPatch) -> None:
     staged, rows = case
