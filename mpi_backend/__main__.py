@@ -8,9 +8,9 @@ import sys
 def main(argv: list[str]) -> int:
     """The subcommand's exit code."""
     if argv[:1] == ["run"]:
-        from mpi_backend.worker import main as run  # noqa: PLC0415 - the supervisor needs none of it
+        from mpi_backend import worker  # noqa: PLC0415 - the supervisor needs none of it
 
-        return run(argv[1:])
+        worker.leave(worker.main(argv[1:]))
     if argv[:1] == ["launch"]:
         from mpi_backend.launch import main as launch  # noqa: PLC0415 - likewise
 

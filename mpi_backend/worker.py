@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from mpi_backend.preflight import MORE_MEMORY, RANKS_VARIABLE
 from mpi_backend.signs import FOLDER_VARIABLE, Files, Line
@@ -51,6 +51,15 @@ def main(argv: Sequence[str]) -> int:
         abort()
         return FAILED
     return 0
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process at once: taking apart what a rank holds takes longer than many a loop."""
+    if "mpi4py.MPI" in sys.modules:
+        sys.modules["mpi4py.MPI"].Finalize()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _supervised(options: argparse.Namespace, comm: Comm, began: float) -> None:
