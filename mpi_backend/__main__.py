@@ -6,10 +6,11 @@ import sys
 
 
 def main(argv: list[str]) -> int:
-    """The subcommand's exit code."""
+    """The subcommand's exit code; a rank ends the process itself."""
     if argv[:1] == ["run"]:
         from mpi_backend import worker  # noqa: PLC0415 - the supervisor needs none of it
 
+        sys.meta_path.insert(0, worker.NotNeeded())
         worker.leave(worker.main(argv[1:]))
     if argv[:1] == ["launch"]:
         from mpi_backend.launch import main as launch  # noqa: PLC0415 - likewise

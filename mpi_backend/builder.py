@@ -80,6 +80,7 @@ class Builder:
         targets = {n: self._resolve(facts.stratum.rules[n], static, owners) for n in resolved}
         mirror_places: list[Array] = []
         if facts.mirror is not None:
+            [own] = self._parts.values()
             renumbered, mirror_places = numbering.number_mirror(own, self._mirror, self._comm)
             groups = {i: renumbered[of] for i, of in groups.items()}
         for p in self._parts.values():

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from mpi_backend.kernels.compiler import Array
 
 PIECE_BYTES = 1 << 30
-"""The most that one call sends to one rank: MPI counts in 32 bits."""
+"""The most that one call sends to one rank: MPI counts in 32 bits.
+
+Where a piece begins is told in words: what a rank sends in all goes beyond 16 GiB only by MPI 4, as of MPICH 4.
+"""
 
 
 class Comm(Protocol):
@@ -61,8 +64,8 @@ class Alone:
         return list(words)
 
     def swap(self, words: Array, counts: Array) -> Array:  # noqa: ARG002 - as ranks
-        """What was sent."""
-        return words
+        """A copy of what was sent."""
+        return np.copy(words)
 
     def meet(self, words: Array, counts: Array, votes: Array) -> tuple[list[Array], Array]:  # noqa: ARG002 - as ranks
         """What was sent."""
@@ -104,7 +107,7 @@ class Ranks:
         return self._met(words, counts, np.zeros(0))[0]
 
     def meet(self, words: Array, counts: Array, votes: Array) -> tuple[list[Array], Array]:
-        """Where one message of a rank ends and the next begins was told."""
+        """Counts and votes, then words, cut into what each rank sent."""
         received, coming, heard = self._met(words, counts, votes)
         return np.split(received, np.cumsum(coming)[:-1]), heard
 

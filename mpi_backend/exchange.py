@@ -40,13 +40,22 @@ class DeltaExchange:
         """Rows that wait to be sent."""
         return sum(len(p.ghost.dirty) for p in self._loop.parts.values())
 
+    def prepare(self) -> None:
+        """Loads what it calls."""
+        if self._loop.comm.size > 1:
+            self._written(list(self._loop.parts.values()))
+
     def run(self, votes: Array) -> Array:
         """Everybody's votes, a row a rank. Collective."""
         comm = self._loop.comm
         if comm.size == 1:
             return votes[None, :]
         parts = list(self._loop.parts.values())
-        received, heard = self._wire.meet(*self._written(parts), parts, votes)
+        if self.waiting:
+            words, counts = self._written(parts)
+        else:
+            words, counts = np.zeros(0, np.int64), np.zeros(comm.size, np.int64)
+        received, heard = self._wire.meet(words, counts, parts, votes)
         for words in received:
             self._receive(parts, words)
         return heard
@@ -54,12 +63,10 @@ class DeltaExchange:
     def _written(self, parts: list[Part]) -> tuple[Array, Array]:
         """A message for each rank, one after the other, and their lengths.
 
-        It has two counts a relation, then the rows; nothing where there are no rows.
+        It has two counts a relation, then the rows; a rank that gets no rows gets nothing.
         """
         size = self._loop.comm.size
         lengths = np.zeros(size, np.int64)
-        if not self.waiting:
-            return np.zeros(0, np.int64), lengths
         counts = np.zeros((len(parts), 2, size), np.int64)
         strides = [(1 + p.value_words, p.shape.key_words + p.value_words) for p in parts]
         for n, p in enumerate(parts):

@@ -58,7 +58,7 @@ class Fixpoint:
         self._runner = Runner(loop, ansi=ansi, traced=traced)
         self._runner.prepare()
         self._exchange = DeltaExchange(loop, self._runner.combine)
-        self._exchange.run(votes(loop, 0.0))  # nothing, but what it calls is loaded then
+        self._exchange.prepare()
         self._clock = Clock()
         self._passes = Passes(loop, self._runner, self._exchange, self._clock, traced=traced)
         self._copies = CopyExchange(loop)

@@ -24,7 +24,10 @@ OUT_WORDS = 1 << 16
 
 @dataclass
 class Loop:
-    """Relations, indexes, targets of resolved rules (by rule), base rows as (ids, flat values)."""
+    """Relations, indexes, targets of resolved rules (by rule), base rows as (ids, flat values).
+
+    ``mirror_places``: for each rank the numbers that its rows have in the mirror here (``numbering.number_mirror``).
+    """
 
     facts: Facts
     shape: Shape

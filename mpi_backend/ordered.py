@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpi_backend.kernels import lists
+from mpi_backend.kernels.aggregates import QUEUED
 from mpi_backend.kernels.compiler import prepare
 from mpi_backend.kernels.ordered import (
     ALONE,
@@ -97,7 +98,7 @@ class Ordered:
         return self.is_on and self._width is not None
 
     def consider(self) -> None:
-        """Takes over: by value if passes in any order would apply rows too early, else with all rows near."""
+        """Takes over: by value if passes in any order would apply rows too early; alone, else with all rows near."""
         if self._gave_up:
             return
         column, alone = self._kernel.column, self._loop.comm.size == 1
@@ -121,8 +122,9 @@ class Ordered:
         Alone, a rank does it faster by passes that read what they wrote; others hear of it too late.
         """
         comm = self._loop.comm
-        ends = (float(values.min()), float(-values.max())) if len(values) else (math.inf, math.inf)
-        low, high = comm.least(ends[0]), -comm.least(ends[1])
+        known = values.astype(np.float64)  # NaN apart: all ranks have to see the same ends
+        low = comm.least(float(np.fmin.reduce(known, initial=np.inf)))
+        high = -comm.least(float(-np.fmax.reduce(known, initial=-np.inf)))
         return (high - low) / max(1.0, float(comm.sum(np.array([float(len(values))]))[0]))
 
     def _change(self, values: Array) -> float | None:
@@ -170,7 +172,11 @@ class Ordered:
         return rows, int(self._order[FOUND]), float(self._order[FAR])
 
     def votes(self) -> Array:
-        """Is this rank tired; the best far value, here or sent to another rank (inf: none); rows applied, far."""
+        """Is this rank tired; what is no worse than any far value, here or sent (inf: none); rows applied, far.
+
+        Far rows that became near leave a best behind that is too good; the limit is no worse than any either, so that
+        the next one lies beyond it.
+        """
         sign = -1.0 if self._kernel.descends else 1.0
         best = float(self._bounds[BEST]) * sign if self._order[FAR] else math.inf
         sent = self._part.ghost
@@ -234,7 +240,7 @@ class Ordered:
         """Near and far rows are changed rows again."""
         state = self._part.state
         rows = np.unique(np.concatenate([self._near[: self._order[NEAR]], self._far[: self._order[FAR]], state.dirty]))
-        state.f[rows] |= 1
+        state.f[rows] |= np.uint8(QUEUED)
         state.d[: len(rows)] = rows
         state.n[0] = len(rows)
         self._order[[NEAR, FAR]] = 0

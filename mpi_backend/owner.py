@@ -47,7 +47,7 @@ class Owner:
             first *= self._count
             if len(self._others):
                 first += self._hashed(self._others, self._count, rows, stride, mask_at, strings, count)
-        if self.bucket_count * self._count > self._ranks:
+        if self.bucket_count * self._count > self._ranks:  # else a bucket is a rank
             hashing.buckets(first, count, self._ranks)
         return first
 

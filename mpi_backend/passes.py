@@ -72,8 +72,8 @@ class Passes:
     def _ordered_passes(self, ordered: Ordered) -> Array:
         """Over near rows; with other ranks all passes until they are told of something count as one iteration."""
         [part] = self._loop.parts.values()
-        passes, part.size, part.rows, far = self._clock.timed("rules", ordered.step)
-        mine = votes(self._loop, far + self._exchange.waiting)
+        passes, part.size, part.rows, left = self._clock.timed("rules", ordered.step)
+        mine = votes(self._loop, left + self._exchange.waiting)
         if self._loop.comm.size == 1:
             self.applied = max(1, passes)
             return mine

@@ -19,13 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Spread:
-    """What lies in sub-buckets: static indexes, relations. Copies of deltas go to all of a bucket, or to the first."""
+    """What lies in sub-buckets: static indexes, relations. The copies ``to_all`` go to all of a bucket."""
 
     count: int = 1
     statics: frozenset[int] = frozenset()
     relations: frozenset[str] = frozenset()
     to_all: frozenset[int] = frozenset()
-    to_first: frozenset[int] = frozenset()
 
 
 NO_SPREAD = Spread()
@@ -61,7 +60,7 @@ class _Spreading:
             ordered_by=None if made else self.stratum.ordered_by,
         )
         to_all = frozenset(i.id for (_, all_of_them), i in self.copies.items() if all_of_them)
-        return changed, Spread(self.count, statics, relations, to_all, frozenset(i.id for i in made) - to_all)
+        return changed, Spread(self.count, statics, relations, to_all)
 
     def _may_spread(self, of: PlannedRelation) -> bool:
         """It has further keys, nothing is counted where it stands, and rules look up nothing partitioned beside it."""

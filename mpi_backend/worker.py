@@ -18,6 +18,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from mpi_backend.comm import PIECE_BYTES
 from mpi_backend.preflight import MORE_MEMORY, RANKS_VARIABLE
 from mpi_backend.signs import FOLDER_VARIABLE, Files, Line
 from mpi_backend.world import check_world
@@ -40,7 +41,6 @@ _LAUNCHED = ("PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "SLURM_PROCID", "M
 def main(argv: Sequence[str]) -> int:
     """Runs a rank; the exit code."""
     began = time.perf_counter()
-    sys.meta_path.insert(0, _NotNeeded())
     options = _parser().parse_args(argv)
     comm, abort = _comm(options.piece_bytes)
     try:
@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         "--no-ansi", dest="ansi", action="store_false", help="overflow wraps, as without spark.sql.ansi"
     )
     parser.add_argument("--tell", help="the supervisor's host:port, where each host has folders of its own")
-    parser.add_argument("--piece-bytes", type=int, default=1 << 30, help="the most that one MPI call sends to a rank")
+    parser.add_argument("--piece-bytes", type=int, default=PIECE_BYTES, help="the most that a call sends to a rank")
     return parser
 
 
@@ -164,7 +164,7 @@ def _report(run: Run, plan: Plan, comm: Comm, signs: Signs) -> None:
         signs.report(told)
 
 
-class _NotNeeded:
+class NotNeeded:
     """Hides what Arrow and Numba load where it is installed: a quarter of a second for what no rank uses."""
 
     def find_spec(self, name: str, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""Lists of rows: sorting by group, linking, what changed, and rows for messages."""
+"""Lists of rows: sorting by group and by owner, linking, what changed."""
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mpi_backend.loop import Loop
     from mpi_backend.types import Type
 
+_PLACES = "NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS, FOUND, BEST, TOOK = range(14)"
 NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS, FOUND, BEST, TOOK = range(14)
 """Places of ``order``: rows near and far, passes made and allowed, the limit, how far it moves; rows applied, found.
 
@@ -91,8 +92,9 @@ class OrderedKernel:
                 with code.block("if near_n == 0:"):
                     code.line("break")
             else:
-                moves = "order[MOVES] == 1 and order[ROWS] == 0 and far_n > 0"
-                with code.block(f"if near_n == 0 or ({moves} and {FEW} * near_n < order[TOOK]):"):
+                finds = self._better("best", "bounds[NEXT]")
+                moves = f"order[MOVES] == 1 and order[ROWS] == 0 and far_n > 0 and {finds}"
+                with code.block(f"if near_n == 0 or ({FEW} * near_n < order[TOOK] and {moves}):"):
                     self._next_limit(code)
             if not self._rules:
                 self._sort_near(code)
@@ -117,8 +119,7 @@ class OrderedKernel:
         code.line("order[FAR] = far_n")
         if self.column is not None:
             code.line("bounds[BEST] = best")
-        names = "NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS, FOUND, BEST, TOOK"
-        return f"{names} = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13\n{code.text}"
+        return f"{_PLACES}\n{code.text}"
 
     def _better(self, a: str, b: str) -> str:
         return f"{a} > {b}" if self.descends else f"{a} < {b}"
@@ -135,6 +136,10 @@ class OrderedKernel:
             code.line(f"bounds[NEXT] = best {sign} bounds[WIDTH]")
             code.line(f"takes_all = not ({self._better('best', 'bounds[NEXT]')})")
         with code.block("elif order[MOVES] == 0 or order[ROWS] > 0:"):
+            code.line("break")
+        with code.block(f"elif order[MOVES] == 1 and not ({self._better('best', 'bounds[NEXT]')}):"):
+            code.line("bounds[LIMIT] = bounds[NEXT]  # no far row is within it")
+            code.line("order[MOVES] = 0")
             code.line("break")
         with code.block("else:"):
             code.line("takes_all = order[MOVES] == 2")

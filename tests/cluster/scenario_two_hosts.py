@@ -66,7 +66,7 @@ def killed(spark: SparkSession) -> dict[str, Any]:
 
     def kill() -> None:
         wait_until(lambda: iterations_now(spark) > 0, 60, "ranks are at work")
-        (rank,) = (p for p in HOSTS[1].processes(*RANK) if "PMI_RANK" in Path(f"/proc/{p}/environ").read_text())
+        rank, _ = (p for p in HOSTS[1].processes(*RANK) if "PMI_RANK" in Path(f"/proc/{p}/environ").read_text())
         os.kill(rank, signal.SIGKILL)
         harmed.append(time.monotonic())
 
@@ -104,7 +104,7 @@ def left_after() -> dict[str, Any]:
 
 
 def start_cluster() -> None:
-    """A master here, and two hosts with a worker of one core."""
+    """A master here, and two hosts with a worker of two cores and two local directories."""
     spark, java = find_spark_home().home, find_java().launcher.resolve()
     daemon = [str(java), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{spark}/jars/*"]
     place = ["--host", DRIVER, "--port", "7077", "--webui-port", "0"]
@@ -116,10 +116,11 @@ def start_cluster() -> None:
         "env",
         f"SPARK_HOME={spark}",
         "SPARK_SCALA_VERSION=2.13",
+        "SPARK_LOCAL_DIRS=/tmp/local-1,/tmp/local-2",
         *daemon,
         "org.apache.spark.deploy.worker.Worker",
     ]
-    worker += ["--host", "ADDRESS", "--webui-port", "0", "--cores", "1", "--memory", "1g", "--work-dir", "/tmp/work"]  # noqa: S108 - its own
+    worker += ["--host", "ADDRESS", "--webui-port", "0", "--cores", "2", "--memory", "1g", "--work-dir", "/tmp/work"]  # noqa: S108 - its own
     visible = (spark, java.parent.parent)
     HOSTS.extend(network.host(n, [*worker, MASTER], visible, Path(f"{n}.log")) for n in ("one", "two"))
 
@@ -130,9 +131,9 @@ if __name__ == "__main__":
     confs = {
         "spark.driver.host": DRIVER,
         "spark.driver.bindAddress": DRIVER,
-        "spark.executor.cores": "1",
+        "spark.executor.cores": "2",
         "spark.executor.memory": "600m",
         "spark.paralagg.mpi.launcher": "spark",
-        "spark.paralagg.mpi.ranks": "2",
+        "spark.paralagg.mpi.ranks": "4",
     }
-    tell(session(MASTER, confs), apart, offloaded, killed)
+    tell(session(MASTER, confs, slots=4), apart, offloaded, killed)

@@ -127,6 +127,24 @@ def test_no_limit_lies_beyond_the_infinite(
     assert sorted(staged.run_here()["found"]) == rows
 
 
+@pytest.mark.parametrize("edges_a_rank", [-1, 1000])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_all_ranks_order_labels_of_which_some_are_not_numbers(ranks: int, edges_a_rank: int, tmp_path: Path) -> None:
+    """The same width on all ranks, though only some have a NaN among their first rows: a NaN is no label's minimum."""
+    x = np.arange(VERTICES)
+    first = np.where(x == 8, np.nan, x * 7919 % 1009)
+    starts = x[x % 10 != 9]
+    given = {"edge": pa.table({"x": starts, "y": starts + 1}), "vertex": pa.table({"x": x, "v": first})}
+    columns = {"edge": COLUMNS["edge"][:2], "vertex": [("x", "bigint"), ("v", "double")]}
+    text = "found(x, $MIN(v)) :- vertex(x, v). found(y, $MIN(c)) :- found(x, c), edge(x, y)."
+    staged = Staged(resolve_text(parse(text, "labels"), columns), given, ["found"])
+    assert staged.plan.strata[-1].ordered_by == 0
+    staged.write(tmp_path / "case")
+    run_on_ranks(tmp_path, "x", ranks, "--edges-a-rank", edges_a_rank)
+    least = np.fmin.accumulate(first.reshape(-1, 10), axis=1).ravel()
+    assert sorted(staged.read(tmp_path / "case" / "out-x")["found"]) == [(n, float(v)) for n, v in enumerate(least)]
+
+
 @pytest.mark.parametrize("enough", ENOUGH)
 def test_alone(case: tuple[Staged, list[Row]], enough: int, monkeypatch: pytest.MonkeyPatch) -> None:
     staged, rows = case

@@ -39,7 +39,7 @@ def test_edges_are_spread_and_the_delta_follows_them() -> None:
     changed, where = spread(stratum(PATHS), 4)
     [rule] = changed.rules
     [copy] = changed.relation_indexes
-    assert (where.statics, where.to_all, where.to_first) == ({0}, {copy.id}, frozenset())
+    assert (where.statics, where.to_all) == ({0}, {copy.id})
     assert (rule.driver.index, copy.copy, changed.in_place) == (copy.id, True, False)
 
 

@@ -34,23 +34,26 @@ private[exec] final class RanksFolder(val folder: File) {
 
 private[exec] object RanksFolder extends Logging {
   private val Part = raw"part-(\d+)\.arrow".r
-  private val tasks = mutable.Map.empty[File, Int]
+  private val open = mutable.Map.empty[String, (File, Int)] // with the number of tasks
 
   /** The same one for all tasks of this executor that give the same name; deleted with the last of them that runs. */
   def of(name: String, context: TaskContext): RanksFolder = synchronized {
     val env = SparkEnv.get
-    val folder = new File(Utils.getLocalDir(env.conf), s"paralagg-${env.executorId}-$name")
-    context.addTaskCompletionListener[Unit](_ => leave(folder))
-    tasks(folder) = tasks.getOrElse(folder, 0) + 1
+    // Spark picks any of its local directories: only the first task asks.
+    val (folder, tasks) =
+      open.getOrElse(name, (new File(Utils.getLocalDir(env.conf), s"paralagg-${env.executorId}-$name"), 0))
+    open(name) = (folder, tasks + 1)
+    context.addTaskCompletionListener[Unit](_ => leave(name))
     Files.createDirectories(folder.toPath)
     ShutdownHookManager.registerShutdownDeleteDir(folder)
     new RanksFolder(folder)
   }
 
-  private def leave(folder: File): Unit = synchronized {
-    tasks(folder) -= 1
-    if (tasks(folder) == 0) {
-      tasks -= folder
+  private def leave(name: String): Unit = synchronized {
+    val (folder, tasks) = open(name)
+    open(name) = (folder, tasks - 1)
+    if (tasks == 1) {
+      open -= name
       ShutdownHookManager.removeShutdownDeleteDir(folder)
       try Utils.deleteRecursively(folder)
       catch {
