@@ -1,10 +1,14 @@
 """Evaluates a stratum for one value of its carried keys after the other (the Plan's decomposition), in plain arrays.
 
-Nothing is exchanged: rows lie where their carried keys are, and the static sides stand on every rank.
+Nothing is exchanged: rows lie where their carried keys are, and the static sides stand on every rank. A process that
+is alone takes several values at once, a core each.
 """
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,17 +45,22 @@ class Decomposed:
         tables[inner.relations[0].base] = Table(moving, base.count)
         alone = Alone()
         builder = Builder(Facts(inner, facts.inputs), Inputs(tables, inputs.strings), alone, 1)
-        self._tuples = Tuples(builder.build(builder.route()), ansi=ansi)
-        self._loop = self._tuples.loop
+        first = Tuples(builder.build(builder.route()), ansi=ansi)
+        self._loop = first.loop
         self._keys = tuple(base.columns[p] for p in self._carried)
         self._values = KeyMap(len(self._carried))
         groups = self._values.add(flat(self._keys, base.count, masked=False), count=base.count)
         self._order = np.argsort(groups, kind="stable")
         self._ends = np.cumsum(np.bincount(groups, minlength=len(self._values)))
         self._base = self._loop.base[inner.relations[0].name]
+        threads = min(_cores(), len(self._ends)) if comm.size == 1 and first.can_have_siblings else 1
+        self._all = [first, *(Tuples(self._loop.sibling(), ansi=ansi) for _ in range(1, threads))]
+        self._free: SimpleQueue[Tuples] = SimpleQueue()
+        for tuples in self._all:
+            self._free.put(tuples)
         self._found: list[tuple[int, Array, Array, Array]] = []
         self._relation = relation
-        self.iterations = 0
+        self._applied: list[int] = []
         self.per_iteration: list[dict[str, Any]] = []
 
     @staticmethod
@@ -69,19 +78,38 @@ class Decomposed:
 
     def run(self) -> None:
         """One fixpoint a value."""
-        [part] = self._loop.parts.values()
-        start = 0
-        for value, end in enumerate(self._ends):
-            rows = self._order[start:end]
-            start = int(end)
-            picked = self._base.words.reshape(len(self._base.ids), self._base.stride)[rows]
-            mine = Rows(self._base.ids[rows], np.ascontiguousarray(picked).ravel(), 0, self._base.stride)
-            self._loop.base[part.name] = mine
-            self._tuples.run()
-            self.iterations = max(self.iterations, self._tuples.iterations)
-            ids = part.present()
-            self._found.append((value, ids, part.state.v.take(ids, axis=1), part.state.k.take(ids, axis=1)))
-            self._tuples.again()
+        values = range(len(self._ends))
+        if len(self._all) == 1:
+            self._found = [self._fixpoint(v) for v in values]
+            return
+        with ThreadPoolExecutor(len(self._all)) as pool:
+            self._found = list(pool.map(self._fixpoint, values))
+
+    def _fixpoint(self, value: int) -> tuple[int, Array, Array, Array]:
+        """The rows of a value: ids, values, and which of these are there."""
+        tuples = self._free.get()
+        try:
+            return self._found_by(tuples, value)
+        finally:
+            self._free.put(tuples)
+
+    def _found_by(self, tuples: Tuples, value: int) -> tuple[int, Array, Array, Array]:
+        [part] = tuples.loop.parts.values()
+        rows = self._order[self._ends[value - 1] if value else 0 : self._ends[value]]
+        picked = self._base.words.reshape(len(self._base.ids), self._base.stride)[rows]
+        mine = Rows(self._base.ids[rows], np.ascontiguousarray(picked).ravel(), 0, self._base.stride)
+        tuples.loop.base[part.name] = mine
+        tuples.run()
+        self._applied.append(tuples.iterations)
+        ids = part.present()
+        found = value, ids, part.state.v.take(ids, axis=1), part.state.k.take(ids, axis=1)
+        tuples.again()
+        return found
+
+    @property
+    def iterations(self) -> int:
+        """The most that a value took."""
+        return max(self._applied, default=0)
 
     @property
     def tuples(self) -> int:
@@ -91,7 +119,8 @@ class Decomposed:
     @property
     def bytes(self) -> int:
         """Held in memory."""
-        return self._loop.bytes + sum(i.nbytes + v.nbytes + k.nbytes for _, i, v, k in self._found)
+        siblings = sum(p.state.bytes for t in self._all[1:] for p in t.loop.parts.values())
+        return self._loop.bytes + siblings + sum(i.nbytes + v.nbytes + k.nbytes for _, i, v, k in self._found)
 
     def results(self) -> dict[str, Table]:
         """The relation's rows: carried and moving keys in their order, then dependents."""
@@ -115,6 +144,11 @@ class Decomposed:
             valid = [k[j] for _, _, _, k in self._found] if any(part.shape.dependents) else []
             columns.append(part.value_column(j, words, np.concatenate(valid) == 0 if valid else None, strings))
         return {self._relation.name: Table(tuple(columns), len(ids))}
+
+
+def _cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _shared(table: Table, comm: Comm) -> Table:

@@ -92,6 +92,12 @@ class Fixpoint:
                 raise EndlessClimbError(iteration, None, overflowed=False)
         self.stats.iterations = iteration
 
+    @property
+    def reads_only(self) -> bool:
+        """Whether rules neither find new keys nor compute texts."""
+        known = all(r.target.kind in ("same", "resolved") for r in self._stratum.rules)
+        return known and not self._stratum.makes_strings and not any(r.sites.calls for r in self._runner.rules)
+
     def again(self) -> None:
         """For other base rows of the same stratum: nothing was counted yet."""
         self.stats = Stats([r.name for r in self._stratum.relations])

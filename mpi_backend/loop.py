@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,6 +43,11 @@ class Loop:
     pulls: dict[int, Pull] = field(default_factory=dict)
     mirror_places: list[Array] = field(default_factory=list)
     out: Array = field(default_factory=lambda: np.empty(OUT_WORDS, np.int64))
+
+    def sibling(self) -> Loop:
+        """Another one over the same ids, indexes and targets, with rows of its own."""
+        parts = {name: part.sibling() for name, part in self.parts.items()}
+        return replace(self, parts=parts, base=dict(self.base), out=np.empty(OUT_WORDS, np.int64))
 
     def part(self, relation: str) -> Part:
         """The part of a relation."""

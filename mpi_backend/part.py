@@ -146,6 +146,12 @@ class Part:
         self.rows = 0
         self.grow()
 
+    def sibling(self) -> Part:
+        """The same ids, no rows."""
+        other = copy(self)
+        other.restart(traced=self.traced)
+        return other
+
     def forget(self) -> None:
         """All rows of ``state``, which is all there is in a run in place; ids stay."""
         self.state.reset()

@@ -44,6 +44,11 @@ class Tuples:
         self._fixpoint.again()
 
     @property
+    def can_have_siblings(self) -> bool:
+        """Whether a run only reads what ``Loop.sibling`` shares: no new keys, no texts, no index on what it finds."""
+        return not self.loop.indexes and self.loop.facts.is_lattice and self._fixpoint.reads_only
+
+    @property
     def iterations(self) -> int:
         """Applications of the step."""
         return self._fixpoint.stats.iterations

@@ -1,0 +1,74 @@
+"""One fixpoint for each value of the carried keys, on one thread and on several: the same rows, the same errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from mpi.staged import Staged
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import dijkstra
+
+from mpi_backend import decomposed
+from mpi_backend.decomposed import Decomposed
+from pyspark_paralagg.datalog.parse import parse
+from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.errors import ParalaggError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PATHS = "found(s, s, $MIN(0)) :- start(s). found(s, y, $MIN(d + w)) :- found(s, x, d), edge(x, y, w)."
+COLUMNS = {"edge": [("x", "bigint"), ("y", "bigint"), ("w", "bigint")], "start": [("s", "bigint")]}
+VERTICES, EDGES, SOURCES = 300, 900, 40
+
+
+@pytest.fixture(params=[1, 2, 7])
+def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """So many cores; how many fixpoints each evaluation had at once."""
+    had: list[int] = []
+    run = Decomposed.run
+
+    def counted(self: Decomposed) -> None:
+        had.append(len(self._all))
+        run(self)
+
+    monkeypatch.setattr(decomposed, "_cores", lambda: request.param)
+    monkeypatch.setattr(Decomposed, "run", counted)
+    yield had
+    assert had == [request.param]
+
+
+def staged(weights: np.ndarray, edges: np.ndarray) -> Staged:  # type: ignore[type-arg]
+    """Ways from each of the sources."""
+    given = {
+        "edge": pa.table({"x": edges[:, 0], "y": edges[:, 1], "w": weights}),
+        "start": pa.table({"s": range(SOURCES)}),
+    }
+    return Staged(resolve_text(parse(PATHS, "ways"), COLUMNS), given, ["found"])
+
+
+def random_edges() -> np.ndarray:  # type: ignore[type-arg]
+    return np.unique(np.random.default_rng(5).integers(0, VERTICES, (EDGES, 2)), axis=0)
+
+
+@pytest.mark.usefixtures("threads")
+def test_every_value_has_its_own_rows() -> None:
+    edges = random_edges()
+    weights = np.random.default_rng(6).integers(1, 100, len(edges))
+    matrix = coo_array((weights, (edges[:, 0], edges[:, 1])), shape=(VERTICES, VERTICES)).tocsr()
+    distances = dijkstra(matrix, indices=range(SOURCES))
+    expected = [(s, n, int(d)) for s, row in enumerate(distances) for n, d in enumerate(row) if np.isfinite(d)]
+    assert sorted(staged(weights, edges).run_here()["found"]) == expected
+
+
+@pytest.mark.usefixtures("threads")
+def test_an_error_of_one_value_ends_all() -> None:
+    """Ways from source 17 alone are longer than a word can say; others may have been evaluated before or after."""
+    edges = np.array([[s, s + SOURCES] for s in range(SOURCES)] + [[17 + SOURCES, 17 + 2 * SOURCES]])
+    weights = np.where(edges[:, 0] % SOURCES == 17, np.iinfo(np.int64).max, 1)
+    with pytest.raises(ParalaggError) as caught:
+        staged(weights, edges).run_here()
+    assert caught.value.code == "ARITHMETIC_OVERFLOW"
