@@ -88,8 +88,10 @@ class Builder:
                 of_p = [targets[n] for n in resolved if facts.stratum.rules[n].head == p.name]
                 numbering.number_ghosts(p, of_p, self._comm)
             p.grow()
-        loop = Loop(facts, shape, self._strings, self._comm, self._parts, owners, {}, {}, {}, base, initial)
-        loop.mirror_places = mirror_places
+        loop = Loop(
+            facts, shape, self._strings, self._comm, self._parts, owners, {}, {}, {}, base, initial,
+            mirror_places=mirror_places,
+        )  # fmt: skip
         for i in facts.stratum.static_indexes:
             self._place(i, static[i.id], groups.get(i.id), targets, loop)
         for index in facts.stratum.relation_indexes:

@@ -6,7 +6,6 @@ is alone takes several values at once, a core each.
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from mpi_backend.facts import Facts
 from mpi_backend.inputs import Inputs
 from mpi_backend.keymap import KeyMap
 from mpi_backend.loop import Rows
+from mpi_backend.preflight import slots
 from mpi_backend.rows import flat, share
 from mpi_backend.tuples import Tuples
 from mpi_backend.types import Column, Table
@@ -53,7 +53,7 @@ class Decomposed:
         self._order = np.argsort(groups, kind="stable")
         self._ends = np.cumsum(np.bincount(groups, minlength=len(self._values)))
         self._base = self._loop.base[inner.relations[0].name]
-        threads = min(_cores(), len(self._ends)) if comm.size == 1 and first.can_have_siblings else 1
+        threads = min(slots(), len(self._ends)) if comm.size == 1 and first.can_have_siblings else 1
         self._all = [first, *(Tuples(self._loop.sibling(), ansi=ansi) for _ in range(1, threads))]
         self._free: SimpleQueue[Tuples] = SimpleQueue()
         for tuples in self._all:
@@ -144,11 +144,6 @@ class Decomposed:
             valid = [k[j] for _, _, _, k in self._found] if any(part.shape.dependents) else []
             columns.append(part.value_column(j, words, np.concatenate(valid) == 0 if valid else None, strings))
         return {self._relation.name: Table(tuple(columns), len(ids))}
-
-
-def _cores() -> int:
-    """That this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _shared(table: Table, comm: Comm) -> Table:

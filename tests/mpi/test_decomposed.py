@@ -35,7 +35,7 @@ def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         had.append(len(self._all))
         run(self)
 
-    monkeypatch.setattr(decomposed, "_cores", lambda: request.param)
+    monkeypatch.setattr(decomposed, "slots", lambda: request.param)
     monkeypatch.setattr(Decomposed, "run", counted)
     yield had
     assert had == [request.param]
