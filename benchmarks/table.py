@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.queries import CLOSURE, QUERIES, TOLERANCE
 from benchmarks.systems import SYSTEMS
+from mpi_backend.preflight import slots
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +38,7 @@ def facts() -> dict[str, str]:
     java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)  # noqa: S607 (the one on PATH)
     return {
         "date": datetime.now(timezone.utc).date().isoformat(),
-        "cores": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()),
+        "cores": str(slots()),
         "processor": _processor(),
         "load before the start": f"{os.getloadavg()[0]:.1f}",
         "Python": platform.python_version(),
