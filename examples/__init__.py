@@ -1,5 +1,6 @@
-"""Demos on real data: `python -m examples.roads`, `python -m examples.taxonomy`.
+"""Examples on real or realistic data: `python -m examples.roads`, `make example NAME=lineage`; README.md lists them.
 
-Each demo is one file that reads from top to bottom: read the data, the recursion (about ten lines), tables, a picture.
-`data` fetches and caches the data, `plots` draws; neither knows of recursion.
+Each is one file that reads from top to bottom: the data, the recursion (about ten lines), what is printed, a picture.
+`stage` gives the session, `data` fetches and caches, `plots` and what stands on it draws; none of them knows of
+recursion.
 """

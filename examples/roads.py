@@ -1,29 +1,28 @@
-"""Travel distances on the roads of La Serena and Coquimbo, Chile: a table, a path, a picture.
+"""How far is it by road? Travel distances in La Serena and Coquimbo, Chile: a table, a path, a picture.
 
     python -m examples.roads [--out demo-output]        (or: make demo)
 
 Read downwards: the places, the recursion (`travel_distances`), the way back (`path_to`), what is printed.
+The roads are those of OpenStreetMap (© OpenStreetMap contributors, ODbL), from the package aequilibrae, fetched once.
 The recursion is shortest paths by distance; `via` remembers the last link of the shortest path, so that the
 path itself can be read from the result.
 """
 
 from __future__ import annotations
 
-import argparse
-import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 import pyspark_paralagg as ra
-from examples import data, plots
+from examples import data, maps, stage
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
 
 START = "Plaza de Armas, La Serena"
 PLACES = [  # name, longitude, latitude, side of its label in the picture
@@ -94,44 +93,40 @@ def path_to(node: int, distances: pd.DataFrame, roads: pd.DataFrame) -> tuple[li
     return crossings, stretches
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("demo-output"), help="folder of the picture")
-    picture = parser.parse_args().out / "roads.png"
-
-    builder = SparkSession.builder.master("local[*]").appName("roads")
-    builder = builder.config("spark.sql.shuffle.partitions", 4).config("spark.ui.showConsoleProgress", "false")
-    spark = ra.configure(builder).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+def tell(spark: SparkSession, out: Path) -> Path:
+    # %% The road network, and the crossing next to each place.
     crossings, roads = read_roads(spark)
     places = spark.createDataFrame(PLACES, "place string, lon double, lat double, side string")
     known = nearest_crossings(crossings, places).toPandas()
     start = spark.createDataFrame([(int(known.node[known.place == START].item()),)], "node bigint")
 
-    distances = travel_distances(roads, start)  # lazy: an ordinary DataFrame, nothing has run yet
-
-    began = time.perf_counter()
+    # %% The recursion. `distances` is lazy, an ordinary DataFrame: it runs with what is made of it, here a join.
+    distances = travel_distances(roads, start)
     found = distances.join(crossings, "node").toPandas()
-    seconds = time.perf_counter() - began
     known = known.merge(found).sort_values("metres")
     streets = roads.toPandas()
-
-    print(f"\nTravel distances from {START}, Chile  ({data.OSM_ATTRIBUTION})")
-    print(f"{len(found):,} crossings reached over {len(streets):,} directed road links in {seconds:.1f} s\n")
+    print(f"Travel distances from {START}, Chile  ({data.OSM_ATTRIBUTION})")
+    print(f"{len(found):,} crossings reached over {len(streets):,} directed road links\n")
     print_places(known)
+
+    # %% The farthest crossing, and the way to it, read back from `via`.
     way, stretches = path_to(int(found.node[found.metres.idxmax()]), found, streets)
     print_path(stretches)
-    plots.draw_roads(picture, found, streets, known, START, way)
-    print(f"\nPicture: {picture}")
+
+    # %% What was run, by whom, and how it went.
     print(f"\n>>> ra.explain(distances)\n{ra.explain(distances)}\n\n>>> ra.report(distances)\n{ra.report(distances)}")
-    spark.stop()
+
+    # %% As a map.
+    picture = out / "roads.png"
+    maps.draw_roads(picture, found, streets, known, START, way)
+    return picture
 
 
 def print_places(known: pd.DataFrame) -> None:
     """Print for each place: by road, as the crow flies, and how much longer the road is; the nearest first."""
     home = known.iloc[0]
-    east, north = (known.lon - home.lon) * plots.LON_TO_LAT, known.lat - home.lat
-    straight = (east**2 + north**2) ** 0.5 * plots.METRES_PER_DEGREE
+    east, north = (known.lon - home.lon) * maps.LON_TO_LAT, known.lat - home.lat
+    straight = (east**2 + north**2) ** 0.5 * maps.METRES_PER_DEGREE
     print(f"  {'place':<28}{'by road':>10}{'straight':>12}{'detour':>10}\n  {'─' * 60}")
     for place, metres, line in zip(known.place, known.metres, straight, strict=True):
         detour = f"{metres / line - 1:>+10.0%}" if line else ""
@@ -147,4 +142,4 @@ def print_path(stretches: list[Stretch]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    stage.run(__doc__, tell)
