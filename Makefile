@@ -17,14 +17,24 @@ GRADLE ?= gradle
 WHEEL_SPARKS := 4.1.3 4.2.0
 # Arguments for pytest: make test PYTEST="-k doctor"
 PYTEST ?=
+# The example that `make example` runs.
+NAME ?=
 
-.PHONY: help java setup demo demo-taxonomy test lint format format-scala lint-scala shim bench wheel clean
+.PHONY: help java setup demo demo-taxonomy example notebooks test lint format format-scala lint-scala shim bench docs \
+	docs-serve wheel clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: java $(VENV)/.demo ## travel distances on real roads: tables, and a picture in demo-output/
 	$(RUN) -m examples.roads
+
+example: java $(VENV)/.examples ## one of examples/README.md: make example NAME=lineage
+	@test -n "$(NAME)" || { echo "which one? make example NAME=lineage; examples/README.md lists them"; exit 1; }
+	$(RUN) -m examples.$(NAME)
+
+notebooks: java $(VENV)/.notebooks ## makes and runs the notebooks of the examples anew
+	$(RUN) -m examples.notebooks $(NAME)
 
 demo-taxonomy: java $(VENV)/.demo ## species up the tree of life, from the NCBI taxonomy (fetches 90 MB)
 	$(RUN) -m examples.taxonomy
@@ -52,6 +62,15 @@ lint-scala: $(VENV)/.dev ## does scalafmt have anything to change?
 
 bench: java $(VENV)/.dev ## all benchmarks; writes docs/benchmarks.md (takes long)
 	$(RUN) -m benchmarks --all
+
+# The theme's authors advertise their next tool in each build otherwise.
+docs docs-serve: export NO_MKDOCS_2_WARNING := 1
+
+docs: $(VENV)/.dev ## the documentation's site in build/site; a warning is an error
+	$(RUN) -m mkdocs build --strict
+
+docs-serve: $(VENV)/.dev ## the site on this machine, made anew when a page changes
+	$(RUN) -m mkdocs serve --strict
 
 wheel: java $(VENV)/.dev ## dist/*.whl, with a jar for each supported Spark (downloads the other Spark)
 	rm -rf pyspark_paralagg/_shim/jars dist
@@ -82,6 +101,15 @@ $(RUN):
 $(VENV)/.demo: pyproject.toml constraints.txt | $(RUN)
 	@echo "installing pyspark and the demo's needs into $(VENV) (once; pyspark alone is 450 MB)"
 	$(PIP) --editable '.[demo]'
+	@touch $@
+
+$(VENV)/.examples: pyproject.toml constraints.txt | $(RUN)
+	@echo "installing pyspark and the examples' needs into $(VENV) (once; pyspark alone is 450 MB)"
+	$(PIP) --editable '.[demo,delta,mpi]'
+	@touch $@ $(VENV)/.demo
+
+$(VENV)/.notebooks: $(VENV)/.examples
+	$(PIP) --editable '.[notebooks]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(RUN)

@@ -28,6 +28,9 @@ class Comm(Protocol):
     def sum(self, votes: Array) -> Array:
         """The sums of everybody's votes."""
 
+    def hear(self, votes: Array) -> Array:
+        """Everybody's votes, a row a rank."""
+
     def least(self, value: float) -> float:
         """The least of everybody's values."""
 
@@ -54,6 +57,10 @@ class Alone:
     def sum(self, votes: Array) -> Array:
         """The votes."""
         return votes
+
+    def hear(self, votes: Array) -> Array:
+        """The votes, as a row."""
+        return votes[None, :]
 
     def least(self, value: float) -> float:
         """The value."""
@@ -90,6 +97,12 @@ class Ranks:
         """One ``Allreduce``."""
         out = np.empty_like(votes)
         self._comm.Allreduce(votes, out)
+        return out
+
+    def hear(self, votes: Array) -> Array:
+        """One ``Allgather``."""
+        out = np.empty((self.size, len(votes)))
+        self._comm.Allgather(votes, out)
         return out
 
     def least(self, value: float) -> float:

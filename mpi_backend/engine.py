@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
     from mpi_backend.comm import Comm
     from mpi_backend.fixpoint import Progress
+    from mpi_backend.stats import Counts
     from mpi_backend.types import Table
     from pyspark_paralagg.plan.plan import Plan
 
-    Watch = Callable[[str, int, int, int], None]
+    Watch = Callable[[str, Counts], None]
 
 
 class Evaluation(Protocol):
@@ -80,7 +81,7 @@ def run_plan(
 ) -> Run:
     """Evaluates ``plan`` over this rank's rows of each source. Collective.
 
-    ``progress`` hears of each iteration: the relations, its number, rows that changed, rows there are.
+    ``progress`` hears of each iteration: the relations, and how far they are.
     """
     run = Run()
     inputs = {i.id: i for i in plan.inputs}

@@ -20,7 +20,7 @@ from mpi_backend import rounds
 from mpi_backend.exchange import CopyExchange, DeltaExchange
 from mpi_backend.passes import Passes
 from mpi_backend.runner import Runner, SumOverflowError
-from mpi_backend.stats import CHANGED, DIFFERENCE, OVERFLOW, Clock, Stats, votes
+from mpi_backend.stats import CHANGED, DIFFERENCE, OVERFLOW, Clock, Counts, Stats, counted, votes
 from mpi_backend.views import Views
 from pyspark_paralagg.errors import FixpointError
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mpi_backend.loop import Loop
     from mpi_backend.part import Part
 
-    Progress = Callable[[int, int, int], None]
+    Progress = Callable[[Counts], None]
 T = TypeVar("T")
 PATIENCE = 100
 """Rounds that an iterated step without progress gets beyond the number of keys."""
@@ -48,7 +48,7 @@ class EndlessClimbError(Exception):
 
 
 class Fixpoint:
-    """Runs a stratum's loop. ``progress`` hears of iterations, rows changed and rows there are (rank 0 only)."""
+    """Runs a stratum's loop. ``progress`` hears of iterations (rank 0 only)."""
 
     def __init__(self, loop: Loop, *, ansi: bool, traced: bool = False, progress: Progress | None = None) -> None:
         self._loop = loop
@@ -66,7 +66,7 @@ class Fixpoint:
         self._progress = progress
         self._overflow: SumOverflowError | None = None
         self._own_indexes = [i for i in loop.indexes.values() if not i.planned.copy]
-        self.stats = Stats([r.name for r in self._stratum.relations])
+        self.stats = Stats([r.name for r in self._stratum.relations], self._comm.size)
 
     def run(self) -> None:
         """To the fixpoint, or to the limit."""
@@ -80,7 +80,7 @@ class Fixpoint:
             seconds = time.perf_counter() - began
             self.stats.add(iteration, sums, seconds, self._clock.take(), ahead=self._stratum.in_place)
             if self._progress is not None:
-                self._progress(iteration, self.stats.delta(sums), self.stats.total(sums))
+                self._progress(self.stats.counts())
             tolerance = self._stratum.tolerance
             changed = sums[CHANGED] > 0 and not (tolerance is not None and sums[DIFFERENCE] < tolerance)
             going = changed and self._may_apply(iteration)
@@ -100,7 +100,7 @@ class Fixpoint:
 
     def again(self) -> None:
         """For other base rows of the same stratum: nothing was counted yet."""
-        self.stats = Stats([r.name for r in self._stratum.relations])
+        self.stats = Stats([r.name for r in self._stratum.relations], self._comm.size)
         self._passes.again()
 
     def start(self) -> None:
@@ -132,7 +132,7 @@ class Fixpoint:
         changed += self._clock.timed("aggregate", self._follow_views)
         self._clock.timed("copy", self._publish)
         mine = votes(self._loop, float(changed), difference, float(self._overflow is not None))
-        return self._clock.timed("vote", partial(self._comm.sum, mine))
+        return counted(self._clock.timed("vote", partial(self._comm.hear, mine)))
 
     def _aggregate(self) -> tuple[int, float]:
         """What is pending changes the relations: how many rows, and Σ|Δ| of what is added up."""

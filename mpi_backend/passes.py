@@ -15,7 +15,7 @@ from mpi_backend import rounds
 from mpi_backend.kernels import lists
 from mpi_backend.mirrors import Mirrors
 from mpi_backend.ordered import Ordered
-from mpi_backend.stats import votes
+from mpi_backend.stats import counted, votes
 
 if TYPE_CHECKING:
     from mpi_backend.exchange import DeltaExchange
@@ -67,7 +67,7 @@ class Passes:
         self._clock.timed("rules", self._runner.run_rules)
         waiting = sum(len(p.state.dirty) for p in parts) + self._exchange.waiting
         heard = self._clock.timed("exchange", partial(self._exchange.run, votes(self._loop, waiting)))
-        return _summed(heard)
+        return counted(heard)
 
     def _ordered_passes(self, ordered: Ordered) -> Array:
         """Over near rows; with other ranks all passes until they are told of something count as one iteration."""
@@ -76,12 +76,12 @@ class Passes:
         mine = votes(self._loop, left + self._exchange.waiting)
         if self._loop.comm.size == 1:
             self.applied = max(1, passes)
-            return mine
+            return counted(mine[None, :])
         of_order = ordered.votes()
         both = np.concatenate([of_order, mine])
         heard = self._clock.timed("exchange", partial(self._exchange.run, both))
         ordered.agree(heard[:, : len(of_order)])
-        return _summed(heard[:, len(of_order) :])
+        return counted(heard[:, len(of_order) :])
 
     def _mirrored(self, mirrors: Mirrors) -> Array:
         """All ranks apply the rows of all that changed."""
@@ -92,7 +92,7 @@ class Passes:
         lists.unqueue(part.state.f, rows)
         heard = self._clock.timed("exchange", partial(mirrors.run, rows, votes(self._loop, len(rows))))
         self._clock.timed("rules", self._runner.run_rules)
-        return _summed(heard)
+        return counted(heard)
 
     def _ordered_mirrored(self, ordered: Ordered, mirrors: Mirrors) -> Array:
         """All ranks apply the near rows of all."""
@@ -104,9 +104,4 @@ class Passes:
         heard = self._clock.timed("exchange", partial(mirrors.run, rows, both))
         self._clock.timed("rules", self._runner.run_rules)
         ordered.agree(heard[:, : len(of_order)])
-        return _summed(heard[:, len(of_order) :])
-
-
-def _summed(heard: Array) -> Array:
-    sums: Array = heard.sum(axis=0)
-    return sums
+        return counted(heard[:, len(of_order) :])

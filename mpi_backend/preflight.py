@@ -140,15 +140,20 @@ def slots() -> int:
 def _check_packages(request: Request) -> None:
     if request.python[0] != sys.executable:
         return  # another interpreter, or another machine's: its ranks tell what they miss
-    for package in ("numba", "mpi4py")[: 1 + request.needs_mpi]:
-        if importlib.util.find_spec(package) is None:
-            raise Problem(
-                f"PARALAGG_MPI_NO_{package.upper()}",
-                f"{package} is not installed for {sys.executable}",
-                value=package,
-                place=request.places.launcher,
-                hint="pip install pyspark-paralagg[mpi]",
-            )
+    if importlib.util.find_spec("numba") is None:
+        raise _absent("PARALAGG_MPI_NO_NUMBA", "numba", request)
+    if request.needs_mpi and importlib.util.find_spec("mpi4py") is None:
+        raise _absent("PARALAGG_MPI_NO_MPI4PY", "mpi4py", request)
+
+
+def _absent(code: str, package: str, request: Request) -> Problem:
+    return Problem(
+        code,
+        f"{package} is not installed for {sys.executable}",
+        value=package,
+        place=request.places.launcher,
+        hint="pip install pyspark-paralagg[mpi]",
+    )
 
 
 def _check_slots(request: Request) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mpi_backend.comm import Comm
     from mpi_backend.engine import Run
     from mpi_backend.signs import Signs
+    from mpi_backend.stats import Counts
     from pyspark_paralagg.plan.plan import Plan
 
 FAILED = 1
@@ -123,6 +124,8 @@ def _run(options: argparse.Namespace, comm: Comm, signs: Signs, began: float) ->
     progress = _Progress() if comm.rank == 0 else None
     how = {"buckets": partitions, "sub_buckets": options.sub_buckets, "ansi": options.ansi, "progress": progress}
     run = run_plan(plan, sources, comm, **how)
+    if progress is not None:
+        progress.tell()
     computed = time.perf_counter()
     for of in (r for s in plan.strata for r in s.relations):
         if options.outputs is None or of.name in options.outputs:
@@ -174,18 +177,23 @@ class NotNeeded:
 
 
 class _Progress:
-    """Tells the supervisor, a few times a second."""
+    """Tells the supervisor, a few times a second, and how it was in the end."""
 
     def __init__(self) -> None:
         self._last = 0.0
+        self._untold: dict[str, Any] | None = None
 
-    def __call__(self, relation: str, iteration: int, delta: int, total: int) -> None:
-        now = time.monotonic()
-        if now - self._last >= _PROGRESS_SECONDS:
-            self._last = now
-            told = {"event": "progress", "relation": relation, "iteration": iteration, "delta": delta, "total": total}
-            sys.stdout.write(json.dumps(told) + "\n")
+    def __call__(self, relation: str, counts: Counts) -> None:
+        self._untold = {"event": "progress", "relation": relation, **counts._asdict()}
+        if time.monotonic() - self._last >= _PROGRESS_SECONDS:
+            self.tell()
+
+    def tell(self) -> None:
+        """What was not told yet."""
+        if self._untold is not None:
+            sys.stdout.write(json.dumps(self._untold) + "\n")
             sys.stdout.flush()
+            self._last, self._untold = time.monotonic(), None
 
 
 def _live(signs: Signs, done: threading.Event) -> None:

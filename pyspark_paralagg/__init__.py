@@ -13,10 +13,12 @@ does not import pyspark itself, and works without it: for Programs, Plans, and t
 
 from __future__ import annotations
 
+from pyspark_paralagg import delta
 from pyspark_paralagg.aggregator import aggregator
 from pyspark_paralagg.dataframe import recursive, recursive_agg, relation
 from pyspark_paralagg.datalog.api import Relations, datalog
 from pyspark_paralagg.errors import (
+    ConflictError,
     DatalogError,
     EnvironmentProblem,
     FixpointError,
@@ -31,15 +33,18 @@ from pyspark_paralagg.program.aggregators import MaxBy as max_by  # noqa: N813 -
 from pyspark_paralagg.program.aggregators import MCount as mcount  # noqa: N813 - likewise
 from pyspark_paralagg.program.aggregators import MinBy as min_by  # noqa: N813 - likewise
 from pyspark_paralagg.program.aggregators import MSum as msum  # noqa: N813 - likewise
+from pyspark_paralagg.progress import RunProgress, progress
 from pyspark_paralagg.report import RunReport, report
 from pyspark_paralagg.session import attach, configure, doctor
 
 __all__ = [
+    "ConflictError",
     "DatalogError",
     "EnvironmentProblem",
     "FixpointError",
     "ParalaggError",
     "Relations",
+    "RunProgress",
     "RunReport",
     "UnsupportedError",
     "UsageError",
@@ -48,12 +53,14 @@ __all__ = [
     "attach",
     "configure",
     "datalog",
+    "delta",
     "doctor",
     "explain",
     "max_by",
     "mcount",
     "min_by",
     "msum",
+    "progress",
     "recursive",
     "recursive_agg",
     "relation",

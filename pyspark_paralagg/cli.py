@@ -54,7 +54,7 @@ _MASTER = "local[*]"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says and return the exit code; errors go to standard error, without a traceback."""
-    parser = _parser()
+    parser = argument_parser()
     chosen = parser.parse_args(arguments)
     if chosen.command == "run":
         _check_combination(parser, chosen)
@@ -98,7 +98,8 @@ def _told(problem: BaseException) -> int:
     return FAILED if isinstance(problem, FixpointError) else WRONG
 
 
-def _parser() -> argparse.ArgumentParser:
+def argument_parser() -> argparse.ArgumentParser:
+    """What the command line understands; the documentation's page of it is made from this."""
     parser = argparse.ArgumentParser(prog="paralagg", description="Recursive aggregates inside Spark.")
     commands = parser.add_subparsers(dest="command", metavar="command")
     run = commands.add_parser(

@@ -1,7 +1,7 @@
 """Every configuration key of this package, once: name, type, default, meaning.
 
-``python -m pyspark_paralagg.conf`` prints them as the Markdown table of the documentation. The keys belong to the Spark
-session (``spark.conf.set``), so a query reads what stands there when it is planned.
+The documentation's page of them is made from ``REGISTRY``. The keys belong to the Spark session (``spark.conf.set``),
+so a query reads what stands there when it is planned.
 """
 
 from __future__ import annotations
@@ -39,6 +39,12 @@ def _count(text: str) -> int:
 
 def _backend(text: str) -> str:
     if text not in BACKENDS:
+        raise ValueError(text)
+    return text
+
+
+def _shown(text: str) -> str:
+    if text not in ("auto", "on", "off"):
         raise ValueError(text)
     return text
 
@@ -156,6 +162,40 @@ SUB_BUCKETS = Key(
     "What is derived is then copied to all ranks of its key before each join.",
 )
 
+PYTHON = Key(
+    "spark.paralagg.python",
+    "command",
+    None,
+    str,
+    "The Python that compiles recursive queries in SQL: a process that is started at the first of them and kept. "
+    "`ra.configure` sets it to the Python that runs; unset, it is `PYSPARK_DRIVER_PYTHON`, `PYSPARK_PYTHON`, or "
+    "`python3`.",
+)
+PYTHON_PATH = Key(
+    "spark.paralagg.pythonPath",
+    "path",
+    None,
+    str,
+    "What that process has on its `PYTHONPATH`, before the JVM's own. `ra.configure` sets it to the folder that this "
+    "package lies in.",
+)
+SQL_REWRITE = Key(
+    "spark.paralagg.sql.rewrite",
+    "true | false",
+    True,  # noqa: FBT003 - a default
+    _truth,
+    "Whether Spark's own recursive CTEs (`UNION ALL`) of which only `min` or `max` of each key is wanted are computed "
+    "as recursive aggregates, where that is proven to be the same.",
+)
+PROGRESS = Key(
+    "spark.paralagg.progress",
+    "auto | on | off",
+    "auto",
+    _shown,
+    "Whether `with ra.progress():` draws bars: `auto` where standard error is a terminal, and in notebooks; `on` "
+    "always; `off` never.",
+)
+
 REGISTRY: tuple[Key, ...] = (
     BACKEND,
     CHECKPOINT_DIR,
@@ -169,6 +209,10 @@ REGISTRY: tuple[Key, ...] = (
     OFFLOAD_MIN_ROWS,
     OFFLOAD_MIN_CORES,
     SUB_BUCKETS,
+    PYTHON,
+    PYTHON_PATH,
+    SQL_REWRITE,
+    PROGRESS,
 )
 
 
@@ -196,20 +240,3 @@ def parsed(key: Key, text: str | None, place: str) -> Any:  # noqa: ANN401 - the
 def is_set(session: SparkSession, key: Key) -> bool:
     """Whether someone has set ``key``, be it to its default."""
     return session.conf.get(key.name, None) is not None
-
-
-def markdown() -> str:
-    """The registry as a Markdown table.
-
-    >>> print(markdown().splitlines()[0])
-    | key | type | default | meaning |
-    """
-    rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
-    for key in REGISTRY:
-        default = "unset" if key.default is None else f"`{key.default}`"
-        rows.append(f"| `{key.name}` | {key.type.replace('|', chr(92) + '|')} | {default} | {key.doc} |")
-    return "\n".join(rows)
-
-
-if __name__ == "__main__":
-    print(markdown())  # noqa: T201 - this is what the command is for

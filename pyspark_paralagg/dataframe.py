@@ -105,12 +105,16 @@ def recursive_agg(  # noqa: PLR0913 - the arguments of the API, as the documenta
 
 @dataclass(frozen=True)
 class Declaration:
-    """What ``ra.relation`` returns: a relation of a mutual recursion, not yet checked."""
+    """What ``ra.relation`` returns: a relation of a mutual recursion, not yet checked.
+
+    ``settled``: ``initial`` is the fixpoint without ``base``; the result is what ``base`` changes (``ra.delta``).
+    """
 
     base: DataFrame
     keys: Keys
     aggs: Aggregations = None
     initial: DataFrame | None = None
+    settled: bool = False
 
 
 def relation(
@@ -193,7 +197,7 @@ def _seed(name: str, declaration: Declaration, input_id: int) -> Seed:
             hint="initial has the columns of the base: "
             + ", ".join(f"{n} {t}" for n, t in columns_of(declaration.base)),
         ) from None
-    return Seed(replace(typed, initial=input_id + 1), base, initial)
+    return Seed(replace(typed, initial=input_id + 1, settled=declaration.settled), base, initial)
 
 
 def _conformed(result: DataFrame, of: Relation) -> DataFrame:

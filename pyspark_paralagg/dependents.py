@@ -5,7 +5,7 @@ Beside ``relations``, which checks everything else about a relation.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pyspark_paralagg.aggregator import UserAggregator
 from pyspark_paralagg.errors import UsageError, VerificationError
@@ -29,9 +29,11 @@ def typed_dependents(
     keys: Sequence[str],
     types: Mapping[str, str],
     place: str,
-    session: SparkSession,
+    session: SparkSession | None,
 ) -> tuple[Dependent, ...]:
     """The dependents that ``aggs`` declares over a base with columns of these ``types``.
+
+    ``session`` analyses users' own aggregators; without one there may be none.
 
     Raises ``UsageError`` with one of ``PARALAGG_UNKNOWN_AGGREGATE``, ``PARALAGG_AGG_COLUMN_MISSING``,
     ``PARALAGG_AGG_TYPE``, ``PARALAGG_MIN_BY_ORDER``, ``PARALAGG_WITNESS``, ``PARALAGG_AGGREGATOR_COLUMNS``, and what
@@ -144,7 +146,7 @@ def _witnessed(column: str, how: MCount | MSum, keys: Sequence[str], types: Mapp
 
 
 def _own(
-    columns: tuple[str, ...], how: UserAggregator, types: Mapping[str, str], place: str, session: SparkSession
+    columns: tuple[str, ...], how: UserAggregator, types: Mapping[str, str], place: str, session: SparkSession | None
 ) -> list[Dependent]:
     if len(columns) != len(how.columns):
         raise UsageError(
@@ -156,7 +158,7 @@ def _own(
         )
     for column in columns:
         _check_present(column, types, place)
-    custom = how.typed(session, tuple(types[c] for c in columns))
+    custom = how.typed(cast("SparkSession", session), tuple(types[c] for c in columns))
     return [Dependent(Column(c, types[c]), how.name, custom=custom, part=part) for part, c in enumerate(columns)]
 
 

@@ -71,6 +71,10 @@ class EnvironmentProblem(ParalaggError):
     """Java, Spark, a jar or a conf is missing or does not fit."""
 
 
+class ConflictError(ParalaggError):
+    """Somebody else wrote at the same time and was first. Nothing was written; the same call may succeed again."""
+
+
 class DatalogError(UsageError):
     """A Datalog text is wrong; shows the line itself with a mark below the place.
 

@@ -1,4 +1,4 @@
-"""``explain(df)``: the recursion in ``df`` as text or as a picture, from what was meant to who runs it and why.
+"""``explain(df)``: the recursion in ``df`` as text, page or picture, from what was meant to who runs it and why.
 
 Four parts: the Program (Datalog), the compiler's stages (what each pass changed), the Plan (strata, indexes, rules,
 where they run), the executor with the first reason. Each choice stands with its reason.
@@ -27,9 +27,10 @@ NOTHING = "There is no recursive aggregate in this DataFrame."
 def explain(df: DataFrame, format: str = "text") -> str:  # noqa: A002 - reads well in a call
     """The outermost recursion in ``df``; says so where there is none. Runs nothing.
 
-    ``format`` is ``"text"``, or ``"mermaid"`` for the Plan as a flowchart of inputs, indexes, relations and rules in
-    the mermaid language, which notebooks, GitHub and most editors draw, or one part alone: ``"program"``, ``"plan"``,
-    or the name of a stage of the compiler, such as ``"binarize"``.
+    ``format`` is ``"text"``; ``"html"`` for the same as a page of its own, with the last run's picture;
+    ``"mermaid"`` for the Plan as a flowchart of inputs, indexes, relations and rules in the mermaid language, which
+    notebooks, GitHub and most editors draw; or one part alone: ``"program"``, ``"plan"``, or the name of a stage of
+    the compiler, such as ``"binarize"``.
 
     >>> print(ra.explain(dist))                                                           # doctest: +SKIP
     Program
@@ -38,10 +39,10 @@ def explain(df: DataFrame, format: str = "text") -> str:  # noqa: A002 - reads w
     Executor: spark
       why: the Spark engine takes every step that it can compile
     """
-    from pyspark_paralagg.backends.spark import describe  # noqa: PLC0415 - it imports pyspark's parts when called
+    from pyspark_paralagg.backends.spark import describe, left_to_spark  # noqa: PLC0415 - they import pyspark's parts
     from pyspark_paralagg.compile import STAGES  # noqa: PLC0415 - likewise
 
-    known = ("text", "mermaid", "program", *STAGES)
+    known = ("text", "html", "mermaid", "program", *STAGES)
     if format not in known:
         hint = did_you_mean(format, known) if isinstance(format, str) else f"there are {', '.join(known)}"
         message = f"explain has no format {format!r}"
@@ -53,8 +54,8 @@ def explain(df: DataFrame, format: str = "text") -> str:  # noqa: A002 - reads w
         return _composed(format, sections, [], _NAIVE_PICTURE, executor, report(df))
     described = describe(df)
     if described is None:
-        return f"%% {NOTHING}\nflowchart LR" if format == "mermaid" else NOTHING
-    plan = _up_to(described["plan"], described["stratum"])
+        return _nothing(format, left_to_spark(df))
+    plan = _left(_up_to(described["plan"], described["stratum"]), described)
     executor = (described["backend"], described["reason"])
     return explain_plan(format, described["program"], described["stages"], plan, executor, report(df))
 
@@ -69,7 +70,8 @@ def explain_plan(  # noqa: PLR0913, PLR0917 - all that an explanation is made of
 ) -> str:
     """The explanation of a Plan (JSON): ``executor`` is who runs it, and why; ``ran`` how the last run was."""
     sections = {"Program": program, "Stages": _stages(stages), "Plan": _plan(plan, stages)}
-    return _composed(format, sections, stages, _picture(plan) if format == "mermaid" else "", executor, ran)
+    picture = _picture(plan) if format in ("mermaid", "html") else ""
+    return _composed(format, sections, stages, picture, executor, ran)
 
 
 def _composed(  # noqa: PLR0913, PLR0917 - likewise
@@ -80,6 +82,10 @@ def _composed(  # noqa: PLR0913, PLR0917 - likewise
     executor: tuple[str, str],
     ran: RunReport | None,
 ) -> str:
+    if format == "html":
+        from pyspark_paralagg.explain_page import explain_page  # noqa: PLC0415 - few ask
+
+        return explain_page(sections, stages, picture, executor, ran)
     if format != "text":
         return picture if format == "mermaid" else _part(format, sections, stages)
     parts = [f"{title}\n{_indented(text)}" for title, text in sections.items()]
@@ -101,9 +107,29 @@ flowchart LR
   state --> step[step] --> agg["agg, a DataFrame a round"] --> state"""
 
 
+def _nothing(format: str, reason: str | None) -> str:  # noqa: A002 - as in ``explain``
+    told = NOTHING if reason is None else f"{NOTHING} A recursive CTE under min or max stays Spark's own: {reason}."
+    if format == "html":
+        from pyspark_paralagg.page import escaped, page, paragraph  # noqa: PLC0415 - few ask
+
+        return page("Recursive aggregate", paragraph(escaped(told)))
+    return f"%% {told}\nflowchart LR" if format == "mermaid" else told
+
+
 def _up_to(plan: dict[str, Any], stratum: int) -> dict[str, Any]:
     """Without the strata above: the relation does not need them, and their inputs are not made."""
     return {**plan, "strata": plan["strata"][: stratum + 1]}
+
+
+def _left(plan: dict[str, Any], described: dict[str, Any]) -> dict[str, Any]:
+    """With the columns that Catalyst's ``PruneDependents`` leaves out in this query among the reasons."""
+    own = next(r for r in plan["strata"][-1]["relations"] if r["name"] == described["relation"])
+    gone = [d["column"]["name"] for d in own["dependents"] if d["column"]["name"] not in described["computed"]]
+    if not gone or not described["computed"]:
+        return plan
+    them = "them" if len(gone) > 1 else "it"
+    reason = f"{own['name']}: {', '.join(gone)} left out in this query, where nobody reads {them}"
+    return {**plan, "reasons": [*plan["reasons"], reason]}
 
 
 def _picture(plan: dict[str, Any]) -> str:

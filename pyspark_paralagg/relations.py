@@ -16,7 +16,7 @@ from pyspark_paralagg.program.schema import check_step_columns, did_you_mean
 from pyspark_paralagg.program.sql import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 Keys = str | Sequence[str] | None
 Aggregations = (
@@ -29,14 +29,25 @@ Aggregations = (
 
 
 def typed_relation(name: str, base: DataFrame, keys: Keys, aggs: Aggregations, input_id: int) -> Relation:
-    """The relation that the arguments describe; its rows will be input ``input_id``.
+    """The relation that the arguments describe; its rows will be input ``input_id``. Raises as ``relation_of``."""
+    return relation_of(name, columns_of(base), keys, aggs, input_id, base.sparkSession)
 
-    Raises ``UsageError`` with one of ``PARALAGG_KEY_TWICE``, ``PARALAGG_KEY_MISSING``, ``PARALAGG_KEY_AGGREGATED``,
-    ``PARALAGG_KEY_TYPE``, ``PARALAGG_COLUMN_UNDECLARED``, ``PARALAGG_COLUMN_TWICE``, or one of those of
-    ``typed_dependents``.
+
+def relation_of(  # noqa: PLR0913, PLR0917 - what a relation is made of
+    name: str,
+    found: Sequence[tuple[str, str]],
+    keys: Keys,
+    aggs: Aggregations,
+    input_id: int,
+    session: SparkSession | None = None,
+) -> Relation:
+    """The relation over a base with the columns ``found`` (name, Spark type).
+
+    ``session`` analyses users' own aggregators; without one there may be none in ``aggs``. Raises ``UsageError`` with
+    one of ``PARALAGG_KEY_TWICE``, ``PARALAGG_KEY_MISSING``, ``PARALAGG_KEY_AGGREGATED``, ``PARALAGG_KEY_TYPE``,
+    ``PARALAGG_COLUMN_UNDECLARED``, ``PARALAGG_COLUMN_TWICE``, or one of those of ``typed_dependents``.
     """
     place = f"relation {name}"
-    found = columns_of(base)
     types = dict(found)
     key_names = _key_names(keys, place)
     aggregations: dict[str | tuple[str, ...], Aggregation] = dict((aggs or {}).items())
@@ -52,7 +63,7 @@ def typed_relation(name: str, base: DataFrame, keys: Keys, aggs: Aggregations, i
             )
     for position, key in enumerate(key_names):
         _check_key(key, types, place, is_twice=key in key_names[:position], is_aggregated=key in aggregated)
-    dependents = typed_dependents(aggregations, key_names, types, place, base.sparkSession)
+    dependents = typed_dependents(aggregations, key_names, types, place, session)
     relation = Relation(name, tuple(Column(k, types[k]) for k in key_names), dependents, input_id)
     supplied = [c.name for c in relation.supplied]
     for column in types:

@@ -13,12 +13,15 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.errors import EnvironmentProblem, UsageError
+
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
     from pyspark.sql import DataFrame
 
 _MEMORY = 256
-_COLUMNS = ("iteration", "relation", "delta", "total", "seconds", "bytes")
+_COLUMNS = ("iteration", "relation", "delta", "total", "seconds", "bytes", "balance")
 
 
 @dataclass(frozen=True)
@@ -28,10 +31,16 @@ class RunReport:
     ``iterations`` counts applications of the step, the last one, which found nothing new, included. ``tuples`` are
     the rows of all relations at the end. ``seconds`` has ``plan``, ``load``, ``loop`` and ``store``. ``rounds`` has
     one entry for each iteration and relation: rows that changed (``delta``), rows there are (``total``), ``seconds``,
-    and ``bytes`` that were exchanged (None where nobody counts them; relations of one iteration share an exchange: its
-    bytes are in the first one's entry). ``ranks`` has one entry for each MPI rank: ``rank``, ``host``, ``bytes`` that
-    its relations and indexes took, ``seconds``, ``memory`` (the most that the process had); ``seconds`` then has
-    ``export``, the time that writing the inputs took, and ``start`` as well.
+    ``bytes`` that were exchanged (relations of one iteration share an exchange: its bytes are in the first one's
+    entry), and the ``balance``: the part of the delta on the task or rank that has most of it, by the average of all
+    (1.0 is even; as many as there are tasks if one has everything). Where nobody counts, these two are None, and the
+    balance is where nothing changed. A closure that is evaluated by bitmaps counts no iterations: ``rounds`` is empty.
+
+    ``ranks`` has one entry for each MPI rank: ``rank``, ``host``, ``bytes`` that its relations and indexes took,
+    ``seconds``, ``memory`` (the most that the process had); ``seconds`` then has ``export``, the time that writing the
+    inputs took, and ``start`` as well.
+
+    In a notebook a report shows itself as a page; ``to_pandas()`` and ``plot()`` are for a closer look.
     """
 
     backend: str
@@ -43,11 +52,44 @@ class RunReport:
     ranks: tuple[dict[str, Any], ...] = field(default=(), repr=False)
 
     @property
-    def per_iteration(self) -> pd.DataFrame:
-        """``rounds`` as pandas: iteration, relation, delta, total, seconds, bytes."""
+    def balance(self) -> float | None:
+        """Of the whole run: rows that the heaviest tasks changed, by the average of all; None where nobody counts."""
+        counted = [(r["delta"], r["balance"]) for r in self.rounds if r.get("balance") is not None]
+        changed = sum(delta for delta, _ in counted)
+        return sum(delta * balance for delta, balance in counted) / changed if changed else None
+
+    def to_pandas(self) -> pd.DataFrame:
+        """``rounds`` as pandas: iteration, relation, delta, total, seconds, bytes, balance."""
         import pandas as pd  # noqa: PLC0415 - slow to load, and few ask
 
         return pd.DataFrame([{c: row.get(c) for c in _COLUMNS} for row in self.rounds], columns=list(_COLUMNS))
+
+    def plot(self) -> Figure:
+        """A picture by matplotlib: rows changed and rows there are after each iteration, and where the time went.
+
+        The figure is the caller's: ``report.plot().savefig("run.png")``; a notebook shows it. Raises
+        ``EnvironmentProblem`` ``PARALAGG_NO_MATPLOTLIB`` without matplotlib, and ``UsageError``
+        ``PARALAGG_NO_ITERATIONS`` where no iterations were counted.
+        """
+        if not self.rounds:
+            message = "this run did not count its iterations one by one, so there is nothing to draw"
+            hint = "closures by bitmaps do not; the report's own text has the times"
+            raise UsageError("PARALAGG_NO_ITERATIONS", message, place="plot", hint=hint)
+        try:
+            from pyspark_paralagg.plots import plot_report  # noqa: PLC0415 - optional, and slow to load
+        except ModuleNotFoundError as problem:
+            if problem.name is None or problem.name.split(".")[0] != "matplotlib":
+                raise
+            message = "a report is drawn by matplotlib, which is not installed"
+            hint = "pip install 'pyspark-paralagg[plots]'"
+            raise EnvironmentProblem("PARALAGG_NO_MATPLOTLIB", message, value="matplotlib", hint=hint) from problem
+        return plot_report(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows; self-contained."""
+        from pyspark_paralagg.report_page import report_fragment  # noqa: PLC0415 - notebooks only
+
+        return report_fragment(self)
 
     def to_json(self) -> str:
         """The report as one JSON object; ``from_json`` reads it."""

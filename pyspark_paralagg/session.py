@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.conf import PYTHON, PYTHON_PATH
 from pyspark_paralagg.diagnosis import Diagnosis, Finding, examine
 from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.java import find_java
@@ -19,8 +22,6 @@ from pyspark_paralagg.standing_conf import standing
 from pyspark_paralagg.version import VERSION
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 JARS = "spark.jars"
@@ -42,9 +43,11 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     """Append the shim's jar to ``spark.jars`` and its extension to ``spark.sql.extensions``; return the builder.
 
     Nothing that stands there is lost, be it from the builder, from ``PYSPARK_SUBMIT_ARGS`` or from
-    ``spark-defaults.conf``; calling it twice changes nothing; no other conf is touched. Delta's
-    ``configure_spark_with_delta_pip`` may come before or after. A builder for Spark Connect is returned as it is: no
-    jar can go there, and the plain-DataFrame executor needs none.
+    ``spark-defaults.conf``; calling it twice changes nothing. ``spark.paralagg.python`` and
+    ``spark.paralagg.pythonPath``, where nobody set them, become this Python and this package's folder: SQL's recursive
+    queries are compiled there. No other conf is touched. Delta's ``configure_spark_with_delta_pip`` may come before or
+    after. A builder for Spark Connect is returned as it is: no jar can go there, and the plain-DataFrame executor needs
+    none.
 
     Where a session already runs, ``getOrCreate`` would return that one and ignore these confs: a warning says so.
 
@@ -64,6 +67,9 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     jar = find_jar(spark)
     for key, item in ((JARS, str(jar)), (EXTENSIONS, EXTENSION)):
         builder.config(key, _appended(standing(builder, key, spark), item))
+    for name, value in _compiler().items():
+        if not standing(builder, name, spark):
+            builder.config(name, value)
     running = SparkContext._active_spark_context  # noqa: SLF001 - likewise
     if running is not None:
         if EXTENSION not in (running.getConf().get(EXTENSIONS) or ""):
@@ -80,7 +86,8 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 def attach(spark: SparkSession) -> SparkSession:
     """Bring the shim into a session that already runs, and return that session. Calling it twice changes nothing.
 
-    The jar goes to the driver's class loader and to the executors, the strategy into this session's planner.
+    The jar goes to the driver's class loader and to the executors, the strategy into this session's planner. A parser
+    cannot be added to a session that runs: recursive queries in SQL need ``configure``.
     Raises ``EnvironmentProblem`` as ``configure`` does, and ``PARALAGG_SHIM_MISSING`` for a Spark Connect session.
     """
     jvm = _jvm_of(spark)
@@ -121,6 +128,11 @@ def doctor() -> Diagnosis:
     >>> print(doctor())                                                                       # doctest: +SKIP
     """
     return examine(_examine_session())
+
+
+def _compiler() -> dict[str, str]:
+    """The confs by which the JVM finds a Python that has this package."""
+    return {PYTHON.name: sys.executable, PYTHON_PATH.name: str(Path(__file__).resolve().parents[1])}
 
 
 def _appended(standing_value: str, item: str) -> str:

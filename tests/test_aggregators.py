@@ -1,11 +1,9 @@
-"""gcd, witnesses and users' aggregators with Spark: wrong use by code, broken laws, the documentation's examples."""
+"""gcd, witnesses and users' aggregators with Spark: wrong use by code, broken laws."""
 
 from __future__ import annotations
 
-import re
 from datetime import date
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-DOCS = Path(__file__).parents[1] / "docs" / "aggregators.md"
 BACKENDS = ("spark", "dataframe")
 DAYS = [
     (date(2024, 1, 1), 1.5, Decimal("2.50")),
@@ -215,12 +212,3 @@ def test_witnesses_of_two_columns_and_types(spark: SparkSession, backend: str) -
     ]
     y = DAYS[0][2]
     assert_same_rows(rows_of(found), [("a", 2, 2.5, y + DAYS[2][2], 1), (None, 1, 0.0, y, 1)])
-
-
-def test_documented_examples_run(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
-    del spark  # the examples' getOrCreate() finds this session
-    text = DOCS.read_text(encoding="utf-8")
-    names: dict[str, Any] = {}
-    for code, shown in re.findall(r"```python\n(.*?)```\n+```text\n(.*?)```", text, flags=re.DOTALL):
-        exec(code, names)  # noqa: S102 - the documentation's own code
-        assert capsys.readouterr().out.strip() == shown.strip()

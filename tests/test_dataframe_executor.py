@@ -43,7 +43,7 @@ def test_report_counts_every_application(spark: SparkSession) -> None:
     assert report is not None
     assert (report.backend, report.iterations, report.tuples) == ("dataframe", 6, 6)
     assert report.reason == 'asked for by backend="dataframe"'
-    rounds = report.per_iteration
+    rounds = report.to_pandas()
     assert list(rounds["delta"]) == [1, 1, 1, 1, 1, 0]
     assert list(rounds["total"]) == [2, 3, 4, 5, 6, 6]
     assert set(report.seconds) == {"plan", "load", "loop", "store"}

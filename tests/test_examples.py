@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from examples import data, plots, roads, sunburst, taxonomy
+from examples import data, maps, roads, sunburst, taxonomy
 from pyspark_paralagg.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def test_pictures_are_written(tmp_path: Path, network: DataFrame, found: pd.Data
     known = pd.DataFrame(
         [("Town Hall", "right", 1, 0.0), ("Gallows", "left", 3, 170.0)], columns=["place", "side", "node", "metres"]
     )
-    plots.draw_roads(tmp_path / "new" / "roads.png", found, network.toPandas(), known, "Town Hall", [1, 4, 3, 5])
+    maps.draw_roads(tmp_path / "new" / "roads.png", found, network.toPandas(), known, "Town Hall", [1, 4, 3, 5])
     tree = pd.DataFrame(
         {
             "taxon": [1, 2, 3, 4, 5],

@@ -24,6 +24,16 @@ def test_the_datalog_of_the_readme_runs(spark: SparkSession) -> None:
     assert sorted(tuple(r) for r in found.collect()) == [(1, 0), (2, 4), (3, 9)]
 
 
+def test_the_sql_of_the_readme_runs(spark: SparkSession) -> None:
+    (text,) = re.findall(r"```sql\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+    edges = frame(
+        spark, "src bigint, dst bigint, weight bigint", [(1, 2, 7), (2, 3, 1), (1, 3, 9), (3, 1, 2), (3, 4, 99)]
+    )
+    edges.createOrReplaceTempView("edges")
+    assert sorted(tuple(r) for r in spark.sql(text).collect()) == [(1, 0), (2, 7), (3, 8)]
+    spark.catalog.dropTempView("edges")
+
+
 def test_examples_of_the_readme_run(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     del spark  # the example's getOrCreate() finds this session
     first, second = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).parents[1]
 JAR = "/where/paralagg.jar"
+COMPILER = {"spark.paralagg.python": sys.executable, "spark.paralagg.pythonPath": str(PROJECT)}
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
 
@@ -54,14 +55,24 @@ class TestConfigure:
     def test_sets_jar_and_extension_and_nothing_else(self) -> None:
         builder = SparkSession.builder.master("local[2]")
         assert configure(builder) is builder
-        assert _options(builder) == {"spark.master": "local[2]", "spark.jars": JAR, "spark.sql.extensions": EXTENSION}
+        assert _options(builder) == {
+            "spark.master": "local[2]",
+            "spark.jars": JAR,
+            "spark.sql.extensions": EXTENSION,
+            **COMPILER,
+        }
 
     def test_appends_to_what_the_builder_carries(self) -> None:
         builder = SparkSession.builder.config("spark.jars", "/a.jar, /b.jar").config("spark.sql.extensions", "x.Y")
         assert _options(configure(builder)) == {
             "spark.jars": f"/a.jar,/b.jar,{JAR}",
             "spark.sql.extensions": f"x.Y,{EXTENSION}",
+            **COMPILER,
         }
+
+    def test_leaves_a_python_that_somebody_chose(self) -> None:
+        options = _options(configure(SparkSession.builder.config("spark.paralagg.python", "/my/python")))
+        assert options["spark.paralagg.python"] == "/my/python"
 
     def test_twice_is_as_good_as_once(self) -> None:
         once = _options(configure(SparkSession.builder.config("spark.jars", "/a.jar")))
@@ -76,7 +87,7 @@ class TestConfigure:
             "# spark.jars /no.jar\nspark.jars   /d.jar\nspark.sql.extensions=x.Y\n"
         )
         options = _options(configure(SparkSession.builder))
-        assert options == {"spark.jars": f"/d.jar,{JAR}", "spark.sql.extensions": f"x.Y,{EXTENSION}"}
+        assert options == {"spark.jars": f"/d.jar,{JAR}", "spark.sql.extensions": f"x.Y,{EXTENSION}", **COMPILER}
 
     @pytest.mark.parametrize(
         ("arguments", "jars"),

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg import conf
 from pyspark_paralagg.errors import EnvironmentProblem, UnsupportedError, UsageError
+from pyspark_paralagg.report import find
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from pyspark_paralagg.backends.protocol import Backend, Job
     from pyspark_paralagg.errors import ParalaggError
+    from pyspark_paralagg.program.program import Relation
 
 logger = logging.getLogger("pyspark_paralagg")
 
@@ -73,6 +75,30 @@ def _on_ranks(job: Job, name: str, by: str, *, is_tried: bool = False) -> dict[s
         reason = f"{conf.MPI_FALLBACK.name}=true, and ranks cannot start: {_told(problem)}"
     logger.warning("%s runs on Spark: %s", job.name, reason)
     return _on_spark(job, reason, by)
+
+
+def relation_class(df: DataFrame) -> str | None:
+    """What the outermost recursion in ``df`` was proved to be; None where it ran on plain DataFrames."""
+    from pyspark_paralagg.backends.spark import describe  # noqa: PLC0415 - the compiler comes with it
+
+    described = describe(df)
+    if described is None:
+        return None
+    found: str = described["plan"]["strata"][described["stratum"]]["relation_class"]
+    return found
+
+
+def unproved(df: DataFrame) -> str:
+    """Why the recursion in ``df`` ran on plain DataFrames."""
+    record = find(df)
+    return "" if record is None or record.report is None else record.report.reason
+
+
+def analysed_aggregators(session: SparkSession, relation: Relation) -> list[DataFrame]:
+    """The users' aggregators of ``relation`` as plans that Spark has analysed."""
+    from pyspark_paralagg.backends.customs import Customs  # noqa: PLC0415 - pyspark is optional
+
+    return list(Customs(session, [relation]).frames().values())
 
 
 def _on_spark(job: Job, reason: str, by: str) -> dict[str, DataFrame]:

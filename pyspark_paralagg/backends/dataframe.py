@@ -13,6 +13,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.errors import FixpointError
+from pyspark_paralagg.progress import RunProgress, publish
 from pyspark_paralagg.report import Record, RunReport, is_connect, keep
 
 if TYPE_CHECKING:
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.backends.protocol import Job, Seed
     from pyspark_paralagg.backends.rounds import Change
+    from pyspark_paralagg.progress import State
 
 _PATIENCE = 100
 """Rounds before an endless climb is called one, where there are fewer keys than that."""
 _SHOWN = 5
+_RUNS = count(1)
 _BITS_OF_A_SIZE = 63
 """What Spark takes the size of an RDD for that it knows nothing of."""
 
@@ -41,13 +44,16 @@ class DataFrameBackend:
 
     def run(self, job: Job, reason: str) -> dict[str, DataFrame]:
         """Runs ``job`` now. Raises ``FixpointError`` ``PARALAGG_LIMIT_REACHED`` or ``PARALAGG_NO_FIXPOINT``."""
+        job.refuse_settled("plain DataFrames")
         loop = _Loop(job)
         try:
             loop.load()
             loop.iterate()
         except BaseException:
             loop.free(loop.live)
+            loop.tell("failed")
             raise
+        loop.tell("done")
         return loop.store(reason)
 
 
@@ -64,12 +70,16 @@ class _Loop:
         self.seconds = dict.fromkeys(("plan", "load", "loop", "store"), 0.0)
         self.moves: list[float] = []
         self.iterations = 0
+        self.changed = 0
+        self.run = f"{DataFrameBackend.name}-{next(_RUNS)}"
+        self.began = time.perf_counter()
 
     def load(self) -> None:
         """Aggregates base and initial rows. ``agg(C + F) = agg(agg(C) + F)``, so a round reads the small one."""
         from pyspark_paralagg.lowering.aggregate import aggregate  # noqa: PLC0415 - pyspark is optional
 
         start = time.perf_counter()
+        self.tell("running")
         for seed in self.job.seeds:
             name = seed.relation.name
             start_rows = seed.base if seed.initial is None else seed.initial
@@ -90,10 +100,12 @@ class _Loop:
         delta = 0
         with _description(self.job.session) as describe:
             for iteration in count(1):
-                describe(f"paralagg {self.job.name}: iteration {iteration}, last delta {delta:,} rows")
+                describe(f"paralagg {self.job.name}: iteration {iteration:,}, last delta {delta:,} rows")
                 changes = self._round(iteration)
                 self.iterations = iteration
                 delta = sum(c.delta for c in changes.values())
+                self.changed += delta
+                self.tell("running")
                 if self._has_settled(changes):
                     break
                 if iteration == self.job.max_iterations:
@@ -125,6 +137,24 @@ class _Loop:
             if not is_connect(df):  # over Connect the server drops it when the client's object is gone
                 df._jdf.queryExecution().analyzed().rdd().unpersist(False)  # noqa: FBT003, SLF001 - no public way to it
 
+    def tell(self, state: State) -> None:
+        """Those who watch hear how far the run is."""
+        last = self.rows[-len(self.job.seeds) :]
+        publish(
+            RunProgress(
+                self.run,
+                self.job.name,
+                DataFrameBackend.name,
+                state,
+                self.iterations,
+                delta=sum(row["delta"] for row in last),
+                total=sum(row["total"] for row in last),
+                changed=self.changed,
+                seconds=time.perf_counter() - self.began,
+                limit=self.job.max_iterations,
+            )
+        )
+
     def _round(self, iteration: int) -> dict[str, Change]:
         from pyspark_paralagg.backends.rounds import change_of, next_round, state_of  # noqa: PLC0415 - as above
 
@@ -153,6 +183,7 @@ class _Loop:
                     "total": change.total,
                     "seconds": time.perf_counter() - start,
                     "bytes": None,
+                    "balance": None,
                 }
             )
         return changes

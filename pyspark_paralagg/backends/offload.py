@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from mpi_backend.preflight import Request
     from pyspark_paralagg.backends.protocol import Job
-    from pyspark_paralagg.plan.plan import Plan, Stratum
+    from pyspark_paralagg.plan.plan import Plan
     from pyspark_paralagg.program.program import Input
 
 _WORD = 8
@@ -57,6 +57,7 @@ class OffloadBackend:
         Raises ``EnvironmentProblem`` or ``UsageError`` where ranks could not start, and ``UnsupportedError`` where an
         expression is not portable, or the job too small for who only tries.
         """
+        job.refuse_settled("ranks")
         request = self._request(job.session)
         _check(request, job.session)
         cores = max(_slots(job.session), job.session.sparkContext.defaultParallelism)
@@ -165,13 +166,8 @@ def _rows(source: Input) -> int:
 def _own(plan: Plan, position: int) -> Plan:
     """One stratum as a Plan of its own, over inputs that Spark has filtered and computed already."""
     stratum = plan.strata[position]
-    used = _inputs(stratum)
-    return replace(plan, inputs=tuple(_plain(i) for i in plan.inputs if i.id in used), strata=(stratum,), reasons=())
-
-
-def _inputs(stratum: Stratum) -> set[int]:
-    bases = {i for r in stratum.relations for i in (r.base, r.initial) if i is not None}
-    return bases | {i.input for i in stratum.static_indexes}
+    used = tuple(_plain(i) for i in plan.inputs if i.id in stratum.input_ids)
+    return replace(plan, inputs=used, strata=(stratum,), reasons=(), narrower=())
 
 
 def _plain(source: Input) -> Input:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from pyspark_paralagg.errors import UnsupportedError
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -50,6 +52,18 @@ class Job:
     on_limit: Literal["error", "return"] = "error"
     tolerance: float | None = None
     join_order: JoinOrder = "cost"
+
+    def refuse_settled(self, who: str) -> None:
+        """``UnsupportedError`` where a relation continues from settled rows, which ``who`` cannot."""
+        for seed in self.seeds:
+            if seed.relation.settled:
+                raise UnsupportedError(
+                    "PARALAGG_NOT_CONTINUABLE",
+                    f"{who} begin anew each time, and {seed.relation.name!r} goes on from the rows that it has",
+                    value=seed.relation.name,
+                    place=f"relation {seed.relation.name}",
+                    hint='only backend="spark" continues a fixpoint',
+                )
 
     def seed(self, relation: str) -> Seed:
         """The seed of the relation called ``relation``."""

@@ -18,13 +18,11 @@ from pyspark_paralagg import conf
 from pyspark_paralagg.backends.customs import Customs
 from pyspark_paralagg.errors import EnvironmentProblem, UsageError
 from pyspark_paralagg.interrupt import cancel_on_interrupt
+from pyspark_paralagg.plan import EXTRAS
 from pyspark_paralagg.program.assumption import sql_of
-from pyspark_paralagg.program.expr import Col, Lit
-from pyspark_paralagg.program.program import Input
+from pyspark_paralagg.program.expr import Lit
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.program.sql import quoted, to_sql
-from pyspark_paralagg.program.step import program_from_step
-from pyspark_paralagg.program.text import show_program
 from pyspark_paralagg.report import RunReport, is_connect
 
 if TYPE_CHECKING:
@@ -33,13 +31,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from pyspark_paralagg.backends.protocol import Job, Seed
+    from pyspark_paralagg.compile.compile_step import CompiledStep
     from pyspark_paralagg.plan.plan import Plan
     from pyspark_paralagg.program.expr import Call
 
 Offload = Callable[["Plan", int, str], dict[str, Any]]
 """Of a Plan, the position of a stratum, and the name of one of its relations: how ranks compute it."""
-
-_EXTRAS = "python"
 
 
 class SparkBackend:
@@ -86,8 +83,7 @@ class Builder:
 
     def build(self) -> dict[str, DataFrame]:
         """The lazy result of each relation."""
-        from pyspark_paralagg.compile import compile_stages  # noqa: PLC0415 - needed by those who plan only
-        from pyspark_paralagg.compile.stages import beside_plan  # noqa: PLC0415 - likewise
+        from pyspark_paralagg.compile.compile_step import compile_step  # noqa: PLC0415 - needed by those who plan only
 
         cancel_on_interrupt(self.session)
         start = time.perf_counter()
@@ -99,11 +95,11 @@ class Builder:
         )
         step_json = customs.read(json.loads(analysis.json()))
         own = len(step_json["sources"])
-        extra, base_inputs = self._start_rows(own)
-        program = program_from_step(
+        starts = [rows for s in self.job.seeds for rows in (s.base, s.initial) if rows is not None]
+        compiled = compile_step(
             step_json,
-            tuple(customs.filled(s.relation) for s in self.job.seeds),
-            tuple(base_inputs),
+            [customs.filled(s.relation) for s in self.job.seeds],
+            conf.read(self.session, conf.BROADCAST_MAX_BYTES),
             self.job.join_order,
             name=self.job.name,
             mode=self.job.mode,
@@ -112,14 +108,9 @@ class Builder:
             on_limit=self.job.on_limit,
             tolerance=self.job.tolerance,
         )
-        plan, stages = compile_stages(program, conf.read(self.session, conf.BROADCAST_MAX_BYTES))
-        plan, guarded = self._guarded(plan, analysis, step_json, own + len(extra))
-        extras = {
-            "program": show_program(program),
-            "stages": beside_plan(stages),
-            "seconds": time.perf_counter() - start,
-        }
-        return self._fixpoints(plan, analysis, own, [*extra, *guarded], extras)
+        plan, guarded = self._guarded(compiled.plan, analysis, step_json, own + len(starts))
+        extras = {**compiled.extras, "seconds": time.perf_counter() - start}
+        return self._fixpoints(replace(compiled, plan=plan, extras=extras), analysis, own, [*starts, *guarded])
 
     def _reference(self, seed: Seed) -> DataFrame:
         from pyspark.sql.types import DataType, StructType  # noqa: PLC0415 - pyspark is optional
@@ -131,20 +122,6 @@ class Builder:
             found = known.get((column.name, column.type)) or DataType.fromDDL(column.type)
             schema = schema.add(column.name, found, nullable=True)
         return self._frame(self.bridge.reference(self.jsession, seed.relation.name, schema.json()))
-
-    def _start_rows(self, first_source: int) -> tuple[list[DataFrame], list[Input]]:
-        """Bases and initial rows as sources and as the inputs that the relations name."""
-        sources: list[DataFrame] = []
-        inputs: list[Input] = []
-        for seed in self.job.seeds:
-            for input_id, rows in ((seed.relation.base, seed.base), (seed.relation.initial, seed.initial)):
-                if input_id is None or rows is None:
-                    continue
-                columns = seed.relation.supplied
-                plain = tuple(Col(c.name, c.type, c.nullable) for c in columns)
-                inputs.append(Input(input_id, first_source + len(sources), columns, plain))
-                sources.append(rows)
-        return sources, inputs
 
     def _guarded(
         self,
@@ -184,31 +161,35 @@ class Builder:
 
     def _fixpoints(
         self,
-        plan: Plan,
+        compiled: CompiledStep,
         analysis: Any,  # noqa: ANN401 - a py4j object
         own: int,
         extra: list[DataFrame],
-        extras: dict[str, Any],
     ) -> dict[str, DataFrame]:
         """One node a relation; a stratum reads the results of lower strata as further sources."""
         results: dict[str, DataFrame] = {}
-        for position, stratum in enumerate(plan.strata):
-            lower = list(results)
-            inputs = tuple(
-                i if i.relation is None else replace(i, source=own + len(extra) + lower.index(i.relation))
-                for i in plan.inputs
-                if i.relation is None or i.relation in results
-            )
-            data = {**replace(plan, inputs=inputs).to_json(), _EXTRAS: extras}
+        for position, (names, plan) in enumerate(compiled.strata(own + len(extra))):
+            data = compiled.to_json(plan)
             sources = _java_list(self.session, [_jdf(df) for df in (*extra, *results.values())])
-            for relation in stratum.relations:
+            for name in names:
                 if self.offload is not None:
-                    data["offload"] = self.offload(replace(plan, inputs=inputs), position, relation.name)
+                    data["offload"] = self.offload(plan, position, name)
+                    data["narrower"] = self._offloaded(plan, position, name, self.offload)
                 node = self.bridge.fixpoint(
-                    self.jsession, analysis, json.dumps(data), position, relation.name, sources, self.reason
+                    self.jsession, analysis, json.dumps(data), position, name, sources, self.reason
                 )
-                results[relation.name] = self._frame(node)
+                results[name] = self._frame(node)
         return {s.relation.name: results[s.relation.name] for s in self.job.seeds}
+
+    def _offloaded(self, plan: Plan, position: int, relation: str, offload: Offload) -> list[dict[str, Any]]:
+        """What may be computed in the relation's stead, each with how ranks do it."""
+        found = []
+        for smaller, data in zip(plan.narrower, plan.to_json()["narrower"], strict=True):
+            if (smaller.position, smaller.relation) == (position, relation):
+                strata = (*plan.strata[:position], smaller.stratum, *plan.strata[position + 1 :])
+                own = replace(plan, inputs=smaller.inputs, strata=strata)
+                found.append({**data, "offload": offload(own, position, relation)})
+        return found
 
     def _frame(self, jdf: Any) -> DataFrame:  # noqa: ANN401 - a py4j object
         from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame  # noqa: PLC0415 - pyspark is optional
@@ -222,7 +203,7 @@ def engine_report(df: DataFrame) -> RunReport | None:
     text = None if described is None else bridge_of(df.sparkSession).report(_jdf(df))
     if described is None or text is None:
         return None
-    report = RunReport.from_json(text, plan_seconds=described["plan"].get(_EXTRAS, {}).get("seconds"))
+    report = RunReport.from_json(text, plan_seconds=described["plan"].get(EXTRAS, {}).get("seconds"))
     return replace(report, reason=report.reason or described["reason"])
 
 
@@ -230,7 +211,7 @@ def describe(df: DataFrame) -> dict[str, Any] | None:
     """What the outermost fixpoint of the Spark engine in ``df`` is; None where there is none, or no jar to ask.
 
     ``plan`` (JSON), ``program`` (text), ``stages`` (name, text, notes), ``stratum``, ``relation``, ``reason``,
-    ``backend``.
+    ``backend``, ``computed`` (the columns that are left when the query is optimised).
     """
     if is_connect(df):
         return None
@@ -243,10 +224,21 @@ def describe(df: DataFrame) -> dict[str, Any] | None:
     described: dict[str, Any] = json.loads(text)
     if isinstance(described["plan"], str):
         described["plan"] = json.loads(described["plan"])
-    extras = described["plan"].get(_EXTRAS, {})
+    extras = described["plan"].get(EXTRAS, {})
     described["backend"] = described["plan"].get("offload", {}).get("backend", SparkBackend.name)
     described["program"], described["stages"] = extras.get("program", ""), extras.get("stages", [])
     return described
+
+
+def left_to_spark(df: DataFrame) -> str | None:
+    """Why recursive CTEs of Spark's own in ``df`` were not computed as recursive aggregates; None where none asked."""
+    if is_connect(df):
+        return None
+    try:
+        found = bridge_of(df.sparkSession).leftToSpark(_jdf(df))
+    except EnvironmentProblem:
+        return None
+    return None if found is None else str(found)
 
 
 def _guard(df: DataFrame, names: Sequence[str], by_column: dict[str, list[Call]]) -> DataFrame:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -14,6 +15,7 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from pyspark_paralagg.errors import ParalaggError, error_of_rank
+from pyspark_paralagg.progress import RunProgress
 from pyspark_paralagg.ranks import python_path
 
 if TYPE_CHECKING:
@@ -21,10 +23,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mpi_backend.preflight import Request
+    from mpi_backend.stats import Counts
     from pyspark_paralagg.plan.plan import Plan
 
     Sources = Mapping[int, Iterator[pa.RecordBatch]]
-    Hear = Callable[[str, int, int], None]
+    Hear = Callable[[RunProgress], None]
 
 _PATIENCE_SECONDS = 20
 """The supervisor ends its ranks in less."""
@@ -46,7 +49,12 @@ def run_here(plan: Plan, sources: Sources, names: Sequence[str], hear: Hear, *, 
 
     columns = {i.source: i.columns for i in plan.inputs if i.relation is None}
     tables = {n: table_of(columns[n], list(batches)) for n, batches in sources.items()}
-    run = run_plan(plan, tables, Alone(), ansi=ansi, progress=lambda name, n, delta, _: hear(name, n, delta))
+    began = time.perf_counter()
+
+    def told(relation: str, counts: Counts) -> None:
+        hear(_progress(relation, "local", counts._asdict(), began))
+
+    run = run_plan(plan, tables, Alone(), ansi=ansi, progress=told)
     relations = {r.name: r for s in plan.strata for r in s.relations}
     found = {n: pa.Table.from_batches([batch_of(relations[n], run.results[n])]) for n in names}
     return Found(found, {"strata": run.strata, "per_iteration": run.per_iteration, "bytes": run.bytes})
@@ -86,6 +94,11 @@ def run_on_ranks(  # noqa: PLR0913, PLR0917 - what a SPEC is made of
     return Found({n: _read(out / quote(n, safe="")) for n in names}, report)
 
 
+def _progress(relation: str, backend: str, counts: Mapping[str, Any], began: float) -> RunProgress:
+    told = {name: counts[name] for name in ("iteration", "delta", "total", "changed", "bytes")}
+    return RunProgress(relation, relation, backend, seconds=time.perf_counter() - began, **told)
+
+
 def _stage(folder: Path, batches: Iterator[pa.RecordBatch]) -> None:
     """One stream, where there are rows at all."""
     folder.mkdir(parents=True)
@@ -107,11 +120,12 @@ def _read(folder: Path) -> pa.Table:
 
 def _supervise(spec: Path, hear: Hear) -> None:
     told: dict[str, Any] = {}
+    began = time.perf_counter()
     with _supervisor(spec) as supervisor:
         for line in cast("IO[str]", supervisor.stdout):
             told = json.loads(line)
             if told["event"] == "progress":
-                hear(told["relation"], told["iteration"], told["delta"])
+                hear(_progress(told["relation"], "mpi", told, began))
     if not told.get("ok"):
         ended = {"code": "PARALAGG_MPI_RANK_FAILED", "message": "the ranks' supervisor ended without a word"}
         raise error_of_rank(told.get("error", ended))

@@ -1,17 +1,16 @@
-"""What Spark is doing, for ``progress``: a thread reads it from Spark's status store.
+"""What Spark is doing, for ``progress``: recursions are watched (``ra.progress``), other jobs show their tasks.
 
-The engine amends the description of its job while it iterates (``paralagg path: iteration 7, last delta 1,234 rows``),
-and the plain-DataFrame executor describes its jobs likewise. Other jobs show their tasks.
+A thread reads how many tasks have ended from Spark's status store, while no recursion iterates.
 """
 
 from __future__ import annotations
 
-import re
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.command.progress import Rate
+from pyspark_paralagg.progress import Rate
+from pyspark_paralagg.progress import progress as watched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,57 +18,59 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pyspark_paralagg.command.progress import Progress
+    from pyspark_paralagg.progress import RunProgress
 
-_ITERATION = re.compile(r"(?P<what>\S+): iteration (?P<iteration>\d+), last delta (?P<delta>[\d,]+) rows")
-_POLL_SECONDS = 0.2
+_LOOK_SECONDS = 0.2
 
 
 @contextmanager
 def shown(spark: SparkSession, progress: Progress) -> Iterator[None]:
-    """``progress`` follows the jobs of ``spark`` until the context ends."""
+    """``progress`` follows ``spark`` until the context ends."""
     ended = threading.Event()
-    thread = threading.Thread(
-        target=_follow, args=(_Jobs(spark), progress, ended), name="paralagg-progress", daemon=True
-    )
+    jobs = _Jobs(spark, progress)
+    thread = threading.Thread(target=jobs.follow, args=(ended,), name="paralagg-jobs", daemon=True)
     thread.start()
     try:
-        yield
+        with watched(jobs.hear, spark=spark):
+            yield
     finally:
         ended.set()
         thread.join(1)
 
 
-def _follow(jobs: _Jobs, progress: Progress, ended: threading.Event) -> None:
-    from py4j.protocol import Py4JError  # noqa: PLC0415 - slow to load
-
-    while not ended.wait(_POLL_SECONDS):
-        try:
-            progress.show(jobs.state())
-        except (Py4JError, OSError):  # noqa: PERF203 - the session has ended, or is being interrupted
-            return
-
-
 class _Jobs:
-    """The running jobs of a session, as a few words."""
+    """What a session does, as a few words."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, progress: Progress) -> None:
         self._spark = spark
+        self._progress = progress
         self._rate = Rate()
+        self._iterates = False
 
-    def state(self) -> str:
-        """The newest job that iterates, else the tasks of the newest job; "" where nothing runs."""
-        jvm: Any = self._spark._jvm  # noqa: SLF001 - pyspark has no public way to descriptions of jobs
+    def hear(self, told: RunProgress) -> None:
+        """A recursion has moved."""
+        self._iterates = told.state == "running" and told.iteration > 0
+        if self._iterates:
+            self._progress.show(self._rate.told(told))
+
+    def follow(self, ended: threading.Event) -> None:
+        """Shows tasks where nothing iterates."""
+        from py4j.protocol import Py4JError  # noqa: PLC0415 - slow to load
+
+        while not ended.wait(_LOOK_SECONDS):
+            try:
+                if not self._iterates:
+                    self._progress.show(self._tasks())
+            except (Py4JError, OSError):  # noqa: PERF203 - the session has ended, or is being interrupted
+                return
+
+    def _tasks(self) -> str:
+        """Those of the newest running job; "" where nothing runs."""
+        jvm: Any = self._spark._jvm  # noqa: SLF001 - pyspark has no public way to the store of jobs
         running = jvm.java.util.ArrayList()
         running.add(jvm.org.apache.spark.JobExecutionStatus.RUNNING)
-        store = self._spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001 - likewise
-        jobs = store.jobsList(running)  # newest first
-        tasks = ""
-        for position in range(jobs.size()):
-            job = jobs.apply(position)
-            described = job.description()
-            text = str(described.get()) if described.isDefined() else ""
-            found = _ITERATION.search(text)
-            if found:
-                return self._rate.told(found["what"], int(found["iteration"]), int(found["delta"].replace(",", "")))
-            tasks = tasks or f"{job.numCompletedTasks():,} of {job.numTasks():,} tasks"
-        return tasks
+        jobs = self._spark.sparkContext._jsc.sc().statusStore().jobsList(running)  # noqa: SLF001 - likewise
+        if jobs.isEmpty():
+            return ""
+        newest = jobs.head()
+        return f"{newest.numCompletedTasks():,} of {newest.numTasks():,} tasks"

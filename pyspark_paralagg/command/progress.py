@@ -81,33 +81,6 @@ class Progress:
             self._shown = line
 
 
-class Rate:
-    """New rows a second, from what is seen now and then: the last delta times the iterations since the last look.
-
-    >>> rate = Rate(clock=iter([0.0, 2.0]).__next__)
-    >>> rate.told("path", 4, 1000)
-    'iteration 4, 1,000 new rows'
-    >>> rate.told("path", 10, 500)
-    'iteration 10, 500 new rows, 1,500 rows/s'
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._seen: tuple[str, int, float] | None = None
-        self._words = ""
-
-    def told(self, what: str, iteration: int, delta: int) -> str:
-        """The state in words."""
-        if self._seen and self._seen[:2] == (what, iteration):
-            return self._words
-        now = self._clock()
-        self._words = f"iteration {iteration:,}, {delta:,} new rows"
-        if self._seen and self._seen[0] == what and iteration > self._seen[1] and now > self._seen[2]:
-            self._words += f", {round(delta * (iteration - self._seen[1]) / (now - self._seen[2])):,} rows/s"
-        self._seen = (what, iteration, now)
-        return self._words
-
-
 class _Lines(logging.Handler):
     """Warnings as lines of the progress."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg import conf
 from pyspark_paralagg.command import engine, outputs, tables
-from pyspark_paralagg.command.progress import Progress, Rate
+from pyspark_paralagg.command.progress import Progress
 from pyspark_paralagg.command.table_results import TableResult
 from pyspark_paralagg.compile import compile_stages
 from pyspark_paralagg.compile.stages import beside_plan
@@ -24,6 +24,7 @@ from pyspark_paralagg.datalog.resolve import resolve_text
 from pyspark_paralagg.errors import FixpointError, ParalaggError, UnsupportedError, UsageError, VerificationError
 from pyspark_paralagg.explain import explain_plan
 from pyspark_paralagg.program.text import show_program
+from pyspark_paralagg.progress import Rate
 from pyspark_paralagg.ranks import check
 from pyspark_paralagg.report import RunReport
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.command.task import Options, Task
     from pyspark_paralagg.datalog.resolved import Resolved
     from pyspark_paralagg.plan.plan import Plan
+    from pyspark_paralagg.progress import RunProgress
 
 _ANSI = "spark.sql.ansi.enabled"
 _KEYS = {
@@ -157,9 +159,9 @@ def _computed(  # noqa: PLR0913, PLR0917 - what a run has come to by now
     sources = dict(_sources(resolved, plan, given))
     rate = Rate()
 
-    def hear(relation: str, iteration: int, delta: int) -> None:
-        progress.on(relation)
-        progress.show(rate.told(relation, iteration, delta))
+    def hear(told: RunProgress) -> None:
+        progress.on(told.name)
+        progress.show(rate.told(told))
 
     if task.options.backend == "local":
         return engine.run_here(plan, sources, names, hear, ansi=settings.ansi)

@@ -17,10 +17,13 @@ from pyspark_paralagg.compile.bounded import climbs
 from pyspark_paralagg.compile.decompose import without_carried
 from pyspark_paralagg.compile.differentiate import differentiate
 from pyspark_paralagg.compile.distribute import Distribution, carried_keys, distribute
+from pyspark_paralagg.compile.find_carried import find_carried
+from pyspark_paralagg.compile.narrow import narrow
 from pyspark_paralagg.compile.select_indexes import Indexes
 from pyspark_paralagg.plan.plan import (
     Bitmap,
     Decomposition,
+    Narrower,
     Plan,
     PlannedRelation,
     PlannedRule,
@@ -43,15 +46,19 @@ BROADCAST_MAX_BYTES = 1 << 30
 def plan(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> Plan:
     """The plan of a verified program."""
     reasons = [*program.notes, *program.warnings]
-    strata = []
-    for names in program.strata:
+    strata: list[Stratum] = []
+    narrower: list[Narrower] = []
+    for position, names in enumerate(program.strata):
         stratum, inputs, why = _stratum(program, names, broadcast_max_bytes)
         program = replace(program, inputs=inputs)
         strata.append(stratum)
         reasons += why
-    used = {i for s in strata for r in s.relations for i in (r.base, r.initial)}
-    used |= {i.input for s in strata for i in s.static_indexes}
-    return Plan(program.name, tuple(i for i in program.inputs if i.id in used), tuple(strata), tuple(reasons))
+        for smaller in narrow(program, stratum):
+            alone, own, _ = _stratum(smaller.program, names, broadcast_max_bytes)
+            narrower += smaller.planned(position, alone, own)
+    used = {i for s in strata for i in s.input_ids}
+    read = tuple(i for i in program.inputs if i.id in used)
+    return Plan(program.name, read, tuple(strata), tuple(reasons), tuple(narrower))
 
 
 def _stratum(
@@ -72,7 +79,9 @@ def _stratum(
     follows = any(d.view for r in relations for d in r.dependents)
     has_copies = any(i.copy for i in indexes.relations)
     in_place = is_free and is_linear and not follows and not has_copies
-    bitmap = _bitmap(program, names, chains, planned, indexes, where) if is_free else None
+    # Bitmaps begin with an empty relation, and tell pairs apart by whether they are there, not by since when.
+    is_settled = any(r.settled for r in relations)
+    bitmap = _bitmap(program, names, chains, planned, indexes, where) if is_free and not is_settled else None
     statics = indexes.statics
     if bitmap is None:
         program, statics, planned = indexes.shared(program, planned)
@@ -93,14 +102,17 @@ def _stratum(
         column = relations[0].dependents[ordered_by].column.name
         reasons.append(f"{label}: rows may be applied in the order of {column}, best first")
     decomposition = None
-    if in_place and where.is_decomposed and bitmap is None and len(relations) == 1:
+    if in_place and where.is_decomposed and bitmap is None and len(relations) == 1 and not is_settled:
         decomposition = _decomposition(program, relations[0], carried_keys(relations[0], chains), statics)
         if decomposition is not None:
             reasons.append(
                 f"{label}: may be evaluated for one value of what it carries after the other, without hashing"
             )
     stratum = Stratum(
-        tuple(PlannedRelation(r.name, r.keys, r.dependents, where.by[r.name], r.base, r.initial) for r in relations),
+        tuple(
+            PlannedRelation(r.name, r.keys, r.dependents, where.by[r.name], r.base, r.initial, r.settled)
+            for r in relations
+        ),
         statics,
         indexes.relations,
         planned,
@@ -114,6 +126,7 @@ def _stratum(
         program.max_iterations,
         program.on_limit,
         program.tolerance,
+        find_carried(program, relations),
     )
     return stratum, program.inputs, reasons
 

@@ -96,6 +96,17 @@ def _kind(program: Program, names: tuple[str, ...]) -> RelationClass:
 
 def _stratum(program: Program, names: tuple[str, ...], known: Invariants) -> tuple[str, list[str]]:
     relations = [program.relation(n) for n in names]
+    if any(r.settled for r in relations):
+        kind = "iterated" if program.mode == "iterate" else _kind(program, names)
+        if kind != "lattice":
+            raise UnsupportedError(
+                "PARALAGG_NOT_CONTINUABLE",
+                f"{names[0]} is {kind}, and only a lattice goes on from the rows that it has",
+                value=kind,
+                place=f"relation {names[0]}",
+            )
+        # What holds of base rows proves the whole; here they are some rows of a later moment, of which it is not known.
+        return kind, ["it continues a fixpoint, whose steps were proved when it was computed"]
     if program.mode == "iterate":
         _check_iterable(relations)
         return "iterated", ['mode="iterate" asks for it']

@@ -8,7 +8,7 @@ with what they need and no more. Those that do not recurse are ordinary DataFram
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from pyspark_paralagg.relations import columns_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from pyspark_paralagg.dataframe import Declaration
     from pyspark_paralagg.datalog.resolved import Resolved
     from pyspark_paralagg.program.program import Mode
 
@@ -104,14 +105,7 @@ class Relations(Mapping[str, "DataFrame"]):
 
     def __getitem__(self, name: str) -> DataFrame:
         """The relation ``name``, with the text's columns."""
-        if name not in self._resolved.shapes:
-            known = [n for n in self._resolved.shapes if "@" not in n]
-            raise UsageError(
-                "PARALAGG_UNKNOWN_RELATION",
-                f"the text has no relation {name!r}",
-                value=name,
-                hint=did_you_mean(name, known),
-            )
+        self._check_known(name)
         try:
             return self._strata.shown(name)
         except (VerificationError, UnsupportedError) as problem:
@@ -132,6 +126,20 @@ class Relations(Mapping[str, "DataFrame"]):
         shown = [f"{n}({', '.join(self._resolved.names(n))})" for n in self._outputs]
         return f"Relations({', '.join(shown)})"
 
+    def single(self, name: str) -> tuple[Declaration, Callable[..., Mapping[str, DataFrame]], dict[str, Any]] | str:
+        """The recursion of ``name`` alone: what it starts from, its step, and the options of ``recursive``.
+
+        A text says why, where other recursions are needed for it, or none.
+        """
+        self._check_known(name)
+        return self._strata.single(name)
+
+    def columns(self, name: str) -> dict[str, str]:
+        """The type of each column of ``name``, as the text has them."""
+        self._check_known(name)
+        types = {c.name: c.type for c in self._resolved.program.relation(name).columns}
+        return {c: types[c] for c in self._resolved.names(name)}
+
     @property
     def program(self) -> Any:  # noqa: ANN401 - a Program; its type is no public name
         """The Program that the text became."""
@@ -140,6 +148,16 @@ class Relations(Mapping[str, "DataFrame"]):
     def unpersist(self) -> None:
         """Frees what several outputs share; they can still be computed."""
         self._strata.unpersist()
+
+    def _check_known(self, name: str) -> None:
+        if name not in self._resolved.shapes:
+            known = [n for n in self._resolved.shapes if "@" not in n]
+            raise UsageError(
+                "PARALAGG_UNKNOWN_RELATION",
+                f"the text has no relation {name!r}",
+                value=name,
+                hint=did_you_mean(name, known),
+            )
 
 
 def _check_dataframe(relation: str, df: object) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.dataframe import recursive, relation
+from pyspark_paralagg.dataframe import Declaration, recursive, relation
 from pyspark_paralagg.datalog.dependencies import Dependencies
 from pyspark_paralagg.lowering.aggregate import aggregate
 from pyspark_paralagg.lowering.inputs import literal_rows
@@ -20,13 +20,15 @@ from pyspark_paralagg.program.step import branch_place
 from pyspark_paralagg.relations import conform, typed_relation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
     from pyspark_paralagg.datalog.resolved import Resolved
     from pyspark_paralagg.errors import ParalaggError
     from pyspark_paralagg.program.program import Atom, Dependent, Input, Relation, Rule
+
+    Step = Callable[..., Mapping[str, DataFrame]]
 
 
 class Strata:
@@ -80,6 +82,21 @@ class Strata:
                     return self._resolved.places.located(problem, self._resolved.spans[rule.place])
         return problem
 
+    def single(self, name: str) -> tuple[Declaration, Step, dict[str, Any]] | str:
+        """The recursion of ``name``, if it is the only one that ``name`` needs; else why it is not."""
+        names = self._needs.strata.get(name, ())
+        if not names or not self._needs.recursive_rules(name):
+            return f"{name} does not recurse"
+        if len(names) > 1:
+            return f"{name} recurses together with {', '.join(n for n in names if n != name)}"
+        if self._program.relation(name).initial is not None:
+            return f"{name} has initial rows"
+        for other in sorted(self._needs.reached(name) - {name}):
+            if other in self._needs.strata and self._needs.recursive_rules(other):
+                return f"{name} needs {other}, which is a recursion of its own"
+        declarations, step, options = self._recursion(names)
+        return declarations[name], step, options
+
     # --- relations ---------------------------------------------------------------------------------------------------
 
     def _relation(self, name: str) -> DataFrame:
@@ -99,6 +116,10 @@ class Strata:
         return aggregate(conform(rows, typed), typed)
 
     def _fixpoint(self, names: tuple[str, ...]) -> dict[str, DataFrame]:
+        declarations, step, options = self._recursion(names)
+        return recursive(declarations, step, **options)
+
+    def _recursion(self, names: tuple[str, ...]) -> tuple[dict[str, Declaration], Step, dict[str, Any]]:
         declarations = {}
         for name in names:
             of = self._program.relation(name)
@@ -121,7 +142,7 @@ class Strata:
         if iterations is not None:
             options["on_limit"] = on_limit
         visible = [n for n in names if "@" not in n] or list(names)
-        return recursive(declarations, step, name="_".join(visible), assume=self._assumptions(names), **options)
+        return declarations, step, {**options, "name": "_".join(visible), "assume": self._assumptions(names)}
 
     def _start(self, of: Relation) -> DataFrame:
         """The rows of a relation that need nothing of its stratum: what is given, and rules without recursion."""

@@ -39,7 +39,7 @@ def _stratum(n: int, stratum: Json, inputs: dict[int, Json]) -> list[str]:
         columns = [c["name"] for c in r["keys"]] + [f"{d['aggregator']} {d['column']['name']}" for d in r["dependents"]]
         by = ", ".join(r["keys"][p]["name"] for p in r["distribute_by"]) or "nothing: task 0"
         inside.append(f'{_relation(r["name"])}[("{_quoted(r["name"] + _listed(columns))}<br/>by {_quoted(by)}")]')
-        for word, start in (("base", r["base"]), ("initial", r["initial"])):
+        for word, start in (("base", r["base"]), ("settled" if r["settled"] else "initial", r["initial"])):
             if start is not None:
                 edges.append(f"{_input(inputs[start])} -- {word} --> {_relation(r['name'])}")
     for i in stratum["static_indexes"]:

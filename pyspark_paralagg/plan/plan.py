@@ -17,7 +17,7 @@ from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, to_json
 if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Column, Dependent, Input
 
-VERSION = 4
+VERSION = 5
 
 RelationClass = Literal["lattice", "accumulating", "iterated"]
 Placement = Literal["partitioned", "everywhere"]
@@ -25,7 +25,11 @@ Placement = Literal["partitioned", "everywhere"]
 
 @dataclass(frozen=True)
 class PlannedRelation:
-    """State of a recursive relation. ``distribute_by`` are positions among the keys; none: all rows at task 0."""
+    """State of a recursive relation. ``distribute_by`` are positions among the keys; none: all rows at task 0.
+
+    ``settled`` (lattices): the initial rows are a fixpoint that the base joins. They are there before the first
+    iteration and in no delta, and the result has only rows that are new or have changed.
+    """
 
     name: str
     keys: tuple[Column, ...]
@@ -33,6 +37,7 @@ class PlannedRelation:
     distribute_by: tuple[int, ...]
     base: int
     initial: int | None = None
+    settled: bool = False
 
 
 @dataclass(frozen=True)
@@ -164,6 +169,8 @@ class Stratum:
     ``cycle_check``: a climb without end cannot be excluded, so a run with more iterations than keys is traced.
     ``makes_strings``: rules derive strings that no input may have, so an engine numbers them as they come.
     ``ordered_by``: the dependent column (its position) whose best values an engine may apply first.
+    ``carried``: keys that every rule copies from every recursive atom, each as its position among the keys of each
+    relation: rows with one value there come from base rows with that value.
     """
 
     relations: tuple[PlannedRelation, ...]
@@ -180,16 +187,48 @@ class Stratum:
     max_iterations: int | None = None
     on_limit: Literal["error", "return"] = "error"
     tolerance: float | None = None
+    carried: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def input_ids(self) -> frozenset[int]:
+        """The inputs that it reads."""
+        starts = {i for r in self.relations for i in (r.base, r.initial) if i is not None}
+        return frozenset(starts | {i.input for i in self.static_indexes})
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Some columns (positions) of one of the Plan's inputs."""
+
+    input: int
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Narrower:
+    """What is left to compute where of a relation only the dependent ``columns`` (names) are wanted, beside its keys.
+
+    ``stratum`` replaces the one at position ``position``; ``inputs`` are its own, and ``slices`` says what each is of
+    the Plan's.
+    """
+
+    position: int
+    relation: str
+    columns: tuple[str, ...]
+    stratum: Stratum
+    inputs: tuple[Input, ...]
+    slices: tuple[Slice, ...]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The whole: inputs, strata in order, reasons for every choice."""
+    """The whole: inputs, strata in order, reasons for every choice; what may be left out where few columns are read."""
 
     name: str
     inputs: tuple[Input, ...]
     strata: tuple[Stratum, ...]
     reasons: tuple[str, ...] = ()
+    narrower: tuple[Narrower, ...] = ()
     version: int = VERSION
 
     def to_json(self) -> dict[str, Any]:
@@ -213,11 +252,13 @@ __all__ = [
     "Decomposition",
     "Driver",
     "Filter",
+    "Narrower",
     "Plan",
     "PlannedRelation",
     "PlannedRule",
     "Probe",
     "RelationIndex",
+    "Slice",
     "StaticIndex",
     "Stratum",
     "Target",

@@ -78,7 +78,8 @@ def _stratum(n: int, stratum: Json, inputs: dict[int, Json]) -> list[str]:
     for r in stratum["relations"]:
         columns = [c["name"] for c in r["keys"]] + [_dependent(d) for d in r["dependents"]]
         by = ", ".join(r["keys"][p]["name"] for p in r["distribute_by"]) or "nothing (task 0)"
-        initial = "" if r["initial"] is None else f", initial {name_of(inputs[r['initial']])}"
+        word = "settled" if r["settled"] else "initial"
+        initial = "" if r["initial"] is None else f", {word} {name_of(inputs[r['initial']])}"
         lines.append(f"  {r['name']}({', '.join(columns)}) by {by}, base {name_of(inputs[r['base']])}{initial}")
     for rule in stratum["rules"]:
         lines += _rule(rule, stratum, inputs)

@@ -78,7 +78,8 @@ class Dependent:
 class Relation:
     """A recursive relation: independent (key) columns, then dependent ones. Rows are in that order.
 
-    ``base`` and ``initial`` are ids of inputs whose columns are ``supplied``, in the same order.
+    ``base`` and ``initial`` are ids of inputs whose columns are ``supplied``, in the same order. ``settled``: the
+    initial rows are a fixpoint already, which the base joins; the result is only what that changes.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Relation:
     dependents: tuple[Dependent, ...]
     base: int
     initial: int | None = None
+    settled: bool = False
 
     @property
     def is_idempotent(self) -> bool:

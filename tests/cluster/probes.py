@@ -39,6 +39,18 @@ def iterations_now(spark: SparkSession, *, over: bool = False) -> int:
     return found
 
 
+def metrics_now(spark: SparkSession) -> dict[str, str]:
+    """What the SQL tab shows at the fixpoint of the newest query, whether it is over or not."""
+    store = spark._jsparkSession.sharedState().statusStore()
+    newest = store.executionsList().last()
+    values = store.executionMetrics(newest.executionId())
+    nodes = store.planGraph(newest.executionId()).allNodes()
+    fixpoint = next(n for n in (nodes.apply(i) for i in range(nodes.size())) if n.name() == "Fixpoint")
+    metrics = [fixpoint.metrics().apply(i) for i in range(fixpoint.metrics().size())]
+    shown = {m.name(): values.get(m.accumulatorId()) for m in metrics}
+    return {name: str(value.get()) for name, value in shown.items() if value.isDefined()}
+
+
 def module(spark: SparkSession, name: str) -> Any:  # noqa: ANN401 - a py4j object
     """A Scala object of the engine, in the driver."""
     loader = spark._jvm.Thread.currentThread().getContextClassLoader()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -11,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from probes import confs, iterations_now, left_after, shuffle_files, shuffle_files_after_collection
+from probes import confs, iterations_now, left_after, metrics_now, shuffle_files, shuffle_files_after_collection
 from py4j.protocol import Py4JNetworkError
 from pyspark import InheritableThread
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 VERTICES = 5000
 BUSY_MILLIS = 5000
 BEFORE: dict[str, str] = {}
+ENGINE = "org.apache.spark.sql.paralagg."
 
 
 def success(spark: SparkSession) -> dict[str, Any]:
@@ -298,6 +300,20 @@ def live_metrics(spark: SparkSession) -> dict[str, Any]:
     return {"iterations": iterations_now(spark, over=True)}
 
 
+def events(spark: SparkSession) -> list[dict[str, Any]]:
+    """What the event log keeps of a run that succeeds and of one that fails."""
+    chain(spark, 60, name="logged", backend="spark").count()
+    with contextlib.suppress(Exception):  # it is meant to reach its limit
+        chain(spark, 60, name="logged", max_iterations=10, backend="spark").collect()
+
+    def logged() -> list[dict[str, Any]]:
+        lines = [line for file in Path("events").rglob("events_*") for line in file.read_text().splitlines()]
+        return [e for e in map(json.loads, lines) if e["Event"].startswith(ENGINE) and e["name"] == "logged"]
+
+    wait_until(lambda: sum(e["Event"].endswith("Ended") for e in logged()) == 2, 20, "both have ended")
+    return logged()
+
+
 def while_it_runs(spark: SparkSession) -> dict[str, Any]:
     """What the jobs page and the SQL tab show of a run that goes on, and the jobs page after it."""
     sc = spark.sparkContext
@@ -317,12 +333,13 @@ def while_it_runs(spark: SparkSession) -> dict[str, Any]:
     job = sc.statusTracker().getJobIdsForGroup("shown")[0]
     wait_until(lambda: "iteration" in described(), 10, "the description says how far it is")
     first, iterations = described(), iterations_now(spark)
+    metrics = metrics_now(spark)
     wait_until(lambda: described() != first, 10, "the description moves")
     wait_until(lambda: iterations_now(spark) > iterations, 10, "the metric moves")
     sc.cancelJobGroup("shown")
     thread.join()
     wait_until(lambda: described() == "my own words", 10, "the description is the user's again")
-    return {"first": first}
+    return {"first": first, "metrics": metrics}
 
 
 def confs_are_as_before(spark: SparkSession) -> dict[str, list[str]]:
@@ -331,12 +348,19 @@ def confs_are_as_before(spark: SparkSession) -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    spark = session("local[2]", {"spark.sql.adaptive.enabled": "true", "spark.driver.memory": "2g"})
+    Path("events").mkdir()
+    confs_of_logs = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": Path("events").absolute().as_uri(),
+        "spark.eventLog.compress": "false",
+    }
+    spark = session("local[2]", {"spark.sql.adaptive.enabled": "true", "spark.driver.memory": "2g", **confs_of_logs})
     BEFORE.update(confs(spark))
     tell(
         spark,
         success,
         live_metrics,
+        events,
         while_it_runs,
         cancelled_in_rounds,
         cancelled_in_rounds_with_interrupts,

@@ -98,7 +98,7 @@ def large_messages(spark: SparkSession) -> dict[str, Any]:
     rows = {row.node: row.dist for row in df.collect()}
     report = ra.report(df)
     assert report is not None
-    return {"right": rows == scattered_distances(VERTICES), "bytes": int(report.per_iteration["bytes"].max())}
+    return {"right": rows == scattered_distances(VERTICES), "bytes": int(report.to_pandas()["bytes"].max())}
 
 
 def large_messages_of_strings(spark: SparkSession) -> dict[str, Any]:

@@ -34,7 +34,39 @@ def test_the_sql_tab_shows_the_iterations_of_the_report(facts: dict[str, Any]) -
 
 def test_metrics_and_the_job_description_move(facts: dict[str, Any]) -> None:
     shown = facts["while_it_runs"]["first"]
-    assert re.fullmatch(r"my own words \(paralagg r: iteration \d+, last delta [\d,]+ rows\)", shown)
+    assert re.fullmatch(r"my own words \(paralagg r: iteration [\d,]+, last delta [\d,]+ rows\)", shown)
+
+
+def test_the_sql_tab_shows_a_run_that_goes_on(facts: dict[str, Any]) -> None:
+    metrics = facts["while_it_runs"]["metrics"]
+    live = {
+        "iterations",
+        "rows changed by the last iteration",
+        "rows of the recursive relations",
+        "changed rows of the heaviest task, % of the average",
+    }
+    assert live <= metrics.keys()
+    assert all(re.fullmatch(r"[\d,]+", metrics[name]) for name in live)
+    assert "time to iterate" not in metrics  # nobody knows yet
+
+
+def test_the_event_log_has_beginning_progress_and_end(facts: dict[str, Any]) -> None:
+    events = facts["events"]
+    first, second = sorted({e["run"] for e in events})
+    kinds = {run: [e["Event"].rpartition(".Fixpoint")[2] for e in events if e["run"] == run] for run in (first, second)}
+    for run in (first, second):
+        assert kinds[run][0] == "Started"
+        assert set(kinds[run][1:-1]) == {"Progress"}
+        assert kinds[run][-1] == "Ended"
+    started, *moved, ended = [e for e in events if e["run"] == first]
+    assert (started["backend"], started["tasks"], started["limit"]) == ("spark", 2, -1)
+    assert ended["succeeded"]
+    assert (ended["iterations"], ended["total"]) == (61, 61)
+    assert (moved[-1]["iteration"], moved[-1]["total"]) == (61, 61)
+    assert ended["loopSeconds"] > 0
+    assert started["time"] <= moved[0]["time"] <= ended["time"]
+    failed = events[-1]
+    assert (failed["run"], failed["succeeded"], failed["iterations"]) == (second, False, 10)
 
 
 @pytest.mark.parametrize(

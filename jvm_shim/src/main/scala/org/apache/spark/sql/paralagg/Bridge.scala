@@ -8,13 +8,12 @@ import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods
 
 import org.apache.spark.sql.{classic, DataFrame, SparkSession}
-import org.apache.spark.sql.catalyst.expressions.{
-  Alias, And, Attribute, AttributeReference, Expression, NamedExpression
-}
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnionLoop, WithCTE}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.paralagg.exec.{FixpointStrategy, RunRegistry, Slots}
 import org.apache.spark.sql.paralagg.plan._
+import org.apache.spark.sql.paralagg.rules.{RewriteUnionLoop, Rules}
+import org.apache.spark.sql.paralagg.sql.CompilerProcess
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /** The only class that Python calls. Python decides, this side executes. */
@@ -32,11 +31,12 @@ object Bridge {
     written.getProperty("spark", org.apache.spark.SPARK_VERSION)
   }
 
-  /** Registers the planner strategy in a session that already runs (`ra.attach`). */
+  /** Registers the planner strategy and the rules in a session that already runs (`ra.attach`). */
   def attach(session: SparkSession): Unit = {
     val experimental = session.experimental
     if (!experimental.extraStrategies.contains(FixpointStrategy)) {
       experimental.extraStrategies = experimental.extraStrategies :+ FixpointStrategy
+      experimental.extraOptimizations = experimental.extraOptimizations ++ Rules.all
     }
   }
 
@@ -48,6 +48,14 @@ object Bridge {
     val schema = DataType.fromJson(schemaJson).asInstanceOf[StructType]
     frame(session, RecursiveReference(name, DataTypeUtils.toAttributes(schema)))
   }
+
+  /** How the plan of `df` reads its references: see [[Reads]]. `relation` is the one that recurses. */
+  def reads(df: DataFrame, relation: String): String =
+    Reads.json(df.sparkSession.asInstanceOf[classic.SparkSession], analysed(df), relation)
+
+  /** `df` with its reads of references, in the order of `reads`, replaced by `frames`. */
+  def substitute(df: DataFrame, frames: JList[DataFrame]): DataFrame =
+    frame(df.sparkSession, Reads.substitute(analysed(df), frames.asScala.toSeq.map(analysed)))
 
   def analyse(names: JList[String], steps: JList[DataFrame]): Analysis =
     new Analysis(names.asScala.toSeq, steps.asScala.toSeq.map(analysed))
@@ -66,37 +74,47 @@ object Bridge {
       reason: String): DataFrame = {
     val spec = new FixpointSpec(planJson, stratum, relation, analysis, reason)
     val sources = analysis.sources ++ extraSources.asScala.map(analysed)
-    val inputs = spec.program.inputs.map(i => inputPlan(i, sources(i.source)))
-    val output = spec.program.relation(relation).columns.map { c =>
-      AttributeReference(c.name, c.dataType, c.nullable)()
-    }
-    frame(session, RecursiveAggregate(inputs.toSeq, output.toSeq, spec))
+    frame(session, RecursiveAggregate.of(spec, sources))
   }
 
   /** Report of the last run of the outermost fixpoint in this DataFrame, or null. */
-  def report(df: DataFrame): String = outermost(df).flatMap(n => RunRegistry.report(n.spec)).orNull
+  def report(df: DataFrame): String = outermost(df).flatMap(n => RunRegistry.report(n.spec.whole)).orNull
 
-  /** What the outermost fixpoint of this DataFrame is, or null. */
+  /** What has happened to runs since the news number `after`; `now` is the number to ask with the next time. */
+  def runs(after: Long): String = JsonMethods.compact(RunRegistry.since(after))
+
+  /** What the outermost fixpoint of this DataFrame is, and which columns of it are left when it is optimised; or null. */
   def describe(df: DataFrame): String = outermost(df).map { n =>
+    val computed = optimized(df).collectWithSubqueries {
+      case o: RecursiveAggregate if o.spec.whole eq n.spec.whole => o.output.map(_.name)
+    }
     JsonMethods.compact(
       ("plan" -> n.spec.planJson) ~ ("stratum" -> n.spec.stratum) ~ ("relation" -> n.spec.relation) ~
-        ("reason" -> n.spec.reason))
+        ("reason" -> n.spec.reason) ~ ("computed" -> computed.flatten.distinct))
   }.orNull
 
-  private def inputPlan(input: InputSpec, source: LogicalPlan): LogicalPlan = {
-    val byName = input.columns.map(_.name).zip(source.output).toMap
-    def bound(e: Expression): Expression = e.transform { case v: RuleVariable => byName(v.name) }
-    val filtered = input.filters.map(bound).reduceOption(And).fold(source)(Filter(_, source))
-    // A plain column stays itself, so that Catalyst sees through the projection; a second use of it needs a new name.
-    val list = input.exprs.map(bound).zipWithIndex.foldLeft(Vector.empty[NamedExpression]) {
-      case (done, (a: Attribute, _)) if !done.exists(_.exprId == a.exprId) => done :+ a
-      case (done, (e, i)) => done :+ Alias(e, s"x$i")()
-    }
-    Project(list, filtered)
+  /** Why recursive CTEs of Spark's own in this DataFrame, of which min or max is taken, were left to it; or null. */
+  def leftToSpark(df: DataFrame): String = {
+    val loops = if (hasCtes(df)) optimized(df).collectWithSubqueries { case loop: UnionLoop => loop }
+    else Nil
+    val reasons = loops.flatMap(_.getTagValue(RewriteUnionLoop.Refused))
+    if (reasons.isEmpty) null else reasons.distinct.mkString("; ")
   }
 
-  private def outermost(df: DataFrame): Option[RecursiveAggregate] =
-    analysed(df).collectFirst { case n: RecursiveAggregate => n }
+  /** How many processes that compile recursive queries in SQL this JVM has started, and what it has asked them. */
+  def compilersStarted(): Long = CompilerProcess.started.get
+  def compilersAsked(): Long = CompilerProcess.asked.get
+
+  /** With CTEs in their places, where there are any: only then is it known which is the outermost. */
+  private def outermost(df: DataFrame): Option[RecursiveAggregate] = {
+    def first(plan: LogicalPlan) = plan.collectWithSubqueries { case n: RecursiveAggregate => n }.headOption
+    (if (hasCtes(df)) first(optimized(df)) else None).orElse(first(analysed(df)))
+  }
+
+  private def hasCtes(df: DataFrame): Boolean = analysed(df).collectWithSubqueries { case w: WithCTE => w }.nonEmpty
+
+  private def optimized(df: DataFrame): LogicalPlan =
+    df.asInstanceOf[classic.DataFrame].queryExecution.optimizedPlan
 
   private def analysed(df: DataFrame): LogicalPlan =
     df.asInstanceOf[classic.DataFrame].queryExecution.analyzed

@@ -2,19 +2,32 @@ package org.apache.spark.sql.paralagg
 
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.paralagg.exec.{FixpointStrategy, InputCoalescing}
+import org.apache.spark.sql.paralagg.rules.{RewriteUnionLoop, Rules}
+import org.apache.spark.sql.paralagg.sql.{RecursionParser, ResolveRecursion}
 
 /**
  * The one door into Spark, for `spark.sql.extensions`.
  *
  * {{{
- *   analysed plan with RecursiveAggregate   (built by Bridge.fixpoint; its inputs are ordinary children)
+ *   text of SQL
+ *     └─ RecursionParser                     WITH RECURSIVE that Spark cannot do becomes RecursiveCte
+ *     └─ ResolveRecursion                    RecursiveCte → RecursiveAggregate, in step with Spark's resolution
+ *   analysed plan with RecursiveAggregate   (from SQL, or built by Bridge.fixpoint; its inputs are ordinary children)
  *     └─ optimizer                           sees the inputs as children: pruned, pushed down as always
+ *        └─ PushKeyFilter                    a filter on carried keys → into the rows that the recursion starts from
+ *        └─ DropAggregate                    an aggregate by the keys → a projection
+ *        └─ PruneDependents                  dependent columns that nobody reads → not computed
+ *        └─ RewriteUnionLoop                    Spark's own recursive CTE under min or max → RecursiveAggregate
  *     └─ FixpointStrategy                    RecursiveAggregate → FixpointExec, with and without AQE
  *     └─ InputCoalescing                     AQE: few shuffle partitions below each input
  * }}}
  */
 class ParalaggExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
+    Rules.all.foreach(rule => extensions.injectOptimizerRule(_ => rule))
+    extensions.injectParser((_, delegate) => new RecursionParser(delegate))
+    extensions.injectResolutionRule(_ => ResolveRecursion)
+    extensions.injectPreCBORule(_ => RewriteUnionLoop)
     extensions.injectPlannerStrategy(_ => FixpointStrategy)
     extensions.injectQueryStageOptimizerRule(InputCoalescing(_))
   }

@@ -52,6 +52,14 @@ object ShimTests {
       same(map.find(Array(20L, 0L, 0L)), -1)
     }
 
+    test("votes are added up, and of the last ones the greatest counts") {
+      val all = Array(1.0, 2.0, 5.0, 0.0)
+      Votes.add(all, Array(10.0, 20.0, 4.0, 7.0), maxima = 2)
+      same(all.toSeq, Seq(11.0, 22.0, 5.0, 7.0))
+      Votes.add(all, Array(1.0, 1.0, 1.0, 1.0), maxima = 0)
+      same(all.toSeq, Seq(12.0, 23.0, 6.0, 8.0))
+    }
+
     test("a greatest common divisor is never negative, and the least number of a type has none") {
       same(Sums.gcd(0, -6, 8), 6L)
       same(Sums.gcd(-4, 6, 8), 2L)

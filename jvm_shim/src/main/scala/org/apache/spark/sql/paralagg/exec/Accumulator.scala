@@ -8,7 +8,7 @@ import java.util.Arrays
  * A column that may hold null in this run has a byte an id in `valid`; else that entry is null. `identity` is the word
  * that an id has before anything came in. Flags: [[Accumulator.Queued]] is in `dirty`, [[Accumulator.Present]] has a
  * row, [[Accumulator.InDelta]] belongs to the delta that is being applied, [[Accumulator.Counted]] is in the
- * number of rows.
+ * number of rows, [[Accumulator.Settled]] is as it was before the run (settled relations).
  */
 final class Accumulator(val identity: Array[Long], nullable: Array[Boolean], isTraced: Boolean = false) {
   val columns: Array[Array[Long]] = identity.map(_ => Array.emptyLongArray)
@@ -72,4 +72,5 @@ object Accumulator {
   final val Present = 2
   final val InDelta = 4
   final val Counted = 8
+  final val Settled = 16
 }

@@ -58,16 +58,17 @@ final class Coordinator(override val rpcEnv: RpcEnv) extends ThreadSafeRpcEndpoi
         }
       }
 
-    case ("vote", run: Long, attempt: Int, from: Int, executors: Int, sums: Array[Double], sizes: Array[Int],
-          inline: Array[Array[Byte]]) =>
+    case ("vote", run: Long, attempt: Int, from: Int, executors: Int, votes: Array[Double], maxima: Int,
+          sizes: Array[Int], inline: Array[Array[Byte]]) =>
       sessions.get((run, attempt)) match {
         case None => context.sendFailure(new SparkException(s"run $run was ended"))
         case Some(session) if session.over != null => context.sendFailure(new SparkException(session.over))
         case Some(session) =>
-          session.votes(from) = (context, sums, sizes, inline)
+          session.votes(from) = (context, votes, sizes, inline)
           if (session.votes.size == executors) {
             val all = (0 until executors).map(session.votes)
-            val totals = sums.indices.map(i => all.map(_._2(i)).sum).toArray
+            val totals = all.head._2.clone()
+            all.tail.foreach(v => Votes.add(totals, v._2, maxima))
             session.votes.clear()
             all.indices.foreach { e =>
               all(e)._1.reply((totals, all.map(_._3(e)).toArray, all.map(_._4(e)).toArray))
@@ -77,9 +78,9 @@ final class Coordinator(override val rpcEnv: RpcEnv) extends ThreadSafeRpcEndpoi
   }
 
   override def receive: PartialFunction[Any, Unit] = {
-    case ("progress", run: Long, iteration: Int, delta: Long, total: Long) =>
-      RunRegistry.progress(run, iteration, delta, total)
-    case ("report", run: Long, json: String) => RunRegistry.reported(run, json)
+    case ("progress", run: Long, counts: Array[Long]) => RunRegistry.progress(run, RunCounts.unpacked(counts))
+    case ("report", run: Long, json: String, iterations: Int, tuples: Long, seconds: Array[Double]) =>
+      RunRegistry.reported(run, json, RunSummary(iterations, tuples, seconds(0), seconds(1), seconds(2)))
     case ("failed", run: Long, attempt: Int, reason: String) => end((run, attempt), reason)
     case ("ended", run: Long) =>
       sessions.keys.filter(_._1 == run).toSeq.foreach { key =>

@@ -25,10 +25,11 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
     b.toDouble
   }
 
-  def run(votes: Array[Double]): Array[Double] =
-    if (gang.tasks == 1) gang.meet(votes)
+  /** The votes of all; of the last `maxima` the greatest. */
+  def run(votes: Array[Double], maxima: Int = 0): Array[Double] =
+    if (gang.tasks == 1) gang.meet(votes, maxima)
     else {
-      val (in, sums) = gang.exchange(encode(), codec, votes)
+      val (in, sums) = gang.exchange(encode(), codec, votes, maxima)
       in.foreach(words => if (words != null) receive(words))
       sums
     }

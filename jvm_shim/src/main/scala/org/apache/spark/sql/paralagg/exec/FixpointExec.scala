@@ -25,7 +25,7 @@ case class FixpointExec(
     val tasks = Slots.gang(sparkContext, partitions)
     Coordinator.of(sparkContext)
     val executionId = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
-    val run = RunRegistry.begin(spec, tasks, sparkContext, executionId, metrics)
+    val run = RunRegistry.begin(spec, tasks, sparkContext, executionId, runMetrics)
     val marker = sparkContext.broadcast(Array.emptyByteArray) // its id is the name space of the run's blocks
     val checkpoint = Option(conf.getConfString("spark.paralagg.checkpoint.dir", null)).map { root =>
       val interval = conf.getConfString("spark.paralagg.checkpoint.interval", "10").toInt

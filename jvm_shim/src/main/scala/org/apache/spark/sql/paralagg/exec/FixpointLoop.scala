@@ -45,7 +45,7 @@ final class FixpointLoop(
 
   def part(relation: Int): RelationPart = parts(relation)
 
-  val stats = new LoopStats(stratum.relations.map(_.name))
+  val stats = new LoopStats(stratum.relations.map(_.name), gang.tasks)
 
   def run(): Unit = {
     var iteration = resume()
@@ -59,7 +59,7 @@ final class FixpointLoop(
       gang.check()
       memory.hold(parts.map(_.bytes).sum + views.bytes + loop.statics.values.map(_.bytes).sum, "the recursive relation")
       stats.add(sums, (System.nanoTime() - began) / 1e9, ahead = stratum.inPlace)
-      if (gang.part == 0) gang.progress(iteration, stats.delta(sums), stats.total(sums))
+      if (gang.part == 0) gang.progress(stats.counts(iteration))
       val changed = sums(Changed) > 0 && !stratum.tolerance.exists(sums(Difference) < _)
       going = changed && applications(iteration)
       if (going)
@@ -115,12 +115,30 @@ final class FixpointLoop(
   private def copyIndex(rule: RuleSpec): Int =
     if (rule.driver.index >= 0 && stratum.relationIndex(rule.driver.index).copy) rule.driver.index else -1
 
-  /** R₀: base rows, or the initial ones. */
-  private def start(): Unit = {
+  private def initial(p: RelationPart): Array[(Array[Int], (Array[Long], Int))] =
+    blocks(routes.initial(p.index)).map(b => (BaseRows.ids(p, b), BaseRows.values(p, b)))
+
+  /** Initial rows of settled relations are known to all indexes and copies, and nobody's delta. */
+  private def settle(): Unit = {
+    parts.filter(_.spec.settled).foreach { p =>
+      val rows = initial(p)
+      p.grow()
+      put(p, p.state, rows)
+      takeCurrent(p)
+      p.settle()
+    }
+    if (!stratum.inPlace) publish()
     parts.foreach { p =>
-      val rows =
-        if (routes.initial(p.index) < 0) base(p.index)
-        else blocks(routes.initial(p.index)).map(b => (BaseRows.ids(p, b), BaseRows.values(p, b)))
+      Rounds.unmark(p)
+      p.currentSize = 0
+    }
+  }
+
+  /** R₀: base rows, or the initial ones; base rows beside the initial ones where these are settled. */
+  private def start(): Unit = {
+    if (parts.exists(_.spec.settled)) settle()
+    parts.foreach { p =>
+      val rows = if (routes.initial(p.index) < 0 || p.spec.settled) base(p.index) else initial(p)
       p.grow()
       put(p, p.state, rows)
       if (stratum.isAccumulating) put(p, p.delta, rows)
@@ -154,7 +172,7 @@ final class FixpointLoop(
     }
     runKernels()
     val queued = parts.map(_.state.dirtySize).sum
-    exchange.run(stats.votes(queued + exchange.waiting, 0.0, 0.0, parts, exchange.bytes))
+    exchange.run(stats.votes(queued + exchange.waiting, 0.0, 0.0, parts, exchange.bytes), stats.maxima)
   }
 
   private def round(): Array[Double] = {
@@ -182,7 +200,9 @@ final class FixpointLoop(
     changed += followViews()
     publish()
     val failed = if (overflow == null) 0.0 else 1.0
-    gang.meet(stats.votes(changed, difference, failed, parts, exchange.takeBytes() + copies.takeBytes()))
+    gang.meet(
+      stats.votes(changed, difference, failed, parts, exchange.takeBytes() + copies.takeBytes()),
+      stats.maxima)
   }
 
   /** Relations that follow others, after these have changed; how many of their rows have. */

@@ -22,10 +22,16 @@ trait FixpointOperator extends SparkPlan {
   def partitions: Int
   def withInputs(inputs: Seq[SparkPlan]): FixpointOperator
 
-  /** The result's batches. It is asked for once, however often Spark asks for the operator's RDD. */
+  /** The result's batches. It is asked for once a query, however often Spark asks, and for however many equal operators. */
   protected def compute(): RDD[ColumnarBatch]
 
-  @transient private lazy val result: RDD[ColumnarBatch] = compute()
+  @transient private lazy val result: RDD[ColumnarBatch] = {
+    val rows = longMetric("numOutputRows")
+    SharedResults.of(sparkContext, this)(compute()).mapPartitionsInternal(_.map { batch =>
+      rows += batch.numRows()
+      batch
+    })
+  }
 
   override def children: Seq[SparkPlan] = inputs
   override def supportsColumnar: Boolean = true
@@ -37,10 +43,19 @@ trait FixpointOperator extends SparkPlan {
     else if (relation.distributeBy.isEmpty) UnknownPartitioning(partitions)
     else HashPartitioning(relation.distributeBy.map(output).toSeq, partitions)
 
-  override lazy val metrics: Map[String, SQLMetric] = Map(
+  /** What a run tells of itself; `numOutputRows` is what the UI writes on the arrow to the next operator. */
+  protected lazy val runMetrics: Map[String, SQLMetric] = Map(
     "iterations" -> SQLMetrics.createMetric(sparkContext, "iterations"),
     "delta" -> SQLMetrics.createMetric(sparkContext, "rows changed by the last iteration"),
-    "tuples" -> SQLMetrics.createMetric(sparkContext, "rows of the recursive relations"))
+    "tuples" -> SQLMetrics.createMetric(sparkContext, "rows of the recursive relations"),
+    "bytes" -> SQLMetrics.createMetric(sparkContext, "bytes exchanged"), // a size would show each post's share
+    "balance" -> SQLMetrics.createMetric(sparkContext, "changed rows of the heaviest task, % of the average"),
+    "load" -> SQLMetrics.createTimingMetric(sparkContext, "time to load"),
+    "loop" -> SQLMetrics.createTimingMetric(sparkContext, "time to iterate"),
+    "store" -> SQLMetrics.createTimingMetric(sparkContext, "time to store"))
+
+  override lazy val metrics: Map[String, SQLMetric] =
+    runMetrics + ("numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"))
 
   override def simpleString(maxFields: Int): String = {
     val dependents = relation.dependents.map(d => s"${d.aggregator}(${d.column.name})")

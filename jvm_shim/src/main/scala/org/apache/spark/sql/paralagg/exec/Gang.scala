@@ -39,12 +39,12 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
     session.fail()
   }
 
-  /** The sums over all tasks of each vote. */
-  def meet(votes: Array[Double]): Array[Double] = meet(votes, 0, null)
+  /** The sums over all tasks of each vote; of the last `maxima` votes the greatest. */
+  def meet(votes: Array[Double], maxima: Int = 0): Array[Double] = meet(votes, maxima, 0, null)
 
   /** Payload `out(t)` goes to task t (null: nothing); returns what came from each task, and the sums of the votes. */
   def exchange[T <: AnyRef: ClassTag](
-      out: Array[T], codec: Codec[T], votes: Array[Double]): (Array[T], Array[Double]) = {
+      out: Array[T], codec: Codec[T], votes: Array[Double], maxima: Int = 0): (Array[T], Array[Double]) = {
     val p = session.parity
     val boxes = session.box(p)
     var t = 0
@@ -52,7 +52,7 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
       boxes(part)(t) = out(t)
       t += 1
     }
-    val sums = meet(votes, p, codec.asInstanceOf[Codec[AnyRef]])
+    val sums = meet(votes, maxima, p, codec.asInstanceOf[Codec[AnyRef]])
     val in = new Array[T](tasks)
     t = 0
     while (t < tasks) {
@@ -68,7 +68,7 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
     val p = session.parity
     val all = session.everyone(p)
     all(part) = mine
-    meet(NoVotes, p, codec.asInstanceOf[Codec[AnyRef]])
+    meet(NoVotes, 0, p, codec.asInstanceOf[Codec[AnyRef]])
     val copy = Array.tabulate(tasks)(all(_).asInstanceOf[T])
     meet(NoVotes) // nobody writes to this parity before all have read
     all(part) = null
@@ -85,10 +85,10 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
   }
 
   /** Tells the driver how far the run is; never waits. */
-  def progress(iteration: Int, delta: Long, total: Long): Unit =
-    coordinator.send(("progress", key.run, iteration, delta, total))
+  def progress(counts: RunCounts): Unit = coordinator.send(("progress", key.run, counts.packed))
 
-  def report(json: String): Unit = coordinator.send(("report", key.run, json))
+  def report(json: String, end: RunSummary): Unit =
+    coordinator.send(("report", key.run, json, end.iterations, end.tuples, Array(end.load, end.loop, end.store)))
 
   /** This task cannot go on: nobody must wait for it. */
   def abort(reason: String): Unit = {
@@ -105,14 +105,19 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
     val me = env.blockManager.blockManagerId
     ask[(Array[String], Array[String], Array[Int])](
       ("join", key.run, key.attempt, part, tasks, env.executorId, me.host, me.port),
-      () => context.killTaskIfInterrupted())
+      () => check())
   }
 
-  private def meet(votes: Array[Double], parity: Int, codec: Codec[AnyRef]): Array[Double] =
-    session.meet(votes, if (isSingleExecutor) identity else acrossExecutors(_, parity, codec), () => check())
+  private def meet(votes: Array[Double], maxima: Int, parity: Int, codec: Codec[AnyRef]): Array[Double] =
+    session.meet(
+      votes,
+      maxima,
+      if (isSingleExecutor) identity else acrossExecutors(_, maxima, parity, codec),
+      () => check())
 
   /** Run by the last local task to arrive: vote on the driver, and move what goes to other executors. */
-  private def acrossExecutors(sums: Array[Double], parity: Int, codec: Codec[AnyRef]): Array[Double] = {
+  private def acrossExecutors(
+      sums: Array[Double], maxima: Int, parity: Int, codec: Codec[AnyRef]): Array[Double] = {
     val round = session.meetings
     val before = session.published
     val messages = executors.indices.map(e => if (e == here || codec == null) null else pack(e, parity, codec)).toArray
@@ -130,7 +135,7 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
     }
     val inline = messages.map(m => if (m != null && m.length <= InlineBytes) m else null)
     val (totals, from, inlined) = ask[(Array[Double], Array[Int], Array[Array[Byte]])](
-      ("vote", key.run, key.attempt, here, executors.length, sums, sizes, inline), () => check())
+      ("vote", key.run, key.attempt, here, executors.length, sums, maxima, sizes, inline), () => check())
     // Everyone has passed the vote of the round before: its blocks were read.
     before.foreach(env.blockManager.removeBlock(_, tellMaster = false))
     session.published = session.published.drop(before.length)

@@ -22,6 +22,19 @@ object GangEnd {
     if (reason.startsWith(Stopped)) new GangStopped(reason) else new GangAborted(reason)
 }
 
+object Votes {
+
+  /** Puts the votes of one more into `all`: they are added up, but of the last `maxima` the greatest counts. */
+  def add(all: Array[Double], more: Array[Double], maxima: Int): Unit = {
+    val summed = all.length - maxima
+    var i = 0
+    while (i < all.length) {
+      all(i) = if (i < summed) all(i) + more(i) else math.max(all(i), more(i))
+      i += 1
+    }
+  }
+}
+
 /**
  * The tasks of one gang that live in this executor: a barrier that adds up votes, and the mailboxes between them.
  *
@@ -57,12 +70,13 @@ final class GangSession(val key: GangKey, localTasks: Int, tasks: Int) {
 
   def forget(meeting: Long): Unit = shared.remove(meeting)
 
-  /** Waits until all have come; the sums of what they voted. `check` is asked every few milliseconds. */
-  def meet(votes: Array[Double], remote: Array[Double] => Array[Double], check: () => Unit): Array[Double] = {
+  /** Waits until all have come; the sums of what they voted (`Votes`). `check` is asked every few milliseconds. */
+  def meet(
+      votes: Array[Double], maxima: Int, remote: Array[Double] => Array[Double], check: () => Unit): Array[Double] = {
     fail()
     val (last, now) = synchronized {
       if (arrived == 0) sums = votes.clone()
-      else votes.indices.foreach(i => sums(i) += votes(i))
+      else Votes.add(sums, votes, maxima)
       arrived += 1
       (arrived == localTasks, generation)
     }

@@ -74,10 +74,12 @@ final class GangTask(job: GangJob, context: TaskContext) {
   private def tuples(
       strings: Dictionary, shape: Shape, rows: Int => Array[Block]): Iterator[(Int, Array[Byte])] = {
     val loop = new LoopBuilder(stratum, routes, shape, gang, strings, rows).build()
+    // A checkpoint does not say which rows have changed, and going on from settled rows takes few iterations.
+    val isContinued = stratum.relations.exists(_.settled)
     def fixpoint(traced: Boolean): FixpointLoop = {
       val kept =
-        checkpoint.filterNot(_ => traced || loop.indexes.nonEmpty || stratum.makesStrings).map(new Checkpoint(_,
-            job.run, gang, loop.parts))
+        checkpoint.filterNot(_ => traced || loop.indexes.nonEmpty || stratum.makesStrings || isContinued)
+          .map(new Checkpoint(_, job.run, gang, loop.parts))
       new FixpointLoop(stratum, routes, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, rows,
         kept)
     }
@@ -144,11 +146,13 @@ final class GangTask(job: GangJob, context: TaskContext) {
   }
 
   private def report(iterations: Int, tuples: Long, perIteration: Seq[String], loaded: Long, looped: Long): Unit = {
-    def seconds(nanos: Long): Double = nanos / 1e9
+    val (load, loop, store) = (loaded - began, looped - loaded, System.nanoTime() - looped)
+    val end = RunSummary(iterations, tuples, load / 1e9, loop / 1e9, store / 1e9)
     gang.report(
       s"""{"backend":"spark","iterations":$iterations,"tuples":$tuples,"tasks":$tasks,""" +
-        s""""seconds":{"load":${seconds(loaded - began)},"loop":${seconds(looped - loaded)},""" +
-        s""""store":${seconds(System.nanoTime() - looped)}},"per_iteration":[${perIteration.mkString(",")}]}""")
+        s""""seconds":{"load":${end.load},"loop":${end.loop},"store":${end.store}},""" +
+        s""""per_iteration":[${perIteration.mkString(",")}]}""",
+      end)
   }
 }
 

@@ -4,13 +4,9 @@ import scala.collection.mutable
 
 import org.apache.spark.{JobExecutionStatus, SparkContext}
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent, SparkListenerJobEnd}
+import org.apache.spark.sql.paralagg.FixpointProgress
 import org.apache.spark.status.JobDataWrapper
 import org.apache.spark.status.api.v1.JobData
-
-/** How far the run of a job is. On the bus only: no event log keeps it. */
-final case class FixpointProgress(job: Int, text: String) extends SparkListenerEvent {
-  override protected[spark] def logEvent: Boolean = false
-}
 
 /**
  * The description of a job that runs a gang moves with its iterations.
@@ -23,11 +19,12 @@ private[exec] final class JobDescriptions(sc: SparkContext) extends SparkListene
   private val submitted = mutable.Map.empty[Int, Option[String]]
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-    case FixpointProgress(job, text) =>
-      sc.statusStore.asOption(sc.statusStore.store.read(classOf[JobDataWrapper], job))
+    case e: FixpointProgress if e.job >= 0 =>
+      sc.statusStore.asOption(sc.statusStore.store.read(classOf[JobDataWrapper], e.job))
         .filter(_.info.status == JobExecutionStatus.RUNNING)
         .foreach { record =>
-          val before = submitted.getOrElseUpdate(job, record.info.description)
+          val text = f"paralagg ${e.name}: iteration ${e.iteration}%,d, last delta ${e.delta}%,d rows"
+          val before = submitted.getOrElseUpdate(e.job, record.info.description)
           val info = described(record.info, before.fold(text)(d => s"$d ($text)"))
           sc.statusStore.store.write(new JobDataWrapper(info, record.skippedStages, record.sqlExecutionId))
         }

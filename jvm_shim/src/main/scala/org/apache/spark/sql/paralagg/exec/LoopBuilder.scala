@@ -65,7 +65,7 @@ final class LoopBuilder(
   /** Tells maps of one-word keys what will come: base rows, keys that static sides join on, keys that rules derive. */
   private def expectRanges(aligned: Map[Int, Int], resolving: Seq[Int]): Unit = parts.foreach { p =>
     if (p.shape.keyWords == 1) {
-      val base = blocks(routes.base(p.index)).toSeq
+      val base = Seq(routes.base(p.index), routes.initial(p.index)).filter(_ >= 0).flatMap(blocks(_))
       val joined = aligned.filter(_._2 == p.index).keys.toSeq.flatMap(i => blocks(routes.static(i)).toSeq)
       val derived = resolving.map(stratum.rules(_)).filter(r => stratum.relations(r.head) eq p.spec).flatMap { r =>
         val column = RuleFacts.targetColumn(stratum, r, 0)

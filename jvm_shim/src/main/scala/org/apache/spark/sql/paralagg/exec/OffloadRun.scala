@@ -191,7 +191,8 @@ private[exec] final class OffloadRun(
     def ended(ranks: Ranks, error: Option[JValue]): Unit = {
       val answer = error.map(RanksAnswer.failure).getOrElse {
         try {
-          RunRegistry.reported(run.id, RanksAnswer.report(out, offload.backend, exported))
+          val (report, end) = RanksAnswer.report(out, offload.backend, exported)
+          RunRegistry.reported(run.id, report, end)
           ("ok", out.getPath)
         } catch { case e: IOException => RanksAnswer.failure(JObject("message" -> JString(e.toString))) }
       }
@@ -210,7 +211,7 @@ private[exec] final class OffloadRun(
         offload.supervisor :+ write(attempt, s"spec${attempt.starts}.json", settings),
         offload.env,
         new File(attempt.folder, "supervisor.log"),
-        RunRegistry.progress(run.id, _, _, _),
+        RunRegistry.progress(run.id, _),
         command => synchronized(attempt.offers.assign(command)),
         ended)
     } catch {

@@ -22,7 +22,7 @@ private[exec] final class Ranks(
     command: Seq[String],
     env: Map[String, String],
     log: File,
-    progress: (Int, Long, Long) => Unit,
+    progress: RunCounts => Unit,
     proxy: Seq[String] => Unit,
     ended: (Ranks, Option[JValue]) => Unit) {
   import Ranks._
@@ -51,7 +51,9 @@ private[exec] final class Ranks(
         .foreach { event =>
           event \ "event" match {
             case JString("progress") =>
-              progress(number(event \ "iteration").toInt, number(event \ "delta"), number(event \ "total"))
+              def of(name: String): Long = number(event \ name)
+              progress(
+                RunCounts(of("iteration").toInt, of("delta"), of("total"), of("changed"), of("bytes"), of("heaviest")))
             case JString("proxy") => proxy((event \ "argv").children.collect { case JString(word) => word })
             case JString("end") => end = Some(event)
             case _ =>
@@ -76,7 +78,7 @@ private object Ranks {
   private val EndSeconds = 20L
   private val TailChars = 4000
 
-  private def number(value: JValue): Long = value match {
+  private[exec] def number(value: JValue): Long = value match {
     case JInt(n) => n.toLong
     case _ => 0L
   }
@@ -85,11 +87,18 @@ private object Ranks {
 /** What the ranks have left for the driver. */
 private[exec] object RanksAnswer {
 
-  /** The report, under the name that the user knows, and with what it took to write the inputs. */
-  def report(out: File, backend: String, exported: Double): String = {
+  /** The report, under the name that the user knows, and with what it took to write the inputs; and its summary. */
+  def report(out: File, backend: String, exported: Double): (String, RunSummary) = {
     val told = JsonMethods.parse(Files.readString(new File(out, "report.json").toPath, UTF_8))
     val more = JObject("backend" -> JString(backend), "seconds" -> JObject("export" -> JDouble(exported)))
-    JsonMethods.compact(told.merge(more))
+    def seconds(phase: String): Double = told \ "seconds" \ phase match {
+      case JDouble(n) => n
+      case JInt(n) => n.toDouble
+      case _ => 0.0
+    }
+    val (iterations, tuples) = (Ranks.number(told \ "iterations").toInt, Ranks.number(told \ "tuples"))
+    val end = RunSummary(iterations, tuples, seconds("load"), seconds("loop"), seconds("store"))
+    (JsonMethods.compact(told.merge(more)), end)
   }
 
   /** An error of a rank or of the supervisor, as tasks are told. */

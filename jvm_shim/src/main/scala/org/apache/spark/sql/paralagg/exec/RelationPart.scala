@@ -90,18 +90,31 @@ final class RelationPart(
     id
   }
 
-  /** Counts rows of the current delta that were not there before. */
+  /** Counts rows of the current delta that were not there before; all of them have changed. */
   def count(): Unit = {
     var i = 0
     while (i < currentSize) {
       val id = current(i)
-      if ((state.flags(id) & Accumulator.Counted) == 0) {
-        state.flags(id) = (state.flags(id) | Accumulator.Counted).toByte
-        rows += 1
-      }
+      val before = state.flags(id)
+      if ((before & Accumulator.Counted) == 0) rows += 1
+      state.flags(id) = ((before | Accumulator.Counted) & ~Accumulator.Settled).toByte
       i += 1
     }
   }
+
+  /** The rows of the current delta are as they were before the run, until they change. */
+  def settle(): Unit = {
+    var i = 0
+    while (i < currentSize) {
+      val id = current(i)
+      state.flags(id) = (state.flags(id) | Accumulator.Settled).toByte
+      i += 1
+    }
+  }
+
+  /** Whether row `id` belongs to the result: it is there and, where the relation is settled, was not so before. */
+  def isResult(id: Int): Boolean =
+    (state.flags(id) & (Accumulator.Present | Accumulator.Settled)) == Accumulator.Present
 
   /** Forgets all rows, keeps all ids, and notes from here on where each change came from. */
   def restartTraced(): Unit = {

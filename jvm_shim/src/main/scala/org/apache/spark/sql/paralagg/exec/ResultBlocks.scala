@@ -25,7 +25,7 @@ final class ResultBlocks(relation: RelationSpec) {
   def rows(
       p: RelationPart, strings: Dictionary, targets: Int, me: Int, aligned: Boolean): Iterator[(Int, Array[Byte])] = {
     val owner = new Owner(p.spec, p.spec.distributeBy, p.shape.hasNullKeys, targets, strings)
-    val ids = (0 until p.keys.size).iterator.filter(id => (p.state.flags(id) & Accumulator.Present) != 0)
+    val ids = (0 until p.keys.size).iterator.filter(p.isResult)
     new Iterator[Iterator[(Int, Array[Byte])]] {
       override def hasNext: Boolean = ids.hasNext
       override def next(): Iterator[(Int, Array[Byte])] = {

@@ -87,7 +87,7 @@ object RunEnd {
 
   /** Touched by the listener's thread only, once it is in the map. `gang` is the id of the gang's RDD. */
   private final class Watched(
-      val run: RunRegistry.Run, val marker: Broadcast[_], val checkpoint: Option[String], val gang: Int) {
+      val run: Run, val marker: Broadcast[_], val checkpoint: Option[String], val gang: Int) {
     val jobs = mutable.Set.empty[Int]
     val stages = mutable.Set.empty[Int]
     var running = 0
@@ -97,7 +97,7 @@ object RunEnd {
   private var current: (SparkContext, RunEnd) = _
 
   def watch(
-      sc: SparkContext, run: RunRegistry.Run, marker: Broadcast[_], checkpoint: Option[String], gang: Int): Unit = {
+      sc: SparkContext, run: Run, marker: Broadcast[_], checkpoint: Option[String], gang: Int): Unit = {
     val listener = synchronized {
       if (current == null || (current._1 ne sc)) {
         current = (sc, new RunEnd(sc))
@@ -115,7 +115,7 @@ private object Waiting {
   private val FirstMillis = 3000L
   private val AgainMillis = 30000L
 
-  def watch(run: RunRegistry.Run, attempt: Int): Unit = if (run.isWaiting(attempt)) {
+  def watch(run: Run, attempt: Int): Unit = if (run.isWaiting(attempt)) {
     val thread = new Thread(
       () => {
         var pause = FirstMillis

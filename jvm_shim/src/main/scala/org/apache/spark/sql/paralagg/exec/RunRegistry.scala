@@ -1,123 +1,89 @@
 package org.apache.spark.sql.paralagg.exec
 
-import java.util.Collections
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
 import org.json4s.{JObject, JString}
+import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, parse}
 
 import org.apache.spark.SparkContext
-import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.execution.ui.SparkListenerDriverAccumUpdates
 import org.apache.spark.sql.paralagg.plan.FixpointSpec
 
-/** What the driver knows of runs: live metrics while one goes on, the report of the last one of each fixpoint after it. */
-object RunRegistry extends Logging {
-
-  final class Run(
-      val id: Long,
-      val spec: FixpointSpec,
-      val tasks: Int,
-      sc: SparkContext,
-      val executionId: String,
-      metrics: Map[String, SQLMetric]) {
-    private val started = System.nanoTime()
-    private var lastPost = 0L
-    private val posted = scala.collection.mutable.Map.empty[Long, Long].withDefaultValue(0L)
-    private var attempt = -1
-    private var joined = 0
-    private var ended = false
-
-    /** The job that runs the gang, once there is one. */
-    @volatile var job: Int = -1
-
-    def progress(iteration: Int, delta: Long, total: Long): Unit = synchronized {
-      metrics("iterations").set(iteration)
-      metrics("delta").set(delta)
-      metrics("tuples").set(total)
-      if (System.nanoTime() - lastPost > PostNanos) post()
-    }
-
-    /** The status store adds up whatever the driver posts, so each post says what has been added since the one before. */
-    def post(): Unit = synchronized {
-      lastPost = System.nanoTime()
-      val added = metrics.values.map(m => m.id -> (m.value - posted(m.id))).filter(_._2 != 0).toSeq
-      if (executionId != null && added.nonEmpty) {
-        metrics.values.foreach(m => posted(m.id) = m.value)
-        sc.listenerBus.post(SparkListenerDriverAccumUpdates(executionId.toLong, added))
-      }
-      if (job >= 0) {
-        val (iteration, delta) = (metrics("iterations").value, metrics("delta").value)
-        val text = f"paralagg ${spec.program.name}: iteration $iteration, last delta $delta%,d rows"
-        sc.listenerBus.post(FixpointProgress(job, text))
-      }
-    }
-
-    def arrived(attempt: Int, count: Int): Unit = synchronized {
-      this.attempt = attempt
-      joined = count
-      notifyAll()
-    }
-
-    def end(): Unit = synchronized {
-      ended = true
-      notifyAll()
-    }
-
-    /** Whether this attempt of the gang's stage is still to begin. */
-    def isWaiting(attempt: Int): Boolean = synchronized {
-      !ended && (this.attempt < attempt || this.attempt == attempt && joined < tasks)
-    }
-
-    def awaitStart(attempt: Int, millis: Long): Unit = synchronized {
-      val until = System.nanoTime() + millis * 1000000L
-      var left = millis
-      while (isWaiting(attempt) && left > 0) {
-        wait(left)
-        left = (until - System.nanoTime()) / 1000000L
-      }
-    }
-
-    def sayWaiting(attempt: Int): Unit = logWarning(
-      s"${spec.program.name}: waiting for $tasks slots at the same moment; ${if (this.attempt < attempt) 0 else joined} tasks " +
-        s"have one, ${(System.nanoTime() - started) / 1000000000L} s after the query began. A gang starts when all of its " +
-        "tasks can run.")
-  }
-
-  private val PostNanos = 100L * 1000 * 1000
+/** The driver's runs: those that go on, and how the last ones ended; what each told is kept with its fixpoint. */
+object RunRegistry {
   private val ids = new AtomicLong(0)
   private val runs = new ConcurrentHashMap[Long, Run]()
-  private val reports = Collections.synchronizedMap(new java.util.WeakHashMap[FixpointSpec, String]())
-  private val reasons = Collections.synchronizedMap(new java.util.WeakHashMap[FixpointSpec, String]())
 
-  def begin(
+  /** Whatever happens to a run has a number: who asks what is new says the last one that they know of. */
+  private object News {
+    var last = 0L
+    val ofLive = mutable.Map.empty[Long, Long]
+    val ofEnded = mutable.Queue.empty[(Long, JObject)]
+
+    def next(): Long = {
+      last += 1
+      last
+    }
+  }
+  private val MostEnded = 256
+
+  private[exec] def begin(
       spec: FixpointSpec, tasks: Int, sc: SparkContext, executionId: String, metrics: Map[String, SQLMetric]): Run = {
     val run = new Run(ids.incrementAndGet(), spec, tasks, sc, executionId, metrics)
     runs.put(run.id, run)
+    run.begin()
+    note(run)
     run
   }
 
   def joined(run: Long, attempt: Int, count: Int): Unit = Option(runs.get(run)).foreach(_.arrived(attempt, count))
 
-  def progress(run: Long, iteration: Int, delta: Long, total: Long): Unit =
-    Option(runs.get(run)).foreach(_.progress(iteration, delta, total))
-
-  def reported(run: Long, json: String): Unit = Option(runs.get(run)).foreach { r =>
-    r.post()
-    reports.put(r.spec, json)
+  def progress(run: Long, counts: RunCounts): Unit = Option(runs.get(run)).foreach { r =>
+    r.progress(counts)
+    note(r)
   }
 
-  def end(run: Long): Unit = Option(runs.remove(run)).foreach(_.end())
+  def reported(run: Long, json: String, end: RunSummary): Unit = Option(runs.get(run)).foreach { r =>
+    r.spec.whole.lastRun.report = json
+    r.succeeded(end)
+    note(r)
+  }
+
+  def end(run: Long): Unit = News.synchronized {
+    Option(runs.remove(run)).foreach { r =>
+      val last = News.ofLive.remove(run)
+      News.ofEnded += ((if (r.end()) News.next() else last.getOrElse(News.last), r.state))
+      if (News.ofEnded.size > MostEnded) News.ofEnded.dequeue()
+    }
+  }
+
+  private def note(run: Run): Unit = News.synchronized(if (runs.containsKey(run.id)) News.ofLive(run.id) = News.next())
+
+  /** What has happened since `after`: the state of each run that something has happened to, in the order of their coming. */
+  def since(after: Long): JObject = News.synchronized {
+    val ended = News.ofEnded.toSeq.collect { case (at, state) if at > after => state }
+    val live = runs.values.asScala.toSeq.filter(r => News.ofLive.get(r.id).exists(_ > after)).sortBy(_.id).map(_.state)
+    ("now" -> News.last) ~ ("runs" -> (ended ++ live))
+  }
 
   /** Ranks should have computed this, and Spark does. */
-  def fellBack(spec: FixpointSpec, why: String): Unit = reasons.put(spec, s"the ranks failed: $why")
+  def fellBack(spec: FixpointSpec, why: String): Unit = spec.whole.lastRun.reason = s"the ranks failed: $why"
 
   /** With the `reason`, where that is another than the one the query was planned for. */
-  def report(spec: FixpointSpec): Option[String] = Option(reports.get(spec)).map { json =>
-    Option(reasons.get(spec)).fold(json)(why => compact(parse(json).merge(JObject("reason" -> JString(why)))))
+  def report(spec: FixpointSpec): Option[String] = {
+    val last = spec.whole.lastRun
+    Option(last.report).map { json =>
+      Option(last.reason).fold(json)(why => compact(parse(json).merge(JObject("reason" -> JString(why)))))
+    }
   }
 
   def liveCount: Int = runs.size
+
+  /** Runs so far: equal fixpoints of a query share one (a test holds it). */
+  def begun: Long = ids.get
 }

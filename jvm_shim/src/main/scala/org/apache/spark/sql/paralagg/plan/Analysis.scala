@@ -24,6 +24,7 @@ import org.apache.spark.unsafe.types.UTF8String
 class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
   private val handles = ArrayBuffer.empty[Expression]
   private val sourcePlans = ArrayBuffer.empty[LogicalPlan]
+  private val ids = scala.collection.mutable.Map.empty[ExprId, Int]
 
   private val stepsJson: JValue = JArray(names.zip(steps.map(Analysis.prepare)).map { case (name, plan) =>
     ("name" -> name) ~ ("columns" -> references(plan.output)) ~ ("plan" -> node(plan)): JValue
@@ -32,12 +33,14 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
   def templates: IndexedSeq[Expression] = handles.toIndexedSeq
   def sources: IndexedSeq[LogicalPlan] = sourcePlans.toIndexedSeq
 
-  def json(): String = {
+  def json(): String = JsonMethods.compact(toJson)
+
+  def toJson: JValue = {
     val sourcesJson = sourcePlans.zipWithIndex.map { case (plan, id) =>
       ("id" -> id) ~ ("columns" -> references(plan.output)) ~ ("size" -> plan.stats.sizeInBytes) ~
         ("name" -> Analysis.nameOf(plan)): JValue
     }
-    JsonMethods.compact(("steps" -> stepsJson) ~ ("sources" -> JArray(sourcesJson.toList)))
+    ("steps" -> stepsJson) ~ ("sources" -> JArray(sourcesJson.toList))
   }
 
   private def node(plan: LogicalPlan): JValue = plan match {
@@ -92,7 +95,8 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
     ("col" -> id(e)) ~ ("name" -> e.name) ~ ("expr" -> expression(body)): JValue
   }.toList)
 
-  private def id(e: NamedExpression): String = s"c${e.exprId.id}"
+  /** Columns are numbered as they come, not by Spark's running numbers: equal steps say the same text. */
+  private def id(e: NamedExpression): String = s"c${ids.getOrElseUpdate(e.exprId, ids.size)}"
 
   private def expression(e: Expression): JValue = e match {
     case Alias(child, _) => expression(child)

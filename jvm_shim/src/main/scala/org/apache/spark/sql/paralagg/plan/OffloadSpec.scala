@@ -1,7 +1,6 @@
 package org.apache.spark.sql.paralagg.plan
 
 import org.json4s._
-import org.json4s.jackson.JsonMethods
 
 /**
  * How ranks compute a stratum, all of it decided by Python (`pyspark_paralagg/backends/offload.py`).
@@ -33,7 +32,7 @@ case class OffloadSpec(
 object OffloadSpec {
   import PlanReader._
 
-  def of(planJson: String): Option[OffloadSpec] = JsonMethods.parse(planJson) \ "offload" match {
+  def of(plan: JValue): Option[OffloadSpec] = plan \ "offload" match {
     case json: JObject =>
       val settings = (json \ "settings").asInstanceOf[JObject]
       Some(OffloadSpec(

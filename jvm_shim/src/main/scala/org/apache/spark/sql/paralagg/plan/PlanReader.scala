@@ -1,7 +1,6 @@
 package org.apache.spark.sql.paralagg.plan
 
 import org.json4s._
-import org.json4s.jackson.JsonMethods
 
 import org.apache.spark.sql.catalyst.expressions.{Cast, Expression, Literal}
 import org.apache.spark.sql.paralagg.ParalaggException
@@ -12,10 +11,9 @@ import org.apache.spark.sql.types.DataType
  * exactly what Spark's analyser said it means.
  */
 object PlanReader {
-  val Version = 4
+  val Version = 5
 
-  def stratum(json: String, position: Int, templates: IndexedSeq[Expression]): StratumSpec = {
-    val plan = JsonMethods.parse(json)
+  def stratum(plan: JValue, position: Int, templates: IndexedSeq[Expression]): StratumSpec = {
     if (int(plan \ "version") != Version) {
       throw new ParalaggException(
         "PARALAGG_SHIM_MISMATCH",
@@ -24,6 +22,17 @@ object PlanReader {
     }
     new PlanReader(templates).stratum(plan, list(plan \ "strata")(position))
   }
+
+  /** The smaller forms of a stratum for one of its relations. */
+  def narrower(plan: JValue, position: Int, relation: String): Seq[NarrowerSpec] =
+    list(plan \ "narrower").filter(n => int(n \ "position") == position && text(n \ "relation") == relation).map { n =>
+      NarrowerSpec(
+        list(n \ "columns").map(text).toSet,
+        n \ "stratum",
+        n \ "inputs",
+        list(n \ "slices").map(s => (int(s \ "input"), ints(s \ "columns").toSeq)),
+        option(n \ "offload")(identity))
+    }
 
   private[plan] def list(value: JValue): List[JValue] = value match {
     case JArray(items) => items
@@ -92,7 +101,8 @@ private class PlanReader(templates: IndexedSeq[Expression]) {
         case JDouble(d) => d
         case JInt(i) => i.toDouble
         case other => throw new IllegalArgumentException(s"tolerance $other")
-      })
+      },
+      list(json \ "carried").map(ints).toArray)
   }
 
   private def column(json: JValue): ColumnSpec =
@@ -117,7 +127,8 @@ private class PlanReader(templates: IndexedSeq[Expression]) {
         .toArray,
       ints(json \ "distribute_by"),
       int(json \ "base"),
-      option(json \ "initial")(int))
+      option(json \ "initial")(int),
+      bool(json \ "settled"))
   }
 
   private def custom(json: JValue): CustomSpec =

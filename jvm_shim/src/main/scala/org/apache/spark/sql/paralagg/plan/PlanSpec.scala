@@ -33,7 +33,8 @@ case class RelationSpec(
     dependents: Array[DependentSpec],
     distributeBy: Array[Int],
     base: Int,
-    initial: Option[Int]) {
+    initial: Option[Int],
+    settled: Boolean) {
   def columns: Array[ColumnSpec] = keys ++ dependents.map(_.column)
 
   /** Its rows follow other relations of the stratum; no rule derives them. */
@@ -96,11 +97,22 @@ case class StratumSpec(
     bitmap: Option[BitmapSpec],
     maxIterations: Option[Int],
     onLimitError: Boolean,
-    tolerance: Option[Double]) {
+    tolerance: Option[Double],
+    carried: Array[Array[Int]]) {
   def relation(name: String): RelationSpec = relations.find(_.name == name).get
   def input(id: Int): InputSpec = inputs.find(_.id == id).get
   def staticIndex(id: Int): StaticIndexSpec = staticIndexes.find(_.id == id).get
   def relationIndex(id: Int): RelationIndexSpec = relationIndexes.find(_.id == id).get
+
+  /** All that the loop evaluates, in the Plan's order. */
+  def expressions: Seq[Expression] =
+    rules.toSeq.flatMap { r =>
+      r.steps.toSeq.flatMap {
+        case p: ProbeSpec => p.keys.toSeq
+        case f: FilterSpec => Seq(f.condition)
+      } ++ r.emit
+    } ++ relations.toSeq.flatMap(_.dependents).flatMap(_.custom).flatMap(c => c.combine ++ c.improves)
+
   /** Some relation shows what is in this one. */
   def isViewed(relation: Int): Boolean = relations.exists(_.dependents.exists(_.view.exists(_.relation == relation)))
   def isLattice: Boolean = relationClass == "lattice"

@@ -1,0 +1,24 @@
+package org.apache.spark.sql.paralagg.rules
+
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.paralagg.plan.RecursiveAggregate
+
+/**
+ * A dependent column that nobody reads is not computed, where nothing else in the recursion needs it.
+ * {{{
+ *   Project [node, dist]                                       Project [node, dist]
+ *   +- RecursiveAggregate [node, dist, parent]       =>        +- RecursiveAggregate [node, dist]
+ * }}}
+ * Catalyst's ColumnPruning has brought projections down to the fixpoint by then, or to the filter above it. What is left to
+ * compute stands in the Plan (`narrower`, compile/narrow.py).
+ */
+object PruneDependents extends Rule[LogicalPlan] {
+  override def apply(plan: LogicalPlan): LogicalPlan = plan.transform {
+    case p @ Project(_, fixpoint: RecursiveAggregate) =>
+      fixpoint.narrowed(p.references).fold(p)(smaller => p.copy(child = smaller))
+    case p @ Project(_, f @ Filter(condition, fixpoint: RecursiveAggregate)) =>
+      fixpoint.narrowed(p.references ++ condition.references).fold(p)(smaller =>
+        p.copy(child = f.copy(child = smaller)))
+  }
+}

@@ -1,0 +1,106 @@
+package org.apache.spark.sql.paralagg.sql
+
+import org.json4s._
+import org.json4s.JsonDSL._
+
+import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, Cast, Coalesce, Expression, Literal}
+import org.apache.spark.sql.catalyst.plans.logical.{CTERelationRef, LocalRelation, LogicalPlan, Project, Union, WithCTE}
+import org.apache.spark.sql.catalyst.trees.Origin
+import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttribute
+import org.apache.spark.sql.paralagg.plan.{Analysis, FixpointSpec, RecursiveAggregate}
+import org.apache.spark.sql.types.{DataType, LongType, StructField}
+
+/** Asks Python what a resolved recursion is, and builds the nodes that it answers. */
+object CompileRecursion {
+  private val Reason = "a recursive CTE in SQL runs on the Spark engine"
+
+  /** The columns of a relation whose branches supply columns of these names and types; `sum` widens, say. */
+  def declared(r: CteRelation, names: Seq[String], types: Seq[DataType]): Seq[CteColumn] = {
+    val request = ("name" -> r.name) ~ ("columns" -> fields(names, types)) ~ ("aggs" -> aggregates(r))
+    val answer = PythonCompiler.ask("declare", request).fold(raise(_, r.origin, Seq(r)), identity)
+    val found = (answer \ "types").asInstanceOf[JArray].arr.collect { case JString(text) => text }
+    names.zip(types).zip(found).map { case ((name, supplied), text) =>
+      CteColumn(name, if (text == supplied.simpleString) supplied else DataType.fromDDL(text))
+    }
+  }
+
+  /** The node for the target of `cte`, with the columns in the order of its head. */
+  def apply(cte: RecursiveCte): LogicalPlan =
+    compiled(cte, Reason, onlyLattice = false).fold(raise(_, cte.relations.head.origin, cte.relations), identity)
+
+  /** As `apply`, or why not. `onlyLattice` takes nothing else, where a bag is to mean the same. */
+  def compiled(cte: RecursiveCte, reason: String, onlyLattice: Boolean): Either[Refusal, LogicalPlan] = {
+    val steps = cte.relations.map(r => r -> cte.stepsOf(r)).filter(_._2.nonEmpty)
+    val analysis = new Analysis(
+      steps.map(_._1.name),
+      steps.map { case (r, branches) => union(branches.map(b => conformed(withoutCtes(b), r))) })
+    val bases = cte.relations.map { r =>
+      if (r.bases > 0) union(cte.basesOf(r).map(conformed(_, r)))
+      else LocalRelation(r.inOrder(r.columns.get).map(c => toAttribute(StructField(c.name, c.dataType))))
+    }
+    val relations = cte.relations.map { r =>
+      ("name" -> r.name) ~ ("columns" -> fields(r.columns.get.map(_.name), r.columns.get.map(_.dataType))) ~
+        ("aggs" -> aggregates(r)) ~ ("branches" -> r.steps): JValue
+    }
+    val request = ("name" -> cte.target) ~ ("relations" -> relations.toList) ~ ("analysis" -> analysis.toJson) ~
+      ("max_iterations" -> cte.maxDepth) ~ ("only_lattice" -> onlyLattice)
+    PythonCompiler.ask("compile", request).map { answer =>
+      val found = built(answer, analysis, bases, reason)(cte.target)
+      val head = cte.relations.find(_.name == cte.target).get.columns.get
+      Project(head.map(c => found.output.find(_.name == c.name).get), found)
+    }
+  }
+
+  /** A node for each relation; a stratum reads the results of lower strata as further sources. */
+  private def built(
+      answer: JValue, analysis: Analysis, bases: Seq[LogicalPlan], reason: String): Map[String, RecursiveAggregate] =
+    (answer \ "strata").asInstanceOf[JArray].arr.zipWithIndex.foldLeft(Vector.empty[(String, RecursiveAggregate)]) {
+      case (lower, (stratum, position)) =>
+        val JString(planJson) = stratum \ "plan": @unchecked
+        val sources = analysis.sources ++ bases ++ lower.map(_._2)
+        val names = (stratum \ "relations").asInstanceOf[JArray].arr.collect { case JString(name) => name }
+        lower ++ names.map { name =>
+          name -> RecursiveAggregate.of(new FixpointSpec(planJson, position, name, analysis, reason), sources)
+        }
+    }.toMap
+
+  /** A step with the CTEs of a WITH of its own in place; they do not read the recursion. */
+  private def withoutCtes(step: LogicalPlan): LogicalPlan = step.transformUp { case WithCTE(plan, definitions) =>
+    definitions.foldRight(plan) { (definition, below) =>
+      below.transformUp {
+        case r: CTERelationRef if r.cteId == definition.id =>
+          Project(definition.output.zip(r.output).map { case (a, to) => Alias(a, to.name)(exprId = to.exprId) },
+            definition.child)
+      }
+    }
+  }
+
+  private def union(branches: Seq[LogicalPlan]): LogicalPlan =
+    if (branches.length == 1) branches.head else Union(branches)
+
+  /** A branch in the relation's order, names and types; what counts counts 1 where it is null. */
+  private def conformed(branch: LogicalPlan, r: CteRelation): LogicalPlan =
+    Project(r.inOrder(branch.output.zip(r.columns.get).map { case (a, c) => Alias(value(a, c, r), c.name)() }), branch)
+
+  private def value(a: Attribute, c: CteColumn, r: CteRelation): Expression = {
+    def cast(e: Expression, to: DataType): Expression = if (e.dataType == to) e else Cast(e, to)
+    if (r.aggregates.get(c.name).exists(_.function == "count")) Coalesce(Seq(cast(a, LongType), Literal(1L)))
+    else cast(a, c.dataType)
+  }
+
+  private def fields(names: Seq[String], types: Seq[DataType]): JValue =
+    JArray(names.zip(types).map { case (name, t) => JArray(List(JString(name), JString(t.simpleString))) }.toList)
+
+  private def aggregates(r: CteRelation): JValue = JObject(r.aggregates.toList.sortBy(_._1).map { case (column, a) =>
+    column -> (("function" -> a.function) ~ ("argument" -> a.argument))
+  })
+
+  /** The compiler's refusal, at the aggregate in a head or at the branch that it is about. */
+  private def raise(refusal: Refusal, otherwise: Origin, relations: Seq[CteRelation]): Nothing = {
+    val place = relations.find(r => refusal.relation.contains(r.name)).flatMap { r =>
+      refusal.column.flatMap(r.aggregates.get).map(_.origin)
+        .orElse(refusal.branch.filter(_ < r.steps).map(r.placeOfStep))
+    }
+    throw new SqlProblem(refusal.code, refusal.text, refusal.hint, place.getOrElse(otherwise))
+  }
+}

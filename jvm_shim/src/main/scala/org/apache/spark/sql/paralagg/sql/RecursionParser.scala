@@ -1,0 +1,43 @@
+package org.apache.spark.sql.paralagg.sql
+
+import org.apache.commons.lang3.Strings
+
+import org.apache.spark.sql.catalyst.{FunctionIdentifier, TableIdentifier}
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.parser.{ParameterContext, ParseException, ParserInterface}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.types.{DataType, StructType}
+
+/**
+ * First station of a recursive query in SQL: `text → RecursionParser → ClaimRecursion → ResolveRecursion`.
+ *
+ * Every text goes to the parser before this one, be it Spark's or another extension's; one with the word RECURSIVE
+ * goes there without the aggregates in its heads, and comes back as a plan in which `ClaimRecursion` takes what Spark
+ * itself cannot do.
+ */
+class RecursionParser(delegate: ParserInterface) extends ParserInterface {
+
+  override def parsePlan(sqlText: String): LogicalPlan = parsed(sqlText)(delegate.parsePlan)
+  override def parseQuery(sqlText: String): LogicalPlan = parsed(sqlText)(delegate.parseQuery)
+  override def parsePlanWithParameters(sqlText: String, parameters: ParameterContext): LogicalPlan =
+    parsed(sqlText)(delegate.parsePlanWithParameters(_, parameters))
+
+  override def parseExpression(sqlText: String): Expression = delegate.parseExpression(sqlText)
+  override def parseTableIdentifier(sqlText: String): TableIdentifier = delegate.parseTableIdentifier(sqlText)
+  override def parseFunctionIdentifier(sqlText: String): FunctionIdentifier =
+    delegate.parseFunctionIdentifier(sqlText)
+  override def parseMultipartIdentifier(sqlText: String): Seq[String] = delegate.parseMultipartIdentifier(sqlText)
+  override def parseTableSchema(sqlText: String): StructType = delegate.parseTableSchema(sqlText)
+  override def parseDataType(sqlText: String): DataType = delegate.parseDataType(sqlText)
+  override def parseRoutineParam(sqlText: String): StructType = delegate.parseRoutineParam(sqlText)
+
+  private def parsed(sqlText: String)(parse: String => LogicalPlan): LogicalPlan =
+    if (!Strings.CI.contains(sqlText, "recursive")) parse(sqlText)
+    else {
+      val heads = Heads.in(sqlText)
+      val plan =
+        try parse(heads.text)
+        catch { case e: ParseException if !heads.isEmpty => throw e.withCommand(sqlText) }
+      new ClaimRecursion(heads).apply(plan)
+    }
+}

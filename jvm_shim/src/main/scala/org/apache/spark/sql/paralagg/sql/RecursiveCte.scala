@@ -1,0 +1,81 @@
+package org.apache.spark.sql.paralagg.sql
+
+import org.apache.spark.sql.catalyst.analysis.UnresolvedLeafNode
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.trees.Origin
+import org.apache.spark.sql.paralagg.plan.RecursiveReference
+import org.apache.spark.sql.types.DataType
+
+/** Where a branch reads a relation of its own recursion, until that relation has types. */
+case class RecursiveName(name: String) extends UnresolvedLeafNode
+
+/** A column of a recursive CTE, with the type that it has in the relation. */
+case class CteColumn(name: String, dataType: DataType)
+
+/**
+ * One CTE of a recursion: how many branches start it (`bases`) and continue it (`steps`), where those stand in the text,
+ * and its columns once they are known.
+ */
+case class CteRelation(
+    name: String,
+    columnNames: Option[Seq[String]],
+    aggregates: Map[String, HeadAggregate],
+    bases: Int,
+    steps: Int,
+    places: Seq[Origin],
+    origin: Origin,
+    columns: Option[Seq[CteColumn]] = None) {
+
+  /** `ofColumns`, which has one for each column of the head, in the order of the relation: keys, then what is aggregated. */
+  def inOrder[A](ofColumns: Seq[A]): Seq[A] = {
+    val (aggregated, keys) = columns.get.zip(ofColumns).partition { case (c, _) => aggregates.contains(c.name) }
+    (keys ++ aggregated).map(_._2)
+  }
+
+  /** What a step sees of it: `attributes`, one for each column of the head. */
+  def reference(attributes: Seq[Attribute]): LogicalPlan = {
+    val relation = RecursiveReference(name, inOrder(attributes))
+    if (relation.output == attributes) relation else Project(attributes, relation)
+  }
+
+  /** Where the n-th of its steps stands. */
+  def placeOfStep(n: Int): Origin = places(bases + n)
+}
+
+/**
+ * The CTE `target` of a recursion of one or several `relations`, between parser and analysis.
+ *
+ * Its children are the branches, so that Spark resolves what they read: the bases of all relations first, then the steps of
+ * all relations. `templates` are the steps before the names of typed relations were replaced: a type that turns out to be too
+ * narrow is widened, and the steps are resolved again.
+ */
+case class RecursiveCte(
+    target: String,
+    relations: Seq[CteRelation],
+    maxDepth: Option[Int],
+    branches: Seq[LogicalPlan],
+    templates: Option[Seq[LogicalPlan]] = None,
+    widenings: Int = 0)
+    extends LogicalPlan {
+
+  override def children: Seq[LogicalPlan] = branches
+  override def output: Seq[Attribute] = Nil
+  override lazy val resolved: Boolean = false // ResolveRecursion replaces it
+
+  private def baseCount: Int = relations.map(_.bases).sum
+  def allBases: Seq[LogicalPlan] = branches.take(baseCount)
+  def allSteps: Seq[LogicalPlan] = branches.drop(baseCount)
+
+  def basesOf(relation: CteRelation): Seq[LogicalPlan] = slice(allBases, relation, _.bases)
+  def stepsOf(relation: CteRelation): Seq[LogicalPlan] = slice(allSteps, relation, _.steps)
+
+  private def slice(of: Seq[LogicalPlan], relation: CteRelation, count: CteRelation => Int): Seq[LogicalPlan] = {
+    val before = relations.takeWhile(_.name != relation.name).map(count).sum
+    of.slice(before, before + count(relation))
+  }
+
+  override protected def withNewChildrenInternal(newChildren: IndexedSeq[LogicalPlan]): LogicalPlan =
+    copy(branches = newChildren)
+  override def simpleString(maxFields: Int): String = s"RecursiveCte $target of ${relations.map(_.name).mkString(", ")}"
+}

@@ -1,0 +1,111 @@
+package org.apache.spark.sql.paralagg.sql
+
+import org.apache.spark.sql.catalyst.analysis.{AnsiTypeCoercion, TypeCoercion}
+import org.apache.spark.sql.catalyst.expressions.AttributeReference
+import org.apache.spark.sql.catalyst.plans.logical.{AnalysisHelper, LogicalPlan}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.types.DataType
+
+/**
+ * Makes a RecursiveAggregate of each RecursiveCte, in step with Spark's own resolution:
+ *
+ * {{{
+ *   bases resolved    the relation has columns: their names, their types, the types that Python's aggregators make of them
+ *   names replaced    steps that read only typed relations see them as RecursiveReference, and Spark resolves the steps
+ *   steps resolved    a wider type in a step widens the relation, and the steps are resolved again (as UNION widens);
+ *                     else CompileRecursion makes the node
+ * }}}
+ *
+ * What cannot be resolved stays, and Spark's own check names the table or column at its place.
+ */
+object ResolveRecursion extends Rule[LogicalPlan] {
+  private val MostWidenings = 8 // int, bigint, decimal, double and back is less; decimals that grow each time are more
+
+  override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperatorsUp {
+    case cte: RecursiveCte => AnalysisHelper.allowInvokingTransformsInAnalyzer(advanced(cte))
+  }
+
+  private def advanced(cte: RecursiveCte): LogicalPlan = {
+    val named = withReferences(typed(cte))
+    if (!named.branches.forall(_.resolved) || named.relations.exists(_.columns.isEmpty)) named
+    else {
+      named.relations.foreach(checkArity(named, _))
+      val wider = named.relations.map(widened(named, _))
+      if (wider == named.relations) CompileRecursion(named)
+      else if (named.widenings == MostWidenings) refuseGrowth(named, wider)
+      else {
+        val again = named.copy(
+          relations = wider, branches = named.allBases ++ named.templates.get, widenings = named.widenings + 1)
+        withReferences(again)
+      }
+    }
+  }
+
+  /** With columns for each relation whose bases are resolved, or, where it has none, one of whose steps is. */
+  private def typed(cte: RecursiveCte): RecursiveCte = cte.copy(relations = cte.relations.map { r =>
+    val bases = cte.basesOf(r)
+    val known =
+      if (bases.nonEmpty) Some(bases).filter(_.forall(_.resolved)) else cte.stepsOf(r).find(_.resolved).map(Seq(_))
+    known.filter(_ => r.columns.isEmpty).fold(r) { branches =>
+      checkArity(cte, r)
+      val names = r.columnNames.getOrElse(branches.head.output.map(_.name))
+      val types = branches.map(_.output.map(_.dataType)).reduceLeft[Seq[DataType]](wider(r, _, _))
+      r.copy(columns = Some(CompileRecursion.declared(r, names, types)))
+    }
+  })
+
+  private def withReferences(cte: RecursiveCte): RecursiveCte = {
+    val templates = cte.templates.getOrElse(cte.allSteps)
+    val known = cte.relations.filter(_.columns.isDefined).map(r => r.name -> r).toMap
+    val steps = cte.allSteps.map(_.transformUp {
+      case RecursiveName(name) if known.contains(name) =>
+        known(name).reference(known(name).columns.get.map(c => AttributeReference(c.name, c.dataType)()))
+    })
+    cte.copy(branches = cte.allBases ++ steps, templates = Some(templates))
+  }
+
+  private def checkArity(cte: RecursiveCte, r: CteRelation): Unit = {
+    val branches = (cte.basesOf(r) ++ cte.stepsOf(r)).zip(r.places).filter(_._1.resolved)
+    val (count, where) = r.columnNames.map(names => (names.length, s"${r.name} has"))
+      .getOrElse((branches.head._1.output.length, "the first branch has"))
+    branches.find(_._1.output.length != count).foreach { case (branch, place) =>
+      throw new SqlProblem(
+        "PARALAGG_SQL_ARITY",
+        s"a branch of ${r.name} has ${columns(branch.output.length)}, and $where ${columns(count)}",
+        "each branch gives one column for each of the head, in its order",
+        place)
+    }
+  }
+
+  private def columns(count: Int): String = if (count == 1) "1 column" else s"$count columns"
+
+  private def widened(cte: RecursiveCte, r: CteRelation): CteRelation = {
+    val known = r.columns.get
+    val types = cte.stepsOf(r).map(_.output.map(_.dataType)).foldLeft(known.map(_.dataType))(wider(r, _, _))
+    if (types == known.map(_.dataType)) r
+    else r.copy(columns = Some(CompileRecursion.declared(r, known.map(_.name), types)))
+  }
+
+  private def wider(r: CteRelation, some: Seq[DataType], other: Seq[DataType]): Seq[DataType] =
+    some.zip(other).zipWithIndex.map { case ((a, b), n) =>
+      val coercion = if (conf.ansiEnabled) AnsiTypeCoercion else TypeCoercion
+      coercion.findWiderTypeForTwo(a, b).getOrElse {
+        throw new SqlProblem(
+          "PARALAGG_SQL_TYPES",
+          s"column ${n + 1} of ${r.name} is ${a.simpleString} in one branch and ${b.simpleString} in another",
+          "cast one of them",
+          r.places.head)
+      }
+    }
+
+  private def refuseGrowth(cte: RecursiveCte, wider: Seq[CteRelation]): Nothing = {
+    val ((was, is), n) = cte.relations.zip(wider).zipWithIndex.find { case ((a, b), _) => a != b }.get
+    val (column, grown) = was.columns.get.zip(is.columns.get).find { case (a, b) => a != b }.get
+    throw new SqlProblem(
+      "PARALAGG_SQL_TYPES",
+      s"${column.name} of ${was.name} grows in each round: ${column.dataType.simpleString} becomes " +
+        grown.dataType.simpleString,
+      "cast it in the branch that reads the recursion",
+      cte.relations(n).placeOfStep(0))
+  }
+}

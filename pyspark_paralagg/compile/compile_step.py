@@ -1,0 +1,86 @@
+"""Step JSON -> the Plan that the Spark engine reads, with what ``explain`` shows of it; nothing here touches a JVM.
+
+``backends.spark`` calls it with the session's own Python, ``sql.answer`` in the process that the JVM asks. Both number
+sources through: those of the analysed step, then bases and initial rows, then results of lower strata.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paralagg.compile import BROADCAST_MAX_BYTES, compile_stages
+from pyspark_paralagg.compile.stages import beside_plan
+from pyspark_paralagg.plan import EXTRAS
+from pyspark_paralagg.program.expr import Col
+from pyspark_paralagg.program.program import Input
+from pyspark_paralagg.program.step import program_from_step
+from pyspark_paralagg.program.text import show_program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyspark_paralagg.plan.plan import Plan
+    from pyspark_paralagg.program.program import JoinOrder, Program, Relation
+
+
+@dataclass(frozen=True)
+class CompiledStep:
+    """A plan, the program that it was made of, and what travels beside it: texts for ``explain``, ``seconds``."""
+
+    program: Program
+    plan: Plan
+    extras: dict[str, Any]
+
+    def strata(self, first_result: int) -> Iterator[tuple[tuple[str, ...], Plan]]:
+        """For each stratum its relations, and the plan with the results of lower strata as sources.
+
+        The first of those results is source ``first_result``; the others follow in the order of their strata.
+        """
+        results: list[str] = []
+        for stratum in self.plan.strata:
+            inputs = tuple(
+                i if i.relation is None else replace(i, source=first_result + results.index(i.relation))
+                for i in self.plan.inputs
+                if i.relation is None or i.relation in results
+            )
+            names = tuple(r.name for r in stratum.relations)
+            yield names, replace(self.plan, inputs=inputs)
+            results += names
+
+    def to_json(self, plan: Plan) -> dict[str, Any]:
+        """The JSON of ``plan``, one of ``strata``."""
+        return {**plan.to_json(), EXTRAS: self.extras}
+
+
+def start_inputs(relations: Sequence[Relation], first_source: int) -> tuple[Input, ...]:
+    """The bases and initial rows of ``relations`` as inputs: sources from ``first_source`` on, in that order."""
+    wanted = [(i, r) for r in relations for i in (r.base, r.initial) if i is not None]
+    return tuple(_start_input(i, r, first_source + n) for n, (i, r) in enumerate(wanted))
+
+
+def _start_input(input_id: int, relation: Relation, source: int) -> Input:
+    columns = relation.supplied
+    return Input(input_id, source, columns, tuple(Col(c.name, c.type, c.nullable) for c in columns))
+
+
+def compile_step(
+    step_json: dict[str, Any],
+    relations: Iterable[Relation],
+    broadcast_max_bytes: int = BROADCAST_MAX_BYTES,
+    join_order: JoinOrder = "cost",
+    **options: Any,  # noqa: ANN401 - the fields of Program that the caller sets
+) -> CompiledStep:
+    """The plan of an analysed step; raises what ``program_from_step`` and ``compile_program`` raise."""
+    start = time.perf_counter()
+    relations = tuple(relations)
+    base_inputs = start_inputs(relations, len(step_json["sources"]))
+    program = program_from_step(step_json, relations, base_inputs, join_order, **options)
+    plan, stages = compile_stages(program, broadcast_max_bytes)
+    extras = {
+        "program": show_program(program),
+        "stages": beside_plan(stages),
+        "seconds": time.perf_counter() - start,
+    }
+    return CompiledStep(program, plan, extras)

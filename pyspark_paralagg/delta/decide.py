@@ -1,0 +1,172 @@
+"""Full, incremental or nothing: what the next refresh does, and the first reason for it.
+
+Between what is there (``tables``, ``record``) and what is done about it (``view``). The questions are asked in the
+order of their cost: the record, the sources' versions, their change feeds, then what the program allows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paralagg import conf
+from pyspark_paralagg.delta.program import Program
+from pyspark_paralagg.delta.rows import keep
+from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+    from pyspark_paralagg.delta.record import Consumed, Last
+    from pyspark_paralagg.delta.report import Kind
+    from pyspark_paralagg.delta.rows import Kept
+    from pyspark_paralagg.delta.tables import Snapshot, Table
+    from pyspark_paralagg.delta.text import WholeText
+
+_ENGINES = ("auto", "spark")
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What the feeds say: changed rows by source and kind, and the new rows of each source that has some.
+
+    Who has done with the rows calls ``free``.
+    """
+
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    rows: dict[str, Kept] = field(default_factory=dict)
+
+    def free(self) -> None:
+        """Drops the rows."""
+        for rows in self.rows.values():
+            rows.free()
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to do, why, and what was found on the way."""
+
+    kind: Kind
+    reason: str
+    changes: Changes = field(default_factory=Changes)
+
+
+class Refused(Exception):  # noqa: N818 - a reason for all rows anew, no error
+    """Why a refresh cannot continue."""
+
+
+def decide(
+    spark: SparkSession,
+    program: Program | WholeText,
+    last: Last | None,
+    sources: Mapping[str, tuple[Table, Snapshot]],
+    backend: str | None,
+) -> Decision:
+    """What a refresh of ``sources`` after the refresh ``last`` does; reads change feeds, and nothing else."""
+    changes = Changes()
+    try:
+        last = _known(last)
+        _check_record(program, last, {name: snapshot for name, (_, snapshot) in sources.items()})
+        newer = {n: (t, s) for n, (t, s) in sources.items() if s.version > last.record.sources[n].version}
+        for name, (table, snapshot) in newer.items():
+            _read(name, table, last.record.sources[name], snapshot, changes)
+        if not changes.rows:
+            what = "no source has rows that are new" if newer else "no source has a new version"
+            return Decision("none", what, changes)
+        _check_inserts(changes)
+        _check_program(spark, program, last, set(changes.rows), backend)
+    except Refused as why:
+        return Decision("full", str(why), changes)
+    count = ", ".join(f"{counts['insert']:,} into {name}" for name, counts in changes.counts.items() if counts)
+    return Decision("incremental", f"rows came in and none went: {count}", changes)
+
+
+def _known(last: Last | None) -> Last:
+    if last is None:
+        raise Refused("the table's log no longer has a record of its last refresh")
+    return last
+
+
+def _check_record(program: Program | WholeText, last: Last, sources: Mapping[str, Snapshot]) -> None:
+    for name, snapshot in sources.items():
+        consumed = last.record.sources.get(name)
+        if consumed is None:
+            break  # another program
+        if consumed.id != snapshot.id:
+            raise Refused(f"the source {name} is another table than the one that was consumed")
+        if consumed.version > snapshot.version:
+            raise Refused(f"the source {name} went back, from version {consumed.version} to {snapshot.version}")
+        if consumed.columns != snapshot.columns:
+            raise Refused(f"the source {name} has other columns than at version {consumed.version}")
+    if last.record.fingerprint != program.fingerprint or last.record.sources.keys() != sources.keys():
+        raise Refused("the program has changed since the last refresh")
+    if last.foreign is not None:
+        by = f"{last.foreign.operation} in version {last.foreign.version}"
+        raise Refused(f"another writer changed the table: {by}")
+    if program.unstable is not None:
+        raise Refused(program.unstable)
+
+
+def _read(name: str, table: Table, consumed: Consumed, snapshot: Snapshot, into: Changes) -> None:
+    """The feed of a source, into ``into``."""
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - pyspark is optional
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - likewise
+
+    first = consumed.version + 1
+    if not snapshot.has_change_feed:
+        raise Refused(f"the source {name} keeps no change feed (delta.enableChangeDataFeed)")
+    try:
+        rows = keep(table.changes(first, snapshot.version))
+    except (PySparkException, Py4JJavaError) as problem:
+        condition = _condition(problem)
+        if not condition.startswith(_UNREADABLE):
+            raise
+        versions = f"version {first}" if first == snapshot.version else f"versions {first} to {snapshot.version}"
+        raise Refused(f"the change feed of {name} cannot be read for {versions}: {condition}") from problem
+    kind = CHANGE_COLUMNS[0]
+    into.counts[name] = {row[0]: row[1] for row in rows.df.groupBy(kind).count().collect()} if rows.count else {}
+    if rows.count:
+        into.rows[name] = rows
+    else:
+        rows.free()
+
+
+def _check_inserts(changes: Changes) -> None:
+    for name, counts in changes.counts.items():
+        others = {kind: n for kind, n in sorted(counts.items()) if kind not in ("insert", "update_preimage")}
+        if others:
+            told = ", ".join(f"{n:,} {_WORDS.get(kind, kind)}" for kind, n in others.items())
+            raise Refused(f"rows of {name} were changed or taken away ({told})")
+
+
+_UNREADABLE = ("DELTA_", "FAILED_READ_FILE")
+"""Conditions of a feed that is not there (any more), vacuumed or of another schema."""
+
+
+def _condition(problem: Any) -> str:  # noqa: ANN401 - what pyspark converted, or py4j passes on
+    """The condition of Spark's own error; a failed job's comes unconverted."""
+    java = getattr(problem, "java_exception", None)
+    try:
+        return str((problem if java is None else java).getCondition() or "")
+    except TypeError:  # py4j: it has no such method
+        return ""
+
+
+_WORDS = {"delete": "deleted", "update_postimage": "updated"}
+
+
+def _check_program(
+    spark: SparkSession, program: Program | WholeText, last: Last, changed: set[str], backend: str | None
+) -> None:
+    if program.obstacle is not None:
+        raise Refused(program.obstacle)
+    wanted = backend or conf.read(spark, conf.BACKEND)
+    if wanted not in _ENGINES:
+        raise Refused(f"{wanted} is asked for, and only the Spark engine goes on from rows that it has")
+    if last.record.obstacle is not None:
+        raise Refused(last.record.obstacle)
+    blocked = program.blocked(changed) if isinstance(program, Program) else None
+    if blocked is not None:
+        raise Refused(blocked)

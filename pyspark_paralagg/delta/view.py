@@ -1,0 +1,168 @@
+"""``RecursiveTable``: a recursion whose result is kept in a Delta table and refreshed from its sources' change feeds.
+
+The door of ``delta``: what is asked of it is checked here, what happens in what order stands in ``refresh``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paralagg.dataframe import recursive
+from pyspark_paralagg.delta.program import Program, Recursion, Sources, references
+from pyspark_paralagg.delta.record import refreshes
+from pyspark_paralagg.delta.refresh import Refresh
+from pyspark_paralagg.delta.report import RefreshReport, Status
+from pyspark_paralagg.delta.tables import Table, check_session, open_sources, snapshot_of
+from pyspark_paralagg.delta.text import Text, WholeText
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from pyspark_paralagg.delta.tables import Snapshot
+    from pyspark_paralagg.relations import Aggregations, Keys
+
+    Make = Callable[[SparkSession, Mapping[str, StructType]], Program | WholeText]
+
+
+class RecursiveTable:
+    """A recursive aggregate over Delta tables, kept in a Delta table.
+
+    >>> view = ra.delta.RecursiveTable(                                                   # doctest: +SKIP
+    ...     spark, "lake/dist", keys="node", aggs={"dist": "min"},
+    ...     sources={"edges": "lake/edges", "starts": "lake/starts"},
+    ...     base=lambda t: t["starts"],
+    ...     step=lambda d, t: d.join(t["edges"], d.node == t["edges"].src)
+    ...         .select(t["edges"].dst.alias("node"), (d.dist + t["edges"].weight).alias("dist")))
+    >>> view.refresh()                                                                    # doctest: +SKIP
+
+    target
+        Where the result is kept: a path (with a slash) or a name in the catalog. The first refresh makes the table,
+        or fills one that is there with the result's columns and no rows. A table with rows that no refresh wrote is
+        never overwritten: ``UsageError`` ``PARALAGG_DELTA_TARGET``.
+    keys, aggs
+        As in :func:`recursive_agg`.
+    sources
+        The Delta tables that the program reads, by the names that it has for them: paths or names in the catalog.
+        Whatever changes must be one of them (``PARALAGG_DELTA_UNTRACKED``).
+    base, step
+        As in :func:`recursive_agg`, over ``t``, a mapping from source to DataFrame. Both are called once, with
+        DataFrames that have columns and no rows: they can be joined, filtered and so on, not counted or collected.
+    name, mode, assume, max_iterations, on_limit, tolerance, join_order, backend
+        As in :func:`recursive_agg`.
+
+    What it does not do: run by itself. Somebody calls ``refresh``, as often as the result should be fresh.
+    """
+
+    def __init__(  # noqa: PLR0913 - the arguments of the API, as the documentation has them
+        self,
+        spark: SparkSession,
+        target: str,
+        *,
+        keys: Keys,
+        aggs: Aggregations = None,
+        sources: Mapping[str, str],
+        base: Callable[[Sources], DataFrame],
+        step: Callable[[DataFrame, Sources], DataFrame],
+        name: str = "r",
+        **options: Any,  # noqa: ANN401 - those of recursive_agg
+    ) -> None:
+        inspect.signature(recursive).bind({}, step, name=name, **options)  # a TypeError for an option that is none
+        recursion = Recursion(name, keys, aggs, base, step, options)
+
+        def make(session: SparkSession, schemas: Mapping[str, StructType]) -> Program:
+            return Program(session, recursion, references(session, schemas))
+
+        self._open(spark, target, sources, make, options.get("backend"))
+
+    @classmethod
+    def datalog(  # noqa: PLR0913 - likewise
+        cls,
+        spark: SparkSession,
+        target: str,
+        text: str,
+        relation: str,
+        *,
+        sources: Mapping[str, str],
+        aggregators: Sequence[Any] = (),
+        **options: Any,  # noqa: ANN401 - those of ra.datalog
+    ) -> RecursiveTable:
+        """The relation ``relation`` of a Datalog text, whose inputs are ``sources``; options as in ``ra.datalog``.
+
+        It continues from its rows where it is the text's only recursion; else each refresh computes the whole text.
+
+        >>> ra.delta.RecursiveTable.datalog(spark, "lake/dist", '''                       # doctest: +SKIP
+        ...     dist(x, 0) :- start(x).
+        ...     dist(y, $MIN(d + w)) :- dist(x, d), edge(x, y, w).
+        ... ''', "dist", sources={"edge": "lake/edges", "start": "lake/starts"})
+        """
+        view = cls.__new__(cls)
+        view._open(  # noqa: SLF001 - a constructor
+            spark, target, sources, Text(text, relation, options, aggregators).program, options.get("backend")
+        )
+        return view
+
+    def _open(
+        self, spark: SparkSession, target: str, sources: Mapping[str, str], make: Make, backend: str | None
+    ) -> None:
+        check_session(spark)
+        self._spark = spark
+        self._target = Table(spark, target)
+        self._sources = open_sources(spark, sources)
+        self._make = make
+        self._backend = backend
+        self._program({name: snapshot_of(name, table) for name, table in self._sources.items()})
+
+    def refresh(self) -> RefreshReport:
+        """Brings the table to the newest versions of its sources, at the cost of what changed where that is possible.
+
+        All that is read is of one moment: each source at the version that it had when the call began. Rows and consumed
+        versions are written in one commit; who stops on the way leaves the table as it was. Raises ``ConflictError``
+        ``PARALAGG_DELTA_CONFLICT`` where somebody else wrote the table at the same time (call it again), ``UsageError``
+        where the program no longer fits its sources or the target is not ours, and what the recursion itself raises.
+        """
+        began = time.perf_counter()
+        return Refresh(self._spark, self._target, *self._moment(), began).run(self._backend)
+
+    def status(self) -> Status:
+        """What the next refresh would do, and why; reads the sources' change feeds and nothing else."""
+        began = time.perf_counter()
+        refresh = Refresh(self._spark, self._target, *self._moment(), began)
+        decision = refresh.decide(self._backend)
+        decision.changes.free()
+        pending = {name: counts for name, counts in decision.changes.counts.items() if counts}
+        return Status(self._target.place, decision.kind, decision.reason, refresh.versions, pending)
+
+    def history(self) -> list[dict[str, Any]]:
+        """The refreshes that wrote the table, newest first, as far back as its log goes.
+
+        Each with ``version``, ``timestamp``, ``kind``, ``reason``, ``sources`` (the consumed version of each), and
+        Delta's own ``metrics``.
+        """
+        return [
+            {
+                "version": commit.version,
+                "timestamp": commit.timestamp,
+                "kind": record.kind,
+                "reason": record.reason,
+                "sources": {name: consumed.version for name, consumed in record.sources.items()},
+                "metrics": dict(commit.metrics),
+            }
+            for commit, record in refreshes(self._target)
+        ]
+
+    def __repr__(self) -> str:
+        """The target and its sources."""
+        return f"RecursiveTable({self._target.place!r}, sources={[t.place for t in self._sources.values()]})"
+
+    def _moment(self) -> tuple[Program | WholeText, dict[str, tuple[Table, Snapshot]]]:
+        snapshots = {name: snapshot_of(name, table) for name, table in self._sources.items()}
+        program = self._program(snapshots)
+        return program, {name: (table, snapshots[name]) for name, table in self._sources.items()}
+
+    def _program(self, snapshots: Mapping[str, Snapshot]) -> Program | WholeText:
+        return self._make(self._spark, {name: snapshot.schema for name, snapshot in snapshots.items()})

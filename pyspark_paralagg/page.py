@@ -1,0 +1,87 @@
+"""Self-contained HTML: fragments for notebooks, and whole pages.
+
+No script, no font, no picture from elsewhere, and no colour for text or ground: those are the notebook's or the
+browser's, so dark themes stay dark. All text goes through :func:`escaped`; what is markup already is ``Markup``.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, NewType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Markup = NewType("Markup", str)
+"""HTML that may stand in a page as it is."""
+
+_STYLE = """\
+.paralagg { font: 14px/1.5 system-ui, sans-serif; max-width: 62em }
+.paralagg h1 { font-size: 1.4em } .paralagg h2 { font-size: 1.1em; margin: 1.2em 0 .3em }
+.paralagg p { margin: .3em 0 }
+.paralagg table { border-collapse: collapse; margin: .6em 0; font-variant-numeric: tabular-nums; font-size: 13px }
+.paralagg th, .paralagg td { padding: .15em .8em; text-align: right; background: none; border: 0;
+  border-bottom: 1px solid rgba(128, 128, 128, .3) }
+.paralagg th.text, .paralagg td.text { text-align: left }
+.paralagg pre { padding: .6em .8em; border: 1px solid rgba(128, 128, 128, .3); border-radius: 4px;
+  font: 12px/1.45 ui-monospace, monospace; background: none; color: inherit; white-space: pre-wrap }
+.paralagg details { margin: .3em 0 } .paralagg summary { cursor: pointer; font-weight: 600 }
+.paralagg .quiet { opacity: .65 }
+.paralagg svg { display: block; max-width: 100%; height: auto }"""
+
+
+def escaped(text: object) -> Markup:
+    """``text`` as it is read, whatever it holds."""
+    return Markup(escape(str(text)))
+
+
+def joined(parts: Iterable[Markup]) -> Markup:
+    """One after the other."""
+    return Markup("".join(parts))
+
+
+def paragraph(text: Markup, *, is_quiet: bool = False) -> Markup:
+    """A line of text, or a less important one."""
+    return Markup(f'<p class="quiet">{text}</p>' if is_quiet else f"<p>{text}</p>")
+
+
+def heading(text: str) -> Markup:
+    """Above a part."""
+    return Markup(f"<h2>{escaped(text)}</h2>")
+
+
+def preformatted(text: str, kind: str = "") -> Markup:
+    """Text whose lines stay; ``kind`` is a class for those who look for it (``mermaid``)."""
+    return Markup(f'<pre class="{escaped(kind)}">{escaped(text)}</pre>' if kind else f"<pre>{escaped(text)}</pre>")
+
+
+def folded(title: str, body: Markup, *, is_open: bool = False) -> Markup:
+    """A part that opens when its title is clicked."""
+    return Markup(f"<details{' open' if is_open else ''}><summary>{escaped(title)}</summary>{body}</details>")
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], texts: frozenset[int]) -> Markup:
+    """Cells as they stand; columns at the positions ``texts`` begin at the left, numbers end at the right."""
+
+    def row(cells: Sequence[str], tag: str) -> str:
+        kinds = (' class="text"' if n in texts else "" for n in range(len(cells)))
+        inner = "".join(f"<{tag}{kind}>{escaped(c)}</{tag}>" for c, kind in zip(cells, kinds, strict=True))
+        return f"<tr>{inner}</tr>"
+
+    body = "".join(row(cells, "td") for cells in rows)
+    return Markup(f"<table><thead>{row(header, 'th')}</thead><tbody>{body}</tbody></table>")
+
+
+def fragment(body: Markup) -> Markup:
+    """For a notebook's cell."""
+    return Markup(f'<div class="paralagg"><style>{_STYLE}</style>{body}</div>')
+
+
+def page(title: str, body: Markup) -> str:
+    """A file of its own; in light or dark as the browser has it."""
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta name="color-scheme" content="light dark"><title>{escaped(title)}</title></head>\n'
+        f"<body>{fragment(Markup(f'<h1>{escaped(title)}</h1>{body}'))}</body></html>\n"
+    )

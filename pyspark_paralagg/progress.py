@@ -1,0 +1,234 @@
+"""How far recursions are while they run: ``with ra.progress():``.
+
+One mechanism for all who watch. A thread asks the shim ten times a second what has happened to runs (``Bridge.runs``),
+the DataFrame executor tells of its rounds itself (``publish``), and both become a :class:`RunProgress` that goes to
+whoever listens: bars (``bars``), a function of the user's, the command line. Without a watch there is no thread, and
+nobody is told.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from pyspark_paralagg import conf
+from pyspark_paralagg.errors import EnvironmentProblem, UsageError
+from pyspark_paralagg.report import is_connect
+from pyspark_paralagg.session import bridge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+_LOG = logging.getLogger("pyspark_paralagg")
+_LOOK_SECONDS = 0.1
+_PATIENCE_SECONDS = 5.0
+"""A query's caller is back a little before Spark says that the query has ended; longer where the machine is busy."""
+_OF_ALL_NEWS = 1 << 62
+
+State = Literal["running", "done", "failed"]
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """How far one run of a recursion is.
+
+    ``run`` tells runs apart; ``name`` is the recursion's, ``backend`` who runs it. ``iteration`` is the last one that
+    is through (0: the inputs are being loaded), ``limit`` the ``max_iterations`` if there are such. It changed
+    ``delta`` rows, and there are ``total`` rows now. ``changed`` rows were changed by all iterations so far, ``bytes``
+    exchanged (None where nobody counts them), in ``seconds`` since the run began. ``state`` says whether it is
+    ``"running"``, ``"done"`` or has ``"failed"``, be it that it was cancelled.
+    """
+
+    run: str
+    name: str
+    backend: str
+    state: State = "running"
+    iteration: int = 0
+    delta: int = 0
+    total: int = 0
+    changed: int = 0
+    bytes: int | None = None
+    seconds: float = 0.0
+    limit: int | None = None
+
+
+Listener = Callable[[RunProgress], object]
+
+
+class Rate:
+    """Words for what is heard of runs now and then, with the rows a second since the time before.
+
+    >>> rate = Rate()
+    >>> rate.told(RunProgress("1", "path", "spark", iteration=4, delta=1000, changed=5000, seconds=1.0))
+    'iteration 4, 1,000 rows changed'
+    >>> rate.told(RunProgress("1", "path", "spark", iteration=10, delta=500, changed=8000, seconds=3.0))
+    'iteration 10, 500 rows changed, 1,500 rows/s'
+    """
+
+    def __init__(self) -> None:
+        self._last: RunProgress | None = None
+        self._pace = ""
+
+    def told(self, now: RunProgress) -> str:
+        """How far ``now`` is."""
+        last = self._last
+        if last is None or last.run != now.run or last.iteration > now.iteration:
+            self._last, self._pace = now, ""
+        elif now.iteration > last.iteration and now.seconds > last.seconds:
+            self._pace = f", {round((now.changed - last.changed) / (now.seconds - last.seconds)):,} rows/s"
+            self._last = now
+        return f"iteration {now.iteration:,}, {now.delta:,} rows changed{self._pace}"
+
+
+@contextmanager
+def progress(listener: Listener | None = None, *, spark: SparkSession | None = None) -> Iterator[None]:
+    """Shows, while the context lasts, how far the recursions are that run meanwhile: a bar for each.
+
+    Bars are drawn on standard error where that is a terminal, or in the notebook, with iteration, rows changed, and
+    rows a second; ``spark.paralagg.progress`` says ``on`` for everywhere and ``off`` for nowhere.
+
+    With a ``listener`` nothing is drawn: it is called with a :class:`RunProgress` for each run that has moved, ten
+    times a second at most, and once more when a run has ended. It is called in another thread, one call at a time, and
+    should return soon. One that raises is logged, and not called again; the query goes on.
+
+    >>> with ra.progress():                                                               # doctest: +SKIP
+    ...     dist.write.parquet("distances")
+    >>> with ra.progress(lambda run: print(run.iteration, run.delta)):                    # doctest: +SKIP
+    ...     dist.count()
+
+    Every recursion of the JVM is heard of, also those that other threads run. ``spark`` is the session (default: the
+    active one); without one ``UsageError`` ``PARALAGG_NO_SESSION`` is raised. Where the session has no shim (Spark
+    Connect), only the DataFrame executor can be watched, which is what runs there. Closures that are evaluated by
+    bitmaps tell of their beginning and end only.
+    """
+    session = spark or _active_session()
+    if listener is not None:
+        with _watched(_Watch(listener), session):
+            yield
+        return
+    from pyspark_paralagg.bars import Bars, can_be_seen  # noqa: PLC0415 - tqdm is slow to load
+
+    wanted = conf.read(session, conf.PROGRESS)
+    if wanted == "off" or (wanted == "auto" and not can_be_seen()):
+        yield
+        return
+    bars = Bars()
+    try:
+        with _watched(_Watch(bars), session):
+            yield
+    finally:
+        bars.close()
+
+
+def publish(told: RunProgress) -> None:
+    """Tells all who watch of a run that this process iterates itself."""
+    for watch in tuple(_WATCHES):
+        watch.hear(told)
+
+
+class _Watch:
+    """One listener, its thread, and what is known of runs."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener: Listener | None = listener
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._live: set[str] = set()
+        self._news: Callable[[], list[RunProgress]] = list
+
+    def hear(self, told: RunProgress) -> None:
+        """Passes it on."""
+        with self._lock:
+            (self._live.add if told.state == "running" else self._live.discard)(told.run)
+            if self._listener is None:
+                return
+            try:
+                self._listener(told)
+            except Exception:  # noqa: BLE001 - a function of the user's may raise anything
+                _LOG.exception("what listens to the progress of runs failed, and is not called again")
+                self._listener = None
+
+    def follow(self, news: Callable[[], list[RunProgress]]) -> None:
+        """Asks for ``news`` until the watch is stopped; then until runs that were seen have ended, if that is soon."""
+        from py4j.protocol import Py4JError  # noqa: PLC0415 - slow to load
+
+        try:
+            while not self._ended.wait(_LOOK_SECONDS):
+                self._tell(news())
+            until = time.monotonic() + _PATIENCE_SECONDS
+            self._tell(news())
+            while self._live and time.monotonic() < until:
+                time.sleep(_LOOK_SECONDS / 10)
+                self._tell(news())
+        except (Py4JError, OSError) as problem:  # the session has ended
+            _LOG.debug("nothing more is heard of runs: %s", problem)
+
+    def stop(self) -> None:
+        """The thread ends after a last look."""
+        self._ended.set()
+
+    def _tell(self, news: list[RunProgress]) -> None:
+        for told in news:
+            self.hear(told)
+
+
+_WATCHES: list[_Watch] = []
+
+
+@contextmanager
+def _watched(watch: _Watch, session: SparkSession) -> Iterator[None]:
+    news = _news_of(session)
+    thread = None
+    if news is not None:
+        thread = threading.Thread(target=watch.follow, args=(news,), name="paralagg-progress", daemon=True)
+        thread.start()
+    _WATCHES.append(watch)
+    try:
+        yield
+    finally:
+        _WATCHES.remove(watch)
+        watch.stop()
+        if thread is not None:
+            thread.join()
+
+
+def _news_of(session: SparkSession) -> Callable[[], list[RunProgress]] | None:
+    """Asks the shim of ``session`` what has happened since the time before; None where there is no shim."""
+    if is_connect(session):
+        return None
+    try:
+        shim = bridge(session)
+    except EnvironmentProblem as problem:
+        _LOG.info("only the DataFrame executor's runs are heard of: %s", problem.message)
+        return None
+    seen = json.loads(shim.runs(_OF_ALL_NEWS))["now"]
+
+    def news() -> list[RunProgress]:
+        nonlocal seen
+        found = json.loads(shim.runs(seen))
+        seen = found["now"]
+        return [_progress_of(state) for state in found["runs"]]
+
+    return news
+
+
+def _progress_of(state: dict[str, Any]) -> RunProgress:
+    return RunProgress(**{**state, "run": f"{state['backend']}-{state['run']}"})
+
+
+def _active_session() -> SparkSession:
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - pyspark is optional
+
+    session = SparkSession.getActiveSession()
+    if session is None:
+        message = "there is no active Spark session whose recursions could be watched"
+        raise UsageError("PARALAGG_NO_SESSION", message, place="spark", hint="start one first, or pass it as spark=")
+    return session

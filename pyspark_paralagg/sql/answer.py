@@ -1,0 +1,146 @@
+"""Question -> answer, both as JSON objects; what cannot be answered is a ``ParalaggError``.
+
+``declare``: the types that the columns of one relation have, from those that its branches supply and the aggregates in
+its head. ``compile``: the Plan of an analysed recursion, stratum by stratum, as ``backends.spark`` makes it of a step.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paralagg import conf
+from pyspark_paralagg.compile.check_early_aggregation import check_early_aggregation
+from pyspark_paralagg.compile.compile_step import compile_step
+from pyspark_paralagg.errors import ParalaggError, UnsupportedError, UsageError, VerificationError
+from pyspark_paralagg.program.aggregators import AGGREGATORS, MaxBy, MinBy
+from pyspark_paralagg.program.step import branch_place
+from pyspark_paralagg.relations import relation_of
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.dependents import Aggregation
+    from pyspark_paralagg.plan.plan import Plan
+    from pyspark_paralagg.program.program import Relation
+
+_ONLY_ENGINE = (
+    "SQL runs on the Spark engine alone, for no loop of DataFrames can run while a query is analysed: "
+    "say it with df.recursive_agg, which can"
+)
+_NO_MODE = "SQL has no modes: they are arguments of df.recursive_agg"
+
+
+class HeadError(Exception):
+    """What is wrong with the aggregate of the column ``column`` in a head."""
+
+    def __init__(self, cause: ParalaggError, column: str) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+        self.column = column
+
+
+def answer(question: dict[str, Any]) -> dict[str, Any]:
+    """The answer to ``question``; its ``op`` is ``declare`` or ``compile``.
+
+    Raises ``HeadError`` for an aggregate in a head, ``UsageError``, ``VerificationError`` or ``UnsupportedError`` for
+    what the compiler refuses.
+    """
+    if question["op"] == "declare":
+        return _declared(question)
+    return _compiled(question)
+
+
+def _declared(question: dict[str, Any]) -> dict[str, Any]:
+    """``{"types": […]}``, in the order of the question's columns."""
+    relation = _relation(question, 0)
+    types = {c.name: c.type for c in relation.columns}
+    return {"types": [types[name] for name, _ in question["columns"]]}
+
+
+def _compiled(question: dict[str, Any]) -> dict[str, Any]:
+    """``{"strata": [{"relations": […], "plan": "…"}]}``, the plan as the text that the engine reads."""
+    relations = [_relation(r, 2 * n) for n, r in enumerate(question["relations"])]
+    broadcast = conf.parsed(conf.BROADCAST_MAX_BYTES, question["conf"].get(conf.BROADCAST_MAX_BYTES.name), "SQL")
+    try:
+        compiled = compile_step(
+            question["analysis"],
+            relations,
+            broadcast,
+            name=question["name"],
+            max_iterations=question.get("max_iterations"),
+        )
+    except (UnsupportedError, VerificationError) as problem:
+        advice = _ONLY_ENGINE if isinstance(problem, UnsupportedError) else _NO_MODE
+        hint = f"{problem.hint}; {advice}" if problem.hint else advice
+        raise type(problem)(
+            problem.code, problem.message, value=problem.value, place=problem.place, hint=hint
+        ) from None
+    if question["only_lattice"]:
+        _check_lattice(compiled.plan)
+        check_early_aggregation(compiled.program)
+    first_result = len(question["analysis"]["sources"]) + len(relations)
+    return {
+        "strata": [
+            {"relations": names, "plan": json.dumps(compiled.to_json(plan))}
+            for names, plan in compiled.strata(first_result)
+        ]
+    }
+
+
+def _check_lattice(plan: Plan) -> None:
+    other = next((s.relation_class for s in plan.strata if s.relation_class != "lattice"), None)
+    if other is not None:
+        raise UnsupportedError("PARALAGG_STEP_UNSUPPORTED", f"the recursion is {other}, not a lattice", value=other)
+
+
+def located(problem: ParalaggError, question: dict[str, Any]) -> dict[str, Any]:
+    """The relation and the branch (from 0) that ``problem`` is about, where it says so: ``relation``, ``branch``.
+
+    >>> located(UsageError("X", "m", place="step of b, branch 2"), {"relations": [{"name": "b", "branches": 2}]})
+    {'relation': 'b', 'branch': 1}
+    """
+    for relation in question.get("relations", ()):
+        name, branches = relation["name"], relation["branches"]
+        for n in range(branches):
+            if problem.place == branch_place(name, n + 1, branches):
+                return {"relation": name, "branch": n}
+        if problem.place in (f"relation {name}", branch_place(name)):
+            return {"relation": name}
+    return {}
+
+
+def _relation(said: dict[str, Any], input_id: int) -> Relation:
+    columns = [(name, type_) for name, type_ in said["columns"]]
+    for column in said["aggs"]:
+        if [name for name, _ in columns].count(column) > 1:
+            message, hint = f"the column {column!r} is a key and aggregated too", "give one of them another name"
+            raise HeadError(UsageError("PARALAGG_KEY_AGGREGATED", message, value=column, hint=hint), column)
+    aggs: dict[str, Aggregation] = {c: _aggregation(c, a) for c, a in said["aggs"].items()}
+    # Those that follow another column last, so that the first one that fails is the culprit.
+    ordered = sorted(aggs, key=lambda c: isinstance(aggs[c], MinBy | MaxBy))
+    keys = [name for name, _ in columns if name not in aggs]
+    for n, column in enumerate(ordered):
+        known = [c for c in columns if c[0] not in ordered[n + 1 :]]
+        try:
+            relation_of(said["name"], known, keys, {c: aggs[c] for c in ordered[: n + 1]}, input_id)
+        except ParalaggError as problem:
+            raise HeadError(problem, column) from problem
+    return relation_of(said["name"], columns, keys, {c: aggs[c] for c, _ in columns if c in aggs}, input_id)
+
+
+def _aggregation(column: str, said: dict[str, Any]) -> Aggregation:
+    """The right side of ``aggs`` for ``min()`` or ``min_by(dist)``."""
+    function, argument = str(said["function"]), said.get("argument")
+    known = AGGREGATORS.get(function)
+    takes = known.parameters if known is not None else ""
+    if takes == "order" and argument is not None:
+        return MinBy(argument) if function == MinBy.aggregator else MaxBy(argument)
+    if takes == "order":
+        message, hint = f"{function}() in a head names no column", f"write {function}(dist) AS {column}, say"
+    elif takes == "witnesses":
+        message, hint = f"{function} cannot stand in a head", "df.recursive_agg and Datalog have it"
+    elif known is not None and argument is not None:
+        message = f"{function}({argument}) in a head: {function} has no argument there"
+        hint = f"write {function}() AS {column}: it takes what the branches give in its place"
+    else:
+        return function
+    raise HeadError(UsageError("PARALAGG_SQL_HEAD_ARGUMENT", message, value=argument, hint=hint), column)

@@ -1,0 +1,44 @@
+"""The loop of the compiler's process: a line of JSON in, a line of JSON out, until the input ends.
+
+What is wrong with a program is an answer like any other. A bug ends the process with its traceback on standard error,
+which the JVM shows.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paralagg.errors import EnvironmentProblem, ParalaggError
+from pyspark_paralagg.sql.answer import HeadError, answer, located
+from pyspark_paralagg.version import VERSION
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+
+def serve(questions: TextIO, answers: TextIO) -> None:
+    """Answers each line of ``questions`` by one line of ``answers``."""
+    for line in questions:
+        answers.write(json.dumps(_answered(json.loads(line))) + "\n")
+        answers.flush()
+
+
+def _answered(question: dict[str, Any]) -> dict[str, Any]:
+    try:
+        if question["version"] != VERSION:
+            raise EnvironmentProblem(
+                "PARALAGG_SHIM_MISMATCH",
+                f"the JVM has the shim of pyspark-paralagg {question['version']}, and this Python has {VERSION}",
+                value=VERSION,
+                hint="let spark.paralagg.python name the Python that started the session",
+            )
+        return answer(question)
+    except HeadError as problem:
+        return _error(problem.cause, {"relation": question["name"], "column": problem.column})
+    except ParalaggError as problem:
+        return _error(problem, located(problem, question))
+
+
+def _error(problem: ParalaggError, place: dict[str, Any]) -> dict[str, Any]:
+    return {"error": {"code": problem.code, "message": problem.message, "hint": problem.hint, **place}}

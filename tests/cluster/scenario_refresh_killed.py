@@ -1,0 +1,129 @@
+"""A refresh that dies at the step that the first argument names, over the tables in the folder of the second.
+
+Each argument is a process: what one leaves, the next one finds.
+
+    full      the first refresh, killed while it writes files
+    fixpoint  the first refresh, done; rows come in; the process dies after the fixpoint, before the MERGE
+    merge     the JVM is killed while the MERGE writes files
+    after     a refresh that ends; then one that dies after its commit, and what the next one says
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from lake import EDGES, STARTS, Lake, delta_session, distances
+from stage import tell
+
+import pyspark_paralagg as ra
+from pyspark_paralagg.delta import commit, refresh
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+FIRST = [(0, 1, 9), (1, 2, 9), (2, 3, 9)]
+THEN = [(0, 2, 1), (3, 4, 1)]
+LAST = [(0, 3, 1)]
+
+
+def found(lake: Lake) -> dict[str, Any]:
+    """The table's version (-1: none) and whether its rows are those of so many edges."""
+    table = ra.delta.tables.Table(lake.spark, lake.path("dist"))
+    snapshot = table.snapshot()
+    if snapshot is None:
+        return {"version": -1}
+    rows = lake.rows("dist")
+    edges = {"first": FIRST, "then": FIRST + THEN, "last": FIRST + THEN + LAST}
+    return {
+        "version": snapshot.version,
+        "rows": [name for name, e in edges.items() if rows == distances(e, [(0, 0)])],
+        "history": [h["kind"] for h in lake.shortest("dist").history()],
+    }
+
+
+def killed_at_files(spark: SparkSession, lake: Lake) -> None:
+    """Kills the JVM as soon as a new file of rows appears in the table."""
+    before = set(lake.folder.glob("dist/*.parquet"))
+    jvm = spark.sparkContext._gateway.proc.pid
+
+    def watch() -> None:
+        while not set(lake.folder.glob("dist/*.parquet")) - before:
+            time.sleep(0.001)
+        os.kill(jvm, signal.SIGKILL)
+        os._exit(9)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def full(spark: SparkSession) -> None:
+    lake = Lake(spark, sys.argv[2])
+    lake.add("edges", FIRST, EDGES)
+    lake.add("starts", [(0, 0)], STARTS)
+    killed_at_files(spark, lake)
+    lake.shortest("dist").refresh()
+
+
+def fixpoint(spark: SparkSession) -> None:
+    lake = Lake(spark, sys.argv[2])
+    tell(spark, named("before", lambda: found(lake)))
+    lake.shortest("dist").refresh()
+    lake.add("edges", THEN, EDGES)
+    refresh.Refresh._written = lambda *_: os._exit(9)
+    lake.shortest("dist").refresh()
+
+
+def merge(spark: SparkSession) -> None:
+    lake = Lake(spark, sys.argv[2])
+    tell(spark, named("before", lambda: found(lake)))
+    killed_at_files(spark, lake)
+    lake.shortest("dist").refresh()
+
+
+def after(spark: SparkSession) -> None:
+    lake = Lake(spark, sys.argv[2])
+
+    def lost() -> dict[str, Any]:
+        """The commit is there, and who made it never heard of it."""
+        lake.add("edges", LAST, EDGES)
+        own = commit.Writer._own
+        commit.Writer._own = gone
+        try:
+            lake.shortest("dist").refresh()
+        except InterruptedError:
+            pass
+        finally:
+            commit.Writer._own = own
+        return {"found": found(lake), "next": lake.shortest("dist").refresh().kind}
+
+    tell(
+        spark,
+        named("before", lambda: found(lake)),
+        named("again", lambda: lake.shortest("dist").refresh().kind),
+        named("then", lambda: found(lake)),
+        named("lost", lost),
+    )
+
+
+def gone(_: commit.Writer) -> None:
+    raise InterruptedError
+
+
+def named(name: str, call: Callable[[], Any]) -> Callable[[SparkSession], Any]:
+    """``call`` as a fact of that name."""
+
+    def fact(_: SparkSession) -> object:
+        return call()
+
+    fact.__name__ = name
+    return fact
+
+
+if __name__ == "__main__":
+    {"full": full, "fixpoint": fixpoint, "merge": merge, "after": after}[sys.argv[1]](delta_session())

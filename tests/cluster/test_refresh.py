@@ -1,0 +1,178 @@
+"""Recursive tables on Delta: what a refresh writes, when it begins anew, and what is left where it dies."""
+
+from __future__ import annotations
+
+import importlib.util
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = [pytest.mark.cluster, pytest.mark.delta]
+FACTS = ("pipeline", "equal", "reports", "reasons", "bad", "conflicts", "texts")
+
+
+@pytest.fixture
+def delta(scenario: Callable[..., Any]) -> Callable[..., Any]:
+    """``scenario``, skipped where Delta or its jars cannot be had."""
+    if importlib.util.find_spec("delta") is None:
+        pytest.skip("delta-spark is not installed")
+
+    def run(*key: str, seconds: int = 120) -> Any:  # noqa: ANN401 - Facts of conftest.py
+        facts = scenario(*key, seconds=seconds)
+        if not facts.told and "unresolved dependenc" in facts.log:
+            pytest.skip("Delta's jars cannot be resolved here")
+        return facts
+
+    return run
+
+
+@pytest.fixture
+def fact(delta: Callable[..., Any]) -> Callable[[str], Any]:
+    """One fact of the scenario that has a session of its own, alive throughout."""
+    return lambda name: delta("refresh", *FACTS, seconds=400)[name]
+
+
+def test_three_tables_are_a_pipeline_by_ordinary_calls(fact: Callable[[str], Any]) -> None:
+    assert fact("pipeline") == {
+        "written": {"a": 0, "b": 4, "c": 8},
+        "by timestamp": 2,
+        "by version": {"a": 0, "b": 4, "c": 8},
+        "merged": {"a": 0, "b": 4, "c": 1, "d": 2},
+        "appended": 8,
+        "overwritten": {"a": 0, "b": 4, "c": 1, "d": 2},
+        "schema": "DELTA_METADATA_MISMATCH",
+    }
+
+
+def test_what_continues_has_the_rows_of_what_begins_anew(fact: Callable[[str], Any]) -> None:
+    found = fact("equal")
+    assert {kind for kinds in found["kinds"].values() for kind in kinds[1:]} == {"incremental"}
+    assert {kinds[0] for kinds in found["kinds"].values()} == {"full"}
+    assert found["same"] == dict.fromkeys(("closure", "labels", "hops", "widest", "dist"), True)
+    assert found["by_hand"]
+    assert found["null_key"]
+
+    found = fact("reports")
+    assert found["kinds"] == ["full", "none", "incremental", "incremental", "none", "incremental"]
+    assert found["version_after_nothing"] == 0
+    assert found["versions"][:4] == [0, None, 1, 2]
+    assert found["versions"][4] is None
+
+
+def test_only_changed_rows_are_written(fact: Callable[[str], Any]) -> None:
+    # A shorter way to 2 and a new node 9; an edge that improves nothing; a new node 10.
+    assert fact("reports")["rows"] == [[3, 0], [1, 1], [0, 0], [1, 0]]
+    assert fact("reports")["result"] == [[0, 0], [3, 2], [4, 1], [4, 9], [5, 10]]
+
+
+def test_status_tells_what_the_refresh_then_does(fact: Callable[[str], Any]) -> None:
+    assert fact("reports")["status"] == ["incremental", {"insert": 2}]
+    assert fact("reports")["sources"] == ["0 -> 1", "0"]
+    assert fact("reports")["iterations"] == [True, True, 0]
+    assert fact("reports")["text"] == [True, True]
+
+
+def test_history_has_the_consumed_versions(fact: Callable[[str], Any]) -> None:
+    found = [entry[1:] for entry in fact("reports")["history"]]
+    assert found == [["incremental", 4], ["incremental", 2], ["incremental", 1], ["full", 0]]
+
+
+def test_the_session_keeps_its_confs(fact: Callable[[str], Any]) -> None:
+    assert fact("reports")["confs"]
+
+
+@pytest.mark.parametrize(
+    ("case", "reason"),
+    [
+        ("first", "it is the first refresh"),
+        ("another step", "the program has changed since the last refresh"),
+        ("another constant", "the program has changed since the last refresh"),
+        ("clock", "the program calls current_date, which is another value each time"),
+        ("limit", "max_iterations is set, and where a refresh goes on is no round of the whole"),
+        ("backend", "dataframe is asked for, and only the Spark engine goes on from rows that it has"),
+        (
+            "anti join",
+            "the program reads edges below the right side of an anti join, where new rows may take others away",
+        ),
+        ("aggregate", "the program reads starts below an aggregate, where new rows may take others away"),
+        ("sum", "what adds up cannot go on from its sums: only lattices (min, max, sets, ...) can"),
+        ("delete", "rows of edges were changed or taken away (1 deleted)"),
+        ("update", "rows of edges were changed or taken away (1 updated)"),
+        ("another writer", "another writer changed the table: WRITE in version 3"),
+        ("vacuumed", "the change feed of edges cannot be read for versions 4 to *: FAILED_READ_FILE.FILE_NOT_EXIST"),
+        ("no feed", "the source starts keeps no change feed (delta.enableChangeDataFeed)"),
+        ("replaced", "the source edges is another table than the one that was consumed"),
+    ],
+)
+def test_all_rows_anew_has_its_reason(fact: Callable[[str], Any], case: str, reason: str) -> None:
+    assert fnmatchcase(fact("reasons")[case], reason)
+
+
+def test_all_rows_anew_forgets_what_is_no_longer_so(fact: Callable[[str], Any]) -> None:
+    found = fact("reasons")
+    assert found["incremental"] == "incremental"
+    assert found["done"] == ["full", True, [[0, 0], [2, 6], [4, 1]]]
+    assert found["its rows are gone"]
+    assert found["after vacuum"] == ["full", True]
+
+
+def test_wrong_use_is_an_error_and_leaves_the_target(fact: Callable[[str], Any]) -> None:
+    assert fact("bad") == {
+        "foreign": ["UsageError", "PARALAGG_DELTA_TARGET"],
+        "schema": ["UsageError", "PARALAGG_DELTA_SCHEMA"],
+        "untouched": [0, 0],
+        "column": ["UsageError", "PARALAGG_DELTA_PROGRAM"],
+        "source": ["UsageError", "PARALAGG_DELTA_SOURCE"],
+        "no table": ["UsageError", "PARALAGG_DELTA_SOURCE"],
+        "untracked": ["UsageError", "PARALAGG_DELTA_UNTRACKED"],
+        "no dataframe": ["UsageError", "PARALAGG_DELTA_PROGRAM"],
+        "renamed": ["UsageError", "PARALAGG_DELTA_PROGRAM"],
+        "after renaming": 0,
+        "prepared": ["full", 4],
+        "properties": "me",
+    }
+
+
+@pytest.mark.parametrize("when", ["before", "within"])
+def test_of_two_refreshes_at_once_one_wins_and_the_other_may_try_again(fact: Callable[[str], Any], when: str) -> None:
+    assert fact("conflicts")[when] == {
+        "first": [["PARALAGG_DELTA_CONFLICT", True]],
+        "second": "incremental",
+        "version": True,
+        "again": "none",
+    }
+
+
+def test_a_text_with_one_recursion_goes_on(fact: Callable[[str], Any]) -> None:
+    assert fact("texts") == {
+        "first": ["full", "full"],
+        "then": ["incremental", "full"],
+        "why": "only a single recursion over inputs goes on from its rows: "
+        "far needs reach, which is a recursion of its own",
+        "dist": [[1, 0], [2, 3], [3, 6], [4, 7], [9, 7]],
+        "far": [[2], [3], [4]],
+        "unknown": ["UsageError", "PARALAGG_UNKNOWN_RELATION"],
+    }
+
+
+def test_a_refresh_that_dies_and_runs_again_gives_the_same_table(
+    delta: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = str(tmp_path_factory.mktemp("killed"))
+    full, fixpoint, merge = (delta("refresh_killed", step, folder) for step in ("full", "fixpoint", "merge"))
+    assert [facts.end for facts in (full, fixpoint, merge)] == ["ended with code 9"] * 3
+    assert fixpoint["before"] == {"version": -1}
+    only_first = {"version": 0, "rows": ["first"], "history": ["full"]}
+    assert merge["before"] == only_first
+    after = delta("refresh_killed", "after", folder)
+    assert after["before"] == only_first
+    assert after["again"] == "incremental"
+    assert after["then"] == {"version": 1, "rows": ["then"], "history": ["incremental", "full"]}
+    assert after["lost"] == {
+        "found": {"version": 2, "rows": ["last"], "history": ["incremental", "incremental", "full"]},
+        "next": "none",
+    }

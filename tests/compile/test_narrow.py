@@ -1,0 +1,57 @@
+"""What the Plan offers Catalyst's rules: keys that are carried, and smaller strata where few columns are read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import programs
+import pytest
+
+from pyspark_paralagg.compile import compile_program
+
+
+@pytest.mark.parametrize(
+    ("program", "carried"),
+    [
+        (programs.multi_source(), ((0,),)),
+        (programs.multi_source(max_iterations=3), ((0,),)),
+        (programs.closure_left(), ((0,),)),
+        (programs.closure_right(), ((1,),)),
+        (programs.closure_non_linear(), ()),
+        (programs.same_generation(), ()),
+        (programs.shortest_paths(), ()),
+        (programs.two_strata(), ()),
+    ],
+)
+def test_carried_keys(program: Any, carried: tuple[tuple[int, ...], ...]) -> None:  # noqa: ANN401 - a Program
+    assert compile_program(program).strata[0].carried == carried
+
+
+def test_a_tree_without_its_parents() -> None:
+    plan = compile_program(programs.parents())
+    [smaller] = plan.narrower
+    assert (smaller.position, smaller.relation, smaller.columns) == (0, "dist", ("dist",))
+    assert [r.text for r in smaller.stratum.rules] == [
+        "dist(dst, min dist + weight) :- dist(node, dist), in1(src, dst, weight), node = src"
+    ]
+    assert [(s.input, s.columns) for s in smaller.slices] == [(0, (0, 1)), (1, (0, 1, 2))]
+    assert len(smaller.inputs) == 2
+
+
+def test_components_without_their_labels_are_what_is_reached() -> None:
+    [smaller] = compile_program(programs.components()).narrower
+    assert smaller.columns == ()
+    assert [r.text for r in smaller.stratum.rules] == [
+        "comp(dst) :- comp(node), in1(src, dst), node = src",
+        "comp(src) :- comp(node), in1(src, dst), node = dst",
+    ]
+
+
+def test_what_may_climb_stays() -> None:
+    assert compile_program(programs.shortest_paths()).narrower == ()
+
+
+@pytest.mark.parametrize("options", [{"max_iterations": 3}, {"max_iterations": 3, "on_limit": "error"}])
+def test_a_limit_that_is_an_error_keeps_every_column(options: dict[str, Any]) -> None:
+    assert compile_program(replace(programs.parents(), **options)).narrower == ()

@@ -1,0 +1,75 @@
+"""Equal fixpoints of a query run once, however they came to be equal."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from plans import all_pairs, sorted_rows, tree
+from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
+from rows import frame
+
+import pyspark_paralagg as ra
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def runs(spark: SparkSession, query: Callable[[], object]) -> int:
+    """How many fixpoints ran: each has a broadcast marker of its own."""
+    registry = spark._jvm.org.apache.spark.sql.paralagg.exec.RunRegistry
+    before = registry.begun()
+    query()
+    return int(registry.begun() - before)
+
+
+@pytest.mark.parametrize("aqe", ["true", "false"])
+def test_a_fixpoint_that_is_used_twice_runs_once(spark: SparkSession, aqe: str) -> None:
+    spark.conf.set("spark.sql.adaptive.enabled", aqe)
+    found = tree(spark)
+    twice = found.where("dist < 3").union(found.where("dist >= 3"))
+    assert runs(spark, lambda: sorted_rows(twice)) == 1
+    assert len(sorted_rows(twice)) == 4
+    joined = found.join(found.toDF("n", "d", "p"), found.node == F.col("p"))
+    assert runs(spark, lambda: sorted_rows(joined)) == 1
+
+
+def test_fixpoints_that_are_written_twice_run_once(spark: SparkSession) -> None:
+    one, other = tree(spark), tree(spark)
+    assert one.sameSemantics(other)
+    assert runs(spark, lambda: sorted_rows(one.union(other))) == 1
+    assert len(sorted_rows(one.union(other))) == 8
+    reports = [ra.report(df) for df in (one, other)]
+    assert [r and r.tuples for r in reports] == [4, 4]
+    assert ra.report(tree(spark)) is None  # an equal one, which has not run
+
+
+def test_other_rows_steps_or_filters_are_other_fixpoints(spark: SparkSession) -> None:
+    def reach(start: int, most: int) -> DataFrame:
+        e = frame(spark, "src bigint, dst bigint", [(1, 2), (2, 3), (3, 4)])
+        return frame(spark, "node bigint", [(start,)]).recursive_agg(
+            "node",
+            step=lambda d: d.join(e, d.node == e.src).where(e.dst <= most).select(e.dst.alias("node")),
+            backend="spark",
+        )
+
+    assert not reach(1, 3).sameSemantics(reach(2, 3))
+    assert not reach(1, 3).sameSemantics(reach(1, 4))
+    assert sorted_rows(reach(1, 3).union(reach(1, 4))) == [(1,), (1,), (2,), (2,), (3,), (3,), (4,)]
+    pairs = all_pairs(spark)
+    both = pairs.where("src = 7").union(pairs.where("src = 4"))
+    assert runs(spark, lambda: sorted_rows(both)) == 2
+    assert sorted_rows(both) == [(4, 4, 1.0), (7, 1, 2.0), (7, 2, 3.0), (7, 3, 4.0)]
+
+
+def test_two_queries_are_two_runs_and_nothing_is_kept(spark: SparkSession) -> None:
+    found = tree(spark)
+    assert runs(spark, lambda: (sorted_rows(found), sorted_rows(found.select("*")))) == 2
+    shared = spark._jvm.org.apache.spark.sql.paralagg.exec.SharedResults
+    until = time.monotonic() + 10
+    while shared.liveCount() and time.monotonic() < until:
+        time.sleep(0.05)  # the listener bus is a little behind
+    assert shared.liveCount() == 0

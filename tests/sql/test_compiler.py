@@ -1,0 +1,159 @@
+"""The process that compiles: what it answers, that it starts once and is not asked twice, and how it may fail."""
+
+# ruff: noqa: S603, S608 - the tests' own queries and processes
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import PySparkException
+from rows import rows_of
+
+from pyspark_paralagg.session import bridge
+from pyspark_paralagg.sql.serve import serve
+from pyspark_paralagg.version import VERSION
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+DECLARE: dict[str, Any] = {
+    "op": "declare",
+    "version": VERSION,
+    "conf": {},
+    "name": "t",
+    "columns": [["n", "int"], ["d", "int"], ["c", "bigint"], ["p", "string"]],
+    "aggs": {
+        "p": {"function": "min_by", "argument": "d"},
+        "d": {"function": "min"},
+        "c": {"function": "count"},
+    },
+}
+
+
+def asked(*questions: dict[str, Any]) -> list[dict[str, Any]]:
+    answers = io.StringIO()
+    serve(io.StringIO("".join(json.dumps(q) + "\n" for q in questions)), answers)
+    return [json.loads(line) for line in answers.getvalue().splitlines()]
+
+
+def test_a_line_is_answered_by_a_line_until_the_input_ends() -> None:
+    wider = {**DECLARE, "aggs": {"d": {"function": "sum"}}, "columns": [["n", "int"], ["d", "int"]]}
+    assert asked(DECLARE, wider) == [{"types": ["int", "int", "bigint", "string"]}, {"types": ["int", "bigint"]}]
+
+
+def test_an_error_names_the_column_of_the_head() -> None:
+    (wrong,) = asked({**DECLARE, "aggs": {**DECLARE["aggs"], "c": {"function": "sum", "argument": "n"}}})
+    assert wrong["error"]["code"] == "PARALAGG_SQL_HEAD_ARGUMENT"
+    assert (wrong["error"]["relation"], wrong["error"]["column"]) == ("t", "c")
+
+
+def test_a_jvm_with_another_shim_is_told() -> None:
+    (wrong,) = asked({**DECLARE, "version": "0.0.0"})
+    assert wrong["error"]["code"] == "PARALAGG_SHIM_MISMATCH"
+    assert "spark.paralagg.python" in wrong["error"]["hint"]
+
+
+def test_one_process_serves_the_session_and_no_plan_is_asked_for_twice(spark: SparkSession) -> None:
+    counts = bridge(spark)
+    text = "WITH RECURSIVE t(n, max() AS d) AS (SELECT 1, 1 UNION SELECT n + 1, d FROM t WHERE n < 14) SELECT {} FROM t"
+    assert spark.sql(text.format("*")).count() == 14
+    started, questions = counts.compilersStarted(), counts.compilersAsked()
+    assert started >= 1
+    for columns in ("*", "n", "max(d), count(n)"):
+        spark.sql(text.format(columns)).collect()
+    assert (counts.compilersStarted(), counts.compilersAsked()) == (started, questions)
+    spark.sql(text.replace("14", "15").format("*")).collect()
+    assert (counts.compilersStarted(), counts.compilersAsked()) == (started, questions + 1)
+
+
+def test_several_queries_at_once(spark: SparkSession) -> None:
+    found: dict[int, int] = {}
+
+    def query(n: int) -> None:
+        text = f"WITH RECURSIVE t(x) AS (SELECT 1 UNION SELECT x + 1 FROM t WHERE x < {n}) SELECT * FROM t"
+        found[n] = len(rows_of(spark.sql(text)))
+
+    threads = [threading.Thread(target=query, args=(n,)) for n in range(20, 26)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {n: n for n in range(20, 26)}
+
+
+@pytest.fixture
+def python(spark: SparkSession, tmp_path: Path) -> Any:  # noqa: ANN401 - a function
+    """Makes a script the session's Python."""
+    before = spark.conf.get("spark.paralagg.python")
+
+    def use(script: str) -> None:
+        file = tmp_path / "python"
+        file.write_text("#!/bin/sh\n" + script)
+        file.chmod(0o755)
+        spark.conf.set("spark.paralagg.python", str(file))
+
+    yield use
+    spark.conf.set("spark.paralagg.python", str(before))
+
+
+def new_query(spark: SparkSession, n: int) -> list[Any]:
+    """One that nobody has asked for before."""
+    return rows_of(
+        spark.sql(f"WITH RECURSIVE t(k{n}) AS (SELECT 1 UNION SELECT k{n} + 1 FROM t WHERE k{n} < 3) TABLE t")
+    )
+
+
+def test_a_python_that_is_not_there(spark: SparkSession) -> None:
+    before = spark.conf.get("spark.paralagg.python")
+    spark.conf.set("spark.paralagg.python", "/nowhere/python")
+    try:
+        with pytest.raises(PySparkException, match=r"PARALAGG_SQL_COMPILER.*does not start") as caught:
+            new_query(spark, 1)
+    finally:
+        spark.conf.set("spark.paralagg.python", str(before))
+    assert "set spark.paralagg.python to a Python that has pyspark-paralagg" in str(caught.value)
+
+
+def test_a_python_that_dies_is_quoted_and_the_next_query_starts_another(
+    spark: SparkSession,
+    python: Any,  # noqa: ANN401 - a function
+    tmp_path: Path,
+) -> None:
+    once = tmp_path / "once"
+    python(
+        f"if [ ! -e {once} ]; then touch {once}; echo 'no module: nothing' >&2; exit 3; fi\nexec {sys.executable} $*"
+    )
+    with pytest.raises(PySparkException, match="PARALAGG_SQL_COMPILER") as caught:
+        new_query(spark, 2)
+    assert "has ended; it said:\nno module: nothing" in str(caught.value)
+    assert len(new_query(spark, 2)) == 3
+
+
+def test_the_compiler_ends_with_its_input() -> None:
+    """Nothing of it stays behind when the JVM goes."""
+    process = subprocess.run(
+        [sys.executable, "-m", "pyspark_paralagg.sql"],
+        input=json.dumps(DECLARE) + "\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert json.loads(process.stdout) == {"types": ["int", "int", "bigint", "string"]}
+    assert process.stderr == ""
+
+
+def test_the_compiler_needs_neither_pyspark_nor_z3_to_start() -> None:
+    code = (
+        "import sys, pyspark_paralagg.sql.serve; print({'pyspark', 'z3', 'pandas', 'numpy', 'lark'} & {*sys.modules})"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "set()\n"

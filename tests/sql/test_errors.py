@@ -1,0 +1,249 @@
+"""What is wrong with a recursive query: the code, the place in the text, and what is allowed instead."""
+
+# ruff: noqa: E501 - a text stands in one line, so that a place in it can be seen
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import AnalysisException, ParseException, QueryExecutionException
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# The text with «» around what the message has to point at, the code, and a part of what it says.
+WRONG = {
+    "a head's aggregate has an argument": (
+        "WITH RECURSIVE t(n, «min(d) AS d») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_HEAD_ARGUMENT",
+        "write min() AS d: it takes what the branches give in its place",
+    ),
+    "a head's aggregate has an expression for an argument": (
+        "WITH RECURSIVE t(n, min(«d + 1») AS d) AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_HEAD_ARGUMENT",
+        "min() has no argument there",
+    ),
+    "min_by without the column that decides": (
+        "WITH RECURSIVE t(n, «min_by() AS d») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_HEAD_ARGUMENT",
+        "write min_by(dist) AS d, say",
+    ),
+    "min_by follows what is not aggregated": (
+        "WITH RECURSIVE t(n, «min_by(n) AS d») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_MIN_BY_ORDER",
+        "'d' follows 'n'",
+    ),
+    "witnesses": (
+        "WITH RECURSIVE t(n, «mcount(d) AS d») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_HEAD_ARGUMENT",
+        "df.recursive_agg and Datalog have it",
+    ),
+    "an aggregate without a name": (
+        "WITH RECURSIVE t(n, «min()») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_HEAD",
+        "an aggregate there is written as min() AS dist",
+    ),
+    "an unknown aggregate": (
+        "WITH RECURSIVE t(n, «least() AS d») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_UNKNOWN_AGGREGATE",
+        "'least' is no aggregate for the column 'd'",
+    ),
+    "a mean": (
+        "WITH RECURSIVE t(n, «avg() AS d») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_NOT_LINEAR",
+        "a mean of means is no mean",
+    ),
+    "an aggregate of the wrong type": (
+        "WITH RECURSIVE t(n, «sum() AS d») AS (SELECT 1, 'a' UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_AGG_TYPE",
+        "sum over the column 'd', which is string",
+    ),
+    "an aggregate where nothing recurses": (
+        "WITH RECURSIVE t(n, «min() AS d») AS (SELECT 1, 1 UNION SELECT 2, 3) SELECT * FROM t",
+        "PARALAGG_SQL_HEAD",
+        "does not read itself",
+    ),
+    "a column that is a key and aggregated": (
+        "WITH RECURSIVE t(d, «min() AS d») AS (SELECT 1, 1 UNION SELECT d, d FROM t) SELECT * FROM t",
+        "PARALAGG_KEY_AGGREGATED",
+        "key and aggregated too",
+    ),
+    "an aggregated column that makes a key": (
+        "WITH RECURSIVE t(n, min() AS d) AS (SELECT 1, 1 UNION «SELECT d, d FROM t») SELECT * FROM t",
+        "PARALAGG_DEPENDENT_AS_KEY",
+        "which min aggregates in this recursion",
+    ),
+    "a join on an aggregated column": (
+        "WITH RECURSIVE t(n, min() AS d) AS (SELECT 1, 1 UNION «SELECT dst, w FROM t JOIN few ON d = src») SELECT * FROM t",
+        "PARALAGG_JOIN_ON_DEPENDENT",
+        "join on a key column",
+    ),
+    "too few columns in the base": (
+        "WITH RECURSIVE t(n, min() AS d) AS («SELECT 1» UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_ARITY",
+        "a branch of t has 1 column, and t has 2 columns",
+    ),
+    "too many columns in a step": (
+        "WITH RECURSIVE t AS (SELECT 1 AS n UNION «SELECT n, n FROM t») SELECT * FROM t",
+        "PARALAGG_SQL_ARITY",
+        "the first branch has 1 column",
+    ),
+    "types that have nothing in common": (
+        "WITH RECURSIVE t(n) AS («SELECT 1» UNION SELECT array(n) FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_TYPES",
+        "column 1 of t is int in one branch and array<int> in another",
+    ),
+    "a type that grows in each round": (
+        "WITH RECURSIVE t(n) AS (SELECT CAST(1 AS DECIMAL(5, 2)) UNION «SELECT n + n FROM t») SELECT * FROM t",
+        "PARALAGG_SQL_TYPES",
+        "cast it in the branch that reads the recursion",
+    ),
+    "no base, no union": (
+        "WITH RECURSIVE t(n) AS (SELECT n + 1 FROM «t») SELECT * FROM t",
+        "PARALAGG_SQL_NO_BASE",
+        "begin with a branch that does not: SELECT … UNION SELECT … FROM t",
+    ),
+    "no base, though there is a union": (
+        "WITH RECURSIVE t(n) AS (SELECT n + 1 FROM «t» UNION SELECT n FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_NO_BASE",
+        "every branch of t reads the recursion",
+    ),
+    "no base in a mutual recursion": (
+        "WITH RECURSIVE a(n) AS (SELECT n FROM «b» UNION SELECT n FROM a), b(n) AS (SELECT n FROM a) SELECT * FROM a",
+        "PARALAGG_SQL_NO_BASE",
+        "every branch of a reads the recursion",
+    ),
+    "in a subquery expression": (
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT n + 1 FROM t WHERE n < (SELECT max(n) FROM «t»)) SELECT * FROM t",
+        "PARALAGG_SQL_PLACE",
+        "in a subquery expression",
+    ),
+    "in EXISTS": (
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT src FROM few WHERE EXISTS (SELECT 1 FROM «t» WHERE n = dst)) TABLE t",
+        "PARALAGG_SQL_PLACE",
+        "in a subquery expression",
+    ),
+    "on the null side of an outer join": (
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT dst FROM few LEFT JOIN «t» ON n = src) SELECT * FROM t",
+        "PARALAGG_SQL_PLACE",
+        "may not be read in an outer join",
+    ),
+    "under GROUP BY": (
+        "WITH RECURSIVE t(n, d) AS (SELECT 1, 1 UNION SELECT n, max(d) FROM «t» GROUP BY n) SELECT * FROM t",
+        "PARALAGG_SQL_PLACE",
+        "aggregate in the head of the CTE: t(key, min() AS value)",
+    ),
+    "under an aggregate of all rows": (
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION «SELECT max(n) FROM t») SELECT * FROM t",
+        "PARALAGG_STEP_UNSUPPORTED",
+        "SQL runs on the Spark engine alone",
+    ),
+    "under LIMIT": (
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION (SELECT n FROM «t» LIMIT 1)) SELECT * FROM t",
+        "PARALAGG_SQL_PLACE",
+        "limit the result",
+    ),
+    "under ORDER BY": (
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION (SELECT n + 1 FROM «t» ORDER BY n)) SELECT * FROM t",
+        "PARALAGG_SQL_PLACE",
+        "order the result",
+    ),
+    "under a window function": (
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT rank() OVER (ORDER BY n) FROM «t») SELECT * FROM t",
+        "PARALAGG_SQL_PLACE",
+        "under a window function",
+    ),
+    "in a WITH of its own": (
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION (WITH u AS (SELECT * FROM «t») SELECT n FROM u)) SELECT * FROM t",
+        "PARALAGG_SQL_PLACE",
+        "in a WITH of its own",
+    ),
+    "in a recursion inside": (
+        (
+            "WITH RECURSIVE t(n) AS (SELECT 1 UNION (WITH RECURSIVE u(n) AS (SELECT n FROM «t» UNION SELECT n FROM u) "
+            "SELECT n FROM u)) SELECT * FROM t"
+        ),
+        "PARALAGG_SQL_PLACE",
+        "in a WITH of its own",
+    ),
+    "UNION ALL in a mutual recursion": (
+        "WITH RECURSIVE a(n) AS (SELECT 1 UNION SELECT n FROM b), b(n) AS («SELECT 2 UNION ALL SELECT n FROM a») TABLE a",
+        "PARALAGG_SQL_UNION_ALL",
+        "write UNION",
+    ),
+    "a step that is not monotone": (
+        "WITH RECURSIVE t(n, min() AS d) AS (SELECT 1, 1 UNION SELECT 2, 2 UNION «SELECT n, -d FROM t») SELECT * FROM t",
+        "PARALAGG_NOT_MONOTONE",
+        "-d gives",
+    ),
+    "a threshold on a sum": (
+        (
+            "WITH RECURSIVE owns(c, d, sum() AS s) AS (SELECT src, dst, w FROM few UNION "
+            "«SELECT o.c, f.dst, f.w FROM owns o JOIN few f ON o.d = f.src WHERE o.s > 50») SELECT * FROM owns"
+        ),
+        "PARALAGG_NOT_LINEAR",
+        "SQL has no modes",
+    ),
+    "what gives another value each time": (
+        "WITH RECURSIVE t(n) AS (SELECT 1.0D UNION «SELECT rand() FROM t») SELECT * FROM t",
+        "PARALAGG_NONDETERMINISTIC",
+        "so there is no fixpoint to find",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_error_has_its_place(spark: SparkSession, views: None, name: str) -> None:  # noqa: ARG001 - made once
+    marked, code, said = WRONG[name]
+    text = marked.replace("«", "").replace("»", "")
+    start, width = marked.index("«"), marked.index("»") - marked.index("«") - 1
+    with pytest.raises(AnalysisException) as caught:
+        spark.sql(text)
+    message = str(caught.value).split("JVM stacktrace")[0]
+    assert caught.value.getCondition() == code
+    assert message.startswith(f"[{code}]")
+    assert said in message
+    assert f"== SQL (line 1, position {start + 1}) ==" in message
+    assert f"; line 1 pos {start}" in message
+    _, shown, mark = message[message.index("== SQL") :].splitlines()[:3]
+    assert mark.count("^") == width
+    assert shown[mark.index("^") :][:width] == text[start : start + width]
+    assert "\ue000" not in message
+
+
+def test_lines_are_counted_and_the_head_is_shown_as_it_was_written(spark: SparkSession) -> None:
+    text = "WITH RECURSIVE\n  t(n, min() AS d) AS (\n    SELECT 1, 1\n    UNION SELECT n FROM t)\nSELECT * FROM t"
+    with pytest.raises(AnalysisException) as caught:
+        spark.sql(text)
+    assert "== SQL (line 4, position 11) ==\n" in str(caught.value)
+
+
+def test_what_spark_finds_wrong_it_says_itself(spark: SparkSession, views: None) -> None:  # noqa: ARG001 - made once
+    head = "WITH RECURSIVE t(n, min() AS d) AS (SELECT 1, 1 UNION SELECT "
+    for rest, condition, place in (
+        ("n, x FROM t) SELECT * FROM t", "UNRESOLVED_COLUMN.WITH_SUGGESTION", 64),
+        ("n, d FROM t JOIN nowhere) SELECT * FROM t", "TABLE_OR_VIEW_NOT_FOUND", 78),
+        ("n, d FROM t) SELECT x FROM t", "UNRESOLVED_COLUMN.WITH_SUGGESTION", 81),
+    ):
+        with pytest.raises(AnalysisException) as caught:
+            spark.sql(head + rest)
+        assert caught.value.getCondition() == condition
+        assert f"; line 1 pos {place}" in str(caught.value)
+
+
+def test_a_text_that_cannot_be_parsed_is_shown_as_it_was_written(spark: SparkSession) -> None:
+    text = "WITH RECURSIVE t(n, min() AS d) AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT ) FROM t"
+    with pytest.raises(ParseException) as caught:
+        spark.sql(text)
+    assert f"== SQL ==\n{text}\n" in str(caught.value)
+    assert "(line 1, pos 81)" in str(caught.value)
+
+
+def test_more_rounds_than_are_allowed_are_an_error(spark: SparkSession) -> None:
+    text = (
+        "WITH RECURSIVE t(n) MAX RECURSION LEVEL {} AS (SELECT 1 UNION SELECT n + 1 FROM t WHERE n < 6) SELECT * FROM t"
+    )
+    assert spark.sql(text.format(6)).count() == 6
+    with pytest.raises(QueryExecutionException, match=r"PARALAGG_LIMIT_REACHED.*after 3 iterations"):
+        spark.sql(text.format(3)).collect()

@@ -1,0 +1,177 @@
+"""The program of a maintained table, without any table: what it reads, what blocks that, how it is known again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
+from pyspark.sql.types import StructType
+from pyspark.sql.window import Window
+from rows import frame
+
+import pyspark_paralagg as ra
+from pyspark_paralagg.delta.program import Program, Recursion, references
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    Tables = Mapping[str, DataFrame]
+
+EDGES, STARTS = "src bigint, dst bigint, w bigint", "node bigint, dist bigint"
+
+
+def walk(d: DataFrame, t: Tables) -> DataFrame:
+    return d.join(t["edges"], d.node == t["edges"].src).selectExpr("dst AS node", "dist + w AS dist")
+
+
+def program(spark: SparkSession, base: Any = None, step: Any = walk, **options: Any) -> Program:  # noqa: ANN401 - given
+    aggs = options.pop("aggs", {"dist": "min"})
+    recursion = Recursion("r", "node", aggs, base or (lambda t: t["starts"]), step, options)
+    schemas = {"edges": StructType.fromDDL(EDGES), "starts": StructType.fromDDL(STARTS)}
+    return Program(spark, recursion, references(spark, schemas))
+
+
+def grouped_step(d: DataFrame, t: Tables) -> DataFrame:
+    return walk(d, t).groupBy("node").agg(F.min("dist").alias("dist"))
+
+
+def first_of(t: Tables) -> DataFrame:
+    row = F.row_number().over(Window.partitionBy("node").orderBy("dist"))
+    return t["starts"].withColumn("n", row).where("n = 1").drop("n")
+
+
+def pairs(t: Tables) -> DataFrame:
+    """The edges as rows of the result."""
+    return t["edges"].selectExpr("src AS node", "w AS dist")
+
+
+KEEPS: dict[str, Callable[[Tables], DataFrame]] = {
+    "filter": lambda t: t["starts"].where("node > 1").distinct(),
+    "union": lambda t: t["starts"].union(t["starts"].selectExpr("node + 1", "dist")),
+    "semi join": lambda t: pairs(t).join(t["starts"], ["node"], "left_semi").select("node", "dist"),
+    "inner join": lambda t: t["edges"].join(t["starts"], t["edges"].src == t["starts"].node).select("node", "dist"),
+    "drop of whole duplicates": lambda t: t["starts"].dropDuplicates(),
+    "explode": lambda t: t["starts"].selectExpr("explode(array(node, node + 1)) AS node", "dist"),
+    "sort": lambda t: t["starts"].orderBy("node"),
+}
+BLOCKS: dict[str, Callable[[Tables], DataFrame]] = {
+    "an aggregate": lambda t: t["starts"].groupBy("node").agg(F.min("dist").alias("dist")),
+    "Window": first_of,
+    "GlobalLimit": lambda t: t["starts"].limit(3),
+    "dropDuplicates by some columns": lambda t: t["starts"].dropDuplicates(["node"]),
+    "the right side of an anti join": lambda t: pairs(t).join(t["starts"], ["node"], "left_anti"),
+    "the right side of EXCEPT": lambda t: pairs(t).subtract(t["starts"]),
+    "the optional side of a left outer join": lambda t: pairs(t).drop("dist").join(t["starts"], "node", "left"),
+    "a subquery": lambda t: pairs(t).where(t["starts"].where("dist > 0").exists()),
+}
+
+
+@pytest.mark.parametrize("operator", KEEPS)
+def test_new_rows_below_it_are_new_rows_above(spark: SparkSession, operator: str) -> None:
+    assert program(spark, KEEPS[operator]).blocked({"starts", "edges"}) is None
+
+
+@pytest.mark.parametrize("operator", BLOCKS)
+def test_new_rows_below_it_may_take_others_away(spark: SparkSession, operator: str) -> None:
+    found = program(spark, BLOCKS[operator])
+    assert found.blocked({"starts"}) == (
+        f"the program reads starts below {operator}, where new rows may take others away"
+    )
+    assert found.blocked(set()) is None
+
+
+def test_the_heads_own_aggregate_in_the_step_blocks_nothing(spark: SparkSession) -> None:
+    assert program(spark, step=grouped_step).blocked({"starts", "edges"}) is None
+
+
+def test_each_read_is_replaced_by_what_is_new_in_turn(spark: SparkSession) -> None:
+    def twice(d: DataFrame, t: Tables) -> DataFrame:
+        far = t["edges"].selectExpr("src AS via", "dst AS last", "w AS more")
+        both = t["edges"].join(far, t["edges"].dst == far.via)
+        return d.join(both, d.node == both.src).selectExpr("last AS node", "dist + w + more AS dist")
+
+    edges = {"old": [(0, 1, 1), (2, 3, 1)], "new": [(1, 2, 10)]}
+    every, new = frame(spark, EDGES, edges["old"] + edges["new"]), frame(spark, EDGES, edges["new"])
+    starts = frame(spark, STARTS, [(0, 0)])
+    stored = frame(spark, STARTS, [(0, 0), (1, 5)])
+    found = program(spark, step=twice).candidates({"edges": new}, {"edges": every, "starts": starts}, stored)
+    assert found is not None
+    # 0 -> 1 -> 2 with the new edge as the second, 1 -> 2 -> 3 with it as the first.
+    assert sorted(tuple(row) for row in found.collect()) == [(2, 11), (3, 16)]
+
+
+class TestFingerprint:
+    """Equal where the program is, and only there."""
+
+    def test_it_is_the_same_for_a_program_made_twice(self, spark: SparkSession) -> None:
+        constant = lambda t: t["starts"].union(frame(spark, STARTS, [(7, 7)]))  # noqa: E731 - a base
+        assert program(spark, constant).fingerprint == program(spark, constant).fingerprint
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"base": lambda t: t["starts"].where("node < 6")},
+            {"step": lambda d, t: walk(d, t).where("dist < 9")},
+            {"aggs": {"dist": "max"}},
+            {"mode": "trust"},
+            {"assume": "w >= 0"},
+        ],
+    )
+    def test_it_is_another_one_for_another_program(self, spark: SparkSession, options: dict[str, Any]) -> None:
+        assert program(spark, **options).fingerprint != program(spark).fingerprint
+
+    def test_rows_in_the_program_are_part_of_it(self, spark: SparkSession) -> None:
+        def made(node: int) -> str:
+            return program(spark, lambda t: t["starts"].union(frame(spark, STARTS, [(node, 0)]))).fingerprint
+
+        assert made(1) != made(2)
+
+    def test_an_aggregator_of_the_users_own_is_part_of_it(self, spark: SparkSession) -> None:
+        def made(combine: Any) -> str:  # noqa: ANN401 - a lambda over columns
+            own = ra.aggregator("mine", combine)
+            return program(spark, aggs={"dist": own}, mode="trust").fingerprint
+
+        least = made(F.least)
+        assert least == made(F.least)
+        assert least != made(F.greatest)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"aggs": {"dist": "sum"}}, "what adds up cannot go on"),
+        ({"aggs": {"dist": ra.mcount("who")}, "base": lambda t: t["starts"].selectExpr("node", "dist AS who")}, "witn"),
+        ({"max_iterations": 3}, "max_iterations is set"),
+        ({"tolerance": 0.1}, "tolerance is set"),
+        ({"mode": "iterate"}, "asks for all rows anew"),
+    ],
+)
+def test_what_never_goes_on_says_why(spark: SparkSession, options: dict[str, Any], why: str) -> None:
+    step = {"step": lambda d, _: d.selectExpr("node", "dist AS who")} if "base" in options else {}
+    found = program(spark, **options, **step).obstacle
+    assert found is not None
+    assert why in found
+
+
+def test_an_idempotent_aggregator_of_the_users_own_goes_on(spark: SparkSession) -> None:
+    own = ra.aggregator("mine", F.least)
+    assert program(spark, aggs={"dist": own}, mode="trust").obstacle is None
+
+
+@pytest.mark.parametrize("call", ["rand()", "current_timestamp()", "uuid()"])
+def test_what_is_another_value_each_time_is_told(spark: SparkSession, call: str) -> None:
+    found = program(spark, lambda t: t["starts"].where(f"{call} IS NOT NULL"))
+    assert found.unstable is not None
+    assert call.removesuffix("()") in found.unstable
+    assert program(spark).unstable is None
+
+
+def test_a_table_that_is_no_source_is_refused(spark: SparkSession, tmp_path: Any) -> None:  # noqa: ANN401 - a path
+    place = str(tmp_path / "rows")
+    frame(spark, STARTS, [(1, 1)]).write.parquet(place)
+    with pytest.raises(ra.UsageError) as caught:
+        program(spark, lambda t: t["starts"].union(spark.read.parquet(place)))
+    assert caught.value.code == "PARALAGG_DELTA_UNTRACKED"

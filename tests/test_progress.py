@@ -1,0 +1,216 @@
+"""``ra.progress``: what is heard of runs on each executor, what is drawn and what is not, and that nothing is left."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark import InheritableThread
+from pyspark.errors.exceptions.captured import QueryExecutionException
+from rows import frame
+
+import pyspark_paralagg as ra
+from pyspark_paralagg import bars, conf
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+LENGTH = 40
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """One that draws nothing unless a test says so."""
+    yield spark
+    spark.conf.unset(conf.PROGRESS.name)
+
+
+def path(spark: SparkSession, length: int = LENGTH, **how: object) -> DataFrame:
+    """Distances along a chain: one row is new in each iteration."""
+    edges = spark.range(length).selectExpr("id as src", "id + 1 as dst")
+    start = spark.range(1).selectExpr("id as node", "0L as dist")
+    return start.recursive_agg(
+        "node",
+        {"dist": "min"},
+        step=lambda d: d.join(edges, d.node == edges.src).select(edges.dst.alias("node"), (d.dist + 1).alias("dist")),
+        **{"name": "path", **how},  # type: ignore[arg-type]
+    )
+
+
+def heard_of(df: DataFrame) -> list[ra.RunProgress]:
+    told: list[ra.RunProgress] = []
+    with ra.progress(told.append):
+        df.count()
+    return told
+
+
+def threads_of_the_jvm(spark: SparkSession) -> list[str]:
+    threads = spark._jvm.Thread.getAllStackTraces().keySet()
+    return sorted(t.getName() for t in threads if t.getName().startswith("Thread-") or "paralagg" in t.getName())
+
+
+@pytest.mark.parametrize("backend", ["spark", "local"])
+def test_the_end_of_a_lazy_run_is_what_the_report_says(session: SparkSession, backend: str) -> None:
+    found = path(session, backend=backend)
+    *_, last = told = heard_of(found)
+    report = ra.report(found)
+    assert report is not None
+    assert {t.run for t in told} == {last.run}
+    assert (last.name, last.backend, last.state) == ("path", backend, "done")
+    assert (last.iteration, last.total) == (report.iterations, report.tuples) == (LENGTH + 1, LENGTH + 1)
+    assert last.changed in (LENGTH, LENGTH + 1)  # in place, the base is what the first iteration applies
+    assert 0 < last.seconds < 600
+    assert last.limit is None
+
+
+def test_the_dataframe_executor_tells_of_each_round(session: SparkSession) -> None:
+    told: list[ra.RunProgress] = []
+    with ra.progress(told.append):
+        path(session, 3, backend="dataframe", max_iterations=9)
+    assert [(t.state, t.iteration, t.delta, t.total, t.changed) for t in told] == [
+        ("running", 0, 0, 0, 0),
+        ("running", 1, 1, 2, 1),
+        ("running", 2, 1, 3, 2),
+        ("running", 3, 1, 4, 3),
+        ("running", 4, 0, 4, 3),
+        ("done", 4, 0, 4, 3),
+    ]
+    assert {(t.backend, t.name, t.limit, t.bytes) for t in told} == {("dataframe", "path", 9, None)}
+
+
+@pytest.mark.parametrize("backend", ["spark", "dataframe"])
+def test_a_run_that_fails_has_failed(session: SparkSession, backend: str) -> None:
+    told: list[ra.RunProgress] = []
+    with ra.progress(told.append), pytest.raises((QueryExecutionException, ra.FixpointError)):
+        path(session, backend=backend, max_iterations=3).count()
+    assert told[-1].state == "failed"
+    assert told[-1].iteration in (2, 3)  # the news of the last iteration may be overtaken by that of the end
+
+
+def test_a_run_is_heard_of_while_it_goes_on(session: SparkSession) -> None:
+    moved = threading.Event()
+    told: list[ra.RunProgress] = []
+
+    def hear(run: ra.RunProgress) -> None:
+        told.append(run)
+        if len({t.iteration for t in told if t.iteration > 0}) > 1:
+            moved.set()
+
+    def query() -> None:
+        session.sparkContext.setJobGroup("endless", "watched", interruptOnCancel=False)
+        start = session.range(1).selectExpr("id as node", "0L as steps")
+        endless = start.recursive_agg(
+            "node", {"steps": "max"}, step=lambda r: r.selectExpr("node", "steps + 1 as steps"), name="endless",
+            max_iterations=2_000_000_000, on_limit="return", backend="spark",
+        )  # fmt: skip
+        with pytest.raises(Exception, match="cancelled"):
+            endless.count()
+
+    with ra.progress(hear):
+        thread = InheritableThread(target=query)
+        thread.start()
+        try:
+            assert moved.wait(60)
+        finally:
+            session.sparkContext.cancelJobGroup("endless")
+            thread.join(60)
+    running = [t for t in told if t.state == "running"]
+    assert [t.iteration for t in running] == sorted(t.iteration for t in running)
+    assert {t.limit for t in told} == {2_000_000_000}
+    assert told[-1].state == "failed"
+
+
+def test_who_watches_nothing_hears_of_no_run_before(session: SparkSession) -> None:
+    path(session).count()
+    assert heard_of(session.range(3)) == []
+
+
+def test_a_listener_that_raises_is_logged_once_and_the_query_goes_on(
+    session: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls: list[ra.RunProgress] = []
+
+    def bad(run: ra.RunProgress) -> None:
+        calls.append(run)
+        message = "not today"
+        raise ValueError(message)
+
+    with ra.progress(bad):
+        assert path(session).count() == LENGTH + 1
+        path(session, 2, backend="dataframe")
+    assert len(calls) == 1
+    assert [r.levelno for r in caplog.records if "not called again" in r.message] == [logging.ERROR]
+
+
+def test_no_thread_is_left_here_or_in_the_jvm(session: SparkSession) -> None:
+    session.conf.set(conf.PROGRESS.name, "on")
+    with ra.progress():
+        path(session).count()
+    here, there = threading.enumerate(), threads_of_the_jvm(session)
+    for _ in range(3):
+        with ra.progress():
+            path(session).count()
+    assert threading.enumerate() == here
+    until = time.monotonic() + 10
+    while len(threads_of_the_jvm(session)) > len(there) and time.monotonic() < until:
+        time.sleep(0.1)  # a connection ends in the JVM a little later than here
+    assert len(threads_of_the_jvm(session)) <= len(there)
+
+
+def test_bars_say_iteration_rows_and_the_end(session: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    session.conf.set(conf.PROGRESS.name, "on")
+    with ra.progress():
+        path(session, 3, backend="dataframe")
+        path(session, 3, backend="dataframe", max_iterations=2, on_limit="return", name="near")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "path: loading" in err
+    assert "path: iteration 2, 1 rows changed, " in err
+    assert "path: 4 iterations, 4 rows" in err
+    assert "near: 2 iterations, 3 rows 100%" in err
+
+
+def test_bars_are_quiet_when_asked_and_where_nobody_looks(
+    session: SparkSession, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ra.progress():  # auto, and standard error is no terminal here
+        path(session, 2, backend="dataframe")
+    session.conf.set(conf.PROGRESS.name, "off")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with ra.progress():
+        path(session, 2, backend="dataframe")
+    assert capsys.readouterr().err == ""
+    assert bars.can_be_seen()
+
+
+def test_a_notebook_shows_bars_and_a_terminal_of_ipython_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    for shell, shows in (("ZMQInteractiveShell", True), ("TerminalInteractiveShell", False)):
+        of_ipython = SimpleNamespace(get_ipython=lambda shell=shell: type(shell, (), {})())
+        monkeypatch.setitem(sys.modules, "IPython", of_ipython)
+        assert bars.can_be_seen() is shows
+
+
+def test_a_wrong_conf_and_no_session_are_said(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    session.conf.set(conf.PROGRESS.name, "loud")
+    with pytest.raises(ra.UsageError, match=r"which is not auto \| on \| off"), ra.progress():
+        pass
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
+    with pytest.raises(ra.UsageError) as caught, ra.progress():
+        pass
+    assert caught.value.code == "PARALAGG_NO_SESSION"
+
+
+def test_two_who_watch_hear_the_same(session: SparkSession) -> None:
+    first: list[ra.RunProgress] = []
+    second: list[ra.RunProgress] = []
+    with ra.progress(first.append), ra.progress(second.append, spark=session):
+        frame(session, "x bigint", [(1,)]).recursive_agg("x", step=lambda r: r, backend="dataframe", name="one")
+    assert first == second
+    assert [t.state for t in first] == ["running", "running", "done"]
