@@ -1,0 +1,27 @@
+"""``reference/configuration.md``: every key of ``pyspark_paralagg/conf.py``."""
+
+from __future__ import annotations
+
+from pyspark_paralagg.conf import REGISTRY
+
+_HEAD = """\
+# Configuration
+
+Keys of the Spark session: `SparkSession.builder.config(key, value)`, `spark.conf.set(key, value)`, or
+`--conf key=value` of [`paralagg run`](command-line.md). A query reads what stands there when it is planned. A value
+that is not of the key's type is the error [`PARALAGG_BAD_CONF`](errors.md#PARALAGG_BAD_CONF).
+"""
+
+
+def markdown() -> str:
+    """One section a key, in the registry's order, with the key as its anchor."""
+    sections = [_HEAD]
+    for key in REGISTRY:
+        default = "unset" if key.default is None else f"`{_text(key.default)}`"
+        sections.append(f"## `{key.name}` {{ #{key.name} }}\n\n{key.doc}\n\nType: {key.type}. Default: {default}.\n")
+    return "\n".join(sections)
+
+
+def _text(default: object) -> str:
+    """As one writes it in a conf: Spark's ``true`` is not Python's ``True``."""
+    return str(default).lower() if isinstance(default, bool) else str(default)

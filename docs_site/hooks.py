@@ -1,0 +1,93 @@
+"""What mkdocs calls while it builds the site: first link of ``hooks`` -> ``*_page`` -> Markdown.
+
+Adds the generated pages, puts parts of the README where a page asks for them, and gives pages that draw with mermaid
+the script itself, since the theme would have readers fetch it from a server of others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+from mkdocs.utils import get_relative_url
+
+from docs_site import aggregators_page, api_page, command_page, configuration_page, errors_page
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[1]
+
+PAGES = {
+    "reference/api.md": api_page.markdown,
+    "reference/aggregators.md": aggregators_page.markdown,
+    "reference/configuration.md": configuration_page.markdown,
+    "reference/errors.md": errors_page.markdown,
+    "reference/command-line.md": command_page.markdown,
+}
+
+MERMAID = "assets/javascripts/mermaid.min.js"
+# mermaid 11.16.0, as its authors publish it: mermaidx carries that very file to draw without a browser.
+MERMAID_SHA256 = "74d7c46dabca328c2294733910a8aa1ed0c37451776e8d5295da38a2b758fb9b"
+
+_README_PART = re.compile(r"<!-- README: (?P<heading>[^>]+?) -->")
+_FETCHED = re.compile(
+    r'<(?:script|img|iframe)\b[^>]*\ssrc="(?:https?:)?//[^"]*"'
+    r'|<link rel="(?:style|pre)[^>]*href="https?:[^"]*"'
+)
+_SCRIPT = re.compile(r'(?=<script src="[^"]*assets/javascripts/bundle)')
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages that are made from the code, and mermaid."""
+    for path, markdown in PAGES.items():
+        files.append(File.generated(config, path, content=markdown()))
+    files.append(File.generated(config, MERMAID, content=_mermaid()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Puts the section ``Try it`` of the README where the start page says ``<!-- README: Try it -->``."""
+    del config, files
+    if page.file.src_uri != "index.md":
+        return markdown
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    return _README_PART.sub(lambda found: _section(readme, found["heading"]), markdown)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Loads mermaid before the theme's own script where there is something to draw; the theme then takes this one.
+
+    A page that would have its reader fetch something from another server ends the build.
+    """
+    del config
+    fetched = _FETCHED.search(output)
+    if fetched:
+        raise PluginError(f"{page.file.src_uri} would fetch something from elsewhere: {fetched[0]}")
+    if 'class="mermaid"' not in output:
+        return output
+    return _SCRIPT.sub(f'<script src="{get_relative_url(MERMAID, page.url)}"></script>', output, count=1)
+
+
+def _section(readme: str, heading: str) -> str:
+    """The text below ``heading``, up to the next one, with links as they are from ``docs/``."""
+    parts = re.split(r"^#+ (.+)\n", readme, flags=re.MULTILINE)
+    sections = {title.strip(): text for title, text in zip(parts[1::2], parts[2::2], strict=True)}
+    if heading not in sections:
+        raise PluginError(f"index.md asks for the section {heading!r} of the README, which has no such heading")
+    named = re.sub(r"\[docs/(?:\w+/)*(\w+)\.md\]", r"[\1]", sections[heading])  # the README names files, the site pages
+    return named.replace("](docs/", "](").strip()
+
+
+def _mermaid() -> bytes:
+    script = resources.files("mermaidx").joinpath("assets/mermaid.js").read_bytes()
+    found = hashlib.sha256(script).hexdigest()
+    if found != MERMAID_SHA256:
+        raise PluginError(f"mermaidx has another mermaid than the pinned one: SHA-256 {found}")
+    return script
