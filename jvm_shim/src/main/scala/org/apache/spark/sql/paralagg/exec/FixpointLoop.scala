@@ -56,10 +56,11 @@ final class FixpointLoop(
       iteration += 1
       val began = System.nanoTime()
       val sums = if (stratum.inPlace) passInPlace() else round()
+      stats.add(sums, (System.nanoTime() - began) / 1e9, ahead = stratum.inPlace)
+      // Before the check: a peer that ends the run at once must not hide the iteration that all have made.
+      if (gang.part == 0) gang.progress(stats.counts(iteration))
       gang.check()
       memory.hold(parts.map(_.bytes).sum + views.bytes + loop.statics.values.map(_.bytes).sum, "the recursive relation")
-      stats.add(sums, (System.nanoTime() - began) / 1e9, ahead = stratum.inPlace)
-      if (gang.part == 0) gang.progress(stats.counts(iteration))
       val changed = sums(Changed) > 0 && !stratum.tolerance.exists(sums(Difference) < _)
       going = changed && applications(iteration)
       if (going)

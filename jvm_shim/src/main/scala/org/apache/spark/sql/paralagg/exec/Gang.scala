@@ -105,7 +105,7 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
     val me = env.blockManager.blockManagerId
     ask[(Array[String], Array[String], Array[Int])](
       ("join", key.run, key.attempt, part, tasks, env.executorId, me.host, me.port),
-      () => check())
+      () => context.killTaskIfInterrupted())
   }
 
   private def meet(votes: Array[Double], maxima: Int, parity: Int, codec: Codec[AnyRef]): Array[Double] =
@@ -113,7 +113,7 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
       votes,
       maxima,
       if (isSingleExecutor) identity else acrossExecutors(_, maxima, parity, codec),
-      () => check())
+      () => context.killTaskIfInterrupted())
 
   /** Run by the last local task to arrive: vote on the driver, and move what goes to other executors. */
   private def acrossExecutors(

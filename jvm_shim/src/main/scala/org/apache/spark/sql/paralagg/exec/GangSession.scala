@@ -96,8 +96,9 @@ final class GangSession(val key: GangKey, localTasks: Int, tasks: Int) {
         spins += 1
       }
       while (generation == now) {
-        fail()
         check()
+        val reason = aborted // read before the generation: a peer may be through with this meeting and then end the run
+        if (reason != null && generation == now) throw GangEnd.exception(reason)
         synchronized(if (generation == now && aborted == null) wait(WaitMillis))
       }
       result
