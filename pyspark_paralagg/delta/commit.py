@@ -98,7 +98,8 @@ class Writer:
 
     def _own(self) -> Commit:
         """The commit with our record; ``ConflictError`` where Delta has skipped the write."""
-        for commit in self._target.history():
+        now = self._target.snapshot()
+        for commit in self._target.commits(-1 if now is None else now.version):
             if commit.version <= self._record.read:
                 break
             record = Record.from_json(commit.user_metadata)

@@ -125,8 +125,7 @@ def _read(name: str, table: Table, consumed: Consumed, snapshot: Snapshot, into:
             raise
         versions = f"version {first}" if first == snapshot.version else f"versions {first} to {snapshot.version}"
         raise Refused(f"the change feed of {name} cannot be read for {versions}: {condition}") from problem
-    kind = CHANGE_COLUMNS[0]
-    into.counts[name] = {row[0]: row[1] for row in rows.df.groupBy(kind).count().collect()} if rows.count else {}
+    into.counts[name] = rows.counts(CHANGE_COLUMNS[0]) if rows.count else {}
     if rows.count:
         into.rows[name] = rows
     else:

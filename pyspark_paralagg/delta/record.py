@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark_paralagg.delta.tables import Commit, Table
@@ -79,11 +79,11 @@ class Last:
     foreign: Commit | None
 
 
-def last_refresh(target: Table) -> Last | None:
-    """The newest commit with a record; None where the log has none (any more)."""
+def last_refresh(target: Table, version: int) -> Last | None:
+    """The newest commit with a record up to ``version``; None where the log has none (any more)."""
     later: list[Commit] = []
     found: tuple[Commit, Record] | None = None
-    for commit in target.history():
+    for commit in target.commits(version):
         if found is not None and commit.version <= found[1].read:
             break
         record = Record.from_json(commit.user_metadata)
@@ -96,7 +96,7 @@ def last_refresh(target: Table) -> Last | None:
     return Last(*found, later[-1] if later else None)
 
 
-def refreshes(target: Table) -> list[tuple[Commit, Record]]:
-    """All commits with a record, newest first."""
-    found = ((commit, Record.from_json(commit.user_metadata)) for commit in target.history())
-    return [(commit, record) for commit, record in found if record is not None]
+def refreshes(target: Table) -> list[tuple[Commit, Record, Any]]:
+    """All commits with a record and when they were made, newest first."""
+    found = ((commit, Record.from_json(commit.user_metadata), made) for commit, made in target.history())
+    return [(commit, record, made) for commit, record, made in found if record is not None]

@@ -56,7 +56,7 @@ class Refresh:
         self._last: Last | None = None
         self._seconds = dict.fromkeys(("changes", "fixpoint", "write"), 0.0)
         if self._found is not None and APPLICATION in self._found.transactions:
-            self._last = last_refresh(target)
+            self._last = last_refresh(target, self._found.version)
         self._check_target()
 
     @property

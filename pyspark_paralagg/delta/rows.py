@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 FEW = 100_000
@@ -17,11 +18,18 @@ FEW = 100_000
 
 @dataclass(frozen=True)
 class Kept:
-    """``df`` has the rows, ``count`` of them; ``checkpoint`` is where they lie if that is not the driver."""
+    """``df`` has the rows, ``count`` of them; few are in ``table`` too, many lie in ``checkpoint``."""
 
     df: DataFrame
     count: int
-    checkpoint: DataFrame | None = None
+    table: pa.Table | None
+    checkpoint: DataFrame | None
+
+    def counts(self, column: str) -> dict[str, int]:
+        """How many rows have which value of ``column``."""
+        if self.table is None:
+            return {row[0]: row[1] for row in self.df.groupBy(column).count().collect()}
+        return {found["values"]: found["counts"] for found in self.table[column].value_counts().to_pylist()}
 
     def free(self) -> None:
         """Drops the rows."""
@@ -33,9 +41,8 @@ class Kept:
 def keep(df: DataFrame) -> Kept:
     """The rows of ``df``; this runs it."""
     checkpoint = df.localCheckpoint()
-    found = Kept(checkpoint, checkpoint.count(), checkpoint)
-    if found.count > FEW:
-        return found
-    table = checkpoint.toArrow()
-    found.free()
-    return Kept(df.sparkSession.createDataFrame(table, schema=df.schema), found.count)
+    table = checkpoint.limit(FEW + 1).toArrow()
+    if table.num_rows > FEW:
+        return Kept(checkpoint, checkpoint.count(), None, checkpoint)
+    Kept(checkpoint, table.num_rows, table, checkpoint).free()
+    return Kept(df.sparkSession.createDataFrame(table, schema=df.schema), table.num_rows, table, None)

@@ -1,7 +1,7 @@
 """Delta tables by path or by name: one moment of a table, its rows at a version, its change feed, its history.
 
-Used by ``view`` for sources and target alike. Delta's Python API says neither a table's version nor what its
-transactions are called without a job, so a snapshot comes from the log behind it.
+Used by ``view`` for sources and target alike. Delta's Python API tells of a table by jobs, each a tenth of a second of
+a refresh; a moment and the newest commits come from the log behind it, which has them without one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 _CHANGE_FEED = "delta.enableChangeDataFeed"
-_FIRST_LOOK = 10
 
 
 def check_session(spark: SparkSession) -> None:
@@ -69,10 +68,9 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Commit:
-    """An entry of a table's history."""
+    """What the log tells of a version beside its rows."""
 
     version: int
-    timestamp: Any
     operation: str
     user_metadata: str | None
     metrics: Mapping[str, str]
@@ -95,14 +93,14 @@ class Table:
             return None
         none = self.spark._jvm.scala.Option.empty()  # type: ignore[union-attr]  # noqa: SLF001 - no public way
         found = delta._jdt.deltaLog().update(False, none, none)  # noqa: FBT003, SLF001 - as the module says
-        metadata, transactions = found.metadata(), found.transactions().iterator()
+        metadata = found.metadata()
         feed = metadata.configuration().get(_CHANGE_FEED)
         return Snapshot(
             version=int(found.version()),
             id=str(metadata.id()),
             schema=StructType.fromJson(_json(found.schema().json())),
             has_change_feed=feed.isDefined() and str(feed.get()).lower() == "true",
-            transactions={str(t._1()): int(t._2()) for t in _each(transactions)},  # noqa: SLF001 - a Scala pair
+            transactions=_transactions(found),
         )
 
     def read(self, version: int) -> DataFrame:
@@ -113,20 +111,27 @@ class Table:
         """The change feed of the versions from ``first`` to ``last``; what is wrong with it may show when it runs."""
         return self._load({"readChangeFeed": "true", "startingVersion": str(first), "endingVersion": str(last)})
 
-    def history(self) -> Iterator[Commit]:
-        """The commits, newest first; older ones are read when they are asked for."""
-        delta = self._delta()
-        seen: set[int] = set()
-        for limit in (_FIRST_LOOK, None):
-            log = None if delta is None else delta.history(limit)
-            columns = ("version", "timestamp", "operation", "userMetadata", "operationMetrics")
-            rows = [] if log is None else log.select(*columns).collect()
-            for row in rows:
-                if row[0] not in seen:
-                    seen.add(row[0])
-                    yield Commit(row[0], row[1], row[2], row[3], row[4] or {})
-            if len(rows) < _FIRST_LOOK:
+    def commits(self, newest: int) -> Iterator[Commit]:
+        """The commits from version ``newest`` back, as far as the log has them; each is read when it is asked for."""
+        log = self._delta()._jdt.deltaLog()  # noqa: SLF001 - as the module says
+        none = self.spark._jvm.scala.Option.empty()  # type: ignore[union-attr]  # noqa: SLF001 - no public way
+        for version in range(newest, -1, -1):
+            found = log.getChanges(version, version, none, False)  # noqa: FBT003 - py4j knows no names of parameters
+            if not found.hasNext():
                 return
+            actions = _each(found.next()._2().iterator())  # noqa: SLF001 - a Scala pair
+            told = next((a for a in actions if a.getClass().getSimpleName() == "CommitInfo"), None)
+            info = {} if told is None else _json(told.json())["commitInfo"]
+            yield Commit(
+                version, info.get("operation", "unknown"), info.get("userMetadata"), info.get("operationMetrics", {})
+            )
+
+    def history(self) -> list[tuple[Commit, Any]]:
+        """All commits and when they were made, newest first."""
+        columns = ("version", "operation", "userMetadata", "operationMetrics", "timestamp")
+        delta = self._delta()
+        rows = [] if delta is None else delta.history().select(*columns).collect()
+        return [(Commit(row[0], row[1], row[2], row[3] or {}), row[4]) for row in rows]
 
     def exists_as_something_else(self) -> bool:
         """Whether a catalog has a table of this name that is not Delta's."""
@@ -179,6 +184,14 @@ def snapshot_of(name: str, table: Table) -> Snapshot:
             hint="a place with a slash is a path, any other a name in the catalog",
         )
     return found
+
+
+def _transactions(snapshot: Any) -> dict[str, int]:  # noqa: ANN401 - likewise
+    """From the checksum beside the newest commit; the log itself where that has none, by a job."""
+    checksum = snapshot.checksumOpt()
+    known = checksum.get().setTransactions() if checksum.isDefined() else checksum
+    found = known.get() if known.isDefined() else snapshot.setTransactions()
+    return {str(t.appId()): int(t.version()) for t in _each(found.iterator())}
 
 
 def _json(text: str) -> dict[str, Any]:

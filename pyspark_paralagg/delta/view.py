@@ -146,13 +146,13 @@ class RecursiveTable:
         return [
             {
                 "version": commit.version,
-                "timestamp": commit.timestamp,
+                "timestamp": made,
                 "kind": record.kind,
                 "reason": record.reason,
                 "sources": {name: consumed.version for name, consumed in record.sources.items()},
                 "metrics": dict(commit.metrics),
             }
-            for commit, record in refreshes(self._target)
+            for commit, record, made in refreshes(self._target)
         ]
 
     def __repr__(self) -> str:
