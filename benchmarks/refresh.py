@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyspark_paralagg as ra
 from benchmarks.datasets import DEFAULT_CACHE, open_graph
 from benchmarks.systems.spark_session import builder
+from pyspark_paralagg.delta.tables import DELTA_CONFS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,9 +36,9 @@ def session(memory: str) -> SparkSession:
     from delta import configure_spark_with_delta_pip  # noqa: PLC0415 - an extra
 
     made = builder(memory)
-    made = made.config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-    made = made.config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-    made = made.config("spark.databricks.delta.snapshotPartitions", "2").config("spark.sql.shuffle.partitions", "2")
+    confs = {**DELTA_CONFS, "spark.databricks.delta.snapshotPartitions": "2", "spark.sql.shuffle.partitions": "2"}
+    for key, value in confs.items():
+        made = made.config(key, value)
     return configure_spark_with_delta_pip(ra.configure(made)).getOrCreate()
 
 

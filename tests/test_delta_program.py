@@ -12,6 +12,7 @@ from rows import frame
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.delta.program import Program, Recursion, references
+from pyspark_paralagg.delta.text import Text, WholeText
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -137,6 +138,38 @@ class TestFingerprint:
         least = made(F.least)
         assert least == made(F.least)
         assert least != made(F.greatest)
+
+
+class TestFingerprintOfAWholeText:
+    """Likewise for a text that is computed as a whole."""
+
+    @staticmethod
+    def made(spark: SparkSession, combine: Any = F.least, **options: Any) -> str:  # noqa: ANN401 - a lambda over columns
+        text = """
+            reach(x) :- start(x). reach(y) :- reach(x), edge(x, y, _).
+            dist(x, 0) :- reach(x). dist(y, $MINE(d + w)) :- dist(x, d), edge(x, y, w).
+        """
+        types = {"edge": "x bigint, y bigint, w bigint", "start": "x bigint"}
+        schemas = {name: StructType.fromDDL(ddl) for name, ddl in types.items()}
+        own = [ra.aggregator("mine", combine)]
+        found = Text(text, "dist", {"mode": "trust", **options}, own).program(spark, schemas)
+        assert isinstance(found, WholeText)
+        return found.fingerprint
+
+    def test_what_leaves_the_rows_as_they_are_does_not_count(self, spark: SparkSession) -> None:
+        assert self.made(spark) == self.made(spark, backend="spark")
+
+    def test_an_aggregator_of_the_users_own_is_part_of_it(self, spark: SparkSession) -> None:
+        assert self.made(spark) != self.made(spark, F.greatest)
+
+    def test_confs_that_change_a_meaning_are(self, spark: SparkSession) -> None:
+        before = self.made(spark)
+        zone = spark.conf.get("spark.sql.session.timeZone")
+        spark.conf.set("spark.sql.session.timeZone", "Pacific/Chatham")
+        try:
+            assert self.made(spark) != before
+        finally:
+            spark.conf.set("spark.sql.session.timeZone", zone)
 
 
 @pytest.mark.parametrize(

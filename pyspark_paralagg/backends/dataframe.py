@@ -135,7 +135,7 @@ class _Loop:
         for df in checkpoints:
             self.live = [other for other in self.live if other is not df]
             if not is_connect(df):  # over Connect the server drops it when the client's object is gone
-                df._jdf.queryExecution().analyzed().rdd().unpersist(False)  # noqa: FBT003, SLF001 - no public way to it
+                drop_checkpoint(df)
 
     def tell(self, state: State) -> None:
         """Those who watch hear how far the run is."""
@@ -260,6 +260,12 @@ def _bounded(checkpoint: DataFrame) -> DataFrame:
     rows = java.queryExecution().analyzed().rdd()
     fresh = session._jsparkSession.internalCreateDataFrame(rows, java.schema(), False)  # noqa: SLF001, FBT003 - likewise
     return type(checkpoint)(fresh, session)
+
+
+def drop_checkpoint(df: DataFrame) -> None:
+    """Frees the blocks of a local checkpoint before the end of the session."""
+    blocks = df._jdf.queryExecution().analyzed().rdd()  # noqa: SLF001 - no public way to it
+    blocks.unpersist(False)  # noqa: FBT003 - py4j knows no names of parameters
 
 
 def _described(job: Job) -> str:

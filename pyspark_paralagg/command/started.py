@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pyspark_paralagg.command.staging import ENDS
+from pyspark_paralagg.delta.tables import DELTA_CONFS
 from pyspark_paralagg.errors import EnvironmentProblem, FixpointError, ParalaggError, UsageError
 from pyspark_paralagg.session import configure
 
@@ -29,10 +30,6 @@ _QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-}
-_DELTA = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 _SHOWN_LINES = 8
 _PATIENCE_SECONDS = 10
@@ -136,7 +133,7 @@ def _start(name: str, master: str, confs: Mapping[str, str], log: Path | None, *
 
     builder = SparkSession.builder.master(master).appName(f"paralagg {name}")
     quiet = _QUIET if log else {}
-    for key, value in {**quiet, **(_DELTA if uses_delta else {}), **confs}.items():
+    for key, value in {**quiet, **(DELTA_CONFS if uses_delta else {}), **confs}.items():
         builder = builder.config(key, value)
     if uses_delta and "spark.jars.packages" not in confs:
         builder = _with_delta(builder)

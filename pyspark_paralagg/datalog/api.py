@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.dataframe import Declaration
     from pyspark_paralagg.datalog.resolved import Resolved
-    from pyspark_paralagg.program.program import Mode
+    from pyspark_paralagg.program.program import Mode, Relation
 
 
 def datalog(  # noqa: PLR0913 - as recursive has them
@@ -139,6 +139,10 @@ class Relations(Mapping[str, "DataFrame"]):
         self._check_known(name)
         types = {c.name: c.type for c in self._resolved.program.relation(name).columns}
         return {c: types[c] for c in self._resolved.names(name)}
+
+    def combined(self) -> list[Relation]:
+        """The relations whose values users' aggregators combine, typed as the engines see them."""
+        return self._strata.combined()
 
     @property
     def program(self) -> Any:  # noqa: ANN401 - a Program; its type is no public name

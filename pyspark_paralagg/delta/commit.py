@@ -58,7 +58,9 @@ class Writer:
 
         with self._surfaced():
             if self._target.is_path:
-                rows.write.format("delta").mode("overwrite").options(**self._options).save(self._target.place)
+                # Whatever the session says of partitions: those without new rows have to go too.
+                writer = rows.write.format("delta").mode("overwrite").option("partitionOverwriteMode", "static")
+                writer.options(**self._options).save(self._target.place)
             else:
                 # saveAsTable would replace the table, and with it the properties that its owner has set.
                 rows.writeTo(self._target.place).options(**self._options).overwrite(F.lit(col=True))
@@ -141,4 +143,11 @@ def create_empty(target: Table, like: DataFrame) -> None:
 
 
 def _own_session(spark: SparkSession) -> SparkSession:
-    return type(spark)(spark.sparkContext, spark._jsparkSession.cloneSession())  # noqa: SLF001 - no public way
+    from pyspark import RDD  # noqa: PLC0415 - pyspark is optional
+
+    # pyspark gives each new session to RDD.toDF: what the user makes so afterwards would be written with our record.
+    of_user = RDD.toDF
+    try:
+        return type(spark)(spark.sparkContext, spark._jsparkSession.cloneSession())  # noqa: SLF001 - no public way
+    finally:
+        RDD.toDF = of_user  # type: ignore[method-assign]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg import conf
 from pyspark_paralagg.delta.program import Program
-from pyspark_paralagg.delta.rows import keep
+from pyspark_paralagg.delta.rows import count_values, keep
 from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
 
 if TYPE_CHECKING:
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     from pyspark_paralagg.delta.text import WholeText
 
 _ENGINES = ("auto", "spark")
+_KIND = CHANGE_COLUMNS[0]
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What the feeds say: changed rows by source and kind, and the new rows of each source that has some.
+    """What the feeds say: changed rows by source and kind, and the rows of each source whose rows are kept.
 
     Who has done with the rows calls ``free``.
     """
@@ -53,39 +54,48 @@ class Decision:
     changes: Changes = field(default_factory=Changes)
 
 
-class Refused(Exception):  # noqa: N818 - a reason for all rows anew, no error
+class _Refused(Exception):  # noqa: N818 - a reason for all rows anew, no error
     """Why a refresh cannot continue."""
 
 
-def decide(
+def decide(  # noqa: PLR0913 - all that a decision rests on
     spark: SparkSession,
     program: Program | WholeText,
     last: Last | None,
     sources: Mapping[str, tuple[Table, Snapshot]],
     backend: str | None,
+    *,
+    keeps: bool = True,
 ) -> Decision:
-    """What a refresh of ``sources`` after the refresh ``last`` does; reads change feeds, and nothing else."""
+    """What a refresh of ``sources`` after the refresh ``last`` does; of all rows it reads change feeds alone.
+
+    New rows are kept for the refresh where it can go on from them; with ``keeps`` false they are only counted.
+    """
     changes = Changes()
     try:
         last = _known(last)
         _check_record(program, last, {name: snapshot for name, (_, snapshot) in sources.items()})
+        obstacle = _obstacle(spark, program, last, backend)
         newer = {n: (t, s) for n, (t, s) in sources.items() if s.version > last.record.sources[n].version}
         for name, (table, snapshot) in newer.items():
-            _read(name, table, last.record.sources[name], snapshot, changes)
-        if not changes.rows:
+            _read(name, table, last.record.sources[name], snapshot, changes, keeps=keeps and obstacle is None)
+        if not any(changes.counts.values()):
             what = "no source has rows that are new" if newer else "no source has a new version"
             return Decision("none", what, changes)
         _check_inserts(changes)
-        _check_program(spark, program, last, set(changes.rows), backend)
-    except Refused as why:
+        _check_program(program, obstacle, changes)
+    except _Refused as why:
         return Decision("full", str(why), changes)
+    except BaseException:
+        changes.free()
+        raise
     count = ", ".join(f"{counts['insert']:,} into {name}" for name, counts in changes.counts.items() if counts)
     return Decision("incremental", f"rows came in and none went: {count}", changes)
 
 
 def _known(last: Last | None) -> Last:
     if last is None:
-        raise Refused("the table's log no longer has a record of its last refresh")
+        raise _Refused("the table's log no longer has a record of its last refresh")
     return last
 
 
@@ -95,41 +105,45 @@ def _check_record(program: Program | WholeText, last: Last, sources: Mapping[str
         if consumed is None:
             break  # another program
         if consumed.id != snapshot.id:
-            raise Refused(f"the source {name} is another table than the one that was consumed")
+            raise _Refused(f"the source {name} is another table than the one that was consumed")
         if consumed.version > snapshot.version:
-            raise Refused(f"the source {name} went back, from version {consumed.version} to {snapshot.version}")
+            raise _Refused(f"the source {name} went back, from version {consumed.version} to {snapshot.version}")
         if consumed.columns != snapshot.columns:
-            raise Refused(f"the source {name} has other columns than at version {consumed.version}")
+            raise _Refused(f"the source {name} has other columns than at version {consumed.version}")
     if last.record.fingerprint != program.fingerprint or last.record.sources.keys() != sources.keys():
-        raise Refused("the program has changed since the last refresh")
+        raise _Refused("the program has changed since the last refresh")
     if last.foreign is not None:
         by = f"{last.foreign.operation} in version {last.foreign.version}"
-        raise Refused(f"another writer changed the table: {by}")
+        raise _Refused(f"another writer changed the table: {by}")
     if program.unstable is not None:
-        raise Refused(program.unstable)
+        raise _Refused(program.unstable)
 
 
-def _read(name: str, table: Table, consumed: Consumed, snapshot: Snapshot, into: Changes) -> None:
+def _read(  # noqa: PLR0913 - what is read, where it goes, and how
+    name: str, table: Table, consumed: Consumed, snapshot: Snapshot, into: Changes, *, keeps: bool
+) -> None:
     """The feed of a source, into ``into``."""
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - pyspark is optional
     from pyspark.errors import PySparkException  # noqa: PLC0415 - likewise
 
     first = consumed.version + 1
     if not snapshot.has_change_feed:
-        raise Refused(f"the source {name} keeps no change feed (delta.enableChangeDataFeed)")
+        raise _Refused(f"the source {name} keeps no change feed (delta.enableChangeDataFeed)")
     try:
-        rows = keep(table.changes(first, snapshot.version))
+        feed = table.changes(first, snapshot.version)
+        if keeps:
+            into.rows[name] = rows = keep(feed)
+            into.counts[name] = rows.counts(_KIND) if rows.count else {}
+            if not rows.count:
+                into.rows.pop(name).free()
+        else:
+            into.counts[name] = count_values(feed, _KIND)
     except (PySparkException, Py4JJavaError) as problem:
         condition = _condition(problem)
         if not condition.startswith(_UNREADABLE):
             raise
         versions = f"version {first}" if first == snapshot.version else f"versions {first} to {snapshot.version}"
-        raise Refused(f"the change feed of {name} cannot be read for {versions}: {condition}") from problem
-    into.counts[name] = rows.counts(CHANGE_COLUMNS[0]) if rows.count else {}
-    if rows.count:
-        into.rows[name] = rows
-    else:
-        rows.free()
+        raise _Refused(f"the change feed of {name} cannot be read for {versions}: {condition}") from problem
 
 
 def _check_inserts(changes: Changes) -> None:
@@ -137,7 +151,7 @@ def _check_inserts(changes: Changes) -> None:
         others = {kind: n for kind, n in sorted(counts.items()) if kind not in ("insert", "update_preimage")}
         if others:
             told = ", ".join(f"{n:,} {_WORDS.get(kind, kind)}" for kind, n in others.items())
-            raise Refused(f"rows of {name} were changed or taken away ({told})")
+            raise _Refused(f"rows of {name} were changed or taken away ({told})")
 
 
 _UNREADABLE = ("DELTA_", "FAILED_READ_FILE")
@@ -146,26 +160,30 @@ _UNREADABLE = ("DELTA_", "FAILED_READ_FILE")
 
 def _condition(problem: Any) -> str:  # noqa: ANN401 - what pyspark converted, or py4j passes on
     """The condition of Spark's own error; a failed job's comes unconverted."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - pyspark is optional
+
     java = getattr(problem, "java_exception", None)
     try:
         return str((problem if java is None else java).getCondition() or "")
-    except TypeError:  # py4j: it has no such method
+    except Py4JError:  # an exception that is none of Spark's has no such method
         return ""
 
 
 _WORDS = {"delete": "deleted", "update_postimage": "updated"}
 
 
-def _check_program(
-    spark: SparkSession, program: Program | WholeText, last: Last, changed: set[str], backend: str | None
-) -> None:
+def _obstacle(spark: SparkSession, program: Program | WholeText, last: Last, backend: str | None) -> str | None:
+    """Why no new rows at all can be gone on from; None where it depends on them."""
     if program.obstacle is not None:
-        raise Refused(program.obstacle)
+        return program.obstacle
     wanted = backend or conf.read(spark, conf.BACKEND)
     if wanted not in _ENGINES:
-        raise Refused(f"{wanted} is asked for, and only the Spark engine goes on from rows that it has")
-    if last.record.obstacle is not None:
-        raise Refused(last.record.obstacle)
-    blocked = program.blocked(changed) if isinstance(program, Program) else None
+        return f"{wanted} is asked for, and only the Spark engine goes on from rows that it has"
+    return last.record.obstacle
+
+
+def _check_program(program: Program | WholeText, obstacle: str | None, changes: Changes) -> None:
+    changed = {name for name, counts in changes.counts.items() if counts}
+    blocked = obstacle or (program.blocked(changed) if isinstance(program, Program) else None)
     if blocked is not None:
-        raise Refused(blocked)
+        raise _Refused(blocked)

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 Frames = Mapping[str, "DataFrame"]
 _SOURCE = "source "
 _CONFS = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive")
-"""What a plan's meaning depends on beside its text."""
+MEANINGLESS = ("backend", "join_order")
+"""Options that leave the rows as they are."""
 
 
 class Sources(Mapping[str, "DataFrame"]):
@@ -229,11 +230,11 @@ class Program:
                 )
 
     def _fingerprint(self) -> str:
-        own = [self._template(df).facts["text"] for df in analysed_aggregators(self._spark, self.relation)]
+        own = aggregator_texts(self._spark, self.relation)
         plans = [[t.facts["text"], t.facts["rows"]] for t in (self._base, self._step)]
-        confs = [self._spark.conf.get(key, None) for key in _CONFS]
+        confs = confs_of_meaning(self._spark)
         shown = [[d.column.name, d.aggregator, d.order, [c.name for c in d.supplied]] for d in self.relation.dependents]
-        options = {k: repr(v) for k, v in self.recursion.options.items() if k not in ("backend", "join_order")}
+        options = {k: repr(v) for k, v in self.recursion.options.items() if k not in MEANINGLESS}
         whole = [plans, own, confs, [k.name for k in self.relation.keys], shown, self.columns, options]
         return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
@@ -255,6 +256,17 @@ class Program:
         """Why the same rows may give another result: the clock, chance; None where they do not."""
         found = [t.facts.get("unstable") for t in (self._base, self._step)]
         return next((f"the program calls {name}, which is another value each time" for name in found if name), None)
+
+
+def confs_of_meaning(spark: SparkSession) -> list[str | None]:
+    """What a program's meaning depends on beside its text."""
+    return [spark.conf.get(key, None) for key in _CONFS]
+
+
+def aggregator_texts(spark: SparkSession, relation: Relation) -> list[str]:
+    """What the users' aggregators of ``relation`` compute, the same in every session."""
+    frames = analysed_aggregators(spark, relation)
+    return [json.loads(bridge(spark).reads(df._jdf, ""))["text"] for df in frames]  # noqa: SLF001 - no public way
 
 
 def _reference(spark: SparkSession, name: str, schema: StructType) -> DataFrame:

@@ -19,7 +19,7 @@ APPLICATION = "pyspark-paralagg recursive table"
 _FORMAT = 1
 _KEY = "paralagg_refresh"
 
-HARMLESS = frozenset(
+_HARMLESS = frozenset(
     {
         "OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "ADD CONSTRAINT",
         "DROP CONSTRAINT", "CLUSTER BY", "REORG", "UPGRADE PROTOCOL", "ADD FEATURE", "DROP FEATURE", "COMPUTE STATS",
@@ -89,7 +89,7 @@ def last_refresh(target: Table, version: int) -> Last | None:
         record = Record.from_json(commit.user_metadata)
         if found is None and record is not None:
             found = commit, record
-        elif commit.operation not in HARMLESS:
+        elif commit.operation not in _HARMLESS:
             later.append(commit)
     if found is None:
         return None

@@ -55,7 +55,7 @@ class Refresh:
         self._found = target.snapshot()
         self._last: Last | None = None
         self._seconds = dict.fromkeys(("changes", "fixpoint", "write"), 0.0)
-        if self._found is not None and APPLICATION in self._found.transactions:
+        if self._found is not None and self._is_ours:
             self._last = last_refresh(target, self._found.version)
         self._check_target()
 
@@ -68,11 +68,16 @@ class Refresh:
             for name, (_, snapshot) in self._sources.items()
         }
 
-    def decide(self, backend: str | None) -> Decision:
-        """What to do."""
-        if self._found is None or APPLICATION not in self._found.transactions:
+    def decide(self, backend: str | None, *, keeps: bool = True) -> Decision:
+        """What to do; without ``keeps`` to be told only, not to be done."""
+        if not self._is_ours:
             return Decision("full", "it is the first refresh")
-        return decide(self._spark, self._program, self._last, self._sources, backend)
+        return decide(self._spark, self._program, self._last, self._sources, backend, keeps=keeps)
+
+    @property
+    def _is_ours(self) -> bool:
+        """Whether a refresh has written the target before."""
+        return self._found is not None and APPLICATION in self._found.transactions
 
     def run(self, backend: str | None) -> RefreshReport:
         """Does it."""
@@ -147,7 +152,7 @@ class Refresh:
             if self._target.exists_as_something_else():
                 raise self._bad_target("is no Delta table", None)
             return
-        if found.columns != columns and sorted(found.columns.items()) != sorted(columns.items()):
+        if found.columns != columns:
             wanted = ", ".join(f"{name} {kind}" for name, kind in columns.items())
             raise UsageError(
                 "PARALAGG_DELTA_SCHEMA",
@@ -156,8 +161,7 @@ class Refresh:
                 place=f"target {self._target.place}",
                 hint=f"the result has {wanted}: take another target, or drop this one",
             )
-        is_ours = APPLICATION in found.transactions
-        if not is_ours and not self._target.read(found.version).isEmpty():
+        if not self._is_ours and not self._target.read(found.version).isEmpty():
             raise self._bad_target("has rows that no refresh wrote", found.version)
 
     def _bad_target(self, what: str, value: object) -> UsageError:

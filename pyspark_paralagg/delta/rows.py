@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.backends.dataframe import drop_checkpoint
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
@@ -28,21 +30,30 @@ class Kept:
     def counts(self, column: str) -> dict[str, int]:
         """How many rows have which value of ``column``."""
         if self.table is None:
-            return {row[0]: row[1] for row in self.df.groupBy(column).count().collect()}
+            return count_values(self.df, column)
         return {found["values"]: found["counts"] for found in self.table[column].value_counts().to_pylist()}
 
     def free(self) -> None:
         """Drops the rows."""
         if self.checkpoint is not None:
-            blocks = self.checkpoint._jdf.queryExecution().analyzed().rdd()  # noqa: SLF001 - no public way to it
-            blocks.unpersist(False)  # noqa: FBT003 - py4j knows no names of parameters
+            drop_checkpoint(self.checkpoint)
 
 
 def keep(df: DataFrame) -> Kept:
     """The rows of ``df``; this runs it."""
     checkpoint = df.localCheckpoint()
-    table = checkpoint.limit(FEW + 1).toArrow()
-    if table.num_rows > FEW:
-        return Kept(checkpoint, checkpoint.count(), None, checkpoint)
-    Kept(checkpoint, table.num_rows, table, checkpoint).free()
-    return Kept(df.sparkSession.createDataFrame(table, schema=df.schema), table.num_rows, table, None)
+    try:
+        table = checkpoint.limit(FEW + 1).toArrow()
+        count = table.num_rows if table.num_rows <= FEW else checkpoint.count()
+    except BaseException:
+        drop_checkpoint(checkpoint)
+        raise
+    if count > FEW:
+        return Kept(checkpoint, count, None, checkpoint)
+    drop_checkpoint(checkpoint)
+    return Kept(df.sparkSession.createDataFrame(table, schema=df.schema), count, table, None)
+
+
+def count_values(df: DataFrame, column: str) -> dict[str, int]:
+    """How many rows have which value of ``column``; this runs ``df``."""
+    return {row[0]: row[1] for row in df.groupBy(column).count().collect()}

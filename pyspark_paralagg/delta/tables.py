@@ -7,6 +7,7 @@ a refresh; a moment and the newest commits come from the log behind it, which ha
 from __future__ import annotations
 
 import importlib.util
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+DELTA_CONFS = {
+    "spark.sql.extensions": _EXTENSION,
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""What a session with Delta is started with."""
 CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 _CHANGE_FEED = "delta.enableChangeDataFeed"
 
@@ -39,14 +45,14 @@ def check_session(spark: SparkSession) -> None:
             "delta-spark is not installed",
             hint="pip install 'pyspark-paralagg[delta]', and build the session by configure_spark_with_delta_pip",
         )
-    if EXTENSION not in (spark.conf.get("spark.sql.extensions", None) or ""):
+    if _EXTENSION not in (spark.conf.get("spark.sql.extensions", None) or ""):
         raise EnvironmentProblem(
             "PARALAGG_DELTA_MISSING",
             "this session runs without Delta's extension",
             value=spark.conf.get("spark.sql.extensions", None),
             place="spark.sql.extensions",
-            hint=f"start it with spark.sql.extensions={EXTENSION} and spark.sql.catalog.spark_catalog="
-            "org.apache.spark.sql.delta.catalog.DeltaCatalog; docs/guide/delta.md has the lines",
+            hint=f"start it with {' and '.join(f'{k}={v}' for k, v in DELTA_CONFS.items())}; "
+            "docs/guide/delta.md has the lines",
         )
 
 
@@ -98,7 +104,7 @@ class Table:
         return Snapshot(
             version=int(found.version()),
             id=str(metadata.id()),
-            schema=StructType.fromJson(_json(found.schema().json())),
+            schema=StructType.fromJson(json.loads(found.schema().json())),
             has_change_feed=feed.isDefined() and str(feed.get()).lower() == "true",
             transactions=_transactions(found),
         )
@@ -121,7 +127,7 @@ class Table:
                 return
             actions = _each(found.next()._2().iterator())  # noqa: SLF001 - a Scala pair
             told = next((a for a in actions if a.getClass().getSimpleName() == "CommitInfo"), None)
-            info = {} if told is None else _json(told.json())["commitInfo"]
+            info = {} if told is None else json.loads(told.json())["commitInfo"]
             yield Commit(
                 version, info.get("operation", "unknown"), info.get("userMetadata"), info.get("operationMetrics", {})
             )
@@ -192,13 +198,6 @@ def _transactions(snapshot: Any) -> dict[str, int]:  # noqa: ANN401 - likewise
     known = checksum.get().setTransactions() if checksum.isDefined() else checksum
     found = known.get() if known.isDefined() else snapshot.setTransactions()
     return {str(t.appId()): int(t.version()) for t in _each(found.iterator())}
-
-
-def _json(text: str) -> dict[str, Any]:
-    import json  # noqa: PLC0415 - one use
-
-    parsed: dict[str, Any] = json.loads(text)
-    return parsed
 
 
 def _each(iterator: Any) -> Iterator[Any]:  # noqa: ANN401 - a py4j object

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.datalog.api import Relations, datalog
-from pyspark_paralagg.delta.program import Program, Recursion, Sources, references
+from pyspark_paralagg.delta.program import (
+    MEANINGLESS,
+    Program,
+    Recursion,
+    Sources,
+    aggregator_texts,
+    confs_of_meaning,
+    references,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,7 +46,7 @@ class Text:
         relations = self.bound(spark, sources)
         found = relations.single(self.relation)
         if isinstance(found, str):
-            return WholeText(spark, self, relations.columns(self.relation), found)
+            return WholeText(spark, self, relations, found)
         declaration, step, options = found
         name = self.relation
 
@@ -63,15 +71,17 @@ class Text:
 class WholeText:
     """A text that is always computed as a whole; what a ``Program`` tells of itself, without continuing."""
 
-    def __init__(self, spark: SparkSession, text: Text, columns: dict[str, str], why: str) -> None:
+    def __init__(self, spark: SparkSession, text: Text, relations: Relations, why: str) -> None:
         self._spark = spark
         self._text = text
         self._relations: Relations | None = None
-        self.columns = columns
+        self.columns = relations.columns(text.relation)
         self.obstacle = f"only a single recursion over inputs goes on from its rows: {why}"
         self.unstable: str | None = None
-        shown = [text.text, text.relation, repr(sorted(text.options.items())), columns]
-        self.fingerprint = hashlib.sha256(json.dumps(shown).encode()).hexdigest()
+        options = {k: repr(v) for k, v in text.options.items() if k not in MEANINGLESS}
+        own = [aggregator_texts(spark, r) for r in relations.combined()]
+        shown = [text.text, text.relation, options, self.columns, own, confs_of_meaning(spark)]
+        self.fingerprint = hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
 
     def whole(self, frames: Frames) -> DataFrame:
         """The relation over these rows."""

@@ -50,12 +50,18 @@ class RecursiveTable:
         The Delta tables that the program reads, by the names that it has for them: paths or names in the catalog.
         Whatever changes must be one of them (``PARALAGG_DELTA_UNTRACKED``).
     base, step
-        As in :func:`recursive_agg`, over ``t``, a mapping from source to DataFrame. Both are called once, with
-        DataFrames that have columns and no rows: they can be joined, filtered and so on, not counted or collected.
+        As in :func:`recursive_agg`, over ``t``, a mapping from source to DataFrame. Both are called with DataFrames
+        that have columns and no rows: they can be joined, filtered and so on, not counted or collected. They are called
+        anew at each refresh: what they take from outside (today's date) is part of the program, which is another one
+        where that is.
     name, mode, assume, max_iterations, on_limit, tolerance, join_order, backend
         As in :func:`recursive_agg`.
 
     What it does not do: run by itself. Somebody calls ``refresh``, as often as the result should be fresh.
+
+    Raises ``EnvironmentProblem`` ``PARALAGG_DELTA_MISSING`` where the session has no Delta, ``UsageError``
+    ``PARALAGG_DELTA_SOURCE`` for a source that is not there, ``PARALAGG_DELTA_PROGRAM`` where base or step do not fit
+    them, ``PARALAGG_DELTA_UNTRACKED``, and what :func:`recursive_agg` raises of keys and aggregates.
     """
 
     def __init__(  # noqa: PLR0913 - the arguments of the API, as the documentation has them
@@ -120,28 +126,44 @@ class RecursiveTable:
     def refresh(self) -> RefreshReport:
         """Brings the table to the newest versions of its sources, at the cost of what changed where that is possible.
 
+        >>> print(view.refresh())                                                         # doctest: +SKIP
+        incremental refresh of lake/dist: version 4 written
+          why incremental: rows came in and none went: 2 into edges
+          ...
+
         All that is read is of one moment: each source at the version that it had when the call began. Rows and consumed
-        versions are written in one commit; who stops on the way leaves the table as it was. Raises ``ConflictError``
-        ``PARALAGG_DELTA_CONFLICT`` where somebody else wrote the table at the same time (call it again), ``UsageError``
-        where the program no longer fits its sources or the target is not ours, and what the recursion itself raises.
+        versions are written in one commit; who stops on the way leaves the table as it was (a target in the catalog
+        that was not there may be left empty: the next refresh fills it). Where no source has new rows nothing is
+        written, not even the versions that were seen.
+
+        Raises ``ConflictError`` ``PARALAGG_DELTA_CONFLICT`` where somebody else wrote the table at the same time (call
+        it again); ``UsageError`` ``PARALAGG_DELTA_TARGET`` and ``PARALAGG_DELTA_SCHEMA`` where the target is not ours
+        or has other columns, ``PARALAGG_DELTA_SOURCE`` and ``PARALAGG_DELTA_PROGRAM`` where a source is gone or has
+        other columns than the program reads; and what the recursion itself raises.
         """
         began = time.perf_counter()
         return Refresh(self._spark, self._target, *self._moment(), began).run(self._backend)
 
     def status(self) -> Status:
-        """What the next refresh would do, and why; reads the sources' change feeds and nothing else."""
+        """What the next refresh would do, and why; of all rows it reads the sources' change feeds alone.
+
+        >>> view.status().kind                                                            # doctest: +SKIP
+        'incremental'
+        """
         began = time.perf_counter()
         refresh = Refresh(self._spark, self._target, *self._moment(), began)
-        decision = refresh.decide(self._backend)
-        decision.changes.free()
+        decision = refresh.decide(self._backend, keeps=False)
         pending = {name: counts for name, counts in decision.changes.counts.items() if counts}
         return Status(self._target.place, decision.kind, decision.reason, refresh.versions, pending)
 
     def history(self) -> list[dict[str, Any]]:
         """The refreshes that wrote the table, newest first, as far back as its log goes.
 
-        Each with ``version``, ``timestamp``, ``kind``, ``reason``, ``sources`` (the consumed version of each), and
-        Delta's own ``metrics``.
+        Each with ``version``, ``timestamp`` (a ``datetime`` as Delta's history has it), ``kind``, ``reason``,
+        ``sources`` (the consumed version of each), and Delta's own ``metrics`` (names to numbers as text).
+
+        >>> [(h["version"], h["kind"]) for h in view.history()]                           # doctest: +SKIP
+        [(4, 'incremental'), (0, 'full')]
         """
         return [
             {

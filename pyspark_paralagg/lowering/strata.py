@@ -17,7 +17,7 @@ from pyspark_paralagg.lowering.rows import rows_of
 from pyspark_paralagg.program.aggregators import MaxBy, MCount, MinBy, MSum
 from pyspark_paralagg.program.sql import quoted, to_sql
 from pyspark_paralagg.program.step import branch_place
-from pyspark_paralagg.relations import conform, typed_relation
+from pyspark_paralagg.relations import conform, relation_of, typed_relation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -96,6 +96,21 @@ class Strata:
                 return f"{name} needs {other}, which is a recursion of its own"
         declarations, step, options = self._recursion(names)
         return declarations[name], step, options
+
+    def combined(self) -> list[Relation]:
+        """The relations whose values users' aggregators combine, typed as the engines see them."""
+        found = [r for r in self._program.relations if any(d.aggregator in self._own for d in r.dependents)]
+        return [
+            relation_of(
+                r.name,
+                [(c.name, c.type) for c in r.columns],
+                [k.name for k in r.keys],
+                self._aggs(r),
+                r.base,
+                self._spark,
+            )
+            for r in found
+        ]
 
     # --- relations ---------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from stage import CONFS
 
 import pyspark_paralagg as ra
+from pyspark_paralagg.delta.tables import DELTA_CONFS
 
 if TYPE_CHECKING:
     import random
@@ -29,8 +30,7 @@ def delta_session(slots: int = 2) -> SparkSession:
         **CONFS,
         "spark.sql.warehouse.dir": str(Path("warehouse").absolute()),
         "spark.databricks.delta.snapshotPartitions": "2",
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        **DELTA_CONFS,
         "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     }
     builder = SparkSession.builder.master(f"local[{slots}]")

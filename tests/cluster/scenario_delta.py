@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from delta import configure_spark_with_delta_pip
-from pyspark.sql import SparkSession
+from lake import delta_session
 from queries import chain, chain_total, paths, total
-from stage import CONFS, tell
-
-import pyspark_paralagg as ra
+from stage import tell
 
 if TYPE_CHECKING:
     from typing import Any
+
+    from pyspark.sql import SparkSession
 
 
 def delta(spark: SparkSession) -> dict[str, Any]:
@@ -27,15 +26,6 @@ def delta(spark: SparkSession) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    builder = SparkSession.builder.master("local[2]")
-    confs = {
-        **CONFS,
-        "spark.databricks.delta.snapshotPartitions": "2",
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    }
-    for key, value in confs.items():
-        builder = builder.config(key, value)
-    spark = configure_spark_with_delta_pip(ra.configure(builder)).getOrCreate()
+    spark = delta_session()
     tell(spark, delta)
     spark.stop()

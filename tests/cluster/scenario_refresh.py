@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from delta.tables import DeltaTable
 from lake import EDGES, STARTS, Lake, delta_session, distances, edges_of, failure, in_order
+from probes import confs
 from pyspark.errors import AnalysisException
-from stage import tell
+from stage import tell, wait_until
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.delta import commit
@@ -193,7 +194,7 @@ def reports(spark: SparkSession) -> dict[str, Any]:
     lake = Lake(spark, "reports")
     lake.add("edges", [(0, 1, 4), (1, 2, 4)], EDGES)
     lake.add("starts", [(0, 0)], STARTS)
-    before = confs(spark)
+    before = own_confs(spark)
     view = lake.shortest("dist")
     first = view.refresh()
     again = view.refresh()
@@ -220,18 +221,14 @@ def reports(spark: SparkSession) -> dict[str, Any]:
         "history": [[h["version"], h["kind"], h["sources"]["edges"]] for h in view.history()],
         "text": [second.to_json().startswith('{"target"'), "incremental refresh of" in repr(second)],
         "result": lake.rows("dist"),
-        "confs": confs(spark) == before,
+        "confs": own_confs(spark) == before,
+        "session_of_rdds": spark.sparkContext.parallelize([(1,)]).toDF(["a"]).sparkSession is spark,
     }
 
 
-def confs(spark: SparkSession) -> dict[str, str]:
+def own_confs(spark: SparkSession) -> dict[str, str]:
     """The session's confs, but for the one in which Delta itself notes its last commit."""
-    found = spark._jsparkSession.conf().getAll().iterator()
-    pairs = []
-    while found.hasNext():
-        pair = found.next()
-        pairs.append((pair._1(), pair._2()))
-    return {key: value for key, value in pairs if "lastCommitVersion" not in key}
+    return {key: value for key, value in confs(spark).items() if "lastCommitVersion" not in key}
 
 
 def reasons(spark: SparkSession) -> dict[str, Any]:
@@ -381,7 +378,7 @@ def _overtaken(lake: Lake, *, within: bool) -> dict[str, Any]:
     arrived.wait(60)
     commit.Writer.merge = merge
     if within:
-        _until(lambda: flag.with_suffix(".waiting").exists())
+        wait_until(lambda: flag.with_suffix(".waiting").exists(), 60, "the refresh waits")
     second = lake.shortest("dist").refresh()
     go.set()
     flag.touch()
@@ -403,12 +400,6 @@ def _waiter(flag: str) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch
         yield from batches
 
     return wait
-
-
-def _until(is_so: Callable[[], bool]) -> None:
-    began = time.monotonic()
-    while not is_so() and time.monotonic() - began < 60:
-        time.sleep(0.02)
 
 
 def texts(spark: SparkSession) -> dict[str, Any]:

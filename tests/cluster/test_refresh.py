@@ -83,6 +83,7 @@ def test_history_has_the_consumed_versions(fact: Callable[[str], Any]) -> None:
 
 def test_the_session_keeps_its_confs(fact: Callable[[str], Any]) -> None:
     assert fact("reports")["confs"]
+    assert fact("reports")["session_of_rdds"]
 
 
 @pytest.mark.parametrize(
