@@ -200,3 +200,31 @@ def with_initial() -> Program:
     r, e = doc.reference("rank"), doc.source("links", src="bigint", dst="bigint", share="double")
     step = r.join(e, same(r["node"], e["src"])).select(node=e["dst"], rank=times(r["rank"], e["share"]))
     return doc.program(rank=step, max_iterations=4, on_limit="return")
+
+
+def ring(relations: int) -> Program:
+    """Each relation reads the next one and hands on its origin, which stands elsewhere in each."""
+
+    def keys(i: int) -> list[str]:
+        return [*"ab"[: i % 3], "origin", *"ab"[i % 3 :]]
+
+    names = [f"r{i}" for i in range(relations)]
+    doc = Document(*(relation(r, ", ".join(f"{k} bigint" for k in keys(i)), base=i) for i, r in enumerate(names)))
+    steps = {}
+    for i, name in enumerate(names):
+        d, e = doc.reference(names[(i + 1) % relations]), doc.source("edges", src="bigint", dst="bigint")
+        moved = {"origin": d["origin"], "a": d["b"], "b": e["dst"]}
+        steps[name] = d.join(e, same(d["a"], e["src"])).select(**{k: moved[k] for k in keys(i)})
+    return doc.program(**steps)
+
+
+def equal_keys() -> Program:
+    """Two keys of ``odd`` are the one that ``even`` has."""
+    doc = Document(
+        relation("even", "s bigint, node bigint"), relation("odd", "a bigint, b bigint, node bigint", base=1)
+    )
+    o, e = doc.reference("odd"), doc.source("edges", src="bigint", dst="bigint")
+    even = o.where(same(o["a"], o["b"])).join(e, same(o["node"], e["src"])).select(s=o["a"], node=e["dst"])
+    x, f = doc.reference("even"), doc.source("edges", src="bigint", dst="bigint")
+    odd = x.join(f, same(x["node"], f["src"])).select(a=x["s"], b=x["s"], node=f["dst"])
+    return doc.program(even=even, odd=odd)

@@ -28,6 +28,17 @@ def test_carried_keys(program: Any, carried: tuple[tuple[int, ...], ...]) -> Non
     assert compile_program(program).strata[0].carried == carried
 
 
+def test_a_carried_key_is_followed_through_many_relations() -> None:
+    """Each has three keys: to try them all in every relation would be 3^20 ways."""
+    [stratum] = compile_program(programs.ring(20)).strata
+    assert stratum.carried == (tuple(i % 3 for i in range(20)),)
+
+
+def test_keys_that_a_rule_makes_equal_are_both_followed() -> None:
+    """Whoever filters ``even.s`` may do so by ``odd.a`` as well as by ``odd.b``."""
+    assert compile_program(programs.equal_keys()).strata[0].carried == ((0, 0), (0, 1))
+
+
 def test_a_tree_without_its_parents() -> None:
     plan = compile_program(programs.parents())
     [smaller] = plan.narrower
