@@ -271,6 +271,38 @@ def test_auto_takes_ranks_only_with_a_launcher_and_for_much(session: SparkSessio
     assert "Executor: mpi" in ra.explain(paths(session, "auto"))
 
 
+def test_auto_asks_for_the_size_of_the_whole_and_not_of_its_parts(session: SparkSession) -> None:
+    """The upper stratum has few rows, and is a plan of its own where nobody reads ``via``."""
+    many = session.range(1000).selectExpr("id as src", "id + 1 as dst")
+    few = session.range(5).selectExpr("id as src", "id + 1 as dst", "1L as w")
+
+    def step(below: DataFrame, above: DataFrame) -> dict[str, DataFrame]:
+        joined = above.join(few, above.node == few.src).join(below, few.dst == below.node, "left_semi")
+        return {
+            "below": below.join(many, below.node == many.src).select(many.dst.alias("node")),
+            "above": joined.select(few.dst.alias("node"), (above.dist + few.w).alias("dist"), above.node.alias("via")),
+        }
+
+    def found(backend: str) -> DataFrame:
+        relations = {
+            "below": ra.relation(frame(session, "node bigint", [(0,)]), keys="node"),
+            "above": ra.relation(
+                frame(session, "node bigint, dist bigint, via bigint", [(0, 0, 0)]),
+                keys="node",
+                aggs={"dist": "min", "via": ra.min_by("dist")},
+            ),
+        }
+        return ra.recursive(relations, step, assume="w >= 0", backend=backend)["above"]
+
+    session.conf.set(conf.MPI_LAUNCHER.name, "local")
+    session.conf.set(conf.OFFLOAD_MIN_ROWS.name, "500")
+    on_ranks = found("auto")
+    assert "Executor: mpi" in ra.explain(on_ranks)
+    assert_same_rows(rows_of(on_ranks.select("node", "dist")), [(n, n) for n in range(6)])
+    session.conf.set(conf.OFFLOAD_MIN_ROWS.name, "5000")
+    assert "Executor: spark" in ra.explain(found("auto"))
+
+
 def test_auto_stays_on_spark_where_ranks_cannot_start(session: SparkSession) -> None:
     session.conf.set(conf.MPI_LAUNCHER.name, "no-such-command -n {ranks}")
     told = ra.explain(paths(session, "auto"))

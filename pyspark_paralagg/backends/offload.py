@@ -9,7 +9,7 @@ result.
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -60,32 +60,7 @@ class OffloadBackend:
         job.refuse_settled("ranks")
         request = self._request(job.session)
         _check(request, job.session)
-        cores = max(_slots(job.session), job.session.sparkContext.defaultParallelism)
-        is_wide = cores >= conf.read(job.session, conf.OFFLOAD_MIN_CORES)
-
-        def offload(plan: Plan, position: int, relation: str) -> dict[str, Any]:
-            if self._is_tried and not is_wide:
-                _check_size(plan, job.session, cores)
-            own = _own(plan, position)
-            _check_portable(own, self.name)
-            return {
-                "backend": self.name,
-                "supervisor": [*request.python, "-m", "mpi_backend.launch"],
-                "settings": {
-                    "launcher": request.launcher,
-                    "ranks": request.ranks,
-                    "python": list(request.python),
-                    "oversubscribe": request.oversubscribe,
-                    "sub_buckets": conf.read(job.session, conf.SUB_BUCKETS),
-                    "env": {"PYTHONPATH": ranks.python_path()},
-                },
-                "plan": own.to_json(),
-                "result": quote(relation, safe=""),
-                "staging": request.staging,
-                "fallback": conf.read(job.session, conf.MPI_FALLBACK),
-            }
-
-        return Builder(job, reason, offload).build()
+        return Builder(job, reason, _Ranks(self.name, job.session, request, is_tried=self._is_tried)).build()
 
     def _request(self, session: SparkSession) -> Request:
         from mpi_backend.preflight import Request, slots  # noqa: PLC0415 - needed by those who offload only
@@ -100,6 +75,42 @@ class OffloadBackend:
             oversubscribe=conf.read(session, conf.MPI_OVERSUBSCRIBE),
             staging=staging and str(Path(staging.removeprefix("file://")).absolute()),
         )
+
+
+@dataclass(frozen=True)
+class _Ranks:
+    """What the Builder asks of ranks that can start."""
+
+    backend: str
+    session: SparkSession
+    request: Request
+    is_tried: bool
+
+    def admit(self, plan: Plan) -> None:
+        """``UnsupportedError`` where the job is too small for who only tries. A stratum of it may be."""
+        if self.is_tried:
+            _check_size(plan, self.session)
+
+    def computed(self, plan: Plan, position: int, relation: str) -> dict[str, Any]:
+        """What `OffloadSpec.scala` reads; ``UnsupportedError`` where an expression is not portable."""
+        own = _own(plan, position)
+        _check_portable(own, self.backend)
+        return {
+            "backend": self.backend,
+            "supervisor": [*self.request.python, "-m", "mpi_backend.launch"],
+            "settings": {
+                "launcher": self.request.launcher,
+                "ranks": self.request.ranks,
+                "python": list(self.request.python),
+                "oversubscribe": self.request.oversubscribe,
+                "sub_buckets": conf.read(self.session, conf.SUB_BUCKETS),
+                "env": {"PYTHONPATH": ranks.python_path()},
+            },
+            "plan": own.to_json(),
+            "result": quote(relation, safe=""),
+            "staging": self.request.staging,
+            "fallback": conf.read(self.session, conf.MPI_FALLBACK),
+        }
 
 
 def _check(request: Request, session: SparkSession) -> None:
@@ -145,14 +156,16 @@ def _check_portable(plan: Plan, backend: str) -> None:
         )
 
 
-def _check_size(plan: Plan, session: SparkSession, cores: int) -> None:
-    rows = max(_rows(i) for i in plan.inputs)
+def _check_size(plan: Plan, session: SparkSession) -> None:
+    cores = max(_slots(session), session.sparkContext.defaultParallelism)
+    enough = conf.read(session, conf.OFFLOAD_MIN_CORES)
     least = conf.read(session, conf.OFFLOAD_MIN_ROWS)
-    if rows < least:
+    rows = max(_rows(i) for i in plan.inputs)
+    if rows < least and cores < enough:
         raise UnsupportedError(
             "PARALAGG_OFFLOAD_SMALL",
             f"some {rows:,} rows of input are less than {conf.OFFLOAD_MIN_ROWS.name}={least:,}, and {cores} cores less "
-            f"than {conf.OFFLOAD_MIN_CORES.name}={conf.read(session, conf.OFFLOAD_MIN_CORES)}",
+            f"than {conf.OFFLOAD_MIN_CORES.name}={enough}",
             value=rows,
         )
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark_paralagg import conf
 from pyspark_paralagg.backends.customs import Customs
@@ -35,8 +34,15 @@ if TYPE_CHECKING:
     from pyspark_paralagg.plan.plan import Plan
     from pyspark_paralagg.program.expr import Call
 
-Offload = Callable[["Plan", int, str], dict[str, Any]]
-"""Of a Plan, the position of a stratum, and the name of one of its relations: how ranks compute it."""
+
+class Offload(Protocol):
+    """Ranks that are to run a job in the gang's stead."""
+
+    def admit(self, plan: Plan) -> None:
+        """Raises where they should not take the job, whose whole Plan this is. Asked once, and first."""
+
+    def computed(self, plan: Plan, position: int, relation: str) -> dict[str, Any]:
+        """How they compute a relation of the stratum at ``position``, as it stands in the Plan's JSON."""
 
 
 class SparkBackend:
@@ -70,7 +76,7 @@ class SparkBackend:
 class Builder:
     """Builds the fixpoints of one job.
 
-    ``offload`` is asked for each stratum's JSON where not the gang runs it; what it returns stands in the Plan's JSON.
+    ``offload`` says how each relation is computed where not the gang runs it.
     """
 
     def __init__(self, job: Job, reason: str, offload: Offload | None = None) -> None:
@@ -108,6 +114,8 @@ class Builder:
             on_limit=self.job.on_limit,
             tolerance=self.job.tolerance,
         )
+        if self.offload is not None:
+            self.offload.admit(compiled.plan)
         plan, guarded = self._guarded(compiled.plan, analysis, step_json, own + len(starts))
         extras = {**compiled.extras, "seconds": time.perf_counter() - start}
         return self._fixpoints(replace(compiled, plan=plan, extras=extras), analysis, own, [*starts, *guarded])
@@ -173,7 +181,7 @@ class Builder:
             sources = _java_list(self.session, [_jdf(df) for df in (*extra, *results.values())])
             for name in names:
                 if self.offload is not None:
-                    data["offload"] = self.offload(plan, position, name)
+                    data["offload"] = self.offload.computed(plan, position, name)
                     data["narrower"] = self._offloaded(plan, position, name, self.offload)
                 node = self.bridge.fixpoint(
                     self.jsession, analysis, json.dumps(data), position, name, sources, self.reason
@@ -188,7 +196,7 @@ class Builder:
             if (smaller.position, smaller.relation) == (position, relation):
                 strata = (*plan.strata[:position], smaller.stratum, *plan.strata[position + 1 :])
                 own = replace(plan, inputs=smaller.inputs, strata=strata)
-                found.append({**data, "offload": offload(own, position, relation)})
+                found.append({**data, "offload": offload.computed(own, position, relation)})
         return found
 
     def _frame(self, jdf: Any) -> DataFrame:  # noqa: ANN401 - a py4j object
