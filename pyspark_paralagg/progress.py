@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("pyspark_paralagg")
 _LOOK_SECONDS = 0.1
 _PATIENCE_SECONDS = 5.0
-"""A query's caller is back a little before Spark says that the query has ended; longer where the machine is busy."""
+"""The longest that the end of a watch waits for Spark's listeners to hear that a query has ended."""
+_BUS_MILLIS = 10
 _OF_ALL_NEWS = 1 << 62
 
 State = Literal["running", "done", "failed"]
@@ -141,13 +142,10 @@ class _Watch:
         self._listener: Listener | None = listener
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._live: set[str] = set()
-        self._news: Callable[[], list[RunProgress]] = list
 
     def hear(self, told: RunProgress) -> None:
         """Passes it on."""
         with self._lock:
-            (self._live.add if told.state == "running" else self._live.discard)(told.run)
             if self._listener is None:
                 return
             try:
@@ -156,23 +154,20 @@ class _Watch:
                 _LOG.exception("what listens to the progress of runs failed, and is not called again")
                 self._listener = None
 
-    def follow(self, news: Callable[[], list[RunProgress]]) -> None:
-        """Asks for ``news`` until the watch is stopped; then until runs that were seen have ended, if that is soon."""
+    def follow(self, shim: _Shim) -> None:
+        """Passes on the news of ``shim`` until the watch is stopped, then what is left to tell."""
         from py4j.protocol import Py4JError  # noqa: PLC0415 - slow to load
 
         try:
             while not self._ended.wait(_LOOK_SECONDS):
-                self._tell(news())
-            until = time.monotonic() + _PATIENCE_SECONDS
-            self._tell(news())
-            while self._live and time.monotonic() < until:
-                time.sleep(_LOOK_SECONDS / 10)
-                self._tell(news())
+                self._tell(shim.news())
+            for news in shim.last_news():
+                self._tell(news)
         except (Py4JError, OSError) as problem:  # the session has ended
             _LOG.debug("nothing more is heard of runs: %s", problem)
 
     def stop(self) -> None:
-        """The thread ends after a last look."""
+        """The thread ends after the last news."""
         self._ended.set()
 
     def _tell(self, news: list[RunProgress]) -> None:
@@ -180,15 +175,57 @@ class _Watch:
             self.hear(told)
 
 
+class _Shim:
+    """What the shim of a session tells of the runs in its JVM, from now on."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._bridge = bridge(session)
+        self._bus = session.sparkContext._jsc.sc().listenerBus()  # noqa: SLF001 - pyspark has no public way to it
+        self._seen = json.loads(self._bridge.runs(_OF_ALL_NEWS))["now"]
+        self._live: set[str] = set()
+
+    def news(self) -> list[RunProgress]:
+        """What has happened since the time before."""
+        found = json.loads(self._bridge.runs(self._seen))
+        self._seen = found["now"]
+        news = [_progress_of(state) for state in found["runs"]]
+        for told in news:
+            (self._live.add if told.state == "running" else self._live.discard)(told.run)
+        return news
+
+    def last_news(self) -> Iterator[list[RunProgress]]:
+        """What is left to tell of runs that have ended; those that go on elsewhere are not waited for.
+
+        When a query's caller is back, Spark has queued the event of its end, and the shim hears of it a little later;
+        much later where the machine is busy. A run that is alive when all events have arrived goes on.
+        """
+        until = time.monotonic() + _PATIENCE_SECONDS
+        have_arrived = False
+        while True:
+            yield self.news()
+            if not self._live or have_arrived or time.monotonic() > until:
+                return
+            have_arrived = self._events_have_arrived()
+
+    def _events_have_arrived(self) -> bool:
+        from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - slow to load
+
+        try:
+            self._bus.waitUntilEmpty(_BUS_MILLIS)
+        except Py4JJavaError:  # a TimeoutException
+            return False
+        return True
+
+
 _WATCHES: list[_Watch] = []
 
 
 @contextmanager
 def _watched(watch: _Watch, session: SparkSession) -> Iterator[None]:
-    news = _news_of(session)
+    shim = _shim_of(session)
     thread = None
-    if news is not None:
-        thread = threading.Thread(target=watch.follow, args=(news,), name="paralagg-progress", daemon=True)
+    if shim is not None:
+        thread = threading.Thread(target=watch.follow, args=(shim,), name="paralagg-progress", daemon=True)
         thread.start()
     _WATCHES.append(watch)
     try:
@@ -200,24 +237,14 @@ def _watched(watch: _Watch, session: SparkSession) -> Iterator[None]:
             thread.join()
 
 
-def _news_of(session: SparkSession) -> Callable[[], list[RunProgress]] | None:
-    """Asks the shim of ``session`` what has happened since the time before; None where there is no shim."""
+def _shim_of(session: SparkSession) -> _Shim | None:
     if is_connect(session):
         return None
     try:
-        shim = bridge(session)
+        return _Shim(session)
     except EnvironmentProblem as problem:
         _LOG.info("only the DataFrame executor's runs are heard of: %s", problem.message)
         return None
-    seen = json.loads(shim.runs(_OF_ALL_NEWS))["now"]
-
-    def news() -> list[RunProgress]:
-        nonlocal seen
-        found = json.loads(shim.runs(seen))
-        seen = found["now"]
-        return [_progress_of(state) for state in found["runs"]]
-
-    return news
 
 
 def _progress_of(state: dict[str, Any]) -> RunProgress:

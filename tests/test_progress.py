@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LENGTH = 40
+MODULE = importlib.import_module("pyspark_paralagg.progress")  # the package has the function by that name
 
 
 @pytest.fixture
@@ -94,6 +97,35 @@ def test_a_run_that_fails_has_failed(session: SparkSession, backend: str) -> Non
     assert told[-1].iteration in (2, 3)  # the news of the last iteration may be overtaken by that of the end
 
 
+@contextmanager
+def endless(session: SparkSession, backend: str) -> Iterator[threading.Thread]:
+    """A thread with a run that goes on until the context ends."""
+    is_over = threading.Event()
+
+    def step(r: DataFrame) -> DataFrame:
+        if backend == "dataframe":  # which no job group reaches while it plans
+            assert not is_over.is_set(), "cancelled"
+        return r.selectExpr("node", "steps + 1 as steps")
+
+    def query() -> None:
+        session.sparkContext.setJobGroup("endless", "watched", interruptOnCancel=False)
+        start = session.range(1).selectExpr("id as node", "0L as steps")
+        with pytest.raises(Exception, match="cancelled"):
+            start.recursive_agg(
+                "node", {"steps": "max"}, step=step, name="endless", max_iterations=2_000_000_000, on_limit="return",
+                backend=backend,
+            ).count()  # fmt: skip
+
+    thread = InheritableThread(target=query)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        is_over.set()
+        session.sparkContext.cancelJobGroup("endless")
+        thread.join(60)
+
+
 def test_a_run_is_heard_of_while_it_goes_on(session: SparkSession) -> None:
     moved = threading.Event()
     told: list[ra.RunProgress] = []
@@ -103,28 +135,27 @@ def test_a_run_is_heard_of_while_it_goes_on(session: SparkSession) -> None:
         if len({t.iteration for t in told if t.iteration > 0}) > 1:
             moved.set()
 
-    def query() -> None:
-        session.sparkContext.setJobGroup("endless", "watched", interruptOnCancel=False)
-        start = session.range(1).selectExpr("id as node", "0L as steps")
-        endless = start.recursive_agg(
-            "node", {"steps": "max"}, step=lambda r: r.selectExpr("node", "steps + 1 as steps"), name="endless",
-            max_iterations=2_000_000_000, on_limit="return", backend="spark",
-        )  # fmt: skip
-        with pytest.raises(Exception, match="cancelled"):
-            endless.count()
-
-    with ra.progress(hear):
-        thread = InheritableThread(target=query)
-        thread.start()
-        try:
-            assert moved.wait(60)
-        finally:
-            session.sparkContext.cancelJobGroup("endless")
-            thread.join(60)
+    with ra.progress(hear), endless(session, "spark"):
+        assert moved.wait(60)
     running = [t for t in told if t.state == "running"]
     assert [t.iteration for t in running] == sorted(t.iteration for t in running)
     assert {t.limit for t in told} == {2_000_000_000}
     assert told[-1].state == "failed"
+
+
+@pytest.mark.parametrize("backend", ["spark", "dataframe"])
+def test_the_end_does_not_wait_for_a_run_that_another_thread_goes_on_with(
+    session: SparkSession, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MODULE, "_PATIENCE_SECONDS", 60)
+    moved = threading.Event()
+    with endless(session, backend) as thread:
+        with ra.progress(lambda run: run.iteration > 1 and moved.set()):
+            assert moved.wait(60)
+            assert path(session, 3).count() == 4
+            began = time.monotonic()
+        assert time.monotonic() - began < 30
+        assert thread.is_alive()
 
 
 def test_who_watches_nothing_hears_of_no_run_before(session: SparkSession) -> None:
