@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +17,6 @@ from pyspark_paralagg import conf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -348,6 +349,23 @@ def test_ranks_that_fail_are_an_error_or_with_fallback_a_reason(
     assert report.backend == "spark"
     assert report.reason.startswith(f"the ranks failed: [{code}]")
     assert empties(tmp_path)
+
+
+def test_ranks_that_work_again_have_no_reason_of_an_earlier_run(session: SparkSession, tmp_path: Path) -> None:
+    flag, mpiexec = tmp_path / "mended", Path(sys.executable).with_name("mpiexec")
+    session.conf.set(conf.MPI_LAUNCHER.name, f"sh -c 'test -e {flag} && exec {mpiexec} -n $0 {{command}}' {{ranks}}")
+    session.conf.set(conf.MPI_FALLBACK.name, "true")
+    found = paths(session, "mpi")
+    told = []
+    for _ in range(2):
+        found.select("*").collect()
+        report = ra.report(found)
+        assert report is not None
+        told.append((report.backend, report.reason.partition(":")[0]))
+        flag.touch()
+    assert told[0] == ("spark", "the ranks failed")
+    assert told[1][0] == "mpi"
+    assert "failed" not in told[1][1]
 
 
 def test_fallback_where_ranks_cannot_even_start(session: SparkSession, caplog: pytest.LogCaptureFixture) -> None:

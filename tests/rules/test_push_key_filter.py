@@ -143,3 +143,48 @@ def test_a_subquery_and_chance_stay_outside(spark: SparkSession) -> None:
 
 def test_each_pair_is_an_edge_or_more(spark: SparkSession) -> None:
     assert {(s, t) for s, t, _ in EDGES} <= {r[:2] for r in sorted_rows(all_pairs(spark))}
+
+
+def test_what_is_known_of_a_carried_key_reaches_the_other_side_of_a_join(spark: SparkSession) -> None:
+    names = spark.range(9).selectExpr("id", "concat('n', id) AS name")
+    pairs = all_pairs(spark)
+    joined = pairs.join(names, pairs.src == names.id).where("src = 7").select("dst", "name")
+    assert any("(id = 7)" in line for line in optimized(joined))
+    assert sorted_rows(joined) == [(1, "n7"), (2, "n7"), (3, "n7")]
+
+
+def test_nothing_is_known_of_a_key_that_moves(spark: SparkSession) -> None:
+    names = spark.range(9).selectExpr("id", "concat('n', id) AS name")
+    more = edges(spark)
+    pairs = (
+        spark.range(9)
+        .where("id = 7")
+        .selectExpr("id AS src", "1L AS dst")
+        .recursive_agg(
+            ["src", "dst"],
+            step=lambda d: d.join(more, d.dst == more.src).select(d.src, more.dst),
+            backend="spark",
+        )
+    )
+    by_src, by_dst = (
+        pairs.join(names, pairs[side] == names.id).select("src", "dst", "name") for side in ("src", "dst")
+    )
+    assert any("(id = 7)" in line for line in optimized(by_src))
+    assert not any("(id = 1)" in line for line in optimized(by_dst))
+    assert sorted_rows(by_src) == [(7, 1, "n7"), (7, 2, "n7"), (7, 3, "n7")]
+    assert sorted_rows(by_dst) == [(7, 1, "n1"), (7, 2, "n2"), (7, 3, "n3")]
+
+
+def test_a_carried_fraction_is_compared_as_the_result_has_it(spark: SparkSession) -> None:
+    base = frame(spark, "s double, node bigint", [(-0.0, 1), (1.0, 2)])
+    e = edges(spark)
+    reached = base.recursive_agg(
+        ["s", "node"],
+        step=lambda d: d.join(e, d.node == e.src).select(d.s, e.dst.alias("node")),
+        backend="spark",
+    )
+    shown = reached.where("cast(s AS string) = '0.0'")
+    with_rule = sorted_rows(shown)
+    with without(spark, "PushKeyFilter"):
+        assert sorted_rows(shown.select("*")) == with_rule
+    assert with_rule

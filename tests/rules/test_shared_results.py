@@ -73,3 +73,21 @@ def test_two_queries_are_two_runs_and_nothing_is_kept(spark: SparkSession) -> No
     while shared.liveCount() and time.monotonic() < until:
         time.sleep(0.05)  # the listener bus is a little behind
     assert shared.liveCount() == 0
+
+
+def test_a_fixpoint_whose_input_cannot_be_had_has_not_begun(spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.adaptive.enabled", "false")  # else the broadcast is a stage of its own, and fails before
+    broken = F.broadcast(spark.range(3).selectExpr("id AS node", "raise_error('no rows') AS e").where("e IS NULL"))
+    starts = spark.range(3)
+    e = frame(spark, "src bigint, dst bigint", [(1, 2)])
+    found = (
+        starts.join(broken, starts.id == broken.node)
+        .select("node")
+        .recursive_agg("node", step=lambda d: d.join(e, d.node == e.src).select(e.dst.alias("node")), backend="spark")
+    )
+
+    def fails() -> None:
+        with pytest.raises(Exception, match="no rows"):
+            found.collect()
+
+    assert runs(spark, fails) == 0

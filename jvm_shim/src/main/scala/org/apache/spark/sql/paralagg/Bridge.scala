@@ -31,10 +31,13 @@ object Bridge {
     written.getProperty("spark", org.apache.spark.SPARK_VERSION)
   }
 
-  /** Registers the planner strategy and the rules in a session that already runs (`ra.attach`). */
+  /**
+   * Registers the planner strategy and the rules in a session that already runs (`ra.attach`). Spark applies such rules
+   * last: what they push down no longer reaches into a scan.
+   */
   def attach(session: SparkSession): Unit = {
     val experimental = session.experimental
-    if (!experimental.extraStrategies.contains(FixpointStrategy)) {
+    if (!session.asInstanceOf[classic.SparkSession].sessionState.planner.strategies.contains(FixpointStrategy)) {
       experimental.extraStrategies = experimental.extraStrategies :+ FixpointStrategy
       experimental.extraOptimizations = experimental.extraOptimizations ++ Rules.all
     }

@@ -79,8 +79,7 @@ final class Coordinator(override val rpcEnv: RpcEnv) extends ThreadSafeRpcEndpoi
 
   override def receive: PartialFunction[Any, Unit] = {
     case ("progress", run: Long, counts: Array[Long]) => RunRegistry.progress(run, RunCounts.unpacked(counts))
-    case ("report", run: Long, json: String, iterations: Int, tuples: Long, seconds: Array[Double]) =>
-      RunRegistry.reported(run, json, RunSummary(iterations, tuples, seconds(0), seconds(1), seconds(2)))
+    case ("report", run: Long, json: String) => RunRegistry.reported(run, json)
     case ("failed", run: Long, attempt: Int, reason: String) => end((run, attempt), reason)
     case ("ended", run: Long) =>
       sessions.keys.filter(_._1 == run).toSeq.foreach { key =>

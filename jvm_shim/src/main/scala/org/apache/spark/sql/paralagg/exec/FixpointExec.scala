@@ -24,6 +24,8 @@ case class FixpointExec(
   override protected def compute(): RDD[ColumnarBatch] = {
     val tasks = Slots.gang(sparkContext, partitions)
     Coordinator.of(sparkContext)
+    // First, since it may fail (a broadcast that takes too long, a fixpoint below): then no run has begun.
+    val sources = inputs.zip(spec.program.inputs).map { case (plan, input) => InputSource.of(plan, input.id) }
     val executionId = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
     val run = RunRegistry.begin(spec, tasks, sparkContext, executionId, runMetrics)
     val marker = sparkContext.broadcast(Array.emptyByteArray) // its id is the name space of the run's blocks
@@ -41,7 +43,6 @@ case class FixpointExec(
       marker.id,
       direct = false,
       checkpoint)
-    val sources = inputs.zip(spec.program.inputs).map { case (plan, input) => InputSource.of(plan, input.id) }
     val gang = GangStage(sparkContext, job, sources)
     RunEnd.watch(sparkContext, run, marker, checkpoint.map(_.run(run.id)), gang.id)
     val codec = relation

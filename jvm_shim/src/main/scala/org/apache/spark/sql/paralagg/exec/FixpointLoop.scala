@@ -57,17 +57,20 @@ final class FixpointLoop(
       val began = System.nanoTime()
       val sums = if (stratum.inPlace) passInPlace() else round()
       stats.add(sums, (System.nanoTime() - began) / 1e9, ahead = stratum.inPlace)
-      // Before the check: a peer that ends the run at once must not hide the iteration that all have made.
-      if (gang.part == 0) gang.progress(stats.counts(iteration))
-      gang.check()
-      memory.hold(parts.map(_.bytes).sum + views.bytes + loop.statics.values.map(_.bytes).sum, "the recursive relation")
       val changed = sums(Changed) > 0 && !stratum.tolerance.exists(sums(Difference) < _)
       going = changed && applications(iteration)
-      if (going)
+      val isEndless = sums(Overflow) > 0 || going && climbs(iteration, sums)
+      // Before the check: a peer that ends the run at once must not hide the iteration that all have made.
+      if (gang.part == 0) gang.progress(isLast = !going || isEndless)(stats.counts(iteration))
+      gang.check()
+      memory.hold(parts.map(_.bytes).sum + views.bytes + loop.statics.values.map(_.bytes).sum, "the recursive relation")
+      if (going && !isEndless)
         checkpoint.filter(_.isDue(iteration)).foreach(_.write(iteration, p => if (stratum.inPlace) p.state else null))
-      if (sums(Overflow) > 0) throw new EndlessClimb(iteration, overflowed = true, overflow)
+      if (isEndless) {
+        val overflowed = sums(Overflow) > 0
+        throw new EndlessClimb(iteration, overflowed, if (overflowed) overflow else null)
+      }
       if (changed && !going && stratum.onLimitError) throw limitReached(iteration, sums)
-      if (going && climbs(iteration, sums)) throw new EndlessClimb(iteration, overflowed = false, null)
     }
     stats.iterations = iteration
   }

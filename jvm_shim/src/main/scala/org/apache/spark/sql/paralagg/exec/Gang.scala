@@ -32,6 +32,7 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
   private val local = executorOf.indices.filter(executorOf(_) == env.executorId).toArray
   private val session = GangSession.of(key, local.length, tasks)
   private val isSingleExecutor: Boolean = executors.length == 1
+  private var lastProgress = System.nanoTime()
 
   /** Throws if the task was cancelled, or a peer failed. Call it at least every few milliseconds. */
   def check(): Unit = {
@@ -84,11 +85,19 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
     made
   }
 
-  /** Tells the driver how far the run is; never waits. */
-  def progress(counts: RunCounts): Unit = coordinator.send(("progress", key.run, counts.packed))
+  /**
+   * Tells the driver how far the run is, if it has not heard of it for a while, or must (`isLast`). Never waits; a loop of
+   * microseconds would else keep the driver busier than itself.
+   */
+  def progress(isLast: Boolean)(counts: => RunCounts): Unit = {
+    val now = System.nanoTime()
+    if (isLast || now - lastProgress > ProgressNanos) {
+      lastProgress = now
+      coordinator.send(("progress", key.run, counts.packed))
+    }
+  }
 
-  def report(json: String, end: RunSummary): Unit =
-    coordinator.send(("report", key.run, json, end.iterations, end.tuples, Array(end.load, end.loop, end.store)))
+  def report(json: String): Unit = coordinator.send(("report", key.run, json))
 
   /** This task cannot go on: nobody must wait for it. */
   def abort(reason: String): Unit = {
@@ -208,5 +217,6 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
 object Gang {
   private val NoVotes = Array.emptyDoubleArray
   private val InlineBytes = 16 * 1024
+  private val ProgressNanos = 20L * 1000 * 1000
   private val AskTimeout = new RpcTimeout(7.days, "spark.paralagg (a gang waits as long as its slowest task)")
 }

@@ -146,13 +146,10 @@ final class GangTask(job: GangJob, context: TaskContext) {
   }
 
   private def report(iterations: Int, tuples: Long, perIteration: Seq[String], loaded: Long, looped: Long): Unit = {
-    val (load, loop, store) = (loaded - began, looped - loaded, System.nanoTime() - looped)
-    val end = RunSummary(iterations, tuples, load / 1e9, loop / 1e9, store / 1e9)
+    val Seq(load, loop, store) = Seq(loaded - began, looped - loaded, System.nanoTime() - looped).map(_ / 1e9)
     gang.report(
       s"""{"backend":"spark","iterations":$iterations,"tuples":$tuples,"tasks":$tasks,""" +
-        s""""seconds":{"load":${end.load},"loop":${end.loop},"store":${end.store}},""" +
-        s""""per_iteration":[${perIteration.mkString(",")}]}""",
-      end)
+        s""""seconds":{"load":$load,"loop":$loop,"store":$store},"per_iteration":[${perIteration.mkString(",")}]}""")
   }
 }
 

@@ -25,6 +25,7 @@ case class OffloadExec(
 
   override protected def compute(): RDD[ColumnarBatch] = {
     checkSlots()
+    RunRegistry.beginOffload(spec)
     val run = new OffloadRun(sparkContext, spec, runMetrics, partitions, conf.ansiEnabled)
     val sources = inputs.zip(spec.program.inputs).map { case (plan, input) =>
       (InputSource.of(plan, input.id), plan.output.map(_.dataType))

@@ -191,8 +191,7 @@ private[exec] final class OffloadRun(
     def ended(ranks: Ranks, error: Option[JValue]): Unit = {
       val answer = error.map(RanksAnswer.failure).getOrElse {
         try {
-          val (report, end) = RanksAnswer.report(out, offload.backend, exported)
-          RunRegistry.reported(run.id, report, end)
+          RunRegistry.reported(run.id, RanksAnswer.report(out, offload.backend, exported))
           ("ok", out.getPath)
         } catch { case e: IOException => RanksAnswer.failure(JObject("message" -> JString(e.toString))) }
       }

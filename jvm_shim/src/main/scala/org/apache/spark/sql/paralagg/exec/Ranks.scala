@@ -87,18 +87,11 @@ private object Ranks {
 /** What the ranks have left for the driver. */
 private[exec] object RanksAnswer {
 
-  /** The report, under the name that the user knows, and with what it took to write the inputs; and its summary. */
-  def report(out: File, backend: String, exported: Double): (String, RunSummary) = {
+  /** The report, under the name that the user knows, and with what it took to write the inputs. */
+  def report(out: File, backend: String, exported: Double): String = {
     val told = JsonMethods.parse(Files.readString(new File(out, "report.json").toPath, UTF_8))
     val more = JObject("backend" -> JString(backend), "seconds" -> JObject("export" -> JDouble(exported)))
-    def seconds(phase: String): Double = told \ "seconds" \ phase match {
-      case JDouble(n) => n
-      case JInt(n) => n.toDouble
-      case _ => 0.0
-    }
-    val (iterations, tuples) = (Ranks.number(told \ "iterations").toInt, Ranks.number(told \ "tuples"))
-    val end = RunSummary(iterations, tuples, seconds("load"), seconds("loop"), seconds("store"))
-    (JsonMethods.compact(told.merge(more)), end)
+    JsonMethods.compact(told.merge(more))
   }
 
   /** An error of a rank or of the supervisor, as tasks are told. */

@@ -72,7 +72,7 @@ private[exec] final class Run(
   /** The query is over; whether that is news, since the run had not succeeded. */
   def end(): Boolean = synchronized {
     val isNews = phase == Running
-    if (isNews) finish(Failed, RunSummary(0, 0, 0, 0, 0))
+    if (isNews) finish(Failed, RunSummary.None)
     ended = true
     notifyAll()
     isNews

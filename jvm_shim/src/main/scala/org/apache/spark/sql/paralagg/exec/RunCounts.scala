@@ -1,5 +1,7 @@
 package org.apache.spark.sql.paralagg.exec
 
+import org.json4s.{JDouble, JInt, JValue}
+
 /**
  * How far a loop is: the last iteration, the rows that it changed and the rows that there are; then, of all iterations so far,
  * rows changed, bytes exchanged, and rows changed on the task that had most of them (`heaviest`).
@@ -19,3 +21,18 @@ object RunCounts {
 
 /** A run that is through: iterations, rows there are, and seconds of its phases. */
 final case class RunSummary(iterations: Int, tuples: Long, load: Double, loop: Double, store: Double)
+
+object RunSummary {
+  val None: RunSummary = RunSummary(0, 0, 0, 0, 0)
+
+  /** Of the report, whoever wrote it. */
+  def of(report: JValue): RunSummary = {
+    def seconds(phase: String): Double = report \ "seconds" \ phase match {
+      case JDouble(n) => n
+      case JInt(n) => n.toDouble
+      case _ => 0.0
+    }
+    val (iterations, tuples) = (Ranks.number(report \ "iterations").toInt, Ranks.number(report \ "tuples"))
+    RunSummary(iterations, tuples, seconds("load"), seconds("loop"), seconds("store"))
+  }
+}

@@ -48,9 +48,9 @@ object RunRegistry {
     note(r)
   }
 
-  def reported(run: Long, json: String, end: RunSummary): Unit = Option(runs.get(run)).foreach { r =>
+  def reported(run: Long, json: String): Unit = Option(runs.get(run)).foreach { r =>
     r.spec.whole.lastRun.report = json
-    r.succeeded(end)
+    r.succeeded(RunSummary.of(parse(json)))
     note(r)
   }
 
@@ -70,6 +70,9 @@ object RunRegistry {
     val live = runs.values.asScala.toSeq.filter(r => News.ofLive.get(r.id).exists(_ > after)).sortBy(_.id).map(_.state)
     ("now" -> News.last) ~ ("runs" -> (ended ++ live))
   }
+
+  /** Ranks are to compute this: why they did not an earlier time is over. */
+  def beginOffload(spec: FixpointSpec): Unit = spec.whole.lastRun.reason = null
 
   /** Ranks should have computed this, and Spark does. */
   def fellBack(spec: FixpointSpec, why: String): Unit = spec.whole.lastRun.reason = s"the ranks failed: $why"

@@ -13,7 +13,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression
  * `whole` is the one that the user asked for, where a rule made this one of it: what a run tells is found there.
  */
 class FixpointSpec private (
-    val planJson: String,
+    json: JObject,
     val stratum: Int,
     val relation: String,
     val analysis: Analysis,
@@ -21,14 +21,14 @@ class FixpointSpec private (
     origin: Option[FixpointSpec]) {
 
   def this(planJson: String, stratum: Int, relation: String, analysis: Analysis, reason: String) =
-    this(planJson, stratum, relation, analysis, reason, None)
+    this(JsonMethods.parse(planJson).asInstanceOf[JObject], stratum, relation, analysis, reason, None)
 
   val whole: FixpointSpec = origin.getOrElse(this)
 
   /** Of `whole` alone; equal fixpoints that ran as one have the same. */
   @volatile var lastRun: LastRun = new LastRun
 
-  private lazy val json: JObject = JsonMethods.parse(planJson).asInstanceOf[JObject]
+  def planJson: String = JsonMethods.compact(json)
 
   lazy val program: StratumSpec = PlanReader.stratum(json, stratum, analysis.templates)
 
@@ -40,11 +40,10 @@ class FixpointSpec private (
 
   def narrowed(to: NarrowerSpec): FixpointSpec = {
     val strata = (json \ "strata").asInstanceOf[JArray].arr.updated(stratum, to.stratum)
-    val own = JObject("inputs" -> to.inputs, "strata" -> JArray(strata), "narrower" -> JArray(Nil))
-    val kept = json.removeField { case (name, _) => own.obj.exists(_._1 == name) || name == "offload" }
-    val offload = to.offload.map(o => JObject("offload" -> o)).getOrElse(JObject())
-    new FixpointSpec(JsonMethods.compact(kept.merge(own).merge(offload)), stratum, relation, analysis, reason,
-      Some(whole))
+    val own = List[JField]("inputs" -> to.inputs, "strata" -> JArray(strata), "narrower" -> JArray(Nil)) ++
+      to.offload.map("offload" -> _)
+    val kept = json.obj.filterNot { case (name, _) => name == "offload" || own.exists(_._1 == name) }
+    new FixpointSpec(JObject(kept ++ own), stratum, relation, analysis, reason, Some(whole))
   }
 
   /** Reasons and texts are for people, and seconds differ from one build to the next. */
@@ -56,7 +55,7 @@ class FixpointSpec private (
       (o eq this) || stratum == o.stratum && relation == o.relation && meaning == o.meaning
     case _ => false
   }
-  override def hashCode: Int = meaning.hashCode * 31 + relation.hashCode
+  override lazy val hashCode: Int = meaning.hashCode * 31 + relation.hashCode
   override def toString: String = s"$relation (${program.name}, ${program.relationClass})"
 }
 

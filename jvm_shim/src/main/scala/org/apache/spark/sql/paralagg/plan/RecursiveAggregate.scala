@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
 import org.apache.spark.sql.catalyst.expressions.{
   Alias, And, Attribute, AttributeMap, AttributeReference, AttributeSet, Expression, ExpressionSet, NamedExpression
 }
+import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project, Statistics}
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 
@@ -32,7 +33,7 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
    * A bound, of rows that the inputs are estimated to have: a carried key is one of a base row, any other comes from some
    * row of an input. Joins afterwards so take a shortest-path tree for what it is, and a closure for the large thing it may be.
    */
-  override def stats: Statistics = {
+  override lazy val stats: Statistics = {
     val rows =
       inputs.map(i => i.stats.rowCount.getOrElse(i.stats.sizeInBytes / EstimationUtils.getSizePerRow(i.output)))
     val all = rows.sum.max(1)
@@ -44,7 +45,7 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
   }
 
   /** Keys that every rule copies from every recursive atom, each with its position in the relations of the stratum. */
-  def carriedKeys: AttributeMap[Array[Int]] = {
+  lazy val carriedKeys: AttributeMap[Array[Int]] = {
     val own = spec.program.relations.indexWhere(_.name == spec.relation)
     AttributeMap(spec.program.carried.toSeq.map(at => keys(at(own)) -> at))
   }
@@ -57,12 +58,30 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
     val carried = carriedKeys
     val filtered = starts.map { case (input, relation) =>
       val child = inputs(input)
-      val here = conditions.map(_.transform { case a: Attribute => child.output(carried(a)(relation)) })
+      // As the loop has it: words of fractions know one zero and one NaN.
+      val here = conditions.map(_.transformUp { case a: Attribute =>
+        NormalizeFloatingNumbers.normalize(child.output(carried(a)(relation)))
+      })
       input -> Filter(here.reduce(And), child)
     }.toMap
     val indexed = spec.program.staticIndexes.map(i => position(i.input)).toSet
     if (filtered.keySet.exists(indexed)) None
     else Some(copy(inputs = inputs.zipWithIndex.map { case (child, i) => filtered.getOrElse(i, child) }))
+  }
+
+  /**
+   * What is known of the carried keys of every row that the recursion starts from is known of the result's: Spark infers
+   * filters for joins from it, as it would have from a filter that `started` has taken away.
+   */
+  override protected lazy val validConstraints: ExpressionSet = {
+    val exact = carriedKeys.toSeq.filterNot { case (key, _) => NormalizeFloatingNumbers.needNormalize(key.dataType) }
+    val known = starts.map { case (input, relation) =>
+      val child = inputs(input)
+      val keys = AttributeMap(exact.map { case (key, at) => child.output(at(relation)) -> key })
+      ExpressionSet(
+        child.constraints.filter(_.references.forall(keys.contains)).map(_.transform { case a: Attribute => keys(a) }))
+    }
+    known.reduceOption(_ intersect _).getOrElse(ExpressionSet())
   }
 
   /** With only the dependent columns that `wanted` needs, if that saves anything. */

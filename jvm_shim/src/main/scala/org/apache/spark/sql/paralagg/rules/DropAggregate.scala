@@ -2,6 +2,7 @@ package org.apache.spark.sql.paralagg.rules
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate._
+import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, LogicalPlan, Project}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.paralagg.plan.RecursiveAggregate
@@ -25,7 +26,11 @@ object DropAggregate extends Rule[LogicalPlan] {
   }
 
   private def isOneRowEach(grouping: Seq[Expression], child: LogicalPlan): Boolean =
-    grouping.nonEmpty && child.distinctKeys.exists(_.subsetOf(ExpressionSet(grouping)))
+    grouping.nonEmpty && !grouping.exists(makesZero) && child.distinctKeys.exists(_.subsetOf(ExpressionSet(grouping)))
+
+  /** Grouping makes one zero of two, where an expression may have made the other. */
+  private def makesZero(grouping: Expression): Boolean =
+    !grouping.isInstanceOf[Attribute] && NormalizeFloatingNumbers.needNormalize(grouping.dataType)
 
   /** What the aggregate of a single row is; None for those not known here. */
   private def ofOneRow(e: AggregateExpression): Option[Expression] =
@@ -35,9 +40,10 @@ object DropAggregate extends Rule[LogicalPlan] {
       case Max(value) => Some(value)
       case First(value, _) => Some(value)
       case Last(value, _) => Some(value)
-      case s: Sum => Some(as(s.child, s.dataType))
+      // A sum begins at 0.0, so that of -0.0 is 0.0.
+      case s: Sum => Some(NormalizeFloatingNumbers.normalize(as(s.child, s.dataType)))
       case a: Average if a.child.dataType.isInstanceOf[NumericType] && a.dataType == DoubleType =>
-        Some(as(a.child, DoubleType))
+        Some(NormalizeFloatingNumbers.normalize(as(a.child, DoubleType)))
       case Count(values) =>
         val nullable = values.filter(_.nullable).map(IsNotNull)
         Some(nullable.reduceOption[Expression](And).fold[Expression](Literal(1L))(If(_, Literal(1L), Literal(0L))))
