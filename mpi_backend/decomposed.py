@@ -1,7 +1,7 @@
 """Evaluates a stratum for one value of its carried keys after the other (the Plan's decomposition), in plain arrays.
 
 Nothing is exchanged: rows lie where their carried keys are, and the static sides stand on every rank. A process that
-is alone takes several values at once, a core each.
+is alone takes several values at once, a core each, as far as their arrays stay within ``MOST_BYTES``.
 """
 
 from __future__ import annotations
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 
 MOST_VALUES = 4096
 """Of carried keys: with more of them each is likely to lead to few rows, and hashing them together is cheaper."""
+MOST_BYTES = 1 << 30
+"""That cores beside the first may take for arrays of their own, each as long as there are moving keys.
+
+Nobody else bounds them, and many cores would take many times what the recursion takes by itself: with ten million keys
+64 cores 16 GB, and one 0.25. A million keys leave room for more than 40 cores.
+"""
 
 
 class Decomposed:
@@ -53,7 +59,7 @@ class Decomposed:
         self._order = np.argsort(groups, kind="stable")
         self._ends = np.cumsum(np.bincount(groups, minlength=len(self._values)))
         self._base = self._loop.base[inner.relations[0].name]
-        threads = min(slots(), len(self._ends)) if comm.size == 1 and first.can_have_siblings else 1
+        threads = min(len(self._ends), _most_at_once(first)) if comm.size == 1 and first.can_have_siblings else 1
         self._all = [first, *(Tuples(self._loop.sibling(), ansi=ansi) for _ in range(1, threads))]
         self._free: SimpleQueue[Tuples] = SimpleQueue()
         for tuples in self._all:
@@ -144,6 +150,11 @@ class Decomposed:
             valid = [k[j] for _, _, _, k in self._found] if any(part.shape.dependents) else []
             columns.append(part.value_column(j, words, np.concatenate(valid) == 0 if valid else None, strings))
         return {self._relation.name: Table(tuple(columns), len(ids))}
+
+
+def _most_at_once(first: Tuples) -> int:
+    """Cores that this process may use, if there is memory for them."""
+    return min(slots(), 1 + MOST_BYTES // first.sibling_bytes)
 
 
 def _shared(table: Table, comm: Comm) -> Table:

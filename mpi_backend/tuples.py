@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from mpi_backend.loop import Loop
     from mpi_backend.part import Part
 
+_LISTS = 3
+"""Of ids, beside that of what changed: rows that are being read, and in ``Ordered`` near and far ones."""
+
 
 class Tuples:
     """A loaded stratum, on rows with dense ids."""
@@ -47,6 +50,12 @@ class Tuples:
     def can_have_siblings(self) -> bool:
         """Whether a run only reads what ``Loop.sibling`` shares: no new keys, no texts, no index on what it finds."""
         return not self.loop.indexes and self.loop.facts.is_lattice and self._fixpoint.reads_only
+
+    @property
+    def sibling_bytes(self) -> int:
+        """What a ``Loop.sibling`` and its run hold for themselves: rows, lists of their ids, a buffer."""
+        parts = self.loop.parts.values()
+        return sum(p.state.bytes + _LISTS * p.state.d.nbytes for p in parts) + self.loop.out.nbytes
 
     @property
     def iterations(self) -> int:

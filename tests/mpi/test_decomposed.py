@@ -25,9 +25,8 @@ COLUMNS = {"edge": [("x", "bigint"), ("y", "bigint"), ("w", "bigint")], "start":
 VERTICES, EDGES, SOURCES = 300, 900, 40
 
 
-@pytest.fixture(params=[1, 2, 7])
-def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """So many cores; how many fixpoints each evaluation had at once."""
+def counting(monkeypatch: pytest.MonkeyPatch, cores: int) -> list[int]:
+    """So many cores; how many fixpoints each evaluation will have had at once."""
     had: list[int] = []
     run = Decomposed.run
 
@@ -35,8 +34,15 @@ def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         had.append(len(self._all))
         run(self)
 
-    monkeypatch.setattr(decomposed, "slots", lambda: request.param)
+    monkeypatch.setattr(decomposed, "slots", lambda: cores)
     monkeypatch.setattr(Decomposed, "run", counted)
+    return had
+
+
+@pytest.fixture(params=[1, 2, 7])
+def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """So many cores, and a fixpoint on each."""
+    had = counting(monkeypatch, request.param)
     yield had
     assert had == [request.param]
 
@@ -54,14 +60,27 @@ def random_edges() -> np.ndarray:  # type: ignore[type-arg]
     return np.unique(np.random.default_rng(5).integers(0, VERTICES, (EDGES, 2)), axis=0)
 
 
-@pytest.mark.usefixtures("threads")
-def test_every_value_has_its_own_rows() -> None:
+def assert_every_value_has_its_own_rows() -> None:
     edges = random_edges()
     weights = np.random.default_rng(6).integers(1, 100, len(edges))
     matrix = coo_array((weights, (edges[:, 0], edges[:, 1])), shape=(VERTICES, VERTICES)).tocsr()
     distances = dijkstra(matrix, indices=range(SOURCES))
     expected = [(s, n, int(d)) for s, row in enumerate(distances) for n, d in enumerate(row) if np.isfinite(d)]
     assert sorted(staged(weights, edges).run_here()["found"]) == expected
+
+
+@pytest.mark.usefixtures("threads")
+def test_every_value_has_its_own_rows() -> None:
+    assert_every_value_has_its_own_rows()
+
+
+@pytest.mark.parametrize(("most_bytes", "at_once"), [(0, 1), (1 << 20, 2), (1 << 30, 7)])
+def test_cores_without_memory_are_left_out(monkeypatch: pytest.MonkeyPatch, most_bytes: int, at_once: int) -> None:
+    """Each takes half a megabyte for what it derives, and some 25 bytes a key."""
+    had = counting(monkeypatch, 7)
+    monkeypatch.setattr(decomposed, "MOST_BYTES", most_bytes)
+    assert_every_value_has_its_own_rows()
+    assert had == [at_once]
 
 
 @pytest.mark.usefixtures("threads")
