@@ -178,31 +178,35 @@ class Builder:
         results: dict[str, DataFrame] = {}
         for position, (names, plan) in enumerate(compiled.strata(own + len(extra))):
             data = compiled.to_json(plan)
+            narrower = data["narrower"]
             sources = _java_list(self.session, [_jdf(df) for df in (*extra, *results.values())])
             for name in names:
                 if self.offload is not None:
                     data["offload"] = self.offload.computed(plan, position, name)
-                    data["narrower"] = self._offloaded(plan, position, name, self.offload)
+                    data["narrower"] = _offloaded(plan, narrower, position, name, self.offload)
                 node = self.bridge.fixpoint(
                     self.jsession, analysis, json.dumps(data), position, name, sources, self.reason
                 )
                 results[name] = self._frame(node)
         return {s.relation.name: results[s.relation.name] for s in self.job.seeds}
 
-    def _offloaded(self, plan: Plan, position: int, relation: str, offload: Offload) -> list[dict[str, Any]]:
-        """What may be computed in the relation's stead, each with how ranks do it."""
-        found = []
-        for smaller, data in zip(plan.narrower, plan.to_json()["narrower"], strict=True):
-            if (smaller.position, smaller.relation) == (position, relation):
-                strata = (*plan.strata[:position], smaller.stratum, *plan.strata[position + 1 :])
-                own = replace(plan, inputs=smaller.inputs, strata=strata)
-                found.append({**data, "offload": offload.computed(own, position, relation)})
-        return found
-
     def _frame(self, jdf: Any) -> DataFrame:  # noqa: ANN401 - a py4j object
         from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame  # noqa: PLC0415 - pyspark is optional
 
         return ClassicDataFrame(jdf, self.session)
+
+
+def _offloaded(
+    plan: Plan, narrower: list[dict[str, Any]], position: int, relation: str, offload: Offload
+) -> list[dict[str, Any]]:
+    """What may be computed in the relation's stead, of ``narrower`` (the Plan's JSON), each with how ranks do it."""
+    found = []
+    for smaller, data in zip(plan.narrower, narrower, strict=True):
+        if (smaller.position, smaller.relation) == (position, relation):
+            strata = (*plan.strata[:position], smaller.stratum, *plan.strata[position + 1 :])
+            own = replace(plan, inputs=smaller.inputs, strata=strata)
+            found.append({**data, "offload": offload.computed(own, position, relation)})
+    return found
 
 
 def engine_report(df: DataFrame) -> RunReport | None:
