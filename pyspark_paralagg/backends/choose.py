@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg import conf
 from pyspark_paralagg.errors import EnvironmentProblem, UnsupportedError, UsageError
-from pyspark_paralagg.report import find
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,12 +85,6 @@ def relation_class(df: DataFrame) -> str | None:
         return None
     found: str = described["plan"]["strata"][described["stratum"]]["relation_class"]
     return found
-
-
-def unproved(df: DataFrame) -> str:
-    """Why the recursion in ``df`` ran on plain DataFrames."""
-    record = find(df)
-    return "" if record is None or record.report is None else record.report.reason
 
 
 def analysed_aggregators(session: SparkSession, relation: Relation) -> list[DataFrame]:

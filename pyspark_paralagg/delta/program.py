@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.backends.choose import analysed_aggregators, relation_class, unproved
+from pyspark_paralagg.backends.choose import analysed_aggregators, relation_class
 from pyspark_paralagg.dataframe import Declaration, recursive
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.relations import Aggregations, Keys, columns_of, conform, typed_relation
+from pyspark_paralagg.report import report
 from pyspark_paralagg.session import bridge
 
 if TYPE_CHECKING:
@@ -148,7 +149,9 @@ class Program:
         if found == "lattice":
             return None
         if found is None:
-            return f"the last full refresh ran on plain DataFrames, which prove nothing: {unproved(whole)}"
+            told = report(whole)
+            why = "" if told is None else f": {told.reason}"
+            return f"the last full refresh ran on plain DataFrames, which prove nothing{why}"
         return f"{self.recursion.name} is {found}, and only a lattice goes on from the rows that it has"
 
     def blocked(self, changed: set[str]) -> str | None:
