@@ -1,9 +1,9 @@
 """How far recursions are while they run: ``with ra.progress():``.
 
 One mechanism for all who watch. A thread asks the shim ten times a second what has happened to runs (``Bridge.runs``),
-the DataFrame executor tells of its rounds itself (``publish``), and both become a :class:`RunProgress` that goes to
-whoever listens: bars (``bars``), a function of the user's, the command line. Without a watch there is no thread, and
-nobody is told.
+and takes what the DataFrame executor has told of its rounds (``publish``). Both are a :class:`RunProgress` that goes,
+from that thread, to whoever listens: bars (``bars``), a function of the user's, the command line. Without a watch there
+is no thread, and nobody is told.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def progress(listener: Listener | None = None, *, spark: SparkSession | None = N
     rows a second; ``spark.paralagg.progress`` says ``on`` for everywhere and ``off`` for nowhere.
 
     With a ``listener`` nothing is drawn: it is called with a :class:`RunProgress` for each run that has moved, ten
-    times a second at most, and once more when a run has ended. It is called in another thread, one call at a time, and
-    should return soon. One that raises is logged, and not called again; the query goes on.
+    times a second at most, and of each end. It is called in another thread, one call at a time; the end of the context
+    waits for its last call. One that raises is logged, and not called again; the query goes on.
 
     >>> with ra.progress():                                                               # doctest: +SKIP
     ...     dist.write.parquet("distances")
@@ -130,22 +130,44 @@ def progress(listener: Listener | None = None, *, spark: SparkSession | None = N
 
 
 def publish(told: RunProgress) -> None:
-    """Tells all who watch of a run that this process iterates itself."""
+    """Lets all who watch know of a run that this process iterates itself; returns at once."""
     for watch in tuple(_WATCHES):
         watch.hear(told)
 
 
 class _Watch:
-    """One listener, its thread, and what is known of runs."""
+    """One listener, and what it has not been told yet: of each run the last that was heard."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener: Listener | None = listener
         self._lock = threading.Lock()
+        self._untold: dict[str, RunProgress] = {}
         self._ended = threading.Event()
 
     def hear(self, told: RunProgress) -> None:
-        """Passes it on."""
+        """The listener is told at the next look: a listener that is slow, or runs a query, holds up no other run."""
         with self._lock:
+            self._untold[told.run] = told
+
+    def follow(self, shim: _Shim | None) -> None:
+        """The work of the watch's thread: tells what has been heard until the watch is stopped, then what is left."""
+        if shim is not None:
+            for news in shim.follow(self._ended):
+                for told in news:
+                    self.hear(told)
+                self._tell()
+        while not self._ended.wait(_LOOK_SECONDS):  # without a shim, or when its session has ended
+            self._tell()
+        self._tell()
+
+    def stop(self) -> None:
+        """The thread ends after the last news."""
+        self._ended.set()
+
+    def _tell(self) -> None:
+        with self._lock:
+            news, self._untold = self._untold, {}
+        for told in news.values():
             if self._listener is None:
                 return
             try:
@@ -153,26 +175,6 @@ class _Watch:
             except Exception:  # noqa: BLE001 - a function of the user's may raise anything
                 _LOG.exception("what listens to the progress of runs failed, and is not called again")
                 self._listener = None
-
-    def follow(self, shim: _Shim) -> None:
-        """Passes on the news of ``shim`` until the watch is stopped, then what is left to tell."""
-        from py4j.protocol import Py4JError  # noqa: PLC0415 - slow to load
-
-        try:
-            while not self._ended.wait(_LOOK_SECONDS):
-                self._tell(shim.news())
-            for news in shim.last_news():
-                self._tell(news)
-        except (Py4JError, OSError) as problem:  # the session has ended
-            _LOG.debug("nothing more is heard of runs: %s", problem)
-
-    def stop(self) -> None:
-        """The thread ends after the last news."""
-        self._ended.set()
-
-    def _tell(self, news: list[RunProgress]) -> None:
-        for told in news:
-            self.hear(told)
 
 
 class _Shim:
@@ -184,8 +186,18 @@ class _Shim:
         self._seen = json.loads(self._bridge.runs(_OF_ALL_NEWS))["now"]
         self._live: set[str] = set()
 
-    def news(self) -> list[RunProgress]:
-        """What has happened since the time before."""
+    def follow(self, ended: threading.Event) -> Iterator[list[RunProgress]]:
+        """What has happened since the time before, until ``ended``; then what is left to tell."""
+        from py4j.protocol import Py4JError  # noqa: PLC0415 - slow to load
+
+        try:
+            while not ended.wait(_LOOK_SECONDS):
+                yield self._news()
+            yield self._last_news()
+        except (Py4JError, OSError) as problem:  # the session has ended
+            _LOG.debug("nothing more is heard of runs: %s", problem)
+
+    def _news(self) -> list[RunProgress]:
         found = json.loads(self._bridge.runs(self._seen))
         self._seen = found["now"]
         news = [_progress_of(state) for state in found["runs"]]
@@ -193,19 +205,19 @@ class _Shim:
             (self._live.add if told.state == "running" else self._live.discard)(told.run)
         return news
 
-    def last_news(self) -> Iterator[list[RunProgress]]:
-        """What is left to tell of runs that have ended; those that go on elsewhere are not waited for.
+    def _last_news(self) -> list[RunProgress]:
+        """Waits for what is left to tell of runs that have ended, and not for those that go on elsewhere.
 
         When a query's caller is back, Spark has queued the event of its end, and the shim hears of it a little later;
         much later where the machine is busy. A run that is alive when all events have arrived goes on.
         """
         until = time.monotonic() + _PATIENCE_SECONDS
+        news = self._news()
         have_arrived = False
-        while True:
-            yield self.news()
-            if not self._live or have_arrived or time.monotonic() > until:
-                return
+        while self._live and not have_arrived and time.monotonic() < until:
             have_arrived = self._events_have_arrived()
+            news += self._news()
+        return news
 
     def _events_have_arrived(self) -> bool:
         from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - slow to load
@@ -222,19 +234,15 @@ _WATCHES: list[_Watch] = []
 
 @contextmanager
 def _watched(watch: _Watch, session: SparkSession) -> Iterator[None]:
-    shim = _shim_of(session)
-    thread = None
-    if shim is not None:
-        thread = threading.Thread(target=watch.follow, args=(shim,), name="paralagg-progress", daemon=True)
-        thread.start()
+    thread = threading.Thread(target=watch.follow, args=(_shim_of(session),), name="paralagg-progress", daemon=True)
+    thread.start()
     _WATCHES.append(watch)
     try:
         yield
     finally:
         _WATCHES.remove(watch)
         watch.stop()
-        if thread is not None:
-            thread.join()
+        thread.join()
 
 
 def _shim_of(session: SparkSession) -> _Shim | None:

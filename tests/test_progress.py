@@ -36,13 +36,22 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def path(spark: SparkSession, length: int = LENGTH, **how: object) -> DataFrame:
-    """Distances along a chain: one row is new in each iteration."""
+    """Distances along a chain: one row is new in each iteration.
+
+    A round of plain DataFrames begins when what was told of the one before is on its way to the listeners.
+    """
     edges = spark.range(length).selectExpr("id as src", "id + 1 as dst")
     start = spark.range(1).selectExpr("id as node", "0L as dist")
+
+    def step(d: DataFrame) -> DataFrame:
+        while any(watch._untold for watch in MODULE._WATCHES):
+            time.sleep(0.01)
+        return d.join(edges, d.node == edges.src).select(edges.dst.alias("node"), (d.dist + 1).alias("dist"))
+
     return start.recursive_agg(
         "node",
         {"dist": "min"},
-        step=lambda d: d.join(edges, d.node == edges.src).select(edges.dst.alias("node"), (d.dist + 1).alias("dist")),
+        step=step,
         **{"name": "path", **how},  # type: ignore[arg-type]
     )
 
@@ -73,10 +82,10 @@ def test_the_end_of_a_lazy_run_is_what_the_report_says(session: SparkSession, ba
     assert last.limit is None
 
 
-def test_the_dataframe_executor_tells_of_each_round(session: SparkSession) -> None:
+def test_the_dataframe_executor_tells_of_each_round(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[ra.RunProgress] = []
-    with ra.progress(told.append):
-        path(session, 3, backend="dataframe", max_iterations=9)
+    monkeypatch.setattr("pyspark_paralagg.backends.dataframe.publish", told.append)
+    path(session, 3, backend="dataframe", max_iterations=9)
     assert [(t.state, t.iteration, t.delta, t.total, t.changed) for t in told] == [
         ("running", 0, 0, 0, 0),
         ("running", 1, 1, 2, 1),
@@ -243,5 +252,52 @@ def test_two_who_watch_hear_the_same(session: SparkSession) -> None:
     second: list[ra.RunProgress] = []
     with ra.progress(first.append), ra.progress(second.append, spark=session):
         frame(session, "x bigint", [(1,)]).recursive_agg("x", step=lambda r: r, backend="dataframe", name="one")
-    assert first == second
-    assert [t.state for t in first] == ["running", "running", "done"]
+    assert first[-1] == second[-1]
+    assert first[-1].state == "done"
+
+
+@pytest.mark.usefixtures("session")
+@pytest.mark.parametrize("shim", ["there", "missing"])
+def test_a_listener_hears_in_another_thread_what_was_last_told_of_a_run(
+    shim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shim == "missing":
+        monkeypatch.setattr(MODULE, "_shim_of", lambda _: None)
+    heard: list[tuple[str, int]] = []
+    threads: set[str] = set()
+
+    def hear(run: ra.RunProgress) -> None:
+        heard.append((run.run, run.iteration))
+        threads.add(threading.current_thread().name)
+
+    began = time.monotonic()
+    with ra.progress(hear):
+        for iteration in range(10_000):
+            for run in ("a", "b"):
+                MODULE.publish(ra.RunProgress(run, "it", "dataframe", iteration=iteration))
+    looks = 1 + (time.monotonic() - began) / MODULE._LOOK_SECONDS
+    assert threads == {"paralagg-progress"}
+    for run in ("a", "b"):
+        iterations = [i for r, i in heard if r == run]
+        assert iterations == sorted(iterations)
+        assert iterations[-1] == 9_999
+        assert len(iterations) <= looks
+
+
+def test_a_listener_may_run_a_recursion_itself(session: SparkSession) -> None:
+    sizes: list[int] = []
+
+    def hear(run: ra.RunProgress) -> None:
+        if run.name == "path" and not sizes:
+            one = frame(session, "x bigint", [(1,)])
+            sizes.append(one.recursive_agg("x", step=lambda r: r, backend="dataframe", name="inner").count())
+
+    def query() -> None:
+        with ra.progress(hear, spark=session):
+            path(session, 2, backend="dataframe")
+
+    thread = InheritableThread(target=query, daemon=True)
+    thread.start()
+    thread.join(120)
+    assert not thread.is_alive()
+    assert sizes == [1]
