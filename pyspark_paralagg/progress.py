@@ -107,8 +107,8 @@ def progress(listener: Listener | None = None, *, spark: SparkSession | None = N
 
     Every recursion of the JVM is heard of, also those that other threads run. ``spark`` is the session (default: the
     active one); without one ``UsageError`` ``PARALAGG_NO_SESSION`` is raised. Where the session has no shim (Spark
-    Connect), only the DataFrame executor can be watched, which is what runs there. Closures that are evaluated by
-    bitmaps tell of their beginning and end only.
+    Connect), only the DataFrame executor can be watched, which is what runs there. Runs by bitmaps, or value by value,
+    do not tell of single iterations, only of their beginning and end.
     """
     session = spark or _active_session()
     if listener is not None:

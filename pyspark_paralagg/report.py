@@ -34,7 +34,8 @@ class RunReport:
     ``bytes`` that were exchanged (relations of one iteration share an exchange: its bytes are in the first one's
     entry), and the ``balance``: the part of the delta on the task or rank that has most of it, by the average of all
     (1.0 is even; as many as there are tasks if one has everything). Where nobody counts, these two are None, and the
-    balance is where nothing changed. A closure that is evaluated by bitmaps counts no iterations: ``rounds`` is empty.
+    balance is where nothing changed. Runs by bitmaps, or value by value (of a key that all rules carry), do not tell of
+    single iterations: ``rounds`` is empty, and ``iterations`` are those of the block or the value with most of them.
 
     ``ranks`` has one entry for each MPI rank: ``rank``, ``host``, ``bytes`` that its relations and indexes took,
     ``seconds``, ``memory`` (the most that the process had); ``seconds`` then has ``export``, the time that writing the
@@ -69,11 +70,11 @@ class RunReport:
 
         The figure is the caller's: ``report.plot().savefig("run.png")``; a notebook shows it. Raises
         ``EnvironmentProblem`` ``PARALAGG_NO_MATPLOTLIB`` without matplotlib, and ``UsageError``
-        ``PARALAGG_NO_ITERATIONS`` where no iterations were counted.
+        ``PARALAGG_NO_ITERATIONS`` where ``rounds`` is empty.
         """
         if not self.rounds:
             message = "this run did not count its iterations one by one, so there is nothing to draw"
-            hint = "closures by bitmaps do not; the report's own text has the times"
+            hint = "runs by bitmaps, or value by value, do not; the report's own text has the times"
             raise UsageError("PARALAGG_NO_ITERATIONS", message, place="plot", hint=hint)
         try:
             from pyspark_paralagg.plots import plot_report  # noqa: PLC0415 - optional, and slow to load

@@ -223,6 +223,27 @@ def test_a_report_without_iterations_says_so(spark: SparkSession) -> None:
     with pytest.raises(ra.UsageError) as caught:
         report.plot()
     assert caught.value.code == "PARALAGG_NO_ITERATIONS"
+    assert "runs by bitmaps, or value by value" in (caught.value.hint or "")
+
+
+def test_a_run_value_by_value_tells_of_its_end_only(spark: SparkSession) -> None:
+    pytest.importorskip("numba", reason="the MPI engine needs numba")
+    edges = spark.range(30).selectExpr("id as src", "id + 1 as dst")
+    start = spark.range(2).selectExpr("id * 10 as source", "id * 10 as node", "0L as dist")
+    distances = start.recursive_agg(
+        ["source", "node"],
+        {"dist": "min"},
+        step=lambda d: d.join(edges, d.node == edges.src).select(
+            d.source, edges.dst.alias("node"), (d.dist + 1).alias("dist")
+        ),
+        backend="local",
+    )
+    told: list[ra.RunProgress] = []
+    with ra.progress(told.append):
+        report = report_of(distances)
+    assert (report.rounds, report.iterations, report.tuples) == ((), 31, 31 + 21)
+    assert {t.iteration for t in told if t.state == "running"} <= {0}
+    assert (told[-1].state, told[-1].iteration, told[-1].total) == ("done", 31, 52)
 
 
 def test_the_plot_shows_deltas_totals_and_seconds() -> None:
