@@ -37,16 +37,13 @@ def _count(text: str) -> int:
     return number
 
 
-def _backend(text: str) -> str:
-    if text not in BACKENDS:
-        raise ValueError(text)
-    return text
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError(text)
+        return text
 
-
-def _shown(text: str) -> str:
-    if text not in ("auto", "on", "off"):
-        raise ValueError(text)
-    return text
+    return parse
 
 
 def _truth(text: str) -> bool:
@@ -70,7 +67,7 @@ BACKEND = Key(
     "spark.paralagg.backend",
     " | ".join(BACKENDS),
     "auto",
-    _backend,
+    _one_of(*BACKENDS),
     "Who runs a recursion. `auto` takes the Spark engine and, where that cannot, plain DataFrames, saying why; with "
     "an MPI launcher set, large ones go to MPI ranks. `spark`, `dataframe`, `mpi` and `local` (the MPI engine in one "
     "process) insist. The argument `backend=` of a call stands above it.",
@@ -191,7 +188,7 @@ PROGRESS = Key(
     "spark.paralagg.progress",
     "auto | on | off",
     "auto",
-    _shown,
+    _one_of("auto", "on", "off"),
     "Whether `with ra.progress():` draws bars: `auto` where standard error is a terminal, and in notebooks; `on` "
     "always; `off` never.",
 )

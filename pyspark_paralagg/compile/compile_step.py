@@ -54,7 +54,7 @@ class CompiledStep:
         return {**plan.to_json(), EXTRAS: self.extras}
 
 
-def start_inputs(relations: Sequence[Relation], first_source: int) -> tuple[Input, ...]:
+def _start_inputs(relations: Sequence[Relation], first_source: int) -> tuple[Input, ...]:
     """The bases and initial rows of ``relations`` as inputs: sources from ``first_source`` on, in that order."""
     wanted = [(i, r) for r in relations for i in (r.base, r.initial) if i is not None]
     return tuple(_start_input(i, r, first_source + n) for n, (i, r) in enumerate(wanted))
@@ -75,7 +75,7 @@ def compile_step(
     """The plan of an analysed step; raises what ``program_from_step`` and ``compile_program`` raise."""
     start = time.perf_counter()
     relations = tuple(relations)
-    base_inputs = start_inputs(relations, len(step_json["sources"]))
+    base_inputs = _start_inputs(relations, len(step_json["sources"]))
     program = program_from_step(step_json, relations, base_inputs, join_order, **options)
     plan, stages = compile_stages(program, broadcast_max_bytes)
     extras = {

@@ -61,9 +61,9 @@ def narrow(program: Program, stratum: Stratum) -> Iterator[Smaller]:
     is_counted = stratum.tolerance is not None or (stratum.max_iterations is not None and stratum.on_limit == "error")
     if is_counted or any(d.view or d.supplied or d.custom for d in dependents):
         return
-    everything = _columns(relations)
+    everything = frozenset((r.name, d.column.name) for r in relations for d in r.dependents)
     for r in relations:
-        seeds = [_columns([replace(r, dependents=(d,))]) for d in r.dependents]
+        seeds = [frozenset({(r.name, d.column.name)}) for d in r.dependents]
         if stratum.relation_class == "lattice":  # a sum without its column would be a relation of another class
             seeds.append(frozenset())
         kept = {_closure(seed, program, relations) for seed in seeds}
@@ -72,10 +72,6 @@ def narrow(program: Program, stratum: Stratum) -> Iterator[Smaller]:
             if not stratum.cycle_check or all(d.order is not None for d in gone):
                 mine = tuple(d.column.name for d in r.dependents if (r.name, d.column.name) in k)
                 yield Smaller(r.name, mine, _without(program, relations, k), program)
-
-
-def _columns(relations: Iterable[Relation]) -> Columns:
-    return frozenset((r.name, d.column.name) for r in relations for d in r.dependents)
 
 
 def _closure(seed: Columns, program: Program, relations: tuple[Relation, ...]) -> Columns:
