@@ -22,7 +22,7 @@ from pyspark_paralagg.standing_conf import standing
 from pyspark_paralagg.version import VERSION
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 JARS = "spark.jars"
 EXTENSIONS = "spark.sql.extensions"
@@ -120,6 +120,12 @@ def bridge(spark: SparkSession) -> Any:  # noqa: ANN401 - a py4j object has no t
         attach(spark)
         module = _load(jvm)
     return _handshake(spark, module)
+
+
+def drop_checkpoint(df: DataFrame) -> None:
+    """Frees the blocks of a local checkpoint before the end of the session."""
+    blocks = df._jdf.queryExecution().analyzed().rdd()  # noqa: SLF001 - no public way to it
+    blocks.unpersist(False)  # noqa: FBT003 - py4j knows no names of parameters
 
 
 def doctor() -> Diagnosis:

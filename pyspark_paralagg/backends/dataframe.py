@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_paralagg.errors import FixpointError
 from pyspark_paralagg.progress import RunProgress, publish
 from pyspark_paralagg.report import Record, RunReport, is_connect, keep
+from pyspark_paralagg.session import drop_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -260,12 +261,6 @@ def _bounded(checkpoint: DataFrame) -> DataFrame:
     rows = java.queryExecution().analyzed().rdd()
     fresh = session._jsparkSession.internalCreateDataFrame(rows, java.schema(), False)  # noqa: SLF001, FBT003 - likewise
     return type(checkpoint)(fresh, session)
-
-
-def drop_checkpoint(df: DataFrame) -> None:
-    """Frees the blocks of a local checkpoint before the end of the session."""
-    blocks = df._jdf.queryExecution().analyzed().rdd()  # noqa: SLF001 - no public way to it
-    blocks.unpersist(False)  # noqa: FBT003 - py4j knows no names of parameters
 
 
 def _described(job: Job) -> str:
