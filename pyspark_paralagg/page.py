@@ -27,6 +27,9 @@ _STYLE = """\
   font: 12px/1.45 ui-monospace, monospace; background: none; color: inherit; white-space: pre-wrap }
 .paralagg details { margin: .3em 0 } .paralagg summary { cursor: pointer; font-weight: 600 }
 .paralagg .quiet { opacity: .65 }
+.paralagg .legend { display: flex; flex-wrap: wrap; gap: 0 1.2em; font-size: 12px }
+.paralagg .legend span { min-width: 0; overflow-wrap: anywhere }
+.paralagg .legend i { display: inline-block; border: .35em solid; margin-right: .4em }
 .paralagg svg { display: block; max-width: 100%; height: auto }"""
 
 

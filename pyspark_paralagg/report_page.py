@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _COLUMNS = ("iteration", "relation", "changed rows", "rows", "seconds", "bytes", "balance")
 _SHOWN = 30
 """Rows of the table; of more the first and the last are shown."""
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 680, 170, 56, 22, 18
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 680, 160, 56, 22, 8
 _MOST_POINTS = 400
 NOTHING = 0.5
 """Where a delta of no rows is drawn: below that of one, as a logarithm has no zero."""
@@ -45,6 +45,7 @@ def report_body(report: RunReport) -> Markup:
         parts.append(folded(f"{len(report.ranks)} ranks", ranks))
     if report.rounds:
         parts += [
+            _legend(_relations(report.rounds)),
             _deltas(report.rounds),
             folded("Iterations", _iterations(report.rounds), is_open=len(report.rounds) <= _SHOWN),
         ]
@@ -79,9 +80,24 @@ def _iterations(rounds: Sequence[dict[str, Any]]) -> Markup:
     return table(_COLUMNS, shown, frozenset({1}))
 
 
+def _relations(rounds: Sequence[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(r["relation"] for r in rounds))
+
+
+def _colour(n: int) -> str:
+    return COLOURS[n % len(COLOURS)]
+
+
+def _legend(relations: Sequence[str]) -> Markup:
+    """Above the picture and not in it, since SVG breaks no lines: names may be long, and many."""
+    entries = (
+        f'<span><i style="border-color:{_colour(n)}"></i>{escaped(name)}</span>' for n, name in enumerate(relations)
+    )
+    return Markup(f'<p class="legend">changed rows: {"".join(entries)}</p>')
+
+
 def _deltas(rounds: Sequence[dict[str, Any]]) -> Markup:
     """Rows changed by each iteration, a line for each relation, on a logarithmic scale."""
-    relations = list(dict.fromkeys(r["relation"] for r in rounds))
     last = max(r["iteration"] for r in rounds)
     decades = max(1, math.ceil(math.log10(max(1, *(int(r["delta"]) for r in rounds)))))
 
@@ -100,16 +116,13 @@ def _deltas(rounds: Sequence[dict[str, Any]]) -> Markup:
         level = y(10**power)
         out.append(f'<path d="M{_LEFT} {level:.1f}H{_WIDTH - 12}" stroke="currentColor" stroke-opacity=".15"/>')
         out.append(f'<text x="{_LEFT - 6}" y="{level + 4:.1f}" text-anchor="end">{_short(10**power)}</text>')
-    for n, name in enumerate(relations):
-        colour = COLOURS[n % len(COLOURS)]
+    for n, name in enumerate(_relations(rounds)):
+        colour = _colour(n)
         points = thinned([(r["iteration"], r["delta"]) for r in rounds if r["relation"] == name])
         path = "L".join(f"{x(i):.1f} {y(d):.1f}" for i, d in points)
         out.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2" stroke-linejoin="round"/>')
         if len(points) <= _MOST_POINTS // 10:
             out += [f'<circle cx="{x(i):.1f}" cy="{y(d):.1f}" r="2.6" fill="{colour}"/>' for i, d in points]
-        at = _LEFT + 4 + 130 * n
-        out.append(f'<rect x="{at}" y="2" width="9" height="9" fill="{colour}"/>')
-        out.append(f'<text x="{at + 13}" y="10">{escaped(name[:18])}: changed rows</text>')
     out.append(f'<text x="{_LEFT}" y="{_HEIGHT - 6}">iteration 1</text>')
     if last > 1:
         out.append(f'<text x="{x(last):.1f}" y="{_HEIGHT - 6}" text-anchor="end">{last:,}</text>')

@@ -183,16 +183,28 @@ def test_the_page_of_a_notebook_has_numbers_and_a_picture_and_needs_nothing() ->
     assert "spark: 2 iterations, 50 rows" in found.text
     assert "why spark: it can" in found.text
     assert "1.38 times the average" in found.text
-    assert re.findall(r">(\w+): changed rows</text>", html) == ["even", "odd"]
+    assert re.findall(r"</i>(\w+)</span>", html) == ["even", "odd"]
     assert not {"script", "link", "img", "iframe"} & set(found.tags)
     assert not re.search(r"https?://|url\(|(?<![-\w])color:(?! inherit)", html)
+
+
+def test_the_legend_is_whole_whatever_the_length_and_number_of_names() -> None:
+    names = [f"a_relation_with_a_name_of_many_letters_{n}" for n in range(8)]
+    [row, *_] = a_report().rounds
+    html = a_report(rounds=tuple({**row, "relation": name} for name in names))._repr_html_()
+    legend, svg = html.partition("<svg")[0], html.partition("<svg")[2].partition("</svg>")[0]
+    assert re.findall(r"</i>(\w+)</span>", legend) == names
+    assert not any(name[:9] in svg for name in names)  # text in a picture breaks no lines
+    drawn = re.findall(r'stroke="(#\w+)"', svg)
+    assert re.findall(r"border-color:(#\w+)", legend) == drawn
+    assert len(drawn) == len(names)
 
 
 def test_whatever_a_name_holds_is_shown_and_not_run() -> None:
     rounds = tuple({**r, "relation": HOSTILE} for r in a_report().rounds)
     html = a_report(reason=HOSTILE, rounds=rounds)._repr_html_()
     found = Tags(html)
-    assert found.text.count(HOSTILE) == 1 + len(rounds)
+    assert found.text.count(HOSTILE) == 1 + len(rounds) + 1  # the reason, the table, the legend
     assert found.tags.count("b") == 1  # the executor's name
     assert "script" not in found.tags
     assert "onmouseover" not in found.attributes
