@@ -17,6 +17,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.utils import get_relative_url
 
 from docs_site import aggregators_page, api_page, command_page, configuration_page, errors_page
+from docs_site.fetched import fetched
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -37,10 +38,6 @@ MERMAID = "assets/javascripts/mermaid.min.js"
 MERMAID_SHA256 = "74d7c46dabca328c2294733910a8aa1ed0c37451776e8d5295da38a2b758fb9b"
 
 _README_PART = re.compile(r"<!-- README: (?P<heading>[^>]+?) -->")
-_FETCHED = re.compile(
-    r'<(?:script|img|iframe)\b[^>]*\ssrc="(?:https?:)?//[^"]*"'
-    r'|<link rel="(?:style|pre)[^>]*href="https?:[^"]*"'
-)
 _SCRIPT = re.compile(r'(?=<script src="[^"]*assets/javascripts/bundle)')
 
 
@@ -67,9 +64,9 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     A page that would have its reader fetch something from another server ends the build.
     """
     del config
-    fetched = _FETCHED.search(output)
-    if fetched:
-        raise PluginError(f"{page.file.src_uri} would fetch something from elsewhere: {fetched[0]}")
+    found = fetched(output)
+    if found:
+        raise PluginError(f"{page.file.src_uri} would fetch something from elsewhere: {found}")
     if 'class="mermaid"' not in output:
         return output
     return _SCRIPT.sub(f'<script src="{get_relative_url(MERMAID, page.url)}"></script>', output, count=1)

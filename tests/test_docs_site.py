@@ -159,15 +159,48 @@ def test_links_of_the_readme_lead_somewhere() -> None:
         '<script src="https://elsewhere.org/a.js">',
         '<script async src="//elsewhere.org/a.js">',
         '<link rel="stylesheet" href="https://elsewhere.org/a.css">',
+        '<link href="https://elsewhere.org/a.css" rel="stylesheet">',
+        '<link rel="stylesheet" href="//elsewhere.org/a.css">',
+        "<link rel='stylesheet' href='https://elsewhere.org/a.css'>",
+        "<link rel=stylesheet href=https://elsewhere.org/a.css>",
+        '<link rel="alternate stylesheet" href="https://elsewhere.org/a.css">',
+        '<link rel="icon" href="https://elsewhere.org/a.png">',
+        '<link rel="preconnect" href="https://elsewhere.org">',
+        '<LINK HREF="HTTPS://elsewhere.org/a.css" REL="stylesheet"/>',
+        '<base href="https://elsewhere.org/">',
         '<img alt="it" src="http://elsewhere.org/a.png">',
+        "<img src='http://elsewhere.org/a.png'>",
+        '<img src="a.png" srcset="b.png 1x, //elsewhere.org/a.png 2x">',
+        '<video poster="https://elsewhere.org/a.png">',
+        '<source src="https://elsewhere.org/a.mp4">',
+        '<object data="https://elsewhere.org/a.svg">',
+        '<svg><image href="https://elsewhere.org/a.png"></svg>',
+        '<p style="background: url( https://elsewhere.org/a.png)">',
+        "<style>p { color: red }\n@import '//elsewhere.org/a.css';</style>",
     ],
 )
 def test_a_page_that_fetches_from_elsewhere_ends_the_build(tag: str) -> None:
     page = SimpleNamespace(url="guide/a.html", file=SimpleNamespace(src_uri="guide/a.md"))
     with pytest.raises(PluginError, match=r"guide/a\.md would fetch something from elsewhere"):
         hooks.on_post_page(tag, page, None)
-    link = '<a href="https://elsewhere.org">'
-    assert hooks.on_post_page(link, page, None) == link
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        '<a href="https://elsewhere.org">',
+        '<link rel="canonical" href="https://elsewhere.org/guide/a.html">',
+        '<link rel="icon" href="../assets/a.png">',
+        '<script src="../assets/a.js">',
+        "<img src=\"data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'/>\">",
+        '<code>&lt;script src="https://elsewhere.org/a.js"&gt;</code>',
+        "<style></style><p>@import '//elsewhere.org'</p>",
+        f"<style>{(ROOT / 'docs' / 'site.css').read_text(encoding='utf-8')}</style>",
+    ],
+)
+def test_a_page_may_link_to_elsewhere(tag: str) -> None:
+    page = SimpleNamespace(url="guide/a.html", file=SimpleNamespace(src_uri="guide/a.md"))
+    assert hooks.on_post_page(tag, page, None) == tag
 
 
 def test_mermaid_is_loaded_where_there_is_something_to_draw() -> None:
