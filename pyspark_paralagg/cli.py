@@ -141,7 +141,7 @@ def argument_parser() -> argparse.ArgumentParser:
         nargs="?",
         const="text",
         metavar="STAGE",
-        help="print what would be done (program, plan, mermaid or a pass: that part alone); runs nothing",
+        help="print what would be done (html: a page; program, plan, mermaid or a pass: that part alone); runs nothing",
     )
     run.add_argument("--report", type=Path, metavar="FILE", help="write the RunReport of each output there, as JSON")
     run.add_argument("-q", "--quiet", action="store_true", help="no progress on standard error")

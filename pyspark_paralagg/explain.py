@@ -40,9 +40,8 @@ def explain(df: DataFrame, format: str = "text") -> str:  # noqa: A002 - reads w
       why: the Spark engine takes every step that it can compile
     """
     from pyspark_paralagg.backends.spark import describe, left_to_spark  # noqa: PLC0415 - they import pyspark's parts
-    from pyspark_paralagg.compile import STAGES  # noqa: PLC0415 - likewise
 
-    known = ("text", "html", "mermaid", "program", *STAGES)
+    known = formats()
     if format not in known:
         hint = did_you_mean(format, known) if isinstance(format, str) else f"there are {', '.join(known)}"
         message = f"explain has no format {format!r}"
@@ -58,6 +57,13 @@ def explain(df: DataFrame, format: str = "text") -> str:  # noqa: A002 - reads w
     plan = _left(_up_to(described["plan"], described["stratum"]), described)
     executor = (described["backend"], described["reason"])
     return explain_plan(format, described["program"], described["stages"], plan, executor, report(df))
+
+
+def formats() -> tuple[str, ...]:
+    """What ``format`` may be, and ``paralagg run --explain``."""
+    from pyspark_paralagg.compile import STAGES  # noqa: PLC0415 - importing the package does not wait for the compiler
+
+    return ("text", "html", "mermaid", "program", *STAGES)
 
 
 def explain_plan(  # noqa: PLR0913, PLR0917 - all that an explanation is made of

@@ -135,6 +135,8 @@ def test_explain_runs_nothing(case: Callable[..., int], capfd: pytest.CaptureFix
     assert not Path("out").exists()
     assert case(DISTANCES, "--explain", "mermaid", edge=EDGES) == OK
     assert capfd.readouterr().out.startswith("%% dist\nflowchart")
+    assert case(DISTANCES, "--explain", "html", edge=EDGES) == OK
+    assert capfd.readouterr().out.startswith("<!-- dist -->\n<!doctype html>")
     assert case(DISTANCES, "--explain", "nothing", edge=EDGES) == USAGE
 
 

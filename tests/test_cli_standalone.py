@@ -18,6 +18,7 @@ import pytest
 from test_cli import DISTANCES, EDGES, ENDLESS
 
 from pyspark_paralagg.cli import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, WRONG, main
+from pyspark_paralagg.explain import formats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -122,6 +123,12 @@ def test_explain_runs_nothing(case: Callable[..., int], capfd: pytest.CaptureFix
     assert case(DISTANCES, "--explain", "mermaid", edge=EDGES) == OK
     assert capfd.readouterr().out.startswith("%% dist\nflowchart")
     assert not Path("out").exists()
+
+
+def test_whatever_ra_explain_knows_is_explained(case: Callable[..., int], capfd: pytest.CaptureFixture[str]) -> None:
+    for part in formats():
+        assert case(DISTANCES, "--explain", part, edge=EDGES) == OK
+        assert "dist" in capfd.readouterr().out, part
 
 
 @pytest.mark.parametrize(

@@ -73,5 +73,5 @@ def _summary(name: str, count: int, seconds: float, result: Result) -> str:
 
 def print_explained(names: Sequence[str], told: str, part: str) -> None:
     """The explanation of these relations; ``part`` is its format."""
-    comment = "%%" if part == "mermaid" else "--"
-    sys.stdout.write(f"{comment} {', '.join(names)}\n{told}\n")
+    comment = {"mermaid": "%% {}", "html": "<!-- {} -->"}.get(part, "-- {}")
+    sys.stdout.write(f"{comment.format(', '.join(names))}\n{told}\n")

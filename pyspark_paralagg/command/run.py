@@ -18,26 +18,24 @@ from pyspark_paralagg.command import directives, facts
 from pyspark_paralagg.command.failure import interruption
 from pyspark_paralagg.command.staging import Staging
 from pyspark_paralagg.command.task import Options, Task, Wanted
-from pyspark_paralagg.compile import STAGES
 from pyspark_paralagg.datalog.parse import parse
 from pyspark_paralagg.datalog.resolve import resolve_text
 from pyspark_paralagg.datalog.types import declared_types, unsigned_columns
 from pyspark_paralagg.errors import UsageError
+from pyspark_paralagg.explain import formats
 
 if TYPE_CHECKING:
     from pyspark_paralagg.datalog.syntax import Text
 
-PARTS = ("text", "mermaid", "program", *STAGES)
-"""What ``explain`` knows."""
 STANDALONE = ("local", "mpi")
 """The backends that need no Spark."""
 
 
 def run(options: Options) -> None:
     """Run a program, or explain it. Raises what it raises; the output folder is as before then."""
-    if options.explain and options.explain not in PARTS:
+    if options.explain and options.explain not in formats():
         message = f"there is nothing called {options.explain!r} to explain"
-        hint = f"there are {', '.join(PARTS)}"
+        hint = f"there are {', '.join(formats())}"
         raise UsageError("PARALAGG_BAD_OPTION", message, value=options.explain, place="--explain", hint=hint)
     text = _read(options.program)
     wanted = Wanted(directives.outputs(text, options.out, options.format), directives.printed_sizes(text))
