@@ -9,13 +9,14 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-import duckdb
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
 from rows import assert_same_rows, frame, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+duckdb = pytest.importorskip("duckdb", reason="Python 3.10 does not get it")
 
 EDGES = "src bigint, dst bigint, w bigint"
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ROOT = Path(__file__).parent.parent
 PURE = ("program", "compile", "plan", "datalog")
@@ -20,8 +25,12 @@ OF_THE_PACKAGE = {
 
 
 def _imports(file: Path) -> set[str]:
+    return _imports_among(ast.walk(ast.parse(file.read_text())))
+
+
+def _imports_among(nodes: Iterable[ast.AST]) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in nodes:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -57,6 +66,15 @@ def test_only_choose_imports_a_backend() -> None:
         allowed = {f"pyspark_paralagg.backends.{m}" for m in ("choose", "protocol")}
         if file.parent.name != "backends":
             assert not backends - allowed or file.name in ("explain.py", "report.py"), (file.name, backends)
+
+
+def test_what_python_3_10_does_not_get_is_not_imported_by_whole_test_files() -> None:
+    """Such an import in a conftest or a test file would end the whole run there: ``pytest.importorskip`` does not."""
+    missing = set(re.findall(r'"(\w+)[^"]*; python_version >= ', (ROOT / "pyproject.toml").read_text()))
+    assert missing == {"duckdb"}
+    for file in sorted((ROOT / "tests").rglob("*.py")):
+        names = {i.split(".")[0] for i in _imports_among(ast.parse(file.read_text(encoding="utf-8")).body)}
+        assert not names & missing, file
 
 
 def test_importing_the_package_does_not_wait_for_the_compiler() -> None:
