@@ -6,7 +6,7 @@ found here; each error has its code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.dependents import Aggregation, typed_dependents
@@ -17,6 +17,7 @@ from pyspark_paralagg.program.sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 Keys = str | Sequence[str] | None
 Aggregations = (
@@ -107,6 +108,20 @@ def conform(df: DataFrame, relation: Relation, place: str | None = None) -> Data
 def columns_of(df: DataFrame) -> list[tuple[str, str]]:
     """Name and Spark type of each column."""
     return [(field.name, field.dataType.simpleString()) for field in df.schema.fields]
+
+
+def struct_of(
+    columns: Iterable[tuple[str, str]], like: DataFrame | None = None, *, nullable: bool = True
+) -> StructType:
+    """``columns`` (name, Spark type) as Spark has them; of one that ``like`` has too, the type as it stands there."""
+    from pyspark.sql.types import DataType, StructType  # noqa: PLC0415 - pyspark is optional
+
+    fields = [] if like is None else like.schema.fields
+    known = {(f.name, f.dataType.simpleString()): f.dataType for f in fields}
+    schema = StructType()
+    for name, kind in columns:
+        schema = schema.add(name, known.get((name, kind)) or DataType.fromDDL(kind), nullable)
+    return schema
 
 
 def _key_names(keys: Keys, place: str) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from pyspark_paralagg.version import VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 JARS = "spark.jars"
 EXTENSIONS = "spark.sql.extensions"
@@ -120,6 +121,14 @@ def bridge(spark: SparkSession) -> Any:  # noqa: ANN401 - a py4j object has no t
         attach(spark)
         module = _load(jvm)
     return _handshake(spark, module)
+
+
+def reference(spark: SparkSession, name: str, schema: StructType) -> DataFrame:
+    """A DataFrame of these columns without rows or plan: what a step gets for a relation."""
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame  # noqa: PLC0415 - pyspark is optional
+
+    jsession = spark._jsparkSession  # noqa: SLF001 - pyspark has no public way to the JVM session
+    return ClassicDataFrame(bridge(spark).reference(jsession, name, schema.json()), spark)
 
 
 def drop_checkpoint(df: DataFrame) -> None:

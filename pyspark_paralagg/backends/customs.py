@@ -5,11 +5,12 @@ Used by the Spark engine's adapter: the expressions' handles point into the same
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.program.custom import Custom, custom_from_json
+from pyspark_paralagg.relations import struct_of
+from pyspark_paralagg.session import reference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,26 +59,12 @@ class Customs:
 
     def _frame(self, custom: Custom, types: tuple[str, ...]) -> DataFrame:
         fields = [(f"{side}{n}", t) for side in ("old", "new") for n, t in enumerate(types)]
-        both = reference(self._session, custom.name, fields)
+        both = reference(self._session, custom.name, struct_of(fields, nullable=False))
         old, new = ([both[f"{side}{n}"] for n in range(len(types))] for side in ("old", "new"))
         values = custom.source.combined(old, new)
         if custom.source.has_improves:
             values.append(custom.source.improved(old, new))
         return both.select(*(v.alias(f"c{n}") for n, v in enumerate(values)))
-
-
-def reference(session: SparkSession, name: str, fields: Sequence[tuple[str, str]]) -> DataFrame:
-    """A DataFrame without rows or plan, as steps get for a relation; its columns are never null."""
-    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame  # noqa: PLC0415 - pyspark is optional
-    from pyspark.sql.types import DataType, StructType  # noqa: PLC0415 - as above
-
-    from pyspark_paralagg.session import bridge  # noqa: PLC0415 - it may import this package's public names
-
-    schema = StructType()
-    for column, type_ in fields:
-        schema.add(column, DataType.fromDDL(type_), nullable=False)
-    jsession = session._jsparkSession  # noqa: SLF001 - pyspark has no public way to the JVM session
-    return ClassicDataFrame(bridge(session).reference(jsession, name, json.dumps(schema.jsonValue())), session)
 
 
 def _types(relation: Relation, position: int, custom: Custom) -> tuple[str, ...]:

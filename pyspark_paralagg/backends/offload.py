@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from pyspark_paralagg import conf, ranks
-from pyspark_paralagg.backends.spark import Builder, bridge_of
+from pyspark_paralagg.backends.spark import Builder
 from pyspark_paralagg.errors import EnvironmentProblem, UnsupportedError, UsageError
 from pyspark_paralagg.program.expr import Col
 from pyspark_paralagg.program.program import Column
 from pyspark_paralagg.report import is_connect
+from pyspark_paralagg.session import bridge
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +47,7 @@ class OffloadBackend:
         if is_connect(session):
             return "a Spark Connect session has no JVM beside it that could start ranks"
         try:
-            bridge_of(session)
+            bridge(session)
         except EnvironmentProblem as problem:
             return problem.message + (f"; {problem.hint}" if problem.hint else "")
         return None
@@ -139,7 +140,7 @@ def _check(request: Request, session: SparkSession) -> None:
 
 def _slots(session: SparkSession) -> int:
     """Tasks that may run at the same moment; 0 under dynamic allocation, where no gang can."""
-    return int(bridge_of(session).slots(session._jsparkSession))  # noqa: SLF001 - no public way to it
+    return int(bridge(session).slots(session._jsparkSession))  # noqa: SLF001 - no public way to it
 
 
 def _check_portable(plan: Plan, backend: str) -> None:

@@ -22,7 +22,9 @@ from pyspark_paralagg.program.assumption import sql_of
 from pyspark_paralagg.program.expr import Lit
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.program.sql import quoted, to_sql
+from pyspark_paralagg.relations import struct_of
 from pyspark_paralagg.report import RunReport, is_connect
+from pyspark_paralagg.session import bridge, reference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,10 +57,10 @@ class SparkBackend:
         if is_connect(session):
             return "a Spark Connect session has no JVM beside it that the engine's jar could be attached to"
         try:
-            bridge = bridge_of(session)
+            shim = bridge(session)
         except EnvironmentProblem as problem:
             return problem.message + (f"; {problem.hint}" if problem.hint else "")
-        if bridge.slots(session._jsparkSession) > 0:  # noqa: SLF001 - pyspark has no public way to the JVM session
+        if shim.slots(session._jsparkSession) > 0:  # noqa: SLF001 - pyspark has no public way to the JVM session
             return None
         if session.sparkContext.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
             return "dynamic allocation is on (spark.dynamicAllocation.enabled), and a gang needs slots that stay"
@@ -85,7 +87,7 @@ class Builder:
         self.offload = offload
         self.session = job.session
         self.jsession: Any = job.session._jsparkSession  # noqa: SLF001 - pyspark has no public way to the JVM session
-        self.bridge = bridge_of(job.session)
+        self.bridge = bridge(job.session)
 
     def build(self) -> dict[str, DataFrame]:
         """The lazy result of each relation."""
@@ -93,7 +95,7 @@ class Builder:
 
         cancel_on_interrupt(self.session)
         start = time.perf_counter()
-        steps = self.job.apply({s.relation.name: self._reference(s) for s in self.job.seeds})
+        steps = self.job.apply({s.relation.name: _state(self.session, s) for s in self.job.seeds})
         customs = Customs(self.session, [s.relation for s in self.job.seeds])
         analysed = {**steps, **customs.frames()}
         analysis = self.bridge.analyse(
@@ -119,17 +121,6 @@ class Builder:
         plan, guarded = self._guarded(compiled.plan, analysis, step_json, own + len(starts))
         extras = {**compiled.extras, "seconds": time.perf_counter() - start}
         return self._fixpoints(replace(compiled, plan=plan, extras=extras), analysis, own, [*starts, *guarded])
-
-    def _reference(self, seed: Seed) -> DataFrame:
-        from pyspark.sql.types import DataType, StructType  # noqa: PLC0415 - pyspark is optional
-
-        # Nullable throughout: a later round may hold nulls where the base has none.
-        schema = StructType()
-        known = {(f.name, f.dataType.simpleString()): f.dataType for f in seed.base.schema.fields}
-        for column in seed.relation.columns:
-            found = known.get((column.name, column.type)) or DataType.fromDDL(column.type)
-            schema = schema.add(column.name, found, nullable=True)
-        return self._frame(self.bridge.reference(self.jsession, seed.relation.name, schema.json()))
 
     def _guarded(
         self,
@@ -212,7 +203,7 @@ def _offloaded(
 def engine_report(df: DataFrame) -> RunReport | None:
     """The report of the last run of the outermost fixpoint of the Spark engine in ``df``."""
     described = describe(df)
-    text = None if described is None else bridge_of(df.sparkSession).report(_jdf(df))
+    text = None if described is None else bridge(df.sparkSession).report(_jdf(df))
     if described is None or text is None:
         return None
     report = RunReport.from_json(text, plan_seconds=described["plan"].get(EXTRAS, {}).get("seconds"))
@@ -228,7 +219,7 @@ def describe(df: DataFrame) -> dict[str, Any] | None:
     if is_connect(df):
         return None
     try:
-        text = bridge_of(df.sparkSession).describe(_jdf(df))
+        text = bridge(df.sparkSession).describe(_jdf(df))
     except EnvironmentProblem:
         return None
     if text is None:
@@ -247,7 +238,7 @@ def left_to_spark(df: DataFrame) -> str | None:
     if is_connect(df):
         return None
     try:
-        found = bridge_of(df.sparkSession).leftToSpark(_jdf(df))
+        found = bridge(df.sparkSession).leftToSpark(_jdf(df))
     except EnvironmentProblem:
         return None
     return None if found is None else str(found)
@@ -269,11 +260,10 @@ def _guard(df: DataFrame, names: Sequence[str], by_column: dict[str, list[Call]]
     return plain.selectExpr(*chosen).toDF(*names)
 
 
-def bridge_of(session: SparkSession) -> Any:  # noqa: ANN401 - a py4j object
-    """The shim of a session; ``EnvironmentProblem`` where there is none that fits."""
-    from pyspark_paralagg.session import bridge  # noqa: PLC0415 - it may import this package's public names
-
-    return bridge(session)
+def _state(session: SparkSession, seed: Seed) -> DataFrame:
+    """What the step gets; nullable throughout, since a later round may hold nulls where the base has none."""
+    columns = [(c.name, c.type) for c in seed.relation.columns]
+    return reference(session, seed.relation.name, struct_of(columns, seed.base))
 
 
 def _jdf(df: DataFrame) -> Any:  # noqa: ANN401 - a py4j object

@@ -23,9 +23,9 @@ from pyspark_paralagg.backends.choose import analysed_aggregators, relation_clas
 from pyspark_paralagg.dataframe import Declaration, recursive
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.schema import did_you_mean
-from pyspark_paralagg.relations import Aggregations, Keys, columns_of, conform, typed_relation
+from pyspark_paralagg.relations import Aggregations, Keys, conform, struct_of, typed_relation
 from pyspark_paralagg.report import report
-from pyspark_paralagg.session import bridge
+from pyspark_paralagg.session import bridge, reference
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,7 +62,7 @@ class Sources(Mapping[str, "DataFrame"]):
 
 def references(spark: SparkSession, schemas: Mapping[str, StructType]) -> Sources:
     """Sources of these columns without rows: what a program is analysed over."""
-    return Sources({name: _reference(spark, _SOURCE + name, schema) for name, schema in schemas.items()})
+    return Sources({name: reference(spark, _SOURCE + name, _nullable(schema)) for name, schema in schemas.items()})
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,8 @@ class Program:
         self.relation = typed_relation(recursion.name, base, recursion.keys, recursion.aggs, 0)
         self._base = self._template(conform(base, self.relation, "base"))
         # What is supplied (witnesses) is not what a step reads: it sees the relation's own columns.
-        state = _reference(spark, recursion.name, _schema_of(self.relation, base))
+        columns = struct_of([(c.name, c.type) for c in self.relation.columns], base)
+        state = reference(spark, recursion.name, columns)
         step = self._called("step", sources, lambda: recursion.step(state, sources))
         self._step = self._template(conform(step, self.relation))
         self._check_others()
@@ -272,16 +273,11 @@ def aggregator_texts(spark: SparkSession, relation: Relation) -> list[str]:
     return [json.loads(bridge(spark).reads(df._jdf, ""))["text"] for df in frames]  # noqa: SLF001 - no public way
 
 
-def _reference(spark: SparkSession, name: str, schema: StructType) -> DataFrame:
-    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame  # noqa: PLC0415 - pyspark is optional
-    from pyspark.sql.types import StructType as Schema  # noqa: PLC0415 - likewise
+def _nullable(schema: StructType) -> StructType:
+    """Throughout: rows of a change feed, or of a later version, may have nulls where these have none."""
+    from pyspark.sql.types import StructField  # noqa: PLC0415 - pyspark is optional
 
-    # Nullable throughout: rows of a change feed, or of a later version, may have nulls where these have none.
-    nullable = Schema()
-    for field in schema.fields:
-        nullable = nullable.add(field.name, field.dataType, nullable=True)
-    jsession = spark._jsparkSession  # noqa: SLF001 - pyspark has no public way to the JVM session
-    return ClassicDataFrame(bridge(spark).reference(jsession, name, nullable.json()), spark)
+    return type(schema)([StructField(f.name, f.dataType, nullable=True) for f in schema.fields])
 
 
 def _instead(changed: Read, rows: DataFrame, frames: Frames, stored: DataFrame) -> Callable[[Read], DataFrame]:
@@ -294,15 +290,3 @@ def _instead(changed: Read, rows: DataFrame, frames: Frames, stored: DataFrame) 
         return whole.limit(0) if read.is_beside(changed) else whole
 
     return chosen
-
-
-def _schema_of(relation: Relation, base: DataFrame) -> StructType:
-    """The relation as its step sees it."""
-    from pyspark.sql.types import DataType, StructType  # noqa: PLC0415 - pyspark is optional
-
-    known = dict(columns_of(base))
-    types = {f.name: f.dataType for f in base.schema.fields}
-    schema = StructType()
-    for c in relation.columns:
-        schema = schema.add(c.name, types[c.name] if known.get(c.name) == c.type else DataType.fromDDL(c.type))
-    return schema

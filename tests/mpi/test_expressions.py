@@ -26,11 +26,12 @@ from mpi_backend.inputs import intern
 from mpi_backend.kernels.input import evaluate
 from mpi_backend.portable import unportable
 from mpi_backend.types import to_arrow
-from pyspark_paralagg.backends.spark import _java_list, _jdf, bridge_of
+from pyspark_paralagg.backends.spark import _java_list, _jdf
 from pyspark_paralagg.errors import ParalaggError
 from pyspark_paralagg.plan.plan import Plan
 from pyspark_paralagg.program.expr import Col, Lit, from_json, walk
 from pyspark_paralagg.program.program import Column, Input
+from pyspark_paralagg.session import bridge, reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,14 +79,9 @@ def _is_typed(spark: SparkSession, text: str) -> bool:
 def analysed(spark: SparkSession, texts: list[str]) -> list[Input]:
     """Each expression as the one of an input over the columns of the data."""
     schema = StructType.fromDDL(", ".join(f"{n} {t}" for n, t in TYPES))
-    bridge = bridge_of(spark)
-    from pyspark.sql.classic.dataframe import DataFrame as Classic  # noqa: PLC0415 - what the bridge gives is one
-
-    reference = Classic(bridge.reference(spark._jsparkSession, "r", schema.json()), spark)
-    df = reference.selectExpr(*(f"{t} AS e{n}" for n, t in enumerate(texts)))
-    node = json.loads(bridge.analyse(_java_list(spark, ["q"]), _java_list(spark, [_jdf(df)])).json())["steps"][0][
-        "plan"
-    ]
+    df = reference(spark, "r", schema).selectExpr(*(f"{t} AS e{n}" for n, t in enumerate(texts)))
+    analysis = bridge(spark).analyse(_java_list(spark, ["q"]), _java_list(spark, [_jdf(df)]))
+    node = json.loads(analysis.json())["steps"][0]["plan"]
     assert node["op"] == "project", node
     columns = tuple(Column(c["col"], t) for c, (_, t) in zip(node["child"]["columns"], TYPES, strict=True))
     exprs = [from_json(e["expr"]) for e in node["exprs"]]
