@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -149,6 +150,36 @@ def test_the_compiler_ends_with_its_input() -> None:
     )
     assert json.loads(process.stdout) == {"types": ["int", "int", "bigint", "string"]}
     assert process.stderr == ""
+
+
+C_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+def test_names_are_utf_8_whatever_the_locale_says() -> None:
+    question = {
+        **DECLARE,
+        "columns": [["n", "int"], ["größe", "int"]],
+        "aggs": {"größe": {"function": "sum", "argument": "n"}},
+    }
+    process = subprocess.run(
+        [sys.executable, "-m", "pyspark_paralagg.sql"],
+        input=(json.dumps(question, ensure_ascii=False) + "\n").encode(),
+        capture_output=True,
+        check=True,
+        timeout=60,
+        env={**os.environ, **C_LOCALE},
+    )
+    error = json.loads(process.stdout.decode())["error"]
+    assert (error["code"], error["column"]) == ("PARALAGG_SQL_HEAD_ARGUMENT", "größe")
+
+
+def test_columns_of_a_query_are_utf_8_whatever_the_locale_says(spark: SparkSession, python: Any) -> None:  # noqa: ANN401 - a function
+    python(f"export {' '.join(f'{k}={v}' for k, v in C_LOCALE.items())}\nexec {sys.executable} $*")
+    found = spark.sql(
+        "WITH RECURSIVE t(`größe`) AS (SELECT 1 UNION SELECT `größe` + 1 FROM t WHERE `größe` < 3) TABLE t"
+    )
+    assert found.columns == ["größe"]
+    assert sorted(rows_of(found)) == [(1,), (2,), (3,)]
 
 
 def test_the_compiler_needs_neither_pyspark_nor_z3_to_start() -> None:
