@@ -79,9 +79,9 @@ class Refresh:
         """Whether a refresh has written the target before."""
         return self._found is not None and APPLICATION in self._found.transactions
 
-    def run(self, backend: str | None) -> RefreshReport:
-        """Does it."""
-        decision = self.decide(backend)
+    def run(self, backend: str | None, *, full: bool) -> RefreshReport:
+        """Does it, or all anew."""
+        decision = Decision("full", "it was asked for") if full else self.decide(backend)
         self._took("changes")
         try:
             if decision.kind == "none":

@@ -123,8 +123,10 @@ class RecursiveTable:
         self._backend = backend
         self._program({name: snapshot_of(name, table) for name, table in self._sources.items()})
 
-    def refresh(self) -> RefreshReport:
+    def refresh(self, *, full: bool = False) -> RefreshReport:
         """Brings the table to the newest versions of its sources, at the cost of what changed where that is possible.
+
+        With ``full`` all rows are computed anew, whatever has changed.
 
         >>> print(view.refresh())                                                         # doctest: +SKIP
         incremental refresh of lake/dist: version 4 written
@@ -142,7 +144,7 @@ class RecursiveTable:
         other columns than the program reads; and what the recursion itself raises.
         """
         began = time.perf_counter()
-        return Refresh(self._spark, self._target, *self._moment(), began).run(self._backend)
+        return Refresh(self._spark, self._target, *self._moment(), began).run(self._backend, full=full)
 
     def status(self) -> Status:
         """What the next refresh would do, and why; of all rows it reads the sources' change feeds alone.

@@ -210,7 +210,9 @@ def reports(spark: SparkSession) -> dict[str, Any]:
     optimized = view.refresh()
     lake.add("edges", [(9, 10, 1)], EDGES)
     fourth = view.refresh()
+    forced = view.refresh(full=True)
     return {
+        "forced": [forced.kind, forced.reason, forced.version == fourth.version + 1, view.status().kind],
         "kinds": [r.kind for r in (first, again, second, third, optimized, fourth)],
         "versions": [r.version for r in (first, again, second, third, optimized, fourth)],
         "version_after_nothing": version,

@@ -33,7 +33,7 @@ def delta(scenario: Callable[..., Any]) -> Callable[..., Any]:
 @pytest.fixture
 def fact(delta: Callable[..., Any]) -> Callable[[str], Any]:
     """One fact of the scenario that has a session of its own, alive throughout."""
-    return lambda name: delta("refresh", *FACTS, seconds=400)[name]
+    return lambda name: delta("refresh", *FACTS, seconds=900)[name]
 
 
 def test_three_tables_are_a_pipeline_by_ordinary_calls(fact: Callable[[str], Any]) -> None:
@@ -76,9 +76,13 @@ def test_status_tells_what_the_refresh_then_does(fact: Callable[[str], Any]) -> 
     assert fact("reports")["text"] == [True, True]
 
 
+def test_all_rows_anew_can_be_asked_for(fact: Callable[[str], Any]) -> None:
+    assert fact("reports")["forced"] == ["full", "it was asked for", True, "none"]
+
+
 def test_history_has_the_consumed_versions(fact: Callable[[str], Any]) -> None:
     found = [entry[1:] for entry in fact("reports")["history"]]
-    assert found == [["incremental", 4], ["incremental", 2], ["incremental", 1], ["full", 0]]
+    assert found == [["full", 4], ["incremental", 4], ["incremental", 2], ["incremental", 1], ["full", 0]]
 
 
 def test_the_session_keeps_its_confs(fact: Callable[[str], Any]) -> None:
