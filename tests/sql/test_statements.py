@@ -109,6 +109,27 @@ def test_parameters(spark: SparkSession, views: None) -> None:  # noqa: ARG001 -
     assert_same_rows(rows_of(spark.sql(text, args={"start": 2, "most": 9})), [(2, 0), (3, 5), (1, 6), (4, 6)])
 
 
+SIX = "WITH RECURSIVE t(n, min() AS d) AS (SELECT 1, 2 UNION SELECT n + 1, d FROM t WHERE n < 3) SELECT sum(n) FROM t"
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (f"DECLARE EXIT HANDLER FOR SQLEXCEPTION SELECT 'caught'; {SIX}; SELECT raise_error('x');", "caught"),
+        (f"DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN {SIX}; END; SELECT raise_error('x');", 6),
+        (f"DECLARE EXIT HANDLER FOR DIVIDE_BY_ZERO SELECT 'caught'; {SIX}; SELECT 1 / 0;", "caught"),
+        (f"IF 1 = 2 THEN {SIX}; ELSE SELECT 'else'; END IF;", "else"),
+        (f"IF 1 = 2 THEN SELECT 'then'; ELSE {SIX}; END IF;", 6),
+        (f"CASE WHEN 1 = 2 THEN {SIX}; ELSE SELECT 'else'; END CASE;", "else"),
+        (f"CASE ({SIX}) WHEN 6 THEN SELECT 'six'; ELSE SELECT 'else'; END CASE;", "six"),
+        (f"CASE 1 WHEN 2 THEN SELECT 'two'; ELSE {SIX}; END CASE;", 6),
+        (f"FOR row AS {SIX} DO {SIX}; END FOR;", 6),
+    ],
+)
+def test_scripts_keep_their_handlers_and_branches(run: Callable[[str], Rows], script: str, expected: object) -> None:
+    assert run(f"BEGIN {script} END") == [(expected,)]
+
+
 def test_comments_strings_quotes_and_lines_are_no_matter(run: Callable[[str], Rows]) -> None:
     text = """-- WITH RECURSIVE no(min() AS x) AS (
         with /* recursive */ recursive `a b` ( `the key`, -- the first

@@ -27,24 +27,38 @@ class ClaimRecursion(heads: Heads) {
           (name, alias.copy(child = claimed(alias.child)), depth)
         }
         w.copy(child = claimed(w.child), cteRelations = relations)
-      case other => other.mapChildren(claimed)
+      case statement: CompoundPlanStatement => withParts(statement)(ofScript)
+      case other => withQueries(other.mapChildren(claimed))
     }
-    withQueries(inside).transformExpressions { case s: SubqueryExpression => s.withNewPlan(claimed(s.plan)) } match {
+    inside.transformExpressions { case s: SubqueryExpression => s.withNewPlan(claimed(s.plan)) } match {
       case w: UnresolvedWith if w.allowRecursion => own(w)
       case other => other
     }
   }
 
+  /**
+   * Statements of a script hold others that are no children of theirs, such as handlers, and Spark loses some where it makes
+   * a statement of new children: all handlers of a BEGIN, the ELSE of an IF.
+   */
+  private def ofScript(part: Any): Any = part match {
+    case plan: LogicalPlan => claimed(plan)
+    case several: Seq[_] => several.map(ofScript)
+    case Some(one) => Some(ofScript(one))
+    case other => other
+  }
+
   /** Commands hold queries beside their children, and pieces of the text (a view's). */
-  private def withQueries(plan: LogicalPlan): LogicalPlan = {
-    val given = plan.productIterator.map(_.asInstanceOf[AnyRef]).toArray
-    val mended = given.map {
-      case query: LogicalPlan if !plan.children.exists(_ eq query) => claimed(query)
-      case Some(text: String) => Some(heads.restored(text))
-      case text: String => heads.restored(text)
-      case other => other
-    }
-    if (given.zip(mended).forall { case (a, b) => a == b }) plan else plan.makeCopy(mended)
+  private def withQueries(plan: LogicalPlan): LogicalPlan = withParts(plan) {
+    case query: LogicalPlan if !plan.children.exists(_ eq query) => claimed(query)
+    case Some(text: String) => Some(heads.restored(text))
+    case text: String => heads.restored(text)
+    case other => other
+  }
+
+  private def withParts(plan: LogicalPlan)(mend: Any => Any): LogicalPlan = {
+    val given = plan.productIterator.toArray
+    val mended = given.map(mend)
+    if (given.sameElements(mended)) plan else plan.makeCopy(mended.map(_.asInstanceOf[AnyRef]))
   }
 
   private def own(w: UnresolvedWith): UnresolvedWith = {
