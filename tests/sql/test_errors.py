@@ -69,6 +69,11 @@ WRONG = {
         "PARALAGG_KEY_AGGREGATED",
         "key and aggregated too",
     ),
+    "two columns of one name": (
+        "WITH RECURSIVE «t(a, a) AS (SELECT 1, 2 UNION SELECT a, a FROM t)» TABLE t",
+        "PARALAGG_COLUMN_TWICE",
+        "two columns 'a'",
+    ),
     "an aggregated column that makes a key": (
         "WITH RECURSIVE t(n, min() AS d) AS (SELECT 1, 1 UNION «SELECT d, d FROM t») SELECT * FROM t",
         "PARALAGG_DEPENDENT_AS_KEY",

@@ -2,6 +2,7 @@ package org.apache.spark.sql.paralagg.sql
 
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.CurrentOrigin
 
 /**
  * Takes the recursive CTEs of a parsed plan that Spark itself cannot do, and leaves the others as they are: those with an
@@ -24,9 +25,9 @@ class ClaimRecursion(heads: Heads) {
     val inside = plan match {
       case w: UnresolvedWith =>
         val relations = w.cteRelations.map { case (name, alias, depth) =>
-          (name, alias.copy(child = claimed(alias.child)), depth)
+          (name, alias.mapChildren(claimed).asInstanceOf[SubqueryAlias], depth)
         }
-        w.copy(child = claimed(w.child), cteRelations = relations)
+        instead(w)(w.copy(child = claimed(w.child), cteRelations = relations))
       case statement: CompoundPlanStatement => withParts(statement)(ofScript)
       case other => withQueries(other.mapChildren(claimed))
     }
@@ -34,6 +35,12 @@ class ClaimRecursion(heads: Heads) {
       case w: UnresolvedWith if w.allowRecursion => own(w)
       case other => other
     }
+  }
+
+  /** `made` at the place of `plan`; `plan` itself where nothing is new. */
+  private def instead(plan: UnresolvedWith)(made: => UnresolvedWith): UnresolvedWith = {
+    val other = CurrentOrigin.withOrigin(plan.origin)(made)
+    if (other == plan) plan else other
   }
 
   /**
@@ -68,10 +75,12 @@ class ClaimRecursion(heads: Heads) {
     if (groups.isEmpty) w
     else {
       val relations = sorted(ctes, groups).map { cte =>
-        val alias = groups.get(cte).fold(cte.alias)(group => SubqueryAlias(cte.name, recursive(cte, group)))
+        val alias = groups.get(cte).fold(cte.alias) { group =>
+          CurrentOrigin.withOrigin(cte.alias.origin)(SubqueryAlias(cte.name, recursive(cte, group)))
+        }
         (cte.name, alias, if (groups.contains(cte)) None else cte.maxDepth)
       }
-      w.copy(cteRelations = relations)
+      instead(w)(w.copy(cteRelations = relations))
     }
   }
 
