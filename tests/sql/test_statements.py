@@ -103,6 +103,21 @@ def test_a_with_inside_a_recursive_cte(run: Callable[[str], Rows]) -> None:
     assert_same_rows(run(text), EXPECTED)
 
 
+@pytest.mark.parametrize(
+    "hiding",
+    [
+        "WITH t AS (SELECT 2 AS n) SELECT n FROM t",
+        "SELECT * FROM (WITH t AS (SELECT 2 AS n) SELECT n FROM t)",
+        "SELECT dst AS n FROM few WHERE dst IN (WITH t AS (SELECT 2 AS n) SELECT n FROM t)",
+    ],
+)
+def test_a_with_inside_hides_the_recursion(run: Callable[[str], Rows], hiding: str) -> None:
+    text = f"WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT e.dst FROM t JOIN few e ON t.n = e.src JOIN ({hiding}) s "
+    assert_same_rows(run(f"{text} ON s.n = e.dst) TABLE t"), [(1,), (2,)])
+    text = f"WITH RECURSIVE t(n) AS (({hiding}) UNION SELECT n + 1 FROM t WHERE n < 4) TABLE t"
+    assert_same_rows(run(text), [(2,), (3,), (4,)])
+
+
 def test_parameters(spark: SparkSession, views: None) -> None:  # noqa: ARG001 - made once
     text = """WITH RECURSIVE near(node, min() AS d) AS (
         SELECT :start, 0 UNION SELECT dst, d + w FROM near JOIN few ON node = src AND w < :most) SELECT * FROM near"""

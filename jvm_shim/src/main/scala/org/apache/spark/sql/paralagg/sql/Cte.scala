@@ -57,26 +57,28 @@ object Cte {
 
   def isSame(a: String, b: String): Boolean = SQLConf.get.resolver(a, b)
 
-  /** The names of `names` that `plan` reads as relations, wherever; a WITH inside hides those that it defines. */
+  /** The names of `names` that `plan` reads as relations, wherever. */
   def reads(plan: LogicalPlan, names: Seq[String]): Set[String] = plan match {
     case UnresolvedRelation(Seq(name), _, _) => names.filter(isSame(_, name)).toSet
-    case w: UnresolvedWith =>
-      val visible = names.filterNot(n => w.cteRelations.exists(r => isSame(r._1, n)))
-      w.cteRelations.flatMap(r => reads(r._2, if (w.allowRecursion) visible else names)).toSet ++
-        reads(w.child, visible)
-    case other => (other.children ++ subqueries(other)).flatMap(reads(_, names)).toSet
+    case other => parts(other, names).flatMap { case (part, seen) => reads(part, seen) }.toSet
   }
 
   /** Where `plan` first reads one of `names`. */
-  def place(plan: LogicalPlan, names: Seq[String]): Option[Origin] = {
-    val inside = plan match {
-      case w: UnresolvedWith => w.cteRelations.map(_._2) :+ w.child
-      case other => other.children ++ subqueries(other)
-    }
-    plan match {
-      case r: UnresolvedRelation if reads(r, names).nonEmpty => Some(r.origin)
-      case _ => inside.iterator.filter(reads(_, names).nonEmpty).flatMap(place(_, names)).nextOption()
-    }
+  def place(plan: LogicalPlan, names: Seq[String]): Option[Origin] = plan match {
+    case r: UnresolvedRelation if reads(r, names).nonEmpty => Some(r.origin)
+    case other => parts(other, names).iterator.flatMap { case (part, seen) => place(part, seen) }.nextOption()
+  }
+
+  /**
+   * What `plan` consists of, each part with those of `names` that it sees: a WITH hides those that it defines from the query
+   * below, its last part. From its CTEs it hides them only if it is recursive: in others Spark itself takes the name for the
+   * outer recursion, also where a CTE of the name stands before.
+   */
+  def parts(plan: LogicalPlan, names: Seq[String]): Seq[(LogicalPlan, Seq[String])] = plan match {
+    case w: UnresolvedWith =>
+      val visible = names.filterNot(n => w.cteRelations.exists(r => isSame(r._1, n)))
+      w.cteRelations.map(r => (r._2, if (w.allowRecursion) visible else names)) :+ ((w.child, visible))
+    case other => (other.children ++ subqueries(other)).map((_, names))
   }
 
   def subqueries(plan: LogicalPlan): Seq[LogicalPlan] = {

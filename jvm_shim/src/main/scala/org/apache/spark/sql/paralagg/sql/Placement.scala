@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
 import org.apache.spark.sql.catalyst.expressions.WindowExpression
 import org.apache.spark.sql.catalyst.plans.{FullOuter, LeftOuter, RightOuter}
 import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.trees.CurrentOrigin
 
 /**
  * Puts a [[RecursiveName]] where a branch reads a relation of its own recursion, and refuses the places where no recursion
@@ -12,48 +13,46 @@ import org.apache.spark.sql.catalyst.plans.logical._
 class Placement(names: Seq[String], heads: Heads) {
 
   def bound(branch: LogicalPlan, relation: Cte): LogicalPlan = {
-    def walk(plan: LogicalPlan): LogicalPlan = {
-      forbidden(plan, relation).foreach { case (part, where, hint) => refuse(part, where, hint) }
-      plan match {
-        case r @ UnresolvedRelation(Seq(read), _, _) =>
-          names.find(Cte.isSame(_, read)).fold[LogicalPlan](r)(n => SubqueryAlias(read, RecursiveName(n)))
-        case w: UnresolvedWith => w.copy(child = walk(w.child))
-        case other => other.mapChildren(walk)
-      }
+    forbidden(branch, relation).foreach { case (part, where, hint) => refuse(part, where, hint) }
+    Cte.subqueries(branch).foreach(refuse(_, "in a subquery expression", Allowed))
+    branch match {
+      case r @ UnresolvedRelation(Seq(read), _, _) =>
+        names.find(Cte.isSame(_, read)).fold[LogicalPlan](r)(n => SubqueryAlias(read, RecursiveName(n)))
+      case w: UnresolvedWith =>
+        val inside = Cte.parts(w, names).map { case (part, seen) => (part, new Placement(seen, heads)) }
+        inside.init.foreach { case (cte, placement) => placement.refuse(cte, "in a WITH of its own", Allowed) }
+        val (query, placement) = inside.last
+        CurrentOrigin.withOrigin(w.origin)(w.copy(child = placement.bound(query, relation)))
+      case other => other.mapChildren(bound(_, relation))
     }
-    walk(branch)
   }
 
-  /** Parts of `plan` that may not read the recursion, with their description and what to do instead. */
-  private def forbidden(plan: LogicalPlan, relation: Cte): Option[(LogicalPlan, String, String)] = {
-    val here = plan match {
-      case _: Sort => Some((plan, "under ORDER BY", "order the result, outside of the recursion"))
-      case _: GlobalLimit | _: LocalLimit | _: Offset | _: Tail =>
-        Some((plan, "under LIMIT or OFFSET", "limit the result, outside of the recursion"))
-      case Join(_, _, LeftOuter | RightOuter | FullOuter, _, _) =>
-        Some((plan, "in an outer join", "an inner join, LEFT SEMI JOIN or a filter can read the recursion"))
-      case a: Aggregate if relation.aggregates.isEmpty =>
-        Some((a.child, "under GROUP BY or an aggregate",
-            s"aggregate in the head of the CTE: ${relation.name}(key, min() AS value)"))
-      case p: Project if p.projectList.exists(_.exists(_.isInstanceOf[WindowExpression])) =>
-        Some((p.child, "under a window function", "compute it on the result, outside of the recursion"))
-      case r: RecursiveCte => Some((r, "in a recursion of its own", "write both as one WITH RECURSIVE"))
-      case _ => None
-    }
-    val read = here.filter(part => Cte.reads(part._1, names).nonEmpty)
-    def hidden(parts: Seq[LogicalPlan], where: String) = parts.find(Cte.reads(_, names).nonEmpty).map((_, where,
-        "it may stand in FROM: alone, in a join, or in a subquery there"))
-    val inWith = plan match {
-      case w: UnresolvedWith => w.cteRelations.map(_._2)
-      case _ => Nil
-    }
-    read.orElse(hidden(Cte.subqueries(plan), "in a subquery expression"))
-      .orElse(hidden(inWith, "in a WITH of its own"))
+  /** The part of `plan` that may not read the recursion, with its description and what to do instead. */
+  private def forbidden(plan: LogicalPlan, relation: Cte): Option[(LogicalPlan, String, String)] = plan match {
+    case _: Sort => Some((plan, "under ORDER BY", "order the result, outside of the recursion"))
+    case _: GlobalLimit | _: LocalLimit | _: Offset | _: Tail =>
+      Some((plan, "under LIMIT or OFFSET", "limit the result, outside of the recursion"))
+    case Join(_, _, LeftOuter | RightOuter | FullOuter, _, _) =>
+      Some((plan, "in an outer join", "an inner join, LEFT SEMI JOIN or a filter can read the recursion"))
+    case a: Aggregate if relation.aggregates.isEmpty =>
+      Some((a.child, "under GROUP BY or an aggregate",
+          s"aggregate in the head of the CTE: ${relation.name}(key, min() AS value)"))
+    case p: Project if p.projectList.exists(_.exists(_.isInstanceOf[WindowExpression])) =>
+      Some((p.child, "under a window function", "compute it on the result, outside of the recursion"))
+    case r: RecursiveCte => Some((r, "in a recursion of its own", "write both as one WITH RECURSIVE"))
+    case _ => None
   }
 
-  private def refuse(part: LogicalPlan, where: String, hint: String): Nothing = throw new SqlProblem(
-    "PARALAGG_SQL_PLACE",
-    s"the recursive CTE ${Cte.reads(part, names).toSeq.sorted.mkString(", ")} may not be read $where",
-    hint,
-    heads.restored(Cte.place(part, names).getOrElse(part.origin)))
+  private def refuse(part: LogicalPlan, where: String, hint: String): Unit = {
+    val read = Cte.reads(part, names)
+    if (read.nonEmpty) {
+      throw new SqlProblem(
+        "PARALAGG_SQL_PLACE",
+        s"the recursive CTE ${read.toSeq.sorted.mkString(", ")} may not be read $where",
+        hint,
+        heads.restored(Cte.place(part, names).get))
+    }
+  }
+
+  private val Allowed = "it may stand in FROM: alone, in a join, or in a subquery there"
 }
