@@ -1,7 +1,6 @@
 package org.apache.spark.sql.paralagg.sql
 
 import org.apache.spark.sql.catalyst.analysis.{UnresolvedRelation, UnresolvedSubqueryColumnAliases}
-import org.apache.spark.sql.catalyst.expressions.{Expression, PlanExpression}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.internal.SQLConf
@@ -78,14 +77,6 @@ object Cte {
     case w: UnresolvedWith =>
       val visible = names.filterNot(n => w.cteRelations.exists(r => isSame(r._1, n)))
       w.cteRelations.map(r => (r._2, if (w.allowRecursion) visible else names)) :+ ((w.child, visible))
-    case other => (other.children ++ subqueries(other)).map((_, names))
-  }
-
-  def subqueries(plan: LogicalPlan): Seq[LogicalPlan] = {
-    def of(e: Expression): Seq[LogicalPlan] = e match {
-      case p: PlanExpression[_] => Seq(p.plan.asInstanceOf[LogicalPlan]) ++ p.children.flatMap(of)
-      case other => other.children.flatMap(of)
-    }
-    plan.expressions.flatMap(of)
+    case other => (other.children ++ other.subqueries).map((_, names))
   }
 }

@@ -14,7 +14,7 @@ class Placement(names: Seq[String], heads: Heads) {
 
   def bound(branch: LogicalPlan, relation: Cte): LogicalPlan = {
     forbidden(branch, relation).foreach { case (part, where, hint) => refuse(part, where, hint) }
-    Cte.subqueries(branch).foreach(refuse(_, "in a subquery expression", Allowed))
+    branch.subqueries.foreach(refuse(_, "in a subquery expression", Allowed))
     branch match {
       case r @ UnresolvedRelation(Seq(read), _, _) =>
         names.find(Cte.isSame(_, read)).fold[LogicalPlan](r)(n => SubqueryAlias(read, RecursiveName(n)))
