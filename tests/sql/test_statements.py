@@ -104,6 +104,33 @@ def test_a_with_inside_a_recursive_cte(run: Callable[[str], Rows]) -> None:
 
 
 @pytest.mark.parametrize(
+    "roads",
+    [
+        "(SELECT * FROM few WHERE dst IN (SELECT id FROM c))",
+        "(SELECT few.* FROM few JOIN c a ON dst = a.id JOIN c b ON a.id = b.id)",
+        "(WITH d AS (SELECT id AS k FROM c WHERE id = (SELECT max(id) FROM c)) SELECT few.* FROM few, d WHERE dst = k)",
+    ],
+)
+def test_ctes_are_read_in_subqueries_of_a_source(spark: SparkSession, run: Callable[[str], Rows], roads: str) -> None:
+    """Around the recursion, in a WITH of the branch, in a WITH of the source, and in a view."""
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW roads AS WITH c AS (SELECT 3 AS id) SELECT * FROM {roads}")
+    c, step = "c AS (SELECT 3 AS id)", "SELECT e.dst FROM r JOIN {} e ON r.n = e.src"
+    for text in (
+        f"WITH RECURSIVE {c}, r(n) AS (SELECT 2 UNION {step.format(roads)}) TABLE r",
+        f"WITH RECURSIVE r(n) AS (SELECT 2 UNION (WITH {c} {step.format(roads)})) TABLE r",
+        f"WITH RECURSIVE r(n) AS (SELECT 2 UNION {step.format(f'(WITH {c} SELECT * FROM {roads})')}) TABLE r",
+        f"WITH RECURSIVE r(n) AS (SELECT 2 UNION {step.format('roads')}) TABLE r",
+    ):
+        assert_same_rows(run(text), [(2,), (3,)])
+
+
+def test_the_size_of_a_view_with_ctes_is_known(spark: SparkSession, views: None) -> None:  # noqa: ARG001 - made once
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW cheap AS WITH c AS (SELECT * FROM few) SELECT * FROM c WHERE w < 9")
+    df = spark.sql("WITH RECURSIVE r(n) AS (SELECT 2 UNION SELECT c.dst FROM r JOIN cheap c ON r.n = c.src) TABLE r")
+    assert "(src, dst) := cheap  [160 bytes]" in ra.explain(df, "plan")
+
+
+@pytest.mark.parametrize(
     "hiding",
     [
         "WITH t AS (SELECT 2 AS n) SELECT n FROM t",

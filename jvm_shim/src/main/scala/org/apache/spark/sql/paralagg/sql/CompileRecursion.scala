@@ -4,10 +4,13 @@ import org.json4s._
 import org.json4s.JsonDSL._
 
 import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, Cast, Coalesce, Expression, Literal}
-import org.apache.spark.sql.catalyst.plans.logical.{CTERelationRef, LocalRelation, LogicalPlan, Project, Union, WithCTE}
+import org.apache.spark.sql.catalyst.optimizer.InlineCTE
+import org.apache.spark.sql.catalyst.plans.logical.{
+  CTERelationDef, CTERelationRef, LocalRelation, LogicalPlan, Project, Union, WithCTE
+}
 import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttribute
-import org.apache.spark.sql.paralagg.plan.{Analysis, FixpointSpec, RecursiveAggregate}
+import org.apache.spark.sql.paralagg.plan.{Analysis, FixpointSpec, RecursiveAggregate, RecursiveReference}
 import org.apache.spark.sql.types.{DataType, LongType, StructField}
 
 /** Asks Python what a resolved recursion is, and builds the nodes that it answers. */
@@ -64,15 +67,25 @@ object CompileRecursion {
         }
     }.toMap
 
-  /** A step with the CTEs of a WITH of its own in place; they do not read the recursion. */
-  private def withoutCtes(step: LogicalPlan): LogicalPlan = step.transformUp { case WithCTE(plan, definitions) =>
-    definitions.foldRight(plan) { (definition, below) =>
-      below.transformUp {
-        case r: CTERelationRef if r.cteId == definition.id =>
-          Project(definition.output.zip(r.output).map { case (a, to) => Alias(a, to.name)(exprId = to.exprId) },
-            definition.child)
+  /**
+   * A step whose CTEs stand in the places where they are read: those of a WITH above the recursion, which do not read it, and
+   * those of a source, such as a view. What belongs there of a source Spark knows, and would do later: its size is known now.
+   */
+  private def withoutCtes(step: LogicalPlan): LogicalPlan = step.transformUp {
+    case WithCTE(query, definitions) if query.exists(_.isInstanceOf[RecursiveReference]) =>
+      definitions.foldRight(query) { (definition, below) =>
+        below.transformUpWithSubqueries {
+          case r: CTERelationRef if r.cteId == definition.id =>
+            Project(definition.output.zip(r.output).map { case (a, to) => Alias(a, to.name)(exprId = to.exprId) },
+              definition.child)
+        }
       }
-    }
+    case w: WithCTE if readsOnlyItsOwn(w) => InlineCTE()(w)
+  }
+
+  private def readsOnlyItsOwn(w: WithCTE): Boolean = {
+    val own = w.collectWithSubqueries { case definition: CTERelationDef => definition.id }.toSet
+    w.collectWithSubqueries { case r: CTERelationRef => r.cteId }.forall(own)
   }
 
   private def union(branches: Seq[LogicalPlan]): LogicalPlan =
