@@ -116,6 +116,19 @@ def test_the_rows_are_those_of_recursive_agg(spark: SparkSession, run: Callable[
     assert_same_rows(found, rows_of(said))
 
 
+def test_a_wide_column_that_is_not_read_is_no_matter(spark: SparkSession, run: Callable[[str], Rows]) -> None:
+    """Spark shortens the name of a struct of more than 25 fields."""
+    fields = ", ".join(f"'f{n}', {n}" for n in range(30))
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW wide AS SELECT src, dst, named_struct({fields}) AS s FROM few")  # noqa: S608
+    found = run("WITH RECURSIVE r(n) AS (SELECT 2L UNION SELECT e.dst FROM r JOIN wide e ON r.n = e.src) TABLE r")
+    assert_same_rows(found, [(1,), (2,), (3,), (4,)])
+    wide = spark.table("wide")
+    said = spark.sql("SELECT 2L AS n").recursive_agg(
+        "n", step=lambda r: r.join(wide, r.n == wide.src).select(wide.dst.alias("n")), backend="spark"
+    )
+    assert_same_rows(rows_of(said), found)
+
+
 def test_two_relations_read_each_other(run: Callable[[str], Rows]) -> None:
     text = """WITH RECURSIVE
         even(n) AS (SELECT 0 UNION SELECT n + 1 FROM odd WHERE n < 9),

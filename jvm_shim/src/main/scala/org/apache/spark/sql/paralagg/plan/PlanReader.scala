@@ -143,7 +143,7 @@ private class PlanReader(templates: IndexedSeq[Expression]) {
     InputSpec(
       int(json \ "id"),
       int(json \ "source"),
-      list(json \ "columns").map(column).toArray,
+      list(json \ "columns").map(c => text(c \ "name")).toArray,
       expressions(json \ "exprs"),
       expressions(json \ "filters"))
 

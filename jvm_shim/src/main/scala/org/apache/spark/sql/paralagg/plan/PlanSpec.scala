@@ -80,7 +80,7 @@ case class RuleSpec(
 case class BitmapSpec(relation: Int, moving: Int, edges: Array[Int])
 
 /** Rows from outside: `exprs` and `filters` over RuleVariables named as `columns`, the source's own columns by position. */
-case class InputSpec(id: Int, source: Int, columns: Array[ColumnSpec], exprs: Array[Expression],
+case class InputSpec(id: Int, source: Int, columns: Array[String], exprs: Array[Expression],
     filters: Array[Expression])
 
 case class StratumSpec(

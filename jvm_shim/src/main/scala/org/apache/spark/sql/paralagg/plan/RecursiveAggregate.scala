@@ -126,7 +126,7 @@ object RecursiveAggregate {
   }
 
   private def inputPlan(input: InputSpec, source: LogicalPlan): LogicalPlan = {
-    val byName = input.columns.map(_.name).zip(source.output).toMap
+    val byName = input.columns.zip(source.output).toMap
     def bound(e: Expression): Expression = e.transform { case v: RuleVariable => byName(v.name) }
     val filtered = input.filters.map(bound).reduceOption(And).fold(source)(Filter(_, source))
     // A plain column stays itself, so that Catalyst sees through the projection; a second use of it needs a new name.
