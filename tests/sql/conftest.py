@@ -21,7 +21,12 @@ TABLES = {
     "parent": "child bigint, parent bigint",
     "few": "src bigint, dst bigint, w bigint",
 }
-KNOBS = ("spark.paralagg.sql.rewrite", "spark.paralagg.python", "spark.sql.ansi.enabled")
+KNOBS = (
+    "spark.paralagg.sql.rewrite",
+    "spark.paralagg.python",
+    "spark.sql.ansi.enabled",
+    "spark.sql.ansi.doubleQuotedIdentifiers",
+)
 
 
 def _rows() -> dict[str, Rows]:

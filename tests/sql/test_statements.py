@@ -181,6 +181,15 @@ def test_comments_strings_quotes_and_lines_are_no_matter(run: Callable[[str], Ro
     assert_same_rows(run(text), [(1, ", t(min() AS d) AS ("), (2, ", t(min() AS d) AS (")])
 
 
+def test_names_in_double_quotes_are_names_where_spark_takes_them_for_such(
+    spark: SparkSession, run: Callable[[str], Rows]
+) -> None:
+    spark.conf.set("spark.sql.ansi.doubleQuotedIdentifiers", "true")
+    text = """WITH RECURSIVE "t"("n", min() AS "a ""b", min_by("a ""b") AS "c") AS (
+        SELECT 1, 2, 3 UNION SELECT n + 1, "a ""b", c FROM t WHERE n < 2) SELECT n, `a "b`, c FROM t"""
+    assert_same_rows(run(text), [(1, 2, 3), (2, 2, 3)])
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -6,6 +6,7 @@ import org.antlr.v4.runtime.{CharStreams, Token}
 
 import org.apache.spark.sql.catalyst.parser.SqlBaseLexer
 import org.apache.spark.sql.catalyst.trees.Origin
+import org.apache.spark.sql.internal.SQLConf
 
 /** An aggregate in the head of a recursive CTE, `min() AS dist`; `min_by(dist) AS parent` has an argument. */
 case class HeadAggregate(function: String, argument: Option[String], column: String, origin: Origin)
@@ -119,7 +120,8 @@ object Heads {
 
     private def name(token: Token): String = {
       val written = shown(IndexedSeq(token))
-      if (written.startsWith("`")) written.substring(1, written.length - 1).replace("``", "`") else written
+      val quotes = if (SQLConf.get.doubleQuotedIdentifiers) Seq("`", "\"") else Seq("`")
+      quotes.find(written.startsWith).fold(written)(q => written.substring(1, written.length - 1).replace(q + q, q))
     }
 
     private def shown(item: IndexedSeq[Token]): String =
