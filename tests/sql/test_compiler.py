@@ -16,7 +16,6 @@ import pytest
 from pyspark.errors import PySparkException
 from rows import rows_of
 
-from pyspark_paralagg.session import bridge
 from pyspark_paralagg.sql.serve import serve
 from pyspark_paralagg.version import VERSION
 
@@ -62,17 +61,22 @@ def test_a_jvm_with_another_shim_is_told() -> None:
     assert "spark.paralagg.python" in wrong["error"]["hint"]
 
 
+def counted(spark: SparkSession) -> tuple[int, int]:
+    """How many processes were started, and questions asked of them."""
+    counters = spark._jvm.org.apache.spark.sql.paralagg.sql.CompilerProcess  # type: ignore[union-attr]
+    return counters.started(), counters.asked()
+
+
 def test_one_process_serves_the_session_and_no_plan_is_asked_for_twice(spark: SparkSession) -> None:
-    counts = bridge(spark)
     text = "WITH RECURSIVE t(n, max() AS d) AS (SELECT 1, 1 UNION SELECT n + 1, d FROM t WHERE n < 14) SELECT {} FROM t"
     assert spark.sql(text.format("*")).count() == 14
-    started, questions = counts.compilersStarted(), counts.compilersAsked()
+    started, questions = counted(spark)
     assert started >= 1
     for columns in ("*", "n", "max(d), count(n)"):
         spark.sql(text.format(columns)).collect()
-    assert (counts.compilersStarted(), counts.compilersAsked()) == (started, questions)
+    assert counted(spark) == (started, questions)
     spark.sql(text.replace("14", "15").format("*")).collect()
-    assert (counts.compilersStarted(), counts.compilersAsked()) == (started, questions + 1)
+    assert counted(spark) == (started, questions + 1)
 
 
 def test_several_queries_at_once(spark: SparkSession) -> None:

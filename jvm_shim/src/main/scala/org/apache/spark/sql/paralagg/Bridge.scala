@@ -13,7 +13,6 @@ import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.paralagg.exec.{FixpointStrategy, RunRegistry, Slots}
 import org.apache.spark.sql.paralagg.plan._
 import org.apache.spark.sql.paralagg.rules.{RewriteUnionLoop, Rules}
-import org.apache.spark.sql.paralagg.sql.CompilerProcess
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /** The only class that Python calls. Python decides, this side executes. */
@@ -103,10 +102,6 @@ object Bridge {
     val reasons = loops.flatMap(_.getTagValue(RewriteUnionLoop.Refused))
     if (reasons.isEmpty) null else reasons.distinct.mkString("; ")
   }
-
-  /** How many processes that compile recursive queries in SQL this JVM has started, and what it has asked them. */
-  def compilersStarted(): Long = CompilerProcess.started.get
-  def compilersAsked(): Long = CompilerProcess.asked.get
 
   /** With CTEs in their places, where there are any: only then is it known which is the outermost. */
   private def outermost(df: DataFrame): Option[RecursiveAggregate] = {
