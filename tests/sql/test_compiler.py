@@ -142,6 +142,31 @@ def test_a_python_that_dies_is_quoted_and_the_next_query_starts_another(
     assert len(new_query(spark, 2)) == 3
 
 
+def test_what_one_python_has_answered_another_is_asked(spark: SparkSession) -> None:
+    before = spark.conf.get("spark.paralagg.python")
+    assert len(new_query(spark, 3)) == 3
+    spark.conf.set("spark.paralagg.python", "/nowhere/python")
+    try:
+        with pytest.raises(PySparkException, match="PARALAGG_SQL_COMPILER"):
+            new_query(spark, 3)
+    finally:
+        spark.conf.set("spark.paralagg.python", str(before))
+
+
+def test_a_python_of_another_version_is_asked_no_more(
+    spark: SparkSession,
+    python: Any,  # noqa: ANN401 - a function
+    tmp_path: Path,
+) -> None:
+    once = tmp_path / "once"
+    other = "import runpy; from pyspark_paralagg import version; version.VERSION = '0.0.0'; "
+    other += "runpy.run_module('pyspark_paralagg.sql', run_name='__main__')"
+    python(f'if [ ! -e {once} ]; then touch {once}; exec {sys.executable} -c "{other}"; fi\nexec {sys.executable} $*')
+    with pytest.raises(PySparkException, match="PARALAGG_SHIM_MISMATCH"):
+        new_query(spark, 4)
+    assert len(new_query(spark, 4)) == 3
+
+
 def test_the_compiler_ends_with_its_input() -> None:
     """Nothing of it stays behind when the JVM goes."""
     process = subprocess.run(

@@ -2,16 +2,22 @@ package org.apache.spark.sql.paralagg.sql
 
 import java.io.{BufferedReader, File, InputStreamReader, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
+import java.util.{Collections, LinkedHashMap => JLinkedHashMap, Map => JMap}
 import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
 import java.util.concurrent.atomic.AtomicLong
 
 import scala.collection.mutable
+
+import org.json4s._
+import org.json4s.jackson.JsonMethods
 
 import org.apache.spark.sql.paralagg.ParalaggException
 
 /**
  * A Python that compiles: started at the first question and kept, one line of JSON a question and one an answer. It ends when
  * its standard input does, so it never outlives this JVM. One that has died is started anew by the next question.
+ *
+ * Its answers are kept by the text of the question, in which nothing changes from one analysis of a query to the next.
  */
 class CompilerProcess(python: String, path: String) {
   import CompilerProcess._
@@ -57,8 +63,29 @@ class CompilerProcess(python: String, path: String) {
 
   private var running: Option[Running] = None
 
-  /** The answer to `line`. One question at a time: a compilation takes milliseconds. */
-  def ask(line: String): String = synchronized {
+  private val answers: JMap[String, Either[Refusal, JValue]] =
+    Collections.synchronizedMap(new JLinkedHashMap[String, Either[Refusal, JValue]](16, 0.75f, true) {
+      override def removeEldestEntry(eldest: JMap.Entry[String, Either[Refusal, JValue]]): Boolean = size > Kept
+    })
+
+  /** The answer to `question`; a Refusal where the program is at fault. */
+  def ask(question: JObject): Either[Refusal, JValue] = {
+    val line = JsonMethods.compact(question)
+    Option(answers.get(line)).getOrElse {
+      val answer = Refusal.or(JsonMethods.parse(answered(line)))
+      // Another version may be replaced while this JVM runs: the next question asks a new process.
+      if (answer.left.exists(_.code == "PARALAGG_SHIM_MISMATCH")) stop() else answers.put(line, answer)
+      answer
+    }
+  }
+
+  private def stop(): Unit = synchronized {
+    running.foreach(_.process.destroyForcibly())
+    running = None
+  }
+
+  /** One question at a time: a compilation takes milliseconds. */
+  private def answered(line: String): String = synchronized {
     val current = running.filter(_.process.isAlive).getOrElse(start())
     running = Some(current)
     asked.incrementAndGet()
@@ -82,6 +109,7 @@ class CompilerProcess(python: String, path: String) {
 }
 
 object CompilerProcess {
+  private val Kept = 512
   private val TailLines = 20
   private val TimeoutSeconds = 120L
 

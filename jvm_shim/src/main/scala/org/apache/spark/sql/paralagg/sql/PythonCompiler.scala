@@ -1,11 +1,9 @@
 package org.apache.spark.sql.paralagg.sql
 
-import java.util.{Collections, LinkedHashMap => JLinkedHashMap, Map => JMap}
 import java.util.concurrent.ConcurrentHashMap
 
 import org.json4s._
 import org.json4s.JsonDSL._
-import org.json4s.jackson.JsonMethods
 
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.paralagg.ShimVersion
@@ -19,46 +17,10 @@ case class Refusal(
     branch: Option[Int],
     column: Option[String])
 
-/**
- * The compiler, asked by the JVM: Python decides here too (`pyspark_paralagg/sql`). Answers are kept by the text of the
- * request, in which nothing changes from one analysis of a query to the next.
- */
-object PythonCompiler {
-  val Python = "spark.paralagg.python"
-  val PythonPath = "spark.paralagg.pythonPath"
-  private val Broadcast = "spark.paralagg.broadcast.maxBytes"
-  private val Kept = 512
+object Refusal {
 
-  private val answers: JMap[String, Either[Refusal, JValue]] =
-    Collections.synchronizedMap(new JLinkedHashMap[String, Either[Refusal, JValue]](16, 0.75f, true) {
-      override def removeEldestEntry(eldest: JMap.Entry[String, Either[Refusal, JValue]]): Boolean = size > Kept
-    })
-  private val processes = new ConcurrentHashMap[(String, String), CompilerProcess]()
-
-  /** What Python answers to `what`; a Refusal where the program is at fault. */
-  def ask(what: String, request: JObject): Either[Refusal, JValue] = {
-    val conf = SQLConf.get
-    val settings = Broadcast -> Option(conf.getConfString(Broadcast, null))
-    val whole = ("op" -> what) ~ ("version" -> ShimVersion.value) ~ ("conf" -> pair2jvalue(settings)) ~ request
-    val line = JsonMethods.compact(whole)
-    Option(answers.get(line)).getOrElse {
-      val answer = read(process(conf).ask(line))
-      answers.put(line, answer)
-      answer
-    }
-  }
-
-  private def process(conf: SQLConf): CompilerProcess = {
-    val python = Option(conf.getConfString(Python, null))
-      .orElse(sys.env.get("PYSPARK_DRIVER_PYTHON"))
-      .orElse(sys.env.get("PYSPARK_PYTHON"))
-      .getOrElse("python3")
-    val path = conf.getConfString(PythonPath, "")
-    processes.computeIfAbsent((python, path), _ => new CompilerProcess(python, path))
-  }
-
-  private def read(line: String): Either[Refusal, JValue] = {
-    val answer = JsonMethods.parse(line)
+  /** `answer`, if it is none. */
+  def or(answer: JValue): Either[Refusal, JValue] = {
     def text(value: JValue): Option[String] = value match {
       case JString(s) => Some(s)
       case _ => None
@@ -74,5 +36,31 @@ object PythonCompiler {
             text(e \ "column")))
       case _ => Right(answer)
     }
+  }
+}
+
+/** The compiler, asked by the JVM: Python decides here too (`pyspark_paralagg/sql`). */
+object PythonCompiler {
+  val Python = "spark.paralagg.python"
+  val PythonPath = "spark.paralagg.pythonPath"
+  private val Broadcast = "spark.paralagg.broadcast.maxBytes"
+
+  private val processes = new ConcurrentHashMap[(String, String), CompilerProcess]()
+
+  /** What Python answers to `what`; a Refusal where the program is at fault. */
+  def ask(what: String, request: JObject): Either[Refusal, JValue] = {
+    val conf = SQLConf.get
+    val settings = Broadcast -> Option(conf.getConfString(Broadcast, null))
+    process(conf).ask(
+      ("op" -> what) ~ ("version" -> ShimVersion.value) ~ ("conf" -> pair2jvalue(settings)) ~ request)
+  }
+
+  private def process(conf: SQLConf): CompilerProcess = {
+    val python = Option(conf.getConfString(Python, null))
+      .orElse(sys.env.get("PYSPARK_DRIVER_PYTHON"))
+      .orElse(sys.env.get("PYSPARK_PYTHON"))
+      .getOrElse("python3")
+    val path = conf.getConfString(PythonPath, "")
+    processes.computeIfAbsent((python, path), _ => new CompilerProcess(python, path))
   }
 }
