@@ -1,14 +1,22 @@
-"""``python -m pyspark_paralagg.sql``: answers the questions of one JVM until that closes the pipe."""
+"""``python -m pyspark_paralagg.sql``: answers the questions of one JVM until that closes the pipe.
+
+Standard output is for answers alone: what anything else writes there, be it a process that was started, goes to
+standard error.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from io import TextIOWrapper
 
 from pyspark_paralagg.sql.serve import serve
 
 if __name__ == "__main__":
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
+    for stream in (sys.stdin, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # whatever the locale is: the JVM writes and reads UTF-8
             stream.reconfigure(encoding="utf-8")
-    serve(sys.stdin, sys.stdout)
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as answers:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        sys.stdout = sys.stderr
+        serve(sys.stdin, answers)

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 
 def serve(questions: TextIO, answers: TextIO) -> None:
-    """Answers each line of ``questions`` by one line of ``answers``."""
+    """Answers each line of ``questions`` by one line of ``answers``, with the question's ``id`` if it has one."""
     for line in questions:
-        answers.write(json.dumps(_answered(json.loads(line))) + "\n")
+        question = json.loads(line)
+        number = {"id": question.pop("id")} if "id" in question else {}
+        answers.write(json.dumps({**_answered(question), **number}) + "\n")
         answers.flush()
 
 

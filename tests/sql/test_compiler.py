@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -47,6 +48,10 @@ def asked(*questions: dict[str, Any]) -> list[dict[str, Any]]:
 def test_a_line_is_answered_by_a_line_until_the_input_ends() -> None:
     wider = {**DECLARE, "aggs": {"d": {"function": "sum"}}, "columns": [["n", "int"], ["d", "int"]]}
     assert asked(DECLARE, wider) == [{"types": ["int", "int", "bigint", "string"]}, {"types": ["int", "bigint"]}]
+
+
+def test_an_answer_has_the_number_of_its_question() -> None:
+    assert [a["id"] for a in asked({**DECLARE, "id": 7}, {**DECLARE, "id": 9, "version": "0.0.0"})] == [7, 9]
 
 
 def test_an_error_names_the_column_of_the_head() -> None:
@@ -142,6 +147,69 @@ def test_a_python_that_dies_is_quoted_and_the_next_query_starts_another(
     assert len(new_query(spark, 2)) == 3
 
 
+@pytest.mark.parametrize(
+    ("stray", "reason"),
+    [
+        ("welcome", "has answered what is no JSON (welcome)"),
+        ('{"types": ["int"]}', 'has answered what it was not asked ({"types": ["int"]})'),
+    ],
+)
+def test_a_stray_line_is_no_answer(
+    spark: SparkSession,
+    python: Any,  # noqa: ANN401 - a function
+    tmp_path: Path,
+    stray: str,
+    reason: str,
+) -> None:
+    once = tmp_path / "once"
+    python(f"if [ ! -e {once} ]; then touch {once}; echo '{stray}'; fi\nexec {sys.executable} $*")
+    with pytest.raises(PySparkException, match="PARALAGG_SQL_COMPILER") as caught:
+        new_query(spark, len(stray))
+    assert reason in str(caught.value)
+    assert len(new_query(spark, len(stray))) == 3
+
+
+def test_a_cancelled_query_leaves_neither_its_answer_nor_its_python_behind(
+    spark: SparkSession,
+    python: Any,  # noqa: ANN401 - a function
+    tmp_path: Path,
+) -> None:
+    """The first waits for an answer, the second for the first; each ends when its thread is interrupted."""
+    once = tmp_path / "once"
+    python(f"if [ ! -e {once} ]; then touch {once}; exec sleep 100; fi\nexec {sys.executable} $*")
+    ended: dict[int, str] = {}
+
+    def query(n: int) -> None:
+        try:
+            new_query(spark, n)
+        except Exception as problem:  # noqa: BLE001 - whatever it is called
+            ended[n] = str(problem)
+
+    def waiting(what: str) -> Any:  # noqa: ANN401 - a Java object
+        """The thread of the JVM that waits in this method of the compiler's process."""
+        jvm: Any = spark._jvm
+        for _ in range(200):
+            for thread in jvm.Thread.getAllStackTraces().keySet():
+                stack = " ".join(frame.toString() for frame in thread.getStackTrace()[:12])
+                if "CompilerProcess.ask" in stack and what in stack:
+                    return thread
+            time.sleep(0.1)
+        pytest.fail(f"nobody waits in {what}")
+
+    first, second = (threading.Thread(target=query, args=(n,), daemon=True) for n in (31, 32))
+    first.start()
+    asking = waiting("LinkedBlockingQueue.poll")
+    second.start()
+    waiting("ReentrantLock").interrupt()
+    second.join(10)
+    assert list(ended) == [32]
+    asking.interrupt()
+    first.join(10)
+    assert sorted(ended) == [31, 32]
+    assert all("InterruptedException" in said for said in ended.values())
+    assert len(new_query(spark, 31)) == 3
+
+
 def test_what_one_python_has_answered_another_is_asked(spark: SparkSession) -> None:
     before = spark.conf.get("spark.paralagg.python")
     assert len(new_query(spark, 3)) == 3
@@ -209,6 +277,32 @@ def test_columns_of_a_query_are_utf_8_whatever_the_locale_says(spark: SparkSessi
     )
     assert found.columns == ["größe"]
     assert sorted(rows_of(found)) == [(1,), (2,), (3,)]
+
+
+def test_only_answers_go_to_standard_output() -> None:
+    """Neither what is printed meanwhile, nor what a process that was started writes."""
+    code = """
+import os, runpy
+import pyspark_paralagg.sql.serve as s
+compiled = s.answer
+def answer(question):
+    print("printed")
+    os.system("echo started")
+    return compiled(question)
+s.answer = answer
+runpy.run_module("pyspark_paralagg.sql", run_name="__main__")
+"""
+    process = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps({**DECLARE, "id": 1}) + "\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    (line,) = process.stdout.splitlines()
+    assert json.loads(line) == {"types": ["int", "int", "bigint", "string"], "id": 1}
+    assert sorted(process.stderr.split()) == ["printed", "started"]
 
 
 def test_the_compiler_needs_neither_pyspark_nor_z3_to_start() -> None:

@@ -5,17 +5,21 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.util.{Collections, LinkedHashMap => JLinkedHashMap, Map => JMap}
 import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
 import java.util.concurrent.atomic.AtomicLong
+import java.util.concurrent.locks.ReentrantLock
 
 import scala.collection.mutable
+import scala.util.control.NonFatal
 
 import org.json4s._
+import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods
 
 import org.apache.spark.sql.paralagg.ParalaggException
 
 /**
  * A Python that compiles: started at the first question and kept, one line of JSON a question and one an answer. It ends when
- * its standard input does, so it never outlives this JVM. One that has died is started anew by the next question.
+ * its standard input does, so it never outlives this JVM. One that has failed in any way, or was interrupted, is never asked
+ * again: the next question starts another.
  *
  * Its answers are kept by the text of the question, in which nothing changes from one analysis of a query to the next.
  */
@@ -35,21 +39,24 @@ class CompilerProcess(python: String, path: String) {
       if (tail.length > TailLines) tail.dequeue()
     }
 
-    def ask(line: String): String = {
+    private var questions = 0L
+
+    /** Numbered, so that nothing else on its standard output is taken for the answer. */
+    def ask(question: JObject): JValue = {
+      questions += 1
       try {
-        input.write(line)
+        input.write(JsonMethods.compact(("id" -> questions) ~ question))
         input.write('\n')
         input.flush()
       } catch { case e: IOException => fail("has ended", e) }
+      val line = lines.poll(TimeoutSeconds, TimeUnit.SECONDS)
+      if (line == null) fail(s"has not answered within $TimeoutSeconds s", null)
+      val text = line.getOrElse(fail("has ended", null))
       val answer =
-        try lines.poll(TimeoutSeconds, TimeUnit.SECONDS)
-        catch {
-          case e: InterruptedException => // a cancelled query: the next question must not get this one's answer
-            process.destroyForcibly()
-            throw e
-        }
-      if (answer == null) fail(s"has not answered within $TimeoutSeconds s", null)
-      answer.getOrElse(fail("has ended", null))
+        try JsonMethods.parse(text)
+        catch { case NonFatal(e) => fail(s"has answered what is no JSON (${text.take(Shown)})", e) }
+      if (answer \ "id" != JInt(questions)) fail(s"has answered what it was not asked (${text.take(Shown)})", null)
+      answer
     }
 
     private def fail(what: String, cause: Throwable): Nothing = {
@@ -61,7 +68,8 @@ class CompilerProcess(python: String, path: String) {
     }
   }
 
-  private var running: Option[Running] = None
+  private val lock = new ReentrantLock
+  private var running: Option[Running] = None // under the lock; none while it is asked
 
   private val answers: JMap[String, Either[Refusal, JValue]] =
     Collections.synchronizedMap(new JLinkedHashMap[String, Either[Refusal, JValue]](16, 0.75f, true) {
@@ -70,27 +78,32 @@ class CompilerProcess(python: String, path: String) {
 
   /** The answer to `question`; a Refusal where the program is at fault. */
   def ask(question: JObject): Either[Refusal, JValue] = {
-    val line = JsonMethods.compact(question)
-    Option(answers.get(line)).getOrElse {
-      val answer = Refusal.or(JsonMethods.parse(answered(line)))
-      // Another version may be replaced while this JVM runs: the next question asks a new process.
-      if (answer.left.exists(_.code == "PARALAGG_SHIM_MISMATCH")) stop() else answers.put(line, answer)
+    val text = JsonMethods.compact(question)
+    Option(answers.get(text)).getOrElse {
+      val answer = answered(question)
+      if (!isOfAnotherVersion(answer)) answers.put(text, answer)
       answer
     }
   }
 
-  private def stop(): Unit = synchronized {
-    running.foreach(_.process.destroyForcibly())
-    running = None
+  /** One question at a time: a compilation takes milliseconds. A query that waits, for its turn or an answer, can be cancelled. */
+  private def answered(question: JObject): Either[Refusal, JValue] = {
+    lock.lockInterruptibly()
+    try {
+      val current = running.filter(_.process.isAlive).getOrElse(start())
+      running = None
+      asked.incrementAndGet()
+      try {
+        val answer = Refusal.or(current.ask(question))
+        if (!isOfAnotherVersion(answer)) running = Some(current)
+        answer
+      } finally if (running.isEmpty) current.process.destroyForcibly()
+    } finally lock.unlock()
   }
 
-  /** One question at a time: a compilation takes milliseconds. */
-  private def answered(line: String): String = synchronized {
-    val current = running.filter(_.process.isAlive).getOrElse(start())
-    running = Some(current)
-    asked.incrementAndGet()
-    current.ask(line)
-  }
+  /** Such a Python may be replaced while this JVM runs. */
+  private def isOfAnotherVersion(answer: Either[Refusal, JValue]): Boolean =
+    answer.left.exists(_.code == "PARALAGG_SHIM_MISMATCH")
 
   private def start(): Running = {
     val builder = new ProcessBuilder(python, "-m", "pyspark_paralagg.sql")
@@ -111,6 +124,7 @@ class CompilerProcess(python: String, path: String) {
 object CompilerProcess {
   private val Kept = 512
   private val TailLines = 20
+  private val Shown = 200
   private val TimeoutSeconds = 120L
 
   /** Processes that were started, and questions asked of them, since this JVM started. */
