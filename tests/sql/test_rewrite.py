@@ -13,6 +13,7 @@ import pyspark_paralagg as ra
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -121,4 +122,17 @@ def test_without_a_compiler_spark_does_it(spark: SparkSession, run: Callable[[st
     asked_nowhere_else = PATHS.format("WHERE p.hops < 6")
     query = asked_nowhere_else + "SELECT node, min(hops) FROM path GROUP BY node"
     assert "PARALAGG_SQL_COMPILER" in ra.explain(spark.sql(query))
+    assert_same_rows(run(query), [(1, 0), (2, 1), (3, 2), (4, 1)])
+
+
+@pytest.mark.parametrize("says", ["no JSON", '{"strata": [{"relations": ["recursive_cte"], "plan": "{}"}], "id": 1}'])
+def test_whatever_a_compiler_answers_spark_does_it(
+    spark: SparkSession, run: Callable[[str], Rows], tmp_path: Path, says: str
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nread question\necho '{says}'\n")
+    python.chmod(0o755)
+    spark.conf.set("spark.paralagg.python", str(python))
+    query = PATHS.format("WHERE p.hops < 7") + "SELECT node, min(hops) FROM path GROUP BY node"
+    assert "UnionLoop" in optimized(spark.sql(query))
     assert_same_rows(run(query), [(1, 0), (2, 1), (3, 2), (4, 1)])

@@ -1,12 +1,13 @@
 package org.apache.spark.sql.paralagg.rules
 
+import scala.util.control.NonFatal
+
 import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, AttributeSet, Expression, ExprId}
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Max, Min}
 import org.apache.spark.sql.catalyst.optimizer.ColumnPruning
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.{Origin, TreeNodeTag}
-import org.apache.spark.sql.paralagg.ParalaggException
 import org.apache.spark.sql.paralagg.sql.{CompileRecursion, CteColumn, CteRelation, HeadAggregate, RecursiveCte}
 
 /**
@@ -173,5 +174,5 @@ object RewriteUnionLoop extends Rule[LogicalPlan] {
   private def compiled(cte: RecursiveCte): Either[String, LogicalPlan] =
     try CompileRecursion.compiled(cte, Reason, onlyLattice = true).left.map(refusal =>
         s"${refusal.code}: ${refusal.text}")
-    catch { case e: ParalaggException => Left(e.getMessage) } // no compiler: Spark can still do it
+    catch { case NonFatal(e) => Left(Option(e.getMessage).getOrElse(e.toString)) } // Spark can still do it
 }
