@@ -34,18 +34,18 @@ object PlanReader {
         option(n \ "offload")(identity))
     }
 
-  private[plan] def list(value: JValue): List[JValue] = value match {
+  private[paralagg] def list(value: JValue): List[JValue] = value match {
     case JArray(items) => items
     case _ => Nil
   }
-  private[plan] def int(value: JValue): Int = option(value)(v => v.asInstanceOf[JInt].num.toInt).get
-  private[plan] def text(value: JValue): String = value match {
+  private[paralagg] def int(value: JValue): Int = option(value)(v => v.asInstanceOf[JInt].num.toInt).get
+  private[paralagg] def text(value: JValue): String = value match {
     case JString(s) => s
     case _ => null
   }
   private[plan] def bool(value: JValue): Boolean = value == JBool(true)
   private[plan] def ints(value: JValue): Array[Int] = list(value).map(int).toArray
-  private[plan] def option[T](value: JValue)(read: JValue => T): Option[T] = value match {
+  private[paralagg] def option[T](value: JValue)(read: JValue => T): Option[T] = value match {
     case JNull | JNothing => None
     case v => Some(read(v))
   }

@@ -10,20 +10,21 @@ import org.apache.spark.sql.catalyst.plans.logical.{
 }
 import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttribute
-import org.apache.spark.sql.paralagg.plan.{Analysis, FixpointSpec, RecursiveAggregate, RecursiveReference}
+import org.apache.spark.sql.paralagg.plan.{Analysis, FixpointSpec, PlanReader, RecursiveAggregate, RecursiveReference}
 import org.apache.spark.sql.types.{DataType, LongType, StructField}
 
 /** Asks Python what a resolved recursion is, and builds the nodes that it answers. */
 object CompileRecursion {
+  import PlanReader.{list, text}
+
   private val Reason = "a recursive CTE in SQL runs on the Spark engine"
 
   /** The columns of a relation whose branches supply columns of these names and types; `sum` widens, say. */
   def declared(r: CteRelation, names: Seq[String], types: Seq[DataType]): Seq[CteColumn] = {
     val request = ("name" -> r.name) ~ ("columns" -> fields(names, types)) ~ ("aggs" -> aggregates(r))
     val answer = PythonCompiler.ask("declare", request).fold(raise(_, r.origin, Seq(r)), identity)
-    val found = (answer \ "types").asInstanceOf[JArray].arr.collect { case JString(text) => text }
-    names.zip(types).zip(found).map { case ((name, supplied), text) =>
-      CteColumn(name, if (text == supplied.simpleString) supplied else DataType.fromDDL(text))
+    names.zip(types).zip(list(answer \ "types").map(text)).map { case ((name, supplied), found) =>
+      CteColumn(name, if (found == supplied.simpleString) supplied else DataType.fromDDL(found))
     }
   }
 
@@ -57,13 +58,12 @@ object CompileRecursion {
   /** A node for each relation; a stratum reads the results of lower strata as further sources. */
   private def built(
       answer: JValue, analysis: Analysis, bases: Seq[LogicalPlan], reason: String): Map[String, RecursiveAggregate] =
-    (answer \ "strata").asInstanceOf[JArray].arr.zipWithIndex.foldLeft(Vector.empty[(String, RecursiveAggregate)]) {
+    list(answer \ "strata").zipWithIndex.foldLeft(Vector.empty[(String, RecursiveAggregate)]) {
       case (lower, (stratum, position)) =>
-        val JString(planJson) = stratum \ "plan": @unchecked
         val sources = analysis.sources ++ bases ++ lower.map(_._2)
-        val names = (stratum \ "relations").asInstanceOf[JArray].arr.collect { case JString(name) => name }
-        lower ++ names.map { name =>
-          name -> RecursiveAggregate.of(new FixpointSpec(planJson, position, name, analysis, reason), sources)
+        lower ++ list(stratum \ "relations").map(text).map { name =>
+          val spec = new FixpointSpec(text(stratum \ "plan"), position, name, analysis, reason)
+          name -> RecursiveAggregate.of(spec, sources)
         }
     }.toMap
 

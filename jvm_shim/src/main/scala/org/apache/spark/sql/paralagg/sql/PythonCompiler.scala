@@ -7,6 +7,7 @@ import org.json4s.JsonDSL._
 
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.paralagg.ShimVersion
+import org.apache.spark.sql.paralagg.plan.PlanReader
 
 /** Why Python refuses a program: its error, and which relation, branch (from 0) and column of a head it is about. */
 case class Refusal(
@@ -18,24 +19,15 @@ case class Refusal(
     column: Option[String])
 
 object Refusal {
+  import PlanReader.{int, option, text}
 
   /** `answer`, if it is none. */
-  def or(answer: JValue): Either[Refusal, JValue] = {
-    def text(value: JValue): Option[String] = value match {
-      case JString(s) => Some(s)
-      case _ => None
-    }
-    answer \ "error" match {
-      case e: JObject =>
-        val branch = e \ "branch" match {
-          case JInt(n) => Some(n.toInt)
-          case _ => None
-        }
-        Left(Refusal(
-            text(e \ "code").get, text(e \ "message").get, text(e \ "hint").getOrElse(""), text(e \ "relation"), branch,
-            text(e \ "column")))
-      case _ => Right(answer)
-    }
+  def or(answer: JValue): Either[Refusal, JValue] = answer \ "error" match {
+    case e: JObject =>
+      Left(Refusal(
+          text(e \ "code"), text(e \ "message"), option(e \ "hint")(text).getOrElse(""), option(e \ "relation")(text),
+          option(e \ "branch")(int), option(e \ "column")(text)))
+    case _ => Right(answer)
   }
 }
 
