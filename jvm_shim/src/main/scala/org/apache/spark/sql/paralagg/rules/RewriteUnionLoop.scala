@@ -2,9 +2,10 @@ package org.apache.spark.sql.paralagg.rules
 
 import scala.util.control.NonFatal
 
-import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, AttributeSet, Expression, ExprId}
+import org.apache.spark.sql.catalyst.expressions.{Alias, And, Attribute, AttributeMap, AttributeSet, Expression, ExprId}
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Max, Min}
 import org.apache.spark.sql.catalyst.optimizer.ColumnPruning
+import org.apache.spark.sql.catalyst.planning.PhysicalOperation
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.{Origin, TreeNodeTag}
@@ -35,23 +36,24 @@ object RewriteUnionLoop extends Rule[LogicalPlan] {
     if (conf.getConfString(Enabled, "true").toBoolean) plan.transformDown { case a: Aggregate => rewritten(a) }
     else plan
 
-  private def rewritten(a: Aggregate): Aggregate = loopOf(a.child).filter(_ => takesExtremes(a)) match {
-    case None => a
-    case Some(loop) =>
-      consumed(a, loop).flatMap(recursive(loop, _, namesAbove(a.child))) match {
-        case Right(node) => a.copy(child = replaced(a.child, node))
+  private def rewritten(a: Aggregate): Aggregate = a.child match {
+    case PhysicalOperation(fields, filters, loop: UnionLoop) if takesExtremes(a) =>
+      val columns = fields.collect {
+        case own: Attribute => own.toAttribute -> own
+        case alias @ Alias(own: Attribute, _) => alias.toAttribute -> own
+      }
+      consumed(a, AttributeMap(columns), filters, loop).flatMap { taken =>
+        recursive(loop, taken, columns.map { case (above, own) => own.exprId -> above.name }.toMap)
+      } match {
+        case Right(node) =>
+          val kept = fields.filter(_.references.subsetOf(node.outputSet)) // columns that the recursion got on without
+          a.copy(child = Project(kept, filters.reduceOption(And).fold(node)(Filter(_, node))))
         case Left(why) =>
           loop.setTagValue(Refused, why)
           logInfo(s"a recursive CTE under min or max stays as it is: $why")
           a
       }
-  }
-
-  private def loopOf(plan: LogicalPlan): Option[UnionLoop] = plan match {
-    case loop: UnionLoop => Some(loop)
-    case Project(_, child) => loopOf(child)
-    case Filter(_, child) => loopOf(child)
-    case _ => None
+    case _ => a
   }
 
   private def extremes(a: Aggregate): Seq[AggregateExpression] =
@@ -62,11 +64,15 @@ object RewriteUnionLoop extends Rule[LogicalPlan] {
     all.nonEmpty && all.forall(e => e.aggregateFunction.isInstanceOf[Min] || e.aggregateFunction.isInstanceOf[Max])
   }
 
-  /** What the aggregate takes of each of the loop's columns: `key`, `min`, `max`, or nothing. */
-  private def consumed(a: Aggregate, loop: UnionLoop): Either[String, Map[ExprId, String]] = {
-    val origins = columnsBelow(a.child)
+  /**
+   * What the aggregate takes of each of the loop's columns: `key`, `min`, `max`, or nothing. `columns` says which one of them a
+   * column above is, `filters` are of the loop's own.
+   */
+  private def consumed(
+      a: Aggregate, columns: AttributeMap[Attribute], filters: Seq[Expression], loop: UnionLoop)
+      : Either[String, Map[ExprId, String]] = {
     def column(e: Expression): Option[ExprId] = e match {
-      case attribute: Attribute => origins.get(attribute.exprId)
+      case above: Attribute => columns.get(above).map(_.exprId)
       case _ => None
     }
     val keys = a.groupingExpressions.map(e =>
@@ -78,50 +84,13 @@ object RewriteUnionLoop extends Rule[LogicalPlan] {
     }
     val (wrong, found) = (keys ++ values).distinct.partitionMap(identity)
     val taken = found.toMap
+    def isOfKeys(filter: Expression) =
+      filter.deterministic && filter.references.forall(r => taken.get(r.exprId).contains("key"))
     if (wrong.nonEmpty) Left(wrong.head)
     else if (found.length > taken.size) Left("one of its columns is taken in two ways, as key, min or max")
-    else if (!filters(a.child).forall(isOfKeys(_, taken))) Left("its result is filtered by more than its keys")
+    else if (!filters.forall(isOfKeys)) Left("its result is filtered by more than its keys")
     else if (loop.limit.isDefined) Left("it has a LIMIT")
     else Right(taken)
-  }
-
-  private def filters(plan: LogicalPlan): Seq[Filter] = plan match {
-    case f: Filter => f +: filters(f.child)
-    case Project(_, child) => filters(child)
-    case _ => Nil
-  }
-
-  private def isOfKeys(f: Filter, taken: Map[ExprId, String]): Boolean = {
-    val origins = columnsBelow(f.child)
-    f.deterministic && f.condition.references.forall(r => origins.get(r.exprId).flatMap(taken.get).contains("key"))
-  }
-
-  /** What the loop's columns are called where they are aggregated: the CTE's names, not those of its first branch. */
-  private def namesAbove(plan: LogicalPlan): Map[ExprId, String] = {
-    val origins = columnsBelow(plan)
-    plan.output.flatMap(a => origins.get(a.exprId).map(_ -> a.name)).toMap
-  }
-
-  /** Of each column above the loop that is one of the loop's, which. */
-  private def columnsBelow(plan: LogicalPlan): Map[ExprId, ExprId] = plan match {
-    case Project(list, child) =>
-      val below = columnsBelow(child)
-      list.flatMap {
-        case a: Attribute => below.get(a.exprId).map(a.exprId -> _)
-        case alias @ Alias(a: Attribute, _) => below.get(a.exprId).map(alias.exprId -> _)
-        case _ => None
-      }.toMap
-    case Filter(_, child) => columnsBelow(child)
-    case other => other.output.map(a => a.exprId -> a.exprId).toMap
-  }
-
-  /** The loop's own node replaced, and projections above it without the columns that are gone. */
-  private def replaced(plan: LogicalPlan, node: LogicalPlan): LogicalPlan = plan match {
-    case Project(list, child) =>
-      val below = replaced(child, node)
-      Project(list.filter(_.references.subsetOf(below.outputSet)), below)
-    case f: Filter => f.copy(child = replaced(f.child, node))
-    case _ => node
   }
 
   private def recursive(
