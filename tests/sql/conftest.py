@@ -26,6 +26,7 @@ KNOBS = (
     "spark.paralagg.python",
     "spark.sql.ansi.enabled",
     "spark.sql.ansi.doubleQuotedIdentifiers",
+    "spark.sql.optimizer.excludedRules",
 )
 
 

@@ -108,6 +108,41 @@ def test_what_is_left_to_spark_says_why(spark: SparkSession, views: None, query:
     assert reason in ra.explain(df)
 
 
+ALL_PAIRS = """WITH RECURSIVE pairs(src, dst, d) AS (
+    SELECT src, dst, w FROM few UNION ALL SELECT p.src, e.dst, p.d + e.w FROM pairs p JOIN few e ON p.dst = e.src)
+    SELECT src, dst, min(d) AS d FROM pairs WHERE src = 3 GROUP BY src, dst"""
+FROM_3 = [(3, 1, 1), (3, 2, 5), (3, 3, 10), (3, 4, 1)]
+
+
+def test_only_the_source_that_is_asked_for_is_computed(spark: SparkSession, run: Callable[[str], Rows]) -> None:
+    assert_same_rows(run(ALL_PAIRS), FROM_3)
+    df = spark.sql(ALL_PAIRS)
+    assert "Filter (" not in optimized(df)
+    assert "Aggregate [" not in optimized(df)
+    df.collect()
+    report = ra.report(df)
+    assert report is not None
+    assert report.tuples == len(FROM_3)
+
+
+@pytest.mark.parametrize(
+    ("rule", "operators"),
+    [
+        ("PushKeyFilter", ["Filter ("]),
+        ("DropAggregate", ["Aggregate ["]),
+        ("RewriteUnionLoop", ["Filter (", "Aggregate [", "UnionLoop"]),
+    ],
+)
+def test_a_rule_that_is_off_is_off_there_too(
+    spark: SparkSession, run: Callable[[str], Rows], rule: str, operators: list[str]
+) -> None:
+    spark.conf.set("spark.sql.optimizer.excludedRules", f"org.apache.spark.sql.paralagg.rules.{rule}")
+    query = ALL_PAIRS.replace("JOIN few e", "JOIN (SELECT * FROM few WHERE src < 3) e")  # without cycles
+    above = optimized(spark.sql(query)).split("RecursiveAggregate")[0]
+    assert [o for o in ("Filter (", "Aggregate [", "UnionLoop") if o in above] == operators
+    assert_same_rows(run(query), FROM_3)
+
+
 def test_rows_that_nobody_derived_are_not_mixed(run: Callable[[str], Rows]) -> None:
     """3 is reached cheaply in 2 hops and dearly in 1: with both least values together, 4 would be had for 3."""
     text = """WITH RECURSIVE e(src, dst, w) AS (VALUES (1, 2, 1), (2, 3, 1), (1, 3, 9), (3, 4, 1)),

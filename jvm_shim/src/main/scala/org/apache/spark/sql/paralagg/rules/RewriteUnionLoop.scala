@@ -4,12 +4,13 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.sql.catalyst.expressions.{Alias, And, Attribute, AttributeMap, AttributeSet, Expression, ExprId}
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Max, Min}
-import org.apache.spark.sql.catalyst.optimizer.ColumnPruning
+import org.apache.spark.sql.catalyst.optimizer.{ColumnPruning, PushDownPredicates}
 import org.apache.spark.sql.catalyst.planning.PhysicalOperation
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.{Origin, TreeNodeTag}
 import org.apache.spark.sql.paralagg.sql.{CompileRecursion, CteColumn, CteRelation, HeadAggregate, RecursiveCte}
+import org.apache.spark.util.Utils
 
 /**
  * A recursive CTE of Spark's own (`UNION ALL`) of which only the least or greatest values of each key are wanted computes
@@ -21,7 +22,8 @@ import org.apache.spark.sql.paralagg.sql.{CompileRecursion, CteColumn, CteRelati
  * }}}
  *
  * A column that is neither key nor aggregated may be there if the recursion gets on without it. Once, after Spark's own
- * rules have put projections and filters where they belong. What is refused stays as it was, tagged with the reason.
+ * rules have put projections and filters where they belong; the other rules for fixpoints then see what it made. What is
+ * refused stays as it was, tagged with the reason.
  */
 object RewriteUnionLoop extends Rule[LogicalPlan] {
   val Enabled = "spark.paralagg.sql.rewrite"
@@ -36,7 +38,7 @@ object RewriteUnionLoop extends Rule[LogicalPlan] {
     if (conf.getConfString(Enabled, "true").toBoolean) plan.transformDown { case a: Aggregate => rewritten(a) }
     else plan
 
-  private def rewritten(a: Aggregate): Aggregate = a.child match {
+  private def rewritten(a: Aggregate): LogicalPlan = a.child match {
     case PhysicalOperation(fields, filters, loop: UnionLoop) if takesExtremes(a) =>
       val columns = fields.collect {
         case own: Attribute => own.toAttribute -> own
@@ -47,13 +49,20 @@ object RewriteUnionLoop extends Rule[LogicalPlan] {
       } match {
         case Right(node) =>
           val kept = fields.filter(_.references.subsetOf(node.outputSet)) // columns that the recursion got on without
-          a.copy(child = Project(kept, filters.reduceOption(And).fold(node)(Filter(_, node))))
+          optimized(a.copy(child = Project(kept, filters.reduceOption(And).fold(node)(Filter(_, node)))))
         case Left(why) =>
           loop.setTagValue(Refused, why)
           logInfo(s"a recursive CTE under min or max stays as it is: $why")
           a
       }
     case _ => a
+  }
+
+  /** As by the batch of the optimizer that is over: a filter on keys first sinks to the fixpoint, then on below it. */
+  private def optimized(made: LogicalPlan): LogicalPlan = {
+    val excluded = conf.optimizerExcludedRules.toSeq.flatMap(Utils.stringToSeq)
+    val rules = PushDownPredicates +: Rules.all :+ PushDownPredicates
+    rules.filterNot(rule => excluded.contains(rule.ruleName)).foldLeft(made)((plan, rule) => rule(plan))
   }
 
   private def extremes(a: Aggregate): Seq[AggregateExpression] =
