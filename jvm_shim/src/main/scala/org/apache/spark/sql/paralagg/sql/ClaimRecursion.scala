@@ -63,9 +63,9 @@ class ClaimRecursion(heads: Heads) {
   }
 
   private def withParts(plan: LogicalPlan)(mend: Any => Any): LogicalPlan = {
-    val given = plan.productIterator.toArray
-    val mended = given.map(mend)
-    if (given.sameElements(mended)) plan else plan.makeCopy(mended.map(_.asInstanceOf[AnyRef]))
+    val held = plan.productIterator.toArray
+    val mended = held.map(mend)
+    if (held.sameElements(mended)) plan else plan.makeCopy(mended.map(_.asInstanceOf[AnyRef]))
   }
 
   private def own(w: UnresolvedWith): UnresolvedWith = {
