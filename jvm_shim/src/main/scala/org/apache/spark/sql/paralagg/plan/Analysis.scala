@@ -84,7 +84,8 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
   }
 
   private def references(attributes: Seq[Attribute]): JValue = JArray(attributes.map { a =>
-    ("col" -> id(a)) ~ ("name" -> a.name) ~ ("type" -> a.dataType.simpleString) ~ ("nullable" -> a.nullable): JValue
+    ("col" -> id(a)) ~ ("name" -> a.name) ~ ("type" -> Analysis.typeName(
+      a.dataType)) ~ ("nullable" -> a.nullable): JValue
   }.toList)
 
   private def named(list: Seq[NamedExpression]): JValue = JArray(list.map { e =>
@@ -101,9 +102,9 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
   private def expression(e: Expression): JValue = e match {
     case Alias(child, _) => expression(child)
     case r: RuntimeReplaceable => expression(r.replacement)
-    case a: Attribute => ("col" -> id(a)) ~ ("type" -> a.dataType.simpleString) ~ ("nullable" -> a.nullable)
+    case a: Attribute => ("col" -> id(a)) ~ ("type" -> Analysis.typeName(a.dataType)) ~ ("nullable" -> a.nullable)
     case l: Literal =>
-      ("lit" -> Analysis.constant(l)) ~ ("type" -> l.dataType.simpleString) ~ ("handle" -> handle(l))
+      ("lit" -> Analysis.constant(l)) ~ ("type" -> Analysis.typeName(l.dataType)) ~ ("handle" -> handle(l))
     case a: AggregateExpression =>
       val function = a.aggregateFunction match {
         case r: RuntimeReplaceable => r.replacement
@@ -111,12 +112,15 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
       }
       val plain = s"agg:${function.prettyName}" + (if (a.isDistinct) ":distinct" else "")
       call(e, if (a.filter.isEmpty) plain else s"$plain:filter", function.children, runs = false)
+    case in: InSubquery => // whose ListQuery Spark asks for nothing before it is rewritten
+      ("fn" -> "IN (subquery)") ~ ("args" -> JArray(in.values.map(expression).toList)) ~ ("type" -> "boolean") ~
+        ("nullable" -> true) ~ ("handle" -> handle(in)) ~ ("deterministic" -> true) ~ ("codegen" -> false)
     case _: PythonUDF => call(e, "PythonUDF", e.children, runs = false)
     case _ => call(e, Analysis.functionName(e), e.children, Analysis.generatesCode(e))
   }
 
   private def call(e: Expression, name: String, args: Seq[Expression], runs: Boolean): JValue =
-    ("fn" -> name) ~ ("args" -> JArray(args.map(expression).toList)) ~ ("type" -> e.dataType.simpleString) ~
+    ("fn" -> name) ~ ("args" -> JArray(args.map(expression).toList)) ~ ("type" -> Analysis.typeName(e.dataType)) ~
       ("nullable" -> e.nullable) ~ ("handle" -> handle(e)) ~
       ("deterministic" -> (e.deterministic || !args.forall(_.deterministic))) ~ ("codegen" -> runs)
 
@@ -127,6 +131,12 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
 }
 
 object Analysis {
+
+  /** As Python has it; `simpleString` leaves out fields of wide structs. */
+  private def typeName(dataType: DataType): String = dataType match {
+    case udt: UserDefinedType[_] => udt.simpleString
+    case other => other.catalogString
+  }
 
   /** What the user calls a plan: the name of a table, a view or `alias("…")`. */
   private val Name = TreeNodeTag[String]("paralagg.name")

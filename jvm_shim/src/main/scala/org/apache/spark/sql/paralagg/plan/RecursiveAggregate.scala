@@ -74,7 +74,7 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
    * filters for joins from it, as it would have from a filter that `started` has taken away.
    */
   override protected lazy val validConstraints: ExpressionSet = {
-    val exact = carriedKeys.toSeq.filterNot { case (key, _) => NormalizeFloatingNumbers.needNormalize(key.dataType) }
+    val exact = carriedKeys.toSeq.filter { case (key, _) => NormalizeFloatingNumbers.normalize(key) eq key }
     val known = starts.map { case (input, relation) =>
       val child = inputs(input)
       val keys = AttributeMap(exact.map { case (key, at) => child.output(at(relation)) -> key })

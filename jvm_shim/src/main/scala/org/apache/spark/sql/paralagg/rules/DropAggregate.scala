@@ -30,7 +30,7 @@ object DropAggregate extends Rule[LogicalPlan] {
 
   /** Grouping makes one zero of two, where an expression may have made the other. */
   private def makesZero(grouping: Expression): Boolean =
-    !grouping.isInstanceOf[Attribute] && NormalizeFloatingNumbers.needNormalize(grouping.dataType)
+    !grouping.isInstanceOf[Attribute] && !(NormalizeFloatingNumbers.normalize(grouping) eq grouping)
 
   /** What the aggregate of a single row is; None for those not known here. */
   private def ofOneRow(e: AggregateExpression): Option[Expression] =

@@ -35,7 +35,9 @@ object RewriteUnionLoop extends Rule[LogicalPlan] {
   private val Reason = s"a recursive CTE under min or max, $Enabled is on"
 
   override def apply(plan: LogicalPlan): LogicalPlan =
-    if (conf.getConfString(Enabled, "true").toBoolean) plan.transformDown { case a: Aggregate => rewritten(a) }
+    if (!conf.getConfString(Enabled, "true").equalsIgnoreCase("false")) plan.transformDown { case a: Aggregate =>
+      rewritten(a)
+    }
     else plan
 
   private def rewritten(a: Aggregate): LogicalPlan = a.child match {
