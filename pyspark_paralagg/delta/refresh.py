@@ -95,8 +95,12 @@ class Refresh:
         finally:
             decision.changes.free()
 
+    def _frames(self) -> dict[str, DataFrame]:
+        """All rows of each source, as of this refresh."""
+        return {name: table.read(snapshot.version).alias(name) for name, (table, snapshot) in self._sources.items()}
+
     def _full(self, decision: Decision) -> RefreshReport:
-        frames = {name: table.read(snapshot.version).alias(name) for name, (table, snapshot) in self._sources.items()}
+        frames = self._frames()
         whole = self._program.whole(frames)
         if self._found is None and not self._target.is_path:
             create_empty(self._target, whole)
@@ -108,7 +112,7 @@ class Refresh:
         return self._reported(decision, commit, report(whole), int(commit.metrics.get("numOutputRows", 0)), 0)
 
     def _incremental(self, program: Program, decision: Decision, found: Snapshot) -> RefreshReport:
-        frames = {name: table.read(snapshot.version).alias(name) for name, (table, snapshot) in self._sources.items()}
+        frames = self._frames()
         stored = self._target.read(found.version).select(*map(quoted, program.columns))
         candidates = program.candidates(_inserted(decision.changes), frames, stored)
         writer = self._writer(decision, None)
