@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mpi_backend.types import Type
 
 TRUTH = type_of("boolean")
+GUARD = "PARALAGG_ASSUMPTION_VIOLATED"
 _TRANSPARENT = ("KnownNotNull", "KnownNullable", "KnownFloatingPointNormalized", "NormalizeNaNAndZero", "UnaryPositive")
 
 
@@ -93,6 +94,8 @@ class Expressions:
         }  # fmt: skip
         if expr.fn in deciding:
             return deciding[expr.fn](expr)
+        if expr.fn in ("Between", "Present"):
+            return self._guard(expr)
         args = [self.value(a) for a in expr.args]
         of = type_of(expr.type)
         if expr.fn in ("IsNull", "IsNotNull"):
@@ -132,12 +135,28 @@ class Expressions:
     def _apply(self, expr: Call, args: list[Value], of: Type) -> Value:
         if expr.fn in _COMPARISONS:
             return Value(TRUTH, self._compare(expr.fn, args[0].type, args[0].code, args[1].code))
-        if expr.fn == "Cast":
-            return casts.cast(self, args[0], of)
         write = arithmetic.FUNCTIONS.get(expr.fn)
-        if write is None:
+        if write is None and expr.fn != "Cast":
             raise _unportable(expr.fn)
-        return write(self, args, of)
+        ansi = self.ansi
+        self.ansi |= expr.checked
+        try:
+            return casts.cast(self, args[0], of) if write is None else write(self, args, of)
+        finally:
+            self.ansi = ansi
+
+    def _guard(self, expr: Call) -> Value:
+        """What the proof rests on: a value that breaks it ends the kernel."""
+        value = self.value(expr.args[0])
+        message = expr.args[-1].value if isinstance(expr.args[-1], Lit) else ""
+        told = str(message).removeprefix(f"[{GUARD}] ").removesuffix(", and a row has ") + ", and a row is not"
+        if expr.fn == "Present":
+            if value.null is not None:
+                self.fail(value.null, GUARD, told)
+            return Value(value.type, value.code)
+        low, high = (self.value(a).code for a in expr.args[1:3])
+        self.fail(f"{value.present} and not ({low} <= {value.code} <= {high})", GUARD, told)
+        return value
 
     def _compare(self, fn: str, of: Type, a: str, b: str) -> str:
         if fn == "EqualTo":

@@ -23,6 +23,7 @@ from pyspark_paralagg.datalog.asked import asked_program, recursion_of
 from pyspark_paralagg.datalog.resolve import resolve_text
 from pyspark_paralagg.errors import FixpointError, ParalaggError, UnsupportedError, UsageError, VerificationError
 from pyspark_paralagg.explain import explain_plan
+from pyspark_paralagg.program.functions import Setting
 from pyspark_paralagg.program.text import show_program
 from pyspark_paralagg.progress import Rate
 from pyspark_paralagg.ranks import check
@@ -129,7 +130,7 @@ def _compiled(
         n: sum(one.size_bytes for one in given.get(source.relation, ())) for n, source in enumerate(resolved.sources)
     }
     inputs = tuple(replace(i, size_bytes=sizes.get(i.source)) for i in program.inputs)
-    program = replace(program, inputs=inputs)
+    program = replace(program, inputs=inputs, setting=Setting(settings.ansi))
     try:
         plan, stages = compile_stages(program, settings.broadcast_max_bytes)
     except (VerificationError, UnsupportedError) as problem:

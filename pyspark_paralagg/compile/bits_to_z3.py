@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.compile.to_z3 import Encoder, Term
 from pyspark_paralagg.program.aggregators import is_integral
@@ -33,9 +33,22 @@ class BitEncoder(Encoder):
             return Term(self.z3.BitVecVal(lit.value, _WIDTH, self.ctx), self.truth(value=False))
         return super()._literal(lit)
 
-    def _arithmetic(self, expr: Call, args: list[Term], null: Z3) -> Z3 | None:  # noqa: C901, PLR0911 - a function a line
+    def _number(self, value: Any, like: Z3) -> Z3:  # noqa: ANN401 - a number of any type
+        if self.z3.is_bv(like):
+            return self.z3.BitVecVal(int(value), _WIDTH, self.ctx)
+        return super()._number(value, like)
+
+    def _arithmetic(self, expr: Call, args: list[Term], null: Z3) -> Term | None:
         if not all(is_integral(e.type) for e in (expr, *expr.args)):
             return None if any(is_integral(e.type) for e in expr.args) else super()._arithmetic(expr, args, null)
+        value = self._word(expr, args, null)
+        if value is None:
+            return None
+        if expr.type == "bigint" or expr.fn.startswith(("Bitwise", "Shift")):
+            return Term(value, null)
+        return self._fitted(expr, value, null) if self.facts.setting.ansi else None
+
+    def _word(self, expr: Call, args: list[Term], null: Z3) -> Z3 | None:  # noqa: C901, PLR0911 - a function a line
         z3, (a, *rest) = self.z3, [x.value for x in args]
         b: Z3 = rest[0] if rest else None
         match expr.fn:
@@ -51,12 +64,16 @@ class BitEncoder(Encoder):
                 return a << (b & (_WIDTH - 1))
             case "ShiftRight" if expr.type == "bigint":
                 return a >> (b & (_WIDTH - 1))
-            case "Add":
+            case "Add" if self.facts.setting.ansi:
                 self._never_fails(z3.And(z3.BVAddNoOverflow(a, b, True), z3.BVAddNoUnderflow(a, b)), null)  # noqa: FBT003 - z3's own
                 return a + b
-            case "Subtract":
+            case "Subtract" if self.facts.setting.ansi:
                 self._never_fails(z3.And(z3.BVSubNoOverflow(a, b), z3.BVSubNoUnderflow(a, b, True)), null)  # noqa: FBT003 - z3's own
                 return a - b
+            case "Add":
+                return a + b if expr.type == "bigint" else None
+            case "Subtract":
+                return a - b if expr.type == "bigint" else None
             case "Cast":
                 return a
             case _:

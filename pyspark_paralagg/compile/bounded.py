@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.monotone import branches
+from pyspark_paralagg.compile.facts import Facts, facts_of
+from pyspark_paralagg.compile.monotone import branches, range_of
 from pyspark_paralagg.compile.scope import Variable, variables
-from pyspark_paralagg.compile.signs import NOT_NEGATIVE, NOT_POSITIVE, Signs, facts_of, signs
 from pyspark_paralagg.program.aggregators import is_numeric
 from pyspark_paralagg.program.expr import Call, Col, Expr, columns
 
@@ -49,7 +49,7 @@ def _is_bounded(program: Program, rule: Rule) -> bool:
 class _Bound:
     """``aggregator`` is min or max: no better means at least, or at most, the value that was read."""
 
-    def __init__(self, aggregator: str, scope: Mapping[str, Variable], facts: Mapping[str, Signs]) -> None:
+    def __init__(self, aggregator: str, scope: Mapping[str, Variable], facts: Facts) -> None:
         self._aggregator = aggregator
         self._scope = scope
         self._facts = facts
@@ -63,14 +63,13 @@ class _Bound:
             return d is not None and d.aggregator == self._aggregator
         return isinstance(expr, Call) and self._call(expr)
 
-    def _call(self, expr: Call) -> bool:
-        worse, better = (NOT_NEGATIVE, NOT_POSITIVE) if self._aggregator == "min" else (NOT_POSITIVE, NOT_NEGATIVE)
+    def _call(self, expr: Call) -> bool:  # noqa: PLR0911 - a function a line
         args = expr.args
         match expr.fn:
             case "Add":
-                return any(self._beside(args[n], args[1 - n], worse) for n in (0, 1))
+                return any(self._beside(args[n], args[1 - n], adds=True) for n in (0, 1))
             case "Subtract":
-                return self._beside(args[0], args[1], better)
+                return self._beside(args[0], args[1], adds=False)
             case "Least" | "Greatest":
                 # Away from better values one bounded argument is enough, even a constant: it may climb for long,
                 # but not for ever. Constants are "no better" to `all` as well.
@@ -78,11 +77,19 @@ class _Bound:
                 return (any if away else all)(self.no_better(a) for a in args)
             case "Cast":
                 return is_numeric(args[0].type) and is_numeric(expr.type) and self.no_better(args[0])
+            case "Between" | "Present":
+                return self.no_better(args[0])
             case "If" | "CaseWhen":
                 return all(self.no_better(v) for v in branches(expr)[1])
             case _:
                 return False
 
-    def _beside(self, value: Expr, other: Expr, allowed: Signs) -> bool:
+    def _beside(self, value: Expr, other: Expr, *, adds: bool) -> bool:
+        """Whether adding ``other``, or taking it away, makes no better value of ``value``."""
         is_read = any(self._scope[c].role == "dependent" for c in columns(value))
-        return is_read and self.no_better(value) and signs(other, self._facts) <= allowed
+        found = range_of(other, self._facts)
+        if not is_read or found is None or not self.no_better(value):
+            return False
+        # NaN is the largest value: worst for min, best for max.
+        is_min = self._aggregator == "min"
+        return (found.low >= 0 if adds == is_min else found.high <= 0) and (is_min or not found.has_nan)

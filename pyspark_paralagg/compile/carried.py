@@ -10,57 +10,69 @@ a widest path is not: a wider path with another label may end equally wide, with
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.monotone import MOVE_OF, Monotone
-from pyspark_paralagg.compile.signs import Signs, signs
-from pyspark_paralagg.program.aggregators import is_integral
+from pyspark_paralagg.compile.monotone import MOVE_OF, Monotone, range_of
 from pyspark_paralagg.program.expr import Call, Col, Expr, columns
+from pyspark_paralagg.program.functions import shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyspark_paralagg.compile.facts import Facts
     from pyspark_paralagg.compile.scope import Variable
     from pyspark_paralagg.program.aggregators import Move
+    from pyspark_paralagg.program.functions.function import Strictness
 
-_INTEGRALS = ("tinyint", "smallint", "int", "bigint")
+
+@dataclass(frozen=True)
+class CarriedMove:
+    """How a carried column moves while its order column stays.
+
+    ``is_rounded``: two orders that differ may become equal by rounding, and then the smaller carried value wins.
+    """
+
+    is_fine: bool
+    is_rounded: bool
 
 
-def strict_in(expr: Expr, name: str, facts: Mapping[str, Signs]) -> bool:  # noqa: PLR0911 - a rule a line
-    """Whether ``expr`` changes whenever ``name`` does (sums of doubles are taken for exact)."""
+def strict_in(expr: Expr, name: str, facts: Facts) -> Strictness:
+    """Return whether ``expr`` changes whenever ``name`` does."""
     if isinstance(expr, Col):
-        return expr.name == name
+        return "exact" if expr.name == name else "no"
     if not isinstance(expr, Call):
-        return False
+        return "no"
     inside = [name in columns(a) for a in expr.args]
-    match expr.fn:
-        case "Add" | "Subtract" | "Multiply" | "Divide" if sum(inside) == 1:
-            at = inside.index(True)
-            is_factor = expr.fn in ("Multiply", "Divide")
-            if (is_factor and 0 in signs(expr.args[1 - at], facts)) or (expr.fn == "Divide" and at == 1):
-                return False
-            return strict_in(expr.args[at], name, facts)
-        case "UnaryMinus" | "UnaryPositive":
-            return strict_in(expr.args[0], name, facts)
-        case "Cast":
-            return _is_injective(expr.args[0].type, expr.type) and strict_in(expr.args[0], name, facts)
-        case _:
-            return False
+    if sum(inside) != 1:
+        return "no"
+    at = inside.index(True)
+    shape = shape_of(expr, tuple(range_of(a, facts) for a in expr.args), facts.setting)
+    found = [shape.strict[at], strict_in(expr.args[at], name, facts)]
+    return "no" if "no" in found else "rounded" if "rounded" in found else "exact"
 
 
-def carried_move(carried: Expr, order: Expr, scope: Mapping[str, Variable], facts: Mapping[str, Signs]) -> Move:
-    """How the carried column moves where the order column stays as it is; ``const`` and ``down`` are monotone."""
+def carried_move(carried: Expr, order: Expr, scope: Mapping[str, Variable], facts: Facts) -> CarriedMove:
+    """Return how the carried column moves where the order column stays as it is: it has to stay or go down."""
     moves: dict[str, Move] = {}
+    loses: set[str] = set()
+    is_rounded = False
     for name, v in scope.items():
         if v.dependent is None:
             continue
         decides = order_of(name, scope)
-        if decides is not None:
-            # At an equal order the smallest carried value wins, so it only goes down.
-            moves[name] = "down" if strict_in(order, decides, facts) else "unknown"
-        else:
-            moves[name] = "const" if strict_in(order, name, facts) else MOVE_OF[v.dependent.aggregator]
-    return Monotone(moves, facts).move(carried)
+        strict = strict_in(order, name if decides is None else decides, facts)
+        if name in columns(carried):
+            is_rounded |= strict == "rounded"
+        if decides is None:
+            moves[name] = MOVE_OF[v.dependent.aggregator] if strict == "no" else "const"
+            continue
+        # At an equal order the smallest carried value wins, so it only goes down.
+        moves[name] = "unknown" if strict == "no" else "down"
+        if strict == "no":
+            loses.add(name)
+    found = Monotone(moves, facts, frozenset(loses)).behaviour(carried)
+    return CarriedMove(found.improves_as("down"), is_rounded)
 
 
 def order_of(name: str, scope: Mapping[str, Variable]) -> str | None:
@@ -75,12 +87,4 @@ def order_of(name: str, scope: Mapping[str, Variable]) -> str | None:
             if o.atom == v.atom and o.dependent and o.dependent.column.name == v.dependent.order
         ),
         "",
-    )
-
-
-def _is_injective(source: str, target: str) -> bool:
-    if is_integral(source) and is_integral(target):
-        return _INTEGRALS.index(source) <= _INTEGRALS.index(target)
-    return (
-        source == target or (source in _INTEGRALS[:3] and target == "double") or (source, target) == ("float", "double")
     )

@@ -12,14 +12,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.check_lattice import is_copy
-from pyspark_paralagg.compile.claim import Claim, Kind, Moving, signs_of
+from pyspark_paralagg.compile.claim import Claim, Kind, Moving, bounds_of
 from pyspark_paralagg.compile.counterexample import against_constant, against_linear
 from pyspark_paralagg.compile.decide import Decision, read_by
 from pyspark_paralagg.compile.evaluate import NotEvaluableError, evaluate
+from pyspark_paralagg.compile.facts import facts_of
 from pyspark_paralagg.compile.known import assumable_in, premises_of, unhoisted
 from pyspark_paralagg.compile.linear import degree
 from pyspark_paralagg.compile.scope import dependents_in, recursive_atoms, variables
-from pyspark_paralagg.compile.signs import facts_of
 from pyspark_paralagg.compile.tell import told_constant, told_linear
 from pyspark_paralagg.compile.verdict import Judgement, Proved, Refuted, Unknown, Verdict
 from pyspark_paralagg.errors import VerificationError
@@ -147,8 +147,8 @@ class _RuleCheck:
 
     def _claim(self, kind: Kind, expr: Expr, aggregator: str) -> Claim:
         moving = tuple(Moving(c, "sum") for c in self._sums.values())
-        known = {n: s for n, s in self._facts.items() if n not in self._sums}
-        return Claim(kind, (expr,), aggregator, moving, self._premises, (), signs_of(known))
+        known = tuple(b for b in bounds_of(self._facts) if b[0] not in self._sums)
+        return Claim(kind, (expr,), aggregator, moving, self._premises, (), known, self._facts.setting)
 
     def _judgement(self, claim: str, verdict: Verdict, problem: str, column: str) -> Judgement:
         return Judgement(claim, verdict, _CODE, problem, column, self._rule.place)

@@ -10,23 +10,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.carried import carried_move, order_of
-from pyspark_paralagg.compile.claim import Claim, Kind, Moving, signs_of
+from pyspark_paralagg.compile.claim import Claim, Kind, Moving, bounds_of
 from pyspark_paralagg.compile.counterexample import Values, against_carried, against_filter, against_monotone
 from pyspark_paralagg.compile.custom_order import claim_of_custom
-from pyspark_paralagg.compile.decide import Decision, read_by
-from pyspark_paralagg.compile.known import Invariants, assumable_in, premises_of, unhoisted
+from pyspark_paralagg.compile.decide import ROUNDING, Decision, Means, read_by
+from pyspark_paralagg.compile.facts import Facts, Known, facts_of
+from pyspark_paralagg.compile.known import assumable_in, premises_of, unhoisted
 from pyspark_paralagg.compile.monotone import Monotone
 from pyspark_paralagg.compile.scope import Variable, dependents_in, variables
-from pyspark_paralagg.compile.signs import facts_of
 from pyspark_paralagg.compile.tell import Carried, told_carried, told_filter, told_monotone
 from pyspark_paralagg.compile.verdict import Judgement, Proved, Verdict
 from pyspark_paralagg.program.expr import Col, Expr
 from pyspark_paralagg.program.text import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from pyspark_paralagg.compile.signs import Signs
+    from pyspark_paralagg.program.aggregators import Move
     from pyspark_paralagg.program.custom import Custom
     from pyspark_paralagg.program.program import Dependent, Program, Rule
 
@@ -34,10 +34,13 @@ _CODE = "PARALAGG_NOT_MONOTONE"
 _BY_RULES = "the rules of monotone expressions"
 
 
-def check_lattice(rule: Rule, program: Program, invariants: Invariants) -> Iterator[Judgement]:
-    """A judgement for each filter and each value of ``rule`` that reads the recursion."""
+def check_lattice(rule: Rule, program: Program, invariants: Known, *, means: Means = "all") -> Iterator[Judgement]:
+    """Yield a judgement for each filter and each value of ``rule`` that reads the recursion.
+
+    With less than all ``means`` it looks for proofs only, not for counterexamples nor for assumptions that would help.
+    """
     rule, program = unhoisted(rule, program)
-    check = _RuleCheck(rule, program, invariants)
+    check = _RuleCheck(rule, program, invariants, means)
     for condition in rule.conditions:
         yield from check.filter(condition)
     head = program.relation(rule.head)
@@ -55,16 +58,24 @@ def check_lattice(rule: Rule, program: Program, invariants: Invariants) -> Itera
 
 
 class _RuleCheck:
-    def __init__(self, rule: Rule, program: Program, invariants: Invariants) -> None:
+    def __init__(self, rule: Rule, program: Program, invariants: Known, means: Means) -> None:
         self._rule = rule
+        self._means = means
         self._scope = variables(rule, program)
         self._facts = facts_of(rule, program, invariants)
-        # What the rule's own filters say of the row after a step is for the claims about filters to show.
+        # What the rule's own filters say of the row after a step is for the claims about filters to show, one after
+        # the other: each may use those that were proved before it, and those that read nothing of the recursion.
         self._given = facts_of(replace(rule, conditions=()), program, invariants)
+        self._stay_true = self._given
+        for condition in rule.conditions:
+            if not dependents_in(condition, self._scope):
+                self._stay_true = self._stay_true.given(condition)
         self._premises = premises_of(rule, program)
         self._assumable = assumable_in(rule, program)
         dependents = {n: v.dependent for n, v in self._scope.items() if v.dependent}
         self._moves = {n: d.definition.moves for n, d in dependents.items()}
+        # A better row may carry a null.
+        self._loses = frozenset(n for n, d in dependents.items() if d.order is not None or d.custom is not None)
         self._columns = {n: Col(n, d.column.type, self._is_nullable(n)) for n, d in dependents.items()}
         # Nothing can be sampled of the order of a user's own aggregator: its values stay.
         directions = {n: d.definition for n, d in dependents.items() if not d.custom}
@@ -81,12 +92,15 @@ class _RuleCheck:
         problem = f"the filter {show(condition)} loses rows while {v.column.name} improves under {_how(v)}"
         claim = self._claim("filter", (condition,), "")
         decision = Decision(
-            rules=lambda facts: self._proof(condition, "up", facts),
+            rules=lambda facts: self._stays_true(condition, facts),
             sampled=lambda: against_filter(condition, self._values),
             claim=claim,
             told=lambda worse, better: told_filter(condition, worse, better),
         )
-        yield self._judged(decision, (condition,), told, problem, v.column.name)
+        judgement = self._judged(decision, (condition,), told, problem, v.column.name, self._stay_true)
+        if isinstance(judgement.verdict, Proved):
+            self._stay_true = self._stay_true.given(condition)
+        yield judgement
 
     def value(self, expr: Expr, d: Dependent) -> Iterator[Judgement]:
         """``expr`` moves as the aggregator of the head's column ``d`` does."""
@@ -138,8 +152,17 @@ class _RuleCheck:
         told = f"{written} never gets worse under {custom.name}"
         yield self._judged(decision, exprs, told, f"{written} is not monotone under {custom.name}", d.column.name)
 
-    def _judged(self, decision: Decision, exprs: tuple[Expr, ...], claim: str, problem: str, column: str) -> Judgement:
-        verdict = decision.verdict(self._facts, read_by(exprs, self._assumable))
+    def _judged(  # noqa: PLR0913, PLR0917 - the parts of a judgement
+        self,
+        decision: Decision,
+        exprs: tuple[Expr, ...],
+        claim: str,
+        problem: str,
+        column: str,
+        facts: Facts | None = None,
+    ) -> Judgement:
+        assumable = read_by(exprs, self._assumable)
+        verdict = decision.verdict(facts or self._facts, assumable, self._means)
         return Judgement(claim, verdict, _CODE, problem, column, self._rule.place)
 
     def _claim(self, kind: Kind, exprs: tuple[Expr, ...], aggregator: str) -> Claim:
@@ -151,22 +174,34 @@ class _RuleCheck:
         # A filter is shown to stay true for rows that passed all of them; after that values may count on them.
         before = self._rule.conditions
         premises = self._premises if kind == "filter" else (*self._premises, *before)
-        return Claim(kind, exprs, aggregator, tuple(moving), premises, before, signs_of(self._given))
+        bounds, setting = bounds_of(self._given), self._given.setting
+        return Claim(kind, exprs, aggregator, tuple(moving), premises, before, bounds, setting)
 
-    def _proof(self, expr: Expr, wanted: str, facts: Mapping[str, Signs]) -> Verdict | None:
-        system = Monotone(self._moves, facts)
-        if system.move(expr) not in ("const", wanted):
-            return None
-        return Proved(_BY_RULES, tuple(dict.fromkeys(system.notes)))
+    def _stays_true(self, condition: Expr, facts: Facts) -> Verdict | None:
+        system = Monotone(self._moves, facts, self._loses)
+        is_proved = system.behaviour(condition).keeps_true
+        return _by_rules(system) if is_proved else None
 
-    def _carries(self, expr: Expr, order: Expr, facts: Mapping[str, Signs]) -> Verdict | None:
-        if carried_move(expr, order, self._scope, facts) not in ("const", "down"):
+    def _proof(self, expr: Expr, wanted: Move, facts: Facts) -> Verdict | None:
+        system = Monotone(self._moves, facts, self._loses)
+        is_proved = system.behaviour(expr).improves_as(wanted)
+        return _by_rules(system) if is_proved else None
+
+    def _carries(self, expr: Expr, order: Expr, facts: Facts) -> Verdict | None:
+        found = carried_move(expr, order, self._scope, facts)
+        if not found.is_fine:
             return None
-        return Proved("the rules of carried columns")
+        rests_on = (ROUNDING,) if found.is_rounded else ()
+        return Proved("the rules of carried columns", rests_on, is_rounded=found.is_rounded)
 
     def _is_nullable(self, name: str) -> bool:
         v = self._scope[name]
-        return v.column.nullable and not (v.dependent and v.dependent.definition.is_counted)
+        return v.column.nullable and name not in self._given.present
+
+
+def _by_rules(system: Monotone) -> Proved:
+    rests_on = ("overflow is an error here, although ANSI mode is off",) if system.overflows else ()
+    return Proved(_BY_RULES, rests_on, checks_overflow=system.overflows)
 
 
 def is_copy(exprs: tuple[Expr, ...], custom: Custom, scope: dict[str, Variable]) -> bool:

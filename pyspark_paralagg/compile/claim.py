@@ -16,12 +16,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, columns, substitute, walk
+from pyspark_paralagg.program.functions.function import DEFAULT_SETTING, Setting
+from pyspark_paralagg.program.functions.value_range import Range
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from pyspark_paralagg.compile.facts import Facts
 
 Kind = Literal["value", "filter", "carried", "linear", "constant", "implied"]
-Signed = tuple[str, tuple[int, ...]]
+Bound = tuple[str, Range]
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,10 @@ class Moving:
 
 @dataclass(frozen=True)
 class Claim:
-    """See the module. ``premises`` hold before and after, ``before`` only for the row before it gets better."""
+    """See the module. ``premises`` hold before and after, ``before`` only for the row before it gets better.
+
+    ``bounds`` are ranges of variables.
+    """
 
     kind: Kind
     exprs: tuple[Expr, ...]
@@ -46,7 +51,8 @@ class Claim:
     moving: tuple[Moving, ...]
     premises: tuple[Expr, ...] = ()
     before: tuple[Expr, ...] = ()
-    signs: tuple[Signed, ...] = ()
+    bounds: tuple[Bound, ...] = ()
+    setting: Setting = DEFAULT_SETTING
 
     @property
     def variables(self) -> dict[str, Col]:
@@ -74,7 +80,7 @@ def normalised(claim: Claim) -> tuple[Claim, dict[str, str]]:
         premises=bare(claim.premises),
         before=bare(claim.before),
         moving=tuple(Moving(renamed(m.variable), m.aggregator, m.order and renamed(m.order)) for m in claim.moving),
-        signs=tuple((names[n], s) for n, s in claim.signs),
+        bounds=tuple((names[n], s) for n, s in claim.bounds),
     )
     return plain, {new: old for old, new in names.items()}
 
@@ -95,7 +101,7 @@ def _relevant(claim: Claim) -> Claim:
         moving=tuple(m for m in claim.moving if m.variable.name in reached),
         premises=tuple(p for p in claim.premises if columns(p) & reached),
         before=tuple(p for p in claim.before if columns(p) & reached),
-        signs=tuple((n, s) for n, s in claim.signs if n in reached),
+        bounds=tuple((n, s) for n, s in claim.bounds if n in reached),
     )
 
 
@@ -105,6 +111,6 @@ def _bare(expr: Expr) -> Expr:
     return replace(expr, handle=None) if isinstance(expr, Lit) else expr
 
 
-def signs_of(facts: Mapping[str, frozenset[int]]) -> tuple[Signed, ...]:
-    """The signs that say something."""
-    return tuple((n, tuple(sorted(s))) for n, s in sorted(facts.items()) if len(s) < 3)  # noqa: PLR2004 - -1, 0, 1
+def bounds_of(facts: Facts) -> tuple[Bound, ...]:
+    """Return the ranges that say something."""
+    return tuple(sorted(facts.ranges.items(), key=lambda item: item[0]))

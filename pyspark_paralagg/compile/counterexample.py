@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.compile.evaluate import NotEvaluableError, evaluate
-from pyspark_paralagg.compile.signs import ANY, Signs
 from pyspark_paralagg.compile.tell import (
     Assignment,
     Carried,
@@ -18,13 +17,14 @@ from pyspark_paralagg.compile.tell import (
     told_monotone,
     wins,
 )
-from pyspark_paralagg.program.aggregators import is_numeric
+from pyspark_paralagg.program.aggregators import is_integral, is_numeric
 from pyspark_paralagg.program.branch import may_be_null
 from pyspark_paralagg.program.expr import Col, Expr, columns, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from pyspark_paralagg.compile.facts import Facts
     from pyspark_paralagg.program.aggregators import Aggregator
 
 _TRIES = 600
@@ -33,18 +33,19 @@ _SUMMANDS = ((1, 2), (1, 1), (2, 3), (10, 100), (-1, 2))
 # What comes first is told first: plain numbers before odd ones, small steps before large ones.
 _NUMBERS = (1, 2, 3, 5, 10, 100, 0, -1, -5)
 _FACTORS = (1, 2, 0, 3, -1, 10)
+_FRACTIONS = (0.5, -0.5)
 
 
 @dataclass(frozen=True)
 class Values:
-    """The variables of a rule that a claim is about: ``directions`` of those that improve, and known signs of all.
+    """The variables of a rule that a claim is about: ``directions`` of those that improve, and what is known of all.
 
     A direction is the aggregator that improves the variable; the others stay. ``orders`` has the deciding variable of
     what min_by carries. ``conditions`` hold before and after.
     """
 
     directions: Mapping[str, Aggregator]
-    facts: Mapping[str, Signs]
+    facts: Facts
     conditions: tuple[Expr, ...] = ()
     orders: Mapping[str, str] = field(default_factory=dict)
 
@@ -86,16 +87,17 @@ class Values:
         tried = ((a, how.combine(a, b)) for a, b in itertools.product(values, values))
         better = list(dict.fromkeys((a, b) for a, b in tried if a != b))
         if is_numeric(col.type):
-            better.sort(key=lambda p: (min(p) <= 0, abs(p[0] - p[1]), abs(p[0]) + abs(p[1])))
+            better.sort(key=lambda p: (any(v % 1 for v in p), min(p) <= 0, abs(p[0] - p[1]), abs(p[0]) + abs(p[1])))
         nulls = [(None, v) for v in values] if may_be_null(col) else []
         return better + nulls + [(v, v) for v in values]
 
 
-def samples_of(col: Col, facts: Mapping[str, Signs], numbers: tuple[int, ...]) -> list[Any]:
-    """A few values of a variable's type, with signs that it can have."""
+def samples_of(col: Col, facts: Facts, numbers: tuple[int, ...]) -> list[Any]:
+    """Return a few values of a variable's type that it can have."""
     if is_numeric(col.type):
-        allowed = facts.get(col.name, ANY)
-        return [n for n in numbers if (n > 0) - (n < 0) in allowed]
+        allowed = facts.range_of(col)
+        tried = numbers if is_integral(col.type) else (*numbers, *_FRACTIONS)
+        return [n for n in tried if allowed is not None and n in allowed]
     others: dict[str, list[Any]] = {"boolean": [False, True], "string": ["a", "ab", "c"]}
     return others.get(col.type, [])
 
@@ -119,7 +121,7 @@ def against_carried(pair: Carried, deciding: tuple[Col, ...], values: Values) ->
     return next(filter(None, found), None)
 
 
-def against_linear(expr: Expr, accumulating: frozenset[str], facts: Mapping[str, Signs]) -> str | None:
+def against_linear(expr: Expr, accumulating: frozenset[str], facts: Facts) -> str | None:
     """Where the step of a sum is not the sum of the steps."""
     for rest in _fixed(expr, accumulating, facts):
         for a, b in _SUMMANDS:
@@ -130,7 +132,7 @@ def against_linear(expr: Expr, accumulating: frozenset[str], facts: Mapping[str,
     return None
 
 
-def against_constant(condition: Expr, accumulating: frozenset[str], facts: Mapping[str, Signs]) -> str | None:
+def against_constant(condition: Expr, accumulating: frozenset[str], facts: Facts) -> str | None:
     """Where parts of a sum pass ``condition`` and the sum does not, or the other way round."""
     for rest in _fixed(condition, accumulating, facts):
         for a, b in itertools.product(_NUMBERS, repeat=2):
@@ -141,7 +143,7 @@ def against_constant(condition: Expr, accumulating: frozenset[str], facts: Mappi
     return None
 
 
-def _fixed(expr: Expr, accumulating: frozenset[str], facts: Mapping[str, Signs]) -> Iterator[Assignment]:
+def _fixed(expr: Expr, accumulating: frozenset[str], facts: Facts) -> Iterator[Assignment]:
     """Values of what is not added up."""
     still = [c for c in {e.name: e for e in walk(expr) if isinstance(e, Col)}.values() if c.name not in accumulating]
     samples = [samples_of(c, facts, _FACTORS) for c in still]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.compile.claim import Claim, signs_of
+from pyspark_paralagg.compile.claim import Claim, bounds_of
 from pyspark_paralagg.compile.evaluate import NotEvaluableError, evaluate
 from pyspark_paralagg.program.expr import Call, Col, Expr, columns, substitute
 from pyspark_paralagg.program.text import show
@@ -18,8 +18,8 @@ from pyspark_paralagg.program.text import show
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pyspark_paralagg.compile.facts import Facts
     from pyspark_paralagg.compile.scope import Variable
-    from pyspark_paralagg.compile.signs import Signs
     from pyspark_paralagg.program.custom import Custom
 
 _NEW = "'"
@@ -60,7 +60,7 @@ def claim_of_custom(
     exprs: tuple[Expr, ...],
     custom: Custom,
     scope: Mapping[str, Variable],
-    facts: Mapping[str, Signs],
+    facts: Facts,
     conditions: tuple[Expr, ...],
 ) -> CustomClaim | None:
     """That ``exprs`` get no worse under ``custom`` while the row gets better; None where an order is not known."""
@@ -97,7 +97,7 @@ def claim_of_custom(
     worse, better_ = list(exprs), [after_(e) for e in exprs]
     nulls: list[Expr] = [Call("IsNull", (e,), "boolean") for e in worse]
     wanted = _or(reduce(_or, nulls), _no_worse(custom, worse, better_))
-    claim = Claim("implied", (wanted,), "", (), tuple(premises), (), signs_of(facts))
+    claim = Claim("implied", (wanted,), "", (), tuple(premises), (), bounds_of(facts), facts.setting)
     return CustomClaim(claim, exprs, custom)
 
 

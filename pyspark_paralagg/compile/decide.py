@@ -10,48 +10,58 @@ Where an assumption about a column would prove the claim, it is not refuted but 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark_paralagg.compile.solve import solve
 from pyspark_paralagg.compile.verdict import Proved, Refuted, Unknown, Verdict
-from pyspark_paralagg.program.aggregators import is_integral, is_numeric
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyspark_paralagg.compile.claim import Claim
-    from pyspark_paralagg.compile.signs import Signs
+    from pyspark_paralagg.compile.facts import Facts
 
-Facts = dict[str, "Signs"]
+Means = Literal["rules", "z3", "all"]
+"""What a claim is put to: the rule system, then z3 for a proof, then all that may refute it or help."""
+ROUNDING = "where rounding makes two orders equal that differ, the smaller carried value wins"
 
-# The weaker ones first; rules know signs alone.
-_ASSUMED: tuple[tuple[str, Call, Signs, bool], ...] = tuple(
-    (f"{sign} {limit}", Call(fn, (Col("", ""), Lit(limit, "int")), "boolean"), frozenset(allowed), limit == 0)
-    for sign, fn, limit, allowed in (
-        (">=", "GreaterThanOrEqual", 0, (0, 1)),
-        ("<=", "LessThanOrEqual", 1, (-1, 0, 1)),
-        (">", "GreaterThan", 0, (1,)),
-        (">=", "GreaterThanOrEqual", 1, (1,)),
-        ("<=", "LessThanOrEqual", 0, (-1, 0)),
-    )
+# The weaker ones first.
+_ASSUMED: tuple[tuple[str, str, int], ...] = (
+    (">=", "GreaterThanOrEqual", 0),
+    ("<=", "LessThanOrEqual", 1),
+    (">", "GreaterThan", 0),
+    (">=", "GreaterThanOrEqual", 1),
+    ("<=", "LessThanOrEqual", 0),
 )
+
+
+_EXACT = "fractions are taken for exact"
 
 
 @dataclass(frozen=True)
 class Decision:
-    """The means for one claim. ``told`` says how a model of z3 refutes it, or None if it does not."""
+    """How one claim is decided: rules, samples, then z3.
+
+    ``told`` turns a model of z3 into a counterexample; None where it is none.
+    """
 
     rules: Callable[[Facts], Verdict | None]
     sampled: Callable[[], str | None] | None = None
     claim: Claim | None = None
     told: Callable[[dict[str, Any], dict[str, Any]], str | None] | None = None
 
-    def verdict(self, facts: Facts, assumable: Mapping[str, Col]) -> Verdict:
-        """What the first means that knows says; ``assumable`` are the user's columns, by variable."""
+    def verdict(self, facts: Facts, assumable: Mapping[str, Col], means: Means = "all") -> Verdict:
+        """Return what the first means that knows says; ``assumable`` are the user's columns, by variable.
+
+        Counterexamples and assumptions are looked for with all ``means`` only.
+        """
         found = self.rules(facts)
         if found is not None:
             return found
+        if means != "all":
+            answer = self._ask() if means == "z3" else Unknown()
+            return answer if isinstance(answer, Proved) else Unknown()
         tried = ["its rules say nothing"]
         example = self.sampled() if self.sampled else None
         if self.sampled and example is None:
@@ -73,25 +83,25 @@ class Decision:
             return Unknown(())
         answer, model = solve(self.claim)
         if answer.proved:
-            types = [c.type for c in self.claim.variables.values()]
-            is_real = any(is_numeric(t) and not is_integral(t) for t in types)
-            return Proved("z3", ("fractions are taken for exact, infinities and NaN left out",) if is_real else ())
+            return Proved("z3", (_EXACT,) if answer.is_rounded else (), is_rounded=answer.is_rounded)
         example = self.told(model[0], model[1]) if answer.model and self.told else None
         return Refuted(example) if example else Unknown((answer.why or "z3 has a model that is no row",))
 
     def _assumption(self, facts: Facts, assumable: Mapping[str, Col]) -> str | None:
         """An assumption about one of the user's columns that would prove the claim."""
-        for told, condition, allowed, is_sign in _ASSUMED:
+        for sign, fn, limit in _ASSUMED:
             for name, col in assumable.items():
-                left = facts[name] & allowed
-                if not left or (is_sign and left == facts[name]):
+                condition = Call(fn, (replace(col, name=name), Lit(limit, col.type)), "boolean")
+                assumed, before = facts.given(condition), facts.range_of(replace(col, name=name))
+                after = assumed.range_of(replace(col, name=name))
+                if after is None or after.is_empty or after == before:
                     continue
-                if is_sign and self.rules(facts | {name: left}):
-                    return f"{col.name} {told}"
+                if self.rules(assumed):
+                    return f"{col.name} {sign} {limit}"
                 if self.claim is not None and name in self.claim.variables:
-                    one = replace(condition, args=(replace(col, name=name), condition.args[1]))
-                    if solve(replace(self.claim, premises=(*self.claim.premises, one)))[0].proved:
-                        return f"{col.name} {told}"
+                    found = solve(replace(self.claim, premises=(*self.claim.premises, condition)))[0]
+                    if found.proved:
+                        return f"{col.name} {sign} {limit}"
         return None
 
 

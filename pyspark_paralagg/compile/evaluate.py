@@ -5,76 +5,24 @@ What it does not know raises ``NotEvaluable``; then the check says ``unknown`` i
 
 from __future__ import annotations
 
-import math
-import operator
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.compile.monotone import branches
 from pyspark_paralagg.program.aggregators import is_integral
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
+from pyspark_paralagg.program.functions import FUNCTIONS
+from pyspark_paralagg.program.functions.arithmetic import of_number
+from pyspark_paralagg.program.functions.casts import convert
+from pyspark_paralagg.program.functions.value_range import decimal_digits, type_range
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 Value = Any
 
 
 class NotEvaluableError(Exception):
     """An expression, or a value for it, that this evaluator has no meaning for (1 / 0, an unknown function)."""
-
-
-def _divide(a: Value, b: Value) -> Value:
-    return a / b
-
-
-def _truncated(a: Value, b: Value) -> Value:
-    if isinstance(a, float) or isinstance(b, float):
-        return math.trunc(a / b)
-    return a // b if (a < 0) == (b < 0) else -(-a // b)
-
-
-def _remainder(a: Value, b: Value) -> Value:
-    return math.fmod(a, b) if isinstance(a, float) or isinstance(b, float) else a - b * _truncated(a, b)
-
-
-def _substring(text: Value, start: Value, length: Value) -> Value:
-    if start < 1 or length < 0:
-        raise ValueError(start)  # Spark counts from the end then
-    return text[start - 1 : start - 1 + length]
-
-
-_STRICT: dict[str, Callable[..., Value]] = {
-    "Add": operator.add,
-    "Subtract": operator.sub,
-    "Multiply": operator.mul,
-    "Divide": _divide,
-    "IntegralDivide": _truncated,
-    "Remainder": _remainder,
-    "Pmod": operator.mod,
-    "UnaryMinus": operator.neg,
-    "UnaryPositive": operator.pos,
-    "Abs": abs,
-    "Sqrt": math.sqrt,
-    "Pow": math.pow,
-    "Exp": math.exp,
-    "Log": math.log,
-    "Floor": math.floor,
-    "Ceil": math.ceil,
-    "EqualTo": operator.eq,
-    "LessThan": operator.lt,
-    "LessThanOrEqual": operator.le,
-    "GreaterThan": operator.gt,
-    "GreaterThanOrEqual": operator.ge,
-    "Not": operator.not_,
-    "BitwiseOr": operator.or_,
-    "BitwiseAnd": operator.and_,
-    "BitwiseXor": operator.xor,
-    "BitwiseNot": operator.invert,
-    "Concat": lambda *parts: "".join(parts),
-    "Contains": operator.contains,
-    "Length": len,
-    "Substring": _substring,
-}
 
 
 def evaluate(expr: Expr, values: Mapping[str, Value]) -> Value:
@@ -86,11 +34,15 @@ def evaluate(expr: Expr, values: Mapping[str, Value]) -> Value:
     if isinstance(expr, Col):
         return values[expr.name]
     if isinstance(expr, Lit):
-        return expr.value
+        return of_number(expr.value, expr.type) if expr.value is not None and decimal_digits(expr.type) else expr.value
     try:
-        return _call(expr, values)
+        value = _call(expr, values)
     except (ArithmeticError, ValueError, TypeError) as failure:
         raise NotEvaluableError(expr.fn) from failure
+    allowed = type_range(expr.type) if is_integral(expr.type) else None
+    if value is not None and allowed is not None and value not in allowed:
+        raise NotEvaluableError(expr.fn)  # it overflows
+    return value
 
 
 def _call(expr: Call, values: Mapping[str, Value]) -> Value:  # noqa: PLR0911 - one function a case
@@ -108,11 +60,11 @@ def _call(expr: Call, values: Mapping[str, Value]) -> Value:  # noqa: PLR0911 - 
         case "Least" | "Greatest":
             return (min if expr.fn == "Least" else max)(present) if present else None
         case "Cast":
-            return None if args[0] is None else _cast(args[0], expr.args[0].type, expr.type)
-        case fn if fn in _STRICT:
-            return None if None in args else _STRICT[fn](*args)
-        case _:
-            raise NotEvaluableError(expr.fn)
+            return None if args[0] is None else convert(args[0], expr.args[0].type, expr.type)
+    function = FUNCTIONS.get(expr.fn)
+    if function is None or function.compute is None:
+        raise NotEvaluableError(expr.fn)
+    return None if None in args else function.compute(*args)
 
 
 def _until(expr: Call, values: Mapping[str, Value]) -> Value:
@@ -132,16 +84,3 @@ def _choose(expr: Call, values: Mapping[str, Value]) -> Value:
         if evaluate(condition, values) is True:
             return evaluate(result, values)
     return evaluate(results[-1], values) if len(results) > len(conditions) else None
-
-
-def _cast(value: Value, source: str, target: str) -> Value:
-    if source == target:
-        return value
-    if isinstance(value, bool | int | float) and source != "boolean":
-        if is_integral(target):
-            return math.trunc(value)
-        if target in ("double", "float"):
-            return float(value)
-        if target.startswith("decimal"):
-            return value
-    raise NotEvaluableError(target)

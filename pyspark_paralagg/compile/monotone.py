@@ -1,210 +1,144 @@
-"""How an expression moves when what it reads improves: the rule system behind the class *lattice* (design section 3).
+"""How an expression moves while what it reads improves: the rule system behind the class *lattice* (design section 3).
 
-While a lattice runs, a ``min`` only goes down and a ``max`` only goes up. From that each expression gets a direction:
+While a lattice runs, a ``min`` only goes down, a ``max`` only goes up, and a null only becomes a value. From that each
+expression gets a direction, for all values that Spark really has:
 
-    d + w        down, if d goes down and w stays        least(c, w)      up, if c goes up
-    10 - d       up                                      c * p            up, if p >= 0; unknown if nobody says so
+    d + w        down, if d goes down and w stays        least(c, w)      up, if c goes up and is never null
+    10 - d       up                                      c * p            up, if p >= 0 and nothing is infinite
     d < 100      up (false to true)                      d % 7            unknown
     cat("x", s)  as s moves                              cat(s, "x")      unknown
 
-A head's column is proved monotone if its expression moves in the direction of its own aggregator, a filter if it moves
-from false to true. ``bits_up`` and ``bits_down`` are the directions of ``bit_or`` and ``bit_and``, ``divides`` that of
-``gcd``: each value divides the one before.
+A head's column is proved monotone if its expression moves in the direction of its own aggregator and no value turns
+into null, a filter if true stays true. ``bits_up`` and ``bits_down`` are the directions of ``bit_or`` and ``bit_and``,
+``divides`` that of ``gcd``: each value divides the one before.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.signs import NOT_NEGATIVE, NOT_POSITIVE, Signs, signs
-from pyspark_paralagg.program.aggregators import AGGREGATORS, Move, is_integral, is_numeric
-from pyspark_paralagg.program.branch import may_be_null
+from pyspark_paralagg.compile import choices, truths
+from pyspark_paralagg.compile.behaviour import FLIPPED, MOVE_OF, Behaviour, all_of, as_number, presence_of
+from pyspark_paralagg.compile.bit_moves import bit_move
+from pyspark_paralagg.compile.choices import branches
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
+from pyspark_paralagg.program.functions import Shape, shape_of
+from pyspark_paralagg.program.functions.arithmetic import of_number
+from pyspark_paralagg.program.functions.value_range import Range, corners, hull, type_range
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MOVE_OF: dict[str, Move] = {a.name: a.moves for a in AGGREGATORS.values()}
-_FLIPPED: dict[Move, Move] = {
-    "up": "down", "down": "up", "bits_up": "bits_down", "bits_down": "bits_up", "const": "const", "unknown": "unknown",
-    "divides": "unknown",
-}  # fmt: skip
-INCREASING = ("Sqrt", "Exp", "Expm1", "Log", "Log10", "Log2", "Log1p", "Cbrt", "Floor", "Ceil", "Atan", "Signum")
-_BITWISE = ("BitwiseOr", "BitwiseAnd", "ShiftLeft", "ShiftRight", "ShiftRightUnsigned")
-_TIMES = ("date", "timestamp", "timestamp_ntz")
+    from pyspark_paralagg.compile.behaviour import Presence
+    from pyspark_paralagg.compile.facts import Facts
+    from pyspark_paralagg.program.aggregators import Move
+
+CHECKABLE = ("Add", "Subtract", "Multiply", "UnaryMinus", "Abs", "Cast")
+"""Functions whose overflow the engines can turn into an error where ANSI mode is off."""
+
+_RULES = {**truths.RULES, **choices.RULES}
+"""What does not behave as ``shape_of`` and the nulls of its arguments say."""
 
 
 @dataclass
 class Monotone:
-    """``moves`` and ``facts`` of a rule's variables; ``notes`` collects what a proof rests on."""
+    """The rule system for the variables of one rule.
+
+    ``moves`` are the variables of the recursion; those in ``loses`` may turn into null. ``overflows`` is set where a
+    result rests on overflow being an error that the session would not raise.
+    """
 
     moves: Mapping[str, Move]
-    facts: Mapping[str, Signs]
-    notes: list[str] = field(default_factory=list)
+    facts: Facts
+    loses: frozenset[str] = frozenset()
+    overflows: bool = field(default=False)
+
+    def under(self, facts: Facts) -> Monotone:
+        """Return the system with other facts, for a branch of a condition."""
+        return replace(self, facts=facts, overflows=False)
 
     def move(self, expr: Expr) -> Move:
-        """How ``expr`` moves while its variables move as they do."""
-        if isinstance(expr, Col):
-            return self.moves.get(expr.name, "const")
+        """Return how ``expr`` moves, ``unknown`` where a value may turn into null."""
+        found = self.behaviour(expr)
+        return "unknown" if found.presence == "unknown" else found.move
+
+    def behaviour(self, expr: Expr) -> Behaviour:
+        """Return how ``expr`` behaves while its variables move as they do."""
         if isinstance(expr, Lit):
-            return "const"
-        parts = [self.move(a) for a in expr.args]
-        if all(p == "const" for p in parts):
-            return "const"
-        return self._moving(expr, parts)
+            return _literal(expr)
+        if isinstance(expr, Col):
+            return self._column(expr)
+        special = _RULES.get(expr.fn)
+        if special is not None:
+            return special(self, expr)
+        args = [self.behaviour(a) for a in expr.args]
+        shape = shape_of(expr, tuple(a.range for a in args), self.facts.setting)
+        found = self._strict(expr, args, shape)
+        if found.is_const:
+            return found
+        bits = bit_move(expr, [a.move for a in args])
+        return found if bits is None else Behaviour(bits, found.presence, found.range, found.is_nullable)
 
-    def _moving(self, expr: Call, parts: list[Move]) -> Move:  # noqa: C901, PLR0911, PLR0912 - one rule of the system a line
-        match expr.fn:
-            case "Multiply" | "UnaryMinus" | "Abs" | "Cast" if "divides" in parts:
-                is_whole = all(is_integral(e.type) for e in (expr, *expr.args))
-                return "divides" if is_whole and set(parts) <= {"const", "divides"} else "unknown"
-            case "EqualTo" if self._is_remainder(expr):
-                return "up"
-            case "Add":
-                return _numeric(_both(*parts)) if is_numeric(expr.type) else "unknown"
-            case "Subtract":
-                return _numeric(_both(parts[0], _FLIPPED[parts[1]])) if is_numeric(expr.type) else "unknown"
-            case "UnaryMinus":
-                return _numeric(_FLIPPED[parts[0]])
-            case "Multiply":
-                return self._product(expr, parts)
-            case "Divide" | "IntegralDivide":
-                return self._quotient(expr, parts)
-            case "Least" | "Greatest":
-                return self._extreme(expr, parts)
-            case "And" | "Or":
-                return _both(*parts)
-            case "Not" | "BitwiseNot":
-                return _FLIPPED[parts[0]]
-            case "LessThan" | "LessThanOrEqual":
-                return _both(_FLIPPED[_numeric(parts[0])], _numeric(parts[1]))
-            case "GreaterThan" | "GreaterThanOrEqual":
-                return _both(_numeric(parts[0]), _FLIPPED[_numeric(parts[1])])
-            case "IsNotNull" | "IsNull":
-                # A value that is there stays there, save under min_by, where a better row may carry a null.
-                known = isinstance(expr.args[0], Col) and parts[0] != "unknown"
-                return ("up" if expr.fn == "IsNotNull" else "down") if known else "unknown"
-            case "Cast":
-                return parts[0] if _keeps_order(expr.args[0].type, expr.type) else "unknown"
-            case "Concat":
-                # By bytes: after the same beginning the rest decides; before the same end it does not ("a" and "ab").
-                return parts[-1] if expr.type == "string" and set(parts[:-1]) <= {"const"} else "unknown"
-            case "Coalesce":
-                return parts[0] if not may_be_null(expr.args[0]) else "unknown"
-            case "If" | "CaseWhen":
-                return self._choice(expr, parts)
-            case "EqualTo":
-                return _bit_test(expr, parts)
-            case fn if fn in _BITWISE:
-                return _bitwise(fn, parts)
-            case fn if fn in INCREASING and len(parts) == 1:
-                return _numeric(parts[0])
-            case _:
-                return "unknown"
+    def _column(self, col: Col) -> Behaviour:
+        move = self.moves.get(col.name, "const")
+        is_nullable = col.nullable and col.name not in self.facts.present
+        presence: Presence = "const"
+        if is_nullable and col.name in self.moves:
+            presence = "unknown" if col.name in self.loses else "up"
+        return Behaviour(move, presence, self.facts.range_of(col), is_nullable)
 
-    def _is_remainder(self, expr: Call) -> bool:
-        """``n % g = 0``: once a gcd divides a number, it does for ever."""
-        rest, zero = expr.args
-        return (
-            isinstance(rest, Call)
-            and rest.fn == "Remainder"
-            and [self.move(a) for a in rest.args] == ["const", "divides"]
-            and isinstance(zero, Lit)
-            and zero.value == 0
-        )
-
-    def _product(self, expr: Call, parts: list[Move]) -> Move:
-        left, right = expr.args
-        found = [signs(a, self.facts) for a in (left, right)]
-        if "const" in parts:
-            n = parts.index("const")
-            return _scaled(_numeric(parts[1 - n]), found[n])
-        if parts[0] == parts[1] in ("up", "down"):
-            if all(s <= NOT_NEGATIVE for s in found):
-                return parts[0]
-            if all(s <= NOT_POSITIVE for s in found):
-                return _FLIPPED[parts[0]]
-        return "unknown"
-
-    def _quotient(self, expr: Call, parts: list[Move]) -> Move:
-        over, under = (signs(a, self.facts) for a in expr.args)
-        if parts[1] == "const":
-            return _scaled(_numeric(parts[0]), under)
-        if parts[0] == "const" and (under <= NOT_NEGATIVE or under <= NOT_POSITIVE):
-            return _scaled(_FLIPPED[_numeric(parts[1])], over)
-        return "unknown"
-
-    def _extreme(self, expr: Call, parts: list[Move]) -> Move:
-        found = _numeric(_both(*parts))
-        skips_worst = (expr.fn == "Least") == (found == "down")
-        if found != "unknown" and not skips_worst:
-            # Spark's least skips nulls: least(null, 5) is 5 and least(3, 5) is 3, a step down under max.
-            for a, part in zip(expr.args, parts, strict=True):
-                if part != "const" and isinstance(a, Col) and may_be_null(a):
-                    self.notes.append(f"{expr.fn.lower()} skips nulls: proved for {a.name} without nulls")
-        return found
-
-    def _choice(self, expr: Call, parts: list[Move]) -> Move:
-        conditions, values = branches(expr)
-        moving = [c for c in conditions if self.move(c) != "const"]
-        if not moving:
-            return _both(*(self.move(v) for v in values))
-        if expr.fn == "If" and all(isinstance(v, Lit) for v in values):
-            yes, no = (v.value for v in values if isinstance(v, Lit))
-            if isinstance(yes, int | float) and isinstance(no, int | float) and not may_be_null(conditions[0]):
-                return parts[0] if yes >= no else _FLIPPED[parts[0]]
-        return "unknown"
+    def _strict(self, expr: Call, args: list[Behaviour], shape: Shape) -> Behaviour:
+        """A function that is null where an argument is."""
+        moves = [_argument_move(a.move, d) for a, d in zip(args, shape.directions, strict=True)]
+        move = all_of(moves)
+        is_moving = any(not a.is_const for a in args)
+        range_ = shape.range
+        if shape.wraps:
+            if not is_moving:
+                range_ = type_range(expr.type)
+            elif expr.fn in CHECKABLE:
+                self.overflows = True
+            else:
+                move, range_ = "unknown", type_range(expr.type)
+        presences = [a.presence for a in args]
+        for a, when in zip(args, shape.nulls, strict=True):
+            if not a.is_const and when != "never":
+                presences.append("up" if when == "low" and a.move == "up" else "unknown")
+        if expr.fn == "Multiply" and expr.args[0] == expr.args[1] and args[0].range is not None:
+            range_ = _square(expr, args[0].range) or range_
+        nullable = any(a.is_nullable for a in args) or any(w != "never" for w in shape.nulls)
+        return Behaviour(move, presence_of(presences), range_, nullable and expr.nullable)
 
 
-def branches(expr: Call) -> tuple[list[Expr], list[Expr]]:
-    """Conditions and values of an ``If`` or ``CaseWhen``; without ELSE the value null is left out."""
-    args = list(expr.args)
-    if expr.fn == "If":
-        return args[:1], args[1:]
-    pairs = len(args) // 2 * 2
-    return args[0:pairs:2], args[1:pairs:2] + args[pairs:]
+def _literal(lit: Lit) -> Behaviour:
+    of_type = type_range(lit.type)
+    if lit.value is None:
+        return Behaviour("const", "const", choices.NOTHING if of_type else None, is_nullable=True)
+    if isinstance(lit.value, bool):
+        return Behaviour("const", "const", Range(lit.value, lit.value))
+    value = of_number(lit.value, lit.type)
+    if of_type is None or value is None:
+        return Behaviour("const", "const", of_type)
+    return Behaviour("const", "const", hull([value]))
 
 
-def _both(*moves: Move) -> Move:
-    """What moves with all of ``moves``."""
-    moving = {m for m in moves if m != "const"}
-    if not moving:
+def range_of(expr: Expr, facts: Facts) -> Range | None:
+    """Return the values that ``expr`` can have where it is not null; None for types without numbers."""
+    return Monotone({}, facts).behaviour(expr).range
+
+
+def _argument_move(move: Move, direction: str) -> Move:
+    if move == "const" or direction == "none":
         return "const"
-    return next(iter(moving)) if len(moving) == 1 else "unknown"
+    move = as_number(move)
+    return move if direction == "up" else FLIPPED[move] if direction == "down" else "unknown"
 
 
-def _numeric(move: Move) -> Move:
-    """A number of which only the bits are known to move may go anywhere."""
-    return "unknown" if move.startswith("bits") or move == "divides" else move
+def _square(expr: Call, range_: Range) -> Range | None:
+    found = hull([v * v for v in corners(range_, expr.args[0].type)])
+    of_type = type_range(expr.type)
+    return found.intersect(of_type) if found and of_type else None
 
 
-def _scaled(move: Move, factor: Signs) -> Move:
-    if factor <= NOT_NEGATIVE:
-        return move
-    return _FLIPPED[move] if factor <= NOT_POSITIVE else "unknown"
-
-
-def _keeps_order(source: str, target: str) -> bool:
-    return (is_numeric(source) and is_numeric(target)) or (source in _TIMES and target in _TIMES) or source == target
-
-
-def _bitwise(fn: str, parts: list[Move]) -> Move:
-    if fn.startswith("Shift"):
-        return parts[0] if parts[1] == "const" and parts[0].startswith("bits") else "unknown"
-    found = _both(*parts)
-    return found if found.startswith("bits") else "unknown"
-
-
-def _bit_test(expr: Call, parts: list[Move]) -> Move:
-    """``mask & 4 = 0`` goes from true to false while bits come in, ``mask & 4 = 4`` the other way."""
-    left, right = expr.args
-    move = _both(*parts)
-    if not move.startswith("bits") or parts[1] != "const":
-        return "unknown"
-    mirrored: Move = "up" if move == "bits_up" else "down"
-    if isinstance(right, Lit) and right.value == 0:
-        return _FLIPPED[mirrored]
-    if isinstance(left, Call) and left.fn == "BitwiseAnd" and right in left.args:
-        return mirrored
-    return "unknown"
+__all__ = ["CHECKABLE", "MOVE_OF", "Monotone", "branches", "range_of"]

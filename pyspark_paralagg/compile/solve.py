@@ -8,14 +8,18 @@ Answers are kept: programs repeat the same few claims. z3 is imported when it is
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.compile.bits_to_z3 import BitEncoder, is_about_bits
 from pyspark_paralagg.compile.claim import Claim, normalised
+from pyspark_paralagg.compile.facts import Facts
 from pyspark_paralagg.compile.to_z3 import Encoder, Term
 from pyspark_paralagg.program.aggregators import is_integral, is_numeric
+from pyspark_paralagg.program.expr import Call, walk
+from pyspark_paralagg.program.functions.value_range import Range, type_range
 
 if TYPE_CHECKING:
     from pyspark_paralagg.compile.to_z3 import Z3
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
 
 LIMIT = 2_000_000
 """What one claim may cost, in z3's own units; some 200 ms."""
+_TIMEOUT_MS = 1_000
+"""A backstop for the parts of z3 that do not count units."""
 _SMALL = (10, 1_000)
 """A model is asked for among small whole numbers first: it is told to people."""
 
@@ -34,9 +40,13 @@ Env = dict[str, Term]
 
 @dataclass(frozen=True)
 class Answer:
-    """``proved``, a ``model`` of the opposite (two assignments by name), or neither: ``why`` says why not."""
+    """``proved``, a ``model`` of the opposite (two assignments by name), or neither: ``why`` says why not.
+
+    ``is_rounded``: proved for exact fractions, so up to rounding.
+    """
 
     proved: bool = False
+    is_rounded: bool = False
     model: tuple[tuple[tuple[str, Any], ...], ...] | None = None
     why: str = ""
 
@@ -63,17 +73,33 @@ def _decide(claim: Claim) -> Answer:
         import z3  # noqa: PLC0415 - a tenth of a second that most programs never need
     except ImportError:  # pragma: no cover - a platform that z3 has no wheel for
         return Answer(why="z3 is not installed")
-    return _Question(z3, claim).answer()
+    answer = Answer() if claim.kind == "linear" else _Question(z3, claim, is_exact=True).answer()
+    if answer.proved or not any(_is_rounding(e) for x in (*claim.exprs, *claim.premises) for e in walk(x)):
+        return answer if claim.kind != "linear" else _Question(z3, claim, is_exact=False).answer()
+    # As if fractions were exact: a model may be a counterexample, a proof holds up to rounding.
+    rounded = _Question(z3, claim, is_exact=False).answer()
+    if rounded.proved and claim.kind not in ("linear", "carried", "implied"):
+        return Answer(why="z3 knows no rounding")
+    return replace(rounded, is_rounded=rounded.proved)
+
+
+def _is_rounding(expr: Expr) -> bool:
+    """Whether computing ``expr`` may round, or give NaN or an infinity."""
+    if not isinstance(expr, Call) or expr.type == "boolean":
+        return False
+    types = (expr.type, *(a.type for a in expr.args))
+    return any(is_numeric(t) and not is_integral(t) for t in types)
 
 
 class _Question:
     """One claim in a z3 context of its own, so that threads cannot meet in it."""
 
-    def __init__(self, z3: Z3, claim: Claim) -> None:
+    def __init__(self, z3: Z3, claim: Claim, *, is_exact: bool) -> None:
         self._z3, self._claim = z3, claim
         aggregators = (claim.aggregator, *(m.aggregator for m in claim.moving))
         encoder = BitEncoder if is_about_bits((*claim.exprs, *claim.premises), aggregators) else Encoder
-        self._encoder = encoder(z3, z3.Context())
+        facts = Facts(dict(claim.bounds), setting=claim.setting)
+        self._encoder = encoder(z3, z3.Context(), facts, is_exact)
         self._moving = {m.variable.name for m in claim.moving}
         self._first = {n: self._variable(c, "") for n, c in claim.variables.items()}
         self._second = {
@@ -85,7 +111,7 @@ class _Question:
 
     def answer(self) -> Answer:
         z3, claim = self._z3, self._claim
-        signs = [f for env in (self._first, self._second) for f in self._signs(env)]
+        bounds = [f for env in (self._first, self._second) for f in self._bounds(env)]
         if claim.kind in ("linear", "constant"):
             holds = [*self._hold(claim.premises, self._first), *self._hold(claim.premises, self._second)]
             wanted = self._linear() if claim.kind == "linear" else self._constant()
@@ -100,7 +126,8 @@ class _Question:
             wanted = self._monotone()
         solver = z3.Solver(ctx=self._encoder.ctx)
         solver.set("rlimit", LIMIT)
-        solver.add(*holds, *signs, *self._encoder.axioms, z3.Not(wanted))
+        solver.set("timeout", _TIMEOUT_MS)
+        solver.add(*holds, *bounds, *self._encoder.axioms, z3.Not(wanted))
         found = solver.check()
         if found == z3.unsat:
             return Answer(proved=True)
@@ -111,14 +138,25 @@ class _Question:
 
     # What is known
 
-    def _signs(self, env: Env) -> list[Z3]:
-        z3, out = self._z3, []
-        types = self._claim.variables
-        for name, allowed in self._claim.signs:
-            if is_numeric(types[name].type):
-                x = env[name].value
-                tests = {-1: x < 0, 0: x == 0, 1: x > 0}
-                out.append(z3.Or(env[name].null, *(tests[s] for s in allowed)))
+    def _bounds(self, env: Env) -> list[Z3]:
+        """Return that each number lies in its type, and in what is known of it."""
+        out, known = [], dict(self._claim.bounds)
+        for name, col in self._claim.variables.items():
+            of_type, found = type_range(col.type), known.get(name)
+            if of_type is None or (found is None and self._claim.setting.ansi):
+                continue
+            found = of_type if found is None else of_type.intersect(found)
+            # The bounds of a type say nothing where what does not fit fails.
+            is_plain = self._claim.setting.ansi
+            low, high = (
+                (found.low, found.high)
+                if not is_plain
+                else (
+                    -math.inf if found.low == of_type.low else found.low,
+                    math.inf if found.high == of_type.high else found.high,
+                )
+            )
+            out += self._encoder.within(env[name], Range(low, high, found.has_nan))
         return out
 
     def _hold(self, conditions: tuple[Expr, ...], env: Env) -> list[Z3]:

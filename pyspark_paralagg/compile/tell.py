@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.compile.evaluate import NotEvaluableError, evaluate
-from pyspark_paralagg.program.aggregators import is_integral
+from pyspark_paralagg.program.aggregators import is_integral, order_key
 from pyspark_paralagg.program.text import show
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Carried:
 def told_monotone(expr: Expr, aggregator: Aggregator, worse: Assignment, better: Assignment) -> str | None:
     """How the step from ``worse`` to ``better`` makes ``expr`` worse; None if it does not."""
     found = _evaluated(expr, worse, better)
-    if found is None or found[0] is None or found[0] == found[1]:
+    if found is None or found[0] is None or order_key(found[0]) == order_key(found[1]):
         return None
     before, after = found
     # What a later row gives must be what the aggregator would keep of both.
@@ -118,7 +118,7 @@ def sum_of_parts(accumulating: frozenset[str], one: Assignment, two: Assignment)
 
 def wins(new: Any, old: Any) -> bool:  # noqa: ANN401 - values of any type
     """Whether ``new`` is carried beside ``old`` at a tie: the smaller one, and any value beside null."""
-    return bool(new is not None and (old is None or new < old))
+    return bool(new is not None and (old is None or order_key(new) < order_key(old)))
 
 
 def _evaluated(expr: Expr, *assignments: Assignment) -> list[Any] | None:

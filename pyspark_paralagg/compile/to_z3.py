@@ -1,24 +1,32 @@
 """Expressions as z3 terms: integers as Int, other numbers as Real, booleans as Bool, each with a flag for null.
 
-What z3 has no theory for (a function it does not know, text, dates) stands for itself: an unknown function gives equal
-results for equal arguments, text and dates are points of an order. That can only lose proofs, never make wrong ones.
-Reals do not round; infinities and NaN are left out. An operation that fails (division by zero, overflow) ends
-the query, so claims are about rows where none does.
+Integers and decimals are exact; what does not fit wraps, is null or fails as the session has it. Floats are points of
+an order, with NaN above all others: a function that rounds is an unknown one, of which its table entry's directions and
+bounds are known. So are texts, and functions that z3 has no theory for: equal results for equal arguments. That can
+only lose proofs, never make wrong ones. With ``is_exact`` off, floats are fractions that do not round, for proofs up to
+rounding. An operation that fails ends the query, so claims are about rows where none does.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.compile.monotone import INCREASING, branches
-from pyspark_paralagg.compile.signs import NEVER_NEGATIVE
+from pyspark_paralagg.compile.facts import Facts
+from pyspark_paralagg.compile.monotone import branches, range_of
 from pyspark_paralagg.program.aggregators import is_integral, is_numeric
-from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
+from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, walk
+from pyspark_paralagg.program.functions import FUNCTIONS, shape_of
+from pyspark_paralagg.program.functions.arithmetic import of_number
+from pyspark_paralagg.program.functions.casts import is_exact as is_exact_cast
+from pyspark_paralagg.program.functions.value_range import decimal_digits, is_float, type_range
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from pyspark_paralagg.program.functions.value_range import Range
 
 Z3 = Any
 """A z3 term. The package has no types, and is imported where it is first needed."""
@@ -36,7 +44,7 @@ class Term:
 
 @dataclass
 class Encoder:
-    """Makes terms in one z3 context.
+    """Makes terms in one z3 context, where variables lie in the ranges of ``facts``.
 
     ``axioms`` collects what holds whatever the variables are: that no operation fails, and what is known of functions
     that z3 does not know. ``guesses`` names those functions: a model may have made up their values.
@@ -44,10 +52,12 @@ class Encoder:
 
     z3: Z3
     ctx: Z3
+    facts: Facts = field(default_factory=Facts)
+    is_exact: bool = True
     axioms: list[Z3] = field(default_factory=list)
     guesses: list[str] = field(default_factory=list)
     _path: list[Z3] = field(default_factory=list)
-    _applied: dict[str, list[tuple[Z3, Z3]]] = field(default_factory=dict)
+    _applied: dict[str, list[tuple[list[Term], Z3]]] = field(default_factory=dict)
     _texts: dict[str, Z3] = field(default_factory=dict)
 
     def variable(self, name: str, type_: str, *, nullable: bool) -> Term:
@@ -60,6 +70,20 @@ class Encoder:
         if type_ == "boolean":
             return self.z3.BoolSort(self.ctx)
         return self.z3.IntSort(self.ctx) if is_integral(type_) else self.z3.RealSort(self.ctx)
+
+    def within(self, term: Term, range_: Range) -> list[Z3]:
+        """Return that a number that is not null lies in ``range_``; NaN lies above every upper bound."""
+        out = []
+        for bound, is_low in ((range_.low, True), (range_.high, False)):
+            if -math.inf < bound < math.inf and (is_low or not range_.has_nan):
+                limit = self._number(bound, term.value)
+                out.append(self.z3.Or(term.null, limit <= term.value if is_low else term.value <= limit))
+        return out
+
+    def _number(self, value: Any, like: Z3) -> Z3:  # noqa: ANN401 - a number of any type
+        if self.z3.is_int(like):
+            return self.z3.IntVal(int(value), self.ctx)
+        return self.z3.RealVal(str(Fraction(value)), self.ctx)
 
     def truth(self, *, value: bool) -> Z3:
         """A constant."""
@@ -95,8 +119,9 @@ class Encoder:
         elif is_integral(lit.type) and isinstance(lit.value, int):
             value = self.z3.IntVal(lit.value, self.ctx)
         elif is_numeric(lit.type) and abs(float(lit.value)) < float("inf"):
-            # As it is written: 0.1 is a tenth, not the double beside it.
-            value = self.z3.RealVal(str(Fraction(str(lit.value))), self.ctx)
+            # As it is written, where fractions are taken for exact: 0.1 is a tenth, not the double beside it.
+            number = of_number(lit.value, lit.type) if self.is_exact else None
+            value = self.z3.RealVal(str(Fraction(str(lit.value)) if number is None else Fraction(number)), self.ctx)
         else:
             value = self._point(str(lit.value), lit.type)
         return Term(value, self.truth(value=False))
@@ -157,6 +182,9 @@ class Encoder:
     def _null_aware(self, expr: Call, args: list[Term]) -> Term | None:
         z3, never = self.z3, self.truth(value=False)
         match expr.fn:
+            case "Present":
+                self.axioms.append(z3.Not(args[0].null))
+                return args[0]
             case "IsNull":
                 return Term(args[0].null, never)
             case "IsNotNull":
@@ -177,59 +205,83 @@ class Encoder:
 
     def _strict(self, expr: Call, args: list[Term]) -> Term:
         null = self.z3.Or(*(a.null for a in args)) if args else self.truth(value=False)
-        value = self._arithmetic(expr, args, null)
-        if value is None:
-            value = self._comparison(expr, args)
-        if value is None:
-            return self._unknown(expr, args)
-        return Term(value, null)
+        value = self._comparison(expr, args)
+        if value is not None:
+            return Term(value, null)
+        return self._arithmetic(expr, args, null) or self._unknown(expr, args)
 
-    def _arithmetic(self, expr: Call, args: list[Term], null: Z3) -> Z3 | None:  # noqa: C901, PLR0911 - a function a line
+    def _arithmetic(self, expr: Call, args: list[Term], null: Z3) -> Term | None:
         if expr.fn == "Cast":
-            return self._cast(expr, args[0])
-        # A product or quotient of decimals is rounded to the digits of its type.
-        if not is_numeric(expr.type) or (expr.type.startswith("decimal") and expr.fn in ("Multiply", "Divide")):
+            value = self._cast(expr, args[0])
+        elif expr.fn == "Between":
+            found = range_of(expr, self.facts)
+            self.axioms += [] if found is None else self.within(args[0], found)
+            return args[0]
+        elif not is_numeric(expr.type) or not self._is_exact(expr):
             return None
-        a, *rest = [self._as(x, expr.type).value for x in args]
-        b = rest[0] if rest else None
-        match expr.fn:
-            case "Add":
-                return a + b
-            case "Subtract":
-                return a - b
-            case "Multiply":
-                return a * b
-            case "UnaryMinus":
-                return -a
-            case "UnaryPositive":
-                return a
-            case "Abs":
-                return self.z3.If(a >= 0, a, -a)
-            case "Divide" | "IntegralDivide" | "Remainder":
-                return self._quotient(expr, a, b, null)
-            case "Pow" if isinstance(power := expr.args[1], Lit) and power.value in range(1, _MAX_POWER + 1):
-                out = a
-                for _ in range(int(power.value or 1) - 1):
-                    out = out * a
-                return out
-            case _:
-                return None
+        elif expr.fn in ("Divide", "IntegralDivide", "Remainder"):
+            return self._quotient(expr, args, null)
+        else:
+            value = self._algebra(expr, [self._as(x, expr.type).value for x in args])
+        return None if value is None else self._fitted(expr, value, null)
 
-    def _quotient(self, expr: Call, a: Z3, b: Z3, null: Z3) -> Z3 | None:
+    def _is_exact(self, expr: Call) -> bool:
+        """Whether the result is not rounded, or rounding is left out."""
+        if not self.is_exact:
+            # A product or quotient of decimals is rounded to the digits of its type.
+            return not (expr.type.startswith("decimal") and expr.fn in ("Multiply", "Divide"))
+        if is_float(expr.type) or any(is_float(a.type) for a in expr.args):
+            return False
+        digits = decimal_digits(expr.type)
+        scales = [d[1] for a in expr.args if (d := decimal_digits(a.type))]
+        needed = sum(scales) if expr.fn == "Multiply" else max(scales, default=0)
+        return expr.fn != "Divide" and (digits is None or digits[1] >= needed)
+
+    def _algebra(self, expr: Call, values: list[Z3]) -> Z3 | None:
+        function = FUNCTIONS.get(expr.fn)
+        if function is not None and function.is_algebraic and function.compute is not None:
+            return function.compute(*values)
+        if expr.fn == "Abs":
+            return self.z3.If(values[0] >= 0, values[0], -values[0])
+        if expr.fn == "Pow" and isinstance(power := expr.args[1], Lit) and power.value in range(1, _MAX_POWER + 1):
+            out = values[0]
+            for _ in range(int(power.value or 1) - 1):
+                out = out * values[0]
+            return out
+        return None
+
+    def _fitted(self, expr: Call, value: Z3, null: Z3) -> Term:
+        """What does not fit into the type fails; without ANSI rules an integer wraps and a decimal is null."""
+        of_type = type_range(expr.type)
+        if of_type is None or is_float(expr.type):
+            return Term(value, null)
+        low, high = self._number(of_type.low, value), self._number(of_type.high, value)
+        fits = self.z3.And(low <= value, value <= high)
+        if self.facts.setting.ansi:
+            return Term(value, null)  # what does not fit fails; to leave that out is sound, and easier to decide
+        if not is_integral(expr.type):
+            return Term(value, self.z3.Or(null, self.z3.Not(fits)))
+        size = self._number(of_type.high - of_type.low + 1, value)
+        return Term(self.z3.If(fits, value, (value - low) % size + low), null)
+
+    def _quotient(self, expr: Call, args: list[Term], null: Z3) -> Term | None:
         z3 = self.z3
+        a, b = (self._as(x, expr.type).value for x in args)
+        is_zero = b == 0
         if expr.fn == "Divide":
             if is_integral(expr.type):
                 return None
-            self._never_fails(b != 0, null)
-            return a / b
-        if not all(is_integral(e.type) for e in (expr, *expr.args)):
-            return None
-        self._never_fails(b != 0, null)
-        size = z3.If(b >= 0, b, -b)
-        times = z3.If(a >= 0, a / size, -(-a / size))  # how often |b| fits, towards zero
-        if expr.fn == "Remainder":
-            return a - size * times
-        return z3.If(b >= 0, times, -times)
+            value = a / b
+        elif not all(is_integral(e.type) for e in (expr, *expr.args)) or _divides(expr.args[1]):
+            return None  # z3 takes long over remainders by remainders
+        else:
+            size = z3.If(b >= 0, b, -b)
+            times = z3.If(a >= 0, a / size, -(-a / size))  # how often |b| fits, towards zero
+            value = a - size * times if expr.fn == "Remainder" else z3.If(b >= 0, times, -times)
+        if self.facts.setting.ansi:
+            self._never_fails(z3.Not(is_zero), null)
+            return Term(value, null)
+        return self._fitted(expr, value, z3.Or(null, is_zero))
 
     def _comparison(self, expr: Call, args: list[Term]) -> Z3 | None:
         if expr.fn == "Not":
@@ -254,32 +306,47 @@ class Encoder:
             return arg.value
         if not is_numeric(source) or not is_numeric(target):
             return None
-        if is_integral(source):
-            return self._as(arg, target).value  # a narrower type, or fewer digits, holds the number or fails
-        if is_integral(target):
-            whole = self.z3.ToInt
-            return self.z3.If(arg.value >= 0, whole(arg.value), -whole(-arg.value))
-        return None if "decimal" in source + target else arg.value
+        if not self.is_exact:
+            if is_integral(target) and not is_integral(source):
+                whole = self.z3.ToInt
+                return self.z3.If(arg.value >= 0, whole(arg.value), -whole(-arg.value))
+            is_rounded = "decimal" in source + target and not is_integral(source)
+            return None if is_rounded else self._as(arg, target).value
+        # A narrower integer, or fewer digits before the point, holds the number or does not fit.
+        is_kept = is_integral(source) and not is_float(target)
+        return self._as(arg, target).value if is_kept or is_exact_cast(source, target) else None
 
     def _unknown(self, expr: Call, args: list[Term]) -> Term:
-        """A function of which only this is known: the same for the same, and what ``INCREASING`` and signs say."""
+        """A function of which only this is known: the same for the same, and what its table entry says."""
         z3 = self.z3
         name = f"{expr.fn} {[a.type for a in expr.args]} {expr.type}"
         self.guesses.append(expr.fn)
         given = [x for a in args for x in (a.value, a.null)]
         result = z3.Function(name, *(x.sort() for x in given), self.sort(expr.type))(*given)
         null = z3.Or(*(a.null for a in args)) if args else self.truth(value=False)
-        is_numbers = is_numeric(expr.type) and all(is_numeric(a.type) for a in expr.args)
-        is_increasing = is_numbers and (expr.fn in INCREASING or expr.fn == "Cast") and len(args) == 1
-        if is_increasing:
-            for x, y in self._applied.get(name, []):
-                self.axioms += [z3.Implies(given[0] <= x, result <= y), z3.Implies(given[0] >= x, result >= y)]
-            self._applied.setdefault(name, []).append((given[0], result))
-        elif expr.nullable:
+        shape = shape_of(expr, tuple(range_of(a, self.facts) for a in expr.args), self.facts.setting)
+        if any(w != "never" for w in shape.nulls):
             null = z3.Function(f"{name} is null", *(x.sort() for x in given), z3.BoolSort(self.ctx))(*given)
-        if expr.fn in NEVER_NEGATIVE and is_numeric(expr.type):
-            self.axioms.append(result >= 0)
+        if type_range(expr.type) is not None and not shape.wraps:
+            known = shape.range
+            self.axioms += [] if known is None else self.within(Term(result, null), known)
+            for others, other in self._applied.get(name, []):
+                self._order(args, result, others, other, shape.directions)
+            self._applied.setdefault(name, []).append((args, result))
         return Term(result, null)
+
+    def _order(self, xs: list[Term], x: Z3, ys: list[Term], y: Z3, directions: tuple[str, ...]) -> None:
+        """Two results of one function lie as their arguments do, where it is monotone in those that differ."""
+        z3 = self.z3
+        present = [z3.Not(t.null) for t in (*xs, *ys)]
+        for left, right, low, high in ((xs, ys, x, y), (ys, xs, y, x)):
+            ordered = []
+            for a, b, direction in zip(left, right, directions, strict=True):
+                way = {"up": a.value <= b.value, "down": b.value <= a.value} if not z3.is_bool(a.value) else {}
+                ordered.append(
+                    self.truth(value=True) if direction == "none" else way.get(direction, a.value == b.value)
+                )
+            self.axioms.append(z3.Implies(z3.And(*present, *ordered), low <= high))
 
     def _never_fails(self, condition: Z3, null: Z3) -> None:
         self.axioms.append(self.z3.Implies(self.z3.And(*self._path, self.z3.Not(null)), condition))
@@ -297,6 +364,10 @@ class Encoder:
             if self.z3.is_real(a.value)
             else (a, b)
         )
+
+
+def _divides(expr: Expr) -> bool:
+    return any(isinstance(e, Call) and e.fn in ("Divide", "IntegralDivide", "Remainder", "Pmod") for e in walk(expr))
 
 
 def _is_comparable(type_: str) -> bool:

@@ -13,13 +13,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Proved:
-    """``by`` names the means (``rules`` or ``z3``); ``rests_on`` says what the proof takes for granted."""
+    """``by`` names the means (``rules`` or ``z3``); ``rests_on`` says what the proof takes for granted.
+
+    ``is_rounded``: proved up to rounding, which may make two values equal that differ. ``checks_overflow``: overflow
+    has to be an error in this rule although ANSI mode is off.
+    """
 
     by: str
     rests_on: tuple[str, ...] = ()
+    is_rounded: bool = False
+    checks_overflow: bool = False
 
     def __str__(self) -> str:
-        return f"proved by {self.by}" + "".join(f"; {r}" for r in self.rests_on)
+        return f"proved {'up to rounding ' if self.is_rounded else ''}by {self.by}" + "".join(
+            f"; {r}" for r in self.rests_on
+        )
 
 
 @dataclass(frozen=True)

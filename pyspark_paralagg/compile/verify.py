@@ -10,37 +10,42 @@ unless ``mode="trust"`` takes the user's word for it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.check_accumulating import check_accumulating
 from pyspark_paralagg.compile.check_lattice import check_lattice
+from pyspark_paralagg.compile.facts import Known
+from pyspark_paralagg.compile.guard import guard_levels, guarded, with_overflow_checks
 from pyspark_paralagg.compile.incremental import show_incremental
-from pyspark_paralagg.compile.known import Invariants, invariants
+from pyspark_paralagg.compile.known import invariants
 from pyspark_paralagg.compile.refusal import check_shape, note
+from pyspark_paralagg.compile.verdict import Proved
 from pyspark_paralagg.errors import UnsupportedError, VerificationError
 from pyspark_paralagg.program.text import show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyspark_paralagg.compile.decide import Means
+    from pyspark_paralagg.compile.guard import Guard
     from pyspark_paralagg.compile.verdict import Judgement
     from pyspark_paralagg.plan.plan import RelationClass
     from pyspark_paralagg.program.program import Program, Relation
 
 
 def verify(program: Program) -> Program:
-    """The program with ``classes`` set and the reasons among its ``notes``.
+    """Return the program with ``classes`` set, the guards that its proofs need, and the reasons among its ``notes``.
 
     Raises ``VerificationError``: ``PARALAGG_JOIN_ON_DEPENDENT``, ``PARALAGG_DEPENDENT_AS_KEY``,
     ``PARALAGG_NOT_MONOTONE``, ``PARALAGG_NOT_LINEAR``, ``PARALAGG_NOT_PROVED``, ``PARALAGG_MIXED_AGGREGATES``.
     """
     classes: list[tuple[str, str]] = []
-    known: Invariants = {}
+    known = Known()
     notes = [f"assumed by the user: {show(a)}" for a in program.assume]
     for names in program.strata:
+        program, relation_class, why = _stratum(program, names, known)
         known = invariants(program, names, known)
-        relation_class, why = _stratum(program, names, known)
         classes += [(n, relation_class) for n in names]
         notes += [f"{', '.join(names)}: {relation_class} ({why[0]})", *why[1:]]
     return replace(program, classes=tuple(classes), notes=(*program.notes, *notes))
@@ -51,21 +56,76 @@ def judgements(program: Program) -> Iterator[Judgement]:
 
     Raises ``VerificationError`` for what is no claim: a join on a dependent column, aggregates that do not mix.
     """
-    known: Invariants = {}
+    known = Known()
     for names in program.strata:
+        decided = _decide(program, names, _kind(program, names), known)
+        program = decided.program
         known = invariants(program, names, known)
-        yield from _of_stratum(program, names, _kind(program, names), known)
+        yield from decided.judgements
+
+
+@dataclass(frozen=True)
+class _Decided:
+    """What is found of a stratum, and the program with the guards that the proofs need."""
+
+    program: Program
+    judgements: tuple[Judgement, ...]
+    guards: tuple[Guard, ...] = ()
+
+
+def _decide(program: Program, names: tuple[str, ...], kind: RelationClass, known: Known) -> _Decided:
+    """Prove the stratum with as few guards as possible; without a proof, say what is wrong with all of them."""
+    if kind == "iterated":
+        return _Decided(program, ())
+    if kind == "accumulating":
+        return _Decided(program, tuple(_of_stratum(program, names, kind, known, means="all")))
+    levels = list(guard_levels(program, names))
+    for means in ("rules", "z3"):
+        for guards in levels:
+            if _prove(program, guards, names, known, means) is not None:
+                return _fewest(program, guards, names, known, means)
+    candidate = guarded(program, levels[-1])
+    return _Decided(program, tuple(_of_stratum(candidate, names, kind, known, means="all")))
+
+
+def _fewest(
+    program: Program, guards: tuple[Guard, ...], names: tuple[str, ...], known: Known, means: Means
+) -> _Decided:
+    for g in guards:
+        fewer = tuple(x for x in guards if x != g)
+        if _prove(program, fewer, names, known, means) is not None:
+            guards = fewer
+    found = _prove(program, guards, names, known, means) or ()
+    program = guarded(program, guards)
+    places = {j.place for j in found if isinstance(j.verdict, Proved) and j.verdict.checks_overflow}
+    rules = tuple(with_overflow_checks(r, program) if r.place in places else r for r in program.rules)
+    return _Decided(replace(program, rules=rules), found, guards)
+
+
+def _prove(
+    program: Program, guards: tuple[Guard, ...], names: tuple[str, ...], known: Known, means: Means
+) -> tuple[Judgement, ...] | None:
+    """Return the proofs of all claims of a stratum with these guards; None where one is not proved."""
+    found: list[Judgement] = []
+    for j in _of_stratum(guarded(program, guards), names, "lattice", known, means=means):
+        if not isinstance(j.verdict, Proved):
+            return None
+        found.append(j)
+    return tuple(found)
 
 
 def _of_stratum(
-    program: Program, names: tuple[str, ...], kind: RelationClass, known: Invariants
+    program: Program, names: tuple[str, ...], kind: RelationClass, known: Known, *, means: Means
 ) -> Iterator[Judgement]:
+    if kind == "lattice":
+        known = invariants(program, names, known)
     for rule in program.rules:
-        if rule.head in names and kind != "iterated":
+        if rule.head in names:
             check_shape(rule, program)
-            yield from (
-                check_accumulating(rule, program) if kind == "accumulating" else check_lattice(rule, program, known)
-            )
+            if kind == "accumulating":
+                yield from check_accumulating(rule, program)
+            else:
+                yield from check_lattice(rule, program, known, means=means)
 
 
 def _kind(program: Program, names: tuple[str, ...]) -> RelationClass:
@@ -94,7 +154,7 @@ def _kind(program: Program, names: tuple[str, ...]) -> RelationClass:
     )
 
 
-def _stratum(program: Program, names: tuple[str, ...], known: Invariants) -> tuple[str, list[str]]:
+def _stratum(program: Program, names: tuple[str, ...], known: Known) -> tuple[Program, str, list[str]]:
     relations = [program.relation(n) for n in names]
     if any(r.settled for r in relations):
         kind = "iterated" if program.mode == "iterate" else _kind(program, names)
@@ -106,24 +166,28 @@ def _stratum(program: Program, names: tuple[str, ...], known: Invariants) -> tup
                 place=f"relation {names[0]}",
             )
         # What holds of base rows proves the whole; here they are some rows of a later moment, of which it is not known.
-        return kind, ["it continues a fixpoint, whose steps were proved when it was computed"]
+        # What the proof guards is guarded here, too.
+        decided = _decide(program, names, kind, known)
+        proved_before = "it continues a fixpoint, whose steps were proved when it was computed"
+        return decided.program, kind, [proved_before, *map(str, decided.guards)]
     if program.mode == "iterate":
         _check_iterable(relations)
-        return "iterated", ['mode="iterate" asks for it']
+        return program, "iterated", ['mode="iterate" asks for it']
     kind = _kind(program, names)
     if kind == "iterated":
         _check_iterable(relations)
-        return "iterated", ["it is not recursive, so one round is all there is"]
-    notes = [note(found, program.mode) for found in _of_stratum(program, names, kind, known)]
+        return program, "iterated", ["it is not recursive, so one round is all there is"]
+    decided = _decide(program, names, kind, known)
+    notes = [*(note(found, program.mode) for found in decided.judgements), *map(str, decided.guards)]
     initial = next((r.name for r in relations if r.initial is not None), None)
     if initial is not None:
         _check_iterable(relations)
         shown = show_incremental(program, names) if kind == "accumulating" else []
         why = f"{initial} has initial rows, which may lie beyond the first application"
-        return "iterated", [why, *notes, *shown]
+        return program, "iterated", [why, *notes, *shown]
     if kind == "accumulating":
-        return kind, ["every rule is linear in the columns that are added up", *notes]
-    return kind, ["every rule is monotone", *notes]
+        return program, kind, ["every rule is linear in the columns that are added up", *notes]
+    return decided.program, kind, ["every rule is monotone", *notes]
 
 
 def _check_iterable(relations: list[Relation]) -> None:

@@ -86,11 +86,25 @@ class Aggregator:
         """Whether ``new`` changes what is held when that is ``old``; a null changes nothing."""
         if new is None or old is None:
             return old is None and new is not None
-        return bool(self.combine(old, new) != old)
+        return order_key(self.combine(old, new)) != order_key(old)
 
 
 def _is_boolean(type_: str) -> bool:
     return type_ == "boolean"
+
+
+def _least(a: Any, b: Any) -> Any:  # noqa: ANN401 - values of any type
+    return min(a, b, key=order_key)
+
+
+def _greatest(a: Any, b: Any) -> Any:  # noqa: ANN401 - values of any type
+    return max(a, b, key=order_key)
+
+
+def order_key(value: Any) -> tuple[bool, Any]:  # noqa: ANN401 - values of any type
+    """Return a sort key in Spark's order, in which NaN is the largest number."""
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return (True, 0) if is_nan else (False, value)
 
 
 def _new(_: Any, new: Any) -> Any:  # noqa: ANN401 - values of any type
@@ -119,8 +133,8 @@ MEAN_OF_MEANS = "the mean of 1 and the mean of 3 and 5 is 2.5, the mean of 1, 3 
 AGGREGATORS: dict[str, Aggregator] = {
     a.name: a
     for a in (
-        Aggregator("min", min, moves="down", spark="min", absorbs=("min",), **_ORDER),
-        Aggregator("max", max, moves="up", spark="max", absorbs=("max",), **_ORDER),
+        Aggregator("min", _least, moves="down", spark="min", absorbs=("min",), **_ORDER),
+        Aggregator("max", _greatest, moves="up", spark="max", absorbs=("max",), **_ORDER),
         Aggregator("sum", operator.add, "a number", is_numeric, result=_sum_type, absorbs=("sum",), **_ADDS),
         Aggregator("count", operator.add, result=_bigint, **_BITS, **_ADDS),
         Aggregator(

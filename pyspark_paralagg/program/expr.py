@@ -38,7 +38,8 @@ class Call:
     """A scalar function of other expressions.
 
     ``deterministic`` and ``codegen`` hold for this very node, not for its arguments; ``codegen`` is false
-    where no engine can run it inside its loop (a Python UDF, an interpreted function).
+    where no engine can run it inside its loop (a Python UDF, an interpreted function). ``checked``: overflow is an
+    error even if the session has ANSI mode off, since the proof rests on it.
     """
 
     fn: str
@@ -48,6 +49,7 @@ class Call:
     handle: int | None = None
     deterministic: bool = True
     codegen: bool = True
+    checked: bool = False
 
 
 Expr = Col | Lit | Call
@@ -96,6 +98,7 @@ def to_json(expr: Expr) -> dict[str, Any]:
         "handle": expr.handle,
         "deterministic": expr.deterministic,
         "codegen": expr.codegen,
+        **({"checked": True} if expr.checked else {}),
     }
 
 
@@ -113,4 +116,5 @@ def from_json(data: dict[str, Any]) -> Expr:
         data["handle"],
         data["deterministic"],
         data["codegen"],
+        data.get("checked", False),
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pyspark_paralagg.program.aggregators import AGGREGATORS, Aggregator
+from pyspark_paralagg.program.functions.function import DEFAULT_SETTING, Setting
 
 if TYPE_CHECKING:
     from pyspark_paralagg.program.custom import Custom
@@ -172,7 +173,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Program:
-    """All that a recursion says, and what was asked of its run."""
+    """All that a recursion says, and what was asked of its run; ``setting`` is what its session decides."""
 
     relations: tuple[Relation, ...]
     inputs: tuple[Input, ...]
@@ -188,6 +189,7 @@ class Program:
     limits: tuple[Limit, ...] = ()
     strata: tuple[tuple[str, ...], ...] = ()
     classes: tuple[tuple[str, str], ...] = ()
+    setting: Setting = DEFAULT_SETTING
 
     def relation(self, name: str) -> Relation:
         """The relation called ``name``."""

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.branch import Branch, Leaf, null_safe, rule_of
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, columns, conjuncts, from_json, walk
+from pyspark_paralagg.program.functions import Setting
 from pyspark_paralagg.program.program import Column, Input, JoinOrder, Program, Relation, Rule
 from pyspark_paralagg.program.schema import check_step_columns
 
@@ -49,7 +50,8 @@ def program_from_step(
         for n, branch in enumerate(branches):
             rule = rule_of(relation, chosen, branch, branch_place(relation.name, n + 1, len(branches)))
             rules.append(_as_written(rule) if _is_ordered(join_order, relation.name, n + 1) else rule)
-    return Program(relations, (*base_inputs, *inputs.values()), tuple(rules), **options)
+    setting = Setting(**step_json["setting"]) if "setting" in step_json else Setting()
+    return Program(relations, (*base_inputs, *inputs.values()), tuple(rules), setting=setting, **options)
 
 
 def branch_place(relation: str, branch: int = 1, of: int = 1) -> str:

@@ -44,7 +44,8 @@ def show(expr: Expr, level: int = 0) -> str:
     if isinstance(expr, Col):
         return expr.name
     if isinstance(expr, Lit):
-        return "null" if expr.value is None else json.dumps(expr.value)
+        is_number = isinstance(expr.value, str) and expr.type.startswith("decimal")
+        return "null" if expr.value is None else str(expr.value) if is_number else json.dumps(expr.value)
     if expr.fn == "Cast" and isinstance(expr.args[0], Lit):
         return show(expr.args[0], level)
     if expr.fn in _INFIX and len(expr.args) == 2:  # noqa: PLR2004 - both sides
@@ -64,6 +65,8 @@ def _call(expr: Call) -> str:
             return f"-{show(expr.args[0], _TIGHTEST)}"
         case "IsNull" | "IsNotNull":
             return f"{show(expr.args[0], _TIGHTEST)} IS {'NOT ' if expr.fn == 'IsNotNull' else ''}NULL"
+        case "Between" | "Present":  # a guard, which changes no value
+            return args[0]
         case "Cast":
             return f"cast({args[0]} as {expr.type})"
         case _:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,12 @@ import pytest
 from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.compile.counterexample import Values, against_filter, against_linear, against_monotone
 from pyspark_paralagg.compile.evaluate import NotEvaluableError, evaluate
+from pyspark_paralagg.compile.facts import NOT_NEGATIVE, Facts, fact
 from pyspark_paralagg.compile.linear import degree
-from pyspark_paralagg.compile.monotone import MOVE_OF, Monotone
-from pyspark_paralagg.compile.signs import ANY, NOT_NEGATIVE, Signs, fact, signs
+from pyspark_paralagg.compile.monotone import MOVE_OF, Monotone, range_of
 from pyspark_paralagg.program.aggregators import AGGREGATORS
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
+from pyspark_paralagg.program.functions.value_range import Range, type_range
 from pyspark_paralagg.program.text import show
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Program
 
 N = 3_000
-FACTS: dict[str, Signs] = {"d": ANY, "e": NOT_NEGATIVE, "w": ANY, "p": NOT_NEGATIVE}
+FACTS = Facts({"e": NOT_NEGATIVE, "p": NOT_NEGATIVE})
 
 
 def number(rng: random.Random, depth: int) -> Expr:
@@ -75,20 +77,21 @@ def test_proved_is_never_refuted(how_d: str, how_e: str) -> None:
     assert min(proved.values()) > 15
 
 
-def test_signs_hold_for_all_values() -> None:
+def test_ranges_hold_for_all_values() -> None:
     rng = random.Random(8)  # noqa: S311
     informative = 0
     for _ in range(N):
         expr = number(rng, 3)
-        found = signs(expr, FACTS)
-        informative += found != ANY
+        found = range_of(expr, FACTS)
+        assert found is not None
+        informative += found != type_range("bigint")
         for _ in range(10):
-            given = {n: rng.randint(0 if f == NOT_NEGATIVE else -5, 5) for n, f in FACTS.items()}
+            given = {n: rng.randint(0 if n in "ep" else -5, 5) for n in "dewp"}
             try:
                 value = evaluate(expr, given)
             except NotEvaluableError:
                 continue
-            assert (value > 0) - (value < 0) in found, (show(expr), given)
+            assert value in found, (show(expr), given)
     assert informative > 200
 
 
@@ -99,7 +102,7 @@ def test_linear_is_never_refuted() -> None:
         expr = number(rng, 3)
         if degree(expr, {"d", "e"}) == "linear":
             proved += 1
-            assert against_linear(expr, frozenset(("d", "e")), {}) is None, show(expr)
+            assert against_linear(expr, frozenset(("d", "e")), Facts()) is None, show(expr)
     assert proved > 50
 
 
@@ -122,7 +125,8 @@ PROVED: list[tuple[str, Expr]] = [
     ("down", on("Greatest", on("Add", D, W), 0)),
     ("down", on("Least", D, W)),
     ("down", on("Cast", D, type_="int")),
-    ("down", on("Sqrt", D, type_="double")),
+    ("unknown", on("Sqrt", D, type_="double")),  # of what is negative it is NaN, the largest value
+    ("down", on("Exp", on("Cast", D, type_="double"), type_="double")),
     ("down", on("If", on("LessThan", W, 3, type_="boolean"), D, on("Add", D, 1))),
     ("down", on("CaseWhen", on("LessThan", W, 3, type_="boolean"), D, on("EqualTo", W, 3, type_="boolean"), 7)),
     ("up", on("If", on("LessThan", D, 3, type_="boolean"), 1, 0)),
@@ -137,7 +141,7 @@ PROVED: list[tuple[str, Expr]] = [
 
 @pytest.mark.parametrize(("found", "expr"), PROVED, ids=lambda x: show(x) if isinstance(x, Call) else x)
 def test_direction_of_what_people_write(found: str, expr: Expr) -> None:
-    assert Monotone({"d": "down"}, {}).move(expr) == found
+    assert Monotone({"d": "down"}, Facts()).move(expr) == found
 
 
 @pytest.mark.parametrize(
@@ -156,24 +160,30 @@ def test_direction_of_what_people_write(found: str, expr: Expr) -> None:
     ids=lambda x: show(x) if isinstance(x, Call) else x,
 )
 def test_direction_of_bits(found: str, expr: Expr) -> None:
-    assert Monotone({"d": "bits_up"}, {}).move(expr) == found
+    assert Monotone({"d": "bits_up"}, Facts()).move(expr) == found
 
 
 @pytest.mark.parametrize(
-    ("fn", "limit", "left"),
+    ("fn", "limit", "low", "high"),
     [
-        ("GreaterThan", 0, {1}),
-        ("GreaterThanOrEqual", 0, {0, 1}),
-        ("GreaterThanOrEqual", 2.5, {1}),
-        ("GreaterThan", -1, {-1, 0, 1}),
-        ("LessThan", 0, {-1}),
-        ("LessThanOrEqual", 0, {-1, 0}),
-        ("EqualTo", 3, {1}),
+        ("GreaterThan", 0, 1, math.inf),
+        ("GreaterThanOrEqual", 0, 0, math.inf),
+        ("GreaterThan", -1, 0, math.inf),
+        ("LessThan", 0, -math.inf, -1),
+        ("LessThanOrEqual", 0, -math.inf, 0),
+        ("EqualTo", 3, 3, 3),
     ],
 )
-def test_signs_from_a_comparison(fn: str, limit: float, left: set[int]) -> None:
-    number_ = Lit(limit, "double")
-    assert fact(Call(fn, (W, number_), "boolean")) == ("w", frozenset(left))
+def test_ranges_from_a_comparison(fn: str, limit: int, low: float, high: float) -> None:
+    has_nan = fn.startswith("Greater")
+    assert fact(Call(fn, (W, Lit(limit, "bigint")), "boolean")) == ("w", Range(low, high, has_nan))
+
+
+def test_a_comparison_of_a_cut_number_says_nothing() -> None:
+    w = Col("w", "double")
+    cut = Call("Cast", (w,), "int")
+    assert fact(Call("GreaterThanOrEqual", (cut, Lit(0, "int")), "boolean")) is None
+    assert fact(Call("GreaterThan", (w, Lit(0.0, "double")), "boolean")) == ("w", Range(5e-324, math.inf, has_nan=True))
 
 
 @pytest.mark.parametrize(

@@ -91,9 +91,9 @@ def test_compiling_takes_no_time_beside_the_solver(file: Path) -> None:
     compile_program(program)  # what z3 was asked is known now
     took = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         compile_program(program)
-        took.append(time.perf_counter() - start)
+        took.append(time.process_time() - start)
     assert min(took) < 0.05
 
 

@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.optimizer.{ComputeCurrentTime, ReplaceExpre
 import org.apache.spark.sql.catalyst.plans.{JoinType, LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -40,7 +41,9 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
       ("id" -> id) ~ ("columns" -> references(plan.output)) ~ ("size" -> plan.stats.sizeInBytes) ~
         ("name" -> Analysis.nameOf(plan)): JValue
     }
-    ("steps" -> stepsJson) ~ ("sources" -> JArray(sourcesJson.toList))
+    val conf = SQLConf.get
+    ("steps" -> stepsJson) ~ ("sources" -> JArray(sourcesJson.toList)) ~
+      ("setting" -> (("ansi" -> conf.ansiEnabled) ~ ("time_zone" -> conf.sessionLocalTimeZone)))
   }
 
   private def node(plan: LogicalPlan): JValue = plan match {
@@ -166,10 +169,15 @@ object Analysis {
     Distinct(Join(left, right, how, same.reduceLeftOption(And(_, _)), JoinHint.NONE))
   }
 
-  /** `a <=> b` as `a = b OR (a IS NULL AND b IS NULL)`, the form in which step.py tells the two cases apart. */
-  private def nullsApart(condition: Expression): Expression = condition.transform {
+  /**
+   * `a <=> b` as `a = b OR (a IS NULL AND b IS NULL)`, the form in which step.py tells the two cases apart. Only where the
+   * whole condition fails with it: elsewhere, below NOT for one, null is not false.
+   */
+  private def nullsApart(condition: Expression): Expression = condition match {
+    case And(l, r) => And(nullsApart(l), nullsApart(r))
     case EqualNullSafe(l, r) if l.nullable && r.nullable => Or(EqualTo(l, r), And(IsNull(l), IsNull(r)))
     case EqualNullSafe(l, r) => EqualTo(l, r)
+    case other => other
   }
 
   private def isRecursive(plan: LogicalPlan): Boolean = plan.exists(_.isInstanceOf[RecursiveReference])
@@ -199,7 +207,7 @@ object Analysis {
     case n: Long => JInt(n)
     case f: Float => JDouble(f.toDouble)
     case d: Double if !d.isNaN && !d.isInfinite => JDouble(d)
-    case d: Decimal => JDouble(d.toDouble)
+    case d: Decimal => JString(d.toJavaBigDecimal.toPlainString)
     case s: UTF8String => JString(s.toString)
     case other => JString(other.toString)
   }

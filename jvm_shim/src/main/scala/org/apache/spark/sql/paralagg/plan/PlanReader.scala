@@ -182,10 +182,13 @@ private class PlanReader(templates: IndexedSeq[Expression]) {
     else if ((json \ "lit") != JNothing) handle.map(templates).getOrElse(literal(json \ "lit", dataType(json \ "type")))
     else {
       val args = list(json \ "args").map(expression)
-      handle.map(templates(_).withNewChildren(args)).getOrElse(text(json \ "fn") match {
-        case "Cast" => Cast(args.head, dataType(json \ "type")) // the one call that the compiler makes itself
+      val call = handle.map(templates(_).withNewChildren(args)).getOrElse(text(json \ "fn") match {
+        case "Cast" => Cast(args.head, dataType(json \ "type"))
+        case "Between" => Guards.between(args(0), args(1), args(2), args(3))
+        case "Present" => Guards.present(args(0), args(1))
         case other => throw new IllegalArgumentException(s"no Catalyst expression for $other")
       })
+      if (bool(json \ "checked")) Guards.failingOnOverflow(call) else call
     }
   }
 

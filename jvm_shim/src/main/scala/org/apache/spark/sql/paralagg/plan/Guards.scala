@@ -1,0 +1,35 @@
+package org.apache.spark.sql.paralagg.plan
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.types.StringType
+
+/** What a proof rests on, as expressions: a value that breaks it ends the query (pyspark_paralagg/compile/guard.py). */
+private[plan] object Guards {
+
+  /** `value` where it lies between two constants, NaN above all; null passes. `message` ends before the value. */
+  def between(value: Expression, low: Expression, high: Expression, message: Expression): Expression = {
+    val outside = Or(LessThan(value, low), GreaterThan(value, high))
+    val checked = If(outside, raise(Concat(Seq(message, Cast(value, StringType))), value), value)
+    if (value.nullable) checked else KnownNotNull(checked)
+  }
+
+  /** `value`, which is never null. */
+  def present(value: Expression, message: Expression): Expression =
+    KnownNotNull(If(IsNull(value), raise(Concat(Seq(message, Literal("null"))), value), value))
+
+  /** The same call with overflow as an error, whatever ANSI mode the session has. */
+  def failingOnOverflow(call: Expression): Expression = call match {
+    case a: Add => a.copy(evalContext = ansi(a.evalContext))
+    case s: Subtract => s.copy(evalContext = ansi(s.evalContext))
+    case m: Multiply => m.copy(evalContext = ansi(m.evalContext))
+    case m: UnaryMinus => m.copy(failOnError = true)
+    case a: Abs => a.copy(failOnError = true)
+    case c: Cast => c.copy(evalMode = EvalMode.ANSI)
+    case other => throw new IllegalArgumentException(s"${other.getClass.getSimpleName} has no check of overflow")
+  }
+
+  private def ansi(context: NumericEvalContext) = context.copy(evalMode = EvalMode.ANSI)
+
+  private def raise(message: Expression, like: Expression): Expression =
+    RaiseError(Literal("USER_RAISED_EXCEPTION"), CreateMap(Seq(Literal("errorMessage"), message)), like.dataType)
+}

@@ -1,0 +1,44 @@
+"""The table of scalar functions: one definition each, from which every part of the compiler reads.
+
+``compile.behaviour`` asks how a call moves, where it is null and between which bounds its results lie, ``evaluate`` for
+its value, ``to_z3`` for its formula, and ``mpi_backend.kernels`` for its code. What is not in the table is opaque: the
+same for the same arguments, and nothing more.
+
+    arithmetic     + - * / div %, on integers, decimals, floats and intervals
+    mathematics    logarithms, roots, rounding, powers
+    calendar       dates, timestamps, intervals
+    casts          between numbers, truth values and times
+    others         comparisons, bits, texts, nulls
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.program.functions import arithmetic, calendar, casts, mathematics, others
+from pyspark_paralagg.program.functions.function import Function, Setting, Shape, opaque
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.program.expr import Call
+    from pyspark_paralagg.program.functions.function import Args
+
+FUNCTIONS: dict[str, Function] = {
+    f.name: f for family in (arithmetic, mathematics, calendar, casts, others) for f in family.FUNCTIONS
+}
+
+
+def shape_of(call: Call, args: Args, setting: Setting) -> Shape:
+    """Return how ``call`` behaves where its arguments lie in the ranges ``args``.
+
+    >>> from pyspark_paralagg.program.expr import Call, Col, Lit
+    >>> from pyspark_paralagg.program.functions.value_range import Range
+    >>> d, w = Col("d", "int"), Col("w", "int")
+    >>> shape_of(Call("Add", (d, w), "int"), (Range(0, 9), Range(1, 2)), Setting()).range
+    Range(low=1, high=11, has_nan=False)
+    """
+    function = FUNCTIONS.get(call.fn)
+    found = function.shape(call, args, setting) if function and function.shape else None
+    return opaque(call) if found is None else found
+
+
+__all__ = ["FUNCTIONS", "Function", "Setting", "Shape", "shape_of"]

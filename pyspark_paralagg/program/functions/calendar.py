@@ -1,0 +1,119 @@
+"""Dates, timestamps and intervals.
+
+A date is a number of days, a timestamp one of microseconds in UTC. What counts in days or months on the wall clock of a
+time zone is monotone only where clocks never go back. Values are taken to lie in the years 1 to 9999, as Spark
+documents.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from typing import TYPE_CHECKING, Literal
+
+from pyspark_paralagg.program.functions.function import Args, Function, Setting, Shape, Strictness
+from pyspark_paralagg.program.functions.value_range import MICROSECONDS_PER_DAY, Range, type_range
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark_paralagg.program.expr import Call
+
+    Directions = tuple[Literal["up", "down"], Literal["up", "down"]]
+
+_FIXED = re.compile(
+    r"(UTC|GMT|Z|UT|Etc/(UTC|GMT|UCT|Zulu|Universal|Greenwich)|(UTC|GMT|UT)?[+-]\d{1,2}(:\d{2})?(:\d{2})?)"
+)
+_DAYS_PER_MONTH = (28, 31)
+_LONGEST_MONTH = 31
+
+
+def is_fixed(time_zone: str | None) -> bool:
+    """Whether the clocks of a time zone never change.
+
+    >>> is_fixed("+05:30"), is_fixed("America/New_York"), is_fixed(None)
+    (True, False, False)
+    """
+    return time_zone is not None and _FIXED.fullmatch(time_zone) is not None
+
+
+def _days(directions: Directions) -> Callable[[Call, Args, Setting], Shape | None]:
+    """A date plus or minus days: an ``int`` that wraps silently."""
+
+    def shape(_: Call, args: Args, __: Setting) -> Shape | None:
+        date, days = args
+        if date is None or days is None or date.is_empty or days.is_empty:
+            return None
+        sign = 1 if directions[1] == "up" else -1
+        by = sorted((sign * days.low, sign * days.high))
+        found, whole = Range(date.low + by[0], date.high + by[1]), type_range("int")
+        if whole is None or not found.is_within(whole):
+            return None
+        return Shape(directions, found, ("never", "never"), ("exact", "exact"))
+
+    return shape
+
+
+def _difference(_: Call, args: Args, __: Setting) -> Shape | None:
+    end, start = args
+    if end is None or start is None or end.is_empty or start.is_empty:
+        return None
+    found = Range(end.low - start.high, end.high - start.low)
+    return Shape(("up", "down"), found, ("never", "never"), ("exact", "exact"))
+
+
+def _months(call: Call, args: Args, setting: Setting) -> Shape | None:
+    """A date plus months: the last days of a month may meet. A timestamp's months are counted on the wall clock."""
+    start, months = args
+    if start is None or months is None or start.is_empty or months.is_empty:
+        return None
+    is_timestamp = call.type in ("timestamp", "timestamp_ntz")
+    if call.type == "timestamp" and not is_fixed(setting.time_zone):
+        return None
+    day = MICROSECONDS_PER_DAY if is_timestamp else 1
+    low = start.low + (_LONGEST_MONTH if months.low < 0 else _DAYS_PER_MONTH[0]) * months.low * day
+    high = start.high + (_LONGEST_MONTH if months.high > 0 else _DAYS_PER_MONTH[0]) * months.high * day
+    return Shape(("up", "up"), Range(low, high), ("never", "never"), ("no", "exact"))
+
+
+def _add_interval(call: Call, args: Args, setting: Setting) -> Shape | None:
+    """A timestamp plus an interval of days to seconds: whole days are counted on the wall clock, the rest is not."""
+    start, interval = args
+    if start is None or interval is None or start.is_empty or interval.is_empty:
+        return None
+    below_a_day = Range(1 - MICROSECONDS_PER_DAY, MICROSECONDS_PER_DAY - 1)
+    if call.type == "timestamp" and not is_fixed(setting.time_zone) and not interval.is_within(below_a_day):
+        return None
+    found = Range(start.low + interval.low, start.high + interval.high)
+    return Shape(("up", "up"), found, ("never", "never"), ("exact", "exact"))
+
+
+def _part(is_clock: bool) -> Callable[[Call, Args, Setting], Shape | None]:  # noqa: FBT001 - one shape of two
+    """A part of a date or timestamp that grows with it."""
+
+    def shape(call: Call, _: Args, setting: Setting) -> Shape | None:
+        of = call.args[0].type
+        if of == "timestamp" and is_clock and not is_fixed(setting.time_zone):
+            return None
+        strict: Strictness = "no"
+        return Shape(("up",), type_range(call.type), ("never",), (strict,))
+
+    return shape
+
+
+FUNCTIONS = (
+    Function("DateAdd", operator.add, _days(("up", "up"))),
+    Function("DateSub", operator.sub, _days(("up", "down"))),
+    Function("DateDiff", operator.sub, _difference),
+    Function("SubtractDates", None, None),
+    Function("AddMonths", None, _months),
+    Function("DateAddYMInterval", None, _months),
+    Function("TimestampAddYMInterval", None, _months),
+    Function("TimestampAddInterval", None, _add_interval),
+    Function("TimeAdd", None, _add_interval),
+    Function("Year", None, _part(is_clock=True)),
+    Function("UnixMicros", None, _part(is_clock=False)),
+    Function("UnixMillis", None, _part(is_clock=False)),
+    Function("UnixSeconds", None, _part(is_clock=False)),
+    Function("UnixDate", None, _part(is_clock=False)),
+)
