@@ -10,6 +10,7 @@ and the relation changes only when the whole step was applied, so iterations are
 
 from __future__ import annotations
 
+import logging
 import time
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from mpi_backend.part import Part
 
     Progress = Callable[[Counts], None]
+logger = logging.getLogger("pyspark_paralagg")
 T = TypeVar("T")
 PATIENCE = 100
 """Rounds that an iterated step without progress gets beyond the number of keys."""
@@ -65,6 +67,7 @@ class Fixpoint:
         self._views = Views(loop)
         self._progress = progress
         self._overflow: SumOverflowError | None = None
+        self._warned = False
         self._own_indexes = [i for i in loop.indexes.values() if not i.planned.copy]
         self.stats = Stats([r.name for r in self._stratum.relations], self._comm.size)
 
@@ -204,8 +207,9 @@ class Fixpoint:
     def _climbs(self, iteration: int, sums: Array) -> bool:
         """Values still change after more rounds than there are keys, so each further change goes around a cycle.
 
-        Sums of fractions may do that and converge (damping): there, only if a turn around all keys has not made the
-        changes smaller. An iterated step may converge late too: it is given some patience.
+        Where rules only translate values that is a climb without end; elsewhere they may converge late, and a limit of
+        iterations decides. Sums of fractions may converge too (damping): they climb if a turn around all keys has not
+        made the changes smaller. An iterated step is given some patience.
         """
         s = self._stratum
         if s.max_iterations is not None or s.tolerance is not None or not s.cycle_check:
@@ -213,8 +217,18 @@ class Fixpoint:
         if self._passes.orders:
             return False  # it has a limit of its own, beyond which plain passes go on
         turn = self.stats.total(sums) + 1
+        if s.climb_limit is not None:
+            if iteration > max(turn, PATIENCE) and not self._warned and self._comm.rank == 0:
+                self._warned = True
+                logger.warning(
+                    "%s: values still change after %s iterations, more than there are keys; the run goes on to %s "
+                    "iterations (spark.paralagg.climb.maxIterations)", self.name, iteration, s.climb_limit,
+                )  # fmt: skip
+            return iteration >= s.climb_limit
         fractions = any(
-            d.aggregator == "sum" and d.column.type in ("double", "float") for r in s.relations for d in r.dependents
+            d.aggregator == "sum" and (d.column.type in ("double", "float") or d.column.type.startswith("decimal"))
+            for r in s.relations
+            for d in r.dependents
         )
         if fractions:
             before = self.stats.difference(iteration - turn)

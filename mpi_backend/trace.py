@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 12
 _OFTEN = 64
+_OF_LIMIT = "if the values converge, raise that setting; otherwise bound them with a filter, or set max_iterations."
+_OF_OVERFLOW = (
+    "no cycle leads there: the sum leaves its type on the way, even if later rows take it back. Cast the column to "
+    "double, or to a wider decimal."
+)
 
 
 def endless(traced: Fixpoint, loop: Loop, climb: EndlessClimbError) -> FixpointError:
@@ -37,14 +42,20 @@ def endless(traced: Fixpoint, loop: Loop, climb: EndlessClimbError) -> FixpointE
         if iteration <= _OFTEN or iteration.bit_count() == 1 or overflowed:
             cycle = _find(loop)
     what = f"a sum overflows in iteration {climb.iterations}"
+    hint = "remove the cycle, bound the values with a filter, or set max_iterations with on_limit='return'."
+    limit = loop.facts.stratum.climb_limit
     if not climb.overflowed:
-        what = f"values still change after {climb.iterations} iterations, more than there are keys"
+        most = "the most that spark.paralagg.climb.maxIterations allows" if limit else "more than there are keys"
+        what = f"values still change after {climb.iterations} iterations, {most}"
+        hint = _OF_LIMIT if limit else hint
+    elif not cycle:
+        hint = _OF_OVERFLOW
     told = f": a cycle goes on without end, {_shown(cycle)}." if cycle else "."
     return FixpointError(
         "PARALAGG_NO_FIXPOINT",
         f"{traced.name}: {what}{told}",
         value=cycle or None,
-        hint="remove the cycle, bound the values with a filter, or set max_iterations with on_limit='return'.",
+        hint=hint,
     )
 
 

@@ -94,6 +94,15 @@ BROADCAST_MAX_BYTES = Key(
     _size,
     "A static side up to this size may stand in every task, where that saves the exchange of each iteration.",
 )
+CLIMB_MAX_ITERATIONS = Key(
+    "spark.paralagg.climb.maxIterations",
+    "number of iterations",
+    100_000,
+    _count,
+    "After how many iterations a recursion without `max_iterations` is ended where its values still change and nothing "
+    "says whether they converge. A step that only adds or subtracts needs no such limit: there, more iterations than "
+    "keys are a cycle without end, and the error names it.",
+)
 
 MPI_LAUNCHER = Key(
     "spark.paralagg.mpi.launcher",
@@ -198,6 +207,7 @@ REGISTRY: tuple[Key, ...] = (
     CHECKPOINT_DIR,
     CHECKPOINT_INTERVAL,
     BROADCAST_MAX_BYTES,
+    CLIMB_MAX_ITERATIONS,
     MPI_LAUNCHER,
     MPI_RANKS,
     MPI_STAGING_DIR,

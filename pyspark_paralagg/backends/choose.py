@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("pyspark_paralagg")
 
+_BY_DEFINITION = "; nothing is proved of the step, so every round recomputes every row, as the definition says"
+
 
 def execute(job: Job, backend: str | None) -> dict[str, DataFrame]:
     """Runs ``job`` (or builds its lazy result) where the argument ``backend``, else the session's conf, wants it.
@@ -49,7 +51,7 @@ def execute(job: Job, backend: str | None) -> dict[str, DataFrame]:
     try:
         return _on_spark(job, f"the Spark engine takes every step that it can compile{declined}", by)
     except UnsupportedError as problem:
-        reason = _told(problem)
+        reason = _told(problem) + ("" if job.mode == "iterate" else _BY_DEFINITION)
     logger.warning("%s runs now, on plain DataFrames and iteration by iteration: %s", job.name, reason)
     return DataFrameBackend().run(job, reason)
 

@@ -7,11 +7,14 @@ freed; the result is the last checkpoint and lives as long as something reads it
 
 from __future__ import annotations
 
+import logging
 import time
 from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg import conf
+from pyspark_paralagg.backends.climb import only_translates
 from pyspark_paralagg.errors import FixpointError
 from pyspark_paralagg.progress import RunProgress, publish
 from pyspark_paralagg.report import Record, RunReport, is_connect, keep
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.backends.rounds import Change
     from pyspark_paralagg.progress import State
 
+logger = logging.getLogger("pyspark_paralagg")
 _PATIENCE = 100
 """Rounds before an endless climb is called one, where there are fewer keys than that."""
 _SHOWN = 5
@@ -70,6 +74,8 @@ class _Loop:
         self.rows: list[dict[str, Any]] = []
         self.seconds = dict.fromkeys(("plan", "load", "loop", "store"), 0.0)
         self.moves: list[float] = []
+        self.climbs: bool | None = None
+        self.most = 0
         self.iterations = 0
         self.changed = 0
         self.run = f"{DataFrameBackend.name}-{next(_RUNS)}"
@@ -211,15 +217,26 @@ class _Loop:
         )
 
     def _watch_for_climb(self, changes: dict[str, Change]) -> None:
-        """An error where values go on changing after more rounds than there are keys.
+        """Raise an error where values go on changing after more rounds than there are keys, and cannot converge.
 
-        Without new keys, a value that improves after that many rounds came round a cycle. A sum of doubles may creep to
-        its fixpoint for long all the same: it is a climb only if its changes do not shrink. A user who knows better
-        says ``max_iterations`` or ``tolerance``, and is not watched.
+        Without new keys, a value that improves after that many rounds came round a cycle. Where the step only
+        translates values, that never ends. Elsewhere values may converge late, and
+        ``spark.paralagg.climb.maxIterations`` ends the run. A sum of doubles climbs only if its changes do not shrink.
+        A user who knows better says ``max_iterations`` or ``tolerance``, and is not watched.
         """
         self.moves.append(sum(c.moved for c in changes.values()))
         is_watched = self.job.max_iterations is None and self.job.tolerance is None
         if not is_watched or self.iterations <= max(sum(self.totals.values()) + 1, _PATIENCE):
+            return
+        if self.climbs is None:
+            self.climbs = any(s.accumulating for s in self.job.seeds) or only_translates(self.job)
+            self.most = conf.read(self.job.session, conf.CLIMB_MAX_ITERATIONS)
+            if not self.climbs:
+                logger.warning(
+                    "%s: values still change after %s iterations, more than there are keys; the run goes on to %s "
+                    "iterations (spark.paralagg.climb.maxIterations)", self.job.name, self.iterations, self.most,
+                )  # fmt: skip
+        if not self.climbs and self.iterations < self.most:
             return
         for seed in self.job.seeds:
             if changes[seed.relation.name].delta and not self._creeps(seed):
@@ -241,7 +258,8 @@ class _Loop:
             f"so they run round a cycle; among others at {shown}",
             value=keys,
             place=seed.relation.name,
-            hint="break the cycle, bound the values in the step, or set max_iterations or tolerance",
+            hint="break the cycle, bound the values in the step, or set max_iterations or tolerance; where values "
+            "converge after more rounds, raise spark.paralagg.climb.maxIterations",
         )
 
 

@@ -115,6 +115,7 @@ class Builder:
             max_iterations=self.job.max_iterations,
             on_limit=self.job.on_limit,
             tolerance=self.job.tolerance,
+            climb_limit=conf.read(self.session, conf.CLIMB_MAX_ITERATIONS),
         )
         if self.offload is not None:
             self.offload.admit(compiled.plan)

@@ -51,6 +51,7 @@ _KEYS = {
         conf.MPI_STAGING_DIR,
         conf.MPI_OVERSUBSCRIBE,
         conf.BROADCAST_MAX_BYTES,
+        conf.CLIMB_MAX_ITERATIONS,
         conf.SUB_BUCKETS,
     )
 }
@@ -62,6 +63,7 @@ class Settings:
 
     ansi: bool
     broadcast_max_bytes: int
+    climb_limit: int
     sub_buckets: int
     request: Request
 
@@ -88,7 +90,13 @@ class Settings:
             places=places if by_conf else places._replace(ranks="--ranks"),
         )
         ansi = conf.parsed(replace(conf.MPI_FALLBACK, name=_ANSI, default=True), given.get(_ANSI), "--conf")
-        return cls(ansi, values[conf.BROADCAST_MAX_BYTES.name], values[conf.SUB_BUCKETS.name], request)
+        return cls(
+            ansi,
+            values[conf.BROADCAST_MAX_BYTES.name],
+            values[conf.CLIMB_MAX_ITERATIONS.name],
+            values[conf.SUB_BUCKETS.name],
+            request,
+        )
 
 
 def run(task: Task, why: str | None = None) -> None:
@@ -130,7 +138,7 @@ def _compiled(
         n: sum(one.size_bytes for one in given.get(source.relation, ())) for n, source in enumerate(resolved.sources)
     }
     inputs = tuple(replace(i, size_bytes=sizes.get(i.source)) for i in program.inputs)
-    program = replace(program, inputs=inputs, setting=Setting(settings.ansi))
+    program = replace(program, inputs=inputs, setting=Setting(settings.ansi), climb_limit=settings.climb_limit)
     try:
         plan, stages = compile_stages(program, settings.broadcast_max_bytes)
     except (VerificationError, UnsupportedError) as problem:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.compile.facts import Facts, facts_of
 from pyspark_paralagg.compile.monotone import branches, range_of
 from pyspark_paralagg.compile.scope import Variable, variables
-from pyspark_paralagg.program.aggregators import is_numeric
+from pyspark_paralagg.program.aggregators import is_integral, is_numeric
 from pyspark_paralagg.program.expr import Call, Col, Expr, columns
+from pyspark_paralagg.program.functions.casts import is_exact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +25,69 @@ if TYPE_CHECKING:
 def climbs(program: Program, rules: tuple[Rule, ...]) -> bool:
     """True unless no value can improve for ever."""
     return any(not _is_bounded(program, rule) for rule in rules)
+
+
+def translates(program: Program, rules: tuple[Rule, ...], relation_class: str) -> bool:
+    """Return whether values of the recursion are only copied, and moved by what does not depend on them.
+
+    Then a value that improves by going round a cycle improves by as much each time, for ever. Where values shrink
+    (``d / 3``), or a condition reads them, they may converge after any number of iterations.
+    """
+    if relation_class == "accumulating":
+        return True
+    for rule in rules:
+        head = program.relation(rule.head)
+        scope, facts = variables(rule, program), facts_of(rule, program)
+        system = _Translation(scope, facts)
+        for d, expr in zip(head.dependents, rule.exprs[len(head.keys) :], strict=True):
+            if d.custom is not None or (d.order is None and not system.translates(expr)):
+                return False
+    return True
+
+
+class _Translation:
+    """Whether an expression is one value of the recursion, or the best of several, moved by something fixed."""
+
+    def __init__(self, scope: Mapping[str, Variable], facts: Facts) -> None:
+        self._scope = scope
+        self._facts = facts
+
+    def translates(self, expr: Expr) -> bool:
+        """Whether ``expr`` is fixed, or differs from values that it reads by something fixed."""
+        if self._is_fixed(expr) or isinstance(expr, Col):
+            return True
+        return isinstance(expr, Call) and self._call(expr)
+
+    def _is_fixed(self, expr: Expr) -> bool:
+        return not any(self._scope[c].role == "dependent" for c in columns(expr))
+
+    def _call(self, expr: Call) -> bool:  # noqa: PLR0911 - a function a line
+        args = expr.args
+        match expr.fn:
+            case "Add" | "DateAdd" | "TimestampAddInterval":
+                return all(self.translates(a) for a in args)
+            case "Subtract" | "DateSub":
+                return self.translates(args[0]) and self._is_fixed(args[1])
+            case "Multiply":
+                # A whole number times one or more grows by at least as much.
+                return is_integral(expr.type) and any(
+                    self.translates(a) and self._is_fixed(b) and self._is_at_least_one(b) for a, b in (args, args[::-1])
+                )
+            case "Least" | "Greatest":
+                return all(self.translates(a) for a in args)
+            case "Cast":
+                return is_exact(args[0].type, expr.type) and self.translates(args[0])
+            case "Between" | "Present":
+                return self.translates(args[0])
+            case "If" | "CaseWhen":
+                conditions, values = branches(expr)
+                return all(map(self._is_fixed, conditions)) and all(map(self.translates, values))
+            case _:
+                return False
+
+    def _is_at_least_one(self, expr: Expr) -> bool:
+        found = range_of(expr, self._facts)
+        return found is not None and found.low >= 1
 
 
 def _is_bounded(program: Program, rule: Rule) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.assign_placement import assign_placement
-from pyspark_paralagg.compile.bounded import climbs
+from pyspark_paralagg.compile.bounded import climbs, translates
 from pyspark_paralagg.compile.decompose import without_carried
 from pyspark_paralagg.compile.differentiate import differentiate
 from pyspark_paralagg.compile.distribute import Distribution, carried_keys, distribute
@@ -108,6 +108,7 @@ def _stratum(
             reasons.append(
                 f"{label}: may be evaluated for one value of what it carries after the other, without hashing"
             )
+    may_climb = _may_climb(program, relation_class, rules)
     stratum = Stratum(
         tuple(
             PlannedRelation(r.name, r.keys, r.dependents, where.by[r.name], r.base, r.initial, r.settled)
@@ -118,7 +119,7 @@ def _stratum(
         planned,
         relation_class,
         in_place,
-        _may_climb(program, relation_class, rules),
+        may_climb,
         any(map(_makes_strings, planned)) or any(_combines_strings(r) for r in relations),
         bitmap,
         ordered_by,
@@ -127,6 +128,7 @@ def _stratum(
         program.on_limit,
         program.tolerance,
         find_carried(program, relations),
+        None if not may_climb or translates(program, rules, relation_class) else program.climb_limit,
     )
     return stratum, program.inputs, reasons
 

@@ -17,7 +17,7 @@ from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, to_json
 if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Column, Dependent, Input
 
-VERSION = 5
+VERSION = 6
 
 RelationClass = Literal["lattice", "accumulating", "iterated"]
 Placement = Literal["partitioned", "everywhere"]
@@ -166,7 +166,9 @@ class Stratum:
     """One fixpoint of mutually recursive relations.
 
     ``in_place``: values may be read in the iteration that wrote them (a lattice without a limit: nobody can tell).
-    ``cycle_check``: a climb without end cannot be excluded, so a run with more iterations than keys is traced.
+    ``cycle_check``: a climb without end cannot be excluded. ``climb_limit``: the iterations after which a run is ended
+    that may climb, or converge late; None where rules only translate values, so that a run with more iterations than
+    keys climbs for ever, and is traced.
     ``makes_strings``: rules derive strings that no input may have, so an engine numbers them as they come.
     ``ordered_by``: the dependent column (its position) whose best values an engine may apply first.
     ``carried``: keys that every rule copies from every recursive atom, each as its position among the keys of each
@@ -188,6 +190,7 @@ class Stratum:
     on_limit: Literal["error", "return"] = "error"
     tolerance: float | None = None
     carried: tuple[tuple[int, ...], ...] = ()
+    climb_limit: int | None = None
 
     @property
     def input_ids(self) -> frozenset[int]:

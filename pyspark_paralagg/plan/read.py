@@ -20,7 +20,7 @@ def plan_from_json(data: dict[str, Any]) -> Plan:
     """Reads what ``to_json`` wrote; ``UsageError`` where another version did.
 
     >>> plan_from_json(Plan("none", (), ()).to_json())
-    Plan(name='none', inputs=(), strata=(), reasons=(), narrower=(), version=5)
+    Plan(name='none', inputs=(), strata=(), reasons=(), narrower=(), version=6)
     """
     if data.get("version") != VERSION:
         raise UsageError(

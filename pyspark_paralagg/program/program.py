@@ -173,7 +173,10 @@ class Limit:
 
 @dataclass(frozen=True)
 class Program:
-    """All that a recursion says, and what was asked of its run; ``setting`` is what its session decides."""
+    """All that a recursion says, and what was asked of its run.
+
+    ``setting`` is what its session decides; ``climb_limit`` ends a run whose values may converge, but have not.
+    """
 
     relations: tuple[Relation, ...]
     inputs: tuple[Input, ...]
@@ -190,6 +193,7 @@ class Program:
     strata: tuple[tuple[str, ...], ...] = ()
     classes: tuple[tuple[str, str], ...] = ()
     setting: Setting = DEFAULT_SETTING
+    climb_limit: int = 100_000
 
     def relation(self, name: str) -> Relation:
         """The relation called ``name``."""

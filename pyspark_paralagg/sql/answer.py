@@ -59,7 +59,10 @@ def _declared(question: dict[str, Any]) -> dict[str, Any]:
 def _compiled(question: dict[str, Any]) -> dict[str, Any]:
     """``{"strata": [{"relations": […], "plan": "…"}]}``, the plan as the text that the engine reads."""
     relations = [_relation(r, 2 * n) for n, r in enumerate(question["relations"])]
-    broadcast = conf.parsed(conf.BROADCAST_MAX_BYTES, question["conf"].get(conf.BROADCAST_MAX_BYTES.name), "SQL")
+    broadcast, climb_limit = (
+        conf.parsed(key, question["conf"].get(key.name), "SQL")
+        for key in (conf.BROADCAST_MAX_BYTES, conf.CLIMB_MAX_ITERATIONS)
+    )
     try:
         compiled = compile_step(
             question["analysis"],
@@ -67,6 +70,7 @@ def _compiled(question: dict[str, Any]) -> dict[str, Any]:
             broadcast,
             name=question["name"],
             max_iterations=question.get("max_iterations"),
+            climb_limit=climb_limit,
         )
     except (UnsupportedError, VerificationError) as problem:
         advice = _ONLY_ENGINE if isinstance(problem, UnsupportedError) else _NO_MODE

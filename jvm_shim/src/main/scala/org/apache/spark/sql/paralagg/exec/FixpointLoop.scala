@@ -2,7 +2,7 @@ package org.apache.spark.sql.paralagg.exec
 
 import org.apache.spark.sql.paralagg.ParalaggException
 import org.apache.spark.sql.paralagg.plan._
-import org.apache.spark.sql.types.{DoubleType, FloatType}
+import org.apache.spark.sql.types.{DecimalType, DoubleType, FloatType}
 
 /**
  * The fixpoint, one task's part of it: apply all rules to the delta, exchange what other tasks own, aggregate, vote.
@@ -77,17 +77,22 @@ final class FixpointLoop(
 
   private val isBounded = stratum.maxIterations.isDefined || stratum.tolerance.isDefined || !stratum.cycleCheck
   private val sumsFractions = stratum.relations.flatMap(_.dependents).exists { d =>
-    d.aggregator == "sum" && (d.column.dataType == DoubleType || d.column.dataType == FloatType)
+    d.aggregator == "sum" && (d.column.dataType match {
+      case DoubleType | FloatType | _: DecimalType => true
+      case _ => false
+    })
   }
 
   /**
-   * Values still change after more rounds than there are keys, so each further change goes around a cycle. Sums of fractions
-   * may do that and converge (damping): there, only if a turn around all keys has not made the changes smaller. An iterated
-   * step may converge late too, from initial rows beyond the fixpoint: it is given some patience, no proof is at hand.
+   * Values still change after more rounds than there are keys, so each further change goes around a cycle. Where rules only
+   * translate values that is a climb without end; elsewhere they may converge late, and a limit of iterations decides. Sums
+   * of fractions may converge too (damping): they climb if a turn around all keys has not made the changes smaller. An
+   * iterated step may start from initial rows beyond the fixpoint: it is given some patience.
    */
   private def climbs(iteration: Int, sums: Array[Double]): Boolean = !isBounded && {
     val turn = stats.total(sums) + 1
-    if (sumsFractions) iteration > 2 * turn && stats.difference(iteration - turn.toInt).exists(_ <= sums(Difference))
+    if (stratum.climbLimit.isDefined) iteration >= stratum.climbLimit.get
+    else if (sumsFractions) iteration > 2 * turn && stats.difference(iteration - turn.toInt).exists(_ <= sums(Difference))
     else iteration > (if (stratum.isIterated) math.max(turn, Patience) else turn)
   }
 
@@ -266,10 +271,14 @@ final class FixpointLoop(
   private def endless(climb: EndlessClimb, cycle: Seq[String]) = new ParalaggException(
     "PARALAGG_NO_FIXPOINT",
     s"${stratum.name}: " + (
-      if (!climb.overflowed) s"values still change after ${climb.iterations} iterations, more than there are keys"
+      if (!climb.overflowed && stratum.climbLimit.isDefined)
+        s"values still change after ${climb.iterations} iterations, the most that spark.paralagg.climb.maxIterations allows"
+      else if (!climb.overflowed) s"values still change after ${climb.iterations} iterations, more than there are keys"
       else s"a sum overflows in iteration ${climb.iterations}") + (
       if (cycle.isEmpty) "." else s": a cycle goes on without end, ${FixpointLoop.shown(cycle)}."),
-    "remove the cycle, bound the values with a filter, or set max_iterations with on_limit='return'.",
+    if (climb.overflowed && cycle.isEmpty) FixpointLoop.OfOverflow
+    else if (stratum.climbLimit.isDefined && !climb.overflowed) FixpointLoop.OfLimit
+    else "remove the cycle, bound the values with a filter, or set max_iterations with on_limit='return'.",
     climb.overflow)
 }
 
@@ -286,6 +295,9 @@ object FixpointLoop {
   private[exec] val Difference = 1
   private[exec] val Overflow = 2
   private val MostShown = 12
+  private val OfOverflow = "no cycle leads there: the sum leaves its type on the way, even if later rows take it back. Cast the " +
+    "column to double, or to a wider decimal."
+  private val OfLimit = "if the values converge, raise that setting; otherwise bound them with a filter, or set max_iterations."
 
   /** The cycle closed, in its middle cut where it is long. */
   private def shown(cycle: Seq[String]): String = {

@@ -36,10 +36,12 @@ private[exec] final class Run(
   private var attempt = -1
   private var joined = 0
   private var ended = false
+  private var warned = false
 
   /** The job that runs it, once there is one. */
   @volatile var job: Int = -1
 
+  private def climbLimit: Option[Int] = spec.program.climbLimit
   private def name: String = spec.program.name
   private def backend: String = spec.offload.fold("spark")(_.backend)
   private def execution: Long = Option(executionId).fold(-1L)(_.toLong)
@@ -55,6 +57,12 @@ private[exec] final class Run(
     metrics("tuples").set(heard.total)
     metrics("bytes").set(heard.bytes)
     if (heard.changed > 0) metrics("balance").set(math.round(100.0 * heard.heaviest * tasks / heard.changed))
+    if (!warned && climbLimit.isDefined && heard.iteration > math.max(Patience, heard.total)) {
+      warned = true
+      logWarning(
+        s"$name: values still change after ${heard.iteration} iterations, more than there are keys; the run goes on to " +
+          s"${climbLimit.get} iterations (spark.paralagg.climb.maxIterations)")
+    }
     if (System.nanoTime() - lastPost > PostNanos) post()
   }
 
@@ -149,6 +157,7 @@ private[exec] final class Run(
 }
 
 private object Run {
+  private val Patience = 100L
   private val PostNanos = 100L * 1000 * 1000
   private val Running = "running"
   private val Done = "done"

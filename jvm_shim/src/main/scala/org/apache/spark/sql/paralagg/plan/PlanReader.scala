@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.DataType
  * exactly what Spark's analyser said it means.
  */
 object PlanReader {
-  val Version = 5
+  val Version = 6
 
   def stratum(plan: JValue, position: Int, templates: IndexedSeq[Expression]): StratumSpec = {
     if (int(plan \ "version") != Version) {
@@ -102,7 +102,8 @@ private class PlanReader(templates: IndexedSeq[Expression]) {
         case JInt(i) => i.toDouble
         case other => throw new IllegalArgumentException(s"tolerance $other")
       },
-      list(json \ "carried").map(ints).toArray)
+      list(json \ "carried").map(ints).toArray,
+      option(json \ "climb_limit")(int))
   }
 
   private def column(json: JValue): ColumnSpec =

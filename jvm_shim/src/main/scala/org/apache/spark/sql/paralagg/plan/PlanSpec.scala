@@ -98,7 +98,8 @@ case class StratumSpec(
     maxIterations: Option[Int],
     onLimitError: Boolean,
     tolerance: Option[Double],
-    carried: Array[Array[Int]]) {
+    carried: Array[Array[Int]],
+    climbLimit: Option[Int]) {
   def relation(name: String): RelationSpec = relations.find(_.name == name).get
   def input(id: Int): InputSpec = inputs.find(_.id == id).get
   def staticIndex(id: Int): StaticIndexSpec = staticIndexes.find(_.id == id).get

@@ -35,16 +35,17 @@ object Refusal {
 object PythonCompiler {
   val Python = "spark.paralagg.python"
   val PythonPath = "spark.paralagg.pythonPath"
-  private val Broadcast = "spark.paralagg.broadcast.maxBytes"
+  private val Asked = Seq("spark.paralagg.broadcast.maxBytes", "spark.paralagg.climb.maxIterations")
 
   private val processes = new ConcurrentHashMap[(String, String), CompilerProcess]()
 
   /** What Python answers to `what`; a Refusal where the program is at fault. */
   def ask(what: String, request: JObject): Either[Refusal, JValue] = {
     val conf = SQLConf.get
-    val settings = Broadcast -> Option(conf.getConfString(Broadcast, null))
+    val settings = JObject(
+      Asked.map(key => key -> Option(conf.getConfString(key, null)).fold[JValue](JNull)(JString(_))).toList)
     process(conf).ask(
-      ("op" -> what) ~ ("version" -> ShimVersion.value) ~ ("conf" -> pair2jvalue(settings)) ~ request)
+      ("op" -> what) ~ ("version" -> ShimVersion.value) ~ ("conf" -> settings) ~ request)
   }
 
   private def process(conf: SQLConf): CompilerProcess = {
