@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mpi_backend.kernels import arithmetic, casts
+from mpi_backend.kernels.status import MOST_ARGUMENTS
 from mpi_backend.kernels.texts import TEXT_FUNCTIONS, check_cast, check_pattern
 from mpi_backend.kernels.values import Value, equal, less
 from mpi_backend.types import type_of
@@ -68,7 +69,7 @@ class Expressions:
             self.sites.errors.append((error, message))
         with self.code.block(f"if {condition}:"):
             self.code.line(f"cur[STATUS] = FAILED + {self.sites.errors.index((error, message))}")
-            self.code.line("return")
+            self.code.leave()
 
     def holds(self, condition: Expr) -> str:
         """The Python condition that ``condition`` is true, not null."""
@@ -284,6 +285,13 @@ class Expressions:
         pattern = expr.args[-1]
         if expr.fn == "RLike" and isinstance(pattern, Lit) and pattern.value is not None:
             check_pattern(str(pattern.value))
+        if len(args) > MOST_ARGUMENTS:
+            raise UnsupportedError(
+                "PARALAGG_EXPRESSION_UNPORTABLE",
+                f"the MPI engine has functions of {MOST_ARGUMENTS} arguments, and here are {len(args)}",
+                value=expr.fn,
+                hint="compute parts of it in relations of their own",
+            )
         call = TextCall(f"Cast {of.name}" if expr.fn == "Cast" else expr.fn, tuple(a.type for a in args), of)
         if call not in self.sites.calls:
             self.sites.calls.append(call)

@@ -20,9 +20,8 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.datalog import syntax
 from pyspark_paralagg.datalog.disjoint import disjoint
-from pyspark_paralagg.datalog.expand import Flat, alternatives, names_in, nodes, substituted
+from pyspark_paralagg.datalog.expand import Flat, alternatives, nodes, substituted
 from pyspark_paralagg.datalog.scope import Scope, aggregates_in, bound_by, free_names, names_outside
 from pyspark_paralagg.datalog.syntax import (
     Apply,
@@ -38,6 +37,7 @@ from pyspark_paralagg.datalog.syntax import (
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
 
+    from pyspark_paralagg.datalog import syntax
     from pyspark_paralagg.datalog.expand import Plain
     from pyspark_paralagg.datalog.places import Places
 
@@ -84,18 +84,20 @@ class Aggregates:
             nothing = Negation(replace(atom, args=(*atom.args[: len(keys)], Wildcard(found.span))), found.span)
             yield from self._extract(_replaced(flat, found, Number(0, span=found.span), (*around, nothing), using))
 
-    def _witness(
-        self, flat: Flat, of: BodyAggregate, names: Mapping[str, str]
-    ) -> Generator[Flat, None, Flat]:
+    def _witness(self, flat: Flat, of: BodyAggregate, names: Mapping[str, str]) -> Generator[Flat, None, Flat]:
         """``flat`` with an atom that says where the aggregate has its value; ``names`` has each witness inside of it.
 
-        ``r(x, m) :- m = max y : { e(x, y) }.`` becomes ``r(x, m) :- m = max y : { e(x_w, y) }, witness@1(x, max y : …).``
+        r(x, m) :- m = max y : { e(x, y) }.
+        r(x, m) :- m = max y : { e(x_2, y) }, witness@1(x, max y : { e(x_2, y) }).
         """
         outside = names_outside((flat.head, flat.literals))
         keys = tuple(sorted(free_names(of) & outside))
         name = f"witness@{next(self._number)}"
         around = tuple(x for x in flat.literals if of not in aggregates_in(x))
-        inner = (*(Variable(k, of.span) for k in keys), *(Variable(w, of.span) for w in names.values()))
+        inner: tuple[syntax.Term, ...] = (
+            *(Variable(k, of.span) for k in keys),
+            *(Variable(w, of.span) for w in names.values()),
+        )
         assert of.value is not None  # noqa: S101 - min and max have one
         head = Atom(name, (*inner, of.value), of.span)
         for body in alternatives(of.body):
