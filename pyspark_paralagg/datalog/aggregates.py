@@ -87,8 +87,7 @@ class Aggregates:
     def _witness(self, flat: Flat, of: BodyAggregate, names: Mapping[str, str]) -> Generator[Flat, None, Flat]:
         """``flat`` with an atom that says where the aggregate has its value; ``names`` has each witness inside of it.
 
-        r(x, m) :- m = max y : { e(x, y) }.
-        r(x, m) :- m = max y : { e(x_2, y) }, witness@1(x, max y : { e(x_2, y) }).
+        ``r(x, m) :- m = max y : { e(x, y) }.`` gets ``witness@1(x, max y : { e(x_2, y) })``.
         """
         outside = names_outside((flat.head, flat.literals))
         keys = tuple(sorted(free_names(of) & outside))

@@ -98,7 +98,7 @@ def rewritten(node: Any, change: Callable[[Any], Any]) -> Any:  # noqa: ANN401 -
 
 
 def substituted(node: Any, change: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - any node of the tree
-    """``node`` with what ``change`` gives in the place of nodes, parents first; where it is None, nodes below are tried."""
+    """``node`` with what ``change`` gives in the place of nodes, parents first; where that is None, it goes below."""
     if isinstance(node, tuple):
         return tuple(substituted(part, change) for part in node)
     if not is_dataclass(node) or isinstance(node, syntax.Span | type):
