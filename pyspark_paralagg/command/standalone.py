@@ -23,6 +23,7 @@ from pyspark_paralagg.datalog.asked import asked_program, recursion_of
 from pyspark_paralagg.datalog.resolve import resolve_text
 from pyspark_paralagg.errors import FixpointError, ParalaggError, UnsupportedError, UsageError, VerificationError
 from pyspark_paralagg.explain import explain_plan
+from pyspark_paralagg.program import patterns
 from pyspark_paralagg.program.functions import Setting
 from pyspark_paralagg.program.text import show_program
 from pyspark_paralagg.progress import Rate
@@ -216,6 +217,9 @@ def _errors_of_the_run() -> Iterator[None]:
     try:
         yield
     except ParalaggError as problem:
+        if problem.code == patterns.CODE and not isinstance(problem, UsageError):
+            told = (problem.code, problem.message)
+            raise FixpointError(*told, value=problem.value, place=problem.place, hint=problem.hint) from problem
         if not engine.is_of_the_run(problem):
             raise
         message = f"{problem.code}: {problem.message}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.datalog import syntax
+from pyspark_paralagg.program import patterns
 from pyspark_paralagg.program.expr import Call, Expr, Lit
 from pyspark_paralagg.program.schema import did_you_mean
 
@@ -85,14 +86,19 @@ class Terms:
             self._expect(a, (SYMBOL,), literal.name, literal.span)
         if literal.name == "contains":
             return Call("Contains", (args[1], args[0]), BOOLEAN)
-        # Soufflé's match is of the whole text.
-        pattern = args[0]
-        whole: Expr = (
-            Lit(f"^(?:{pattern.value})$", SYMBOL)
-            if isinstance(pattern, Lit)
-            else Call("Concat", (Lit("^(?:", SYMBOL), pattern, Lit(")$", SYMBOL)), SYMBOL)
-        )
-        return Call("RLike", (args[1], whole), BOOLEAN)
+        return self._match(args[0], args[1], literal.args[0].span)
+
+    def _match(self, pattern: Expr, text: Expr, span: Span) -> Expr:
+        """Soufflé's match, which is of the whole text."""
+        if isinstance(pattern, Lit):
+            fault = patterns.fault(str(pattern.value))
+            if fault is not None:
+                raise self._places.error(patterns.CODE, fault, span, value=pattern.value, hint=patterns.HINT)
+            return Call("RLike", (text, Lit(patterns.whole(str(pattern.value)), SYMBOL)), BOOLEAN)
+        whole = Call("Concat", (Lit(patterns.BEFORE, SYMBOL), pattern, Lit(patterns.AFTER, SYMBOL)), SYMBOL)
+        # By itself, too: what is no pattern may become one between the other two, such as `a)|(b`.
+        alone = Call("RLike", (text, pattern), BOOLEAN)
+        return Call("And", (alone, Call("RLike", (text, whole), BOOLEAN)), BOOLEAN)
 
     def comparison(self, of: syntax.Comparison, left: Expr, right: Expr) -> Expr:
         """``left op right`` with both sides of one type."""
