@@ -7,7 +7,7 @@ types (``shapes``, ``infer``), and becomes a Program (``build``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.datalog import syntax
@@ -18,6 +18,7 @@ from pyspark_paralagg.datalog.build import Builder
 from pyspark_paralagg.datalog.disjoint import counting, expand
 from pyspark_paralagg.datalog.expand import Flat, nodes
 from pyspark_paralagg.datalog.facts import constants
+from pyspark_paralagg.datalog.faults import with_all_problems
 from pyspark_paralagg.datalog.infer import TypesOf, infer
 from pyspark_paralagg.datalog.iterations import INITIAL, drop_indexes
 from pyspark_paralagg.datalog.means import without_means
@@ -43,12 +44,29 @@ def resolve(text: syntax.Text, inputs: Mapping[str, Columns] | None = None) -> P
     return resolve_text(text, inputs or {}).program
 
 
-def resolve_text(text: syntax.Text, inputs: Mapping[str, Columns], own: Sequence[str] = ()) -> Resolved:
+def resolve_text(
+    text: syntax.Text,
+    inputs: Mapping[str, Columns],
+    own: Sequence[str] = (),
+    check: Callable[[Resolved], None] = lambda _: None,
+) -> Resolved:
     """The Program of a text, and what is needed to run it; ``own`` are names of the user's aggregators.
 
     Raises ``DatalogError``, and ``VerificationError`` ``PARALAGG_NOT_STRATIFIED`` for a negation or an aggregate of a
-    body through the recursion.
+    body through the recursion; the first problem of the text is the error, whose ``problems`` are all. What ``check``
+    raises is one of them.
     """
+
+    def resolved(part: syntax.Text) -> Resolved:
+        out = resolve_once(part, inputs, own)
+        check(out)
+        return out
+
+    return with_all_problems(text, resolved)
+
+
+def resolve_once(text: syntax.Text, inputs: Mapping[str, Columns], own: Sequence[str] = ()) -> Resolved:
+    """As ``resolve_text``; raises the first problem alone that it comes across."""
     return _Resolver(text, inputs, own).resolved()
 
 
