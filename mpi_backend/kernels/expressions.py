@@ -15,7 +15,7 @@ from mpi_backend.kernels.texts import TEXT_FUNCTIONS, check_cast, check_pattern
 from mpi_backend.kernels.values import Value, equal, less
 from mpi_backend.types import type_of
 from pyspark_paralagg.errors import UnsupportedError
-from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
+from pyspark_paralagg.program.expr import ASSERT_UNSIGNED, Call, Col, Expr, Lit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,6 +97,8 @@ class Expressions:
             return deciding[expr.fn](expr)
         if expr.fn in ("Between", "Present"):
             return self._guard(expr)
+        if expr.fn == ASSERT_UNSIGNED:
+            return self._unsigned(expr)
         args = [self.value(a) for a in expr.args]
         of = type_of(expr.type)
         if expr.fn in ("IsNull", "IsNotNull"):
@@ -115,6 +117,13 @@ class Expressions:
         ):
             return self._text(expr, args, of)
         return self._strict(expr, args, of)
+
+    def _unsigned(self, expr: Call) -> Value:
+        value, message = self.value(expr.args[0]), expr.args[1]
+        assert isinstance(message, Lit)  # noqa: S101 - as it is made
+        out = Value(value.type, self.code.keep("x", value.code), value.null)
+        self.fail(f"{out.present} and {out.code} < 0", "PARALAGG_DATALOG_UNSIGNED", str(message.value))
+        return out
 
     def _strict(self, expr: Call, args: list[Value], of: Type) -> Value:
         """A function that is null where an argument is."""

@@ -56,8 +56,9 @@ class Ranges:
             yield from self._counted(name, replace(found, args=args), others, flat)
             yield from self.extract(_reading(flat, found, value, Atom(name, (*args, value), found.span)))
             return
+        is_unsigned = any(isinstance(a, Number) and a.is_unsigned for a in args)
         for v in values:
-            yield Flat(Atom(name, (Number(v, span=found.span),), found.span), (), flat.rule)
+            yield Flat(Atom(name, (Number(v, is_unsigned, found.span),), found.span), (), flat.rule)
         if not values:  # a relation without rows: it still has a type
             never = Comparison("!=", args[0], args[0], found.span)
             yield Flat(Atom(name, args[:1], found.span), (never,), flat.rule)

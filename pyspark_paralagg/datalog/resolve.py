@@ -28,7 +28,8 @@ from pyspark_paralagg.datalog.resolved import Resolved
 from pyspark_paralagg.datalog.shapes import Shapes
 from pyspark_paralagg.datalog.stratified import check_stratified
 from pyspark_paralagg.datalog.terms import BOOLEAN, FLOAT, NUMBER, SYMBOL, Terms
-from pyspark_paralagg.datalog.types import BASES, Types, unsigned_columns
+from pyspark_paralagg.datalog.types import Types, unsigned_columns
+from pyspark_paralagg.datalog.unsigned import positions
 from pyspark_paralagg.program.program import Limit, Program
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class _Resolver:
         self.text = text
         self.places = Places(text.source, text.name)
         self.types = Types(text)
-        self.terms = Terms(self.places, lambda name, span: BASES[self.types.base(name, span)])
+        self.terms = Terms(self.places, self.types.base)
         flat, self.indexed = drop_indexes(tuple(self._flat()), self.places)
         declared = self._declared()
         self.input_spans = {
@@ -99,6 +100,8 @@ class _Resolver:
         self.assumed = assumptions(text, self.types, self.shapes, static, external, self.places)
         static_facts = {n: _types_of(found) for n, found in facts.items()}
         given |= {n: t for n, t in static_facts.items() if n not in given and n not in self.derived}
+        flags = {n: tuple(c in unsigned_columns(text)[n] for c in columns) for n, (columns, _, _) in declared.items()}
+        self.terms.unsigned = positions(self.rules, flags, self.terms.base)
         of = infer(self.rules, self.shapes, given, static_facts, self.terms, self.places)
         self._check_typed(of)
         assumed = {(a.relation, a.column) for a in self.assumed}
