@@ -1,4 +1,4 @@
-"""Unsigned numbers: as in Soufflé up to 2^63-1; what cannot be held is an error with a place, and never another number."""
+"""Unsigned numbers: as in Soufflé up to 2^63-1; what cannot be held is an error with a place."""
 
 from __future__ import annotations
 

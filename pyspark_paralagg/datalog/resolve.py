@@ -93,7 +93,8 @@ class _Resolver:
             own,
         )
         self._check_directives()
-        facts, self.rules = constants(without_means(flat, self.places), self.shapes)
+        rules = without_means(flat, self.places)
+        facts, self.rules = constants(rules, self.shapes)
         self.derived = {r.head.relation for r in self.rules}
         check_stratified(self.rules, self.derived, self.places)
         static = self.shapes.shapes.keys() - self.derived
@@ -101,7 +102,7 @@ class _Resolver:
         static_facts = {n: _types_of(found) for n, found in facts.items()}
         given |= {n: t for n, t in static_facts.items() if n not in given and n not in self.derived}
         flags = {n: tuple(c in unsigned_columns(text)[n] for c in columns) for n, (columns, _, _) in declared.items()}
-        self.terms.unsigned = positions(self.rules, flags, self.terms.base)
+        self.terms.unsigned = positions(rules, flags, self.terms.base)
         of = infer(self.rules, self.shapes, given, static_facts, self.terms, self.places)
         self._check_typed(of)
         assumed = {(a.relation, a.column) for a in self.assumed}
