@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import pyspark_paralagg as ra
 from pyspark_paralagg.cli import FAILED, OK, WRONG, main
 from pyspark_paralagg.datalog.parse import parse
 from pyspark_paralagg.datalog.resolve import resolve_text
@@ -118,3 +119,25 @@ def test_a_recursion_over_unsigned_numbers_is_proved(tmp_path: Path) -> None:
     text = "o(0, 0).\no(y, $MIN(d + y)) :- o(x, d), u(y, x).\no(y, $MIN(d + x)) :- o(x, d), u(x, y)."
     assert run(tmp_path, text, "--backend", "local") == OK
     assert run(tmp_path, "o(1u, 2u).\no(y, $MIN(d - y)) :- o(x, d), u(x, y).", "--backend", "local") == WRONG
+
+
+@pytest.mark.parametrize("backend", ["local", "spark"])
+def test_without_ansi_rules_nothing_wraps_around(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], backend: str, request: pytest.FixtureRequest
+) -> None:
+    text, message = "o(x + y) :- u(x, y).", "PARALAGG_DATALOG_UNSIGNED: without ANSI rules a sum or product"
+    if backend == "local":
+        assert run(tmp_path, text, "--backend", "local", "--conf", "spark.sql.ansi.enabled=false") == WRONG
+        told = capfd.readouterr().err
+        assert told.startswith(message)
+        assert "line 5, column 3" in told
+        return
+    spark = request.getfixturevalue("spark")
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        u = spark.sql("select 1L x, 2L y")
+        with pytest.raises(ParalaggError, match=message):
+            ra.datalog(spark, ".decl u(x: unsigned, y: unsigned)\n.input u\n" + text, u=u)
+        assert ra.datalog(spark, text, u=u)["o"].collect() == [(3,)]
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")

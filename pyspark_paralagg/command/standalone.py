@@ -21,6 +21,7 @@ from pyspark_paralagg.compile.stages import beside_plan
 from pyspark_paralagg.datalog.api import located
 from pyspark_paralagg.datalog.asked import asked_program, recursion_of
 from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.datalog.unsigned import check_ansi
 from pyspark_paralagg.errors import FixpointError, ParalaggError, UnsupportedError, UsageError, VerificationError
 from pyspark_paralagg.explain import explain_plan
 from pyspark_paralagg.program import patterns
@@ -105,6 +106,7 @@ def run(task: Task, why: str | None = None) -> None:
         began = time.perf_counter()
         given = tables.given(task.inputs)
         resolved = resolve_text(task.text, {name: files[0].columns for name, files in given.items()})
+        check_ansi(resolved, ansi=settings.ansi)
         plan, explained = _compiled(task, settings, resolved, given)
         reason = why or f"asked for by --backend {backend}"
         if task.options.explain:

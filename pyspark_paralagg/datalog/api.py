@@ -63,6 +63,7 @@ def datalog(  # noqa: PLR0913 - as recursive has them
     """
     from pyspark_paralagg.datalog.parse import parse  # noqa: PLC0415 - the compiler loads when it is needed
     from pyspark_paralagg.datalog.resolve import resolve_text  # noqa: PLC0415 - likewise
+    from pyspark_paralagg.datalog.unsigned import check_ansi  # noqa: PLC0415 - likewise
 
     given = {**(inputs or {}), **dataframes}
     for relation, df in given.items():
@@ -72,6 +73,7 @@ def datalog(  # noqa: PLR0913 - as recursive has them
 
     def check(resolved: Resolved) -> None:
         _check_inputs(resolved, given)
+        check_ansi(resolved, ansi=spark.conf.get("spark.sql.ansi.enabled") == "true")
         if is_verified:
             verify(resolved)
 

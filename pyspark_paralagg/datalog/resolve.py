@@ -29,7 +29,7 @@ from pyspark_paralagg.datalog.shapes import Shapes
 from pyspark_paralagg.datalog.stratified import check_stratified
 from pyspark_paralagg.datalog.terms import BOOLEAN, FLOAT, NUMBER, SYMBOL, Terms
 from pyspark_paralagg.datalog.types import Types, unsigned_columns
-from pyspark_paralagg.datalog.unsigned import positions
+from pyspark_paralagg.datalog.unsigned import overflowing, positions
 from pyspark_paralagg.program.program import Limit, Program
 
 if TYPE_CHECKING:
@@ -134,6 +134,7 @@ class _Resolver:
             {self.places.told(f.span): f.span for f in self.rules},
             self.input_spans,
             self.places,
+            overflowing(self.rules, self.terms.unsigned, self.terms.base),
         )
 
     def _flat(self) -> list[Flat]:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from pyspark_paralagg.datalog.expand import Flat
-    from pyspark_paralagg.datalog.syntax import Term
+    from pyspark_paralagg.datalog.resolved import Resolved
+    from pyspark_paralagg.datalog.syntax import Span, Term
 
 CODE = "PARALAGG_DATALOG_UNSIGNED"
 HINT = "an unsigned number is held up to 2^63-1, where Soufflé goes on to 2^64-1: use number, or float"
@@ -101,6 +102,29 @@ def names_of(rule: Flat, known: Mapping[str, Collection[int]], base: Callable[[C
         if more <= names:
             return frozenset(names)
         names |= more
+
+
+def overflowing(
+    rules: Sequence[Flat], known: Mapping[str, Collection[int]], base: Callable[[Cast], str]
+) -> Span | None:
+    """The first term whose overflow is an error with ANSI rules only; without them it would be another number."""
+    for rule in rules:
+        names = names_of(rule, known, base)
+        for n in nodes((rule.head.args, rule.literals)):
+            is_sum = isinstance(n, HeadAggregate) and n.name.upper() in ("SUM", "MSUM")
+            if (is_sum or (isinstance(n, Apply) and n.name in ("+", "*", "^"))) and is_unsigned(n, names, base):
+                span: Span = n.span
+                return span
+    return None
+
+
+def check_ansi(resolved: Resolved, *, ansi: bool) -> None:
+    """Raises ``DatalogError`` where the session's rules let unsigned numbers wrap around."""
+    if ansi or resolved.overflowing is None:
+        return
+    message = "without ANSI rules a sum or product of unsigned numbers that is too large would be another number"
+    hint = "set spark.sql.ansi.enabled=true, or use number, or float"
+    raise resolved.places.error(CODE, message, resolved.overflowing, hint=hint)
 
 
 def mixes(term: Term | HeadAggregate, names: Collection[str]) -> bool:
