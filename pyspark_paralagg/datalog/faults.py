@@ -59,6 +59,8 @@ def _clause_of(problem: ParalaggError, text: syntax.Text) -> syntax.Clause | Non
 
 def _follows(problem: ParalaggError, clause: syntax.Clause | None, removed: list[syntax.Clause]) -> bool:
     """Whether ``problem`` is there because ``removed`` clauses are not."""
+    if problem.position is None:  # about an input that nothing reads any more
+        return bool(removed)
     made = {name for c in removed for name in _made_by(c)}
     declared = {c.relation for c in removed if isinstance(c, syntax.Declaration)}
     if problem.code in _FOLLOWING and problem.value in made:

@@ -101,7 +101,10 @@ class _Resolver:
         self.assumed = assumptions(text, self.types, self.shapes, static, external, self.places)
         static_facts = {n: _types_of(found) for n, found in facts.items()}
         given |= {n: t for n, t in static_facts.items() if n not in given and n not in self.derived}
-        flags = {n: tuple(c in unsigned_columns(text)[n] for c in columns) for n, (columns, _, _) in declared.items()}
+        unsigned = unsigned_columns(text)
+        flags = {
+            n: tuple(c in unsigned[n.removesuffix(INITIAL)] for c in columns) for n, (columns, _, _) in declared.items()
+        }
         self.terms.unsigned = positions(rules, flags, self.terms.base)
         of = infer(self.rules, self.shapes, given, static_facts, self.terms, self.places)
         self._check_typed(of)
