@@ -92,13 +92,12 @@ class Expressions:
         deciding = {
             "And": self._logic, "Or": self._logic, "If": self._choose, "CaseWhen": self._choose,
             "Coalesce": self._coalesce, "NaNvl": self._nan_or,
+            ASSERT_UNSIGNED: self._unsigned,
         }  # fmt: skip
         if expr.fn in deciding:
             return deciding[expr.fn](expr)
         if expr.fn in ("Between", "Present"):
             return self._guard(expr)
-        if expr.fn == ASSERT_UNSIGNED:
-            return self._unsigned(expr)
         args = [self.value(a) for a in expr.args]
         of = type_of(expr.type)
         if expr.fn in ("IsNull", "IsNotNull"):
