@@ -159,7 +159,7 @@ class Runner:
             if status >= FAILED:
                 _check(cur, rule.sites, rule.rule.place)
             elif status >= WANTED:
-                loop.strings.answer(rule.sites.calls[status - WANTED], cur)
+                loop.strings.answer(rule.sites.calls[status - WANTED], cur, rule.rule.place)
 
     def _take_derived(self, rule: RuleKernel, count: int) -> None:
         """Rows of the buffer find their places by their keys: here, or among the ghosts."""

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from mpi_backend.kernels.status import CALL
-from mpi_backend.kernels.texts import compute
+from mpi_backend.kernels.texts import TextError, compute
 from mpi_backend.keymap import KeyMap
 
 if TYPE_CHECKING:
@@ -96,11 +96,15 @@ class Strings:
             self._memos[call] = Memo(len(call.args))
         return self._memos[call]
 
-    def answer(self, call: TextCall, cur: Array) -> None:
-        """Computes what a kernel wanted to know: its arguments stand in ``cur``."""
+    def answer(self, call: TextCall, cur: Array, place: str) -> None:
+        """Computes what a kernel wanted to know: its arguments stand in ``cur``, the expression at ``place``."""
         words = cur[CALL : CALL + len(call.args)].copy()
         args = tuple(self._scalar(of, int(w)) for of, w in zip(call.args, words, strict=True))
-        found = compute(call.fn, args, call.args, call.result, ansi=self._ansi)
+        try:
+            found = compute(call.fn, args, call.args, call.result, ansi=self._ansi)
+        except TextError as problem:
+            told = (problem.code, problem.message)
+            raise TextError(*told, value=problem.value, place=place, hint=problem.hint) from None
         self.memo(call).put(words, None if found is None else self._word(call.result, found))
 
     def _scalar(self, of: Type, word: int) -> str | float | bool:

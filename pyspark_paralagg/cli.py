@@ -144,7 +144,7 @@ def argument_parser() -> argparse.ArgumentParser:
         help="print what would be done (html: a page; program, plan, mermaid or a pass: that part alone); runs nothing",
     )
     run.add_argument("--report", type=Path, metavar="FILE", help="write the RunReport of each output there, as JSON")
-    run.add_argument("-q", "--quiet", action="store_true", help="no progress on standard error")
+    run.add_argument("-q", "--quiet", action="store_true", help="no progress and no warnings on standard error")
     run.add_argument("--debug", action="store_true", help="tracebacks, and all that Spark says")
     commands.add_parser("doctor", help="what is installed, what is wrong, and what to do (also without a command)")
     commands.add_parser("java", help="the Java that Spark would start")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 class ParalaggError(Exception):
@@ -17,6 +17,8 @@ class ParalaggError(Exception):
 
     ``code`` is stable (``PARALAGG_…``), ``value`` the offending value, ``place`` where it stands
     (a relation, a rule, a column, a line of a text), ``excerpt`` that line, ``hint`` what to do about it.
+    ``position`` is the line and the column of a text, ``problems`` all that is wrong with it, in their order, this one
+    first.
 
     >>> raise UsageError("PARALAGG_UNKNOWN_KEY", "no column 'nod' in base", value="nod", hint="did you mean 'node'?")
     Traceback (most recent call last):
@@ -41,6 +43,8 @@ class ParalaggError(Exception):
         self.place = place
         self.hint = hint
         self.excerpt = excerpt
+        self.position: tuple[int, int] | None = None
+        self.problems: tuple[ParalaggError, ...] = (self,)
         text = f"{code}: {message}"
         if place:
             text += f" (in {place})"
@@ -87,6 +91,20 @@ class DatalogError(UsageError):
               ^^^^
     Hint: did you mean `edge`?
     """
+
+
+def together(problems: Sequence[ParalaggError]) -> ParalaggError:
+    """One error that says all of ``problems``, which are of one text; it is the first of them in the text's order."""
+    ordered = sorted(problems, key=lambda p: p.position or (0, 0))
+    first = ordered[0]
+    if len(ordered) == 1:
+        return first
+    parts = {"value": first.value, "place": first.place, "hint": first.hint, "excerpt": first.excerpt}
+    out = type(first)(first.code, first.message, **parts)
+    out.position = first.position
+    out.problems = tuple(ordered)
+    out.args = ("\n\n".join(str(p) for p in ordered),)
+    return out
 
 
 def error_of_rank(told: Mapping[str, Any]) -> ParalaggError:

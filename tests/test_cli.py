@@ -258,11 +258,15 @@ def test_an_output_that_is_asked_for_twice_is_written_once(case: Callable[..., i
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_quiet_run_warns_nonetheless(case: Callable[..., int], capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_quiet_run_says_errors_alone(case: Callable[..., int], capfd: pytest.CaptureFixture[str]) -> None:
     assert case(".output n\nn(0).\nn(x + 1) :- n(x).\n.limit n(iterations=3)", "-q") == OK
     assert capfd.readouterr().err == ""
     assert case(".output n\nn(0).\nn(x + 1) :- n(x).", "-q") == FAILED
-    assert "is bounded by nothing" in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert "is bounded by nothing" not in said
+    assert said.startswith("PARALAGG_LIMIT_REACHED")
+    assert case(".output n\nn(0).\nn(x + 1) :- n(x).\nn(x + 2) :- n(x).") == FAILED
+    assert capfd.readouterr().err.count("is bounded by nothing") == 1  # a line for each relation
 
 
 def test_a_move_that_fails_undoes_those_before_it(tmp_path: Path) -> None:

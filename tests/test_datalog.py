@@ -135,6 +135,24 @@ def test_aggregates_of_bodies(spark: SparkSession) -> None:
     assert rows(found["best"]) == [(1,)]
 
 
+def test_ranges_scopes_and_witnesses_are_those_of_souffle(spark: SparkSession) -> None:
+    text = """
+    .decl e(x: symbol, y: number)
+    .input e
+    pairs(x, y) :- x = range(0, 2), y = range(0, 2).
+    none(x) :- x = range(9, 0, 1).
+    once(x) :- x = range(5, 1, 0).
+    most(y) :- y = max y : { e(_, y) }.
+    all(x, y) :- most(x), y = sum x : { e(_, x) }.
+    where(x, m) :- m = max y : { e(x, y) }.
+    """
+    found = ra.datalog(spark, text, e=frame(spark, "x string, y long", [("a", 3), ("a", 8), ("b", 8), ("c", 2)]))
+    assert rows(found["pairs"]) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert (rows(found["none"]), rows(found["once"])) == ([], [(5,)])
+    assert (rows(found["most"]), rows(found["all"])) == ([(8,)], [(8, 21)])
+    assert rows(found["where"]) == [("a", 8), ("b", 8)]
+
+
 def test_terms_mean_what_souffle_says(spark: SparkSession) -> None:
     text = r"""
         n(7, 2). s("path/to").

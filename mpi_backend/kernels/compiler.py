@@ -18,7 +18,7 @@ import numba
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 Array = np.ndarray[Any, Any]
 
@@ -54,11 +54,8 @@ class Kernel:
     ) -> None:
         self.arguments = tuple(arguments)
         self.body = body
-        functions = [
-            *((name, k.arguments, k.body) for name, k in (calls or {}).items()),
-            ("kernel", self.arguments, body),
-        ]
-        source = _HEAD + "".join(_function(*f) for f in functions)
+        self.calls = dict(calls or {})
+        source = _HEAD + "".join(_functions("kernel", self))
         # Sums may be added up in any order, by several at a time.
         self.source = source.replace("nogil=True,", 'nogil=True, fastmath={"reassoc"},') if reorders else source
 
@@ -85,6 +82,13 @@ class Kernel:
     def __call__(self, *values: Array) -> None:
         """Runs it."""
         _load(self.source)(*values)
+
+
+def _functions(name: str, kernel: Kernel) -> Iterator[str]:
+    """The function ``name``, after those that it calls."""
+    for called, other in kernel.calls.items():
+        yield from _functions(called, other)
+    yield _function(name, kernel.arguments, kernel.body)
 
 
 def _function(name: str, arguments: tuple[str, ...], body: str) -> str:

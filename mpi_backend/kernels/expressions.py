@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mpi_backend.kernels import arithmetic, casts
+from mpi_backend.kernels.status import MOST_ARGUMENTS
 from mpi_backend.kernels.texts import TEXT_FUNCTIONS, check_cast, check_pattern
 from mpi_backend.kernels.values import Value, equal, less
 from mpi_backend.types import type_of
 from pyspark_paralagg.errors import UnsupportedError
-from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
+from pyspark_paralagg.program.expr import ASSERT_UNSIGNED, Call, Col, Expr, Lit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +69,7 @@ class Expressions:
             self.sites.errors.append((error, message))
         with self.code.block(f"if {condition}:"):
             self.code.line(f"cur[STATUS] = FAILED + {self.sites.errors.index((error, message))}")
-            self.code.line("return")
+            self.code.leave()
 
     def holds(self, condition: Expr) -> str:
         """The Python condition that ``condition`` is true, not null."""
@@ -91,6 +92,7 @@ class Expressions:
         deciding = {
             "And": self._logic, "Or": self._logic, "If": self._choose, "CaseWhen": self._choose,
             "Coalesce": self._coalesce, "NaNvl": self._nan_or,
+            ASSERT_UNSIGNED: self._unsigned,
         }  # fmt: skip
         if expr.fn in deciding:
             return deciding[expr.fn](expr)
@@ -114,6 +116,13 @@ class Expressions:
         ):
             return self._text(expr, args, of)
         return self._strict(expr, args, of)
+
+    def _unsigned(self, expr: Call) -> Value:
+        value, message = self.value(expr.args[0]), expr.args[1]
+        assert isinstance(message, Lit)  # noqa: S101 - as it is made
+        out = Value(value.type, self.code.keep("x", value.code), value.null)
+        self.fail(f"{out.present} and {out.code} < 0", "PARALAGG_DATALOG_UNSIGNED", str(message.value))
+        return out
 
     def _strict(self, expr: Call, args: list[Value], of: Type) -> Value:
         """A function that is null where an argument is."""
@@ -284,6 +293,13 @@ class Expressions:
         pattern = expr.args[-1]
         if expr.fn == "RLike" and isinstance(pattern, Lit) and pattern.value is not None:
             check_pattern(str(pattern.value))
+        if len(args) > MOST_ARGUMENTS:
+            raise UnsupportedError(
+                "PARALAGG_EXPRESSION_UNPORTABLE",
+                f"the MPI engine has functions of {MOST_ARGUMENTS} arguments, and here are {len(args)}",
+                value=expr.fn,
+                hint="compute parts of it in relations of their own",
+            )
         call = TextCall(f"Cast {of.name}" if expr.fn == "Cast" else expr.fn, tuple(a.type for a in args), of)
         if call not in self.sites.calls:
             self.sites.calls.append(call)

@@ -55,7 +55,7 @@ class _Evaluation:
             if status >= FAILED:
                 code, message = self.sites.errors[status - FAILED]
                 raise FixpointError(code, message, place=self.of.name or f"input {self.of.id}")
-            self.strings.answer(self.sites.calls[status - WANTED], cur)
+            self.strings.answer(self.sites.calls[status - WANTED], cur, self.of.name or f"input {self.of.id}")
         kept = int(cur[3])
         return [self._column(n, out[n, :kept], nulls[n, :kept]) for n in range(len(self.of.exprs))], kept
 
@@ -75,7 +75,7 @@ class _Evaluation:
         code.line("i = cur[ROW]")
         code.line("out_n = cur[OUT]")
         with code.block("while i < cur[ROW_END]:"):
-            self._filtered(0)
+            self._filtered()
             code.line("i += 1")
         code.line("cur[ROW] = i")
         code.line("cur[OUT] = out_n")
@@ -86,11 +86,11 @@ class _Evaluation:
             arguments += [f"T{n}_{part}" for part in ("slots", "keys", "meta", "words", "nulls")]
         return Kernel(["cur", *arguments, "out", "nulls"], "cur_f = cur.view(np.float64)\n" + code.text)
 
-    def _filtered(self, n: int) -> None:
-        if n < len(self.of.filters):
-            with self.code.block(f"if {self.to.holds(self.of.filters[n])}:"):
-                self._filtered(n + 1)
-            return
+    def _filtered(self) -> None:
+        for condition in self.of.filters:  # not one inside of the other: Python has a hundred levels
+            with self.code.block(f"if not {self.to.holds(condition)}:"):
+                self.code.line("i += 1")
+                self.code.line("continue")
         for j, value in enumerate([self.to.value(e) for e in self.of.exprs]):
             target = f"out[{j}].view(np.float64)" if value.type.kind == "fraction" else f"out[{j}]"
             code = f"np.int64({value.code})" if value.type.kind == "truth" else value.code

@@ -50,6 +50,8 @@ def pulls(facts: Facts, shape: Shape, rule: PlannedRule) -> bool:
 class Contribution(RuleKernel):
     """Computes what each row of the driver gives to all of its targets; ``cur[OUT]`` counts rows that have some."""
 
+    _CARRIED = "gives"
+
     def _probe_static(self, p: Probe, at: int) -> None:
         if at < len(self.rule.steps) - 1:
             super()._probe_static(p, at)

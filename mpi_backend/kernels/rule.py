@@ -14,10 +14,11 @@ from mpi_backend.kernels.arguments import Arguments
 from mpi_backend.kernels.compiler import Kernel
 from mpi_backend.kernels.expressions import Expressions, Sites
 from mpi_backend.kernels.head import Head, put_word
-from mpi_backend.kernels.source import Source
-from mpi_backend.kernels.status import DONE
+from mpi_backend.kernels.source import Source, written_names
+from mpi_backend.kernels.status import DONE, MOST_LOOPS
 from mpi_backend.kernels.values import Value, from_word
 from mpi_backend.shape import column_types
+from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.plan.plan import Filter, Probe
 from pyspark_paralagg.program.expr import columns
 
@@ -30,9 +31,14 @@ if TYPE_CHECKING:
     from mpi_backend.loop import Loop
     from mpi_backend.shape import Shape
 
+_MOST_LOOPS, _MOST_LEVELS = 12, 40
+"""What a function of the source has inside of one another; Python has 20 loops and 100 levels."""
+
 
 class RuleKernel:
     """One rule of a stratum, compiled. ``takes_off`` rules are the first to read a delta that is written meanwhile."""
+
+    _CARRIED = "out_n"
 
     def __init__(self, facts: Facts, shape: Shape, position: int, *, ansi: bool, traced: bool, takes_off: bool) -> None:
         self.facts = facts
@@ -43,6 +49,7 @@ class RuleKernel:
         self.traced = traced
         self.sites = Sites()
         self._code = Source()
+        self._loops_before = 0  # outside of the function that is being written
         self._variables: dict[str, Value] = {}
         self._arguments = Arguments(facts, shape, traced=traced)
         self._places: list[str] = []
@@ -57,11 +64,13 @@ class RuleKernel:
         )
         self._head = Head(facts, shape, self.rule, self._to, self._arguments, traced=traced)
         self._write(takes_off=takes_off)
-        source = self._code.text
-        self._arguments.texts(self.sites, source)
+        written = self._code.everything
+        self._arguments.texts(self.sites, written)
         words = max((len(s.keys) for s in self.rule.steps if isinstance(s, Probe)), default=0)
-        before = self._arguments.prologue(source, words)
-        self.kernel = Kernel(["cur", *self._arguments.names], before + source)
+        before = self._arguments.prologue(written, words)
+        names = ["cur", *self._arguments.names]
+        functions, source = self._code.functions([*names, *written_names(before)])
+        self.kernel = Kernel(names, before + source, {n: Kernel(*f) for n, f in functions.items()})
 
     @property
     def computes(self) -> bool:
@@ -116,6 +125,15 @@ class RuleKernel:
         self._step(0)
 
     def _step(self, at: int) -> None:
+        if len(self._places) - self._loops_before < _MOST_LOOPS and self._code.depth < _MOST_LEVELS:
+            self._step_here(at)
+            return
+        before, self._loops_before = self._loops_before, len(self._places)
+        with self._code.function(f"rule{self.position}_from{at}", self._CARRIED):
+            self._step_here(at)
+        self._loops_before = before
+
+    def _step_here(self, at: int) -> None:
         if at == len(self.rule.steps):
             self._head.emit(self._rows, self.position, self._leave)
             return
@@ -135,11 +153,19 @@ class RuleKernel:
         for n, place in enumerate(self._places):
             self._code.line(f"cur[PLACES + {n}] = {place}")
         self._code.line(f"cur[RESUMED] = {len(self._places) + 1}")
-        self._code.line("return")
+        self._code.leave()
 
     def _each(self, kind: str, place: str, start: str, going: str, after: str, body: Callable[[], None]) -> None:
         """A loop that can be entered where it was left."""
         code, depth = self._code, len(self._places)
+        if depth == MOST_LOOPS:
+            raise UnsupportedError(
+                "PARALAGG_RULE_TOO_LONG",
+                f"the MPI engine joins up to {MOST_LOOPS} atoms in a rule",
+                value=len(self.rule.steps),
+                place=self.rule.place,
+                hint="let a relation of its own have a part of the body, or use backend='spark'",
+            )
         code.line(f"{place} = {kind}({start})")
         with code.block(f"if resumed > {depth + 1}:"):
             code.line(f"{place} = {kind}(cur[PLACES + {depth}])")

@@ -4,8 +4,12 @@ A kernel goes through the rows ``cur[ROW]`` until ``cur[ROW_END]``. Where it can
 inner loops from ``cur[PLACES]`` on and why in ``cur[STATUS]``, and is called again with ``cur[RESUMED]`` set.
 """
 
-ROW, ROW_END, STATUS, OUT, RESUMED, PLACES, CALL = 0, 1, 2, 3, 4, 5, 32
-LENGTH = 64
+MOST_LOOPS = MOST_ARGUMENTS = 512
+"""What a rule may have inside of one another, and a text function may take."""
+
+ROW, ROW_END, STATUS, OUT, RESUMED, PLACES = 0, 1, 2, 3, 4, 5
+CALL = PLACES + MOST_LOOPS
+LENGTH = CALL + MOST_ARGUMENTS
 
 DONE = 0
 FULL = 1

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.errors import ParalaggError, UnsupportedError
+from pyspark_paralagg.program import patterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +34,7 @@ _MOST_SCALE = 6
 
 
 class TextError(ParalaggError, ArithmeticError):
-    """A text that has no value of the type that it is cast to."""
+    """A text that has no value of the type that it is cast to, or that is no pattern."""
 
 
 def _substring(text: str, position: int, length: int) -> str:
@@ -44,13 +45,26 @@ def _substring(text: str, position: int, length: int) -> str:
 
 
 def _matches(text: str, pattern: str) -> bool:
-    check_pattern(pattern)
+    written = patterns.inner(pattern)
+    check_portable(written)
+    fault = patterns.fault(written)
+    if fault is not None:
+        raise TextError(patterns.CODE, fault, value=written, hint=patterns.HINT)
     return re.search(pattern, text, re.ASCII) is not None
 
 
 def check_pattern(pattern: str) -> None:
+    """Raises ``UnsupportedError`` for what Java means otherwise than Python, and for what neither reads."""
+    written = patterns.inner(pattern)
+    check_portable(written)
+    fault = patterns.fault(written)
+    if fault is not None:
+        raise UnsupportedError("PARALAGG_EXPRESSION_UNPORTABLE", fault, value=written, hint=patterns.HINT)
+
+
+def check_portable(pattern: str) -> None:
     """Raises ``UnsupportedError`` for what Java means otherwise than Python."""
-    if re.search(r"\\[^dwsDWSbB.\\+*?()\[\]{}|^$/-]|\(\?[^:]|[*+?}]\+|&&|\[\[|\[:", pattern):
+    if not patterns.is_portable(pattern):
         raise UnsupportedError(
             "PARALAGG_EXPRESSION_UNPORTABLE", f"the pattern {pattern!r} means something else in Java", value=pattern
         )

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.errors import FixpointError
+from pyspark_paralagg.program import patterns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _OWN = re.compile(r"\[(?P<code>PARALAGG_[A-Z_]+)\] (?P<message>[^\n]*)")
 _SPARKS = re.compile(r"\[(?P<code>[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\] (?P<message>[^\n]*)")
+_PATTERN = re.compile(r"PatternSyntaxException: [^\n]* near index \d+\n(?P<pattern>[^\n]*)")
 _STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
 
 
@@ -82,6 +84,10 @@ def summary(text: str, place: str | None = None) -> FixpointError:
     if own:
         message, _, hint = own["message"].partition(" Hint: ")
         return FixpointError(own["code"], _STATE.sub("", message), hint=_STATE.sub("", hint) or None)
+    pattern = _PATTERN.search(text)
+    if pattern:
+        message = f"`{patterns.inner(pattern['pattern'])}` is no regular expression"
+        return FixpointError(patterns.CODE, message, value=pattern["pattern"], place=place, hint=patterns.HINT)
     sparks = _SPARKS.search(text)
     lines = text.strip().splitlines() or [""]
     message = f"{sparks['code']}: {_ADVICE.sub('', sparks['message'])}" if sparks else lines[0]

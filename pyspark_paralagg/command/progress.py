@@ -23,7 +23,7 @@ _WIDTH = 100
 
 
 class Progress:
-    """A context: while it is open, warnings of this package go through it too, those of a quiet run as well."""
+    """A context: while it is open, warnings of this package go through it too; a quiet run has neither."""
 
     def __init__(self, stream: IO[str], *, is_quiet: bool = False) -> None:
         self._stream = stream
@@ -33,7 +33,7 @@ class Progress:
         self._shown = ""
         self._relation = ""
         self._told = time.monotonic()
-        self._handler = _Lines(self._write)
+        self._handler = _Lines(self.say)
 
     def __enter__(self) -> Self:
         logger = logging.getLogger("pyspark_paralagg")

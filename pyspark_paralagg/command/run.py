@@ -18,8 +18,11 @@ from pyspark_paralagg.command import directives, facts
 from pyspark_paralagg.command.failure import interruption
 from pyspark_paralagg.command.staging import Staging
 from pyspark_paralagg.command.task import Options, Task, Wanted
+from pyspark_paralagg.datalog.api import verify
+from pyspark_paralagg.datalog.faults import with_all_problems
 from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.datalog.resolve import resolve_once
+from pyspark_paralagg.datalog.syntax import Declaration, Directive
 from pyspark_paralagg.datalog.types import declared_types, unsigned_columns
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.explain import formats
@@ -38,6 +41,7 @@ def run(options: Options) -> None:
         hint = f"there are {', '.join(formats())}"
         raise UsageError("PARALAGG_BAD_OPTION", message, value=options.explain, place="--explain", hint=hint)
     text = _read(options.program)
+    _check(options, text)
     wanted = Wanted(directives.outputs(text, options.out, options.format), directives.printed_sizes(text))
     if not wanted.names:
         hint = "add .output and the name of a relation"
@@ -61,8 +65,6 @@ def run(options: Options) -> None:
 def _run(options: Options, text: Text, wanted: Wanted, work: Path, staging: Staging) -> None:
     inputs = directives.inputs(text, options.facts)
     types = declared_types(text)
-    if all(rows.relation in types for rows in inputs):
-        resolve_text(text, {rows.relation: types[rows.relation] for rows in inputs})  # what is wrong with the text
     examined = facts.examine(text, inputs, types, unsigned_columns(text))
     if not options.explain:
         wanted = wanted.placed(staging, options.report)
@@ -75,6 +77,20 @@ def _run(options: Options, text: Text, wanted: Wanted, work: Path, staging: Stag
         from pyspark_paralagg.command import on_spark  # noqa: PLC0415 - others need none of it
 
         on_spark.run(task)
+
+
+def _check(options: Options, text: Text) -> None:
+    """Raises what is wrong with the text, before any file is looked at."""
+    names = {c.relation for c in text.clauses if isinstance(c, Directive) and c.kind == "input"}
+
+    def check(part: Text) -> None:
+        types = declared_types(part)
+        resolved = resolve_once(part, {n: types[n] for n in names & types.keys()})
+        if options.mode == "auto" and options.backend != "dataframe":
+            verify(resolved)
+
+    if names <= {c.relation for c in text.clauses if isinstance(c, Declaration)}:  # else files have their types
+        with_all_problems(text, check)
 
 
 def _run_standalone(task: Task, why: str | None = None) -> None:

@@ -21,8 +21,10 @@ from pyspark_paralagg.compile.stages import beside_plan
 from pyspark_paralagg.datalog.api import located
 from pyspark_paralagg.datalog.asked import asked_program, recursion_of
 from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.datalog.unsigned import check_ansi
 from pyspark_paralagg.errors import FixpointError, ParalaggError, UnsupportedError, UsageError, VerificationError
 from pyspark_paralagg.explain import explain_plan
+from pyspark_paralagg.program import patterns
 from pyspark_paralagg.program.functions import Setting
 from pyspark_paralagg.program.text import show_program
 from pyspark_paralagg.progress import Rate
@@ -112,6 +114,7 @@ def run(task: Task, why: str | None = None) -> None:
         began = time.perf_counter()
         given = tables.given(task.inputs)
         resolved = resolve_text(task.text, {name: files[0].columns for name, files in given.items()})
+        check_ansi(resolved, ansi=settings.ansi)
         plan, explained = _compiled(task, settings, resolved, given)
         reason = why or f"asked for by --backend {backend}"
         if task.options.explain:
@@ -224,6 +227,9 @@ def _errors_of_the_run() -> Iterator[None]:
     try:
         yield
     except ParalaggError as problem:
+        if problem.code == patterns.CODE and not isinstance(problem, UsageError):
+            told = (problem.code, problem.message)
+            raise FixpointError(*told, value=problem.value, place=problem.place, hint=problem.hint) from problem
         if not engine.is_of_the_run(problem):
             raise
         message = f"{problem.code}: {problem.message}"

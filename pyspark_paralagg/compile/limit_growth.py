@@ -3,6 +3,7 @@
     level(y, n + 1) :- level(x, n), edges(x, y)           no end on a cycle: at most 10,000 iterations
     level(y, n + 1) :- level(x, n), edges(x, y), n < 9    bounded by the filter
     count(n + 1, end) :- count(n, end), n < end           bounded by a key that stays as it is
+    total(x + z) :- pairs(x, y), pairs(y, z)              no recursion: there are as many as there are pairs
 
 Values are taken care of elsewhere: a lattice ends by itself, or its endless climb is found. Keys are not: a key that
 is computed from the recursion's own keys can be a new one each time. A filter on what it is made of, or a limit of
@@ -15,11 +16,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.scope import variables
+from pyspark_paralagg.compile.stratify import needs_of, strongly_connected
 from pyspark_paralagg.program.expr import Call, Col, columns, walk
 from pyspark_paralagg.program.program import Limit
 from pyspark_paralagg.program.text import show
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pyspark_paralagg.program.expr import Expr
     from pyspark_paralagg.program.program import Program, Rule
 
@@ -31,16 +35,21 @@ _COMPARISONS = ("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqua
 
 
 def limit_growth(program: Program) -> Program:
-    """The program with a limit for each stratum whose keys may grow for ever, and a warning for each such rule."""
+    """The program with a limit for each stratum whose keys may grow for ever, and a warning for each such relation."""
     limits, warnings = list(program.limits), list(program.warnings)
+    # Not the strata: those have relations that only drive a rule, too.
+    needs_each_other = {name: names for names in strongly_connected(needs_of(program)) for name in names}
     for names in program.strata:
         if program.limit(names) != (None, "error", None):
             continue
-        for rule in (r for r in program.rules if r.head in names):
-            grown = _growing_key(rule, program)
+        for relation in names:
+            rules = (r for r in program.rules if r.head == relation)
+            grown = next(
+                (g for r in rules if (g := _growing_key(r, needs_each_other[relation], program)) is not None), None
+            )
             if grown is None:
                 continue
-            name, expr = grown
+            rule, name, expr = grown
             warnings.append(
                 f"{rule.head}: the key {name} = {show(expr)} (in {rule.place}) is bounded by nothing, so new rows may "
                 f"come for ever: stopped with an error after {MOST_ITERATIONS:,} iterations"
@@ -50,15 +59,16 @@ def limit_growth(program: Program) -> Program:
     return replace(program, limits=tuple(limits), warnings=tuple(warnings))
 
 
-def _growing_key(rule: Rule, program: Program) -> tuple[str, Expr] | None:
+def _growing_key(rule: Rule, names: Collection[str], program: Program) -> tuple[Rule, str, Expr] | None:
+    """A key of the rule's head that grows with keys of ``names``, which need each other."""
     scope = variables(rule, program)
     head = program.relation(rule.head)
     for column, expr in zip(head.keys, rule.exprs, strict=False):
         for call in (e for e in walk(expr) if isinstance(e, Call) and e.fn in _GROWING):
-            recursive = [v for v in columns(call) if scope[v].role != "static"]
-            fixed = {v for v, of in scope.items() if of.role == "static"} | _carried(rule, len(head.keys))
+            recursive = [v for v in columns(call) if scope[v].relation in names]
+            fixed = {v for v, of in scope.items() if of.relation not in names} | _carried(rule, len(head.keys))
             if recursive and not _is_bounded(set(recursive), rule, fixed):
-                return column.name, expr
+                return rule, column.name, expr
     return None
 
 

@@ -10,6 +10,8 @@ The key of the new relation are the variables that the rule uses outside the agg
 body does not bind them all, the literals around it that do are put into it. ``min``, ``max`` and ``mean`` of nothing
 have no value, so the rule gives nothing; ``count`` and ``sum`` of nothing are 0: a second rule, or, without a key, a
 fact.
+
+Which variables an aggregate shares with its rule is decided before, in ``scope``.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.datalog import syntax
 from pyspark_paralagg.datalog.disjoint import disjoint
-from pyspark_paralagg.datalog.expand import Flat, alternatives, names_in, nodes, rewritten
+from pyspark_paralagg.datalog.expand import Flat, alternatives, nodes, substituted
+from pyspark_paralagg.datalog.scope import Scope, aggregates_in, bound_by, free_names, names_outside
 from pyspark_paralagg.datalog.syntax import (
     Apply,
     Atom,
@@ -33,8 +35,9 @@ from pyspark_paralagg.datalog.syntax import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
+    from pyspark_paralagg.datalog import syntax
     from pyspark_paralagg.datalog.expand import Plain
     from pyspark_paralagg.datalog.places import Places
 
@@ -52,13 +55,21 @@ class Aggregates:
 
     def extract(self, flat: Flat) -> Iterator[Flat]:
         """``flat`` without aggregates, and the rules that they became."""
+        if aggregates_in((flat.head.args, flat.literals)):
+            scope = Scope(flat, self._places)
+            flat = scope.renamed()
+            for aggregate, names in scope.witnesses():
+                flat = yield from self._witness(flat, aggregate, names)
+        yield from self._extract(flat)
+
+    def _extract(self, flat: Flat) -> Iterator[Flat]:
         found = _next_aggregate(flat)
         if found is None:
             yield flat
             return
-        around = tuple(x for x in flat.literals if found not in list(nodes(x)))
-        using = tuple(x for x in flat.literals if found in list(nodes(x)))
-        keys = tuple(sorted(names_in(found) & _outside((flat.head, flat.literals))))
+        around = tuple(x for x in flat.literals if found not in aggregates_in(x))
+        using = tuple(x for x in flat.literals if found in aggregates_in(x))
+        keys = tuple(sorted(free_names(found) & names_outside((flat.head, flat.literals))))
         name = f"{found.function}@{next(self._number)}"
         yield from self._relation(found, name, keys, around, flat)
 
@@ -68,10 +79,30 @@ class Aggregates:
         if found.function == "mean":
             value = Apply("/", (Apply("to_float", (read[0],), found.span), read[1]), found.span)
         atom = Atom(name, (*(Variable(k, found.span) for k in keys), *read), found.span)
-        yield from self.extract(_replaced(flat, found, value, (*around, atom), using))
+        yield from self._extract(_replaced(flat, found, value, (*around, atom), using))
         if keys and found.function in _OF_NOTHING:
             nothing = Negation(replace(atom, args=(*atom.args[: len(keys)], Wildcard(found.span))), found.span)
-            yield from self.extract(_replaced(flat, found, Number(0, span=found.span), (*around, nothing), using))
+            yield from self._extract(_replaced(flat, found, Number(0, span=found.span), (*around, nothing), using))
+
+    def _witness(self, flat: Flat, of: BodyAggregate, names: Mapping[str, str]) -> Generator[Flat, None, Flat]:
+        """``flat`` with an atom that says where the aggregate has its value; ``names`` has each witness inside of it.
+
+        ``r(x, m) :- m = max y : { e(x, y) }.`` gets ``witness@1(x, max y : { e(x_2, y) })``.
+        """
+        outside = names_outside((flat.head, flat.literals))
+        keys = tuple(sorted(free_names(of) & outside))
+        name = f"witness@{next(self._number)}"
+        around = tuple(x for x in flat.literals if of not in aggregates_in(x))
+        inner: tuple[syntax.Term, ...] = (
+            *(Variable(k, of.span) for k in keys),
+            *(Variable(w, of.span) for w in names.values()),
+        )
+        assert of.value is not None  # noqa: S101 - min and max have one
+        head = Atom(name, (*inner, of.value), of.span)
+        for body in alternatives(of.body):
+            yield from self._grounded(head, body, keys, around, flat)
+        read = (*inner[: len(keys)], *(Variable(w, of.span) for w in names), of)
+        return replace(flat, literals=(*flat.literals, Atom(name, read, of.span)))
 
     def _relation(
         self, of: BodyAggregate, name: str, keys: tuple[str, ...], around: tuple[Plain, ...], flat: Flat
@@ -123,42 +154,24 @@ def reached(rules: Sequence[syntax.Rule]) -> dict[str, set[str]]:
 def _closed(literals: tuple[Plain, ...]) -> tuple[Plain, ...]:
     """Those of ``literals`` whose variables they bind themselves."""
     bound = bound_by(literals)
-    return tuple(x for x in literals if _outside(x) <= bound)
-
-
-def bound_by(literals: tuple[Plain, ...]) -> frozenset[str]:
-    """The variables that positive atoms and equations bind."""
-    bound = {a.name for x in literals if isinstance(x, Atom) for a in x.args if isinstance(a, Variable)}
-    while True:
-        more = set()
-        for x in literals:
-            if isinstance(x, syntax.Comparison) and x.op == "=":
-                for one, other in ((x.left, x.right), (x.right, x.left)):
-                    if isinstance(one, Variable) and names_in(other) <= bound:
-                        more.add(one.name)
-        if more <= bound:
-            return frozenset(bound)
-        bound |= more
+    return tuple(x for x in literals if names_outside(x) <= bound)
 
 
 def _next_aggregate(flat: Flat) -> BodyAggregate | None:
     """An aggregate whose group the others' values do not bind, if there is one."""
-    found = [n for n in nodes((flat.head.args, flat.literals)) if isinstance(n, BodyAggregate)]
-    outside = _outside((flat.head, flat.literals))
-    bound = bound_by(tuple(x for x in flat.literals if not any(isinstance(n, BodyAggregate) for n in nodes(x))))
-    ready = (a for a in found if not any(a in list(nodes(b.body)) for b in found) and names_in(a) & outside <= bound)
+    found = aggregates_in((flat.head.args, flat.literals))
+    outside = names_outside((flat.head, flat.literals))
+    bound = bound_by(tuple(x for x in flat.literals if not aggregates_in(x)))
+    ready = (a for a in found if free_names(a) & outside <= bound)
     return next(ready, found[0] if found else None)
-
-
-def _outside(where: object) -> frozenset[str]:
-    """The variables that occur outside of all aggregates."""
-    return names_in(rewritten(where, lambda n: Wildcard(n.span) if isinstance(n, BodyAggregate) else n))
 
 
 def _replaced(
     flat: Flat, old: BodyAggregate, new: syntax.Term, before: tuple[Plain, ...], using: tuple[Plain, ...]
 ) -> Flat:
-    def change(node: object) -> object:
-        return new if node == old else node
+    """An equal aggregate beside ``old`` has the same value; one inside of another aggregate is left to that."""
 
-    return replace(flat, head=rewritten(flat.head, change), literals=(*before, *rewritten(using, change)))
+    def change(node: object) -> object:
+        return (new if node == old else node) if isinstance(node, BodyAggregate) else None
+
+    return replace(flat, head=substituted(flat.head, change), literals=(*before, *substituted(using, change)))

@@ -57,22 +57,29 @@ def datalog(  # noqa: PLR0913 - as recursive has them
         Aggregators of your own (``ra.aggregator``, over one column), which heads use as ``$NAME(x)``.
 
     Raises ``DatalogError`` where the text is wrong, ``VerificationError`` where an aggregate may not recurse as it
-    does, ``UsageError`` where a DataFrame does not fit; each with line and column. Texts are those of Soufflé with
-    the aggregates of PARALAGG in heads (Sun et al. 2023) and PowerLog's indexed rules; ``docs/datalog.md`` has all of
-    it.
+    does, ``UsageError`` where a DataFrame does not fit; each with line and column, and with all that is wrong besides
+    in its ``problems``. Texts are those of Soufflé with the aggregates of PARALAGG in heads (Sun et al. 2023) and
+    PowerLog's indexed rules; ``docs/datalog.md`` has all of it.
     """
     from pyspark_paralagg.datalog.parse import parse  # noqa: PLC0415 - the compiler loads when it is needed
     from pyspark_paralagg.datalog.resolve import resolve_text  # noqa: PLC0415 - likewise
+    from pyspark_paralagg.datalog.unsigned import check_ansi  # noqa: PLC0415 - likewise
 
     given = {**(inputs or {}), **dataframes}
     for relation, df in given.items():
         _check_dataframe(relation, df)
     own = {a.name: a for a in aggregators}
-    resolved = resolve_text(parse(text, name), {n: columns_of(df) for n, df in given.items()}, tuple(own))
+    is_verified = mode == "auto" and backend != "dataframe" and not own
+
+    def check(resolved: Resolved) -> None:
+        _check_inputs(resolved, given)
+        check_ansi(resolved, ansi=spark.conf.get("spark.sql.ansi.enabled") == "true")
+        if is_verified:
+            verify(resolved)
+
+    columns = {n: columns_of(df) for n, df in given.items()}
+    resolved = resolve_text(parse(text, name), columns, tuple(own), check)
     resolved = replace(resolved, program=replace(resolved.program, mode=mode))
-    _check_inputs(resolved, given)
-    if mode == "auto" and backend != "dataframe" and not own:
-        _verify(resolved)
     return Relations(spark, resolved, given, {"backend": backend, "mode": mode}, own)
 
 
@@ -198,7 +205,7 @@ def _check_inputs(resolved: Resolved, given: Mapping[str, DataFrame]) -> None:
             raise resolved.places.error("PARALAGG_DATALOG_INPUT", message, span, value=source.relation, hint=hint)
 
 
-def _verify(resolved: Resolved) -> None:
+def verify(resolved: Resolved) -> None:
     """Refusals come at the call, with their line; what only Spark's analysis can tell, when a relation is built."""
     from pyspark_paralagg.compile import PASSES  # noqa: PLC0415 - likewise
 

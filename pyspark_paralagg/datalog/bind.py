@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.datalog import syntax
+from pyspark_paralagg.datalog import syntax, unsigned
 from pyspark_paralagg.datalog.expand import names_in, nodes
 from pyspark_paralagg.datalog.terms import BOOLEAN, NUMBER, UnboundError
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
@@ -67,6 +67,7 @@ class _Binder:
 
     def __post_init__(self) -> None:
         self.taken = set(names_in((self.flat.head, self.flat.literals)))
+        self.unsigned = unsigned.names_of(self.flat, self.terms.unsigned, self.terms.base)
 
     def bound(self) -> Bound:
         literals = self.flat.literals
@@ -81,7 +82,7 @@ class _Binder:
         for term, col, atom in waiting:
             self.conditions.append(self.equal(self.value(term), col, atom.span))
         for c in comparisons:
-            self.conditions.append(self.terms.comparison(c, self.value(c.left), self.value(c.right)))
+            self.conditions.append(self.comparison(c))
         for x in literals:
             if isinstance(x, syntax.Constraint):
                 self.conditions.append(self.constraint(x))
@@ -134,7 +135,8 @@ class _Binder:
         if c.op == "=":
             for one, other in ((c.left, c.right), (c.right, c.left)):
                 if isinstance(one, syntax.Variable) and one.name not in self.scope and self.is_bound(other):
-                    return one.name, self.terms.expr(other, self.scope)
+                    value = self.terms.expr(other, self.scope, self.unsigned)
+                    return one.name, self.terms.held(other, value, self.unsigned)
         return None
 
     def is_bound(self, term: syntax.Term) -> bool:
@@ -178,9 +180,16 @@ class _Binder:
     def value(self, term: syntax.Term) -> Expr:
         """``term`` where all variables are bound by now."""
         try:
-            return self.terms.expr(term, self.scope)
+            return self.terms.expr(term, self.scope, self.unsigned)
         except UnboundError as problem:
             raise self.unbound(problem.args[0]) from None
+
+    def comparison(self, c: syntax.Comparison) -> Expr:
+        """A comparison; for equality the bits of unsigned numbers are enough."""
+        left, right = self.value(c.left), self.value(c.right)
+        if c.op in unsigned.ORDERED:
+            left, right = self.terms.held(c.left, left, self.unsigned), self.terms.held(c.right, right, self.unsigned)
+        return self.terms.comparison(c, left, right)
 
     def unbound(self, node: syntax.Term) -> Exception:
         """What to say of a variable without a value."""
@@ -219,7 +228,17 @@ class _Binder:
                     raise self.places.error("PARALAGG_DATALOG_AGGREGATE", message, arg.span, hint=hint)
         if not shape.columns:
             out["column", 0] = Lit(value=True, type=BOOLEAN)
-        return out
+        return {slot: self.kept(slot[1], e) if slot[0] == "column" and shape.columns else e for slot, e in out.items()}
+
+    def kept(self, p: int, expr: Expr) -> Expr:
+        """What stands in column ``p`` of the head; an unsigned column has no negative number."""
+        arg, relation = self.flat.head.args[p], self.flat.head.relation
+        held = self.terms.held(arg, expr, self.unsigned)
+        is_plain = held is expr and expr.type == NUMBER and not isinstance(expr, Lit)
+        mixes = unsigned.may_leave(arg) or unsigned.mixes(arg, self.unsigned)
+        if is_plain and mixes and p in self.terms.unsigned.get(relation, ()):
+            return unsigned.asserted(expr, self.places.told(arg.span))
+        return held
 
     def aggregated(self, p: int, arg: syntax.HeadAggregate, shape: Shape) -> dict[Slot, Expr]:
         """What a row gives to the aggregate at position ``p``."""
@@ -239,4 +258,4 @@ class _Binder:
 
     def constraint_of(self, c: syntax.Comparison) -> Expr:
         """A comparison as a value, for ``$ANY(d < 5)``."""
-        return self.terms.comparison(c, self.value(c.left), self.value(c.right))
+        return self.comparison(c)

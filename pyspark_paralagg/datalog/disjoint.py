@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _IDEMPOTENT = frozenset(
     ("MIN", "MAX", "ANY", "ALL", "BITOR", "BITAND", "GCD", "MCOUNT", "MSUM", "MINBY", "MAXBY", "SET")
 )
-_MAY_HAVE_NONE = ("min", "max", "mean")
+_OF_ONE_VALUE = ("count", "sum")
 
 
 def counting(rules: Sequence[syntax.Rule]) -> frozenset[str]:
@@ -62,6 +62,12 @@ def disjoint(bodies: Sequence[tuple[Plain, ...]], places: Places) -> list[tuple[
     return out
 
 
+def _without_one_value(node: object) -> str | None:
+    if isinstance(node, syntax.BodyAggregate):
+        return None if node.function in _OF_ONE_VALUE else node.function
+    return "range" if isinstance(node, syntax.Apply) and node.name == "range" else None
+
+
 def _without(body: tuple[Plain, ...], other: tuple[Plain, ...]) -> tuple[Plain, ...]:
     return tuple(x for x in body if not any(x is y for y in other))
 
@@ -79,10 +85,12 @@ def _none_of(literals: tuple[Plain, ...], places: Places) -> Iterator[tuple[Plai
     """``a, b, c`` does not hold: ``!a``, or ``a, !b``, or ``a, b, !c``; these share no binding, either."""
     for n, literal in enumerate(literals):
         for node in nodes(literal):
-            if isinstance(node, syntax.BodyAggregate) and node.function in _MAY_HAVE_NONE:
-                message = f"{node.function} stands in one of several alternatives whose bindings are counted"
-                hint = "give the aggregate to a variable before the alternatives, or write two rules"
-                raise places.error("PARALAGG_DATALOG_UNSUPPORTED", message, node.span, value=node.function, hint=hint)
+            # What has no value, or several, has no opposite that is the comparison's.
+            name = _without_one_value(node)
+            if name is not None:
+                message = f"{name} stands in one of several alternatives whose bindings are counted"
+                hint = "give its value to a variable before the alternatives, or write two rules"
+                raise places.error("PARALAGG_DATALOG_UNSUPPORTED", message, node.span, value=name, hint=hint)
         # A negated atom is one for ``Negation``, whatever its type says: ``alternatives`` takes both signs away.
         for negated in alternatives(syntax.Negation(literal, literal.span)):  # type: ignore[arg-type]
             yield (*literals[:n], *negated)

@@ -97,6 +97,19 @@ def rewritten(node: Any, change: Callable[[Any], Any]) -> Any:  # noqa: ANN401 -
     return change(replace(node, **parts))
 
 
+def substituted(node: Any, change: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - any node of the tree
+    """``node`` with what ``change`` gives in the place of nodes, parents first; where that is None, it goes below."""
+    if isinstance(node, tuple):
+        return tuple(substituted(part, change) for part in node)
+    if not is_dataclass(node) or isinstance(node, syntax.Span | type):
+        return node
+    other = change(node)
+    if other is not None:
+        return other
+    parts = {f.name: substituted(getattr(node, f.name), change) for f in fields(node) if f.name != "span"}
+    return replace(node, **parts)
+
+
 def names_in(node: object) -> frozenset[str]:
     """The variables that occur in ``node``."""
     return frozenset(n.name for n in nodes(node) if isinstance(n, syntax.Variable))

@@ -1,6 +1,7 @@
-"""A text -> its syntax tree: ``tokens``, lark's LALR parser over grammar.lark, ``transform``; or the first problem.
+"""A text -> its syntax tree: ``tokens``, lark's LALR parser over grammar.lark, ``transform``; or what is wrong with it.
 
-lark is loaded and its tables are built when the first text comes.
+Behind a problem the parser goes on with the next clause, so that a text's problems are found together. lark is loaded
+and its tables are built when the first text comes.
 """
 
 from __future__ import annotations
@@ -13,51 +14,68 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.datalog.places import Places
 from pyspark_paralagg.datalog.syntax import Rule, Span, Text
+from pyspark_paralagg.errors import together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from lark import Lark, Token
 
+    from pyspark_paralagg.datalog.problems import Problem
+
+MOST_PROBLEMS = 20
+"""Of a text, told at once."""
+
 
 def parse(source: str, name: str = "<text>") -> Text:
-    """The syntax tree of ``source``; raises ``DatalogError`` with the place of the first problem.
+    """The syntax tree of ``source``; raises ``DatalogError`` with the places of its problems.
 
     >>> parse("path(x, y) :- edge(x, y).").clauses[0].heads[0].relation
     'path'
     """
-    from pyspark_paralagg.datalog.problems import Problem  # noqa: PLC0415 - with lark, when the first text comes
-
-    try:
-        clauses = _clauses(source)
-    except Problem as p:
-        raise Places(source, name).error(p.code, p.message, p.span, hint=p.hint) from None
+    clauses, problems = _clauses(source)
+    if problems:
+        places = Places(source, name)
+        raise together([places.error(p.code, p.message, p.span, hint=p.hint) for p in problems]) from None
     starts = _line_starts(source)
     return Text(tuple(_with_text(c, source, starts) if isinstance(c, Rule) else c for c in clauses), source, name)
 
 
-def _clauses(source: str) -> Sequence[Any]:
+def _clauses(source: str) -> tuple[Sequence[Any], list[Problem]]:
+    """The clauses, and what is wrong: with each clause one problem, up to signs that are none."""
     from lark import Token, UnexpectedToken  # noqa: PLC0415 - lark is loaded when the first text comes
 
-    from pyspark_paralagg.datalog.tokens import tokenize  # noqa: PLC0415 - with lark
+    from pyspark_paralagg.datalog.problems import Problem  # noqa: PLC0415 - with lark
+    from pyspark_paralagg.datalog.tokens import tokenize  # noqa: PLC0415 - likewise
 
     tokens, starts, problem = tokenize(source)
-    run = _parser().parse_interactive()
-    at = 0
-    try:
-        for at, token in enumerate(tokens):  # noqa: B007 - read when a token does not fit
-            run.feed_token(token)
-        if problem is not None:
-            raise problem
-        at = len(tokens)
+    is_whole = problem is None
+    if is_whole:
         tokens.append(Token.new_borrow_pos("$END", "", tokens[-1]) if tokens else Token("$END", "", line=1, column=1))
-        clauses: Sequence[Any] = run.feed_token(tokens[-1])
-    except UnexpectedToken:
-        from pyspark_paralagg.datalog.stuck import Stuck  # noqa: PLC0415 - most texts are right
-        from pyspark_paralagg.datalog.syntax_errors import explain  # noqa: PLC0415 - likewise
+    problems: list[Problem] = []
+    clauses: Sequence[Any] = []
+    first = 0
+    while first < len(tokens) and len(problems) < MOST_PROBLEMS:
+        run = _parser().parse_interactive()
+        at = first
+        try:
+            for at in range(first, len(tokens)):
+                clauses = run.feed_token(tokens[at])
+            first = len(tokens)
+        except (UnexpectedToken, Problem) as wrong:
+            problems.append(wrong if isinstance(wrong, Problem) else _explained(tokens, starts, first, at))
+            first = next((s for s in starts if s > first and s >= at), len(tokens))
+    if problem is not None and len(problems) < MOST_PROBLEMS:
+        problems.append(problem)
+    return clauses, problems
 
-        raise explain(Stuck(tokens, starts, at, _accepted(tokens[:at]))) from None
-    return clauses
+
+def _explained(tokens: Sequence[Token], starts: Sequence[int], first: int, at: int) -> Problem:
+    """What to say of the token that does not fit; the parser had begun with ``first``."""
+    from pyspark_paralagg.datalog.stuck import Stuck  # noqa: PLC0415 - most texts are right
+    from pyspark_paralagg.datalog.syntax_errors import explain  # noqa: PLC0415 - likewise
+
+    return explain(Stuck(tokens, starts, at, _accepted(tokens[first:at])))
 
 
 def _accepted(tokens: Sequence[Token]) -> set[str]:

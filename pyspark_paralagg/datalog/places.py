@@ -41,11 +41,13 @@ class Places:
         value: Any = None,  # noqa: ANN401 - the offending value may be anything
     ) -> DatalogError:
         """A ``DatalogError`` that shows the line at ``span``."""
-        return DatalogError(code, message, value=value, place=self.told(span), hint=hint, excerpt=self.line(span))
+        found = DatalogError(code, message, value=value, place=self.told(span), hint=hint, excerpt=self.line(span))
+        found.position = (span.line, span.column)
+        return found
 
     def located(self, problem: Problem, span: Span) -> Problem:
         """``problem``, of the same class, at ``span``."""
-        return type(problem)(
+        found = type(problem)(
             problem.code,
             problem.message,
             value=problem.value,
@@ -53,3 +55,5 @@ class Places:
             hint=problem.hint,
             excerpt=self.line(span),
         )
+        found.position = (span.line, span.column)
+        return found

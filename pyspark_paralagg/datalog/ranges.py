@@ -7,7 +7,8 @@
     range@1(a, b, i - 1) :- range@1(a, b, i), a > b, i - 1 > b.
     p(x, i) :- q(x, n), range@1(0, n, i).
 
-With a step the relation has it as a column, too. Constant bounds give facts.
+With a step the relation has it as a column, too; a step of 0 gives ``a`` alone, where ``b`` is another number.
+Constant bounds give facts. Each ``range`` that is written is one of its own: two equal ones give all pairs.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.datalog.aggregates import bound_by
-from pyspark_paralagg.datalog.expand import Flat, names_in, nodes, rewritten
+from pyspark_paralagg.datalog.expand import Flat, names_in, nodes, substituted
+from pyspark_paralagg.datalog.scope import bound_by
 from pyspark_paralagg.datalog.syntax import Apply, Atom, Comparison, Number, Term, Variable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pyspark_paralagg.datalog.expand import Plain
     from pyspark_paralagg.datalog.places import Places
@@ -39,7 +40,8 @@ class Ranges:
 
     def extract(self, flat: Flat) -> Iterator[Flat]:
         """``flat`` without ranges, and the rules that they became."""
-        found = next((n for n in nodes((flat.head.args, flat.literals)) if _is_range(n)), None)
+        others = _binding(tuple(x for x in flat.literals if not any(_is_range(n) for n in nodes(x))))
+        found = _next_range(flat, bound_by(others))
         if found is None:
             yield flat
             return
@@ -48,20 +50,19 @@ class Ranges:
             raise self._places.error("PARALAGG_DATALOG_ARITY", message, found.span, hint="range(from, to, step)")
         name = f"range@{next(self._number)}"
         value = Variable(f"i@{name}", found.span)
-        others = _binding(tuple(x for x in flat.literals if not any(_is_range(n) for n in nodes(x))))
-        constants = [_constant(a) for a in found.args]
-        known = [c for c in constants if c is not None]
-        if len(known) == len(constants):
-            step = known[2] if len(known) > 2 else 1 if known[0] <= known[1] else -1  # noqa: PLR2004 - a step is given
-            values = range(known[0], known[1], step)
-            if len(values) <= _MOST_FACTS:
-                atom = Atom(name, (value,), found.span)
-                for v in values:
-                    yield Flat(Atom(name, (Number(v, span=found.span),), found.span), (), flat.rule)
-                yield from self.extract(_reading(flat, found, value, atom))
-                return
-        yield from self._counted(name, found, others, flat)
-        yield from self.extract(_reading(flat, found, value, Atom(name, (*found.args, value), found.span)))
+        args = _alike(found.args)
+        values = _values([_constant(a) for a in args])
+        if values is None:
+            yield from self._counted(name, replace(found, args=args), others, flat)
+            yield from self.extract(_reading(flat, found, value, Atom(name, (*args, value), found.span)))
+            return
+        is_unsigned = any(isinstance(a, Number) and a.is_unsigned for a in args)
+        for v in values:
+            yield Flat(Atom(name, (Number(v, is_unsigned, found.span),), found.span), (), flat.rule)
+        if not values:  # a relation without rows: it still has a type
+            never = Comparison("!=", args[0], args[0], found.span)
+            yield Flat(Atom(name, args[:1], found.span), (never,), flat.rule)
+        yield from self.extract(_reading(flat, found, value, Atom(name, (value,), found.span)))
 
     def _counted(self, name: str, of: Apply, others: tuple[Plain, ...], flat: Flat) -> Iterator[Flat]:
         """The rules that count, for bounds that the other literals bind."""
@@ -77,13 +78,22 @@ class Ranges:
                 yield Flat(Atom(name, (a, b, after), at), (Atom(name, (a, b, i), at), *further), flat.rule)
             return
         s, zero = Variable("s", at), Number(0, span=at)
-        for direction, op in ((">", "<"), ("<", ">")):
+        for direction, op in ((">", "<"), ("<", ">"), ("=", "!=")):
             first = Atom(name, (start, stop, of.args[2], start), at)
             asked = (Comparison(direction, of.args[2], zero, at), Comparison(op, start, stop, at))  # type: ignore[arg-type]
             yield Flat(first, (*others, *asked), flat.rule)
+            if direction == "=":
+                continue
             after = Apply("+", (i, s), at)
             further = (Comparison(direction, s, zero, at), Comparison(op, after, b, at))  # type: ignore[arg-type]
             yield Flat(Atom(name, (a, b, s, after), at), (Atom(name, (a, b, s, i), at), *further), flat.rule)
+
+
+def _next_range(flat: Flat, bound: frozenset[str]) -> Apply | None:
+    """A range whose bounds have values already, if there is one."""
+    found = [n for n in nodes((flat.head.args, flat.literals)) if _is_range(n)]
+    inner = [r for r in found if not any(_is_range(n) for n in nodes(r.args))]
+    return next((r for r in inner if names_in(r) <= bound), inner[0] if inner else None)
 
 
 def _binding(literals: tuple[Plain, ...]) -> tuple[Plain, ...]:
@@ -98,16 +108,44 @@ def _is_range(node: object) -> bool:
     return isinstance(node, Apply) and node.name == "range"
 
 
-def _constant(term: Term) -> int | None:
+def _constant(term: Term) -> float | None:
     if isinstance(term, Apply) and term.name == "neg" and isinstance(term.args[0], Number):
         inner = _constant(term.args[0])
         return None if inner is None else -inner
-    return term.value if isinstance(term, Number) and isinstance(term.value, int) else None
+    return term.value if isinstance(term, Number) else None
+
+
+def _alike(args: tuple[Term, ...]) -> tuple[Term, ...]:
+    """``args`` of one type: beside a float all are floats."""
+    if not any(isinstance(_constant(a), float) for a in args):
+        return args
+    known = [_constant(a) for a in args]
+    return tuple(
+        Apply("to_float", (a,), a.span) if v is None else Number(float(v), span=a.span)
+        for a, v in zip(args, known, strict=True)
+    )
+
+
+def _values(constants: Sequence[float | None]) -> list[float] | None:
+    """The numbers of a range whose bounds are constants; None where they are not, or where there are too many."""
+    known = [c for c in constants if c is not None]
+    if len(known) < len(constants):
+        return None
+    start, stop = known[:2]
+    step = known[2] if len(known) > 2 else 1 if start <= stop else -1  # noqa: PLR2004 - a step is given
+    if step == 0:
+        return [start] if start != stop else []
+    out: list[float] = []
+    while start < stop if step > 0 else start > stop:
+        out.append(start)
+        if len(out) > _MOST_FACTS or start + step == start:
+            return None
+        start += step
+    return out
 
 
 def _reading(flat: Flat, old: Apply, new: Variable, atom: Atom) -> Flat:
     def change(node: object) -> object:
-        return new if node == old else node
+        return new if node is old else None
 
-    literals = rewritten(flat.literals, change)
-    return replace(flat, head=rewritten(flat.head, change), literals=(atom, *literals))
+    return replace(flat, head=substituted(flat.head, change), literals=(atom, *substituted(flat.literals, change)))

@@ -7,7 +7,7 @@ types (``shapes``, ``infer``), and becomes a Program (``build``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.datalog import syntax
@@ -18,6 +18,7 @@ from pyspark_paralagg.datalog.build import Builder
 from pyspark_paralagg.datalog.disjoint import counting, expand
 from pyspark_paralagg.datalog.expand import Flat, nodes
 from pyspark_paralagg.datalog.facts import constants
+from pyspark_paralagg.datalog.faults import with_all_problems
 from pyspark_paralagg.datalog.infer import TypesOf, infer
 from pyspark_paralagg.datalog.iterations import INITIAL, drop_indexes
 from pyspark_paralagg.datalog.means import without_means
@@ -27,7 +28,8 @@ from pyspark_paralagg.datalog.resolved import Resolved
 from pyspark_paralagg.datalog.shapes import Shapes
 from pyspark_paralagg.datalog.stratified import check_stratified
 from pyspark_paralagg.datalog.terms import BOOLEAN, FLOAT, NUMBER, SYMBOL, Terms
-from pyspark_paralagg.datalog.types import BASES, Types, unsigned_columns
+from pyspark_paralagg.datalog.types import Types, unsigned_columns
+from pyspark_paralagg.datalog.unsigned import overflowing, positions
 from pyspark_paralagg.program.program import Limit, Program
 
 if TYPE_CHECKING:
@@ -43,12 +45,29 @@ def resolve(text: syntax.Text, inputs: Mapping[str, Columns] | None = None) -> P
     return resolve_text(text, inputs or {}).program
 
 
-def resolve_text(text: syntax.Text, inputs: Mapping[str, Columns], own: Sequence[str] = ()) -> Resolved:
+def resolve_text(
+    text: syntax.Text,
+    inputs: Mapping[str, Columns],
+    own: Sequence[str] = (),
+    check: Callable[[Resolved], None] = lambda _: None,
+) -> Resolved:
     """The Program of a text, and what is needed to run it; ``own`` are names of the user's aggregators.
 
     Raises ``DatalogError``, and ``VerificationError`` ``PARALAGG_NOT_STRATIFIED`` for a negation or an aggregate of a
-    body through the recursion.
+    body through the recursion; the first problem of the text is the error, whose ``problems`` are all. What ``check``
+    raises is one of them.
     """
+
+    def resolved(part: syntax.Text) -> Resolved:
+        out = resolve_once(part, inputs, own)
+        check(out)
+        return out
+
+    return with_all_problems(text, resolved)
+
+
+def resolve_once(text: syntax.Text, inputs: Mapping[str, Columns], own: Sequence[str] = ()) -> Resolved:
+    """As ``resolve_text``; raises the first problem alone that it comes across."""
     return _Resolver(text, inputs, own).resolved()
 
 
@@ -57,7 +76,7 @@ class _Resolver:
         self.text = text
         self.places = Places(text.source, text.name)
         self.types = Types(text)
-        self.terms = Terms(self.places, lambda name, span: BASES[self.types.base(name, span)])
+        self.terms = Terms(self.places, self.types.base)
         flat, self.indexed = drop_indexes(tuple(self._flat()), self.places)
         declared = self._declared()
         self.input_spans = {
@@ -74,13 +93,19 @@ class _Resolver:
             own,
         )
         self._check_directives()
-        facts, self.rules = constants(without_means(flat, self.places), self.shapes)
+        rules = without_means(flat, self.places)
+        facts, self.rules = constants(rules, self.shapes)
         self.derived = {r.head.relation for r in self.rules}
         check_stratified(self.rules, self.derived, self.places)
         static = self.shapes.shapes.keys() - self.derived
         self.assumed = assumptions(text, self.types, self.shapes, static, external, self.places)
         static_facts = {n: _types_of(found) for n, found in facts.items()}
         given |= {n: t for n, t in static_facts.items() if n not in given and n not in self.derived}
+        unsigned = unsigned_columns(text)
+        flags = {
+            n: tuple(c in unsigned[n.removesuffix(INITIAL)] for c in columns) for n, (columns, _, _) in declared.items()
+        }
+        self.terms.unsigned = positions(rules, flags, self.terms.base)
         of = infer(self.rules, self.shapes, given, static_facts, self.terms, self.places)
         self._check_typed(of)
         assumed = {(a.relation, a.column) for a in self.assumed}
@@ -112,6 +137,7 @@ class _Resolver:
             {self.places.told(f.span): f.span for f in self.rules},
             self.input_spans,
             self.places,
+            overflowing(self.rules, self.terms.unsigned, self.terms.base),
         )
 
     def _flat(self) -> list[Flat]:

@@ -33,7 +33,7 @@ class Resolved:
 
     ``Input.source`` counts ``sources``; ``shapes`` has all relations, ``mentioned`` those that the text names;
     ``spans`` finds a rule by its ``place``, ``input_spans`` an ``.input`` by its relation; ``assumed`` names an
-    input's column each.
+    input's column each; ``overflowing`` is where unsigned numbers are added up or multiplied first.
     """
 
     program: Program
@@ -45,6 +45,7 @@ class Resolved:
     spans: Mapping[str, Span]
     input_spans: Mapping[str, Span]
     places: Places
+    overflowing: Span | None = None
 
     def names(self, relation: str) -> tuple[str, ...]:
         """The columns of a relation as the text has them."""

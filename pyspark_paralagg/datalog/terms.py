@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.datalog import syntax
+from pyspark_paralagg.datalog import syntax, unsigned
+from pyspark_paralagg.datalog.types import BASES
+from pyspark_paralagg.program import patterns
 from pyspark_paralagg.program.expr import Call, Expr, Lit
 from pyspark_paralagg.program.schema import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from pyspark_paralagg.datalog.places import Places
     from pyspark_paralagg.datalog.syntax import Span
@@ -48,12 +50,24 @@ class UnboundError(Exception):
 class Terms:
     """Translates terms and constraints; ``places`` tells where something is wrong."""
 
-    def __init__(self, places: Places, base_type: Callable[[str, Span], str]) -> None:
+    def __init__(self, places: Places, base: Callable[[str, Span], str]) -> None:
         self._places = places
-        self._base_type = base_type
+        self._base = base
+        self.unsigned: Mapping[str, Collection[int]] = {}
 
-    def expr(self, term: syntax.Term, scope: Mapping[str, Expr]) -> Expr:
-        """``term`` over the variables of ``scope``; raises ``UnboundError`` for another variable."""
+    def base(self, cast: syntax.Cast) -> str:
+        """``number unsigned float symbol boolean``: what a term is cast to."""
+        return self._base(cast.type, cast.span)
+
+    def held(self, term: syntax.Term | syntax.HeadAggregate, expr: Expr, names: Collection[str]) -> Expr:
+        """``expr``, which is ``term``; where that is unsigned, as ``names`` are, an error for what cannot be held."""
+        leaves = expr.type == NUMBER and not isinstance(expr, Lit) and unsigned.may_leave(term)
+        if leaves and unsigned.is_unsigned(term, names, self.base):
+            return unsigned.asserted(expr, self._places.told(term.span))
+        return expr
+
+    def expr(self, term: syntax.Term, scope: Mapping[str, Expr], names: Collection[str] = ()) -> Expr:
+        """``term`` over the variables of ``scope``, of which ``names`` are unsigned; ``UnboundError`` for another."""
         match term:
             case syntax.Variable():
                 if term.name not in scope:
@@ -65,14 +79,23 @@ class Terms:
             case syntax.String():
                 return Lit(term.value, SYMBOL)
             case syntax.Cast():
-                return self._cast(self.expr(term.term, scope), term)
+                return self._cast(self.expr(term.term, scope, names), term)
             case syntax.Apply(name="neg", args=(syntax.Number(value=value),)):
                 self._check_range(term.args[0], -value)  # type: ignore[arg-type]
                 return Lit(-value, FLOAT if isinstance(value, float) else NUMBER)
             case syntax.Apply():
-                return self._apply(term, [self.expr(a, scope) for a in term.args])
+                self._check_signs(term, names)
+                args = [self.expr(a, scope, names) for a in term.args]
+                if term.name in unsigned.READING:
+                    args = [self.held(a, e, names) for a, e in zip(term.args, args, strict=True)]
+                return self._apply(term, args)
             case _:
                 raise UnboundError(term)
+
+    def _check_signs(self, term: syntax.Apply, names: Collection[str]) -> None:
+        if term.name == "neg" and unsigned.is_unsigned(term.args[0], names, self.base):
+            message = "an unsigned number has no `-` before it"
+            raise self._places.error(unsigned.CODE, message, term.span, hint=unsigned.HINT)
 
     def constraint(self, literal: syntax.Comparison | syntax.Constraint, scope: Mapping[str, Expr]) -> Expr:
         """A comparison or ``match``, ``contains`` as a condition."""
@@ -85,14 +108,19 @@ class Terms:
             self._expect(a, (SYMBOL,), literal.name, literal.span)
         if literal.name == "contains":
             return Call("Contains", (args[1], args[0]), BOOLEAN)
-        # Soufflé's match is of the whole text.
-        pattern = args[0]
-        whole: Expr = (
-            Lit(f"^(?:{pattern.value})$", SYMBOL)
-            if isinstance(pattern, Lit)
-            else Call("Concat", (Lit("^(?:", SYMBOL), pattern, Lit(")$", SYMBOL)), SYMBOL)
-        )
-        return Call("RLike", (args[1], whole), BOOLEAN)
+        return self._match(args[0], args[1], literal.args[0].span)
+
+    def _match(self, pattern: Expr, text: Expr, span: Span) -> Expr:
+        """Soufflé's match, which is of the whole text."""
+        if isinstance(pattern, Lit):
+            fault = patterns.fault(str(pattern.value))
+            if fault is not None:
+                raise self._places.error(patterns.CODE, fault, span, value=pattern.value, hint=patterns.HINT)
+            return Call("RLike", (text, Lit(patterns.whole(str(pattern.value)), SYMBOL)), BOOLEAN)
+        whole = Call("Concat", (Lit(patterns.BEFORE, SYMBOL), pattern, Lit(patterns.AFTER, SYMBOL)), SYMBOL)
+        # By itself, too: what is no pattern may become one between the other two, such as `a)|(b`.
+        alone = Call("RLike", (text, pattern), BOOLEAN)
+        return Call("And", (alone, Call("RLike", (text, whole), BOOLEAN)), BOOLEAN)
 
     def comparison(self, of: syntax.Comparison, left: Expr, right: Expr) -> Expr:
         """``left op right`` with both sides of one type."""
@@ -205,7 +233,7 @@ class Terms:
         return Call("Substring", (args[0], start, Call("Cast", (args[2],), "int")), SYMBOL)
 
     def _cast(self, expr: Expr, of: syntax.Cast) -> Expr:
-        wanted = self._base_type(of.type, of.span)
+        wanted = BASES[self.base(of)]
         if expr.type == wanted:
             return expr
         if {expr.type, wanted} <= {NUMBER, FLOAT}:
@@ -224,9 +252,12 @@ class Terms:
         raise self._places.error("PARALAGG_DATALOG_TYPE", message, span, value=what, hint=hint)
 
     def _check_range(self, term: syntax.Number, value: float | None = None) -> None:
+        if term.is_unsigned and term.value < 0:
+            message = "an unsigned number has no `-` before it"
+            raise self._places.error(unsigned.CODE, message, term.span, value=term.value, hint=unsigned.HINT)
         value = term.value if value is None else value
         if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
-            hint = "numbers and unsigned numbers have 64 bits, with a sign"
+            hint = unsigned.HINT if term.is_unsigned else "a number has 64 bits, with a sign"
             raise self._places.error(
                 "PARALAGG_DATALOG_NUMBER", f"{value} is too large", term.span, value=value, hint=hint
             )

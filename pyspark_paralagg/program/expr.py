@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+ASSERT_UNSIGNED = "AssertUnsigned"
+"""A function of a number and a message: the number, or an error with the message where it is negative."""
+
 
 @dataclass(frozen=True)
 class Col:

@@ -5,9 +5,10 @@ Only the functions that Datalog's terms translate to are here; what came from Sp
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.program.expr import Col, Expr, Lit
+from pyspark_paralagg.program.expr import ASSERT_UNSIGNED, Col, Expr, Lit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +30,9 @@ _CALLS = {
 _MAY_FAIL = ("Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "UnaryMinus", "Cast")
 
 
-def to_sql(expr: Expr, names: Mapping[str, str] | None = None, place: str | None = None) -> str:
+def to_sql(  # noqa: PLR0911 - a form each
+    expr: Expr, names: Mapping[str, str] | None = None, place: str | None = None
+) -> str:
     """The text of ``expr``; ``names`` renames its columns.
 
     Where an expression fails, Spark shows its text: ``place`` stands there, in what may fail, as a comment.
@@ -48,6 +51,11 @@ def to_sql(expr: Expr, names: Mapping[str, str] | None = None, place: str | None
         return f"({args[0]} {note}{_INFIX[expr.fn]} {args[1]})"
     if expr.fn in _PREFIX:
         return f"({_PREFIX[expr.fn]} {note}{args[0]})"
+    if expr.fn == ASSERT_UNSIGNED:
+        message = expr.args[1]
+        assert isinstance(message, Lit)  # noqa: S101 - as it is made
+        error = _literal(replace(message, value=f"[PARALAGG_DATALOG_UNSIGNED] {message.value}"))
+        return f"if({args[0]} < 0L, cast(raise_error({error}) as {expr.type}), {args[0]})"
     if expr.fn == "Cast":
         return f"cast({args[0]} {note}as {expr.type})"
     return f"{_CALLS[expr.fn]}({', '.join(args)})"

@@ -126,6 +126,9 @@ def test_same_generation_keeps_the_second_side_everywhere() -> None:
         ("n(x + 1, e + 1) :- n(x, e), x < e.", True),
         ("n(x + 1, e) :- n(x, e), edge(x, w, e), x < w.", False),
         ("n(x, e) :- one(e), x = range(0, 1000000).", False),
+        ("n(x + y, e) :- edge(x, _, e), edge(y, _, e).", False),
+        ("n(x + e, e) :- m(x, e). m(x * 2, e) :- edge(x, e, _).", False),
+        ("n(x + 1, e) :- m(x, e). m(x, e) :- n(x, e).", True),
     ],
 )
 def test_keys_that_grow_are_bounded_by_what_stays(rule: str, *, is_warned: bool) -> None:

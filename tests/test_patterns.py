@@ -1,0 +1,79 @@
+"""A pattern that is none is one error, whoever computes, whether the text has it or the rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pyspark_paralagg.cli import FAILED, OK, WRONG, main
+from pyspark_paralagg.program.patterns import fault
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BACKENDS = [("local",), ("mpi", "--ranks", "2"), ("spark",)]
+OF_ROWS = """.decl q(p: symbol, t: symbol)
+.input q
+.output o
+o(t) :- q(p, t), match(p, t).
+o(t) :- o(p), q(_, t), match(p, t).
+"""
+
+
+def run(folder: Path, text: str, rows: str, *arguments: str) -> int:
+    (folder / "p.dl").write_text(text)
+    (folder / "q.facts").write_text(rows)
+    return main(["run", str(folder / "p.dl"), "-F", str(folder), "-D", str(folder / "out"), "-q", *arguments])
+
+
+@pytest.mark.parametrize("backend", BACKENDS, ids=lambda b: b[0])
+@pytest.mark.parametrize("pattern", ["a(", "a)|(b"])
+def test_one_of_the_rows_is_named(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], backend: tuple[str, ...], pattern: str
+) -> None:
+    if backend[0] == "mpi":
+        pytest.importorskip("mpi4py")
+    assert run(tmp_path, OF_ROWS, f"c\tc\n{pattern}\tb\n", "--backend", *backend) == FAILED
+    told = capfd.readouterr().err
+    assert told.startswith(f"PARALAGG_DATALOG_PATTERN: `{pattern}` is no regular expression (in ")
+    assert "Hint: a backslash takes a sign as it is" in told
+
+
+@pytest.mark.parametrize("backend", BACKENDS, ids=lambda b: b[0])
+def test_one_of_the_text_is_shown_before_anything_runs(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], backend: tuple[str, ...]
+) -> None:
+    text = OF_ROWS.replace("match(p, t).", 'match("x[", t).')
+    assert run(tmp_path, text, "c\tc\n", "--backend", *backend) == WRONG
+    told = capfd.readouterr().err
+    assert f"PARALAGG_DATALOG_PATTERN: `x[` is no regular expression (in {tmp_path}/p.dl, line 4, column 24)" in told
+
+
+@pytest.mark.parametrize("backend", [BACKENDS[0], BACKENDS[2]], ids=lambda b: b[0])
+def test_the_whole_text_matches_with_its_line_breaks(tmp_path: Path, backend: tuple[str, ...]) -> None:
+    text = """.decl q(p: symbol, t: symbol)
+    .input q
+    .output o
+    line("c\\n"). line("c").
+    o("text", strlen(t)) :- line(t), match("c", t).
+    o("rows", strlen(t)) :- line(t), q(p, _), match(p, t).
+    o("none", strlen(t)) :- line(t), q(p, _), !match(p, t).
+    """
+    assert run(tmp_path, text, "c|d\tx\n", "--backend", *backend) == OK
+    assert (tmp_path / "out" / "o.csv").read_text() == "none\t2\nrows\t1\ntext\t1\n"
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["a(", "a)", "a{", "a{,3}", "a{2", "a**", "[z-a]", "[a", "*a", "a\\", "a|*", "a{3,2}", "(*a)", "[]", "a)|(b"],
+)
+def test_what_is_no_pattern(pattern: str) -> None:
+    assert fault(pattern) == f"`{pattern}` is no regular expression"
+
+
+@pytest.mark.parametrize(
+    "pattern", ["", "a", "()", "(a|b)*", "a{2}", "a{2,}b?", "[{]", "\\{", "[^a-z{]+", "a}", "\\[]"]
+)
+def test_what_is_one(pattern: str) -> None:
+    assert fault(pattern) is None
