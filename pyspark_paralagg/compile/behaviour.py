@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pyspark_paralagg.program.aggregators import AGGREGATORS, Move
+from pyspark_paralagg.program.functions.value_range import Range
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark_paralagg.program.functions.value_range import Range
-
 Presence = Literal["const", "up", "unknown"]
 """Where nulls go: ``const`` stays null or a value, ``up``: what has a value keeps one."""
 
+NOTHING = Range(1, 0)
+"""The range of what is always null, or always an error."""
 MOVE_OF: dict[str, Move] = {a.name: a.moves for a in AGGREGATORS.values()}
 FLIPPED: dict[Move, Move] = {
     "up": "down", "down": "up", "bits_up": "bits_down", "bits_down": "bits_up", "const": "const", "unknown": "unknown",

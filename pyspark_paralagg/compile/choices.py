@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.behaviour import Behaviour, all_of, as_number, presence_of
+from pyspark_paralagg.compile.behaviour import NOTHING, Behaviour, all_of, as_number, presence_of
 from pyspark_paralagg.program.expr import Call, Expr
 from pyspark_paralagg.program.functions.value_range import Range, type_range
 
@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.compile.monotone import Monotone
     from pyspark_paralagg.program.aggregators import Move
-
-NOTHING = Range(1, 0)
-"""The range of an expression that is always null."""
 
 
 def branches(expr: Call) -> tuple[list[Expr], list[Expr]]:
@@ -102,7 +99,7 @@ def _is_ordered(move: Move, before: Range | None, after: Range | None) -> bool:
     if before is None or after is None or move not in ("up", "down"):
         return False
     if before.is_empty or after.is_empty:
-        return before.is_empty
+        return True
     if move == "up":
         return before.high <= after.low and not before.has_nan
     return before.low >= after.high and not after.has_nan

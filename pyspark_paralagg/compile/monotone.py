@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile import choices, truths
-from pyspark_paralagg.compile.behaviour import FLIPPED, MOVE_OF, Behaviour, all_of, as_number, presence_of
+from pyspark_paralagg.compile.behaviour import FLIPPED, MOVE_OF, NOTHING, Behaviour, all_of, as_number, presence_of
 from pyspark_paralagg.compile.bit_moves import bit_move
 from pyspark_paralagg.compile.choices import branches
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
@@ -90,6 +90,8 @@ class Monotone:
 
     def _strict(self, expr: Call, args: list[Behaviour], shape: Shape) -> Behaviour:
         """A function that is null where an argument is."""
+        if expr.fn == "Cast" and args[0].range is not None and args[0].range.is_empty:
+            return args[0]
         moves = [_argument_move(a.move, d) for a, d in zip(args, shape.directions, strict=True)]
         move = all_of(moves)
         is_moving = any(not a.is_const for a in args)
@@ -114,7 +116,7 @@ class Monotone:
 def _literal(lit: Lit) -> Behaviour:
     of_type = type_range(lit.type)
     if lit.value is None:
-        return Behaviour("const", "const", choices.NOTHING if of_type else None, is_nullable=True)
+        return Behaviour("const", "const", NOTHING if of_type else None, is_nullable=True)
     if isinstance(lit.value, bool):
         return Behaviour("const", "const", Range(lit.value, lit.value))
     value = of_number(lit.value, lit.type)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.behaviour import FLIPPED, Behaviour, all_of, as_number, presence_of, truth_move
+from pyspark_paralagg.compile.behaviour import FLIPPED, NOTHING, Behaviour, all_of, as_number, presence_of, truth_move
 from pyspark_paralagg.compile.bit_moves import bit_test
 from pyspark_paralagg.program.expr import Call, Lit
 from pyspark_paralagg.program.functions.value_range import type_range
@@ -104,6 +104,11 @@ def _guarded(system: Monotone, expr: Call) -> Behaviour:
     return replace(found, presence="const", is_nullable=False)
 
 
+def _raised(_: Monotone, __: Call) -> Behaviour:
+    """An error: there is no value."""
+    return Behaviour("const", "const", NOTHING)
+
+
 RULES: dict[str, Callable[[Monotone, Call], Behaviour]] = {
     **dict.fromkeys(("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual"), _comparison),
     **dict.fromkeys(("And", "Or"), _logic),
@@ -114,4 +119,5 @@ RULES: dict[str, Callable[[Monotone, Call], Behaviour]] = {
     "IsNaN": _nan_test,
     "Concat": _concatenation,
     "Present": _guarded,
+    "RaiseError": _raised,
 }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.program.expr import Call, Lit
+from pyspark_paralagg.program.expr import ASSERT_UNSIGNED, Call, Lit
 from pyspark_paralagg.program.functions.arithmetic import of_number
 from pyspark_paralagg.program.functions.function import Args, Function, Setting, Shape, unmoved
 from pyspark_paralagg.program.functions.value_range import Range, type_range
@@ -27,6 +28,20 @@ def _concatenated(*parts: str) -> str:
 
 def _first(value: Any, *_: Any) -> Any:  # noqa: ANN401 - values of any type
     return value
+
+
+def _not_negative(value: Any, _: Any) -> Any:  # noqa: ANN401 - a number
+    if value < 0:
+        raise OverflowError(value)
+    return value
+
+
+def _unsigned(call: Call, args: Args, _: Setting) -> Shape | None:
+    """A difference of unsigned numbers: an error where it would be negative."""
+    if args[0] is None:
+        return None
+    shape = unmoved(call, args[0].intersect(Range(0, math.inf)), first="up")
+    return replace(shape, strict=("exact", *shape.strict[1:]))
 
 
 def _length(call: Call, _: Args, __: Setting) -> Shape | None:
@@ -85,6 +100,7 @@ FUNCTIONS = (
     *(Function(n, None, None, is_null_aware=True) for n in _NULL_AWARE),
     Function("Not", operator.not_, kernel="(not {})"),
     Function("Between", _first, _between),
+    Function(ASSERT_UNSIGNED, _not_negative, _unsigned),
     Function("Present", _first, is_null_aware=True),
     Function("Concat", _concatenated),
     Function("Contains", operator.contains),
