@@ -45,7 +45,7 @@ def test_shortest_paths_in_full() -> None:
 def test_plan_is_json() -> None:
     plan = compile_program(programs.pagerank(max_iterations=5))
     data = json.loads(json.dumps(plan.to_json()))
-    assert data["version"] == 5
+    assert data["version"] == 6
     assert show_plan(data) == show_plan(plan)
 
 
