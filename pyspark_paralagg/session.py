@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.conf import PYTHON, PYTHON_PATH
+from pyspark_paralagg.dataframe_method import add_method
 from pyspark_paralagg.diagnosis import Diagnosis, Finding, examine
 from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.java import find_java
-from pyspark_paralagg.shim import find_jar
+from pyspark_paralagg.shim import find_jar, read_properties
 from pyspark_paralagg.spark_home import check_supported, find_spark_home, minor_of
-from pyspark_paralagg.standing_conf import standing
+from pyspark_paralagg.standing_conf import add_to_submit_arguments, running_jvm, standing
 from pyspark_paralagg.version import VERSION
 
 if TYPE_CHECKING:
@@ -43,12 +44,12 @@ _found: list[tuple[Any, Any]] = []
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     """Append the shim's jar to ``spark.jars`` and its extension to ``spark.sql.extensions``; return the builder.
 
-    Nothing that stands there is lost, be it from the builder, from ``PYSPARK_SUBMIT_ARGS`` or from
-    ``spark-defaults.conf``; calling it twice changes nothing. ``spark.paralagg.python`` and
-    ``spark.paralagg.pythonPath``, where nobody set them, become this Python and this package's folder: SQL's recursive
-    queries are compiled there. No other conf is touched. Delta's ``configure_spark_with_delta_pip`` may come before or
-    after. A builder for Spark Connect is returned as it is: no jar can go there, and the plain-DataFrame executor needs
-    none.
+    Nothing that stands there is lost, be it from the builder, from ``spark-submit`` (whose JVM is asked), from
+    ``PYSPARK_SUBMIT_ARGS`` or from ``spark-defaults.conf``; calling it twice changes nothing. ``spark.paralagg.python``
+    and ``spark.paralagg.pythonPath``, where nobody set them, become this Python and this package's folder: SQL's
+    recursive queries are compiled there. No other conf is touched. Delta's ``configure_spark_with_delta_pip`` may come
+    before or after. A builder for Spark Connect is returned as it is: no jar can go there, and the plain-DataFrame
+    executor needs none.
 
     Where a session already runs, ``getOrCreate`` would return that one and ignore these confs: a warning says so.
 
@@ -57,30 +58,28 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     >>> from pyspark.sql import SparkSession                                                  # doctest: +SKIP
     >>> spark = configure(SparkSession.builder.master("local[2]")).getOrCreate()              # doctest: +SKIP
     """
-    from pyspark import SparkContext  # noqa: PLC0415 - this module loads without pyspark
-
+    add_method()
     if _is_remote(builder):
         _LOG.info("a Spark Connect session takes no jar; recursions will run as plain DataFrames")
         return builder
     spark = find_spark_home()
-    if SparkContext._jvm is None:  # noqa: SLF001 - no public way to know whether a JVM runs
+    jvm = running_jvm()
+    if jvm is None:
         find_java()  # Spark's own message does not say what to install
-    jar = find_jar(spark)
-    for key, item in ((JARS, str(jar)), (EXTENSIONS, EXTENSION)):
-        builder.config(key, _appended(standing(builder, key, spark), item))
+    jars = standing(builder, JARS, spark)
+    if not _has_shim(jvm, jars):
+        jar = find_jar(spark)
+        builder.config(JARS, _appended(jars, str(jar)))
+        if jvm is None:
+            add_to_submit_arguments("--jars", str(jar))
+        else:
+            # The JVM has read spark.jars when it started; a new context looks for extensions in this class loader.
+            _add_to_class_path(jvm, jar)
+    builder.config(EXTENSIONS, _appended(standing(builder, EXTENSIONS, spark), EXTENSION))
     for name, value in _compiler().items():
         if not standing(builder, name, spark):
             builder.config(name, value)
-    running = SparkContext._active_spark_context  # noqa: SLF001 - likewise
-    if running is not None:
-        if EXTENSION not in (running.getConf().get(EXTENSIONS) or ""):
-            _LOG.warning(
-                "a Spark session already runs, and getOrCreate() will return that one without the shim: "
-                "call ra.attach(spark) on it, or spark.stop() before getOrCreate()"
-            )
-    elif SparkContext._jvm is not None:  # noqa: SLF001 - likewise
-        # The JVM has read spark.jars when it started; a new context in it looks for extensions in this class loader.
-        _add_to_class_path(SparkContext._jvm, jar)  # noqa: SLF001 - likewise
+    _warn_of_running_session()
     return builder
 
 
@@ -91,6 +90,7 @@ def attach(spark: SparkSession) -> SparkSession:
     cannot be added to a session that runs: recursive queries in SQL need ``configure``.
     Raises ``EnvironmentProblem`` as ``configure`` does, and ``PARALAGG_SHIM_MISSING`` for a Spark Connect session.
     """
+    add_method()
     jvm = _jvm_of(spark)
     check_supported(spark.version)
     module = _load(jvm)
@@ -153,6 +153,29 @@ def _compiler() -> dict[str, str]:
 def _appended(standing_value: str, item: str) -> str:
     items = [part.strip() for part in standing_value.split(",") if part.strip()]
     return ",".join(items if item in items else [*items, item])
+
+
+def _has_shim(jvm: Any | None, jars: str) -> bool:  # noqa: ANN401 - a py4j object has no type
+    """Return whether the driver has loaded a shim of this version that the executors get from ``jars``, too.
+
+    This is the case under ``spark-submit --jars <the shim's jar>``.
+    """
+    module = None if jvm is None else _load(jvm)
+    if module is None or not str(module.version()).endswith(f"|{VERSION}"):
+        return False
+    paths = (Path(jar.strip().removeprefix("file:")) for jar in jars.split(","))
+    return any("shim" in read_properties(path) for path in paths)
+
+
+def _warn_of_running_session() -> None:
+    from pyspark import SparkContext  # noqa: PLC0415 - this module loads without pyspark
+
+    running = SparkContext._active_spark_context  # noqa: SLF001 - no public way to know whether one runs
+    if running is not None and EXTENSION not in (running.getConf().get(EXTENSIONS) or ""):
+        _LOG.warning(
+            "a Spark session already runs, and getOrCreate() will return that one without the shim: "
+            "call ra.attach(spark) on it, or spark.stop() before getOrCreate()"
+        )
 
 
 def _is_remote(builder: SparkSession.Builder) -> bool:
