@@ -45,6 +45,9 @@ object Bridge {
   /** Tasks that may run at the same moment now; 0 where Spark refuses gangs (dynamic allocation). */
   def slots(session: SparkSession): Int = Slots.available(session.sparkContext)
 
+  /** As `slots`, but waits for a first executor as an execution does. */
+  def slotsSoon(session: SparkSession): Int = Slots.availableSoon(session.sparkContext)
+
   /** The DataFrame that a step receives. */
   def reference(session: SparkSession, name: String, schemaJson: String): DataFrame = {
     val schema = DataType.fromJson(schemaJson).asInstanceOf[StructType]
