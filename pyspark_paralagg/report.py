@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.errors import EnvironmentProblem, UsageError
+from pyspark_paralagg.session import check_running
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -201,6 +202,7 @@ def _checkpoints(df: DataFrame) -> list[tuple[str, int]]:
     if is_connect(df):
         return []
     leaves = df._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 - pyspark has no public way to a plan
+    check_running(df.sparkSession)
     application = df.sparkSession.sparkContext.applicationId
     found = []
     for position in range(leaves.size()):

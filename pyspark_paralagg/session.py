@@ -123,6 +123,20 @@ def bridge(spark: SparkSession) -> Any:  # noqa: ANN401 - a py4j object has no t
     return _handshake(spark, module)
 
 
+def check_running(spark: SparkSession) -> None:
+    """Raise ``PARALAGG_SESSION_STOPPED`` where ``spark.stop()`` was called."""
+    context = getattr(spark, "_sc", None)  # of the classic session; a Connect session knows it itself
+    is_stopped = getattr(spark, "is_stopped", False) if context is None else context._jsc is None  # noqa: SLF001 - no public way to know
+    if is_stopped:
+        raise EnvironmentProblem(
+            "PARALAGG_SESSION_STOPPED",
+            "the Spark session of this DataFrame was stopped",
+            value=spark,
+            place="spark",
+            hint="start another session by ra.configure(SparkSession.builder...).getOrCreate(), and read the data anew",
+        )
+
+
 def reference(spark: SparkSession, name: str, schema: StructType) -> DataFrame:
     """A DataFrame of these columns without rows or plan: what a step gets for a relation."""
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame  # noqa: PLC0415 - pyspark is optional
@@ -192,6 +206,7 @@ def _jvm_of(spark: SparkSession) -> Any:  # noqa: ANN401 - a py4j object has no 
             value=type(spark).__module__,
             hint="recursions run as plain DataFrames there: leave spark.paralagg.backend at auto",
         )
+    check_running(spark)
     return spark._jvm  # noqa: SLF001 - pyspark has no public way to its JVM
 
 
