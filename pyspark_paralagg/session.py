@@ -152,7 +152,9 @@ def drop_checkpoint(df: DataFrame) -> None:
 
 
 def doctor() -> Diagnosis:
-    """Say what is installed, what is wrong, and what to do. Starts nothing and compiles nothing.
+    """Say what is installed, what is wrong, and what to do.
+
+    Starts no Spark and compiles nothing. It starts two MPI ranks for a moment where mpi4py is installed.
 
     >>> print(doctor())                                                                       # doctest: +SKIP
     """
