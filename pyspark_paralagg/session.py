@@ -86,8 +86,9 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 def attach(spark: SparkSession) -> SparkSession:
     """Bring the shim into a session that already runs, and return that session. Calling it twice changes nothing.
 
-    The jar goes to the driver's class loader and to the executors, the strategy into this session's planner. A parser
-    cannot be added to a session that runs: recursive queries in SQL need ``configure``.
+    The jar goes to the driver's class loader and to the executors, the strategy into this session's planner. Resolution
+    rules cannot be added to a session that runs: recursive queries in SQL need ``configure`` or ``spark.newSession()``,
+    and are refused with ``PARALAGG_SQL_NOT_CONFIGURED``.
     Raises ``EnvironmentProblem`` as ``configure`` does, and ``PARALAGG_SHIM_MISSING`` for a Spark Connect session.
     """
     add_method()

@@ -260,6 +260,7 @@ from pyspark.sql import SparkSession
 from pyspark_paralagg.session import EXTENSION, bridge
 logging.basicConfig()
 RECURSION = "WITH RECURSIVE r(x) AS (SELECT 1 UNION SELECT x % 2 + 1 FROM r) SELECT * FROM r ORDER BY x"
+SPARKS_OWN = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 3) SELECT * FROM r"
 def builder(): return SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
 """
 
@@ -278,6 +279,10 @@ assert dict(spark.sparkContext.getConf().getAll()) == confs[0]
 print(spark._jsparkSession.experimental().extraStrategies().size(), spark.sparkContext._jsc.sc().listJars().size())
 print(bridge(spark).slots(spark._jsparkSession))
 print(bridge(spark.newSession()).version().split("|")[0] == spark.version)
+try: spark.sql(RECURSION)
+except Exception as problem: print(problem.getCondition(), "ra.configure" in str(problem), "line 1" in str(problem))
+print(spark.sql(SPARKS_OWN).count())
+print(spark.newSession().sql(RECURSION).count())
 spark.stop()
 
 spark = ra.configure(builder()).getOrCreate()
@@ -287,7 +292,8 @@ print(ra.doctor().is_healthy)
 spark.stop()
 """
     )
-    assert lines == ["PARALAGG_SHIM_MISSING", "1 1", "2", "True", "True 0", "2", "True"]
+    sql = ["PARALAGG_SQL_NOT_CONFIGURED True True", "3", "2"]
+    assert lines == ["PARALAGG_SHIM_MISSING", "1 1", "2", "True", *sql, "True 0", "2", "True"]
 
 
 @pytest.mark.slow
