@@ -201,8 +201,8 @@ def _checkpoints(df: DataFrame) -> list[tuple[str, int]]:
     """The RDDs that the plan of a classic DataFrame reads: application and RDD id."""
     if is_connect(df):
         return []
-    leaves = df._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 - pyspark has no public way to a plan
     check_running(df.sparkSession)
+    leaves = df._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 - pyspark has no public way to a plan
     application = df.sparkSession.sparkContext.applicationId
     found = []
     for position in range(leaves.size()):

@@ -5,7 +5,11 @@ The package is imported before pyspark, which is a zip there, as everybody write
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyspark_paralagg as ra
@@ -94,6 +98,28 @@ def datalog(spark: SparkSession) -> list[list[int]]:
     return rows(ra.datalog(spark, DATALOG, e=edges(spark))["r"])
 
 
+def restarting(spark: SparkSession) -> dict[str, Any]:
+    """What defining on the Spark engine does while no executor is there: the workers start others."""
+    bridge = ra.session.bridge(spark)
+    for process in _executors(spark):
+        os.kill(process, signal.SIGKILL)
+    wait_until(lambda: bridge.slots(spark._jsparkSession) == 0, 60, "the loss of all executors")
+    found = paths(spark, backend="spark")
+    return {"rows": rows(found), "by": ra.report(found).backend}
+
+
+def _executors(spark: SparkSession) -> list[int]:
+    """Process ids of this application's executors, all of which run on this machine."""
+    words = ("CoarseGrainedExecutorBackend", spark.sparkContext.applicationId)
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            command = (process / "cmdline").read_text(errors="replace")
+            if all(word in command for word in words):
+                found.append(int(process.name))
+    return found
+
+
 def edges(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(EDGES, "src bigint, dst bigint, w bigint")
 
@@ -120,6 +146,8 @@ def main() -> None:
         wait_until(lambda: surroundings(spark)["executors"] == 2, 60, "two executors")
         tell(spark, on("dataframe"), on("local"), on("mpi"))
     tell(spark, surroundings)
+    if HOW == "listed":
+        tell(spark, restarting)
     spark.stop()
 
 

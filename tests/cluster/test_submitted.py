@@ -87,6 +87,10 @@ def test_recursive_sql_in_an_attached_session_says_what_to_do(facts: Callable[[s
     assert "ra.configure" in said
 
 
+def test_the_spark_engine_waits_while_executors_restart(facts: Callable[[str], Any]) -> None:
+    assert facts("listed")["restarting"] == {"rows": ROWS, "by": "spark"}
+
+
 @pytest.mark.parametrize("how", ["configure", "attach"])
 @pytest.mark.parametrize("backend", ["dataframe", "local", "mpi"])
 def test_every_engine_runs_on_the_cluster(facts: Callable[[str], Any], how: str, backend: str) -> None:
