@@ -52,7 +52,8 @@ private[exec] final class KernelBody(
   }
 
   private def reload: String =
-    values.reload + (if (popsFlags) "ra_flags = ra_d.state().flags();\n" else "") + "ra_dk = ra_d.keys().words();\n" + locals.reload
+    values.reload + (if (popsFlags) "ra_flags = ra_d.state().flags();\n" else "") +
+      "ra_dk = ra_d.keys().words();\n" + locals.reload
 }
 
 /**

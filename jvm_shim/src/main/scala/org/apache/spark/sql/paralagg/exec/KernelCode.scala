@@ -10,7 +10,7 @@ import org.apache.spark.sql.paralagg.plan._
  * what Spark means.
  *
  * Catalyst's code declares locals of plain names (`d`, `c`, `i`) beside its fresh ones (`value_3`). A local of ours is
- * either fresh as well or begins with `ra_`, which no name of Catalyst's does: janino refuses a name that is declared twice.
+ * fresh too or begins with `ra_`, as no name of Catalyst's does: janino refuses a name that is declared twice.
  *
  * The source holds no ids of a run: the second run of a query finds the class in Spark's cache, compiled by the JIT already.
  */
@@ -23,9 +23,11 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
     val acc = new AccumulatorCode("ra_a", "ra_into", spec, form, stratum.makesStrings, ansi, traced, context)
     val from = new AccumulatorCode("ra_b", "ra_from", spec, form, stratum.makesStrings, ansi, traced, context)
     val maskAt = spec.dependents.length
-    val origin = s"ra_rows[ra_at + ${maskAt + (if (form.dependents.contains(true)) 1 else 0)}]" // last word of a traced row
+    // The last word of a traced row.
+    val origin = s"ra_rows[ra_at + ${maskAt + (if (form.dependents.contains(true)) 1 else 0)}]"
     val fromRows = spec.dependents.indices.map { j =>
-      WordCode(s"ra_rows[ra_at + $j]", if (form.dependents(j)) s"((ra_rows[ra_at + $maskAt] >> $j & 1L) != 0L)" else "false")
+      val isNull = if (form.dependents(j)) s"((ra_rows[ra_at + $maskAt] >> $j & 1L) != 0L)" else "false"
+      WordCode(s"ra_rows[ra_at + $j]", isNull)
     }.toArray
     val fromAccumulator = spec.dependents.indices.map(j => from.read(j, "ra_id")).toArray
     val made = compile(

@@ -28,8 +28,8 @@ object AttachedSql extends Logging {
 
   def refuse(name: String, at: Origin): Nothing = throw new SqlProblem(
     "PARALAGG_SQL_NOT_CONFIGURED",
-    s"this session was started without the extension that runs the recursive query $name: ra.attach cannot add it later",
-    "run it in spark.newSession(), write it with df.recursive_agg, or start the session by ra.configure(builder) or by " +
-      "--jars <the shim's jar> --conf spark.sql.extensions=org.apache.spark.sql.paralagg.ParalaggExtensions",
+    s"this session cannot run the recursive query $name: it was started without the extension, and ra.attach came later",
+    "run it in spark.newSession(), write it with df.recursive_agg, or start the session by ra.configure(builder), or " +
+      "by --jars <the shim's jar> --conf spark.sql.extensions=org.apache.spark.sql.paralagg.ParalaggExtensions",
     at)
 }
