@@ -21,6 +21,8 @@ RANKS_VARIABLE = "PARALAGG_MPI_RANKS"
 """The environment variable that tells each rank how many there should be."""
 MORE_MEMORY = "take more machines, or fewer ranks on each"
 """The hint where memory has run out."""
+MORE_SPACE = "free space there, or name a larger disk by spark.paralagg.mpi.stagingDir, or by spark.local.dir"
+"""The hint where a disk is full."""
 
 Kind = Literal["usage", "environment", "run"]
 

@@ -7,6 +7,7 @@ that fails tells its supervisor and ends the job. While it runs it shows that it
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import resource
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mpi_backend.comm import PIECE_BYTES
-from mpi_backend.preflight import MORE_MEMORY, RANKS_VARIABLE
+from mpi_backend.preflight import MORE_MEMORY, MORE_SPACE, RANKS_VARIABLE
 from mpi_backend.signs import FOLDER_VARIABLE, Files, Line
 from mpi_backend.world import check_world
 from pyspark_paralagg.errors import ParalaggError
@@ -74,6 +75,9 @@ def _supervised(options: argparse.Namespace, comm: Comm, began: float) -> None:
         check_world(comm.size)
         _run(options, comm, signs, began)
     except BaseException as problem:
+        if _is_full_disk(problem):
+            for part in Path(options.out).glob("*/part-*"):  # makes room for the message
+                part.unlink(missing_ok=True)
         signs.fail(_told(problem, comm.rank))
         raise
     finally:
@@ -215,10 +219,18 @@ def _told(problem: BaseException, rank: int) -> dict[str, Any]:
         held = _memory()
         message = f"memory ran out when the rank held {held >> 20} MB: {problem}".rstrip(": ")
         told |= {"code": "PARALAGG_MPI_OUT_OF_MEMORY", "message": message, "value": str(held), "hint": MORE_MEMORY}
+    elif _is_full_disk(problem):
+        message = f"the disk is full to which the rank writes its results: {problem}"
+        told |= {"code": "PARALAGG_MPI_STAGING", "message": message, "hint": MORE_SPACE}
     else:
         told |= {"code": "PARALAGG_MPI_RANK_FAILED", "message": f"{type(problem).__name__}: {problem}"}
-    trace = None if isinstance(problem, ParalaggError) else traceback.format_exc()
+    is_known = isinstance(problem, ParalaggError) or _is_full_disk(problem)
+    trace = None if is_known else traceback.format_exc()
     return told | {"rank": rank, "host": socket.gethostname(), "traceback": trace}
+
+
+def _is_full_disk(problem: BaseException) -> bool:
+    return isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _memory() -> int:

@@ -7,8 +7,9 @@
 ...     step=lambda d: d.join(edges, d.node == edges.src)
 ...         .select(edges.dst.alias("node"), (d.dist + edges.weight).alias("dist")))
 
-Importing this adds ``recursive_agg`` to ``pyspark.sql.DataFrame``, the parent of the classic and the Connect class. It
-does not import pyspark itself, and works without it: for Programs, Plans, and the engine of ``mpi_backend``.
+``configure`` and ``attach`` add the method ``recursive_agg`` to ``pyspark.sql.DataFrame``; so does this import where
+pyspark is imported already, and under spark-submit. ``ra.recursive_agg(df, ...)`` is the same function. The package
+imports without pyspark: for Programs, Plans, and the engine of ``mpi_backend``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 from pyspark_paralagg import delta
 from pyspark_paralagg.aggregator import aggregator
 from pyspark_paralagg.dataframe import recursive, recursive_agg, relation
+from pyspark_paralagg.dataframe_method import add_method_where_pyspark_runs
 from pyspark_paralagg.datalog.api import Relations, datalog
 from pyspark_paralagg.errors import (
     ConflictError,
@@ -28,7 +30,6 @@ from pyspark_paralagg.errors import (
     VerificationError,
 )
 from pyspark_paralagg.explain import explain
-from pyspark_paralagg.on_import import add_method
 from pyspark_paralagg.program.aggregators import MaxBy as max_by  # noqa: N813 - reads as a word in aggs={...}
 from pyspark_paralagg.program.aggregators import MCount as mcount  # noqa: N813 - likewise
 from pyspark_paralagg.program.aggregators import MinBy as min_by  # noqa: N813 - likewise
@@ -67,4 +68,4 @@ __all__ = [
     "report",
 ]
 
-add_method("recursive_agg", recursive_agg)
+add_method_where_pyspark_runs()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from pyspark_paralagg.arguments import not_a_dataframe, type_name
 from pyspark_paralagg.backends.choose import execute
 from pyspark_paralagg.backends.protocol import Job, Seed
 from pyspark_paralagg.conf import BACKENDS
@@ -19,6 +20,7 @@ from pyspark_paralagg.program.assumption import parse_assumptions
 from pyspark_paralagg.program.program import JoinOrder, Mode, Relation
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.relations import Aggregations, Keys, columns_of, conform, typed_relation
+from pyspark_paralagg.session import check_running
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -93,6 +95,7 @@ def recursive_agg(  # noqa: PLR0913 - the arguments of the API, as the documenta
     messages.
     """
     name = name or "r"
+    _check_step(step)
     seed = _seed(name, relation(base, keys=keys, aggs=aggs, initial=initial), 0)
 
     def apply(state: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
@@ -149,6 +152,7 @@ def recursive(  # noqa: PLR0913 - the arguments of the API, as the documentation
     """
     if not relations:
         raise UsageError("PARALAGG_BAD_OPTION", "recursive needs at least one relation", value=relations)
+    _check_step(step)
     seeds: list[Seed] = []
     for key, declaration in relations.items():
         if not isinstance(declaration, Declaration):
@@ -176,12 +180,8 @@ def _seed(name: str, declaration: Declaration, input_id: int) -> Seed:
     place = f"relation {name}"
     for argument, value in (("base", declaration.base), ("initial", declaration.initial)):
         if not _is_dataframe(value) and not (argument == "initial" and value is None):
-            raise UsageError(
-                "PARALAGG_BAD_OPTION",
-                f"{argument} is a {type(value).__name__}, not a DataFrame",
-                value=value,
-                place=place,
-            )
+            raise not_a_dataframe(argument, value, place)
+    check_running(declaration.base.sparkSession)
     typed = typed_relation(name, declaration.base, declaration.keys, declaration.aggs, input_id)
     base = conform(declaration.base, typed, place)
     if declaration.initial is None:
@@ -200,15 +200,16 @@ def _seed(name: str, declaration: Declaration, input_id: int) -> Seed:
     return Seed(replace(typed, initial=input_id + 1, settled=declaration.settled), base, initial)
 
 
+def _check_step(step: object) -> None:
+    if not callable(step):
+        hint = "step is a function of the relation's DataFrame: step=lambda r: r.join(...).select(...)"
+        raise UsageError("PARALAGG_BAD_OPTION", f"step is a {type_name(step)}", value=step, place="step", hint=hint)
+
+
 def _conformed(result: DataFrame, of: Relation) -> DataFrame:
     if not _is_dataframe(result):
-        raise UsageError(
-            "PARALAGG_STEP_RESULT",
-            f"the step returned a {type(result).__name__} for {of.name!r}, not a DataFrame",
-            value=result,
-            place=f"step of {of.name}",
-            hint="does a return or a select miss?" if result is None else None,
-        )
+        what = f"what the step returned for {of.name!r}"
+        raise not_a_dataframe(what, result, f"step of {of.name}", "PARALAGG_STEP_RESULT")
     return conform(result, of)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from pyspark_paralagg.aggregator import UserAggregator
+from pyspark_paralagg.arguments import not_a_name, type_name
 from pyspark_paralagg.errors import UsageError, VerificationError
 from pyspark_paralagg.program.aggregators import AGGREGATORS, MEAN_OF_MEANS, MaxBy, MCount, MinBy, MSum
 from pyspark_paralagg.program.program import Column, Dependent
@@ -52,6 +53,7 @@ def typed_dependents(
                 hint="name each column by itself; only ra.aggregator(..., columns=(...)) takes several",
             )
         elif isinstance(how, MCount | MSum):
+            _check_names(how.aggregator, (how.value, *how.witnesses), place)
             found.append(_witnessed(name, how, keys, types, place))
         else:
             found.append(_plain(name, how, types, place))
@@ -72,8 +74,12 @@ def typed_dependents(
 
 def _plain(column: str, how: str | MinBy | MaxBy, types: Mapping[str, str], place: str) -> Dependent:
     by_order = isinstance(how, MinBy | MaxBy)
+    if not by_order and not isinstance(how, str):  # a Column may not be compared with words
+        raise _unknown(column, how, place)
+    if isinstance(how, MinBy | MaxBy):
+        _check_names(how.aggregator, (how.order,), place)
     name = how.aggregator if isinstance(how, MinBy | MaxBy) else how
-    known = AGGREGATORS.get(name) if isinstance(name, str) else None
+    known = AGGREGATORS.get(name)
     if how in ("mean", "avg"):
         raise VerificationError(
             "PARALAGG_NOT_LINEAR",
@@ -82,23 +88,35 @@ def _plain(column: str, how: str | MinBy | MaxBy, types: Mapping[str, str], plac
             place=place,
             hint="aggregate a sum and a count, and divide them after the recursion",
         )
-    if known is None or (known.parameters == "order") != by_order or known.parameters == "witnesses":
-        words = [a.name for a in AGGREGATORS.values() if not a.parameters]
-        calls = [a.name for a in AGGREGATORS.values() if a.parameters]
-        raise UsageError(
-            "PARALAGG_UNKNOWN_AGGREGATE",
-            f"{how!r} is no aggregate for the column {column!r}",
-            value=how,
-            place=place,
-            hint=f'write ra.{known.name}("{_WRITTEN[known.parameters]}")'
-            if known
-            else did_you_mean(str(getattr(how, "__name__", how)), [*words, *calls]),
-        )
+    if known is None:
+        raise _unknown(column, how, place)
+    if (known.parameters == "order") != by_order or known.parameters == "witnesses":
+        hint = f'write ra.{known.name}("{_WRITTEN[known.parameters]}")'
+        raise _no_aggregate(column, how, place, hint)
     if column not in types and name == "count":
         return Dependent(Column(column, "bigint"), name)
     _check_type(column, name, types, place)
     order = how.order if isinstance(how, MinBy | MaxBy) else None
     return Dependent(Column(column, known.result(types[column])), name, order)
+
+
+def _unknown(column: str, how: object, place: str) -> UsageError:
+    words = [a.name for a in AGGREGATORS.values() if not a.parameters]
+    calls = [a.name for a in AGGREGATORS.values() if a.parameters]
+    if type_name(how).endswith(".Column"):
+        return _no_aggregate(column, how, place, f'name the aggregate: {{{column!r}: "min"}}, not F.min({column!r})')
+    return _no_aggregate(column, how, place, did_you_mean(str(getattr(how, "__name__", how)), [*words, *calls]))
+
+
+def _no_aggregate(column: str, how: object, place: str, hint: str | None) -> UsageError:
+    message = f"{how!r} is no aggregate for the column {column!r}"
+    return UsageError("PARALAGG_UNKNOWN_AGGREGATE", message, value=how, place=place, hint=hint)
+
+
+def _check_names(aggregator: str, columns: Sequence[object], place: str) -> None:
+    for column in columns:
+        if column is not None and not isinstance(column, str):
+            raise not_a_name(f"ra.{aggregator}", column, place, "PARALAGG_UNKNOWN_AGGREGATE")
 
 
 def _witnessed(column: str, how: MCount | MSum, keys: Sequence[str], types: Mapping[str, str], place: str) -> Dependent:

@@ -1,15 +1,15 @@
 """What ``doctor`` found: one finding a part, with what is wrong and what to do where something is.
 
-Beside ``session``, whose ``doctor`` adds the finding on the running session. Nothing here starts Spark or compiles.
+Beside ``session``, whose ``doctor`` adds the finding on the running session. Nothing here starts Spark or compiles. Two
+MPI ranks are started for a moment where mpi4py and a launcher are installed.
 """
 
 from __future__ import annotations
 
 import platform
-import shutil
 from dataclasses import dataclass
 
-from pyspark_paralagg.errors import EnvironmentProblem
+from pyspark_paralagg.errors import EnvironmentProblem, ParalaggError, error_of_rank
 from pyspark_paralagg.java import find_java
 from pyspark_paralagg.shim import locate_jar, read_properties
 from pyspark_paralagg.spark_home import find_spark_home
@@ -18,11 +18,15 @@ from pyspark_paralagg.version import VERSION
 
 @dataclass(frozen=True)
 class Finding:
-    """One part of the installation: its name, what was found, and the problem if there is one."""
+    """One part of the installation: its name, what was found, and the problem if there is one.
+
+    The Spark engine runs without a part that ``is_optional``.
+    """
 
     part: str
     found: str
-    problem: EnvironmentProblem | None = None
+    problem: ParalaggError | None = None
+    is_optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,10 +41,10 @@ class Diagnosis:
     @property
     def is_healthy(self) -> bool:
         """Nothing that the Spark engine needs is missing."""
-        return not self.problems
+        return all(finding.problem is None or finding.is_optional for finding in self.findings)
 
     @property
-    def problems(self) -> tuple[EnvironmentProblem, ...]:
+    def problems(self) -> tuple[ParalaggError, ...]:
         """What is wrong; each says what to do."""
         return tuple(finding.problem for finding in self.findings if finding.problem is not None)
 
@@ -50,7 +54,7 @@ class Diagnosis:
         for finding in self.findings:
             mark = "!" if finding.problem else " "
             lines.append(f"{mark} {finding.part:<{width}}  {finding.found}")
-        if self.is_healthy:
+        if not self.problems:
             return "\n".join([*lines, "", "Nothing is wrong."])
         return "\n".join([*lines, "", *map(str, self.problems)])
 
@@ -93,11 +97,21 @@ def _delta() -> Finding:
 
 
 def _mpi() -> Finding:
-    mpi4py = _version_of("mpi4py")
-    launcher = shutil.which("mpiexec")
-    if mpi4py and launcher:
-        return Finding("mpi", f"mpi4py {mpi4py}, {launcher} (no executor of this version uses it yet)")
-    return Finding("mpi", "not installed (optional)")
+    from mpi_backend import preflight, trial  # noqa: PLC0415 - this module loads without the MPI engine
+
+    versions = {name: _version_of(name) for name in ("mpi4py", "numba")}
+    installed = [f"{name} {version}" for name, version in versions.items() if version]
+    if versions["mpi4py"] is None:
+        return Finding("mpi", ", ".join([*installed, "no mpi4py: ranks cannot run (optional)"]), is_optional=True)
+    request = preflight.Request(launcher="local", ranks=2, oversubscribe=True)
+    try:
+        preflight.check(request)
+        trial.start_ranks(request)
+    except preflight.Problem as problem:
+        found = ", ".join([*installed, "ranks do not start (optional)"])
+        return Finding("mpi", found, error_of_rank({**problem.told, "kind": problem.kind}), is_optional=True)
+    found = ", ".join([*installed, preflight.mpiexec(request)])
+    return Finding("mpi", f"{found}: two ranks started and found each other", is_optional=True)
 
 
 def _version_of(distribution: str) -> str | None:

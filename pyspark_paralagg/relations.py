@@ -6,9 +6,10 @@ found here; each error has its code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.arguments import check_aggs, not_a_name
 from pyspark_paralagg.dependents import Aggregation, typed_dependents
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.program import Column, Relation
@@ -51,6 +52,7 @@ def relation_of(  # noqa: PLR0913, PLR0917 - what a relation is made of
     place = f"relation {name}"
     types = dict(found)
     key_names = _key_names(keys, place)
+    check_aggs(aggs, place)
     aggregations: dict[str | tuple[str, ...], Aggregation] = dict((aggs or {}).items())
     aggregated = {c for name in aggregations for c in ((name,) if isinstance(name, str) else name)}
     for position, (column, _) in enumerate(found):
@@ -125,17 +127,14 @@ def struct_of(
 
 
 def _key_names(keys: Keys, place: str) -> tuple[str, ...]:
-    names = (keys,) if isinstance(keys, str) else tuple(keys or ())
-    for name in names:
+    if keys is None or isinstance(keys, str):
+        return (keys,) if keys else ()
+    if not isinstance(keys, Collection):  # a Column among others, which Python would ask for its truth
+        raise not_a_name("keys", keys, place, "PARALAGG_KEY_MISSING")
+    for name in keys:
         if not isinstance(name, str):
-            raise UsageError(
-                "PARALAGG_KEY_MISSING",
-                f"keys are names of columns, not {type(name).__name__}",
-                value=name,
-                place=place,
-                hint='keys="node" or keys=["src", "dst"]',
-            )
-    return names
+            raise not_a_name("keys", name, place, "PARALAGG_KEY_MISSING")
+    return tuple(keys)
 
 
 def _check_key(key: str, types: Mapping[str, str], place: str, *, is_twice: bool, is_aggregated: bool) -> None:

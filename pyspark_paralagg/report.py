@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.errors import EnvironmentProblem, UsageError
+from pyspark_paralagg.session import check_running
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -200,6 +201,7 @@ def _checkpoints(df: DataFrame) -> list[tuple[str, int]]:
     """The RDDs that the plan of a classic DataFrame reads: application and RDD id."""
     if is_connect(df):
         return []
+    check_running(df.sparkSession)
     leaves = df._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 - pyspark has no public way to a plan
     application = df.sparkSession.sparkContext.applicationId
     found = []

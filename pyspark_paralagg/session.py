@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.conf import PYTHON, PYTHON_PATH
+from pyspark_paralagg.dataframe_method import add_method
 from pyspark_paralagg.diagnosis import Diagnosis, Finding, examine
 from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.java import find_java
-from pyspark_paralagg.shim import find_jar
+from pyspark_paralagg.shim import find_jar, read_properties
 from pyspark_paralagg.spark_home import check_supported, find_spark_home, minor_of
-from pyspark_paralagg.standing_conf import standing
+from pyspark_paralagg.standing_conf import add_to_submit_arguments, running_jvm, standing
 from pyspark_paralagg.version import VERSION
 
 if TYPE_CHECKING:
@@ -43,12 +44,12 @@ _found: list[tuple[Any, Any]] = []
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     """Append the shim's jar to ``spark.jars`` and its extension to ``spark.sql.extensions``; return the builder.
 
-    Nothing that stands there is lost, be it from the builder, from ``PYSPARK_SUBMIT_ARGS`` or from
-    ``spark-defaults.conf``; calling it twice changes nothing. ``spark.paralagg.python`` and
-    ``spark.paralagg.pythonPath``, where nobody set them, become this Python and this package's folder: SQL's recursive
-    queries are compiled there. No other conf is touched. Delta's ``configure_spark_with_delta_pip`` may come before or
-    after. A builder for Spark Connect is returned as it is: no jar can go there, and the plain-DataFrame executor needs
-    none.
+    Nothing that stands there is lost, be it from the builder, from ``spark-submit`` (whose JVM is asked), from
+    ``PYSPARK_SUBMIT_ARGS`` or from ``spark-defaults.conf``; calling it twice changes nothing. ``spark.paralagg.python``
+    and ``spark.paralagg.pythonPath``, where nobody set them, become this Python and this package's folder: SQL's
+    recursive queries are compiled there. No other conf is touched. Delta's ``configure_spark_with_delta_pip`` may come
+    before or after. A builder for Spark Connect is returned as it is: no jar can go there, and the plain-DataFrame
+    executor needs none.
 
     Where a session already runs, ``getOrCreate`` would return that one and ignore these confs: a warning says so.
 
@@ -57,40 +58,40 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     >>> from pyspark.sql import SparkSession                                                  # doctest: +SKIP
     >>> spark = configure(SparkSession.builder.master("local[2]")).getOrCreate()              # doctest: +SKIP
     """
-    from pyspark import SparkContext  # noqa: PLC0415 - this module loads without pyspark
-
+    add_method()
     if _is_remote(builder):
         _LOG.info("a Spark Connect session takes no jar; recursions will run as plain DataFrames")
         return builder
     spark = find_spark_home()
-    if SparkContext._jvm is None:  # noqa: SLF001 - no public way to know whether a JVM runs
+    jvm = running_jvm()
+    if jvm is None:
         find_java()  # Spark's own message does not say what to install
-    jar = find_jar(spark)
-    for key, item in ((JARS, str(jar)), (EXTENSIONS, EXTENSION)):
-        builder.config(key, _appended(standing(builder, key, spark), item))
+    jars = standing(builder, JARS, spark)
+    if not _has_shim(jvm, jars):
+        jar = find_jar(spark)
+        builder.config(JARS, _appended(jars, str(jar)))
+        if jvm is None:
+            add_to_submit_arguments("--jars", str(jar))
+        else:
+            # The JVM has read spark.jars when it started; a new context looks for extensions in this class loader.
+            _add_to_class_path(jvm, jar)
+    builder.config(EXTENSIONS, _appended(standing(builder, EXTENSIONS, spark), EXTENSION))
     for name, value in _compiler().items():
         if not standing(builder, name, spark):
             builder.config(name, value)
-    running = SparkContext._active_spark_context  # noqa: SLF001 - likewise
-    if running is not None:
-        if EXTENSION not in (running.getConf().get(EXTENSIONS) or ""):
-            _LOG.warning(
-                "a Spark session already runs, and getOrCreate() will return that one without the shim: "
-                "call ra.attach(spark) on it, or spark.stop() before getOrCreate()"
-            )
-    elif SparkContext._jvm is not None:  # noqa: SLF001 - likewise
-        # The JVM has read spark.jars when it started; a new context in it looks for extensions in this class loader.
-        _add_to_class_path(SparkContext._jvm, jar)  # noqa: SLF001 - likewise
+    _warn_of_running_session()
     return builder
 
 
 def attach(spark: SparkSession) -> SparkSession:
     """Bring the shim into a session that already runs, and return that session. Calling it twice changes nothing.
 
-    The jar goes to the driver's class loader and to the executors, the strategy into this session's planner. A parser
-    cannot be added to a session that runs: recursive queries in SQL need ``configure``.
+    The jar goes to the driver's class loader and to the executors, the strategy into this session's planner. Resolution
+    rules cannot be added to a session that runs: recursive queries in SQL need ``configure`` or ``spark.newSession()``,
+    and are refused with ``PARALAGG_SQL_NOT_CONFIGURED``.
     Raises ``EnvironmentProblem`` as ``configure`` does, and ``PARALAGG_SHIM_MISSING`` for a Spark Connect session.
     """
+    add_method()
     jvm = _jvm_of(spark)
     check_supported(spark.version)
     module = _load(jvm)
@@ -123,6 +124,20 @@ def bridge(spark: SparkSession) -> Any:  # noqa: ANN401 - a py4j object has no t
     return _handshake(spark, module)
 
 
+def check_running(spark: SparkSession) -> None:
+    """Raise ``PARALAGG_SESSION_STOPPED`` where ``spark.stop()`` was called."""
+    context = getattr(spark, "_sc", None)  # of the classic session; a Connect session knows it itself
+    is_stopped = getattr(spark, "is_stopped", False) if context is None else context._jsc is None  # noqa: SLF001 - no public way to know
+    if is_stopped:
+        raise EnvironmentProblem(
+            "PARALAGG_SESSION_STOPPED",
+            "the Spark session of this DataFrame was stopped",
+            value=spark,
+            place="spark",
+            hint="start another session by ra.configure(SparkSession.builder...).getOrCreate(), and read the data anew",
+        )
+
+
 def reference(spark: SparkSession, name: str, schema: StructType) -> DataFrame:
     """A DataFrame of these columns without rows or plan: what a step gets for a relation."""
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame  # noqa: PLC0415 - pyspark is optional
@@ -138,7 +153,9 @@ def drop_checkpoint(df: DataFrame) -> None:
 
 
 def doctor() -> Diagnosis:
-    """Say what is installed, what is wrong, and what to do. Starts nothing and compiles nothing.
+    """Say what is installed, what is wrong, and what to do.
+
+    Starts no Spark and compiles nothing. It starts two MPI ranks for a moment where mpi4py is installed.
 
     >>> print(doctor())                                                                       # doctest: +SKIP
     """
@@ -155,6 +172,29 @@ def _appended(standing_value: str, item: str) -> str:
     return ",".join(items if item in items else [*items, item])
 
 
+def _has_shim(jvm: Any | None, jars: str) -> bool:  # noqa: ANN401 - a py4j object has no type
+    """Return whether the driver has loaded a shim of this version that the executors get from ``jars``, too.
+
+    This is the case under ``spark-submit --jars <the shim's jar>``.
+    """
+    module = None if jvm is None else _load(jvm)
+    if module is None or not str(module.version()).endswith(f"|{VERSION}"):
+        return False
+    paths = (Path(jar.strip().removeprefix("file:")) for jar in jars.split(","))
+    return any("shim" in read_properties(path) for path in paths)
+
+
+def _warn_of_running_session() -> None:
+    from pyspark import SparkContext  # noqa: PLC0415 - this module loads without pyspark
+
+    running = SparkContext._active_spark_context  # noqa: SLF001 - no public way to know whether one runs
+    if running is not None and EXTENSION not in (running.getConf().get(EXTENSIONS) or ""):
+        _LOG.warning(
+            "a Spark session already runs, and getOrCreate() will return that one without the shim: "
+            "call ra.attach(spark) on it, or spark.stop() before getOrCreate()"
+        )
+
+
 def _is_remote(builder: SparkSession.Builder) -> bool:
     options: dict[str, Any] = builder._options  # noqa: SLF001 - pyspark has no public way to read a builder
     mode = str(options.get("spark.api.mode", os.environ.get("SPARK_API_MODE", "classic"))).lower()
@@ -169,6 +209,7 @@ def _jvm_of(spark: SparkSession) -> Any:  # noqa: ANN401 - a py4j object has no 
             value=type(spark).__module__,
             hint="recursions run as plain DataFrames there: leave spark.paralagg.backend at auto",
         )
+    check_running(spark)
     return spark._jvm  # noqa: SLF001 - pyspark has no public way to its JVM
 
 

@@ -32,6 +32,7 @@ _SOURCE_ROOTS = (_PACKAGE / "_shim" / "src" / "main", _PACKAGE.parent / "jvm_shi
 _COMPILER_JARS = ("scala-compiler", "scala-reflect", "scala-library")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _COMPILER_OUTPUT_LINES = 60
+_CACHE_HINT = "let XDG_CACHE_HOME name a folder that can be written to, or install a wheel, which carries the jar"
 
 
 @dataclass(frozen=True)
@@ -108,12 +109,19 @@ def locate_jar(spark: SparkHome) -> Path | None:
         if made["spark"] == spark.version:
             return jar
     cached = _cached(spark, digest)
-    if cached.is_file():
+    if _is_file(cached):
         return cached
     for jar, made in bundled:
         if minor_of(made["spark"]) == spark.minor and links(jar, spark.jars):
             return jar
     return None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a folder of somebody else's; writing there tells why
+        return False
 
 
 def _cached(spark: SparkHome, digest: str) -> Path:
@@ -123,7 +131,12 @@ def _cached(spark: SparkHome, digest: str) -> Path:
 def cache_folder() -> Path:
     """Return where compiled jars are kept: ``pyspark-paralagg`` in ``$XDG_CACHE_HOME`` or in ``~/.cache``."""
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "pyspark-paralagg"
+    try:
+        return (Path(base) if base else Path.home() / ".cache") / "pyspark-paralagg"
+    except RuntimeError as problem:  # neither HOME nor an entry for this user
+        raise EnvironmentProblem(
+            "PARALAGG_SHIM_BUILD", f"there is no folder for the shim's jar: {problem}", value="HOME", hint=_CACHE_HINT
+        ) from problem
 
 
 def read_properties(jar: Path) -> dict[str, str]:
@@ -156,7 +169,7 @@ def build_jar(spark: SparkHome, sources: ShimSources, jar: Path) -> None:
             "PARALAGG_SHIM_BUILD",
             f"the shim's jar cannot be written: {problem}",
             value=str(jar),
-            hint="let XDG_CACHE_HOME name a folder that can be written to",
+            hint=_CACHE_HINT,
         ) from problem
 
 

@@ -79,6 +79,46 @@ def test_declaration(  # noqa: PLR0913, PLR0917 - one a column of the table abov
 
 
 @pytest.mark.parametrize(
+    ("declared", "code", "hint"),
+    [
+        (lambda: (F.col("node"), {"dist": "min"}), "PARALAGG_KEY_MISSING", 'keys="node"'),
+        (lambda: ([F.col("node")], {"dist": "min"}), "PARALAGG_KEY_MISSING", 'keys="node"'),
+        (lambda: (F.upper("node"), {"dist": "min"}), "PARALAGG_KEY_MISSING", "compute other columns in the base"),
+        (lambda: (3, {"dist": "min"}), "PARALAGG_KEY_MISSING", 'keys="node"'),
+        (lambda: ("node", {"dist": F.min("dist")}), "PARALAGG_UNKNOWN_AGGREGATE", """{'dist': "min"}"""),
+        (lambda: ("node", {"dist": 3}), "PARALAGG_UNKNOWN_AGGREGATE", ""),
+        (lambda: ("node", F.min("dist")), "PARALAGG_UNKNOWN_AGGREGATE", 'aggs={"dist": "min"}'),
+        (lambda: ("node", [F.min("dist")]), "PARALAGG_UNKNOWN_AGGREGATE", 'aggs={"dist": "min"}'),
+        (lambda: ("node", "min"), "PARALAGG_UNKNOWN_AGGREGATE", 'aggs={"dist": "min"}'),
+        (lambda: ("node", {"dist": ra.min_by(F.col("cost"))}), "PARALAGG_UNKNOWN_AGGREGATE", '"cost"'),
+        (lambda: ("node", {"n": ra.mcount(F.col("dist"))}), "PARALAGG_UNKNOWN_AGGREGATE", '"dist"'),
+        (lambda: ("node", {"n": ra.msum(F.col("dist"), "who")}), "PARALAGG_UNKNOWN_AGGREGATE", '"dist"'),
+    ],
+)
+def test_columns_where_names_belong(t: Tables, declared: Callable[[], Any], code: str, hint: str) -> None:
+    keys, aggs = declared()
+    with pytest.raises(ra.UsageError) as e:
+        t["base"].recursive_agg(keys, aggs, step=lambda d: d)
+    assert (e.value.code, e.value.place) == (code, "relation r")
+    assert hint in str(e.value.hint)
+
+
+def test_dataframes_of_other_libraries(t: Tables, spark: SparkSession) -> None:
+    rows: Any = t["base"].toPandas()
+    calls: list[Callable[[], object]] = [
+        lambda: ra.recursive_agg(rows, "node", {"dist": "min"}, step=lambda d: d),
+        lambda: ra.recursive({"r": ra.relation(rows, keys="node")}, step=lambda r: {"r": r}),
+        lambda: t["base"].recursive_agg("node", {"dist": "min"}, step=lambda d: d, initial=rows),
+        lambda: t["base"].recursive_agg("node", {"dist": "min"}, step=lambda _: rows),
+        lambda: ra.datalog(spark, ".decl e(x:number,y:float)\n.input e\n.decl r(x:number)\nr(x) :- e(x,_).", e=rows),
+    ]
+    for call in calls:
+        with pytest.raises(ra.UsageError, match=r"is a pandas\.DataFrame, not a Spark DataFrame") as e:
+            call()
+        assert "spark.createDataFrame" in str(e.value.hint)
+
+
+@pytest.mark.parametrize(
     ("options", "place"),
     [
         ({"mode": "fast"}, "mode"),
@@ -92,11 +132,12 @@ def test_declaration(  # noqa: PLR0913, PLR0917 - one a column of the table abov
         ({"join_order": "size"}, "join_order"),
         ({"join_order": {"other": [1]}}, "join_order"),
         ({"backend": "gpu"}, "backend"),
+        ({"step": None}, "step"),
     ],
 )
 def test_option(t: Tables, options: dict[str, Any], place: str) -> None:
     with pytest.raises(ra.UsageError) as e:
-        t["base"].recursive_agg("node", {"dist": "min"}, step=shortest(t), **options)
+        t["base"].recursive_agg("node", {"dist": "min"}, **{"step": shortest(t), **options})
     assert (e.value.code, e.value.place) == ("PARALAGG_BAD_OPTION", place)
 
 

@@ -14,11 +14,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import pyspark.sql
 import pytest
+from packaging.specifiers import SpecifierSet
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from pyspark_paralagg import session
+from mpi_backend import trial
+from pyspark_paralagg import diagnosis, session
 from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.session import EXTENSION, configure, doctor
 from pyspark_paralagg.shim import find_jar
@@ -194,6 +197,46 @@ class TestDoctor:
         assert re.search(r"^! spark +3\.5\.1$", str(told), re.MULTILINE)
         assert "pip install" in str(told)
 
+    def test_has_started_ranks_where_it_says_so(self) -> None:
+        pytest.importorskip("mpi4py")
+        found = next(finding for finding in doctor().findings if finding.part == "mpi")
+        assert "two ranks started and found each other" in found.found
+        assert found.problem is None
+
+    @pytest.mark.parametrize(
+        ("script", "code", "why"),
+        [
+            ("echo no such host >&2; exit 3", "PARALAGG_MPI_NO_LAUNCHER", "no such host"),
+            ("exit 3", "PARALAGG_MPI_NO_LAUNCHER", "exit code 3"),
+            ("echo ranks 1; echo ranks 1", "PARALAGG_MPI_MISMATCH", "started 2 ranks, and MPI tells each"),
+        ],
+    )
+    def test_says_that_ranks_do_not_start(
+        self, script: str, code: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pytest.importorskip("mpi4py")
+        launcher = tmp_path / "mpiexec"
+        launcher.write_text(f"#!/bin/sh\n{script}\n")
+        launcher.chmod(0o755)
+        monkeypatch.setattr(trial, "mpiexec", lambda _: str(launcher))
+        told = doctor()
+        assert [problem.code for problem in told.problems] == [code]
+        assert why in str(told)
+        assert "Nothing is wrong" not in str(told)
+        assert told.is_healthy  # ranks are optional
+
+    def test_says_what_ranks_miss(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(diagnosis, "_version_of", lambda _: None)
+        assert "no mpi4py: ranks cannot run" in str(doctor())
+
+
+def test_pandas_3_is_excluded_while_pyspark_warns_of_it() -> None:
+    (line,) = re.findall(r'"pandas(>=.+?)"', (PROJECT / "pyproject.toml").read_text())
+    assert "2.3.3" in SpecifierSet(line)
+    assert "3.0.0" not in SpecifierSet(line)
+    source = (Path(pyspark.sql.__file__).parent / "pandas" / "utils.py").read_text()
+    assert "PySpark does not yet fully support pandas >= 3.0.0" in source
+
 
 def _run(script: str, **environment: str) -> list[str]:
     """Run a script in a process with a Spark of its own; return the lines that it printed."""
@@ -216,6 +259,8 @@ import pyspark_paralagg as ra
 from pyspark.sql import SparkSession
 from pyspark_paralagg.session import EXTENSION, bridge
 logging.basicConfig()
+RECURSION = "WITH RECURSIVE r(x) AS (SELECT 1 UNION SELECT x % 2 + 1 FROM r) SELECT * FROM r ORDER BY x"
+SPARKS_OWN = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 3) SELECT * FROM r"
 def builder(): return SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
 """
 
@@ -234,6 +279,10 @@ assert dict(spark.sparkContext.getConf().getAll()) == confs[0]
 print(spark._jsparkSession.experimental().extraStrategies().size(), spark.sparkContext._jsc.sc().listJars().size())
 print(bridge(spark).slots(spark._jsparkSession))
 print(bridge(spark.newSession()).version().split("|")[0] == spark.version)
+try: spark.sql(RECURSION)
+except Exception as problem: print(problem.getCondition(), "ra.configure" in str(problem), "line 1" in str(problem))
+print(spark.sql(SPARKS_OWN).count())
+print(spark.newSession().sql(RECURSION).count())
 spark.stop()
 
 spark = ra.configure(builder()).getOrCreate()
@@ -243,7 +292,8 @@ print(ra.doctor().is_healthy)
 spark.stop()
 """
     )
-    assert lines == ["PARALAGG_SHIM_MISSING", "1 1", "2", "True", "True 0", "2", "True"]
+    sql = ["PARALAGG_SQL_NOT_CONFIGURED True True", "3", "2"]
+    assert lines == ["PARALAGG_SHIM_MISSING", "1 1", "2", "True", *sql, "True 0", "2", "True"]
 
 
 @pytest.mark.slow
@@ -256,8 +306,36 @@ def test_configured_session_has_the_shim_even_with_jars_among_the_submit_argumen
 spark = ra.configure(builder()).getOrCreate()
 print(bridge(spark).slots(spark._jsparkSession))
 print(sorted(jar.rpartition("/")[2] for jar in spark.conf.get("spark.jars").split(",")))
+print(spark.sql(RECURSION).collect())
 spark.stop()
 """,
         PYSPARK_SUBMIT_ARGS=f"--jars {other} pyspark-shell",
     )
-    assert lines == ["2", str(["other.jar", find_jar().name])]
+    assert lines == ["2", str(["other.jar", find_jar().name]), "[Row(x=1), Row(x=2)]"]
+
+
+@pytest.mark.slow
+def test_defining_after_stop_is_an_error_with_its_code() -> None:
+    lines = _run(
+        START
+        + """
+spark = builder().getOrCreate()
+base = spark.range(1).selectExpr("id AS k")
+spark.stop()
+calls = [
+    *(lambda b=b: ra.recursive_agg(base, "k", step=lambda r: r, backend=b) for b in ("auto", "spark", "dataframe")),
+    lambda: ra.recursive({"r": ra.relation(base, keys="k")}, step=lambda r: {"r": r}),
+    lambda: ra.datalog(spark, ".decl r(x: number) .output r r(1).")["r"],
+    lambda: ra.attach(spark),
+    lambda: ra.explain(base),
+    lambda: ra.report(base),
+]
+for call in calls:
+    try: call()
+    except ra.EnvironmentProblem as problem: print(problem.code, "getOrCreate()" in problem.hint)
+spark = ra.configure(builder()).getOrCreate()
+print(spark.range(3).selectExpr("id AS k").recursive_agg("k", step=lambda r: r).count())
+spark.stop()
+"""
+    )
+    assert lines == ["PARALAGG_SESSION_STOPPED True"] * 8 + ["3"]

@@ -47,6 +47,21 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "src"
 
 
+@pytest.mark.parametrize("variable", ["HOME", "XDG_CACHE_HOME"])
+@pytest.mark.usefixtures("sources")
+def test_a_cache_that_cannot_be_written_is_named(
+    variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv(variable, str(tmp_path / "file"))
+    with pytest.raises(EnvironmentProblem, match="cannot be written") as refused:
+        shim.find_jar()
+    assert refused.value.code == "PARALAGG_SHIM_BUILD"
+    assert str(tmp_path / "file") in str(refused.value.value)
+    assert "XDG_CACHE_HOME" in str(refused.value.hint)
+
+
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, shim.ShimSources]:
     """Give the small shim's jar, compiled against the installed Spark."""

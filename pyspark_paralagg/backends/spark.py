@@ -60,11 +60,11 @@ class SparkBackend:
             shim = bridge(session)
         except EnvironmentProblem as problem:
             return problem.message + (f"; {problem.hint}" if problem.hint else "")
-        if shim.slots(session._jsparkSession) > 0:  # noqa: SLF001 - pyspark has no public way to the JVM session
+        if shim.slotsSoon(session._jsparkSession) > 0:  # noqa: SLF001 - pyspark has no public way to the JVM session
             return None
         if session.sparkContext.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
             return "dynamic allocation is on (spark.dynamicAllocation.enabled), and a gang needs slots that stay"
-        return "the application has no free slots for a gang of tasks"
+        return "the application has no executor with a free core, and got none within 30 s"
 
     def run(self, job: Job, reason: str) -> dict[str, DataFrame]:
         """Builds the lazy result of each relation; nothing runs yet.

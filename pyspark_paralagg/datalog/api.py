@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.arguments import not_a_dataframe
 from pyspark_paralagg.errors import ParalaggError, UnsupportedError, UsageError, VerificationError
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.relations import columns_of
+from pyspark_paralagg.session import check_running
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,6 +67,7 @@ def datalog(  # noqa: PLR0913 - as recursive has them
     from pyspark_paralagg.datalog.resolve import resolve_text  # noqa: PLC0415 - likewise
     from pyspark_paralagg.datalog.unsigned import check_ansi  # noqa: PLC0415 - likewise
 
+    check_running(spark)
     given = {**(inputs or {}), **dataframes}
     for relation, df in given.items():
         _check_dataframe(relation, df)
@@ -175,12 +178,7 @@ def _check_dataframe(relation: str, df: object) -> None:
     from pyspark.sql import DataFrame  # noqa: PLC0415 - this module loads without pyspark
 
     if not isinstance(df, DataFrame):
-        raise UsageError(
-            "PARALAGG_BAD_OPTION",
-            f"the input {relation!r} is a {type(df).__name__}, not a DataFrame",
-            value=df,
-            place=f"input {relation}",
-        )
+        raise not_a_dataframe(f"the input {relation!r}", df, f"input {relation}")
 
 
 def _check_inputs(resolved: Resolved, given: Mapping[str, DataFrame]) -> None:

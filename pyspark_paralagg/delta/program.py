@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.arguments import not_a_dataframe
 from pyspark_paralagg.backends.choose import analysed_aggregators, relation_class
 from pyspark_paralagg.dataframe import Declaration, recursive
 from pyspark_paralagg.errors import UsageError
@@ -213,11 +214,8 @@ class Program:
                 hint=f"the sources are {known}",
             ) from problem
         if not isinstance(made, AnyDataFrame):
-            raise UsageError(
-                "PARALAGG_DELTA_PROGRAM",
-                f"{what} returned a {type(made).__name__}, not a DataFrame",
-                value=made,
-                place=f"{what} of {self.recursion.name}",
+            raise not_a_dataframe(
+                f"what {what} returned", made, f"{what} of {self.recursion.name}", "PARALAGG_DELTA_PROGRAM"
             )
         return made
 

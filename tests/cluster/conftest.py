@@ -20,14 +20,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 HERE = Path(__file__).parent
 
 # pytest imports tests by path; what they share with scenarios lies beside them.
 sys.path.insert(0, str(HERE))
 
+from standalone import Standalone, environment  # noqa: E402 - they lie beside this file
+from user_jars import build  # noqa: E402 - likewise
+
 SHOWN_LINES = 40
+SUBMITTED_SECONDS = 240
+PYTHON_PATH = os.pathsep.join([str(HERE.parent.parent), str(HERE.parent), str(HERE)])
 
 
 class Facts:
@@ -67,11 +72,33 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Facts]:
     return facts
 
 
+@pytest.fixture(scope="session")
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    """Give a master and two workers, for all tests that submit something to them."""
+    with Standalone(tmp_path_factory.mktemp("standalone")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def user_jars(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Give the jars of ``user_jars.build``."""
+    return build(tmp_path_factory.mktemp("jars"))
+
+
+def submit(cluster: Standalone, folder: Path, name: str, *arguments: str, options: Sequence[str] = ()) -> Facts:
+    """Give the facts of a scenario that spark-submit runs on the cluster."""
+    command = cluster.submit(HERE / f"scenario_{name}.py", *arguments, options=options)
+    return _facts(command, folder, SUBMITTED_SECONDS, environment(PYTHONPATH=PYTHON_PATH))
+
+
 def run(key: tuple[str, ...], folder: Path, seconds: int) -> Facts:
     """One scenario in ``folder``, in a process group of its own, for so many seconds at most."""
     name, *arguments = key
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parent.parent), str(HERE.parent), str(HERE)])}
     command = [sys.executable, str(HERE / f"scenario_{name}.py"), *arguments]
+    return _facts(command, folder, seconds, {**os.environ, "PYTHONPATH": PYTHON_PATH})
+
+
+def _facts(command: Sequence[str], folder: Path, seconds: int, env: Mapping[str, str]) -> Facts:
     with (folder / "stdout").open("w") as out, (folder / "stderr").open("w") as err:
         process = subprocess.Popen(  # noqa: S603 - our own scenario
             command, cwd=folder, env=env, stdout=out, stderr=err, stdin=subprocess.DEVNULL, start_new_session=True

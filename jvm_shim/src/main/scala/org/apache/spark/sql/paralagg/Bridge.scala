@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.paralagg.exec.{FixpointStrategy, RunRegistry, Slots}
 import org.apache.spark.sql.paralagg.plan._
 import org.apache.spark.sql.paralagg.rules.{RewriteUnionLoop, Rules}
+import org.apache.spark.sql.paralagg.sql.AttachedSql
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /** The only class that Python calls. Python decides, this side executes. */
@@ -32,18 +33,22 @@ object Bridge {
 
   /**
    * Registers the planner strategy and the rules in a session that already runs (`ra.attach`). Spark applies such rules
-   * last: what they push down no longer reaches into a scan.
+   * last: what they push down no longer reaches into a scan. Recursive queries in SQL are refused with advice.
    */
   def attach(session: SparkSession): Unit = {
     val experimental = session.experimental
     if (!session.asInstanceOf[classic.SparkSession].sessionState.planner.strategies.contains(FixpointStrategy)) {
       experimental.extraStrategies = experimental.extraStrategies :+ FixpointStrategy
       experimental.extraOptimizations = experimental.extraOptimizations ++ Rules.all
+      AttachedSql.prepare(session.asInstanceOf[classic.SparkSession])
     }
   }
 
   /** Tasks that may run at the same moment now; 0 where Spark refuses gangs (dynamic allocation). */
   def slots(session: SparkSession): Int = Slots.available(session.sparkContext)
+
+  /** As `slots`, but waits for a first executor as an execution does. */
+  def slotsSoon(session: SparkSession): Int = Slots.availableSoon(session.sparkContext)
 
   /** The DataFrame that a step receives. */
   def reference(session: SparkSession, name: String, schemaJson: String): DataFrame = {

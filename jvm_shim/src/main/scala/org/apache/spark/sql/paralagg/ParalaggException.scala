@@ -4,7 +4,7 @@ import org.apache.spark.SparkThrowable
 import org.apache.spark.sql.execution.QueryExecutionException
 
 /** An error of this package inside Spark: `condition` is the stable code that Python's `getCondition()` shows. */
-class ParalaggException(code: String, text: String, hint: String, cause: Throwable = null)
+class ParalaggException(code: String, val text: String, val hint: String, cause: Throwable = null)
     extends QueryExecutionException(s"[$code] $text" + (if (hint.isEmpty) "" else s" Hint: $hint"), cause)
     with SparkThrowable {
   override def getCondition: String = code

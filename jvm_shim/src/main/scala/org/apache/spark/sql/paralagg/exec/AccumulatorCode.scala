@@ -55,27 +55,28 @@ final class AccumulatorCode(
     val plain = carriers.isEmpty && !nullable.contains(true) && !deps.exists(_.custom.isDefined)
     val body = new StringBuilder
     if (plain) {
-      body ++= "boolean ch = false;\n"
+      body ++= "boolean ra_ch = false;\n"
       deps.indices.foreach(j => body ++= improve(j, id, values(j).word))
       // A row that improves nothing is still new if all its values are what an empty entry holds.
       val identical = deps.indices.map(j => s"${values(j).word} == ${literal(Identity.of(deps(j)))}")
-      body ++= s"if (!ch${identical.map(" && " + _).mkString}) ch = (${name}_f[$id] & 2) == 0;\n"
+      body ++= s"if (!ra_ch${identical.map(" && " + _).mkString}) ra_ch = (${name}_f[$id] & 2) == 0;\n"
     } else {
-      body ++= s"boolean ch = (${name}_f[$id] & 2) == 0;\n"
-      uses.foreach(first => body ++= combined(first, id, values, "ch = true;"))
+      body ++= s"boolean ra_ch = (${name}_f[$id] & 2) == 0;\n"
+      uses.foreach(first => body ++= combined(first, id, values, "ra_ch = true;"))
       deps.indices.filterNot(j => carriers.contains(j) || deps(j).custom.isDefined).foreach { j =>
         val carried = carriers.filter(deps(_).order == j)
         val one =
           if (carried.nonEmpty) lexicographic(j, carried, id, values)
           else if (nullable(j)) {
-            s"if (${k(j)}[$id] == 0) { ${v(j)}[$id] = ${alone(j, values(j).word)}; ${k(j)}[$id] = 1; ch = true; }\n" +
+            s"if (${k(j)}[$id] == 0) { ${v(j)}[$id] = ${alone(j, values(j).word)}; " +
+              s"${k(j)}[$id] = 1; ra_ch = true; }\n" +
               s"else { ${improve(j, id, values(j).word)} }\n"
           } else improve(j, id, values(j).word)
         body ++= (if (values(j).isNullable) s"if (!${values(j).isNull}) { $one }\n" else one)
       }
     }
     s"""{ $body
-       |  if (ch) { ${mark(id, from)} }
+       |  if (ra_ch) { ${mark(id, from)} }
        |}
        |""".stripMargin
   }
@@ -90,7 +91,7 @@ final class AccumulatorCode(
         val one = if (nullable(j)) s"$plus ${k(j)}[$id] = 1;" else plus
         if (values(j).isNullable) s"if (!${values(j).isNull}) { $one }\n" else one + "\n"
       }
-      val rest = if (others.isEmpty) "" else s"boolean ch = false;\n" + others.map(mixed(_, id, values)).mkString
+      val rest = if (others.isEmpty) "" else s"boolean ra_ch = false;\n" + others.map(mixed(_, id, values)).mkString
       val own = uses.map(combined(_, id, values, ""))
       s"""{ ${sums.mkString} $rest ${own.mkString}
          |  ${mark(id, from)}
@@ -100,17 +101,19 @@ final class AccumulatorCode(
 
   /** Adds a difference to a total: dirty if the row is new or the total is another one; `tol` sums the differences. */
   def addChange(id: String, values: Array[WordCode], from: String): String = {
-    val each = uses.map(combined(_, id, values, "ch = true;")).mkString + deps.indices.filter(j => isSum(deps(j))).map {
+    val own = uses.map(combined(_, id, values, "ra_ch = true;")).mkString
+    val each = own + deps.indices.filter(j => isSum(deps(j))).map {
       j =>
         val w = values(j).word
         val cell = s"${v(j)}[$id]"
-        val plus = s"long z = ${sum(j, cell, w)}; if (z != $cell) { $cell = z; ch = true; } tol += ${magnitude(j, w)};"
+        val plus = s"long ra_z = ${sum(j, cell, w)}; if (ra_z != $cell) { $cell = ra_z; ra_ch = true; } " +
+          s"ra_tol += ${magnitude(j, w)};"
         if (!nullable(j)) s"{ $plus }\n"
-        else s"if (!${values(j).isNull}) { if (${k(j)}[$id] == 0) { ${k(j)}[$id] = 1; ch = true; } $plus }\n"
+        else s"if (!${values(j).isNull}) { if (${k(j)}[$id] == 0) { ${k(j)}[$id] = 1; ra_ch = true; } $plus }\n"
     }.mkString
-    s"""{ boolean ch = (${name}_f[$id] & 2) == 0;
+    s"""{ boolean ra_ch = (${name}_f[$id] & 2) == 0;
        |  $each
-       |  if (ch) { ${mark(id, from)} }
+       |  if (ra_ch) { ${mark(id, from)} }
        |}
        |""".stripMargin
   }
@@ -119,7 +122,8 @@ final class AccumulatorCode(
   def parent(id: String): String = if (traced) s"${name}_p[$id]" else "-1L"
 
   private def mark(id: String, from: String): String =
-    s"byte fl = ${name}_f[$id]; if ((fl & 3) != 3) { if ((fl & 1) == 0) ${name}_d[${name}_n++] = $id; ${name}_f[$id] = (byte) (fl | 3); }" +
+    s"byte ra_fl = ${name}_f[$id]; if ((ra_fl & 3) != 3) { if ((ra_fl & 1) == 0) ${name}_d[${name}_n++] = $id; " +
+      s"${name}_f[$id] = (byte) (ra_fl | 3); }" +
       (if (traced) s" ${name}_p[$id] = $from;" else "")
 
   private def v(j: Int): String = s"${name}_v$j"
@@ -144,10 +148,10 @@ final class AccumulatorCode(
   private def improve(j: Int, id: String, y: String): String = {
     val old = s"${v(j)}[$id]"
     deps(j).aggregator match {
-      case "bit_or" => s"{ long z = $old | $y; if (z != $old) { $old = z; ch = true; } }\n"
-      case "bit_and" => s"{ long z = $old & $y; if (z != $old) { $old = z; ch = true; } }\n"
-      case "gcd" => s"{ long z = ${gcd(j, old, y)}; if (z != $old) { $old = z; ch = true; } }\n"
-      case _ => s"if (${better(j, y, old)}) { $old = $y; ch = true; }\n"
+      case "bit_or" => s"{ long ra_z = $old | $y; if (ra_z != $old) { $old = ra_z; ra_ch = true; } }\n"
+      case "bit_and" => s"{ long ra_z = $old & $y; if (ra_z != $old) { $old = ra_z; ra_ch = true; } }\n"
+      case "gcd" => s"{ long ra_z = ${gcd(j, old, y)}; if (ra_z != $old) { $old = ra_z; ra_ch = true; } }\n"
+      case _ => s"if (${better(j, y, old)}) { $old = $y; ra_ch = true; }\n"
     }
   }
 
@@ -191,21 +195,21 @@ final class AccumulatorCode(
     case DoubleType | FloatType =>
       val (a, b) = (Words.of(t).decode(y), Words.of(t).decode(old))
       if (smaller) s"($a < $b || ($b != $b && $a == $a))" else s"($a > $b || ($a != $a && $b == $b))"
-    case _: StringType if makesStrings => if (smaller) s"strings.less($y, $old)" else s"strings.less($old, $y)"
+    case _: StringType if makesStrings => if (smaller) s"ra_strings.less($y, $old)" else s"ra_strings.less($old, $y)"
     case _ => if (smaller) s"$y < $old" else s"$y > $old"
   }
 
   /** (order, carried…): a better order replaces all; at a tie the smallest carried value wins, null last. */
   private def lexicographic(o: Int, carried: Seq[Int], id: String, values: Array[WordCode]): String = {
     val (y, old) = (values(o).word, s"${v(o)}[$id]")
-    val replace = s"$old = $y; ch = true; " + (if (nullable(o)) s"${k(o)}[$id] = 1; " else "") + carried.map { c =>
+    val replace = s"$old = $y; ra_ch = true; " + (if (nullable(o)) s"${k(o)}[$id] = 1; " else "") + carried.map { c =>
       s"${v(c)}[$id] = ${values(c).word}; " +
         (if (!nullable(c)) "" else s"${k(c)}[$id] = (byte) (${values(c).isNull} ? 0 : 1); ")
     }.mkString
     val tie = carried.map { c =>
       val smaller = less(deps(c).column.dataType, values(c).word, s"${v(c)}[$id]", smaller = true)
       val wins = if (nullable(c)) s"(${k(c)}[$id] == 0 || $smaller)" else smaller
-      val set = s"${v(c)}[$id] = ${values(c).word}; ch = true; " + (if (nullable(c)) s"${k(c)}[$id] = 1; " else "")
+      val set = s"${v(c)}[$id] = ${values(c).word}; ra_ch = true; " + (if (nullable(c)) s"${k(c)}[$id] = 1; " else "")
       s"if (${if (values(c).isNullable) s"!${values(c).isNull} && " else ""}$wins) { $set }\n"
     }.mkString
     val empty = if (nullable(o)) s"${k(o)}[$id] == 0" else s"(${name}_f[$id] & 2) == 0"

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.paralagg.exec
 
-import java.io.{ByteArrayInputStream, ByteArrayOutputStream, File, FileInputStream, FileOutputStream}
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream, File, FileInputStream, FileOutputStream, IOException}
 import java.nio.channels.Channels
 import java.nio.file.{Files, StandardCopyOption}
 
@@ -16,10 +16,12 @@ import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.arrow.ArrowWriter
 import org.apache.spark.sql.execution.vectorized.WritableColumnVector
+import org.apache.spark.sql.paralagg.ParalaggException
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.util.ArrowUtils
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch, ColumnVector}
 import org.apache.spark.unsafe.Platform
+import org.apache.spark.util.Utils
 
 /** Rows as a file in Arrow's IPC stream format, whole or not at all: it gets its name when it is complete. */
 final class ArrowFile(types: Seq[DataType], writing: File, file: File) {
@@ -110,7 +112,7 @@ final class ArrowFile(types: Seq[DataType], writing: File, file: File) {
   }
 
   private def write(fill: ArrowStreamWriter => Unit): Unit = {
-    try {
+    try ArrowFiles.onDisk(file) {
       val out = new ArrowStreamWriter(root, null, new FileOutputStream(writing).getChannel)
       try {
         out.start()
@@ -127,6 +129,20 @@ final class ArrowFile(types: Seq[DataType], writing: File, file: File) {
 
 object ArrowFiles {
   private[exec] val Rows = 1 << 16
+
+  /** Writes `file`; a full disk or a read-only folder is an error that names it. */
+  private[exec] def onDisk[T](file: File)(write: => T): T = {
+    def failed(cause: Throwable) = new ParalaggException(
+      "PARALAGG_MPI_STAGING",
+      s"rows for ranks cannot be written to ${file.getParent} on ${Utils.localHostName()}: ${cause.getMessage}.",
+      "free space there, or name a larger disk by spark.paralagg.mpi.stagingDir, or by spark.local.dir.",
+      cause)
+    try write
+    catch {
+      case e: IOException => throw failed(e)
+      case e: RuntimeException if e.getCause.isInstanceOf[IOException] => throw failed(e.getCause) // Arrow's close
+    }
+  }
 
   /** The batches of a file, each as a stream of its own: they can go their ways alone. */
   def split(file: File): Iterator[Array[Byte]] = {

@@ -36,9 +36,9 @@ private[exec] final class HeadCode(
     val (codes, values) =
       valueExprs.indices.map(j =>
         place.ready.get(j).map(("", _)).getOrElse(variables.word(valueExprs(j)))).toArray.unzip
-    val own = locals.accumulator(s"h${rule.head}", s"loop.part(${rule.head}).pending()", rule.head, writes = true)
+    val own = locals.accumulator(s"ra_h${rule.head}", s"ra_loop.part(${rule.head}).pending()", rule.head, writes = true)
     val put = rule.target.kind match {
-      case "same" => combine(own, "u", values)
+      case "same" => combine(own, "ra_u", values)
       case "resolved" => resolved(place, own, values)
       case _ => computed(own, values)
     }
@@ -46,14 +46,14 @@ private[exec] final class HeadCode(
   }
 
   private def combine(acc: AccumulatorCode, id: String, values: Array[WordCode]): String =
-    if (stratum.isLattice) acc.join(id, values, "origin") else acc.add(id, values, "origin")
+    if (stratum.isLattice) acc.join(id, values, "ra_origin") else acc.add(id, values, "ra_origin")
 
   private def ghosts: AccumulatorCode =
-    locals.accumulator(s"g${rule.head}", s"loop.part(${rule.head}).ghost()", rule.head, writes = true)
+    locals.accumulator(s"ra_g${rule.head}", s"ra_loop.part(${rule.head}).ghost()", rule.head, writes = true)
 
   /** The target is known by the row of the probe that resolves it; ghosts stand there as complements of their ids. */
   private def resolved(place: InnerPlace, own: AccumulatorCode, values: Array[WordCode]): String = {
-    val targets = locals.local(s"t$position", s"int[] t$position = loop.resolved()[$position];\n")
+    val targets = locals.local(s"ra_t$position", s"int[] ra_t$position = ra_loop.resolved()[$position];\n")
     val target = locals.freshName("h")
     val found = s"int $target = $targets[${place.rowOf(rule.target.step)}];\n"
     if (tasks == 1 || place.side == TargetSide.Own) found + combine(own, target, values)
@@ -71,9 +71,9 @@ private[exec] final class HeadCode(
   /** The head's key is hashed in the loop; owner by Catalyst's hash. */
   private def computed(own: AccumulatorCode, values: Array[WordCode]): String = {
     val (codes, words) = keyExprs.map(variables.word).unzip
-    val part = locals.local(s"part${rule.head}", s"$pkg.RelationPart part${rule.head} = loop.part(${rule.head});\n")
+    val part = locals.local(s"ra_p${rule.head}", s"$pkg.RelationPart ra_p${rule.head} = ra_loop.part(${rule.head});\n")
     val key =
-      locals.local(s"hk${rule.head}", s"long[] hk${rule.head} = new long[${math.max(1, form.keyWords)}];\n")
+      locals.local(s"ra_hk${rule.head}", s"long[] ra_hk${rule.head} = new long[${math.max(1, form.keyWords)}];\n")
     val mask =
       if (!form.hasNullKeys) ""
       else {
@@ -94,7 +94,7 @@ private[exec] final class HeadCode(
         val owner = locals.freshName("owner")
         val found = if (spec.distributeBy.isEmpty) "0" else s"$pkg.Words.owner(${hash(words)}, $tasks)"
         s"""int $owner = $found;
-           |if ($owner == loop.me()) { $local } else {
+           |if ($owner == ra_loop.me()) { $local } else {
            |  int $id = $part.addGhost($key, $owner);
            |  if ($id >= ${ghosts.capacity}) { $part.growGhosts(); ${KernelLocals.Reload} }
            |  ${combine(ghosts, id, values)} }
@@ -112,7 +112,7 @@ private[exec] final class HeadCode(
   private def hash(column: ColumnSpec, word: String, seed: String): String = Words.of(column.dataType) match {
     case LongWord | DoubleWord | _: DecimalWord =>
       s"org.apache.spark.unsafe.hash.Murmur3_x86_32.hashLong($word, $seed)"
-    case StringWord => s"$pkg.StringWord.hash($word, $seed, strings)"
+    case StringWord => s"$pkg.StringWord.hash($word, $seed, ra_strings)"
     case _ => s"org.apache.spark.unsafe.hash.Murmur3_x86_32.hashInt((int) $word, $seed)"
   }
 }

@@ -20,10 +20,10 @@ private[exec] final class KernelBody(
   /** In place, a row that improves before its turn need not be queued again: its flag falls when it is read. */
   private val popsFlags = stratum.inPlace && !isCopy
   private val driverPart =
-    if (isCopy) s"loop.relationIndex(${driver.index}).part()" else s"loop.part(${driver.relation})"
+    if (isCopy) s"ra_loop.relationIndex(${driver.index}).part()" else s"ra_loop.part(${driver.relation})"
   private val locals = new KernelLocals(stratum, shape, ansi, traced)
   private val values = new AccumulatorCode(
-    "dv", if (isCopy) "d.state()" else "d.driverValues()", stratum.relations(driver.relation),
+    "ra_dv", if (isCopy) "ra_d.state()" else "ra_d.driverValues()", stratum.relations(driver.relation),
     shape.relations(driver.relation), stratum.makesStrings, ansi, traced, locals.context)
 
   def context: CodegenContext = locals.context
@@ -32,18 +32,18 @@ private[exec] final class KernelBody(
     val bodies = rules.map { case (rule, position) =>
       new RuleBody(stratum, shape, tasks, rule, position, values, locals).code
     }.map(_.replace(KernelLocals.Reload, reload)) // only now it is known what there is to reload
-    s"""public void run($pkg.LoopState loop, int from, int to) {
-       |  $pkg.RelationPart d = $driverPart;
-       |  int[] current = d.current();
-       |  long[] dk = d.keys().words();
+    s"""public void run($pkg.LoopState ra_loop, int ra_from, int ra_to) {
+       |  $pkg.RelationPart ra_d = $driverPart;
+       |  int[] ra_current = ra_d.current();
+       |  long[] ra_dk = ra_d.keys().words();
        |  ${values.declare}
-       |  ${if (popsFlags) "byte[] flags = d.state().flags();" else ""}
-       |  $pkg.Dictionary strings = loop.strings();
+       |  ${if (popsFlags) "byte[] ra_flags = ra_d.state().flags();" else ""}
+       |  $pkg.Dictionary ra_strings = ra_loop.strings();
        |  ${locals.declare}
-       |  for (int i = from; i < to; i++) {
-       |    int u = current[i];
-       |    ${if (popsFlags) "flags[u] &= ~1;" else ""}
-       |    ${if (traced) s"long origin = $pkg.CycleTrace.node(${driver.relation}, loop.me(), u);" else ""}
+       |  for (int ra_i = ra_from; ra_i < ra_to; ra_i++) {
+       |    int ra_u = ra_current[ra_i];
+       |    ${if (popsFlags) "ra_flags[ra_u] &= ~1;" else ""}
+       |    ${if (traced) s"long ra_origin = $pkg.CycleTrace.node(${driver.relation}, ra_loop.me(), ra_u);" else ""}
        |    ${bodies.mkString}
        |  }
        |  ${locals.writeBack}
@@ -52,7 +52,8 @@ private[exec] final class KernelBody(
   }
 
   private def reload: String =
-    values.reload + (if (popsFlags) "flags = d.state().flags();\n" else "") + "dk = d.keys().words();\n" + locals.reload
+    values.reload + (if (popsFlags) "ra_flags = ra_d.state().flags();\n" else "") +
+      "ra_dk = ra_d.keys().words();\n" + locals.reload
 }
 
 /**

@@ -9,6 +9,9 @@ import org.apache.spark.sql.paralagg.plan._
  * loop"). Expressions come from Catalyst's `genCode` with `currentVars` bound to the loop's locals, so they mean exactly
  * what Spark means.
  *
+ * Catalyst's code declares locals of plain names (`d`, `c`, `i`) beside its fresh ones (`value_3`). A local of ours is
+ * fresh too or begins with `ra_`, as no name of Catalyst's does: janino refuses a name that is declared twice.
+ *
  * The source holds no ids of a run: the second run of a query finds the class in Spark's cache, compiled by the JIT already.
  */
 final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boolean, traced: Boolean) {
@@ -17,39 +20,42 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boo
     val spec = stratum.relations(relation)
     val form = shape.relations(relation)
     val context = new CodegenContext
-    val acc = new AccumulatorCode("a", "into", spec, form, stratum.makesStrings, ansi, traced, context)
-    val from = new AccumulatorCode("b", "from", spec, form, stratum.makesStrings, ansi, traced, context)
+    val acc = new AccumulatorCode("ra_a", "ra_into", spec, form, stratum.makesStrings, ansi, traced, context)
+    val from = new AccumulatorCode("ra_b", "ra_from", spec, form, stratum.makesStrings, ansi, traced, context)
     val maskAt = spec.dependents.length
-    val origin = s"rows[at + ${maskAt + (if (form.dependents.contains(true)) 1 else 0)}]" // last word of a traced row
+    // The last word of a traced row.
+    val origin = s"ra_rows[ra_at + ${maskAt + (if (form.dependents.contains(true)) 1 else 0)}]"
     val fromRows = spec.dependents.indices.map { j =>
-      WordCode(s"rows[at + $j]", if (form.dependents(j)) s"((rows[at + $maskAt] >> $j & 1L) != 0L)" else "false")
+      val isNull = if (form.dependents(j)) s"((ra_rows[ra_at + $maskAt] >> $j & 1L) != 0L)" else "false"
+      WordCode(s"ra_rows[ra_at + $j]", isNull)
     }.toArray
-    val fromAccumulator = spec.dependents.indices.map(j => from.read(j, "id")).toArray
+    val fromAccumulator = spec.dependents.indices.map(j => from.read(j, "ra_id")).toArray
     val made = compile(
       "Combiner",
-      s"""public void rows($pkg.Accumulator into, int[] ids, long[] rows, int at, int stride, int count) {
-         |  $pkg.Dictionary strings = strings();
+      s"""public void rows(
+         |    $pkg.Accumulator ra_into, int[] ra_ids, long[] ra_rows, int ra_at, int ra_stride, int ra_count) {
+         |  $pkg.Dictionary ra_strings = strings();
          |  ${acc.declare}
-         |  for (int i = 0; i < count; i++) {
-         |    int id = ids[i];
-         |    ${if (stratum.isLattice) acc.join("id", fromRows, origin) else acc.add("id", fromRows, origin)}
-         |    at += stride;
+         |  for (int ra_i = 0; ra_i < ra_count; ra_i++) {
+         |    int ra_id = ra_ids[ra_i];
+         |    ${if (stratum.isLattice) acc.join("ra_id", fromRows, origin) else acc.add("ra_id", fromRows, origin)}
+         |    ra_at += ra_stride;
          |  }
          |  ${acc.writeBack}
          |}
-         |public double apply($pkg.Accumulator from, $pkg.Accumulator into) {
-         |  $pkg.Dictionary strings = strings();
-         |  double tol = 0.0;
+         |public double apply($pkg.Accumulator ra_from, $pkg.Accumulator ra_into) {
+         |  $pkg.Dictionary ra_strings = strings();
+         |  double ra_tol = 0.0;
          |  ${from.declare}
          |  ${acc.declare}
-         |  for (int i = 0; i < b_n; i++) {
-         |    int id = b_d[i];
-         |    ${if (stratum.isAccumulating) acc.addChange("id", fromAccumulator, from.parent("id"))
-        else if (stratum.isLattice) acc.join("id", fromAccumulator, from.parent("id"))
+         |  for (int ra_i = 0; ra_i < ra_b_n; ra_i++) {
+         |    int ra_id = ra_b_d[ra_i];
+         |    ${if (stratum.isAccumulating) acc.addChange("ra_id", fromAccumulator, from.parent("ra_id"))
+        else if (stratum.isLattice) acc.join("ra_id", fromAccumulator, from.parent("ra_id"))
         else "" /* iterated: the pending rows become the rows */}
          |  }
          |  ${acc.writeBack}
-         |  return tol;
+         |  return ra_tol;
          |}
          |""".stripMargin,
       context).asInstanceOf[Combiner]

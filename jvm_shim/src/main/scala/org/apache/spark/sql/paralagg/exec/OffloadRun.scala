@@ -14,6 +14,7 @@ import org.apache.spark.{MapOutputTrackerMaster, SparkContext, SparkEnv}
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.RpcCallContext
 import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.sql.paralagg.ParalaggException
 import org.apache.spark.sql.paralagg.plan.{FixpointSpec, OffloadSpec}
 import org.apache.spark.util.{ShutdownHookManager, Utils}
 
@@ -214,6 +215,9 @@ private[exec] final class OffloadRun(
         command => synchronized(attempt.offers.assign(command)),
         ended)
     } catch {
+      case e: ParalaggException =>
+        RunRegistry.end(run.id)
+        finish(attempt, null, ("failed", e.getCondition, e.text, e.hint))
       case e: IOException =>
         RunRegistry.end(run.id)
         finish(attempt, null,
@@ -242,8 +246,10 @@ private[exec] final class OffloadRun(
     } catch { case e: IOException => logWarning(s"cannot delete ${attempt.folder}", e) }
   }
 
-  private def write(attempt: Attempt, name: String, json: JValue): String =
-    Files.writeString(new File(attempt.folder, name).toPath, JsonMethods.compact(json)).toString
+  private def write(attempt: Attempt, name: String, json: JValue): String = {
+    val file = new File(attempt.folder, name)
+    ArrowFiles.onDisk(file)(Files.writeString(file.toPath, JsonMethods.compact(json)).toString)
+  }
 }
 
 private[exec] object OffloadRun {

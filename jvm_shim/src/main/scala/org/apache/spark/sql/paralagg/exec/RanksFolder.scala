@@ -19,7 +19,8 @@ private[exec] final class RanksFolder(val folder: File) {
   def put(part: Int, pieces: Iterator[(Int, Array[Byte])], numbered: PiecePartitioner): Unit =
     pieces.zipWithIndex.foreach { case ((key, bytes), n) =>
       val input = Files.createDirectories(new File(folder, s"in/${numbered.input(key)}").toPath)
-      Files.write(input.resolve(s"$part-$n.arrow"), bytes)
+      val file = input.resolve(s"$part-$n.arrow")
+      ArrowFiles.onDisk(file.toFile)(Files.write(file, bytes))
     }
 
   /** What ranks wrote of a relation, by partition. */

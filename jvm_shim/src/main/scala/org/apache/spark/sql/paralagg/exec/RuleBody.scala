@@ -24,9 +24,9 @@ private[exec] final class RuleBody(
   def code: String = {
     val names = rule.driver.binds
     val binds = names.indices.filter(names(_) != null).map { c =>
-      variables.bind(names(c), column(rule.driver.relation, "dk", driverValues, "u", c))
+      variables.bind(names(c), column(rule.driver.relation, "ra_dk", driverValues, "ra_u", c))
     }
-    s"rule$position: { ${binds.mkString} ${step(0, InnerPlace.Outermost)} }\n"
+    s"ra_rule$position: { ${binds.mkString} ${step(0, InnerPlace.Outermost)} }\n"
   }
 
   /** Column `c` of a row of a relation: a key from the map's words, or a value. */
@@ -59,7 +59,7 @@ private[exec] final class RuleBody(
       if (words.length == 1) ("", s"$map.findWord(${words(0).word})")
       else {
         val n = p.keys.length
-        val scratch = locals.local(s"kb$n", s"long[] kb$n = new long[$n];\n")
+        val scratch = locals.local(s"ra_kb$n", s"long[] ra_kb$n = new long[$n];\n")
         (words.zipWithIndex.map { case (w, j) => s"$scratch[$j] = ${w.word};\n" }.mkString, s"$map.find($scratch)")
       }
     val noNull = words.filter(_.isNullable).map("!" + _.isNull)
@@ -68,8 +68,8 @@ private[exec] final class RuleBody(
   }
 
   private def probeStatic(p: ProbeSpec, at: Int, place: InnerPlace): String = {
-    val index = s"s${p.index}"
-    locals.local(index, s"$pkg.StaticIndex $index = loop.staticIndex(${p.index});\n")
+    val index = s"ra_s${p.index}"
+    locals.local(index, s"$pkg.StaticIndex $index = ra_loop.staticIndex(${p.index});\n")
     val offsets = locals.local(s"${index}_o", s"int[] ${index}_o = $index.offsets();\n")
     def rows(group: String): String = p.kind match {
       case "semi" => step(at + 1, place)
@@ -79,15 +79,15 @@ private[exec] final class RuleBody(
     val missing = if (p.kind == "anti") s"else { ${step(at + 1, place)} }" else ""
     if (p.keys.isEmpty) s"if ($index.groups() > 0) { ${rows("0")} }\n"
     else if (RuleFacts.isAligned(stratum, rule, at)) {
-      val any = s"u + 1 < $offsets.length"
-      if (p.kind == "join") s"if ($any) { ${rows("u")} }\n"
-      else s"if ($any && $offsets[u] < $offsets[u + 1]) { ${rows("u")} } $missing\n"
+      val any = s"ra_u + 1 < $offsets.length"
+      if (p.kind == "join") s"if ($any) { ${rows("ra_u")} }\n"
+      else s"if ($any && $offsets[ra_u] < $offsets[ra_u + 1]) { ${rows("ra_u")} } $missing\n"
     } else lookup(p, locals.keyMap(s"${index}_m", s"$index.keys()", p.keys.length), rows, missing)
   }
 
   /** The following steps for each row of a group; in two loops where rows with own targets stand before the others. */
   private def staticRows(p: ProbeSpec, at: Int, place: InnerPlace, group: String, offsets: String): String = {
-    val index = s"s${p.index}"
+    val index = s"ra_s${p.index}"
     val row = locals.freshName("p")
     val (early, ready) = if (at == rule.steps.length - 1) head.computeEarly(p) else ("", place.ready)
     val (first, end) = (locals.freshName("b"), locals.freshName("e"))
@@ -107,7 +107,7 @@ private[exec] final class RuleBody(
   }
 
   private def bindPayload(p: ProbeSpec, row: String): String = {
-    val index = s"s${p.index}"
+    val index = s"ra_s${p.index}"
     val nulls = shape.staticPayload(p.index)
     p.binds.indices.filter(p.binds(_) != null).map { c =>
       val payload = locals.local(s"${index}_v$c", s"long[] ${index}_v$c = $index.payload()[$c];\n")
@@ -124,8 +124,8 @@ private[exec] final class RuleBody(
 
   private def probeRelation(p: ProbeSpec, at: Int, place: InnerPlace): String = {
     val relation = stratum.relationIndex(p.index).relation
-    val index = s"r${p.index}"
-    locals.local(index, s"$pkg.RelationIndex $index = loop.relationIndex(${p.index});\n")
+    val index = s"ra_r${p.index}"
+    locals.local(index, s"$pkg.RelationIndex $index = ra_loop.relationIndex(${p.index});\n")
     val heads = locals.local(s"${index}_h", s"int[] ${index}_h = $index.head();\n")
     val nexts = locals.local(s"${index}_n", s"int[] ${index}_n = $index.next();\n")
     val keys = locals.local(s"${index}_k", s"long[] ${index}_k = $index.part().keys().words();\n")

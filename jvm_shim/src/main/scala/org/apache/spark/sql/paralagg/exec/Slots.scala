@@ -18,8 +18,8 @@ object Slots {
     else sc.maxNumConcurrentTasks(
       sc.resourceProfileManager.resourceProfileFromId(ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID))
 
-  /** Executors of a fresh application may still be on their way: waits for the first one. */
-  private def availableSoon(sc: SparkContext): Int = {
+  /** Executors of a fresh application, or lost ones, may still be on their way: waits for the first one. */
+  def availableSoon(sc: SparkContext): Int = {
     val until = System.nanoTime() + WaitNanos
     while (available(sc) == 0 && !isDynamic(sc) && System.nanoTime() < until) Thread.sleep(100)
     available(sc)

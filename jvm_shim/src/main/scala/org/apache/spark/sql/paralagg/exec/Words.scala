@@ -112,6 +112,6 @@ case object StringWord extends WordType {
     Murmur3_x86_32.hashUnsafeBytes(s.getBaseObject, s.getBaseOffset, s.numBytes, seed)
   }
   override def javaType: String = "UTF8String"
-  override def decode(w: String): String = s"strings.get((int) $w)"
-  override def encode(value: String): String = s"strings.word($value)"
+  override def decode(w: String): String = s"ra_strings.get((int) $w)"
+  override def encode(value: String): String = s"ra_strings.word($value)"
 }

@@ -14,7 +14,7 @@ import org.apache.spark.sql.catalyst.trees.CurrentOrigin
  *     r = RecursiveCte(bases: SELECT 1, steps: SELECT e.dst FROM RecursiveName(r) JOIN e …)
  * }}}
  */
-class ClaimRecursion(heads: Heads) {
+class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
 
   def apply(plan: LogicalPlan): LogicalPlan =
     // The text of a view is parsed in the middle of an analysis, where Spark's tests forbid plain transforms.
@@ -71,6 +71,7 @@ class ClaimRecursion(heads: Heads) {
   private def own(w: UnresolvedWith): UnresolvedWith = {
     val ctes = w.cteRelations.map { case (name, alias, depth) => new Cte(name, alias, depth, heads) }
     val groups = ctes.map(c => c -> recursionOf(c, ctes)).filter(g => isOurs(g._1, g._2)).toMap
+    if (!isConfigured) groups.keys.headOption.foreach(cte => AttachedSql.refuse(cte.name, cte.alias.origin))
     groups.values.toSet.foreach(checkBases)
     if (groups.isEmpty) w
     else {

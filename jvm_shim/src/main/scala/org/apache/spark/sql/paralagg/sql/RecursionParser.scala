@@ -14,8 +14,10 @@ import org.apache.spark.sql.types.{DataType, StructType}
  * Every text goes to the parser before this one, be it Spark's or another extension's; one with the word RECURSIVE
  * goes there without the aggregates in its heads, and comes back as a plan in which `ClaimRecursion` takes what Spark
  * itself cannot do.
+ *
+ * @param isConfigured the session resolves what is claimed; in one that was attached (`AttachedSql`) a claim is an error
  */
-class RecursionParser(delegate: ParserInterface) extends ParserInterface {
+class RecursionParser(delegate: ParserInterface, isConfigured: Boolean = true) extends ParserInterface {
 
   override def parsePlan(sqlText: String): LogicalPlan = parsed(sqlText)(delegate.parsePlan)
   override def parseQuery(sqlText: String): LogicalPlan = parsed(sqlText)(delegate.parseQuery)
@@ -38,6 +40,6 @@ class RecursionParser(delegate: ParserInterface) extends ParserInterface {
       val plan =
         try parse(heads.text)
         catch { case e: ParseException if !heads.isEmpty => throw e.withCommand(sqlText) }
-      new ClaimRecursion(heads).apply(plan)
+      new ClaimRecursion(heads, isConfigured).apply(plan)
     }
 }

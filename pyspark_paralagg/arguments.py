@@ -1,0 +1,63 @@
+"""Errors for arguments of another type than a call takes: no Spark DataFrame, a Column where a name belongs.
+
+Beside ``dataframe`` and ``relations``, which raise them. A message names the type, and the hint shows the call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from pyspark_paralagg.errors import UsageError
+
+_SHOWN_COLUMN = re.compile(r"Column<'(?P<text>.*)'>")
+_CONVERTIBLE = ("pandas", "pyarrow", "list")
+"""What ``spark.createDataFrame`` takes."""
+
+
+def type_name(value: object) -> str:
+    """Return the name of a type for messages, with the package that it comes from.
+
+    >>> import decimal
+    >>> type_name(7), type_name(decimal.Decimal(7))
+    ('int', 'decimal.Decimal')
+    """
+    package = type(value).__module__.partition(".")[0]
+    return type(value).__name__ if package == "builtins" else f"{package}.{type(value).__name__}"
+
+
+def not_a_dataframe(what: str, value: object, place: str, code: str = "PARALAGG_BAD_OPTION") -> UsageError:
+    """Return the error for ``what`` (``base``), which should be a DataFrame of Spark's and is ``value``."""
+    name = type_name(value)
+    hint = None
+    if name.startswith(_CONVERTIBLE):
+        hint = "spark.createDataFrame(...) makes a Spark DataFrame of it"
+    elif value is None:
+        hint = "does a return or a select miss?"
+    return UsageError(code, f"{what} is a {name}, not a Spark DataFrame", value=value, place=place, hint=hint)
+
+
+def not_a_name(argument: str, value: object, place: str, code: str) -> UsageError:
+    """Return the error for a column of ``argument`` (``keys``) that is given as anything but its name."""
+    message = f"{argument} takes names of columns, not a {type_name(value)}"
+    return UsageError(code, message, value=value, place=place, hint=_hint_for(argument, value))
+
+
+def check_aggs(aggs: object, place: str) -> None:
+    """Raise ``PARALAGG_UNKNOWN_AGGREGATE`` unless ``aggs`` is None or a mapping from columns to aggregates."""
+    if aggs is not None and not isinstance(aggs, Mapping):
+        raise UsageError(
+            "PARALAGG_UNKNOWN_AGGREGATE",
+            f"aggs is a {type_name(aggs)}, not a dict from columns to aggregates",
+            value=aggs,
+            place=place,
+            hint='aggs={"dist": "min"}',
+        )
+
+
+def _hint_for(argument: str, value: object) -> str:
+    shown = _SHOWN_COLUMN.fullmatch(str(value))
+    name = shown["text"] if shown and shown["text"].isidentifier() else "node"
+    if argument == "keys":
+        return f'keys="{name}" or keys=["{name}", ...]; compute other columns in the base and in the step'
+    return f'name the column: "{name}"'

@@ -1,0 +1,154 @@
+"""An application of spark-submit's on a standalone cluster. ``HOW``: configure, attach, or listed (--jars alone).
+
+The package is imported before pyspark, which is a zip there, as everybody writes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyspark_paralagg as ra
+
+# isort: split
+import pyspark
+from pyspark.sql import SparkSession
+from stage import tell, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+
+HOW = sys.argv[1]
+EDGES = [(1, 2, 7), (2, 3, 1), (1, 3, 9), (3, 1, 2)]
+QUERY = """
+WITH RECURSIVE r(node, min() AS dist) AS (
+    SELECT 1, 0 UNION SELECT e.dst, r.dist + e.w FROM r JOIN edges e ON r.node = e.src)
+SELECT * FROM r ORDER BY node"""
+DATALOG = """
+.decl e(src: number, dst: number, w: number)
+.input e
+.decl r(node: number, dist: number)
+.output r
+r(y, $MIN(d + w)) :- r(x, d), e(x, y, w).
+r(1, $MIN(0)) :- e(_, _, _).
+"""
+
+
+def start() -> SparkSession:
+    """Start the session as ``HOW`` says."""
+    if HOW == "configure":
+        return ra.configure(SparkSession.builder).getOrCreate()
+    spark = SparkSession.builder.getOrCreate()
+    return ra.attach(spark) if HOW == "attach" else spark
+
+
+def surroundings(spark: SparkSession) -> dict[str, Any]:
+    """What spark-submit was told, as the session has it."""
+    jars = spark.sparkContext.getConf().get("spark.jars", "").split(",")
+    return {
+        "extensions": spark.conf.get("spark.sql.extensions", ""),
+        "jars": sorted(jar.rpartition("/")[2] for jar in jars if jar),
+        "pyspark": pyspark.__file__,
+        "executors": spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1,
+    }
+
+
+def extension(spark: SparkSession) -> int:
+    """The user's extension, on the driver."""
+    return spark.sql("SELECT mine()").first()[0]
+
+
+def function(spark: SparkSession) -> int:
+    """The user's class, on the executors."""
+    spark.udf.registerJavaFunction("square", "mine.Square", "bigint")
+    return spark.range(4).selectExpr("sum(square(id))").first()[0]
+
+
+def on(backend: str) -> Callable[[SparkSession], dict[str, Any]]:
+    def fact(spark: SparkSession) -> dict[str, Any]:
+        found = paths(spark, backend=backend)
+        return {"rows": rows(found), "by": ra.report(found).backend}
+
+    fact.__name__ = backend
+    return fact
+
+
+def sql(spark: SparkSession) -> list[list[int]]:
+    """A recursion in SQL."""
+    edges(spark).createOrReplaceTempView("edges")
+    return [list(row) for row in spark.sql(QUERY).collect()]
+
+
+def sql_refused(spark: SparkSession) -> str:
+    """What a session says that cannot."""
+    try:
+        return str(sql(spark))
+    except Exception as problem:  # noqa: BLE001 - whatever it is
+        return str(problem)
+
+
+def datalog(spark: SparkSession) -> list[list[int]]:
+    """A recursion as a text."""
+    return rows(ra.datalog(spark, DATALOG, e=edges(spark))["r"])
+
+
+def restarting(spark: SparkSession) -> dict[str, Any]:
+    """What defining on the Spark engine does while no executor is there: the workers start others."""
+    bridge = ra.session.bridge(spark)
+    for process in _executors(spark):
+        os.kill(process, signal.SIGKILL)
+    wait_until(lambda: bridge.slots(spark._jsparkSession) == 0, 60, "the loss of all executors")
+    found = paths(spark, backend="spark")
+    return {"rows": rows(found), "by": ra.report(found).backend}
+
+
+def _executors(spark: SparkSession) -> list[int]:
+    """Process ids of this application's executors, all of which run on this machine."""
+    words = ("CoarseGrainedExecutorBackend", spark.sparkContext.applicationId)
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            command = (process / "cmdline").read_text(errors="replace")
+            if all(word in command for word in words):
+                found.append(int(process.name))
+    return found
+
+
+def edges(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame(EDGES, "src bigint, dst bigint, w bigint")
+
+
+def paths(spark: SparkSession, **how: str) -> DataFrame:
+    e = edges(spark)
+    return spark.createDataFrame([(1, 0)], "node bigint, dist bigint").recursive_agg(
+        "node",
+        {"dist": "min"},
+        step=lambda d: d.join(e, d.node == e.src).select(e.dst.alias("node"), (d.dist + e.w).alias("dist")),
+        **how,
+    )
+
+
+def rows(df: DataFrame) -> list[list[int]]:
+    return sorted(list(row) for row in df.collect())
+
+
+def main() -> None:
+    spark = start()
+    spark.sparkContext.setLogLevel("WARN")
+    tell(spark, extension, function, on("spark"), datalog, sql_refused if HOW == "attach" else sql)
+    if HOW != "listed":
+        wait_until(lambda: surroundings(spark)["executors"] == 2, 60, "two executors")
+        tell(spark, on("dataframe"), on("local"), on("mpi"))
+    tell(spark, surroundings)
+    if HOW == "listed":
+        tell(spark, restarting)
+    spark.stop()
+
+
+main()

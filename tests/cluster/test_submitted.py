@@ -1,0 +1,102 @@
+"""Applications of spark-submit's on a standalone cluster: nothing of the user's is lost, and all of ours works."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from conftest import submit
+from user_jars import EXTENSION, as_package
+
+from pyspark_paralagg.session import EXTENSION as OURS
+from pyspark_paralagg.shim import find_jar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from standalone import Standalone
+
+pytestmark = pytest.mark.cluster
+ROWS = [[1, 0], [2, 7], [3, 8]]
+WAYS = ("configure", "attach", "listed")
+
+
+@pytest.fixture(scope="module")
+def facts(
+    standalone: Standalone, user_jars: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Any]:
+    """``facts(how)`` submits the application that starts its session in this way, or gives what it has told."""
+    done: dict[str, Any] = {}
+
+    def of(how: str) -> Any:  # noqa: ANN401 - Facts, which pytest has imported under another name
+        if how not in done:
+            folder = tmp_path_factory.mktemp(how)
+            staging = folder / "staging"
+            confs = {
+                "spark.sql.extensions": EXTENSION,
+                "spark.paralagg.mpi.launcher": "spark" if how == "configure" else "local",
+                "spark.paralagg.mpi.ranks": "2",
+                "spark.paralagg.mpi.oversubscribe": "true",
+                "spark.paralagg.mpi.stagingDir": str(staging),
+            }
+            jars = [user_jars["function"]]
+            if how == "listed":
+                jars += [user_jars["extension"], find_jar()]
+                confs["spark.sql.extensions"] = f"{EXTENSION},{OURS}"
+            options = ["--jars", ",".join(map(str, jars))]
+            if how != "listed":
+                options += as_package(user_jars["extension"], folder)
+            options += [word for key, value in confs.items() for word in ("--conf", f"{key}={value}")]
+            done[how] = submit(standalone, folder, "submitted", how, options=options)
+        return done[how]
+
+    return of
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_jars_packages_and_extensions_of_the_user_are_kept(facts: Callable[[str], Any], how: str) -> None:
+    found = facts(how)
+    assert found["extension"] == 42
+    assert found["function"] == 14
+    jars = ["extension.jar" if how == "listed" else "mine_extension-1.0.jar", "function.jar"]
+    ours = [] if how == "attach" else [find_jar().name]
+    assert found["surroundings"]["jars"] == sorted([*jars, *ours])
+    assert found["surroundings"]["extensions"] == (EXTENSION if how == "attach" else f"{EXTENSION},{OURS}")
+
+
+def test_pyspark_is_a_zip_there(facts: Callable[[str], Any]) -> None:
+    assert "pyspark.zip" in facts("configure")["surroundings"]["pyspark"]
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_dataframes_and_datalog_work(facts: Callable[[str], Any], how: str) -> None:
+    found = facts(how)
+    assert found["spark"] == {"rows": ROWS, "by": "spark"}
+    assert found["datalog"] == ROWS
+
+
+@pytest.mark.parametrize("how", ["configure", "listed"])
+def test_recursive_sql_works(facts: Callable[[str], Any], how: str) -> None:
+    assert facts(how)["sql"] == ROWS
+
+
+def test_recursive_sql_in_an_attached_session_says_what_to_do(facts: Callable[[str], Any]) -> None:
+    said = facts("attach")["sql_refused"]
+    assert "PARALAGG_SQL_NOT_CONFIGURED" in said
+    assert "ra.configure" in said
+
+
+def test_the_spark_engine_waits_while_executors_restart(facts: Callable[[str], Any]) -> None:
+    assert facts("listed")["restarting"] == {"rows": ROWS, "by": "spark"}
+
+
+@pytest.mark.parametrize("how", ["configure", "attach"])
+@pytest.mark.parametrize("backend", ["dataframe", "local", "mpi"])
+def test_every_engine_runs_on_the_cluster(facts: Callable[[str], Any], how: str, backend: str) -> None:
+    if backend == "mpi":
+        pytest.importorskip("mpi4py")
+    if backend != "dataframe":
+        pytest.importorskip("numba")
+    assert facts(how)[backend] == {"rows": ROWS, "by": backend}
+    assert facts(how)["surroundings"]["executors"] == 2
