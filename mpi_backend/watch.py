@@ -1,0 +1,76 @@
+"""Looks at the processes below this one: which are stopped, which have lost their parent, what files they hold.
+
+For the supervisor and for a guard. On Linux; elsewhere nothing is found. Hydra itself notices neither a stopped process
+nor a killed proxy: its ranks would run on without end.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpi_backend import leftovers, process_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mpi_backend.process_tree import Child
+
+LOOK_SECONDS = 1.0
+START_LOOK_SECONDS = 0.2
+"""While ranks start: what MPICH makes then has names for a moment only."""
+_START_SECONDS = 10.0
+
+
+class Watch:
+    """``look`` as often as you like; it looks each second."""
+
+    def __init__(self, stop_seconds: float) -> None:
+        self._stop_seconds = stop_seconds
+        self._began = self._looked = time.monotonic()
+        self._stopped_since: dict[int, float] = {}
+        self._files: set[Path] = set()
+        self.children: list[Child] = []
+
+    def look(self, now: float) -> bool:
+        """Whether it was time to look; ``children`` are the processes of this moment then."""
+        pause = START_LOOK_SECONDS if now - self._began < _START_SECONDS else LOOK_SECONDS
+        passed = now - self._looked
+        if not process_tree.IS_LINUX or passed < pause:
+            return False
+        self._looked = now
+        self.children = process_tree.descendants()
+        if passed > LOOK_SECONDS + pause:  # this process was stopped itself, as those perhaps
+            self._stopped_since = {}
+        self._stopped_since = {c.pid: self._stopped_since.get(c.pid, now) for c in self.children if c.is_stopped}
+        self._files |= leftovers.held_by(c.pid for c in self.children)
+        return True
+
+    def stopped(self) -> Child | None:
+        """Return a process that has been stopped for too long; a short stop does no harm."""
+        since = self._stopped_since
+        return next(
+            (c for c in self.children if self._looked - since.get(c.pid, self._looked) > self._stop_seconds), None
+        )
+
+    def orphan(self, command: Sequence[str], launcher: int) -> Child | None:
+        """Return a process that runs ``command`` and has lost its parent, which made it a child of this process."""
+        words = [os.fsencode(word) for word in command]
+        orphans = [c for c in self.children if c.parent == os.getpid() and c.pid != launcher]
+        return next((c for c in orphans if _command(c.pid) == words), None)
+
+    def kill_all(self) -> None:
+        """Kill all processes below, and remove what MPICH has left of them."""
+        if process_tree.IS_LINUX:
+            self._files |= leftovers.held_by(c.pid for c in process_tree.descendants())
+            process_tree.kill_descendants()
+        leftovers.remove(self._files)
+
+
+def _command(process: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")[:-1]
+    except OSError:
+        return []
