@@ -24,6 +24,9 @@ _PAUSE_SECONDS = 0.02
 _STOPPED = ("T", "t")
 _DEAD = ("Z", "X")
 
+RUN_VARIABLE = "PARALAGG_MPI_RUN"
+"""The environment variable that all processes of a run have, wherever hydra put them."""
+
 IS_LINUX = sys.platform.startswith("linux")
 
 
@@ -94,6 +97,26 @@ def kill_tree(root: int) -> None:
     for process in (root, *(child.pid for child in below)):
         with contextlib.suppress(OSError):
             os.kill(process, signal.SIGKILL)
+
+
+def kill_run(run: str, seconds: float = 5.0) -> None:
+    """Kill all processes of a run whose supervisor was killed, wherever they hang: they share ``RUN_VARIABLE``."""
+    until = time.monotonic() + seconds
+    while (living := _processes_of(run)) and time.monotonic() < until:
+        for process in living:
+            with contextlib.suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _processes_of(run: str) -> list[int]:
+    mark = f"{RUN_VARIABLE}={run}".encode()
+    found = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            if mark in environment.read_bytes().split(b"\0"):
+                found.append(int(environment.parent.name))
+    return found
 
 
 def _stat(path: Path) -> tuple[str, int]:

@@ -14,6 +14,7 @@ import json
 import os
 import re
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,7 +24,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from mpi_backend import leftovers, process_tree
 from mpi_backend.killer import hint, killed_for_memory
-from mpi_backend.launchers import environment, launch_command, worker_command
+from mpi_backend.launchers import environment, launch_command, request_of, worker_command
 from mpi_backend.preflight import Problem
 from mpi_backend.signs import Listener
 from mpi_backend.watch import Watch
@@ -45,6 +46,7 @@ _DEAD_PROCESS = re.compile(r"PID (\d+) RUNNING AT (\S+)")
 _EXIT_CODE = re.compile(r"EXIT CODE: (\d+)")
 _BANNER = "=" * 20
 _SHELLS = 128
+_LITTLE_BYTES = 1 << 16
 _STOPPED = "SIGSTOP or a debugger has stopped it"
 _SILENT = "it was stopped, its machine or the way to it is gone, or the machine swaps"
 _PROXY = "HYDRA_LAUNCH: "
@@ -180,7 +182,14 @@ class Supervisor:
             raise problem
 
     def _ended_badly(self, code: int) -> Problem:
-        """No rank has told why: it was killed, or could not even start."""
+        """No rank has told why: it was killed, could not even start, or could not write what it had to tell."""
+        if shutil.disk_usage(self._out).free < _LITTLE_BYTES:
+            return Problem(
+                "PARALAGG_MPI_STAGING",
+                f"the disk of the staging directory {self._out} is full",
+                value=str(self._out),
+                hint="free space there, or name another folder: spark.paralagg.mpi.stagingDir, or TMPDIR",
+            )
         text = self._tail()
         dead, given = _DEAD_PROCESS.search(text), _EXIT_CODE.search(text)
         rank = host = None
@@ -191,9 +200,10 @@ class Supervisor:
             rank, host = 0, self._beats.host(0)
         number = _signal_of(int(given[1]) if given else code, is_of_hydra=dead is not None)
         what = f"was killed by signal {number}" if number else f"ended with exit code {code} and without a result"
+        is_launcher = dead is None and code < 0 and request_of(self._spec).needs_mpi
         return Problem(
             "PARALAGG_MPI_RANK_FAILED",
-            f"a rank {what}",
+            f"{'the launcher of the ranks' if is_launcher else 'a rank'} {what}",
             kind="run",
             value=number or code,
             hint=self._hint(host) if number == signal.SIGKILL else None,

@@ -176,6 +176,17 @@ def test_a_killed_proxy_ends_its_ranks_at_once(runs: Any) -> None:  # noqa: ANN4
 
 @on_linux
 @needs_mpi
+def test_a_killed_launcher_is_not_taken_for_a_rank(runs: Any) -> None:  # noqa: ANN401 - a fixture
+    run = runs(2, "endless")
+    run.wait_for_beats(2)
+    os.kill(run.named("mpiexec"), signal.SIGKILL)
+    error = run.error()
+    assert (error["message"], error["rank"]) == ("the launcher of the ranks was killed by signal 9", None)
+    assert run.left() == []
+
+
+@on_linux
+@needs_mpi
 @pytest.mark.parametrize("name", ["mpiexec", "hydra_pmi_proxy"])
 def test_a_stopped_launcher_is_an_error(runs: Any, name: str) -> None:  # noqa: ANN401 - a fixture
     run = runs(2, "endless")

@@ -100,14 +100,15 @@ private[exec] final class OffloadRun(
       }
     }
 
-  /** A task that has offered its slot: when the ranks have ended. `problem`: its proxy could not run. */
-  def over(stage: Int, problem: String, context: RpcCallContext): Unit = synchronized {
+  /** A task that has offered its slot: when the ranks have ended. `problem`: its proxy could not run, or was killed. */
+  def over(stage: Int, code: String, problem: String, context: RpcCallContext): Unit = synchronized {
     attempts.find(_.stages(stage)) match {
       case Some(attempt) if attempt.isRunning =>
         attempt.offers.waiting += context
         if (problem.nonEmpty) {
           attempt.ranks.stop()
-          finish(attempt, attempt.ranks, ("failed", "PARALAGG_MPI_NO_LAUNCHER", s"$problem.", InstallHint))
+          val hint = if (code == "PARALAGG_MPI_NO_LAUNCHER") InstallHint else ""
+          finish(attempt, attempt.ranks, ("failed", code, s"$problem.", hint))
         }
       case _ => context.reply(("ok", ""))
     }

@@ -32,9 +32,26 @@ private[exec] final class Ranks(
     env.foreach { case (key, value) => builder.environment().put(key, value) }
     builder.start()
   }
-  private val reader = new Thread(() => read(), name)
-  reader.setDaemon(true)
-  reader.start()
+  @volatile private var wasStopped = false
+  start(name, () => read())
+  start(s"$name-watch", () => watch())
+
+  private def start(name: String, body: () => Unit): Unit = {
+    val thread = new Thread(() => body(), name)
+    thread.setDaemon(true)
+    thread.start()
+  }
+
+  /** A supervisor that is stopped tells nothing; its ranks would run on. */
+  private def watch(): Unit = {
+    val stop = new ProcessStop(process)
+    while (!process.waitFor(LookMillis, TimeUnit.MILLISECONDS)) {
+      if (stop.lasts()) {
+        wasStopped = true
+        stop.kill()
+      }
+    }
+  }
 
   /** Returns at once; `ended` tells when it is done. */
   def stop(): Unit = {
@@ -66,8 +83,12 @@ private[exec] final class Ranks(
         case Some(event) if event \ "ok" == JBool(true) => None
         case Some(event) => Some(event \ "error")
         case None =>
-          val text = s"the supervisor of the ranks ended with exit code ${process.exitValue()}"
-          Some(JObject("message" -> JString(text), "traceback" -> JString(tail)))
+          val code = process.exitValue()
+          val how =
+            if (wasStopped) s"has been stopped for ${ProcessStop.Seconds} s"
+            else if (code > Signals) s"was killed by signal ${code - Signals}"
+            else s"ended with exit code $code"
+          Some(JObject("message" -> JString(s"the supervisor of the ranks $how"), "traceback" -> JString(tail)))
       })
   }
 
@@ -76,6 +97,8 @@ private[exec] final class Ranks(
 
 private object Ranks {
   private val EndSeconds = 20L
+  private val LookMillis = 500L
+  private val Signals = 128 // Java adds a signal's number to it
   private val TailChars = 4000
 
   private[exec] def number(value: JValue): Long = value match {

@@ -1,0 +1,175 @@
+"""Runs cases and judges them."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpi_backend.process_tree import descendants
+from tests.campaigns.faults.harm import Harm
+from tests.campaigns.faults.isolation import HERE
+from tests.campaigns.faults.processes import KILL, command, of_runs, reap, send
+from tests.campaigns.faults.workload import Command, Outcome, Session
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterable, Iterator
+
+    from tests.campaigns.faults.cases import Case
+
+LIMIT_SECONDS = 15.0
+"""After the fault, beside the time that an undisturbed run takes: Spark begins anew where it has lost an executor."""
+_LEFT_SECONDS = 10.0
+_TICK_SECONDS = 0.01
+_CALIBRATIONS = 3
+_LOST_FOLDERS = ("blockmgr-*", "spark-*")
+
+
+@dataclass
+class Result:
+    """One case: how it ended, seconds from the fault to the end, and what was left."""
+
+    case: Case
+    outcome: Outcome
+    is_hit: bool = True
+    seconds: float = 0.0
+    limit: float = LIMIT_SECONDS
+    left: list[str] = field(default_factory=list)
+
+    @property
+    def problems(self) -> list[str]:
+        """What must not be."""
+        found = [f"{self.outcome.kind}: {self.outcome.text}"] if self.outcome.kind.isupper() else []
+        if self.case.fault == "blink" and self.outcome.kind != "right":
+            found.append(f"a short stop was not survived: {self.outcome}")
+        if self.seconds > self.limit:
+            found.append(f"it went on for {self.seconds:.1f} s after the fault")
+        return found + [f"left: {what}" for what in self.left]
+
+
+class Campaign:
+    """All cases, one after the other."""
+
+    def __init__(self, random: random.Random) -> None:
+        self._random = random
+        self._workloads: dict[str, Command | Session] = {}
+        self._usual: dict[tuple[str, int], list[float]] = {}
+
+    def run(self, cases: Iterable[Case]) -> Iterator[Result]:
+        """Yield results as they come."""
+        for case in cases:
+            workload = self._workload(case.engine)
+            usual = self._usual_seconds(case, workload)
+            result = self._run(case, workload, usual)
+            yield result
+
+    def close(self) -> None:
+        """End all sessions."""
+        for workload in self._workloads.values():
+            workload.close()
+
+    def _workload(self, engine: str) -> Command | Session:
+        if engine not in self._workloads:
+            self.close()
+            self._workloads[engine] = Command(engine) if engine.startswith("command") else Session(engine)
+        return self._workloads[engine]
+
+    def _usual_seconds(self, case: Case, workload: Command | Session) -> float:
+        """How long a run takes that nobody disturbs; such runs must be right."""
+        known = self._usual.setdefault((case.engine, case.ranks), [])
+        while len(known) < _CALIBRATIONS:
+            workload.start(case)
+            began = time.monotonic()
+            while not workload.is_over():
+                time.sleep(_TICK_SECONDS)
+            known.append(time.monotonic() - began)
+            outcome = workload.outcome()
+            if outcome.kind != "right":
+                raise RuntimeError(f"an undisturbed run of {case.engine} has failed: {outcome}")
+            self._clear(workload)
+        return statistics.median(known[-_CALIBRATIONS:])
+
+    def _run(self, case: Case, workload: Command | Session, usual: float) -> Result:
+        workload.start(case)
+        began = time.monotonic()
+        harm = Harm(case, workload, self._random)
+        limit = LIMIT_SECONDS + 2 * usual
+        there: set[int] = set()
+        while not workload.is_over():
+            now = time.monotonic()
+            if harm.at is None:
+                if now - began >= case.moment * usual:
+                    there = {child.pid for child in descendants(workload.root)}
+                    harm.attempt()
+                elif now - began > 2 * LIMIT_SECONDS + 4 * usual:
+                    break
+            harm.tick()
+            if harm.at is not None and now - harm.at > limit + LIMIT_SECONDS:
+                break
+            time.sleep(_TICK_SECONDS)
+        ended = time.monotonic()
+        is_over = workload.is_over()
+        harm.undo()
+        if is_over:
+            outcome = workload.outcome()
+        else:
+            outcome = Outcome("HUNG", "; ".join(f"{p} {c[:80]}" for p, c in of_runs().items()))
+            _kill(workload.root)
+            workload.is_over()
+            workload.outcome()
+        is_hit = harm.at is not None
+        if not is_hit and outcome.kind == "right":
+            self._usual[case.engine, case.ranks].append(ended - began)
+        gone = there if outcome.kind == "lost" else set()
+        left = self._left(workload, gone)
+        result = Result(case, outcome, is_hit, ended - harm.at if harm.at else 0.0, limit, left)
+        self._clear(workload)
+        return result
+
+    def _left(self, workload: Command | Session, gone: set[int]) -> list[str]:
+        """Name what is still there a little later. ``gone`` are processes that have to end with their driver."""
+        until = time.monotonic() + _LEFT_SECONDS
+        while True:
+            reap()
+            left = [f"process {words[:120]}" for words in of_runs().values()]
+            left += [f"process {command(p)[:120]}" for p in gone if command(p)]
+            left += [f"file {path}" for path in _files()]
+            if not left or time.monotonic() > until:
+                break
+            time.sleep(0.05)
+        held: dict[str, Any] = {}
+        while (held := workload.held()) and time.monotonic() < until:
+            time.sleep(0.1)
+        return left + [f"in Spark: {name} {value}" for name, value in held.items()]
+
+    def _clear(self, workload: Command | Session) -> None:
+        """Begin the next case with nothing; what was left has been told."""
+        for process in of_runs():
+            send(process, KILL)
+        for path in [*_files(), HERE / "out" / "result"]:
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        if isinstance(workload, Session) and not workload.root:
+            for pattern in _LOST_FOLDERS:  # Spark's own, which nobody removes behind a killed JVM
+                for folder in (HERE / "local").glob(pattern):
+                    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _files() -> list[Path]:
+    """Whatever a run has made and has to remove."""
+    found = [*Path("/dev/shm").iterdir(), *Path("/tmp").glob("hydra_*"), *Path("/tmp").glob("*paralagg*")]  # noqa: S108
+    found += [*(HERE / "temporary").iterdir(), *(HERE / "local").rglob("paralagg-*")]
+    if (HERE / "staging").exists():
+        found += (HERE / "staging").iterdir()
+    result = HERE / "out" / "result"
+    if result.exists():
+        found += [p for p in result.iterdir() if p.name != "dist.csv"]
+    return found
+
+
+def _kill(root: int) -> None:
+    for process in [*(child.pid for child in descendants(root)), root]:
+        send(process, KILL)
