@@ -61,7 +61,7 @@ def test_the_folder_of_a_run_that_lives_stays(tmp_path: Path) -> None:
 @pytest.fixture
 def dead() -> int:
     """The id of a process that has ended."""
-    with subprocess.Popen([sys.executable, "-c", ""]) as ended:  # noqa: S603 - nothing
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         pass
     return ended.pid
 

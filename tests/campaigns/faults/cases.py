@@ -53,8 +53,8 @@ FAULTS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 """Engine -> fault -> targets. A stopped driver is a blink: nobody is left to notice that it never goes on."""
 WEIGHTS = {
-    "command, local": 1,
-    "command, mpi": 3,
+    "command, local": 2,
+    "command, mpi": 4,
     "Spark": 2,
     "DataFrames": 1,
     "offload, local": 2,
@@ -89,9 +89,7 @@ def draw(random: random.Random, count: int, engines: Iterable[str] = FAULTS) -> 
     drawn = random.choices(chosen, [WEIGHTS[engine] for engine in chosen], k=count)
     cases = []
     for engine in sorted(drawn, key=chosen.index):
-        faults = {fault: targets for fault, targets in FAULTS[engine].items() if targets}
-        fault = random.choice(list(faults))
-        target = random.choice(faults[fault])
+        fault, target = random.choice([(fault, t) for fault, targets in FAULTS[engine].items() for t in targets])
         moment, seconds = random.uniform(0, 0.9), random.uniform(*_BLINK_SECONDS)
         ranks = random.choice((2, 2, 3, 4)) if engine == "command, mpi" else 1 if engine == "command, local" else 2
         cases.append(Case(len(cases), engine, fault, target, moment, seconds, ranks))

@@ -7,15 +7,15 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from tests.campaigns.faults.isolation import HERE
-from tests.campaigns.faults.processes import CONTINUE, KILL, STOP, close_connection, find, send
+from campaigns.faults.isolation import HERE
+from campaigns.faults.processes import CONTINUE, KILL, STOP, close_connection, find, send
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable
 
-    from tests.campaigns.faults.cases import Case
-    from tests.campaigns.faults.workload import Command, Session
+    from campaigns.faults.cases import Case
+    from campaigns.faults.workload import Command, Session
 
 _FILLER = ".filler"
 _CHUNK = b"\0" * 4096

@@ -11,13 +11,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROOT = Path(__file__).parents[3]
-VARIABLE = "PARALAGG_FAULTS_ISOLATED"
+PYTHONPATH = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
 HERE = Path("/tmp/faults")  # noqa: S108 - a mount of our own
 DISKS = {"temporary": "8m", "out": "8m", "staging": "32m"}
 _UNSHARE = ["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]
@@ -33,16 +33,9 @@ def reason_against() -> str | None:
     return None if tried.returncode == 0 else f"unshare: {tried.stderr.strip()}"
 
 
-def enter(module: str, arguments: Sequence[str]) -> NoReturn:
-    """Run this module again in namespaces of its own; does not return."""
-    os.environ[VARIABLE] = "1"
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
-    os.execvp("unshare", ["unshare", *_user(), *_UNSHARE, sys.executable, "-m", module, *arguments])  # noqa: S606, S607
-
-
-def is_entered() -> bool:
-    """Whether this process is in namespaces of its own."""
-    return VARIABLE in os.environ
+def command(module: str, arguments: Sequence[str]) -> list[str]:
+    """Return the command that runs a module in namespaces of its own."""
+    return ["unshare", *_user(), *_UNSHARE, sys.executable, "-m", module, *arguments]
 
 
 def mount() -> None:

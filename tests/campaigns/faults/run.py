@@ -7,19 +7,20 @@ import statistics
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from campaigns.faults.harm import Harm
+from campaigns.faults.isolation import HERE
+from campaigns.faults.processes import KILL, command, of_runs, reap, send
+from campaigns.faults.workload import Command, Outcome, Session
 
 from mpi_backend.process_tree import descendants
-from tests.campaigns.faults.harm import Harm
-from tests.campaigns.faults.isolation import HERE
-from tests.campaigns.faults.processes import KILL, command, of_runs, reap, send
-from tests.campaigns.faults.workload import Command, Outcome, Session
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from tests.campaigns.faults.cases import Case
+    from campaigns.faults.cases import Case
 
 LIMIT_SECONDS = 15.0
 """After the fault, beside the time that an undisturbed run takes: Spark begins anew where it has lost an executor."""
@@ -79,38 +80,31 @@ class Campaign:
         return self._workloads[engine]
 
     def _usual_seconds(self, case: Case, workload: Command | Session) -> float:
-        """How long a run takes that nobody disturbs; such runs must be right."""
+        """How long a run takes that nobody disturbs: the median of the last ones."""
         known = self._usual.setdefault((case.engine, case.ranks), [])
         while len(known) < _CALIBRATIONS:
-            workload.start(case)
-            began = time.monotonic()
-            while not workload.is_over():
-                time.sleep(_TICK_SECONDS)
-            known.append(time.monotonic() - began)
-            outcome = workload.outcome()
-            if outcome.kind != "right":
-                raise RuntimeError(f"an undisturbed run of {case.engine} has failed: {outcome}")
-            self._clear(workload)
+            known.append(self._undisturbed(case, workload))
         return statistics.median(known[-_CALIBRATIONS:])
+
+    def _undisturbed(self, case: Case, workload: Command | Session) -> float:
+        """Run once without a fault, which has to be right; return the seconds that it took."""
+        workload.start(case)
+        began = time.monotonic()
+        while not workload.is_over():
+            time.sleep(_TICK_SECONDS)
+        seconds = time.monotonic() - began
+        outcome = workload.outcome()
+        if outcome.kind != "right":
+            raise RuntimeError(f"an undisturbed run of {case.engine} has failed: {outcome}")
+        (HERE / "out" / "result" / "dist.csv").unlink(missing_ok=True)
+        return seconds
 
     def _run(self, case: Case, workload: Command | Session, usual: float) -> Result:
         workload.start(case)
         began = time.monotonic()
         harm = Harm(case, workload, self._random)
         limit = LIMIT_SECONDS + 2 * usual
-        there: set[int] = set()
-        while not workload.is_over():
-            now = time.monotonic()
-            if harm.at is None:
-                if now - began >= case.moment * usual:
-                    there = {child.pid for child in descendants(workload.root)}
-                    harm.attempt()
-                elif now - began > 2 * LIMIT_SECONDS + 4 * usual:
-                    break
-            harm.tick()
-            if harm.at is not None and now - harm.at > limit + LIMIT_SECONDS:
-                break
-            time.sleep(_TICK_SECONDS)
+        there = _harmed(case, workload, harm, began, usual, limit)
         ended = time.monotonic()
         is_over = workload.is_over()
         harm.undo()
@@ -119,43 +113,78 @@ class Campaign:
         else:
             outcome = Outcome("HUNG", "; ".join(f"{p} {c[:80]}" for p, c in of_runs().items()))
             _kill(workload.root)
-            workload.is_over()
+            while not workload.is_over():
+                time.sleep(_TICK_SECONDS)
             workload.outcome()
-        is_hit = harm.at is not None
-        if not is_hit and outcome.kind == "right":
+        if harm.at is None and outcome.kind == "right":
             self._usual[case.engine, case.ranks].append(ended - began)
-        gone = there if outcome.kind == "lost" else set()
-        left = self._left(workload, gone)
-        result = Result(case, outcome, is_hit, ended - harm.at if harm.at else 0.0, limit, left)
-        self._clear(workload)
+        left = self._left(case, workload, there if outcome.kind == "lost" else set())
+        result = Result(case, outcome, harm.at is not None, ended - harm.at if harm.at else 0.0, limit, left)
+        self._clear()
         return result
 
-    def _left(self, workload: Command | Session, gone: set[int]) -> list[str]:
-        """Name what is still there a little later. ``gone`` are processes that have to end with their driver."""
-        until = time.monotonic() + _LEFT_SECONDS
-        while True:
-            reap()
-            left = [f"process {words[:120]}" for words in of_runs().values()]
-            left += [f"process {command(p)[:120]}" for p in gone if command(p)]
-            left += [f"file {path}" for path in _files()]
-            if not left or time.monotonic() > until:
-                break
-            time.sleep(0.05)
-        held: dict[str, Any] = {}
-        while (held := workload.held()) and time.monotonic() < until:
-            time.sleep(0.1)
-        return left + [f"in Spark: {name} {value}" for name, value in held.items()]
+    def _left(self, case: Case, workload: Command | Session, gone: set[int]) -> list[str]:
+        """Name what is still there a little later. ``gone`` are processes that have to end with their driver.
 
-    def _clear(self, workload: Command | Session) -> None:
+        What a killed driver cannot remove itself, and no supervisor that survives it, the next start removes.
+        """
+        left = _within(_LEFT_SECONDS, lambda: _processes(gone))
+        if gone:
+            self._clear_spark(workload)
+            if _files():
+                self._undisturbed(case, workload)
+        left += _within(_LEFT_SECONDS, lambda: [f"file {path}" for path in _files()])
+        return left + _within(_LEFT_SECONDS, lambda: [f"in Spark: {held}" for held in workload.held().items()])
+
+    @staticmethod
+    def _clear() -> None:
         """Begin the next case with nothing; what was left has been told."""
         for process in of_runs():
             send(process, KILL)
         for path in [*_files(), HERE / "out" / "result"]:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+    @staticmethod
+    def _clear_spark(workload: Command | Session) -> None:
+        """Remove Spark's own folders, which nobody removes behind a killed JVM, with all that is in them."""
         if isinstance(workload, Session) and not workload.root:
-            for pattern in _LOST_FOLDERS:  # Spark's own, which nobody removes behind a killed JVM
+            for pattern in _LOST_FOLDERS:
                 for folder in (HERE / "local").glob(pattern):
                     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _harmed(  # noqa: PLR0913, PLR0917 - all that a run is
+    case: Case, workload: Command | Session, harm: Harm, began: float, usual: float, limit: float
+) -> set[int]:
+    """Do the harm in its time, and wait for the end; return the processes that were there at that time."""
+    there: set[int] = set()
+    while not workload.is_over():
+        now = time.monotonic()
+        if harm.at is None:
+            if now - began >= case.moment * usual:
+                there = {child.pid for child in descendants(workload.root)}
+                harm.attempt()
+            elif now - began > 2 * limit:
+                break
+        harm.tick()
+        if harm.at is not None and now - harm.at > limit + LIMIT_SECONDS:
+            break
+        time.sleep(_TICK_SECONDS)
+    return there
+
+
+def _within(seconds: float, find: Callable[[], list[str]]) -> list[str]:
+    """Wait until nothing is found, or for so long; return what is found still."""
+    until = time.monotonic() + seconds
+    while (found := find()) and time.monotonic() < until:
+        time.sleep(0.05)
+    return found
+
+
+def _processes(gone: set[int]) -> list[str]:
+    reap()
+    left = {**of_runs(), **{p: command(p) for p in gone}}
+    return [f"process {words[:120]}" for words in left.values() if words]
 
 
 def _files() -> list[Path]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.campaigns.faults.run import Result
+    from campaigns.faults.run import Result
 
 _HEAD = (
     "engine",

@@ -15,7 +15,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.RpcCallContext
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.paralagg.plan.{FixpointSpec, OffloadSpec}
-import org.apache.spark.util.{ShutdownHookManager, Utils}
+import org.apache.spark.util.Utils
 
 /**
  * What the driver knows of one offloaded fixpoint. Ranks run once for a result that Spark keeps; where it has lost that, or
@@ -44,7 +44,8 @@ private[exec] final class OffloadRun(
   private val released = mutable.Set.empty[Int]
 
   /** One folder, and what happens in it. */
-  private final class Attempt(val folder: File) {
+  private final class Attempt(val place: StagingFolder) {
+    val folder: File = place.folder
     val began: Long = System.nanoTime()
 
     /** The stages that still need it. */
@@ -173,11 +174,7 @@ private[exec] final class OffloadRun(
 
   private def create(stage: Int): Attempt = {
     val parent = offload.staging.getOrElse(Utils.getLocalDir(sc.conf))
-    val folder = Utils.createDirectory(parent, s"paralagg-${sc.applicationId}")
-    ShutdownHookManager.registerShutdownDeleteDir(folder)
-    Seq("in", "writing").foreach(name => Files.createDirectory(new File(folder, name).toPath))
-    Files.createFile(new File(folder, Marker).toPath)
-    val attempt = new Attempt(folder)
+    val attempt = new Attempt(StagingFolder.create(parent, sc.applicationId))
     attempt.stages += stage
     attempts ::= attempt
     attempt
@@ -237,10 +234,8 @@ private[exec] final class OffloadRun(
   private def delete(attempt: Attempt): Unit = {
     if (attempts.headOption.contains(attempt)) stages.shuffles.foreach(forget)
     attempts = attempts.filterNot(_ eq attempt)
-    try {
-      Utils.deleteRecursively(attempt.folder)
-      ShutdownHookManager.removeShutdownDeleteDir(attempt.folder)
-    } catch { case e: IOException => logWarning(s"cannot delete ${attempt.folder}", e) }
+    try attempt.place.delete()
+    catch { case e: IOException => logWarning(s"cannot delete ${attempt.folder}", e) }
   }
 
   private def write(attempt: Attempt, name: String, json: JValue): String =
@@ -248,7 +243,6 @@ private[exec] final class OffloadRun(
 }
 
 private[exec] object OffloadRun {
-  val Marker = "here"
   val Gone: Any = ("gone", "")
   private val InstallHint = "pip install pyspark-paralagg[mpi] on every machine that ranks run on."
   private val ids = new AtomicLong(0)
