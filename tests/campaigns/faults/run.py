@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import shutil
 import statistics
 import time
@@ -64,9 +65,12 @@ class Campaign:
         """Yield results as they come."""
         for case in cases:
             workload = self._workload(case.engine)
-            usual = self._usual_seconds(case, workload)
-            result = self._run(case, workload, usual)
-            yield result
+            try:
+                yield self._run(case, workload, self._usual_seconds(case, workload))
+            except (RuntimeError, queue.Empty) as problem:  # a run without a fault, or a session that does not start
+                _kill(workload.root)
+                workload.close()
+                yield Result(case, Outcome("NO RUN", f"{type(problem).__name__}: {problem}"), is_hit=False)
 
     def close(self) -> None:
         """End all sessions."""
@@ -200,5 +204,7 @@ def _files() -> list[Path]:
 
 
 def _kill(root: int) -> None:
+    if not root:
+        return
     for process in [*(child.pid for child in descendants(root)), root]:
         send(process, KILL)
