@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from pyspark_paralagg.command.ending import asked_again
 from pyspark_paralagg.command.failure import interruption, system_problem
 from pyspark_paralagg.command.staging import ENDS
 from pyspark_paralagg.conf import BACKENDS
@@ -234,7 +235,8 @@ def _terminable() -> Iterator[None]:
         if number != signal.SIGINT and handler is not signal.SIG_IGN:  # as under nohup
             signal.signal(number, unwind)
     try:
-        yield
+        with asked_again():
+            yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler or signal.SIG_DFL)

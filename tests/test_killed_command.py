@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 
 import pytest
 from test_cli import DISTANCES, EDGES, ENDLESS
 
+from pyspark_paralagg.command.ending import asked_again
 from pyspark_paralagg.command.staging import Staging
 from pyspark_paralagg.command.work import work_folder
 
@@ -79,6 +82,31 @@ def test_staged_files_of_the_dead_go_and_what_they_set_aside_comes_back(tmp_path
         staging.place(target)
     assert target.read_text() == "old"
     assert names(tmp_path) == sorted([target.name, alive.name, elsewhere.name])
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt(), SystemExit(143)])
+def test_what_asks_to_end_is_not_lost_in_a_callback(problem: BaseException) -> None:
+    asked: list[int] = []
+    before = {number: signal.signal(number, lambda *got: asked.append(got[0])) for number in (2, 15)}
+
+    class Thing:
+        pass
+
+    def callback(_: object) -> None:
+        raise problem
+
+    try:
+        with asked_again():
+            thing = Thing()
+            reference = weakref.ref(thing, callback)
+            del thing
+            assert reference() is None
+            assert asked == []  # not while the callback runs
+            time.sleep(0.5)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert asked == [2 if isinstance(problem, KeyboardInterrupt) else 15]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/dev/full is Linux's")

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 LIMIT_SECONDS = 15.0
 """After the fault, beside the time that an undisturbed run takes: Spark begins anew where it has lost an executor."""
+CANCEL_SECONDS = 4.0
+"""A run that is cancelled within its last moments may still succeed."""
 _LEFT_SECONDS = 10.0
 _TICK_SECONDS = 0.01
 _CALIBRATIONS = 3
@@ -48,6 +50,8 @@ class Result:
         found = [f"{self.outcome.kind}: {self.outcome.text}"] if self.outcome.kind.isupper() else []
         if self.case.fault == "blink" and self.outcome.kind != "right":
             found.append(f"a short stop was not survived: {self.outcome}")
+        if self.case.fault == "cancel" and self.outcome.kind == "right" and self.seconds > CANCEL_SECONDS:
+            found.append(f"it was cancelled, and went on for {self.seconds:.1f} s")
         if self.seconds > self.limit:
             found.append(f"it went on for {self.seconds:.1f} s after the fault")
         return found + [f"left: {what}" for what in self.left]
@@ -122,18 +126,18 @@ class Campaign:
             workload.outcome()
         if harm.at is None and outcome.kind == "right":
             self._usual[case.engine, case.ranks].append(ended - began)
-        left = self._left(case, workload, there if outcome.kind == "lost" else set())
+        left = self._left(case, workload, there if outcome.kind == "lost" else None)
         result = Result(case, outcome, harm.at is not None, ended - harm.at if harm.at else 0.0, limit, left)
         self._clear()
         return result
 
-    def _left(self, case: Case, workload: Command | Session, gone: set[int]) -> list[str]:
-        """Name what is still there a little later. ``gone`` are processes that have to end with their driver.
+    def _left(self, case: Case, workload: Command | Session, gone: set[int] | None) -> list[str]:
+        """Name what is still there a little later. ``gone`` are processes that have to end with their lost driver.
 
         What a killed driver cannot remove itself, and no supervisor that survives it, the next start removes.
         """
-        left = _within(_LEFT_SECONDS, lambda: _processes(gone))
-        if gone:
+        left = _within(_LEFT_SECONDS, lambda: _processes(gone or set()))
+        if gone is not None:
             self._clear_spark(workload)
             if _files():
                 self._undisturbed(case, workload)
