@@ -11,6 +11,7 @@ import os
 import queue
 import random
 import secrets
+import signal
 import subprocess
 import sys
 import threading
@@ -51,7 +52,7 @@ def main() -> int:
     failed = sum(bool(result.problems) for result in results)
     print(table(results))
     print(f"{len(results)} runs, {failed} failures, {time.monotonic() - began:.0f} s, seed {options.seed}")
-    is_complete = len(results) == len(_cases(options))
+    is_complete = bool(results) if options.seconds else len(results) == len(_cases(options))
     return 0 if is_complete and not failed else 1
 
 
@@ -59,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m campaigns.faults", description="harm runs, and judge them")
     parser.add_argument("--count", type=int, default=30, help="of runs")
     parser.add_argument("--seed", type=int, help="of what is drawn; a new one unless said, and printed")
+    parser.add_argument("--seconds", type=float, help="begin no run after so many; all unless said")
     parser.add_argument("--jobs", type=int, default=1, help="at the same time")
     parser.add_argument("--engine", action="append", choices=list(FAULTS), help="only these")
     parser.add_argument("--fault", action="append", help="only these")
@@ -115,9 +117,14 @@ def _read(stdout: IO[str], lines: queue.Queue[str | None]) -> None:
 
 def _run_part(options: argparse.Namespace) -> None:
     """Run every n-th case."""
+    for number in (signal.SIGINT, signal.SIGHUP):  # ignored where a shell has started this in the background
+        signal.signal(number, signal.SIG_DFL)
     campaign = Campaign(random.Random(f"{options.seed}, {options.part}"))  # noqa: S311 - no secret
+    until = time.monotonic() + (options.seconds or float("inf"))
     for result in campaign.run(_cases(options)[options.part :: options.jobs]):
         print(json.dumps(asdict(result)), flush=True)
+        if time.monotonic() > until:
+            break
     campaign.close()
 
 

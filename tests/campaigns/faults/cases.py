@@ -84,11 +84,10 @@ class Case:
 
 
 def draw(random: random.Random, count: int, engines: Iterable[str] = FAULTS) -> list[Case]:
-    """Return so many cases, those of an engine behind each other, since a session serves many of them."""
+    """Return so many cases."""
     chosen = [engine for engine in FAULTS if engine in set(engines)]
-    drawn = random.choices(chosen, [WEIGHTS[engine] for engine in chosen], k=count)
     cases = []
-    for engine in sorted(drawn, key=chosen.index):
+    for engine in random.choices(chosen, [WEIGHTS[engine] for engine in chosen], k=count):
         fault, target = random.choice([(fault, t) for fault, targets in FAULTS[engine].items() for t in targets])
         moment, seconds = random.uniform(0, 0.9), random.uniform(*_BLINK_SECONDS)
         ranks = random.choice((2, 2, 3, 4)) if engine == "command, mpi" else 1 if engine == "command, local" else 2

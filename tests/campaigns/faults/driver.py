@@ -13,6 +13,7 @@ import queue
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
@@ -30,8 +31,8 @@ CONFS = {
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
-    "spark.local.dir": f"{HERE}/local",
-    "spark.sql.warehouse.dir": f"{HERE}/warehouse",
+    "spark.local.dir": str(Path.cwd() / "local"),
+    "spark.sql.warehouse.dir": str(Path.cwd() / "warehouse"),
     # Spark notices a stopped executor by this, which is two minutes unless it is set.
     "spark.executor.heartbeatInterval": "1s",
     "spark.network.timeout": "8s",

@@ -27,6 +27,8 @@ LIMIT_SECONDS = 15.0
 """After the fault, beside the time that an undisturbed run takes: Spark begins anew where it has lost an executor."""
 CANCEL_SECONDS = 4.0
 """A run that is cancelled within its last moments may still succeed."""
+EXECUTOR_SECONDS = 45.0
+"""For Spark to notice a stopped executor (8 s), to kill it (10 s), and to start another: times of its own."""
 _LEFT_SECONDS = 10.0
 _TICK_SECONDS = 0.01
 _CALIBRATIONS = 3
@@ -83,7 +85,6 @@ class Campaign:
 
     def _workload(self, engine: str) -> Command | Session:
         if engine not in self._workloads:
-            self.close()
             self._workloads[engine] = Command(engine) if engine.startswith("command") else Session(engine)
         return self._workloads[engine]
 
@@ -111,7 +112,7 @@ class Campaign:
         workload.start(case)
         began = time.monotonic()
         harm = Harm(case, workload, self._random)
-        limit = LIMIT_SECONDS + 2 * usual
+        limit = LIMIT_SECONDS + 2 * usual + (EXECUTOR_SECONDS if case.target == "executor" else 0.0)
         there = _harmed(case, workload, harm, began, usual, limit)
         ended = time.monotonic()
         is_over = workload.is_over()
@@ -157,7 +158,7 @@ class Campaign:
         """Remove Spark's own folders, which nobody removes behind a killed JVM, with all that is in them."""
         if isinstance(workload, Session) and not workload.root:
             for pattern in _LOST_FOLDERS:
-                for folder in (HERE / "local").glob(pattern):
+                for folder in (workload.folder / "local").glob(pattern):
                     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -198,7 +199,7 @@ def _processes(gone: set[int]) -> list[str]:
 def _files() -> list[Path]:
     """Whatever a run has made and has to remove."""
     found = [*Path("/dev/shm").iterdir(), *Path("/tmp").glob("hydra_*"), *Path("/tmp").glob("*paralagg*")]  # noqa: S108
-    found += [*(HERE / "temporary").iterdir(), *(HERE / "local").rglob("paralagg-*")]
+    found += [*(HERE / "temporary").iterdir(), *HERE.glob("session-*/local/**/paralagg-*")]
     if (HERE / "staging").exists():
         found += (HERE / "staging").iterdir()
     result = HERE / "out" / "result"

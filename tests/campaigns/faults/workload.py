@@ -39,7 +39,7 @@ LENGTHS = {
 """Edges of the chain, and so iterations. More ranks than cores wait for each other by spinning."""
 _BACKENDS = {"Spark": "spark", "DataFrames": "dataframe"}
 _CODED = re.compile(r"\[?[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\]?")
-_START_SECONDS = 120
+_START_SECONDS = 400
 _WARM_RUNS = 2
 """The first query of a session takes some seconds longer."""
 
@@ -131,6 +131,7 @@ class Session:
     def __init__(self, engine: str) -> None:
         self._engine = engine
         self._length = LENGTHS[engine]
+        self.folder = HERE / f"session-{engine.replace(', ', '-')}"
         self.root = 0
 
     def start(self, case: Case) -> None:
@@ -194,10 +195,11 @@ class Session:
 
     def _begin(self) -> None:
         launcher = "spark" if self._engine == "offload, spark" else "local"
-        self._log = (HERE / f"{self._engine.replace(', ', '-')}.log").open("ab")
+        self.folder.mkdir(exist_ok=True)
+        self._log = (self.folder / "log").open("ab")
         self._process = subprocess.Popen(  # noqa: S603 - our own script
             [sys.executable, str(Path(__file__).parent / "driver.py"), str(HERE), launcher],
-            cwd=HERE,
+            cwd=self.folder,
             env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
