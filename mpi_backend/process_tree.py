@@ -35,9 +35,9 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def end_with_parent() -> None:
+def end_with_parent(number: int = signal.SIGTERM) -> None:
     """The system ends this process when its parent has ended, even by SIGKILL. For the child, before its exec."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    _prctl(_PR_SET_PDEATHSIG, number)
 
 
 class Child(NamedTuple):

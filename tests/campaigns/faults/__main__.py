@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from dataclasses import asdict
+from functools import partial
 from typing import IO, TYPE_CHECKING
 
 from campaigns.faults import isolation
@@ -87,7 +88,7 @@ def _results(options: argparse.Namespace) -> Iterator[Result]:
             env=env,
             stdout=subprocess.PIPE,
             text=True,
-            preexec_fn=end_with_parent,  # noqa: PLW1509 - this process has one thread
+            preexec_fn=partial(end_with_parent, signal.SIGKILL),  # noqa: PLW1509 - unshare ignores SIGTERM
         )
         for part in range(options.jobs)
     ]
