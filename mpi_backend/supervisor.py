@@ -206,14 +206,14 @@ class Supervisor:
             f"{'the launcher of the ranks' if is_launcher else 'a rank'} {what}",
             kind="run",
             value=number or code,
-            hint=self._hint(host) if number == signal.SIGKILL else None,
+            hint=self._hint(host, is_launcher=is_launcher) if number == signal.SIGKILL else None,
             rank=rank,
             host=host,
             traceback=text.partition(_BANNER)[0].strip() or None,
         )
 
-    def _hint(self, host: str | None) -> str:
-        is_here = host == socket.gethostname() if host else self._spec["launcher"] == "local"
+    def _hint(self, host: str | None, *, is_launcher: bool) -> str:
+        is_here = host == socket.gethostname() if host else is_launcher or self._spec["launcher"] == "local"
         return hint(self._killed_before, killed_for_memory(), is_here=is_here)
 
     def _ranks_at(self, name: str) -> range:

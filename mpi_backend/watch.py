@@ -1,4 +1,4 @@
-"""Looks at the processes below this one: which are stopped, which have lost their parent, what files they hold.
+"""Looks at the processes below this one: which are stopped, which have lost their parent.
 
 For the supervisor and for a guard. On Linux; elsewhere nothing is found. Hydra itself notices neither a stopped process
 nor a killed proxy: its ranks would run on without end.
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from mpi_backend.process_tree import Child
 
 LOOK_SECONDS = 1.0
-START_LOOK_SECONDS = 0.2
-"""While ranks start: what MPICH makes then has names for a moment only."""
-_START_SECONDS = 10.0
+_CLOCK_SECONDS = 1.0
 
 
 class Watch:
@@ -29,23 +27,21 @@ class Watch:
 
     def __init__(self, stop_seconds: float) -> None:
         self._stop_seconds = stop_seconds
-        self._began = self._looked = time.monotonic()
+        self._looked = time.monotonic()
+        self._began = time.time() - _CLOCK_SECONDS  # file systems count in ticks
         self._stopped_since: dict[int, float] = {}
-        self._files: set[Path] = set()
         self.children: list[Child] = []
 
     def look(self, now: float) -> bool:
         """Whether it was time to look; ``children`` are the processes of this moment then."""
-        pause = START_LOOK_SECONDS if now - self._began < _START_SECONDS else LOOK_SECONDS
         passed = now - self._looked
-        if not process_tree.IS_LINUX or passed < pause:
+        if not process_tree.IS_LINUX or passed < LOOK_SECONDS:
             return False
         self._looked = now
         self.children = process_tree.descendants()
-        if passed > LOOK_SECONDS + pause:  # this process was stopped itself, as those perhaps
+        if passed > 2 * LOOK_SECONDS:  # this process was stopped itself, as those perhaps
             self._stopped_since = {}
         self._stopped_since = {c.pid: self._stopped_since.get(c.pid, now) for c in self.children if c.is_stopped}
-        self._files |= leftovers.held_by(c.pid for c in self.children)
         return True
 
     def stopped(self) -> Child | None:
@@ -64,9 +60,8 @@ class Watch:
     def kill_all(self) -> None:
         """Kill all processes below, and remove what MPICH has left of them."""
         if process_tree.IS_LINUX:
-            self._files |= leftovers.held_by(c.pid for c in process_tree.descendants())
             process_tree.kill_descendants()
-        leftovers.remove(self._files)
+            leftovers.remove_unheld(after=self._began)
 
 
 def _command(process: int) -> list[bytes]:

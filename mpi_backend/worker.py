@@ -57,9 +57,9 @@ def main(argv: Sequence[str], heartbeat: Heartbeat | None = None) -> int:
 def _supervised(options: argparse.Namespace, comm: Comm, began: float, heartbeat: Heartbeat | None) -> None:
     """Raises what this rank has failed of, when it has been told."""
     signs = _signs(options, comm.rank)
-    if heartbeat is not None:
-        heartbeat.begin(options.out, comm.rank, options.tell)
     try:
+        if heartbeat is not None:
+            heartbeat.begin(options.out, comm.rank, options.tell)
         if options.tell:
             os.chdir(os.environ[FOLDER_VARIABLE])
         check_world(comm.size)

@@ -182,6 +182,7 @@ def test_a_killed_launcher_is_not_taken_for_a_rank(runs: Any) -> None:  # noqa: 
     os.kill(run.named("mpiexec"), signal.SIGKILL)
     error = run.error()
     assert (error["message"], error["rank"]) == ("the launcher of the ranks was killed by signal 9", None)
+    assert error["hint"].startswith("the kernel killed nothing for memory")
     assert run.left() == []
 
 
