@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-PREFIXES = ("/dev/shm/mpich_shm_", "/tmp/hydra_hwloc_xmlfile_")  # noqa: S108 - MPICH's own names
+PREFIXES = ("/dev/shm/mpich_shm_", "/dev/shm/ucx_shm_posix_", "/tmp/hydra_hwloc_xmlfile_")  # noqa: S108 - their own names
 OLD_SECONDS = 60.0
 """A start leaves younger files alone. Their processes may be invisible here, as those of another container are."""
 

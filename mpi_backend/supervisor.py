@@ -47,6 +47,8 @@ _EXIT_CODE = re.compile(r"EXIT CODE: (\d+)")
 _BANNER = "=" * 20
 _SHELLS = 128
 _LITTLE_BYTES = 1 << 16
+_CHILDLESS_LOOKS = 5
+"""How long mpiexec may take to start its proxy; it ends with it, unless that was killed before it could connect."""
 _STOPPED = "SIGSTOP or a debugger has stopped it"
 _SILENT = "it was stopped, its machine or the way to it is gone, or the machine swaps"
 _PROXY = "HYDRA_LAUNCH: "
@@ -145,6 +147,9 @@ class Supervisor:
             rank = self._beats.rank_of(stopped.pid, socket.gethostname(), range(self._spec["ranks"]))
             who = f"process {stopped.pid} of the run" if rank is None else "a rank"
             raise self._beats.problem(rank, f"{who} has been stopped for {BEAT_SECONDS:.0f} s", _STOPPED)
+        is_mpiexec = self._spec["launcher"] == "local" and request_of(self._spec).needs_mpi
+        if is_mpiexec and self._watch.childless_looks(launcher) > _CHILDLESS_LOOKS:
+            raise self._beats.problem(None, "the launcher's process that starts the ranks was killed", None)
         orphan = self._watch.orphan(worker_command(self._spec), launcher)
         if orphan is not None:
             rank = self._beats.rank_of(orphan.pid, socket.gethostname(), range(self._spec["ranks"]))

@@ -30,6 +30,7 @@ class Watch:
         self._looked = time.monotonic()
         self._began = time.time() - _CLOCK_SECONDS  # file systems count in ticks
         self._stopped_since: dict[int, float] = {}
+        self._childless = 0
         self.children: list[Child] = []
 
     def look(self, now: float) -> bool:
@@ -50,6 +51,12 @@ class Watch:
         return next(
             (c for c in self.children if self._looked - since.get(c.pid, self._looked) > self._stop_seconds), None
         )
+
+    def childless_looks(self, process: int) -> int:
+        """Count the looks, one a second, since a process has had a child; to be asked after each."""
+        has_child = any(child.parent == process for child in self.children)
+        self._childless = 0 if has_child else self._childless + 1
+        return self._childless
 
     def orphan(self, command: Sequence[str], launcher: int) -> Child | None:
         """Return a process that runs ``command`` and has lost its parent, which made it a child of this process."""

@@ -14,7 +14,8 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from mpi_backend.process_tree import RUN_VARIABLE, kill_run, kill_tree
+from mpi_backend.clear import clear
+from mpi_backend.process_tree import RUN_VARIABLE, kill_tree
 from pyspark_paralagg.command.supervised import ended_silently, lines_of
 from pyspark_paralagg.errors import ParalaggError, error_of_rank
 from pyspark_paralagg.progress import RunProgress
@@ -135,6 +136,7 @@ def _supervise(spec: Path, hear: Hear) -> None:
 @contextmanager
 def _supervisor(spec: Path) -> Iterator[subprocess.Popen[bytes]]:
     """In a session of its own: Ctrl-C is for this process, which closes its stdin, and that ends the ranks."""
+    began = time.time() - 1  # file systems count in ticks
     supervisor = subprocess.Popen(  # noqa: S603 - this Python and our own arguments
         [sys.executable, "-m", "mpi_backend.launch", str(spec)],
         env={**os.environ, "PYTHONPATH": python_path(), RUN_VARIABLE: str(spec)},
@@ -152,7 +154,7 @@ def _supervisor(spec: Path) -> Iterator[subprocess.Popen[bytes]]:
             kill_tree(supervisor.pid)
             supervisor.wait()
         if supervisor.returncode < 0:
-            kill_run(str(spec))  # its ranks end by themselves, but not at once
+            clear(str(spec), began)
         cast("IO[bytes]", supervisor.stdout).close()
 
 

@@ -15,7 +15,7 @@ from mpi_backend.worker import _comm
 if __name__ == "__main__":
     _comm(PIECE_BYTES)
     maps = Path("/proc/self/maps").read_text().splitlines()
-    files = {line[line.index("/") :] for line in maps if any(prefix in line for prefix in PREFIXES)}
+    files = {line[line.index("/") :] for line in maps if PREFIXES[0] in line}
     sys.stdout.write(" ".join(files) + "\n")
     sys.stdout.flush()
     while True:

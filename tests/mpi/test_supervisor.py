@@ -175,6 +175,19 @@ def test_a_killed_proxy_ends_its_ranks_at_once(runs: Any) -> None:  # noqa: ANN4
 
 
 @on_linux
+def test_a_launcher_without_its_proxy_is_an_error(runs: Any, tmp_path: Path) -> None:  # noqa: ANN401 - a fixture
+    (tmp_path / "bin").mkdir()
+    mpiexec_alone = tmp_path / "bin" / "mpiexec"
+    mpiexec_alone.write_text("#!/bin/sh\nexec sleep 600\n")  # as mpiexec does whose proxy was killed at once
+    mpiexec_alone.chmod(0o755)
+    run = runs(2, "ends", python=[str(tmp_path / "bin" / "python"), str(STANDIN)])
+    began = time.monotonic()
+    assert run.error()["message"] == "the launcher's process that starts the ranks was killed"
+    assert time.monotonic() - began < 2 * PROMPT_SECONDS
+    assert run.left() == []
+
+
+@on_linux
 @needs_mpi
 def test_a_killed_launcher_is_not_taken_for_a_rank(runs: Any) -> None:  # noqa: ANN401 - a fixture
     run = runs(2, "endless")

@@ -27,9 +27,11 @@ private[exec] final class Ranks(
     ended: (Ranks, Option[JValue]) => Unit) {
   import Ranks._
 
+  private val began = System.currentTimeMillis() / 1000 - 1 // file systems count in ticks
   private val process: Process = {
     val builder = new ProcessBuilder(command: _*).redirectError(log)
     env.foreach { case (key, value) => builder.environment().put(key, value) }
+    builder.environment().put(RunVariable, command.last)
     builder.start()
   }
   @volatile private var wasStopped = false
@@ -78,6 +80,7 @@ private[exec] final class Ranks(
         }
     } catch { case _: IOException => } // the pipe is closed with the process
     if (!process.waitFor(EndSeconds, TimeUnit.SECONDS)) process.destroyForcibly().waitFor()
+    if (process.exitValue() > Signals) clear()
     ended(this,
       end match {
         case Some(event) if event \ "ok" == JBool(true) => None
@@ -92,11 +95,22 @@ private[exec] final class Ranks(
       })
   }
 
+  /** What a killed supervisor has left; no file of the run is deleted under the hands of its ranks. */
+  private def clear(): Unit = Try {
+    val builder = new ProcessBuilder(command.dropRight(2) ++ Seq("mpi_backend.clear", command.last, s"$began"): _*)
+    env.foreach { case (key, value) => builder.environment().put(key, value) }
+    builder.redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.DISCARD).start()
+      .waitFor(EndSeconds, TimeUnit.SECONDS)
+  }
+
   private def tail: String = Try(Files.readString(log.toPath, UTF_8)).getOrElse("").takeRight(TailChars)
 }
 
 private object Ranks {
   private val EndSeconds = 20L
+
+  /** `RUN_VARIABLE` of `mpi_backend/process_tree.py`. */
+  private val RunVariable = "PARALAGG_MPI_RUN"
   private val LookMillis = 500L
   private val Signals = 128 // Java adds a signal's number to it
   private val TailChars = 4000
