@@ -17,10 +17,13 @@ GRADLE ?= gradle
 WHEEL_SPARKS := 4.1.3 4.2.0
 # Arguments for pytest: make test PYTEST="-k doctor"
 PYTEST ?=
+# Of the campaigns: how many runs, and what is drawn; without a seed a new one, which is printed.
+COUNT ?= 30
+SEED ?=
 # The example that `make example` runs.
 NAME ?=
 
-.PHONY: help java setup demo demo-taxonomy example notebooks test lint format format-scala lint-scala shim bench docs \
+.PHONY: help java setup demo demo-taxonomy example notebooks test faults lint format format-scala lint-scala shim bench docs \
 	docs-serve wheel clean
 
 help: ## this list
@@ -50,6 +53,9 @@ lint: $(VENV)/.dev ## ruff and mypy
 format: $(VENV)/.dev ## ruff's formatter and its safe fixes
 	$(RUN) -m ruff check --fix-only .
 	$(RUN) -m ruff format .
+
+faults: java $(VENV)/.dev ## the fault campaign: make faults COUNT=500 SEED=1 (Linux, as root or with user namespaces)
+	PYTHONPATH=.:tests $(RUN) -m campaigns.faults --count $(COUNT) $(if $(SEED),--seed $(SEED))
 
 shim: java $(VENV)/.dev ## the Scala side by Gradle: compile, run its tests
 	$(GRADLE) --no-daemon --console=plain build -Ppython=$(RUN)

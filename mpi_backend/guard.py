@@ -1,7 +1,7 @@
-"""``python -m mpi_backend.guard COMMAND ...``: a command, and the end of all below it when our stdin is let go.
+"""``python -m mpi_backend.guard COMMAND ...``: run a command; kill it and all below it when stdin closes.
 
 A Spark task starts hydra's proxies through this: whatever becomes of the task or its JVM, no rank outlives it, nor the
-folder that was made for the ranks (``FOLDER_VARIABLE``).
+folder that was made for the ranks (``FOLDER_VARIABLE``). A command that is stopped for ten seconds is killed as well.
 """
 
 from __future__ import annotations
@@ -11,17 +11,20 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from selectors import EVENT_READ, SelectSelector
 from typing import TYPE_CHECKING
 
 from mpi_backend import process_tree
 from mpi_backend.signs import FOLDER_VARIABLE
+from mpi_backend.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 NOT_STARTED = 127
+STOP_SECONDS = 10.0
 _TICK_SECONDS = 0.1
 
 
@@ -38,10 +41,13 @@ def main(argv: Sequence[str]) -> int:
     except OSError:
         return NOT_STARTED
     is_wanted = True
+    watch = Watch(STOP_SECONDS)
     try:
         with SelectSelector() as ears:
             ears.register(0, EVENT_READ)
             while is_wanted and child.poll() is None:
+                if watch.look(time.monotonic()) and watch.stopped() is not None:
+                    break
                 is_wanted = not ears.select(_TICK_SECONDS) or bool(os.read(0, 1))
     finally:
         if child.poll() is None:
@@ -49,8 +55,7 @@ def main(argv: Sequence[str]) -> int:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(1.0)
         child.kill()
-        if process_tree.IS_LINUX:
-            process_tree.kill_descendants()
+        watch.kill_all()
         if not is_wanted and FOLDER_VARIABLE in os.environ:
             shutil.rmtree(os.environ[FOLDER_VARIABLE], ignore_errors=True)
     return child.wait() & 0xFF

@@ -1,4 +1,4 @@
-"""What ranks and their supervisor tell each other: a sign of life each second, an error, the report, an end.
+"""What ranks and their supervisor tell each other: a heartbeat each second, an error, the report, an end.
 
 Through files in OUT where both see the same: ``beats/<rank>``, ``error-<rank>.json``, ``report.json``, and of the
 supervisor ``beats/supervisor``. Else each rank connects to its supervisor (``SPEC["address"]``), whose ``Listener``
@@ -11,13 +11,14 @@ import contextlib
 import json
 import os
 import secrets
+import select
 import selectors
 import socket
-import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 TOKEN_VARIABLE = "PARALAGG_MPI_TOKEN"  # noqa: S105 - the name of it
@@ -26,6 +27,7 @@ FOLDER_VARIABLE = "PARALAGG_MPI_FOLDER"
 """The environment variable that names the folder of a rank whose host shares none; its proxy has it."""
 
 SILENCE_SECONDS = 15.0
+_LONGEST_TICK_SECONDS = 1.5
 _CHUNK = 1 << 16
 
 
@@ -33,7 +35,10 @@ class Signs(Protocol):
     """Of one rank."""
 
     def live(self) -> bool:
-        """Shows that it lives; false where nobody is there any more who wants to know."""
+        """Send a heartbeat; return whether the supervisor is still there."""
+
+    def is_supervised(self) -> bool:
+        """Return whether the supervisor is still there."""
 
     def fail(self, told: dict[str, Any]) -> None:
         """Its error."""
@@ -52,17 +57,22 @@ class Files:
         self._out = out
         self._mine = out / "beats" / str(rank)
         self._rank = rank
+        self._supervisor = Pulse(out / "beats" / "supervisor")
+
+    def begin(self) -> None:
+        """Write the file, which says where the rank runs."""
         self._mine.parent.mkdir(parents=True, exist_ok=True)
-        self._mine.write_text(json.dumps(_self()), encoding="utf-8")
+        self._mine.write_text(json.dumps(process_info()), encoding="utf-8")
 
     def live(self) -> bool:
-        """By the clock of the file's machine: the supervisor touches its own file each second."""
-        with contextlib.suppress(FileNotFoundError):  # it is done
+        """Touch the file, and look at the supervisor's."""
+        with contextlib.suppress(FileNotFoundError):  # the rank is done
             os.utime(self._mine)
-        try:
-            return time.time() - (self._out / "beats" / "supervisor").stat().st_mtime <= SILENCE_SECONDS
-        except FileNotFoundError:  # it was started by hand
-            return True
+        return self.is_supervised()
+
+    def is_supervised(self) -> bool:
+        """Look at the supervisor's file, touched each second; there is none where ranks were started by hand."""
+        return self._supervisor.silence() <= SILENCE_SECONDS
 
     def fail(self, told: dict[str, Any]) -> None:
         """A file."""
@@ -78,23 +88,29 @@ class Files:
 
 
 class Line:
-    """By a connection to ``place`` (host:port): lines of JSON, the token first."""
+    """By a connection to ``place`` (host:port): lines of JSON, the token first.
 
-    def __init__(self, place: str, rank: int) -> None:
+    A rank says ``about`` itself where it runs; its heartbeat has a connection of its own, and says nothing.
+    """
+
+    def __init__(self, place: str, rank: int, about: Mapping[str, Any] | None = None) -> None:
         host, _, port = place.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), SILENCE_SECONDS)
         with contextlib.suppress(AttributeError, OSError):  # Linux: how long nobody may answer
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * SILENCE_SECONDS))
-        self._lock = threading.Lock()  # signs of life come from a thread of their own
-        self._send({"token": os.environ[TOKEN_VARIABLE], "rank": rank, **_self()})
+        self._send({"token": os.environ[TOKEN_VARIABLE], "rank": rank, **(process_info() if about is None else about)})
 
     def live(self) -> bool:
-        """An empty message."""
+        """Send an empty message."""
         try:
             self._send({})
         except OSError:
             return False
         return True
+
+    def is_supervised(self) -> bool:
+        """Return whether the connection is open: the supervisor sends nothing, so there is only its end to read."""
+        return not select.select([self._socket], [], [], 0)[0]
 
     def fail(self, told: dict[str, Any]) -> None:
         """A message."""
@@ -109,8 +125,7 @@ class Line:
         self._send({"end": True})
 
     def _send(self, message: dict[str, Any]) -> None:
-        with self._lock:
-            self._socket.sendall(json.dumps(message).encode() + b"\n")
+        self._socket.sendall(json.dumps(message).encode() + b"\n")
 
 
 class Listener:
@@ -182,7 +197,8 @@ class _Caller:
             if not secrets.compare_digest(str(message.pop("token")), self._token):
                 raise LookupError
             self._rank = int(message.pop("rank"))
-            self._beat.write_text(json.dumps(message), encoding="utf-8")
+            if message:  # of the rank; the connection of its heartbeat may come after the rank's end
+                self._beat.write_text(json.dumps(message), encoding="utf-8")
         elif "error" in message:
             write(self._out / f"error-{self._rank}.json", message["error"])
         elif "report" in message:
@@ -208,5 +224,29 @@ def write(path: Path, told: dict[str, Any]) -> None:
     partial.replace(path)
 
 
-def _self() -> dict[str, Any]:
+def process_info() -> dict[str, Any]:
+    """Where this process runs."""
     return {"host": socket.gethostname(), "pid": os.getpid()}
+
+
+class Pulse:
+    """How long a file has not changed, while this process ran: a pause of this process is no silence of others."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._changed: int | None = None
+        self._silence = 0.0
+        self._checked = time.monotonic()
+
+    def silence(self) -> float:
+        """Seconds since the last change; 0 where there is no file."""
+        now = time.monotonic()
+        self._silence += min(now - self._checked, _LONGEST_TICK_SECONDS)
+        self._checked = now
+        try:
+            changed = self._path.stat().st_mtime_ns
+        except FileNotFoundError:
+            changed = None
+        if changed is None or changed != self._changed:
+            self._changed, self._silence = changed, 0.0
+        return self._silence

@@ -2,7 +2,8 @@
 
 A rank fails: there is ``OUT/error-<rank>.json`` (``signs``), or the launcher ends without a report. It hangs: its file
 ``OUT/beats/<rank>`` (host and process id, touched each second, removed at a good end) stays as it is for
-``BEAT_SECONDS``. No longer wanted: SIGTERM, SIGINT, or the end of our stdin, by which a parent's death is known too.
+``BEAT_SECONDS``, or one of its launcher's processes is stopped for so long, or has ended (``watch``). No longer wanted:
+SIGTERM, SIGINT, or the end of our stdin, by which a parent's death is known too.
 Clocks of other machines do not matter: what is timed is how long a file has not changed, by our own clock.
 """
 
@@ -13,16 +14,20 @@ import json
 import os
 import re
 import selectors
+import shutil
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from mpi_backend import process_tree
-from mpi_backend.launchers import environment, launch_command
-from mpi_backend.preflight import MORE_MEMORY, Problem
+from mpi_backend import leftovers, process_tree
+from mpi_backend.killer import hint, killed_for_memory
+from mpi_backend.launchers import environment, launch_command, request_of, worker_command
+from mpi_backend.preflight import Problem
 from mpi_backend.signs import Listener
+from mpi_backend.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,8 +46,12 @@ _DEAD_PROCESS = re.compile(r"PID (\d+) RUNNING AT (\S+)")
 _EXIT_CODE = re.compile(r"EXIT CODE: (\d+)")
 _BANNER = "=" * 20
 _SHELLS = 128
+_LITTLE_BYTES = 1 << 16
+_CHILDLESS_LOOKS = 5
+"""How long mpiexec may take to start its proxy; it ends with it, unless that was killed before it could connect."""
+_STOPPED = "SIGSTOP or a debugger has stopped it"
+_SILENT = "it was stopped, its machine or the way to it is gone, or the machine swaps"
 _PROXY = "HYDRA_LAUNCH: "
-_OF_MEMORY = f"signal 9 is what the system sends when memory runs out: {MORE_MEMORY}"
 
 
 class Cancelled(Exception):  # noqa: N818 - nothing went wrong
@@ -65,12 +74,15 @@ class Supervisor:
         self._lines = b""
         self._touched = 0.0
         self._failed_at: float | None = None
+        self._watch = Watch(BEAT_SECONDS)
+        self._killed_before = killed_for_memory()
 
     def run(self) -> None:
         """Returns when all ranks have ended well. Raises ``Problem`` or ``Cancelled``; no process is left then."""
         (self._out / "beats").mkdir(parents=True, exist_ok=True)
         self._touch()
         process_tree.adopt_orphans()
+        leftovers.remove_old()
         with self._log.open("wb") as log:
             ranks = subprocess.Popen(  # noqa: S603 - the launcher that the user asked for
                 launch_command(self._spec),
@@ -82,13 +94,13 @@ class Supervisor:
                 preexec_fn=process_tree.end_with_parent,  # noqa: PLW1509 - this process has one thread
             )
         try:
-            self._watch(ranks)
+            self._follow(ranks)
         finally:
             if self._listener is not None:
                 self._listener.close()
-            _end(ranks)
+            _end(ranks, self._watch)
 
-    def _watch(self, ranks: subprocess.Popen[bytes]) -> None:
+    def _follow(self, ranks: subprocess.Popen[bytes]) -> None:
         """Until stdout has ended and the process too: what a rank said last counts."""
         with selectors.SelectSelector() as ears:
             output = cast("IO[bytes]", ranks.stdout)
@@ -105,7 +117,7 @@ class Supervisor:
                         break
                 if ranks.poll() is not None:
                     break
-                self._tick()
+                self._tick(ranks.pid)
         code = ranks.wait(END_SECONDS + BEAT_SECONDS)
         if self._listener is not None:
             self._listener.hear_all(END_SECONDS)
@@ -113,7 +125,7 @@ class Supervisor:
         if code != 0 or not (self._out / "report.json").exists():
             raise self._ended_badly(code)
 
-    def _tick(self) -> None:
+    def _tick(self, launcher: int) -> None:
         now = time.monotonic()
         if now - self._touched > _TOUCH_SECONDS:
             self._touch()
@@ -124,7 +136,24 @@ class Supervisor:
             self._failed_at = now
         if self._failed_at is not None and now - self._failed_at > END_SECONDS:
             self._check_errors()
+        if self._watch.look(now):
+            self._check_processes(launcher)
         self._beats.check(now)
+
+    def _check_processes(self, launcher: int) -> None:
+        """Raise ``Problem`` for what the launcher does not notice: its own processes stopped or killed."""
+        stopped = self._watch.stopped()
+        if stopped is not None:
+            rank = self._beats.rank_of(stopped.pid, socket.gethostname(), range(self._spec["ranks"]))
+            who = f"process {stopped.pid} of the run" if rank is None else "a rank"
+            raise self._beats.problem(rank, f"{who} has been stopped for {BEAT_SECONDS:.0f} s", _STOPPED)
+        is_mpiexec = self._spec["launcher"] == "local" and request_of(self._spec).needs_mpi
+        if is_mpiexec and self._watch.childless_looks(launcher) > _CHILDLESS_LOOKS:
+            raise self._beats.problem(None, "the launcher's process that starts the ranks was killed", None)
+        orphan = self._watch.orphan(worker_command(self._spec), launcher)
+        if orphan is not None:
+            rank = self._beats.rank_of(orphan.pid, socket.gethostname(), range(self._spec["ranks"]))
+            raise self._beats.problem(rank, "the launcher's process that started a rank was killed", None)
 
     def _touch(self) -> None:
         self._touched = time.monotonic()
@@ -158,7 +187,14 @@ class Supervisor:
             raise problem
 
     def _ended_badly(self, code: int) -> Problem:
-        """No rank has told why: it was killed, or could not even start."""
+        """No rank has told why: it was killed, could not even start, or could not write what it had to tell."""
+        if shutil.disk_usage(self._out).free < _LITTLE_BYTES:
+            return Problem(
+                "PARALAGG_MPI_STAGING",
+                f"the disk of the staging directory {self._out} is full",
+                value=str(self._out),
+                hint="free space there, or name another folder: spark.paralagg.mpi.stagingDir, or TMPDIR",
+            )
         text = self._tail()
         dead, given = _DEAD_PROCESS.search(text), _EXIT_CODE.search(text)
         rank = host = None
@@ -169,16 +205,21 @@ class Supervisor:
             rank, host = 0, self._beats.host(0)
         number = _signal_of(int(given[1]) if given else code, is_of_hydra=dead is not None)
         what = f"was killed by signal {number}" if number else f"ended with exit code {code} and without a result"
+        is_launcher = dead is None and code < 0 and request_of(self._spec).needs_mpi
         return Problem(
             "PARALAGG_MPI_RANK_FAILED",
-            f"a rank {what}",
+            f"{'the launcher of the ranks' if is_launcher else 'a rank'} {what}",
             kind="run",
             value=number or code,
-            hint=_OF_MEMORY if number == signal.SIGKILL else None,
+            hint=self._hint(host, is_launcher=is_launcher) if number == signal.SIGKILL else None,
             rank=rank,
             host=host,
             traceback=text.partition(_BANNER)[0].strip() or None,
         )
+
+    def _hint(self, host: str | None, *, is_launcher: bool) -> str:
+        is_here = host == socket.gethostname() if host else is_launcher or self._spec["launcher"] == "local"
+        return hint(self._killed_before, killed_for_memory(), is_here=is_here)
 
     def _ranks_at(self, name: str) -> range:
         """Of a host as hydra calls it: all, where the hosts are not ours to name."""
@@ -232,7 +273,7 @@ class Beats:
                     self._read(rank)
                 self._first = now if self._first is None else self._first
             elif now - known[1] > BEAT_SECONDS:
-                raise self._silent(rank, f"has not given a sign of life for {BEAT_SECONDS:.0f} s")
+                raise self.problem(rank, f"a rank has not given a sign of life for {BEAT_SECONDS:.0f} s", _SILENT)
 
     def rank_of(self, process: int, host: str, among: range) -> int | None:
         """The rank that runs as ``process`` there: containers on several machines may well have the same."""
@@ -255,21 +296,22 @@ class Beats:
     def _missing(self, rank: int, now: float) -> None:
         """Ended well, or not yet born."""
         if rank not in self._seen and self._first is not None and now - self._first > START_SECONDS:
-            raise self._silent(rank, f"has not started within {START_SECONDS:.0f} s")
+            raise self.problem(rank, f"a rank has not started within {START_SECONDS:.0f} s", _SILENT)
 
-    def _silent(self, rank: int, what: str) -> Problem:
+    def problem(self, rank: int | None, what: str, hint: str | None) -> Problem:
+        """Name a rank that the run has lost, if it is known which, and where it ran."""
         return Problem(
             "PARALAGG_MPI_RANK_FAILED",
-            f"a rank {what}",
+            what,
             kind="run",
             value=rank,
-            hint="it was stopped, its machine or the way to it is gone, or the machine swaps",
+            hint=hint,
             rank=rank,
-            host=self.host(rank),
+            host=None if rank is None else self.host(rank),
         )
 
 
-def _end(ranks: subprocess.Popen[bytes]) -> None:
+def _end(ranks: subprocess.Popen[bytes], watch: Watch) -> None:
     """Ends the launcher gently, so that it ends ranks elsewhere, then everything that is left here."""
     if ranks.poll() is None:
         ranks.terminate()
@@ -277,7 +319,6 @@ def _end(ranks: subprocess.Popen[bytes]) -> None:
             ranks.wait(END_SECONDS)
     if ranks.poll() is None:
         ranks.kill()
-    if process_tree.IS_LINUX:
-        process_tree.kill_descendants()
+    watch.kill_all()
     ranks.wait()
     cast("IO[bytes]", ranks.stdout).close()

@@ -1,7 +1,7 @@
 """One rank: ``python -m mpi_backend run plan.json --in DIR --out DIR``, under any MPI launcher or alone.
 
 Reads ``DIR/<source>/*``, evaluates the plan, writes ``DIR/<relation>/part-*`` and, at rank 0, ``report.json``. A rank
-that fails tells its supervisor and ends the job. While it runs it shows that it lives (``signs``).
+that fails tells its supervisor and ends the job. While it runs a process beside it sends heartbeats (``heartbeat``).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import os
 import resource
 import socket
 import sys
-import threading
 import time
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from mpi_backend.comm import PIECE_BYTES
+from mpi_backend.leftovers import remove_own
 from mpi_backend.preflight import MORE_MEMORY, MORE_SPACE, RANKS_VARIABLE
 from mpi_backend.signs import FOLDER_VARIABLE, Files, Line
 from mpi_backend.world import check_world
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
 
     from mpi_backend.comm import Comm
     from mpi_backend.engine import Run
+    from mpi_backend.heartbeat import Heartbeat
     from mpi_backend.signs import Signs
     from mpi_backend.stats import Counts
     from pyspark_paralagg.plan.plan import Plan
 
 FAILED = 1
-_BEAT_SECONDS = 1.0
 _PROGRESS_SECONDS = 0.2
 _LAUNCHED = ("PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "SLURM_PROCID", "MPI_LOCALNRANKS")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Runs a rank; the exit code."""
+def main(argv: Sequence[str], heartbeat: Heartbeat | None = None) -> int:
+    """Run a rank and return the exit code. ``heartbeat`` was started before anything else was loaded."""
     began = time.perf_counter()
     options = _parser().parse_args(argv)
     comm, abort = _comm(options.piece_bytes)
     try:
-        _supervised(options, comm, began)
+        _supervised(options, comm, began, heartbeat)
     except BaseException:  # noqa: BLE001 - whatever it is, all ranks have to end
         traceback.print_exc()
         sys.stderr.flush()
@@ -55,21 +55,12 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def leave(code: int) -> NoReturn:
-    """Ends the process at once: taking apart what a rank holds takes longer than many a loop."""
-    if "mpi4py.MPI" in sys.modules:
-        sys.modules["mpi4py.MPI"].Finalize()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
-def _supervised(options: argparse.Namespace, comm: Comm, began: float) -> None:
+def _supervised(options: argparse.Namespace, comm: Comm, began: float, heartbeat: Heartbeat | None) -> None:
     """Raises what this rank has failed of, when it has been told."""
-    signs = Line(options.tell, comm.rank) if options.tell else Files(Path(options.out), comm.rank)
-    done = threading.Event()
-    threading.Thread(target=_live, args=(signs, done), daemon=True).start()
+    signs = _signs(options, comm.rank)
     try:
+        if heartbeat is not None:
+            heartbeat.begin(options.out, comm.rank, options.tell)
         if options.tell:
             os.chdir(os.environ[FOLDER_VARIABLE])
         check_world(comm.size)
@@ -81,8 +72,17 @@ def _supervised(options: argparse.Namespace, comm: Comm, began: float) -> None:
         signs.fail(_told(problem, comm.rank))
         raise
     finally:
-        done.set()
+        if heartbeat is not None:
+            heartbeat.end()
     signs.end()
+
+
+def _signs(options: argparse.Namespace, rank: int) -> Signs:
+    if options.tell:
+        return Line(options.tell, rank)
+    files = Files(Path(options.out), rank)
+    files.begin()
+    return files
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -112,6 +112,8 @@ def _comm(piece_bytes: int) -> tuple[Comm, Any]:
     from mpi4py import MPI  # noqa: PLC0415 - needs an MPI library
 
     world = MPI.COMM_WORLD
+    world.Barrier()  # all have opened what they share
+    remove_own()
     return Ranks(world, piece_bytes), lambda: world.Abort(FAILED)
 
 
@@ -198,14 +200,6 @@ class _Progress:
             sys.stdout.write(json.dumps(self._untold) + "\n")
             sys.stdout.flush()
             self._last, self._untold = time.monotonic(), None
-
-
-def _live(signs: Signs, done: threading.Event) -> None:
-    """Shows that this rank lives until it is done, and ends it when its supervisor does not."""
-    while signs.live():
-        if done.wait(_BEAT_SECONDS):
-            return
-    os._exit(FAILED)
 
 
 def _told(problem: BaseException, rank: int) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from pyspark_paralagg.command.failure import interruption
+from pyspark_paralagg.command.ending import asked_again
+from pyspark_paralagg.command.failure import interruption, system_problem
 from pyspark_paralagg.command.staging import ENDS
 from pyspark_paralagg.conf import BACKENDS
 from pyspark_paralagg.errors import EnvironmentProblem, FixpointError, ParalaggError, UsageError
@@ -92,6 +93,8 @@ def _told(problem: BaseException) -> int:
         is_terminated = getattr(problem, "code", INTERRUPTED) != INTERRUPTED
         sys.stderr.write(f"{'terminated' if is_terminated else 'interrupted'}; nothing is written\n")
         return TERMINATED if is_terminated else INTERRUPTED
+    if isinstance(problem, OSError):
+        problem = system_problem(problem)
     sys.stderr.write(f"{problem}\n")
     if isinstance(problem, UsageError) and (problem.place or "").startswith("--"):
         return USAGE
@@ -232,7 +235,8 @@ def _terminable() -> Iterator[None]:
         if number != signal.SIGINT and handler is not signal.SIG_IGN:  # as under nohup
             signal.signal(number, unwind)
     try:
-        yield
+        with asked_again():
+            yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler or signal.SIG_DFL)

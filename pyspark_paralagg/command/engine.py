@@ -14,6 +14,9 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
+from mpi_backend.clear import clear
+from mpi_backend.process_tree import RUN_VARIABLE, kill_tree
+from pyspark_paralagg.command.supervised import ended_silently, lines_of
 from pyspark_paralagg.errors import ParalaggError, error_of_rank
 from pyspark_paralagg.progress import RunProgress
 from pyspark_paralagg.ranks import python_path
@@ -122,36 +125,37 @@ def _supervise(spec: Path, hear: Hear) -> None:
     told: dict[str, Any] = {}
     began = time.perf_counter()
     with _supervisor(spec) as supervisor:
-        for line in cast("IO[str]", supervisor.stdout):
+        for line in lines_of(supervisor):
             told = json.loads(line)
             if told["event"] == "progress":
                 hear(_progress(told["relation"], "mpi", told, began))
     if not told.get("ok"):
-        ended = {"code": "PARALAGG_MPI_RANK_FAILED", "message": "the ranks' supervisor ended without a word"}
-        raise error_of_rank(told.get("error", ended))
+        raise error_of_rank(told.get("error", ended_silently(supervisor.returncode)))
 
 
 @contextmanager
-def _supervisor(spec: Path) -> Iterator[subprocess.Popen[str]]:
+def _supervisor(spec: Path) -> Iterator[subprocess.Popen[bytes]]:
     """In a session of its own: Ctrl-C is for this process, which closes its stdin, and that ends the ranks."""
+    began = time.time() - 1  # file systems count in ticks
     supervisor = subprocess.Popen(  # noqa: S603 - this Python and our own arguments
         [sys.executable, "-m", "mpi_backend.launch", str(spec)],
-        env={**os.environ, "PYTHONPATH": python_path()},
+        env={**os.environ, "PYTHONPATH": python_path(), RUN_VARIABLE: str(spec)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        text=True,
         start_new_session=True,
     )
     try:
         yield supervisor
     finally:
-        cast("IO[str]", supervisor.stdin).close()
+        cast("IO[bytes]", supervisor.stdin).close()
         try:
             supervisor.wait(_PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
-            supervisor.kill()
+            kill_tree(supervisor.pid)
             supervisor.wait()
-        cast("IO[str]", supervisor.stdout).close()
+        if supervisor.returncode < 0:
+            clear(str(spec), began)
+        cast("IO[bytes]", supervisor.stdout).close()
 
 
 def is_of_the_run(problem: ParalaggError) -> bool:

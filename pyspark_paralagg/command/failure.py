@@ -6,13 +6,14 @@ wrapped in another with pages of Java's stack.
 
 from __future__ import annotations
 
+import errno
 import logging
 import re
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.errors import FixpointError
+from pyspark_paralagg.errors import EnvironmentProblem, FixpointError
 from pyspark_paralagg.program import patterns
 
 if TYPE_CHECKING:
@@ -49,6 +50,20 @@ def interruption(problem: BaseException | None) -> KeyboardInterrupt | SystemExi
     while problem is not None and not isinstance(problem, (KeyboardInterrupt, SystemExit)):
         problem = problem.__context__
     return problem
+
+
+def system_problem(problem: OSError) -> EnvironmentProblem:
+    r"""Return the error of a file or folder that the system refuses, as one with a code.
+
+    >>> print(system_problem(OSError(28, "No space left on device", "/tmp/rows.arrow")))
+    PARALAGG_DISK_FULL: No space left on device (in /tmp/rows.arrow)
+    Hint: free space there, or where TMPDIR says that temporary files go
+    """
+    is_full = problem.errno in (errno.ENOSPC, errno.EDQUOT)
+    code = "PARALAGG_DISK_FULL" if is_full else "PARALAGG_SYSTEM"
+    hint = "free space there, or where TMPDIR says that temporary files go" if is_full else None
+    place = None if problem.filename is None else str(problem.filename)
+    return EnvironmentProblem(code, problem.strerror or str(problem), value=problem.errno, place=place, hint=hint)
 
 
 @contextmanager

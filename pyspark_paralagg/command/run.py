@@ -8,16 +8,14 @@ Spark starts, where that needs no Spark.
 from __future__ import annotations
 
 import importlib.util
-import shutil
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.command import directives, facts
 from pyspark_paralagg.command.failure import interruption
 from pyspark_paralagg.command.staging import Staging
 from pyspark_paralagg.command.task import Options, Task, Wanted
+from pyspark_paralagg.command.work import work_folder
 from pyspark_paralagg.datalog.api import verify
 from pyspark_paralagg.datalog.faults import with_all_problems
 from pyspark_paralagg.datalog.parse import parse
@@ -28,6 +26,8 @@ from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.explain import formats
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark_paralagg.datalog.syntax import Text
 
 STANDALONE = ("local", "mpi")
@@ -50,16 +50,13 @@ def run(options: Options) -> None:
         hint = "--facts names the folder that files of .input lie in"
         message = f"there is no folder {options.facts}"
         raise UsageError("PARALAGG_INPUT_MISSING", message, value=str(options.facts), hint=hint)
-    work = Path(tempfile.mkdtemp(prefix="paralagg-"))
     staging = Staging()
     try:
-        with staging:
+        with work_folder() as work, staging:
             _run(options, text, wanted, work, staging)
     except BaseException as problem:
         if not (staging.is_committed and interruption(problem)):  # else it came too late
             raise
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
 
 
 def _run(options: Options, text: Text, wanted: Wanted, work: Path, staging: Staging) -> None:

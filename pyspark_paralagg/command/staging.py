@@ -6,9 +6,11 @@ folders that were made for it; a move that fails undoes those before it.
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 import signal
+import socket
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     Move = Callable[[Path, Path], Undo]
 
 
+_BEFORE = "-before"
 ENDS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 """What asks a run to end: Ctrl-C, `kill`, and the end of its terminal."""
 
@@ -77,7 +80,8 @@ class Staging:
             if target in other.parents or other in target.parents:
                 raise _bad_output(f"one output goes to {target}, another to {other}", target)
         self._make(target.parent)
-        staged = target.parent / f".{target.name}.paralagg-{os.getpid()}"
+        _recover(target)
+        staged = target.parent / f"{_prefix(target)}{os.getpid()}"
         try:  # whether one can write there is asked before anything is computed
             staged.touch()
             staged.unlink()
@@ -121,9 +125,36 @@ def _bad_output(message: str, path: Path) -> UsageError:
     return UsageError("PARALAGG_BAD_OUTPUT", message, value=str(path))
 
 
+def _prefix(target: Path) -> str:
+    """What names of staged files begin with; a process id of this machine follows."""
+    return f".{target.name}.paralagg-{socket.gethostname()}-"
+
+
+def _recover(target: Path) -> None:
+    """Remove what killed runs left beside ``target``; what they had set aside comes back, if it is missing."""
+    prefix = _prefix(target)
+    for left in sorted(target.parent.glob(f"{glob.escape(prefix)}*"), reverse=True):  # -before comes first
+        process = left.name.removeprefix(prefix).removesuffix(_BEFORE)
+        if process.isdecimal() and not _is_alive(int(process)):
+            if left.name.endswith(_BEFORE) and not target.exists():
+                left.replace(target)
+            else:
+                _remove(left)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def _before(staged: Path) -> Path:
     """Where what was at the target is kept until all is moved."""
-    return staged.with_name(f"{staged.name}-before")
+    return staged.with_name(f"{staged.name}{_BEFORE}")
 
 
 def _replace(staged: Path, target: Path) -> Undo:

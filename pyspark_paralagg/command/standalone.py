@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
-import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,6 +14,7 @@ from pyspark_paralagg import conf
 from pyspark_paralagg.command import engine, outputs, tables
 from pyspark_paralagg.command.progress import Progress
 from pyspark_paralagg.command.table_results import TableResult
+from pyspark_paralagg.command.work import work_folder
 from pyspark_paralagg.compile import compile_stages
 from pyspark_paralagg.compile.stages import beside_plan
 from pyspark_paralagg.datalog.api import located
@@ -201,11 +200,8 @@ def _folder(work: Path, staging: str | None) -> Iterator[Path]:
         yield work
         return
     Path(staging).mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="paralagg-", dir=staging))
-    try:
+    with work_folder(staging) as folder:
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _report(  # noqa: PLR0913, PLR0917 - what a report is made of

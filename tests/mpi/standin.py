@@ -1,23 +1,26 @@
 """Stands in for a rank: beats and tells progress as one does, and behaves as ``STANDIN`` says at its third step.
 
 Called like an interpreter, ``standin.py -m mpi_backend run PLAN --in IN --out OUT``. ``STANDIN``: ``ends`` well,
-``raises``, is ``killed``, is ``stopped``, ``exits`` without a word, or is ``endless``.
+``raises``, is ``killed``, is ``stopped``, ``exits`` without a word, ``holds`` the GIL for long, or is ``endless``.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
-import socket
 import sys
-import threading
 import time
 from pathlib import Path
+
+from mpi_backend.heartbeat import Heartbeat
+from mpi_backend.signs import Files
 
 STEPS = 6
 STEP_SECONDS = 0.1
 BAD_STEP = 2
+HOLD_SECONDS = 5
 
 
 def main() -> int:
@@ -25,9 +28,9 @@ def main() -> int:
     out = Path(sys.argv[sys.argv.index("--out") + 1])
     rank, ranks = int(os.environ.get("PMI_RANK", "0")), int(os.environ["PARALAGG_MPI_RANKS"])
     how = os.environ.get("STANDIN", "ends")
-    beat = out / "beats" / str(rank)
-    beat.write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid()}))
-    threading.Thread(target=_beat, args=(beat,), daemon=True).start()
+    heartbeat, files = Heartbeat(), Files(out, rank)
+    files.begin()
+    heartbeat.begin(str(out), rank, None)
     step = 0
     while step < STEPS or how == "endless":
         step += 1
@@ -39,7 +42,8 @@ def main() -> int:
             code = _misbehave(how, out, rank)
             if code:
                 return code
-    beat.unlink()
+    heartbeat.end()
+    files.end()
     if rank == 0:
         (out / "report.json").write_text("{}")
     return 0
@@ -53,16 +57,11 @@ def _misbehave(how: str, out: Path, rank: int) -> int:
     if how == "exits":
         sys.stderr.write("last words\n")
         return 7
+    if how == "holds":
+        ctypes.PyDLL(None).sleep(HOLD_SECONDS)
     if how in ("killed", "stopped"):
         os.kill(os.getpid(), signal.SIGKILL if how == "killed" else signal.SIGSTOP)
     return 0
-
-
-def _beat(beat: Path) -> None:
-    while True:
-        time.sleep(0.5)
-        if beat.exists():
-            beat.touch()
 
 
 if __name__ == "__main__":

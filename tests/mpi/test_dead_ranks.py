@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mpi_backend.killer import hint, killed_for_memory
 from mpi_backend.launchers import launch_command
 from mpi_backend.supervisor import Beats, Supervisor, _signal_of
 
@@ -52,7 +53,10 @@ def test_a_rank_in_an_executor_is_named_with_the_host_that_it_runs_on(out: Path)
     (out / "ranks.log").write_text(HYDRA)
     told = Supervisor(spec, print)._ended_badly(9).told
     assert (told["message"], told["rank"], told["host"]) == ("a rank was killed by signal 9", 2, "b")
-    assert "memory" in told["hint"]
+    assert (
+        told["hint"]
+        == "signal 9 is what the system sends when memory runs out: take more machines, or fewer ranks on each"
+    )
     assert told["traceback"] == "last words"
 
 
@@ -69,6 +73,18 @@ def test_a_rank_in_an_executor_is_named_with_the_host_that_it_runs_on(out: Path)
 )
 def test_what_an_exit_code_says(code: int, number: int, *, is_of_hydra: bool) -> None:
     assert _signal_of(code, is_of_hydra=is_of_hydra) == number
+
+
+def test_memory_is_named_where_the_kernel_killed_for_it_or_nothing_else_is_known(tmp_path: Path) -> None:
+    counters = tmp_path / "vmstat"
+    assert killed_for_memory(counters) is None
+    counters.write_text("nr_free_pages 11\noom_kill 3\n")
+    assert killed_for_memory(counters) == 3
+    of_memory = "signal 9 is what the system sends when memory runs out: take more machines, or fewer ranks on each"
+    assert hint(3, 4, is_here=True) == of_memory
+    assert hint(3, 3, is_here=False) == of_memory
+    assert hint(None, None, is_here=True) == of_memory
+    assert hint(3, 3, is_here=True).startswith("the kernel killed nothing for memory meanwhile")
 
 
 def test_ranks_in_executors_get_names_and_an_environment_that_are_right_there() -> None:

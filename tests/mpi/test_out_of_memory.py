@@ -28,14 +28,14 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of other
 PROMPT_SECONDS = 8
 CLEARED_SECONDS = 5
 ENDLESS = 10**12
-HINT = "take more machines, or fewer ranks on each"
 STARVED = (
     r"\[PARALAGG_MPI_OUT_OF_MEMORY\] memory ran out when the rank held \d{3,} MB: .+ \(rank {rank} on {host}\)\."
     r"\nTraceback \(most recent call last\):\n(?s:.+)MemoryError.*\n(?s:.*)Hint: "
+    "take more machines, or fewer ranks on each"
 )
 KILLED = (
     r"\[PARALAGG_MPI_RANK_FAILED\] a rank was killed by signal 9 \(rank {rank} on {host}\)\.(?s:.*)"
-    r"Hint: signal 9 is what the system sends when memory runs out: "
+    r"Hint: the kernel killed nothing for memory meanwhile"
 )
 
 
@@ -80,7 +80,7 @@ def test_a_rank_without_memory_ends_the_job_and_says_so(  # noqa: PLR0913, PLR09
     ended = time.monotonic()
     assert harmed.done is not None
     assert ended - harmed.done < PROMPT_SECONDS
-    expected = error.replace("{rank}", str(rank)).replace("{host}", re.escape(socket.gethostname())) + HINT
+    expected = error.replace("{rank}", str(rank)).replace("{host}", re.escape(socket.gethostname()))
     assert re.match(expected, str(caught.value)), str(caught.value)
     assert is_cleared(tmp_path)
     assert numbered_tree(session, 4, backend).count() == 7

@@ -16,6 +16,7 @@ import pytest
 
 from mpi_backend.launchers import launch_command
 from mpi_backend.preflight import Request, mpiexec
+from mpi_backend.process_tree import descendants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +32,9 @@ PROMPT_SECONDS = 8
 
 has_mpi = bool(shutil.which("mpiexec")) or (Path(sys.executable).parent / "mpiexec").exists()
 needs_mpi = pytest.mark.skipif(not has_mpi, reason="there is no mpiexec")
+on_linux = pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere ranks end by the supervisor's beat, after 15 s"
+)
 TWO = pytest.param(2, marks=needs_mpi)
 
 
@@ -79,6 +83,11 @@ class Run:
         while not all((self.out / "beats" / str(r)).exists() for r in range(ranks)):
             assert time.monotonic() < until
             time.sleep(0.02)
+
+    def named(self, name: str) -> int:
+        """The process of this name below the supervisor."""
+        names = {c.pid: Path(f"/proc/{c.pid}/comm").read_text().strip() for c in descendants(self.process.pid)}
+        return next(process for process, known in names.items() if known.startswith(name[:15]))
 
     def left(self) -> list[str]:
         """Commands of living processes that work in this run's folder."""
@@ -140,8 +149,79 @@ def test_a_killed_rank_ends_the_others(runs: Any, ranks: int) -> None:  # noqa: 
     run = runs(ranks, "killed")
     error = run.error()
     assert (error["code"], error["message"]) == ("PARALAGG_MPI_RANK_FAILED", "a rank was killed by signal 9")
-    assert "memory" in error["hint"]
+    assert "the kernel killed nothing for memory" in error["hint"]
     assert run.left() == []
+
+
+@pytest.mark.parametrize("ranks", [1, TWO])
+def test_a_rank_that_holds_the_gil_is_alive(runs: Any, ranks: int) -> None:  # noqa: ANN401 - a fixture
+    run = runs(ranks, "holds")
+    assert run.events()[-1] == {"event": "end", "ok": True}
+
+
+@on_linux
+@needs_mpi
+def test_a_killed_proxy_ends_its_ranks_at_once(runs: Any) -> None:  # noqa: ANN401 - a fixture
+    run = runs(2, "endless")
+    run.wait_for_beats(2)
+    began = time.monotonic()
+    os.kill(run.named("hydra_pmi_proxy"), signal.SIGKILL)
+    error = run.error()
+    assert time.monotonic() - began < PROMPT_SECONDS / 2
+    assert error["code"] == "PARALAGG_MPI_RANK_FAILED"
+    assert error["message"] == "the launcher's process that started a rank was killed"
+    assert error["rank"] in (0, 1)
+    assert run.left() == []
+
+
+@on_linux
+def test_a_launcher_without_its_proxy_is_an_error(runs: Any, tmp_path: Path) -> None:  # noqa: ANN401 - a fixture
+    (tmp_path / "bin").mkdir()
+    mpiexec_alone = tmp_path / "bin" / "mpiexec"
+    mpiexec_alone.write_text("#!/bin/sh\nexec sleep 600\n")  # as mpiexec does whose proxy was killed at once
+    mpiexec_alone.chmod(0o755)
+    run = runs(2, "ends", python=[str(tmp_path / "bin" / "python"), str(STANDIN)])
+    began = time.monotonic()
+    assert run.error()["message"] == "the launcher's process that starts the ranks was killed"
+    assert time.monotonic() - began < 2 * PROMPT_SECONDS
+    assert run.left() == []
+
+
+@on_linux
+@needs_mpi
+def test_a_killed_launcher_is_not_taken_for_a_rank(runs: Any) -> None:  # noqa: ANN401 - a fixture
+    run = runs(2, "endless")
+    run.wait_for_beats(2)
+    os.kill(run.named("mpiexec"), signal.SIGKILL)
+    error = run.error()
+    assert (error["message"], error["rank"]) == ("the launcher of the ranks was killed by signal 9", None)
+    assert error["hint"].startswith("the kernel killed nothing for memory")
+    assert run.left() == []
+
+
+@on_linux
+@needs_mpi
+@pytest.mark.parametrize("name", ["mpiexec", "hydra_pmi_proxy"])
+def test_a_stopped_launcher_is_an_error(runs: Any, name: str) -> None:  # noqa: ANN401 - a fixture
+    run = runs(2, "endless")
+    run.wait_for_beats(2)
+    process = run.named(name)
+    os.kill(process, signal.SIGSTOP)
+    assert run.error()["message"] == f"process {process} of the run has been stopped for 2 s"
+    assert run.left() == []
+
+
+@on_linux
+@needs_mpi
+@pytest.mark.parametrize("name", ["mpiexec", "hydra_pmi_proxy", "python"])
+def test_a_short_stop_does_no_harm(runs: Any, name: str) -> None:  # noqa: ANN401 - a fixture
+    run = runs(2, "ends")
+    run.wait_for_beats(2)
+    process = run.named(name)
+    os.kill(process, signal.SIGSTOP)
+    time.sleep(1)
+    os.kill(process, signal.SIGCONT)
+    assert run.events()[-1] == {"event": "end", "ok": True}
 
 
 @pytest.mark.parametrize("ranks", [1, TWO])
@@ -176,7 +256,7 @@ def test_nobody_wants_it_any_more(runs: Any, ranks: int, how: str) -> None:  # n
     assert run.left() == []
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere ranks end by the supervisor's beat, after 15 s")
+@on_linux
 @pytest.mark.parametrize("ranks", [1, TWO])
 def test_ranks_do_not_outlive_a_killed_supervisor(runs: Any, ranks: int) -> None:  # noqa: ANN401 - a fixture
     run = runs(ranks, "endless")

@@ -16,7 +16,7 @@ import org.apache.spark.rpc.RpcCallContext
 import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.paralagg.ParalaggException
 import org.apache.spark.sql.paralagg.plan.{FixpointSpec, OffloadSpec}
-import org.apache.spark.util.{ShutdownHookManager, Utils}
+import org.apache.spark.util.Utils
 
 /**
  * What the driver knows of one offloaded fixpoint. Ranks run once for a result that Spark keeps; where it has lost that, or
@@ -45,7 +45,8 @@ private[exec] final class OffloadRun(
   private val released = mutable.Set.empty[Int]
 
   /** One folder, and what happens in it. */
-  private final class Attempt(val folder: File) {
+  private final class Attempt(val place: StagingFolder) {
+    val folder: File = place.folder
     val began: Long = System.nanoTime()
 
     /** The stages that still need it. */
@@ -101,14 +102,15 @@ private[exec] final class OffloadRun(
       }
     }
 
-  /** A task that has offered its slot: when the ranks have ended. `problem`: its proxy could not run. */
-  def over(stage: Int, problem: String, context: RpcCallContext): Unit = synchronized {
+  /** A task that has offered its slot: when the ranks have ended. `problem`: its proxy could not run, or was killed. */
+  def over(stage: Int, code: String, problem: String, context: RpcCallContext): Unit = synchronized {
     attempts.find(_.stages(stage)) match {
       case Some(attempt) if attempt.isRunning =>
         attempt.offers.waiting += context
         if (problem.nonEmpty) {
           attempt.ranks.stop()
-          finish(attempt, attempt.ranks, ("failed", "PARALAGG_MPI_NO_LAUNCHER", s"$problem.", InstallHint))
+          val hint = if (code == "PARALAGG_MPI_NO_LAUNCHER") InstallHint else ""
+          finish(attempt, attempt.ranks, ("failed", code, s"$problem.", hint))
         }
       case _ => context.reply(("ok", ""))
     }
@@ -173,11 +175,7 @@ private[exec] final class OffloadRun(
 
   private def create(stage: Int): Attempt = {
     val parent = offload.staging.getOrElse(Utils.getLocalDir(sc.conf))
-    val folder = Utils.createDirectory(parent, s"paralagg-${sc.applicationId}")
-    ShutdownHookManager.registerShutdownDeleteDir(folder)
-    Seq("in", "writing").foreach(name => Files.createDirectory(new File(folder, name).toPath))
-    Files.createFile(new File(folder, Marker).toPath)
-    val attempt = new Attempt(folder)
+    val attempt = new Attempt(StagingFolder.create(parent, sc.applicationId))
     attempt.stages += stage
     attempts ::= attempt
     attempt
@@ -240,10 +238,8 @@ private[exec] final class OffloadRun(
   private def delete(attempt: Attempt): Unit = {
     if (attempts.headOption.contains(attempt)) stages.shuffles.foreach(forget)
     attempts = attempts.filterNot(_ eq attempt)
-    try {
-      Utils.deleteRecursively(attempt.folder)
-      ShutdownHookManager.removeShutdownDeleteDir(attempt.folder)
-    } catch { case e: IOException => logWarning(s"cannot delete ${attempt.folder}", e) }
+    try attempt.place.delete()
+    catch { case e: IOException => logWarning(s"cannot delete ${attempt.folder}", e) }
   }
 
   private def write(attempt: Attempt, name: String, json: JValue): String = {
@@ -253,7 +249,6 @@ private[exec] final class OffloadRun(
 }
 
 private[exec] object OffloadRun {
-  val Marker = "here"
   val Gone: Any = ("gone", "")
   private val InstallHint = "pip install pyspark-paralagg[mpi] on every machine that ranks run on."
   private val ids = new AtomicLong(0)

@@ -69,7 +69,7 @@ private[exec] object OffloadStages {
     }
     target match {
       case None =>
-        if (!new File(folder, OffloadRun.Marker).exists()) throw notShared(folder.getParentFile)
+        if (!new File(folder, StagingFolder.Marker).exists()) throw notShared(folder.getParentFile)
         fillFile(new File(folder, s"writing/$part-${context.taskAttemptId()}"),
           new File(folder, s"in/$input/$part.arrow"))
         Iterator.empty

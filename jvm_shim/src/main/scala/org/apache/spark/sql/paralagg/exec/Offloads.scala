@@ -21,7 +21,8 @@ private final class Offloads(override val rpcEnv: RpcEnv) extends ThreadSafeRpcE
     case ("wrote", run: Long, stage: Int, part: Int) => of(run, context)(_.wrote(stage, part, context))
     case ("join", run: Long, stage: Int, number: Int, part: Int, executor: String, execution) =>
       of(run, context)(_.join(stage, number, part, executor, execution, context))
-    case ("over", run: Long, stage: Int, problem: String) => of(run, context)(_.over(stage, problem, context))
+    case ("over", run: Long, stage: Int, code: String, problem: String) =>
+      of(run, context)(_.over(stage, code, problem, context))
     case ("await", run: Long, stage: Int, execution) => of(run, context)(_.await(stage, execution, context))
   }
 

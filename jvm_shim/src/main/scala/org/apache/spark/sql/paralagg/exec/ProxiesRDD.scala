@@ -41,13 +41,18 @@ private final class ProxiesRDD(sc: SparkContext, below: RDD[(Int, Array[Byte])],
     val command = Offloads.ask(
       ("join", runId, me._1, me._2, split.index, SparkEnv.get.executorId, OffloadStages.execution(context)),
       context).getOrElse(OffloadStages.gone(shuffle, split.index))
-    val problem = if (command.isEmpty) "" else runProxy(JsonMethods.parse(command).children, folder, context)
-    Offloads.ask(("over", runId, me._1, problem), context)
+    val problem = if (command.isEmpty) None else runProxy(JsonMethods.parse(command).children, folder, context)
+    val (code, text) = problem.getOrElse(("", ""))
+    Offloads.ask(("over", runId, me._1, code, text), context)
     if (command.isEmpty) Iterator.empty else folder.fold(Iterator.empty[(Int, Array[Byte])])(_.results(result))
   }
 
-  /** Until it ends; what kept it from starting, or nothing. The guard ends all below it when this JVM or task does. */
-  private def runProxy(words: Seq[JValue], folder: Option[RanksFolder], context: TaskContext): String = {
+  /** Until it ends; what hydra does not tell by itself. The guard ends all below it when this JVM or task does. */
+  private def runProxy(
+      words: Seq[JValue], folder: Option[RanksFolder], context: TaskContext): Option[(String, String)] = {
+    def missing(text: String) = Some(("PARALAGG_MPI_NO_LAUNCHER", text))
+    def failed(text: String) = Some(("PARALAGG_MPI_RANK_FAILED", text))
+    val host = Utils.localHostName()
     val command = python ++ Seq("-m", "mpi_backend.guard") ++ words.collect { case JString(word) => word }
     val builder =
       new ProcessBuilder(command: _*).redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.DISCARD)
@@ -59,13 +64,25 @@ private final class ProxiesRDD(sc: SparkContext, below: RDD[(Int, Array[Byte])],
       }
       val guard = builder.start()
       try {
-        while (!guard.waitFor(20, TimeUnit.MILLISECONDS)) context.killTaskIfInterrupted()
-        if (guard.exitValue() == ProxiesRDD.NotStarted)
-          s"${command(python.length + 2)} cannot be run on ${Utils.localHostName()}"
-        else ""
+        val stop = new ProcessStop(guard)
+        var isStopped = false
+        while (!guard.waitFor(20, TimeUnit.MILLISECONDS)) {
+          context.killTaskIfInterrupted()
+          if (!isStopped && stop.lasts()) {
+            isStopped = true
+            stop.kill()
+          }
+        }
+        guard.exitValue() match {
+          case _ if isStopped => failed(s"the guard of the ranks on $host has been stopped for ${ProcessStop.Seconds} s")
+          case ProxiesRDD.NotStarted => missing(s"${command(python.length + 2)} cannot be run on $host")
+          case ProxiesRDD.ProxyKilled => failed(s"hydra's proxy on $host, which started the ranks there, was killed")
+          case ProxiesRDD.GuardKilled => failed(s"the guard of the ranks on $host was killed")
+          case _ => None
+        }
       } finally guard.getOutputStream.close()
     } catch {
-      case e: IOException => s"${python.head} cannot be run on ${Utils.localHostName()}: ${e.getMessage}"
+      case e: IOException => missing(s"${python.head} cannot be run on $host: ${e.getMessage}")
     }
   }
 }
@@ -74,6 +91,12 @@ private object ProxiesRDD {
 
   /** The guard's exit code where there is no such command. */
   val NotStarted = 127
+
+  /** Its exit code where the proxy was killed by signal 9, or was stopped for too long. */
+  val ProxyKilled = 247
+
+  /** Java's exit code for signal 9. */
+  val GuardKilled = 137
 
   /** `FOLDER_VARIABLE` of `mpi_backend/signs.py`. */
   val FolderVariable = "PARALAGG_MPI_FOLDER"

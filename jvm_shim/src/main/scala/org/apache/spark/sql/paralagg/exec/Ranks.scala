@@ -27,14 +27,33 @@ private[exec] final class Ranks(
     ended: (Ranks, Option[JValue]) => Unit) {
   import Ranks._
 
+  private val began = System.currentTimeMillis() / 1000 - 1 // file systems count in ticks
   private val process: Process = {
     val builder = new ProcessBuilder(command: _*).redirectError(log)
     env.foreach { case (key, value) => builder.environment().put(key, value) }
+    builder.environment().put(RunVariable, command.last)
     builder.start()
   }
-  private val reader = new Thread(() => read(), name)
-  reader.setDaemon(true)
-  reader.start()
+  @volatile private var wasStopped = false
+  start(name, () => read())
+  start(s"$name-watch", () => watch())
+
+  private def start(name: String, body: () => Unit): Unit = {
+    val thread = new Thread(() => body(), name)
+    thread.setDaemon(true)
+    thread.start()
+  }
+
+  /** A supervisor that is stopped tells nothing; its ranks would run on. */
+  private def watch(): Unit = {
+    val stop = new ProcessStop(process)
+    while (!process.waitFor(LookMillis, TimeUnit.MILLISECONDS)) {
+      if (stop.lasts()) {
+        wasStopped = true
+        stop.kill()
+      }
+    }
+  }
 
   /** Returns at once; `ended` tells when it is done. */
   def stop(): Unit = {
@@ -61,14 +80,27 @@ private[exec] final class Ranks(
         }
     } catch { case _: IOException => } // the pipe is closed with the process
     if (!process.waitFor(EndSeconds, TimeUnit.SECONDS)) process.destroyForcibly().waitFor()
+    if (process.exitValue() > Signals) clear()
     ended(this,
       end match {
         case Some(event) if event \ "ok" == JBool(true) => None
         case Some(event) => Some(event \ "error")
         case None =>
-          val text = s"the supervisor of the ranks ended with exit code ${process.exitValue()}"
-          Some(JObject("message" -> JString(text), "traceback" -> JString(tail)))
+          val code = process.exitValue()
+          val how =
+            if (wasStopped) s"has been stopped for ${ProcessStop.Seconds} s"
+            else if (code > Signals) s"was killed by signal ${code - Signals}"
+            else s"ended with exit code $code"
+          Some(JObject("message" -> JString(s"the supervisor of the ranks $how"), "traceback" -> JString(tail)))
       })
+  }
+
+  /** What a killed supervisor has left; no file of the run is deleted under the hands of its ranks. */
+  private def clear(): Unit = Try {
+    val builder = new ProcessBuilder(command.dropRight(2) ++ Seq("mpi_backend.clear", command.last, s"$began"): _*)
+    env.foreach { case (key, value) => builder.environment().put(key, value) }
+    builder.redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.DISCARD).start()
+      .waitFor(EndSeconds, TimeUnit.SECONDS)
   }
 
   private def tail: String = Try(Files.readString(log.toPath, UTF_8)).getOrElse("").takeRight(TailChars)
@@ -76,6 +108,11 @@ private[exec] final class Ranks(
 
 private object Ranks {
   private val EndSeconds = 20L
+
+  /** `RUN_VARIABLE` of `mpi_backend/process_tree.py`. */
+  private val RunVariable = "PARALAGG_MPI_RUN"
+  private val LookMillis = 500L
+  private val Signals = 128 // Java adds a signal's number to it
   private val TailChars = 4000
 
   private[exec] def number(value: JValue): Long = value match {

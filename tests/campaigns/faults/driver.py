@@ -1,0 +1,130 @@
+"""A Spark driver that the campaign harms: ``python driver.py LAUNCHER``; JSON lines in and out.
+
+In: ``{"query": backend, "length": n}``, answered by rows or an error; ``{"cancel": true}`` at any time;
+``{"probe": true}``, answered by what Spark still holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+
+import pyspark_paralagg as ra
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+HERE, LAUNCHER = sys.argv[1:]
+CONFS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.local.dir": str(Path.cwd() / "local"),
+    "spark.sql.warehouse.dir": str(Path.cwd() / "warehouse"),
+    # Spark notices a stopped executor by this, which is two minutes unless it is set.
+    "spark.executor.heartbeatInterval": "1s",
+    "spark.network.timeout": "8s",
+    "spark.network.timeoutInterval": "1s",
+    "spark.paralagg.mpi.launcher": LAUNCHER,
+    "spark.paralagg.mpi.ranks": "2",
+    "spark.paralagg.mpi.oversubscribe": "true",
+    **({"spark.paralagg.mpi.stagingDir": f"{HERE}/staging"} if LAUNCHER == "local" else {}),
+}
+
+
+def tell(**answer: Any) -> None:
+    """Print a line."""
+    print(json.dumps(answer), flush=True)
+
+
+def main() -> None:
+    """Answer until stdin closes."""
+    builder = SparkSession.builder.master("local-cluster[2,1,1024]")
+    for key, value in CONFS.items():
+        builder = builder.config(key, value)
+    spark = ra.configure(builder).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    wanted: queue.Queue[dict[str, Any]] = queue.Queue()
+    threading.Thread(target=read, args=(spark, wanted), daemon=True).start()
+    tell(ready=True)
+    while True:
+        try:
+            message = wanted.get()
+            if "query" in message:
+                wait_for_slots(spark)
+                tell(started=True)
+                df = chain(spark, message["length"], message["query"])
+                tell(rows=sorted([row.node, row.dist] for row in df.collect()))
+            else:
+                tell(held=held(spark))
+        except KeyboardInterrupt:  # noqa: PERF203 - each query is its own
+            tell(error="[KEYBOARD_INTERRUPT] KeyboardInterrupt")
+        except Exception as problem:  # noqa: BLE001 - the campaign judges it
+            tell(error=f"{type(problem).__name__}: {problem}"[:4000])
+
+
+def read(spark: SparkSession, wanted: queue.Queue[dict[str, Any]]) -> None:
+    """Cancel at once; the rest in its turn."""
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "cancel" in message:
+            with contextlib.suppress(Exception):
+                spark.sparkContext.cancelAllJobs()
+        else:
+            wanted.put(message)
+    os._exit(0)
+
+
+def chain(spark: SparkSession, length: int, backend: str) -> DataFrame:
+    """Shortest paths along a chain."""
+    edges = spark.range(length).selectExpr("id as src", "id + 1 as dst", "1L as w")
+    base = spark.range(1).selectExpr("id as node", "0L as dist")
+    return base.recursive_agg(
+        "node",
+        {"dist": "min"},
+        step=lambda d: d.join(edges, d.node == edges.src).select(
+            edges.dst.alias("node"), (d.dist + edges.w).alias("dist")
+        ),
+        assume="w >= 0",
+        backend=backend,
+    )
+
+
+def wait_for_slots(spark: SparkSession) -> None:
+    """Until executors that were lost are there again: the query before may have lost one."""
+    from pyspark_paralagg.session import bridge  # noqa: PLC0415 - needs the session
+
+    until = time.monotonic() + 60
+    while int(bridge(spark).slots(spark._jsparkSession)) < 2 and time.monotonic() < until:
+        time.sleep(0.05)
+
+
+def held(spark: SparkSession) -> dict[str, Any]:
+    """What Spark keeps: nothing, when no query runs."""
+    module = spark._jvm.Thread.currentThread().getContextClassLoader().loadClass
+    engine = "org.apache.spark.sql.paralagg.exec"
+
+    def live(name: str) -> int:
+        return int(module(f"{engine}.{name}$").getField("MODULE$").get(None).liveCount())
+
+    return {
+        "persisted": sorted(str(k) for k in spark.sparkContext._jsc.getPersistentRDDs()),
+        "jobs": list(spark.sparkContext.statusTracker().getActiveJobsIds()),
+        "runs": live("RunRegistry") + live("Offloads") + live("GangSession"),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""A rank that does its work and ends as ranks do: ``mpiexec -n 4 python ends.py``. Prints a dot before."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent.parent))
+
+from mpi4py import MPI
+
+from mpi_backend.leave import leave
+
+if __name__ == "__main__":
+    MPI.COMM_WORLD.Barrier()
+    until = time.monotonic() + 0.01 * MPI.COMM_WORLD.rank
+    while time.monotonic() < until:
+        pass
+    sys.stdout.write(".")
+    leave(0)

@@ -1,0 +1,39 @@
+"""A slice of the fault campaign, with a fresh seed: thirty runs, harmed at random moments."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+from campaigns.faults import isolation
+from campaigns.faults.cases import FAULTS
+
+pytestmark = [
+    pytest.mark.skipif(isolation.reason_against() is not None, reason=str(isolation.reason_against())),
+    pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="ranks need mpi4py"),
+]
+COUNT = 30
+SPARK_ENGINES = 2
+"""Of four: a session takes as long to start as ten runs."""
+DEADLINE_SECONDS = 1200
+
+
+def test_thirty_harmed_runs_are_right_or_say_why_and_leave_nothing() -> None:
+    seed = random.SystemRandom().randrange(10**6)
+    spark = random.Random(seed).sample([e for e in FAULTS if not e.startswith("command")], SPARK_ENGINES)  # noqa: S311 - no secret
+    engines = [*spark, *(e for e in FAULTS if e.startswith("command"))]
+    words = ["--count", str(COUNT), "--seed", str(seed), *(w for e in engines for w in ("--engine", e))]
+    ended = subprocess.run(  # noqa: S603 - ours
+        [sys.executable, "-m", "campaigns.faults", *words],
+        env={**os.environ, "PYTHONPATH": isolation.PYTHONPATH},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
+        check=False,
+    )
+    print(ended.stdout)  # noqa: T201 - the seed and the table, where it fails
+    assert ended.returncode == 0, f"{' '.join(words)}\n{ended.stdout[-4000:]}\n{ended.stderr[-4000:]}"
