@@ -35,12 +35,16 @@ object Bridge {
    * last: what they push down no longer reaches into a scan.
    */
   def attach(session: SparkSession): Unit = {
+    StaticConfs.register()
     val experimental = session.experimental
     if (!session.asInstanceOf[classic.SparkSession].sessionState.planner.strategies.contains(FixpointStrategy)) {
       experimental.extraStrategies = experimental.extraStrategies :+ FixpointStrategy
       experimental.extraOptimizations = experimental.extraOptimizations ++ Rules.all
     }
   }
+
+  /** Sets a static conf for the application; null unsets it. */
+  def setStatic(session: SparkSession, key: String, value: String): Unit = StaticConfs.set(session, key, value)
 
   /** Tasks that may run at the same moment now; 0 where Spark refuses gangs (dynamic allocation). */
   def slots(session: SparkSession): Int = Slots.available(session.sparkContext)

@@ -6,7 +6,7 @@ import org.json4s._
 import org.json4s.JsonDSL._
 
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.paralagg.ShimVersion
+import org.apache.spark.sql.paralagg.{ShimVersion, StaticConfs}
 import org.apache.spark.sql.paralagg.plan.PlanReader
 
 /** Why Python refuses a program: its error, and which relation, branch (from 0) and column of a head it is about. */
@@ -33,8 +33,6 @@ object Refusal {
 
 /** The compiler, asked by the JVM: Python decides here too (`pyspark_paralagg/sql`). */
 object PythonCompiler {
-  val Python = "spark.paralagg.python"
-  val PythonPath = "spark.paralagg.pythonPath"
   private val Broadcast = "spark.paralagg.broadcast.maxBytes"
 
   private val processes = new ConcurrentHashMap[(String, String), CompilerProcess]()
@@ -43,16 +41,16 @@ object PythonCompiler {
   def ask(what: String, request: JObject): Either[Refusal, JValue] = {
     val conf = SQLConf.get
     val settings = Broadcast -> Option(conf.getConfString(Broadcast, null))
-    process(conf).ask(
+    process().ask(
       ("op" -> what) ~ ("version" -> ShimVersion.value) ~ ("conf" -> pair2jvalue(settings)) ~ request)
   }
 
-  private def process(conf: SQLConf): CompilerProcess = {
-    val python = Option(conf.getConfString(Python, null))
+  private def process(): CompilerProcess = {
+    val python = StaticConfs.get(StaticConfs.Python)
       .orElse(sys.env.get("PYSPARK_DRIVER_PYTHON"))
       .orElse(sys.env.get("PYSPARK_PYTHON"))
       .getOrElse("python3")
-    val path = conf.getConfString(PythonPath, "")
+    val path = StaticConfs.get(StaticConfs.PythonPath).getOrElse("")
     processes.computeIfAbsent((python, path), _ => new CompilerProcess(python, path))
   }
 }
