@@ -5,8 +5,9 @@ the run, and reads JSON lines from its stdout: progress, proxies to start (launc
 ``{"event": "end", ...}`` last. SPEC has ``plan``, ``in``, ``out``, ``format``, ``partitions``, ``outputs``, ``ansi``,
 ``ranks``, ``launcher`` (``local``, ``spark`` or a command with ``{ranks}``), ``python`` (words), ``env``,
 ``oversubscribe``, and ``scratch``: a folder that is removed when the parent has died and cannot remove it. For the
-launcher ``spark`` also ``hosts`` with their numbers of ranks, ``address`` of this machine, and ``shared``: whether
-ranks see the same files; if not, each finds ``plan.json``, ``in`` and ``out`` in a folder on its own host.
+launcher ``spark`` also ``hosts`` with their numbers of ranks, ``address`` of this machine as ranks reach it (``bind``:
+the one to listen on, if that is another), and ``shared``: whether ranks see the same files; if not, each finds
+``plan.json``, ``in`` and ``out`` in a folder on its own host.
 """
 
 from __future__ import annotations

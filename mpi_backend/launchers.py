@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import sys
 from typing import TYPE_CHECKING, Any
 
 from mpi_backend.preflight import RANKS_VARIABLE, Request, mpiexec
@@ -10,6 +12,10 @@ from mpi_backend.signs import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_LO = "lo" if sys.platform.startswith("linux") else "lo0"
+_LOOPBACK = {"HYDRA_IFACE": _LO, "UCX_NET_DEVICES": _LO, "FI_TCP_IFACE": _LO, "FI_SOCKETS_IFACE": _LO}
+"""Ranks of one machine listen on its loopback only, with MPICH's UCX as with its libfabric."""
 
 
 def request_of(spec: Mapping[str, Any]) -> Request:
@@ -26,7 +32,12 @@ def request_of(spec: Mapping[str, Any]) -> Request:
 def environment(spec: Mapping[str, Any]) -> dict[str, str]:
     """What the launcher finds in its environment beside ours."""
     # MPICH's mpiexec asks no Slurm or other resource manager for machines, and no ssh for this one.
-    of_hydra = {"HYDRA_RMK": "user", **({"HYDRA_LAUNCHER": "fork"} if spec["launcher"] == "local" else {})}
+    of_hydra = {"HYDRA_RMK": "user"}
+    if spec["launcher"] == "local":
+        of_hydra |= {
+            "HYDRA_LAUNCHER": "fork",
+            **{name: value for name, value in _LOOPBACK.items() if name not in os.environ},
+        }
     token = {TOKEN_VARIABLE: spec["token"]} if "token" in spec else {}
     return {**of_hydra, **spec.get("env", {}), **token, RANKS_VARIABLE: str(spec["ranks"])}
 

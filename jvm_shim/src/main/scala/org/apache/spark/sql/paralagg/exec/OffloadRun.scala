@@ -200,11 +200,12 @@ private[exec] final class OffloadRun(
     }
     try {
       Files.createDirectory(out.toPath)
+      val address = sc.conf.get("spark.driver.host", Utils.localHostName())
       val settings = offload.settings ~ ("plan" -> write(attempt, "plan.json", offload.plan)) ~
         ("in" -> new File(attempt.folder, "in").getPath) ~ ("out" -> out.getPath) ~ ("format" -> "arrow") ~
         ("partitions" -> partitions) ~ ("outputs" -> List(spec.relation)) ~ ("ansi" -> ansi) ~
         ("scratch" -> attempt.folder.getPath) ~ ("shared" -> offload.isShared) ~ ("hosts" -> attempt.offers.hosts) ~
-        ("address" -> sc.conf.get("spark.driver.host", Utils.localHostName()))
+        ("address" -> address) ~ ("bind" -> sc.conf.get("spark.driver.bindAddress", address))
       attempt.ranks = new Ranks(
         s"paralagg-ranks-$id",
         offload.supervisor :+ write(attempt, s"spec${attempt.starts}.json", settings),
