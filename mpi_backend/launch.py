@@ -13,6 +13,7 @@ the one to listen on, if that is another), and ``shared``: whether ranks see the
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import sys
@@ -35,6 +36,7 @@ def main(argv: Sequence[str]) -> int:
     if len(argv) != 1:
         print(_USAGE, file=sys.stderr)  # noqa: T201 - a command's answer
         return 2
+    os.umask(0o077)  # ranks and the files of the run are this user's alone
     spec = json.loads(Path(argv[0]).read_text())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _cancel)

@@ -7,6 +7,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
+from mpi_backend.names import outputs_option
 from mpi_backend.preflight import RANKS_VARIABLE, Request, mpiexec
 from mpi_backend.signs import TOKEN_VARIABLE
 
@@ -47,7 +48,7 @@ def worker_command(spec: Mapping[str, Any]) -> list[str]:
 
     >>> spec = {"python": ["python"], "plan": "p.json", "in": "i", "out": "o", "outputs": ["r"], "ansi": False}
     >>> shlex.join(worker_command(spec))
-    'python -m mpi_backend run p.json --in i --out o --outputs r --no-ansi'
+    'python -m mpi_backend run p.json --in i --out o --outputs=r --no-ansi'
     """
     places = [spec["plan"], "--in", spec["in"], "--out", spec["out"]]
     if "tell" in spec:  # in the folder that whoever starts a proxy has named to it
@@ -57,7 +58,7 @@ def worker_command(spec: Mapping[str, Any]) -> list[str]:
         if spec.get(option) is not None:
             words += [f"--{option.replace('_', '-')}", str(spec[option])]
     if spec.get("outputs"):
-        words += ["--outputs", *spec["outputs"]]
+        words.append(outputs_option(spec["outputs"]))
     return words if spec.get("ansi", True) else [*words, "--no-ansi"]
 
 

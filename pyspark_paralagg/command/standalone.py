@@ -189,7 +189,7 @@ def _folder(work: Path, staging: str | None) -> Iterator[Path]:
     if staging is None:
         yield work
         return
-    Path(staging).mkdir(parents=True, exist_ok=True)
+    Path(staging).mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="paralagg-", dir=staging))
     try:
         yield folder

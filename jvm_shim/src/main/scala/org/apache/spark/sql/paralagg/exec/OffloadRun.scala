@@ -1,7 +1,7 @@
 package org.apache.spark.sql.paralagg.exec
 
 import java.io.{File, IOException}
-import java.nio.file.Files
+import java.util.UUID
 import java.util.concurrent.atomic.AtomicLong
 
 import scala.collection.mutable
@@ -70,7 +70,7 @@ private[exec] final class OffloadRun(
     else {
       try {
         val attempt = attempts.find(_.stages(stage)).getOrElse(create(stage))
-        Files.createDirectories(new File(attempt.folder, s"in/$input").toPath)
+        PrivateFiles.createFolders(new File(attempt.folder, s"in/$input"))
         context.reply(("ok", attempt.folder.getPath))
       } catch {
         case e: IOException =>
@@ -171,11 +171,12 @@ private[exec] final class OffloadRun(
   }
 
   private def create(stage: Int): Attempt = {
-    val parent = offload.staging.getOrElse(Utils.getLocalDir(sc.conf))
-    val folder = Utils.createDirectory(parent, s"paralagg-${sc.applicationId}")
+    val parent = PrivateFiles.createFolders(new File(offload.staging.getOrElse(Utils.getLocalDir(sc.conf))))
+    val folder = parent.resolve(s"paralagg-${sc.applicationId}-${UUID.randomUUID()}").toFile
+    PrivateFiles.createFolder(folder)
     ShutdownHookManager.registerShutdownDeleteDir(folder)
-    Seq("in", "writing").foreach(name => Files.createDirectory(new File(folder, name).toPath))
-    Files.createFile(new File(folder, Marker).toPath)
+    Seq("in", "writing").foreach(name => PrivateFiles.createFolder(new File(folder, name)))
+    PrivateFiles.write(new File(folder, Marker), "")
     val attempt = new Attempt(folder)
     attempt.stages += stage
     attempts ::= attempt
@@ -199,7 +200,8 @@ private[exec] final class OffloadRun(
       finish(attempt, ranks, answer)
     }
     try {
-      Files.createDirectory(out.toPath)
+      PrivateFiles.createFolder(out)
+      val log = PrivateFiles.write(new File(attempt.folder, "supervisor.log"), "").toFile
       val address = sc.conf.get("spark.driver.host", Utils.localHostName())
       val settings = offload.settings ~ ("plan" -> write(attempt, "plan.json", offload.plan)) ~
         ("in" -> new File(attempt.folder, "in").getPath) ~ ("out" -> out.getPath) ~ ("format" -> "arrow") ~
@@ -210,7 +212,7 @@ private[exec] final class OffloadRun(
         s"paralagg-ranks-$id",
         offload.supervisor :+ write(attempt, s"spec${attempt.starts}.json", settings),
         offload.env,
-        new File(attempt.folder, "supervisor.log"),
+        log,
         RunRegistry.progress(run.id, _),
         command => synchronized(attempt.offers.assign(command)),
         ended)
@@ -244,7 +246,7 @@ private[exec] final class OffloadRun(
   }
 
   private def write(attempt: Attempt, name: String, json: JValue): String =
-    Files.writeString(new File(attempt.folder, name).toPath, JsonMethods.compact(json)).toString
+    PrivateFiles.write(new File(attempt.folder, name), JsonMethods.compact(json)).toString
 }
 
 private[exec] object OffloadRun {

@@ -1,7 +1,6 @@
 package org.apache.spark.sql.paralagg.exec
 
 import java.io.{File, IOException}
-import java.nio.file.Files
 
 import scala.collection.mutable
 
@@ -18,8 +17,8 @@ private[exec] final class RanksFolder(val folder: File) {
   /** Pieces that have come to a task; `numbered` tells the input of each. */
   def put(part: Int, pieces: Iterator[(Int, Array[Byte])], numbered: PiecePartitioner): Unit =
     pieces.zipWithIndex.foreach { case ((key, bytes), n) =>
-      val input = Files.createDirectories(new File(folder, s"in/${numbered.input(key)}").toPath)
-      Files.write(input.resolve(s"$part-$n.arrow"), bytes)
+      val input = PrivateFiles.createFolders(new File(folder, s"in/${numbered.input(key)}"))
+      PrivateFiles.write(input.resolve(s"$part-$n.arrow").toFile, bytes)
     }
 
   /** What ranks wrote of a relation, by partition. */
@@ -44,7 +43,7 @@ private[exec] object RanksFolder extends Logging {
       open.getOrElse(name, (new File(Utils.getLocalDir(env.conf), s"paralagg-${env.executorId}-$name"), 0))
     open(name) = (folder, tasks + 1)
     context.addTaskCompletionListener[Unit](_ => leave(name))
-    Files.createDirectories(folder.toPath)
+    PrivateFiles.createFolders(folder)
     ShutdownHookManager.registerShutdownDeleteDir(folder)
     new RanksFolder(folder)
   }
