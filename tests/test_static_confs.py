@@ -122,7 +122,9 @@ def test_checkpoints_go_where_the_application_says_and_not_the_session(session: 
         "n", step=lambda r: r.join(edges, r.n == edges.a).select(edges.b.alias("n")), backend="spark"
     )
     assert reached.count() == 9
-    assert ours.exists()
+    runs = list(ours.glob("*/run-*"))
+    assert len(runs) == 1
+    assert runs[0].stat().st_mode & 0o777 == 0o700
     assert not theirs.exists()
 
 
