@@ -19,9 +19,8 @@ WHEEL_SPARKS := 4.1.3 4.2.0
 PYTEST ?=
 # The example that `make example` runs.
 NAME ?=
-# `make fuzz`: the first seed, and for how many seconds each engine begins new programs.
-SEED ?= 0
-SECONDS ?= inf
+# `make fuzz`: for how many seconds each engine begins new programs; SEED is that of the first program.
+FUZZ_SECONDS ?= inf
 
 .PHONY: help java setup demo demo-taxonomy example notebooks test fuzz lint format format-scala lint-scala shim bench docs \
 	docs-serve wheel clean
@@ -45,15 +44,16 @@ demo-taxonomy: java $(VENV)/.demo ## species up the tree of life, from the NCBI 
 test: java lint ## ruff, mypy, pytest
 	$(RUN) -m pytest $(PYTEST)
 
-CAMPAIGN = PYTHONPATH=tests $(RUN) -m campaigns.programs
-fuzz: java $(VENV)/.dev ## random programs on all engines (takes many hours): make fuzz SEED=1 SECONDS=600
-	$(CAMPAIGN) simulated --count 100000 --seed $(SEED) --seconds $(SECONDS)
-	$(CAMPAIGN) local --count 5000 --seed $(SEED) --seconds $(SECONDS)
-	$(CAMPAIGN) ranks --count 500 --seed $(SEED) --seconds $(SECONDS)
-	$(CAMPAIGN) spark --count 5000 --seed $(SEED) --seconds $(SECONDS)
-	$(CAMPAIGN) dataframe --count 500 --seed $(SEED) --seconds $(SECONDS)
-	$(CAMPAIGN) sql --count 2000 --seed $(SEED) --seconds $(SECONDS)
-	$(CAMPAIGN) delta --count 500 --seed $(SEED) --seconds $(SECONDS)
+CAMPAIGN = PYTHONPATH=.:tests $(RUN) -m campaigns.programs
+FUZZ = $(if $(SEED),--seed $(SEED)) --seconds $(FUZZ_SECONDS)
+fuzz: java $(VENV)/.dev ## random programs on all engines (takes many hours): make fuzz SEED=1 FUZZ_SECONDS=600
+	$(CAMPAIGN) simulated --count 100000 $(FUZZ)
+	$(CAMPAIGN) local --count 5000 $(FUZZ)
+	$(CAMPAIGN) ranks --count 500 $(FUZZ)
+	$(CAMPAIGN) spark --count 5000 $(FUZZ)
+	$(CAMPAIGN) dataframe --count 500 $(FUZZ)
+	$(CAMPAIGN) sql --count 2000 $(FUZZ)
+	$(CAMPAIGN) delta --count 500 $(FUZZ)
 
 lint: $(VENV)/.dev ## ruff and mypy
 	$(RUN) -m ruff check .

@@ -136,6 +136,21 @@ def test_a_relation_named_as_an_option_does_not_turn_it_on(session: SparkSession
         assert caught.value.getCondition() == "ARITHMETIC_OVERFLOW"
 
 
+@pytest.mark.parametrize("backend", ["spark", "local"])
+def test_a_name_of_a_column_is_no_code(session: SparkSession, backend: str) -> None:
+    key, value = '*/ "); open("x", "w"); (" /*', "$x\n" + r"\u0022" + "'" * 3 + '"' * 3
+    base = session.sql("SELECT 1 AS k, 0L AS v").toDF(key, value)
+    edges = session.sql("SELECT 1 AS a, 2 AS b UNION ALL SELECT 2, 3")
+
+    def step(r: DataFrame) -> DataFrame:
+        joined = r.join(edges, r[f"`{key}`"] == edges.a)
+        return joined.select(edges.b.alias(key), (r[f"`{value}`"] + 1).alias(value))
+
+    reached = base.recursive_agg([key], {value: "min"}, step=step, backend=backend)
+    assert sorted(rows_of(reached)) == [(1, 0), (2, 1), (3, 2)]
+    assert not Path("x").exists()
+
+
 def test_folders_and_options_of_names_are_distinct_and_plain() -> None:
     folders = [result_folder(name) for name in NAMES]
     assert len(set(folders)) == len(NAMES)

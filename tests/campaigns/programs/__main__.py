@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 import time
 
@@ -14,16 +15,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m campaigns.programs", description=__doc__)
     parser.add_argument("engine", choices=("simulated", "local", "ranks", "spark", "dataframe", "sql", "delta"))
     parser.add_argument("--count", type=int, default=1000, help="programs, outer queries or steps")
-    parser.add_argument("--seed", type=int, default=0, help="of the first; the next one has the next seed")
+    parser.add_argument("--seed", type=int, help="of the first, else a fresh one; the next one has the next seed")
     parser.add_argument("--ranks", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin none after so long")
     options = parser.parse_args()
     began = time.monotonic()
-    seeds = range(options.seed, options.seed + options.count)
+    seed = random.SystemRandom().randrange(10**9) if options.seed is None else options.seed
+    seeds = range(seed, seed + options.count)
+    sys.stdout.write(f"{options.engine}: --seed {seed}\n")
+    sys.stdout.flush()
     tally = _run(options, seeds, began + options.seconds)
     for why, count in tally.refused.most_common(12):
         sys.stdout.write(f"  {count} refused: {why}\n")
-    sys.stdout.write(f"{options.engine}, seeds {options.seed}..: {tally}; {time.monotonic() - began:.0f} s\n")
+    sys.stdout.write(f"{options.engine}, seeds {seed}..: {tally}; {time.monotonic() - began:.0f} s\n")
     return bool(tally.failures)
 
 
