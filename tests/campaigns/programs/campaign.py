@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from campaigns.programs.draw import case_of
 from campaigns.programs.engines import NoMeaning, Refused, compared, difference, meaning, on_ranks, staged
+from campaigns.programs.engines import ranks as on_three_ranks
 from campaigns.programs.shrink import shrunk
 
 from pyspark_paralagg.errors import UnsupportedError, VerificationError
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
     from campaigns.programs.engines import Rows
     from datalog.programs_random import Case
+
+
+FEW = 40
+"""Calls of ``mpiexec`` to shrink a failure."""
 
 
 @dataclass
@@ -86,12 +91,19 @@ def run_by_ranks(seeds: Iterable[int], ranks: int, until: float = float("inf"), 
             except (VerificationError, UnsupportedError) as problem:
                 tally.refused[reason(f"{problem.code} {problem.message}")] += 1
         for (seed, case, expected, _), found in zip(ready, on_ranks([s for *_, s in ready], ranks), strict=True):
-            problem = compared([found], expected)
+            problem = str(found) if isinstance(found, AssertionError) else compared([found], expected)
             if problem is None:
                 tally.agreed += 1
             else:
-                tally.fail(f"seed {seed}: {problem}\n{case!r}")
+                tally.fail(f"seed {seed}: {problem}\n{shrunk(case, _fails_on_ranks, FEW)!r}")
     return tally
+
+
+def _fails_on_ranks(case: Case) -> bool:
+    try:
+        return difference(case, on_three_ranks) is not None
+    except Exception:  # noqa: BLE001 - what is no program is no failure of one
+        return False
 
 
 def reason(problem: str) -> str:

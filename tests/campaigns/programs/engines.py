@@ -77,17 +77,30 @@ def local(case: Case) -> list[Rows]:
 
 def ranks(case: Case) -> list[Rows]:
     """One program on three ranks."""
-    return on_ranks([staged(case)], 3)
+    found = on_ranks([staged(case)], 3)[0]
+    if isinstance(found, AssertionError):
+        raise found
+    return [found]
 
 
-def on_ranks(all_staged: list[Staged], count: int) -> list[Rows]:
-    """Programs on so many ranks, by one ``mpiexec``."""
+def on_ranks(all_staged: list[Staged], count: int) -> list[Rows | AssertionError]:
+    """Programs on so many ranks, by one ``mpiexec``; where that fails, each by one of its own."""
     with tempfile.TemporaryDirectory() as folder:
         places = [Path(folder) / f"{n:04d}" for n in range(len(all_staged))]
         for place, one in zip(places, all_staged, strict=True):
             one.write(place)
-        run_on_ranks(Path(folder), "x", count)
-        return [one.read(place / "out-x") for place, one in zip(places, all_staged, strict=True)]
+        try:
+            run_on_ranks(Path(folder), "x", count)
+        except AssertionError as problem:
+            return [problem] if len(all_staged) == 1 else [on_ranks([one], count)[0] for one in all_staged]
+        return [_read(one, place / "out-x") for place, one in zip(places, all_staged, strict=True)]
+
+
+def _read(one: Staged, out: Path) -> Rows | AssertionError:
+    try:
+        return one.read(out)
+    except AssertionError as problem:  # what a rank has raised
+        return problem
 
 
 def on_spark(spark: SparkSession, backend: str | None) -> Callable[[Case], list[Rows]]:
