@@ -27,6 +27,9 @@ FEW = 40
 """Calls of ``mpiexec`` to shrink a failure."""
 
 
+TELL_SECONDS = 60
+
+
 @dataclass
 class Tally:
     """What came of the programs of a campaign."""
@@ -35,6 +38,14 @@ class Tally:
     refused: Counter[str] = field(default_factory=Counter)
     meaningless: int = 0
     failures: list[str] = field(default_factory=list)
+    told: float = field(default_factory=time.monotonic)
+
+    def tick(self) -> None:
+        """Print now and then how far it is."""
+        if time.monotonic() - self.told > TELL_SECONDS:
+            self.told = time.monotonic()
+            sys.stdout.write(f"{self}\n")
+            sys.stdout.flush()
 
     def fail(self, failure: str) -> None:
         """Keep and print a failure."""
@@ -59,6 +70,7 @@ def run(
     for seed in seeds:
         if time.monotonic() > until:
             break
+        tally.tick()
         case = case_of(seed)
         try:
             found = difference(case, engine)
@@ -75,11 +87,12 @@ def run(
     return tally
 
 
-def run_by_ranks(seeds: Iterable[int], ranks: int, until: float = float("inf"), batch: int = 25) -> Tally:
+def run_by_ranks(seeds: Iterable[int], ranks: int, until: float = float("inf"), batch: int = 5) -> Tally:
     """Programs on real ranks, so many by one ``mpiexec``."""
     tally = Tally()
     left = list(seeds)
     while left and time.monotonic() < until:
+        tally.tick()
         seeds, left = left[:batch], left[batch:]
         ready = []
         for seed in seeds:

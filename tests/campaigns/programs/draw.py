@@ -30,10 +30,10 @@ class Seeded(Drawing):
     """Draws from ``random``."""
 
     def __init__(self, seed: int) -> None:
-        self._dice = random.Random(seed)  # noqa: S311 - a test's dice
+        self._dice = random.Random(seed)
         super().__init__(lambda _: None)
 
-    def choice(self, *options: Any) -> Any:  # noqa: ANN401 - one of them
+    def choice(self, *options: Any) -> Any:
         return self._dice.choice(options)
 
     def chance(self) -> bool:

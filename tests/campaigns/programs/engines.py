@@ -10,6 +10,7 @@ dataframe   plain DataFrames
 from __future__ import annotations
 
 import contextlib
+import subprocess
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,7 +92,9 @@ def on_ranks(all_staged: list[Staged], count: int) -> list[Rows | AssertionError
             one.write(place)
         try:
             run_on_ranks(Path(folder), "x", count)
-        except AssertionError as problem:
+        except (AssertionError, subprocess.TimeoutExpired) as problem:
+            if isinstance(problem, subprocess.TimeoutExpired):
+                problem = AssertionError(str(problem))
             return [problem] if len(all_staged) == 1 else [on_ranks([one], count)[0] for one in all_staged]
         return [_read(one, place / "out-x") for place, one in zip(places, all_staged, strict=True)]
 

@@ -4,7 +4,6 @@ A case is a recursion of ``test_property`` (a step over a graph with nulls) and 
 from a seed: filters, projections, groupings, joins, unions, windows, limits of a total order. Expected are the rows of
 the same query over the interpreter's rows.
 """
-# ruff: noqa: S608  (queries are what is drawn)
 
 from __future__ import annotations
 
@@ -98,7 +97,7 @@ def _words(text: str) -> list[str]:
 
 def query_of(seed: int, columns: tuple[str, ...]) -> str:
     """The query of a seed."""
-    dice = random.Random(seed)  # noqa: S311 - a test's dice
+    dice = random.Random(seed)
     query = Query(dice, columns)
     kinds = ("filter", "filter", "filter", "project", "group", "join", "union", "window", "limit")
     for name in dice.choices(kinds, k=dice.randint(1, 4)):
@@ -113,6 +112,7 @@ def run(spark: SparkSession, seeds: Iterable[int], until: float = float("inf")) 
     for seed in seeds:
         if time.monotonic() > until:
             break
+        tally.tick()
         if seed // QUERIES != last:
             last = seed // QUERIES
             case = draw(last)
