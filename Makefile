@@ -22,8 +22,11 @@ COUNT ?= 30
 SEED ?=
 # The example that `make example` runs.
 NAME ?=
+# `make fuzz`: for how many seconds each engine begins new programs; SEED is that of the first program.
+FUZZ_SECONDS ?= inf
 
-.PHONY: help java setup demo demo-taxonomy example notebooks test faults lint format format-scala lint-scala shim bench docs \
+.PHONY: help java setup demo demo-taxonomy example notebooks test faults fuzz fuzz-proofs lint format format-scala lint-scala shim \
+	bench docs \
 	docs-serve wheel clean
 
 help: ## this list
@@ -44,6 +47,20 @@ demo-taxonomy: java $(VENV)/.demo ## species up the tree of life, from the NCBI 
 
 test: java lint ## ruff, mypy, pytest
 	$(RUN) -m pytest $(PYTEST)
+
+CAMPAIGN = PYTHONPATH=.:tests $(RUN) -m campaigns.programs
+FUZZ = $(if $(SEED),--seed $(SEED)) --seconds $(FUZZ_SECONDS)
+fuzz: java $(VENV)/.dev ## random programs on all engines (takes many hours): make fuzz SEED=1 FUZZ_SECONDS=600
+	$(CAMPAIGN) simulated --count 100000 $(FUZZ)
+	$(CAMPAIGN) local --count 5000 $(FUZZ)
+	$(CAMPAIGN) ranks --count 500 $(FUZZ)
+	$(CAMPAIGN) spark --count 5000 $(FUZZ)
+	$(CAMPAIGN) dataframe --count 500 $(FUZZ)
+	$(CAMPAIGN) sql --count 2000 $(FUZZ)
+	$(CAMPAIGN) delta --count 500 $(FUZZ)
+
+fuzz-proofs: java $(VENV)/.dev ## random expressions: what the proof claims of them against Spark; make fuzz-proofs COUNT=20000 SEED=1
+	$(RUN) tests/campaigns/proofs --count $(COUNT) $(if $(SEED),--seed $(SEED))
 
 lint: $(VENV)/.dev ## ruff and mypy
 	$(RUN) -m ruff check .

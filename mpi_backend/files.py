@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 import pyarrow as pa
 
+from mpi_backend.names import result_folder
 from mpi_backend.owner import Owner
 from mpi_backend.rows import flat
 from mpi_backend.strings import Strings
@@ -72,8 +72,8 @@ def _parquet(path: Path) -> Iterator[pa.RecordBatch]:
 def write_result(
     of: PlannedRelation, table: Table, folder: Path, form: Format, partitions: int, rank: int, ranks: int
 ) -> None:
-    """The rows of a relation: ``folder/<name>/part-<p>`` for each partition p of this rank."""
-    target = folder / quote(of.name, safe="")
+    """The rows of a relation: ``folder/<name>/part-<p>`` (``result_folder``) for each partition p of this rank."""
+    target = folder / result_folder(of.name)
     target.mkdir(parents=True, exist_ok=True)
     buckets = _buckets(of, table, partitions)
     for p in range(rank, partitions, ranks):

@@ -30,6 +30,7 @@ _TICK_SECONDS = 0.1
 
 def main(argv: Sequence[str]) -> int:
     """The command's exit code, as a shell tells it; 127 where there is no such command."""
+    os.umask(0o077)  # what ranks write is this user's alone
     process_tree.adopt_orphans()
     try:
         child = subprocess.Popen(  # noqa: S603 - the launcher's own proxy

@@ -5,13 +5,15 @@ the run, and reads JSON lines from its stdout: progress, proxies to start (launc
 ``{"event": "end", ...}`` last. SPEC has ``plan``, ``in``, ``out``, ``format``, ``partitions``, ``outputs``, ``ansi``,
 ``ranks``, ``launcher`` (``local``, ``spark`` or a command with ``{ranks}``), ``python`` (words), ``env``,
 ``oversubscribe``, and ``scratch``: a folder that is removed when the parent has died and cannot remove it. For the
-launcher ``spark`` also ``hosts`` with their numbers of ranks, ``address`` of this machine, and ``shared``: whether
-ranks see the same files; if not, each finds ``plan.json``, ``in`` and ``out`` in a folder on its own host.
+launcher ``spark`` also ``hosts`` with their numbers of ranks, ``address`` of this machine as ranks reach it (``bind``:
+the one to listen on, if that is another), and ``shared``: whether ranks see the same files; if not, each finds
+``plan.json``, ``in`` and ``out`` in a folder on its own host.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import sys
@@ -34,6 +36,7 @@ def main(argv: Sequence[str]) -> int:
     if len(argv) != 1:
         print(_USAGE, file=sys.stderr)  # noqa: T201 - a command's answer
         return 2
+    os.umask(0o077)  # ranks and the files of the run are this user's alone
     spec = json.loads(Path(argv[0]).read_text())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _cancel)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import sys
 from typing import TYPE_CHECKING, Any
 
+from mpi_backend.names import outputs_option
 from mpi_backend.preflight import RANKS_VARIABLE, Request, mpiexec
 from mpi_backend.signs import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_LO = "lo" if sys.platform.startswith("linux") else "lo0"
+_LOOPBACK = {"HYDRA_IFACE": _LO, "UCX_NET_DEVICES": _LO, "FI_TCP_IFACE": _LO, "FI_SOCKETS_IFACE": _LO}
+"""Ranks of one machine listen on its loopback only, with MPICH's UCX as with its libfabric."""
 
 
 def request_of(spec: Mapping[str, Any]) -> Request:
@@ -26,7 +33,12 @@ def request_of(spec: Mapping[str, Any]) -> Request:
 def environment(spec: Mapping[str, Any]) -> dict[str, str]:
     """What the launcher finds in its environment beside ours."""
     # MPICH's mpiexec asks no Slurm or other resource manager for machines, and no ssh for this one.
-    of_hydra = {"HYDRA_RMK": "user", **({"HYDRA_LAUNCHER": "fork"} if spec["launcher"] == "local" else {})}
+    of_hydra = {"HYDRA_RMK": "user"}
+    if spec["launcher"] == "local":
+        of_hydra |= {
+            "HYDRA_LAUNCHER": "fork",
+            **{name: value for name, value in _LOOPBACK.items() if name not in os.environ},
+        }
     token = {TOKEN_VARIABLE: spec["token"]} if "token" in spec else {}
     return {**of_hydra, **spec.get("env", {}), **token, RANKS_VARIABLE: str(spec["ranks"])}
 
@@ -36,7 +48,7 @@ def worker_command(spec: Mapping[str, Any]) -> list[str]:
 
     >>> spec = {"python": ["python"], "plan": "p.json", "in": "i", "out": "o", "outputs": ["r"], "ansi": False}
     >>> shlex.join(worker_command(spec))
-    'python -m mpi_backend run p.json --in i --out o --outputs r --no-ansi'
+    'python -m mpi_backend run p.json --in i --out o --outputs=r --no-ansi'
     """
     places = [spec["plan"], "--in", spec["in"], "--out", spec["out"]]
     if "tell" in spec:  # in the folder that whoever starts a proxy has named to it
@@ -46,7 +58,7 @@ def worker_command(spec: Mapping[str, Any]) -> list[str]:
         if spec.get(option) is not None:
             words += [f"--{option.replace('_', '-')}", str(spec[option])]
     if spec.get("outputs"):
-        words += ["--outputs", *spec["outputs"]]
+        words.append(outputs_option(spec["outputs"]))
     return words if spec.get("ansi", True) else [*words, "--no-ansi"]
 
 

@@ -1,7 +1,7 @@
 """What ranks and their supervisor tell each other: a heartbeat each second, an error, the report, an end.
 
 Through files in OUT where both see the same: ``beats/<rank>``, ``error-<rank>.json``, ``report.json``, and of the
-supervisor ``beats/supervisor``. Else each rank connects to its supervisor (``SPEC["address"]``), whose ``Listener``
+supervisor ``beats/supervisor``. Else each rank connects to its supervisor (``SPEC["address"]``), whose ``listener``
 makes the same files of what it hears; who watches them need not know.
 """
 
@@ -10,12 +10,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import select
-import selectors
 import socket
 import time
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +26,6 @@ FOLDER_VARIABLE = "PARALAGG_MPI_FOLDER"
 
 SILENCE_SECONDS = 15.0
 _LONGEST_TICK_SECONDS = 1.5
-_CHUNK = 1 << 16
 
 
 class Signs(Protocol):
@@ -88,17 +85,18 @@ class Files:
 
 
 class Line:
-    """By a connection to ``place`` (host:port): lines of JSON, the token first.
+    """By a connection to ``place`` (host:port): the token, then lines of JSON.
 
     A rank says ``about`` itself where it runs; its heartbeat has a connection of its own, and says nothing.
     """
 
     def __init__(self, place: str, rank: int, about: Mapping[str, Any] | None = None) -> None:
         host, _, port = place.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), SILENCE_SECONDS)
+        self._socket = socket.create_connection((host.strip("[]"), int(port)), SILENCE_SECONDS)
         with contextlib.suppress(AttributeError, OSError):  # Linux: how long nobody may answer
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * SILENCE_SECONDS))
-        self._send({"token": os.environ[TOKEN_VARIABLE], "rank": rank, **(process_info() if about is None else about)})
+        self._socket.sendall(os.environ[TOKEN_VARIABLE].encode() + b"\n")
+        self._send({"rank": rank, **(process_info() if about is None else about)})
 
     def live(self) -> bool:
         """Send an empty message."""
@@ -126,95 +124,6 @@ class Line:
 
     def _send(self, message: dict[str, Any]) -> None:
         self._socket.sendall(json.dumps(message).encode() + b"\n")
-
-
-class Listener:
-    """The supervisor's end of all lines. ``hear`` makes files in ``out`` of what has come."""
-
-    def __init__(self, out: Path) -> None:
-        self._out = out
-        self.token = secrets.token_hex(16)
-        self._door = socket.create_server(("", 0), backlog=1024)
-        self._door.settimeout(0)
-        self.port: int = self._door.getsockname()[1]
-        self._ears = selectors.DefaultSelector()
-        self._ears.register(self._door, selectors.EVENT_READ)
-
-    def hear(self, seconds: float = 0.0) -> None:
-        """Waits for so long at most, unless there is something."""
-        for key, _ in self._ears.select(seconds):
-            if key.data is None:
-                self._accept()
-            elif not key.data.read():
-                self._ears.unregister(key.fileobj)
-                key.data.close()
-
-    def hear_all(self, seconds: float) -> None:
-        """Until every rank that has a line has ended it, or for so long."""
-        until = time.monotonic() + seconds
-        self.hear()
-        while len(self._ears.get_map()) > 1 and (left := until - time.monotonic()) > 0:
-            self.hear(left)
-
-    def close(self) -> None:
-        """Ranks that still run will see it, and end themselves."""
-        for key in list(self._ears.get_map().values()):
-            cast("socket.socket", key.fileobj).close()
-        self._ears.close()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                line, _ = self._door.accept()
-                line.settimeout(0)
-                self._ears.register(line, selectors.EVENT_READ, _Caller(line, self._out, self.token))
-
-
-class _Caller:
-    """Who is at the other end of a line."""
-
-    def __init__(self, line: socket.socket, out: Path, token: str) -> None:
-        self._line, self._out, self._token = line, out, token
-        self._rest = b""
-        self._rank: int | None = None
-
-    def read(self) -> bool:
-        """Whether more may come."""
-        try:
-            chunk = self._line.recv(_CHUNK)
-        except OSError:
-            return False
-        *messages, self._rest = (self._rest + chunk).split(b"\n")
-        try:
-            for message in messages:
-                self._take(json.loads(message))
-        except (ValueError, LookupError, TypeError, AttributeError):  # nobody of ours
-            return False
-        return bool(chunk) and (self._rank is not None or len(self._rest) < _CHUNK)
-
-    def _take(self, message: dict[str, Any]) -> None:
-        if self._rank is None:
-            if not secrets.compare_digest(str(message.pop("token")), self._token):
-                raise LookupError
-            self._rank = int(message.pop("rank"))
-            if message:  # of the rank; the connection of its heartbeat may come after the rank's end
-                self._beat.write_text(json.dumps(message), encoding="utf-8")
-        elif "error" in message:
-            write(self._out / f"error-{self._rank}.json", message["error"])
-        elif "report" in message:
-            write(self._out / "report.json", message["report"])
-        elif "end" in message:
-            self._beat.unlink(missing_ok=True)
-        else:
-            with contextlib.suppress(FileNotFoundError):  # it is done
-                os.utime(self._beat)
-
-    @property
-    def _beat(self) -> Path:
-        return self._out / "beats" / str(self._rank)
-
-    def close(self) -> None:
-        self._line.close()
 
 
 def write(path: Path, told: dict[str, Any]) -> None:

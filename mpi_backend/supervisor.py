@@ -25,8 +25,8 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from mpi_backend import leftovers, process_tree
 from mpi_backend.killer import hint, killed_for_memory
 from mpi_backend.launchers import environment, launch_command, request_of, worker_command
+from mpi_backend.listener import Listener
 from mpi_backend.preflight import Problem
-from mpi_backend.signs import Listener
 from mpi_backend.watch import Watch
 
 if TYPE_CHECKING:
@@ -64,8 +64,9 @@ class Supervisor:
     def __init__(self, spec: Mapping[str, Any], tell: Callable[[Mapping[str, Any]], None]) -> None:
         self._tell = tell
         self._out = Path(spec["out"])
-        self._listener = Listener(self._out) if spec.get("shared") is False else None
-        if self._listener is not None:
+        self._listener: Listener | None = None
+        if spec.get("shared") is False:
+            self._listener = Listener(self._out, spec.get("bind") or spec["address"], spec["ranks"])
             place = f"{spec['address']}:{self._listener.port}"
             spec = {**spec, "tell": place, "token": self._listener.token}
         self._spec = spec
@@ -167,7 +168,7 @@ class Supervisor:
             if text.startswith(_PROXY):
                 self._tell({"event": "proxy", "argv": text.removeprefix(_PROXY).split()})
                 continue
-            with contextlib.suppress(ValueError, TypeError, KeyError):
+            with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
                 event = json.loads(text)
                 if event["event"] == "progress":
                     self._tell(event)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpi_backend.comm import PIECE_BYTES
 from mpi_backend.leftovers import remove_own
+from mpi_backend.names import output_names
 from mpi_backend.preflight import MORE_MEMORY, MORE_SPACE, RANKS_VARIABLE
 from mpi_backend.signs import FOLDER_VARIABLE, Files, Line
 from mpi_backend.world import check_world
@@ -92,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", required=True, help="folder for results")
     parser.add_argument("--format", choices=("arrow", "parquet"), default="arrow", help="of files, in and out")
     parser.add_argument("--partitions", type=int, help="of each result; as many as ranks unless said")
-    parser.add_argument("--outputs", nargs="*", help="relations to write; all unless said")
+    parser.add_argument("--outputs", type=output_names, help="relations to write, as A,B; all unless said")
     parser.add_argument("--sub-buckets", type=int, default=1, help="of a bucket: they spread the rows of a join key")
     parser.add_argument(
         "--no-ansi", dest="ansi", action="store_false", help="overflow wraps, as without spark.sql.ansi"

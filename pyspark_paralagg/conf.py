@@ -1,7 +1,8 @@
 """Every configuration key of this package, once: name, type, default, meaning.
 
-The documentation's page of them is made from ``REGISTRY``. The keys belong to the Spark session (``spark.conf.set``),
-so a query reads what stands there when it is planned.
+The documentation's page of them is made from ``REGISTRY``. Most keys belong to the Spark session (``spark.conf.set``),
+so a query reads what stands there when it is planned. A key that names a program or a folder is *static*: it belongs to
+the Spark application, from its start or by ``ra.attach(spark, {...})``, and no line of SQL changes it.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.errors import UsageError
+from pyspark_paralagg.program.schema import did_you_mean
+from pyspark_paralagg.report import is_connect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -54,13 +57,18 @@ def _truth(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Key:
-    """A configuration key. ``parse`` raises ``ValueError`` for a text that is not of ``type``."""
+    """A configuration key. ``parse`` raises ``ValueError`` for a text that is not of ``type``.
+
+    ``is_static`` keys name programs and folders; `StaticConfs.scala` registers them with Spark, which refuses to set
+    them in a session.
+    """
 
     name: str
     type: str
     default: Any
     parse: Callable[[str], Any]
     doc: str
+    is_static: bool = False
 
 
 BACKEND = Key(
@@ -79,6 +87,7 @@ CHECKPOINT_DIR = Key(
     str,
     "Where the Spark engine writes checkpoints of its state. Unset: "
     "a lost executor starts the fixpoint again from its inputs.",
+    is_static=True,
 )
 CHECKPOINT_INTERVAL = Key(
     "spark.paralagg.checkpoint.interval",
@@ -112,6 +121,7 @@ MPI_LAUNCHER = Key(
     "What starts MPI ranks: `local` is mpiexec on the driver's machine, `spark` starts them in tasks on the executors, "
     "anything else is a command in which `{ranks}` is their number and `{command}` (or its end) one rank, such as "
     "`srun -n {ranks} --kill-on-bad-exit`. Only if it is set does `auto` consider ranks.",
+    is_static=True,
 )
 MPI_RANKS = Key(
     "spark.paralagg.mpi.ranks",
@@ -128,6 +138,7 @@ MPI_STAGING_DIR = Key(
     str,
     "Where rows lie on their way to the ranks and back; emptied afterwards: a directory that the driver, executors and "
     "ranks share. Unset: in the driver's `spark.local.dir`; with the launcher `spark` rows go through Spark instead.",
+    is_static=True,
 )
 MPI_OVERSUBSCRIBE = Key(
     "spark.paralagg.mpi.oversubscribe",
@@ -176,6 +187,7 @@ PYTHON = Key(
     "The Python that compiles recursive queries in SQL: a process that is started at the first of them and kept. "
     "`ra.configure` sets it to the Python that runs; unset, it is `PYSPARK_DRIVER_PYTHON`, `PYSPARK_PYTHON`, or "
     "`python3`.",
+    is_static=True,
 )
 PYTHON_PATH = Key(
     "spark.paralagg.pythonPath",
@@ -184,6 +196,7 @@ PYTHON_PATH = Key(
     str,
     "What that process has on its `PYTHONPATH`, before the JVM's own. `ra.configure` sets it to the folder that this "
     "package lies in.",
+    is_static=True,
 )
 SQL_REWRITE = Key(
     "spark.paralagg.sql.rewrite",
@@ -225,7 +238,8 @@ REGISTRY: tuple[Key, ...] = (
 
 def read(session: SparkSession, key: Key) -> Any:  # noqa: ANN401 - the type is the key's
     """The value of ``key`` in ``session``; ``UsageError`` ``PARALAGG_BAD_CONF`` where it is not of the key's type."""
-    return parsed(key, session.conf.get(key.name, None), "the session's configuration")
+    where = "the application's configuration" if key.is_static else "the session's configuration"
+    return parsed(key, _text(session, key), where)
 
 
 def parsed(key: Key, text: str | None, place: str) -> Any:  # noqa: ANN401 - the type is the key's
@@ -246,4 +260,33 @@ def parsed(key: Key, text: str | None, place: str) -> Any:  # noqa: ANN401 - the
 
 def is_set(session: SparkSession, key: Key) -> bool:
     """Whether someone has set ``key``, be it to its default."""
-    return session.conf.get(key.name, None) is not None
+    return _text(session, key) is not None
+
+
+def checked(confs: Mapping[str, object], place: str) -> dict[Key, str | None]:
+    """Return the keys of ``confs`` with their values as text; None stands for a key to unset.
+
+    Raises ``UsageError`` ``PARALAGG_BAD_CONF`` for an unknown key or a value that is not of the key's type.
+    """
+    known = {key.name: key for key in REGISTRY}
+    found: dict[Key, str | None] = {}
+    for name, value in confs.items():
+        if name not in known:
+            raise UsageError(
+                "PARALAGG_BAD_CONF",
+                f"there is no key {name!r}",
+                value=name,
+                place=place,
+                hint=did_you_mean(str(name), list(known)),
+            )
+        text = str(value).lower() if isinstance(value, bool) else None if value is None else str(value)
+        parsed(known[name], text, place)
+        found[known[name]] = text
+    return found
+
+
+def _text(session: SparkSession, key: Key) -> str | None:
+    """A static key is looked up in the SparkContext's conf, which no SQL statement writes to."""
+    if not key.is_static:
+        return session.conf.get(key.name, None)
+    return None if is_connect(session) else session.sparkContext._conf.get(key.name, None)  # noqa: SLF001 - live, not a copy

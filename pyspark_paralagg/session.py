@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.conf import PYTHON, PYTHON_PATH
+from pyspark_paralagg.conf import PYTHON, PYTHON_PATH, checked
 from pyspark_paralagg.dataframe_method import add_method
 from pyspark_paralagg.diagnosis import Diagnosis, Finding, examine
 from pyspark_paralagg.errors import EnvironmentProblem
@@ -23,6 +23,8 @@ from pyspark_paralagg.standing_conf import add_to_submit_arguments, running_jvm,
 from pyspark_paralagg.version import VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -41,8 +43,10 @@ _ADVICE = (
 _found: list[tuple[Any, Any]] = []
 
 
-def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
+def configure(builder: SparkSession.Builder, confs: Mapping[str, object] | None = None) -> SparkSession.Builder:
     """Append the shim's jar to ``spark.jars`` and its extension to ``spark.sql.extensions``; return the builder.
+
+    ``confs`` are keys of this package, checked here and set on the builder.
 
     Nothing that stands there is lost, be it from the builder, from ``spark-submit`` (whose JVM is asked), from
     ``PYSPARK_SUBMIT_ARGS`` or from ``spark-defaults.conf``; calling it twice changes nothing. ``spark.paralagg.python``
@@ -53,12 +57,14 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 
     Where a session already runs, ``getOrCreate`` would return that one and ignore these confs: a warning says so.
 
-    Raises ``EnvironmentProblem`` where Java, Spark or the jar is missing or does not fit.
+    Raises ``EnvironmentProblem`` where Java, Spark or the jar is missing or does not fit, ``UsageError``
+    ``PARALAGG_BAD_CONF`` for a key of ``confs`` that is unknown or has a wrong value.
 
     >>> from pyspark.sql import SparkSession                                                  # doctest: +SKIP
     >>> spark = configure(SparkSession.builder.master("local[2]")).getOrCreate()              # doctest: +SKIP
     """
     add_method()
+    _set(builder, confs or {})
     if _is_remote(builder):
         _LOG.info("a Spark Connect session takes no jar; recursions will run as plain DataFrames")
         return builder
@@ -83,15 +89,22 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     return builder
 
 
-def attach(spark: SparkSession) -> SparkSession:
+def attach(spark: SparkSession, confs: Mapping[str, object] | None = None) -> SparkSession:
     """Bring the shim into a session that already runs, and return that session. Calling it twice changes nothing.
+
+    ``confs`` sets keys of this package (None unsets one). Static ones, which name programs and folders, apply to the
+    whole application, and are refused anywhere else once it runs; others apply to this session.
 
     The jar goes to the driver's class loader and to the executors, the strategy into this session's planner. Resolution
     rules cannot be added to a session that runs: recursive queries in SQL need ``configure`` or ``spark.newSession()``,
     and are refused with ``PARALAGG_SQL_NOT_CONFIGURED``.
-    Raises ``EnvironmentProblem`` as ``configure`` does, and ``PARALAGG_SHIM_MISSING`` for a Spark Connect session.
+    Raises ``EnvironmentProblem`` as ``configure`` does, and ``PARALAGG_SHIM_MISSING`` for a Spark Connect session;
+    ``UsageError`` ``PARALAGG_BAD_CONF`` as ``configure`` does.
+
+    >>> attach(spark, {"spark.paralagg.mpi.launcher": "srun -n {ranks}"})                      # doctest: +SKIP
     """
     add_method()
+    settings = checked(confs or {}, "ra.attach")
     jvm = _jvm_of(spark)
     check_supported(spark.version)
     module = _load(jvm)
@@ -104,6 +117,13 @@ def attach(spark: SparkSession) -> SparkSession:
         _add_to_class_path(jvm, jar)
     module = _handshake(spark, _load(jvm))
     module.attach(spark._jsparkSession)  # noqa: SLF001 - the session that the shim knows
+    for key, text in settings.items():
+        if key.is_static:
+            module.setStatic(spark._jsparkSession, key.name, text)  # noqa: SLF001 - likewise
+        elif text is None:
+            spark.conf.unset(key.name)
+        else:
+            spark.conf.set(key.name, text)
     return spark
 
 
@@ -165,6 +185,12 @@ def doctor() -> Diagnosis:
 def _compiler() -> dict[str, str]:
     """The confs by which the JVM finds a Python that has this package."""
     return {PYTHON.name: sys.executable, PYTHON_PATH.name: str(Path(__file__).resolve().parents[1])}
+
+
+def _set(builder: SparkSession.Builder, confs: Mapping[str, object]) -> None:
+    for key, text in checked(confs, "ra.configure").items():
+        if text is not None:
+            builder.config(key.name, text)
 
 
 def _appended(standing_value: str, item: str) -> str:

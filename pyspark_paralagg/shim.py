@@ -19,6 +19,7 @@ from pathlib import Path
 from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.java import find_java
 from pyspark_paralagg.linkage import links
+from pyspark_paralagg.private import check_private, private_folder
 from pyspark_paralagg.spark_home import SparkHome, find_spark_home, minor_of
 
 JAR_NAME = "paralagg.jar"
@@ -30,6 +31,7 @@ _BUNDLED_JARS = _PACKAGE / "_shim" / "jars"
 # In a wheel the sources lie inside the package, in a checkout beside it.
 _SOURCE_ROOTS = (_PACKAGE / "_shim" / "src" / "main", _PACKAGE.parent / "jvm_shim" / "src" / "main")
 _COMPILER_JARS = ("scala-compiler", "scala-reflect", "scala-library")
+_SETTING = "XDG_CACHE_HOME"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _COMPILER_OUTPUT_LINES = 60
 _CACHE_HINT = "let XDG_CACHE_HOME name a folder that can be written to, or install a wheel, which carries the jar"
@@ -83,7 +85,8 @@ def find_jar(spark: SparkHome | None = None) -> Path:
     Several processes may call this at once: each sees a whole jar or none.
 
     Raises ``EnvironmentProblem``: ``PARALAGG_SPARK_MISSING``, ``PARALAGG_SPARK_UNSUPPORTED``,
-    ``PARALAGG_JAVA_MISSING``, ``PARALAGG_JAVA_TOO_OLD``, ``PARALAGG_SHIM_MISSING``, ``PARALAGG_SHIM_BUILD``.
+    ``PARALAGG_JAVA_MISSING``, ``PARALAGG_JAVA_TOO_OLD``, ``PARALAGG_SHIM_MISSING``, ``PARALAGG_SHIM_BUILD``,
+    ``PARALAGG_CACHE_UNSAFE`` where others may have written the jar.
     """
     spark = spark or find_spark_home()
     jar = locate_jar(spark)
@@ -110,6 +113,7 @@ def locate_jar(spark: SparkHome) -> Path | None:
             return jar
     cached = _cached(spark, digest)
     if _is_file(cached):
+        check_private(private_folder(cached.parent, _SETTING) / cached.name, _SETTING)
         return cached
     for jar, made in bundled:
         if minor_of(made["spark"]) == spark.minor and links(jar, spark.jars):
@@ -155,13 +159,14 @@ def build_jar(spark: SparkHome, sources: ShimSources, jar: Path) -> None:
     Raises ``EnvironmentProblem`` with ``PARALAGG_SHIM_BUILD`` and the compiler's words.
     """
     try:
-        jar.parent.mkdir(parents=True, exist_ok=True)
+        jar.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".build-", dir=jar.parent) as scratch:
             classes = Path(scratch) / "classes"
             classes.mkdir()
             _compile(spark, sources, classes)
             packed = Path(scratch) / JAR_NAME
             _pack(spark, sources, classes, packed)
+            packed.chmod(0o644)  # whatever the umask: a jar that others may write to is not loaded
             # Same folder, so same file system: whoever looks sees the old jar, the new one, or none.
             packed.replace(jar)
     except OSError as problem:

@@ -34,8 +34,7 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
     spark.conf.set(conf.MPI_RANKS.name, "2")
     spark.conf.set(conf.MPI_OVERSUBSCRIBE.name, "true")
     yield spark
-    for key in KEYS:
-        spark.conf.unset(key)
+    ra.attach(spark, dict.fromkeys(KEYS))
 
 
 def paths(spark: SparkSession, backend: str | None, length: int = 50, **options: Any) -> DataFrame:  # noqa: ANN401 - of the call
@@ -176,7 +175,7 @@ def test_relations_that_read_each_other_run_together(session: SparkSession) -> N
 
 @OFFLOADED
 def test_nothing_runs_before_the_result_is_wanted(session: SparkSession, backend: str, tmp_path: Path) -> None:
-    session.conf.set(conf.MPI_STAGING_DIR.name, str(tmp_path))
+    ra.attach(session, {conf.MPI_STAGING_DIR.name: str(tmp_path)})
     before = jobs(session)
     found = paths(session, backend)
     assert ra.report(found) is None
@@ -218,7 +217,10 @@ def test_what_cannot_run_is_said_at_the_call(
     session: SparkSession, key: str, value: str, error: type[ra.ParalaggError], code: str
 ) -> None:
     session.conf.unset(conf.MPI_OVERSUBSCRIBE.name)
-    session.conf.set(f"spark.paralagg.mpi.{key}", value)
+    if key == "ranks":
+        session.conf.set(conf.MPI_RANKS.name, value)
+    else:
+        ra.attach(session, {f"spark.paralagg.mpi.{key}": value})
     before = jobs(session)
     with pytest.raises(error) as caught:
         paths(session, "mpi")
@@ -244,7 +246,7 @@ def test_an_expression_that_is_not_portable_is_named(session: SparkSession) -> N
         reached("mpi", "sin(node) < 2")
     assert caught.value.code == "PARALAGG_NOT_PORTABLE"
     assert "sin" in caught.value.message.lower()
-    session.conf.set(conf.MPI_LAUNCHER.name, "local")
+    ra.attach(session, {conf.MPI_LAUNCHER.name: "local"})
     session.conf.set(conf.OFFLOAD_MIN_CORES.name, "1")
     told = ra.explain(reached("auto", "sin(node) < 2"))
     assert "Executor: spark" in told
@@ -260,7 +262,7 @@ def test_auto_takes_ranks_only_with_a_launcher_and_for_much(session: SparkSessio
     told = ra.explain(paths(session, "auto"))
     assert told.count("the Spark engine takes every step that it can compile") == 1
     assert "MPI" not in told
-    session.conf.set(conf.MPI_LAUNCHER.name, "local")
+    ra.attach(session, {conf.MPI_LAUNCHER.name: "local"})
     told = ra.explain(paths(session, "auto"))
     assert "Executor: spark" in told
     assert "rows of input are less than spark.paralagg.offload.minRows=50,000,000, and 7 cores less than" in told
@@ -295,7 +297,7 @@ def test_auto_asks_for_the_size_of_the_whole_and_not_of_its_parts(session: Spark
         }
         return ra.recursive(relations, step, assume="w >= 0", backend=backend)["above"]
 
-    session.conf.set(conf.MPI_LAUNCHER.name, "local")
+    ra.attach(session, {conf.MPI_LAUNCHER.name: "local"})
     session.conf.set(conf.OFFLOAD_MIN_ROWS.name, "500")
     on_ranks = found("auto")
     assert "Executor: mpi" in ra.explain(on_ranks)
@@ -305,7 +307,7 @@ def test_auto_asks_for_the_size_of_the_whole_and_not_of_its_parts(session: Spark
 
 
 def test_auto_stays_on_spark_where_ranks_cannot_start(session: SparkSession) -> None:
-    session.conf.set(conf.MPI_LAUNCHER.name, "no-such-command -n {ranks}")
+    ra.attach(session, {conf.MPI_LAUNCHER.name: "no-such-command -n {ranks}"})
     told = ra.explain(paths(session, "auto"))
     assert "Executor: spark" in told
     assert "not on MPI ranks: there is no command 'no-such-command' on PATH" in told
@@ -315,7 +317,7 @@ def test_auto_stays_on_spark_where_ranks_cannot_start(session: SparkSession) -> 
 def test_an_error_in_the_data_has_its_code_and_the_session_goes_on(
     session: SparkSession, backend: str, tmp_path: Path
 ) -> None:
-    session.conf.set(conf.MPI_STAGING_DIR.name, str(tmp_path))
+    ra.attach(session, {conf.MPI_STAGING_DIR.name: str(tmp_path)})
     with pytest.raises(QueryExecutionException) as caught:
         paths(session, backend, max_iterations=3).collect()
     assert caught.value.getCondition() == "PARALAGG_LIMIT_REACHED"
@@ -334,8 +336,8 @@ def test_an_error_in_the_data_has_its_code_and_the_session_goes_on(
 def test_ranks_that_fail_are_an_error_or_with_fallback_a_reason(
     session: SparkSession, launcher: str, code: str, message: str, tmp_path: Path
 ) -> None:
-    session.conf.set(conf.MPI_STAGING_DIR.name, str(tmp_path))
-    session.conf.set(conf.MPI_LAUNCHER.name, launcher)
+    ra.attach(session, {conf.MPI_STAGING_DIR.name: str(tmp_path)})
+    ra.attach(session, {conf.MPI_LAUNCHER.name: launcher})
     with pytest.raises(QueryExecutionException) as caught:
         paths(session, "mpi").collect()
     assert caught.value.getCondition() == code
@@ -353,7 +355,8 @@ def test_ranks_that_fail_are_an_error_or_with_fallback_a_reason(
 
 def test_ranks_that_work_again_have_no_reason_of_an_earlier_run(session: SparkSession, tmp_path: Path) -> None:
     flag, mpiexec = tmp_path / "mended", Path(sys.executable).with_name("mpiexec")
-    session.conf.set(conf.MPI_LAUNCHER.name, f"sh -c 'test -e {flag} && exec {mpiexec} -n $0 {{command}}' {{ranks}}")
+    launcher = f"sh -c 'test -e {flag} && exec {mpiexec} -n $0 {{command}}' {{ranks}}"
+    ra.attach(session, {conf.MPI_LAUNCHER.name: launcher})
     session.conf.set(conf.MPI_FALLBACK.name, "true")
     found = paths(session, "mpi")
     told = []
@@ -369,7 +372,7 @@ def test_ranks_that_work_again_have_no_reason_of_an_earlier_run(session: SparkSe
 
 
 def test_fallback_where_ranks_cannot_even_start(session: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
-    session.conf.set(conf.MPI_LAUNCHER.name, "no-such-command -n {ranks}")
+    ra.attach(session, {conf.MPI_LAUNCHER.name: "no-such-command -n {ranks}"})
     session.conf.set(conf.MPI_FALLBACK.name, "true")
     told = ra.explain(paths(session, "mpi"))
     assert "Executor: spark\n  why: spark.paralagg.mpi.fallback=true, and ranks cannot start" in told

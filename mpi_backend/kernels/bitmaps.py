@@ -7,13 +7,14 @@ section 7).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from mpi_backend.kernels.cache import njit
 
 COUNT, TOUCHED = 0, 1
 """Places of ``sizes``: vertices in the queue, vertices that some x of the block reaches."""
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def begin(starts, firsts, low, high, width, full, delta, queue, queued, touched, seen, sizes):
     """Puts the base rows of the sources ``low`` until ``high`` into the bitmaps; sources are bits, in their order."""
     count = reached = 0
@@ -36,7 +37,7 @@ def begin(starts, firsts, low, high, width, full, delta, queue, queued, touched,
     sizes[TOUCHED] = reached
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def follow(offsets, targets, width, full, delta, queue, spare, queued, touched, seen, sizes):
     """Follows edges until nothing changes; how often it went through the queue."""
     if width == 1:
@@ -77,7 +78,7 @@ def follow(offsets, targets, width, full, delta, queue, spare, queued, touched, 
     return rounds
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _follow_one(offsets, targets, full, delta, queue, spare, queued, touched, seen, sizes):
     """The same for bitmaps of one word."""
     count, reached = sizes[COUNT], sizes[TOUCHED]
@@ -110,7 +111,7 @@ def _follow_one(offsets, targets, full, delta, queue, spare, queued, touched, se
     return rounds
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def collect(touched, width, full, seen, bits):
     """Moves the bitmaps of the touched vertices to ``bits``, and clears them; how many pairs they hold."""
     pairs = 0
@@ -125,7 +126,7 @@ def collect(touched, width, full, seen, bits):
     return pairs
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _ones(word):
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
@@ -133,7 +134,7 @@ def _ones(word):
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def pairs_of(sources, vertices, width, bits, xs, ys, at):
     """The pairs of a block as words, from ``at`` on; where the next block's begin."""
     for i in range(len(vertices)):

@@ -6,13 +6,14 @@ One table for all rows would miss the cache at every row; writing rows in order 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from mpi_backend.kernels.cache import njit
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _PIECE_ROWS = 1 << 15
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _hash(rows, at, stride):
     h = np.uint64(0)
     for c in range(stride):
@@ -21,7 +22,7 @@ def _hash(rows, at, stride):
     return h * _MIX
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def distinct(rows, stride, count):  # noqa: C901 - each step needs what the one before left
     """The numbers of the rows that are the first of their kind among flat ``rows``, in no order."""
     bits = np.uint64(1)
@@ -69,7 +70,7 @@ def distinct(rows, stride, count):  # noqa: C901 - each step needs what the one 
     return first[:found]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _same(rows, a, b, stride):
     same = True
     for c in range(stride):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mpi_backend.kernels.aggregates import PRESENT, QUEUED
+from mpi_backend.kernels.cache import njit
 
 COUNT, WHOLE, FRACTION, COPY = 0, 1, 2, 3
 _BOTH = np.uint8(QUEUED | PRESENT)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def follow(  # noqa: C901 - one pass over all columns
     rows, row_of, codes, added, nulls, v, k, to_v, to_k, to_f, to_d, to_n, to_p, origin
 ):
@@ -61,7 +61,7 @@ def follow(  # noqa: C901 - one pass over all columns
     return failed
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _amount(v, k, column, row, kind):
     """What a row adds, as a word, and nothing below zero. NaN is larger than any number, as Spark has it."""
     if column < 0:
@@ -74,7 +74,7 @@ def _amount(v, k, column, row, kind):
     return max(np.int64(0), word)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _double(word):
     one = np.empty(1, np.int64)
     one[0] = word

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from mpi_backend.kernels.cache import njit
 
 LONG, INT, FLOAT, TEXT = 0, 1, 2, 3
 """How a column is hashed: as eight bytes, as four, as the bits of a 32-bit float, as its bytes."""
@@ -11,7 +12,7 @@ SEED = 42
 _LOW = np.uint64(0xFFFFFFFF)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _mix(h, k):
     k = (k * np.uint64(0xCC9E2D51)) & _LOW
     k = ((k << np.uint64(15)) | (k >> np.uint64(17))) & _LOW
@@ -21,7 +22,7 @@ def _mix(h, k):
     return (h * np.uint64(5) + np.uint64(0xE6546B64)) & _LOW
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _finish(h, length):
     h = h ^ np.uint64(length)
     h = h ^ (h >> np.uint64(16))
@@ -31,7 +32,7 @@ def _finish(h, length):
     return h ^ (h >> np.uint64(16))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _text(offsets, data, word, seed):
     start, end = offsets[word], offsets[word + 1]
     whole = start + (end - start) // 4 * 4
@@ -49,7 +50,7 @@ def _text(offsets, data, word, seed):
     return _finish(h, end - start)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def hash_words(rows, at, stride, count, columns, kinds, mask_at, offsets, data, out) -> None:
     """Spark's hash of ``columns`` of each row into ``out``.
 
@@ -76,7 +77,7 @@ def hash_words(rows, at, stride, count, columns, kinds, mask_at, offsets, data, 
         out[i] = np.int32(np.uint32(h))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _float_bits(word):
     one = np.empty(1, np.int64)
     one[0] = word
@@ -84,7 +85,7 @@ def _float_bits(word):
     return np.uint64(small.view(np.uint32)[0])
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def buckets(hashes, count, out) -> None:
     """In place: each hash becomes the number of its bucket, among ``out`` of them (Spark's ``Pmod``)."""
     for i in range(count):

@@ -10,20 +10,21 @@ other: so rows are looked up in batches, a step of all of them at a time.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from mpi_backend.kernels.cache import njit
 
 SIZE, DIRECT, LOW = 0, 1, 2
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _BATCH = 128
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _slot1(word, mask):
     h = np.uint64(word) * _MIX
     return (h ^ (h >> np.uint64(32))) & mask
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _slot(row, at, words, mask):
     h = np.uint64(0)
     for c in range(words):
@@ -32,7 +33,7 @@ def _slot(row, at, words, mask):
     return (h ^ (h >> np.uint64(32))) & mask
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def find1(slots, keys, meta, word):
     """The id of a one-word key, or -1."""
     if meta[DIRECT]:
@@ -49,7 +50,7 @@ def find1(slots, keys, meta, word):
         at = (at + np.uint64(1)) & mask
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _walk(slots, keys, row, at, words, slot, mask):
     """The slot of a key, or the empty one where it belongs, from ``slot`` on."""
     while True:
@@ -66,7 +67,7 @@ def _walk(slots, keys, row, at, words, slot, mask):
         slot = (slot + np.uint64(1)) & mask
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def find(slots, keys, meta, row, at):
     """The id of the key whose words are ``row[at:]``, or -1."""
     words = keys.shape[1]
@@ -76,7 +77,7 @@ def find(slots, keys, meta, row, at):
     return slots[_walk(slots, keys, row, at, words, _slot(row, at, words, mask), mask)]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def add_rows(slots, keys, meta, rows, at, stride, count, ids):
     """The id of each of ``count`` keys that lie flat, ``stride`` words apart; new ones get the next ids.
 
@@ -114,7 +115,7 @@ def add_rows(slots, keys, meta, rows, at, stride, count, ids):
     meta[SIZE] = size
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def find_rows(slots, keys, meta, rows, at, stride, count, ids):
     """The id of each of ``count`` keys, or -1."""
     words = keys.shape[1]
@@ -134,7 +135,7 @@ def find_rows(slots, keys, meta, rows, at, stride, count, ids):
                 ids[start + i] = slots[_walk(slots, keys, rows, here, words, places[i], mask)]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _look(slots, keys, rows, at, stride, count, mask, places, known, ids):
     """Where each key of a batch belongs, and whether the first slot already holds it: then its id."""
     words = keys.shape[1]
@@ -155,7 +156,7 @@ def _look(slots, keys, rows, at, stride, count, mask, places, known, ids):
         known[i] = same
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def refill(slots, keys, meta):
     """All keys into a new table: empty slots, of another size or kind than before."""
     words = keys.shape[1]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mpi_backend.kernels.aggregates import COUNTED, IN_DELTA, PRESENT, QUEUED
+from mpi_backend.kernels.cache import njit
 
 UNLINKED = -2
 MANY = 64
 """A list with more than this part of all rows is put in order: their flags are read through."""
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def counting_sort(groups, targets, offsets, order) -> None:
     """``order`` gets the rows sorted by group, stable; rows with a target below 0 come last in their group."""
     for i in range(len(groups)):
@@ -32,7 +32,7 @@ def counting_sort(groups, targets, offsets, order) -> None:
                 free[groups[i]] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def deal(words, owners, free, out):
     """Words in the order of their owners: the next of owner r goes to ``free[r]``."""
     for i in range(len(words)):
@@ -40,7 +40,7 @@ def deal(words, owners, free, out):
         free[owners[i]] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def link(ids, groups, heads, following) -> None:
     """Each row becomes the first of its group's list."""
     for i in range(len(ids)):
@@ -48,7 +48,7 @@ def link(ids, groups, heads, following) -> None:
         heads[groups[i]] = ids[i]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def count_new(flags, ids):
     """How many of these rows were not there before; from now on they are counted."""
     fresh = 0
@@ -59,28 +59,28 @@ def count_new(flags, ids):
     return fresh
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def mark_delta(flags, ids) -> None:
     """These rows are the delta that the next application reads."""
     for i in range(len(ids)):
         flags[ids[i]] = (flags[ids[i]] & np.uint8(255 - QUEUED)) | np.uint8(IN_DELTA)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def unmark_delta(flags, ids) -> None:
     """They are no more."""
     for i in range(len(ids)):
         flags[ids[i]] &= np.uint8(255 - IN_DELTA)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def unqueue(flags, ids) -> None:
     """They are not among what changed."""
     for i in range(len(ids)):
         flags[ids[i]] &= np.uint8(255 - QUEUED)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def ascend(flags, ids, size) -> None:
     """``ids`` become the queued rows below ``size`` in their order: who follows them walks through memory."""
     n = 0
@@ -89,7 +89,7 @@ def ascend(flags, ids, size) -> None:
         n += (flags[i] & QUEUED) != 0
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def split_by_owner(owners, mine, own, other):
     """Row numbers of the own rows, and of the others; how many of each."""
     a = b = 0
@@ -103,7 +103,7 @@ def split_by_owner(owners, mine, own, other):
     return a, b
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def present(flags, size):
     """Ids below ``size`` that have a row."""
     out = np.empty(size, np.int32)
@@ -115,7 +115,7 @@ def present(flags, size):
     return out[:n]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def clear(ids, v, k, f, identities, valid):
     """Back to "nothing came in" for these ids."""
     for i in range(len(ids)):
@@ -128,7 +128,7 @@ def clear(ids, v, k, f, identities, valid):
             k[j, ids[i]] = valid[j]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def differences(ids, v, k, old_v, old_k, old_f, kinds, out):
     """How many of these rows were there before, and how many differ; Σ|Δ| of the columns that are added up.
 
@@ -164,7 +164,7 @@ def differences(ids, v, k, old_v, old_k, old_f, kinds, out):
     out[2] = total
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc"})
+@njit(nogil=True, fastmath={"reassoc"})
 def differences_of_all(now, old, out):
     """The same for one sum of fractions of which each row was there before, and is."""
     same = 0

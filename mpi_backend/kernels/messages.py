@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from mpi_backend.kernels.cache import njit
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def count_messages(ids, owner, remote, by_id, by_key) -> None:
     """How many rows go to each rank with their id there, and how many with their key."""
     for i in range(len(ids)):
@@ -17,7 +18,7 @@ def count_messages(ids, owner, remote, by_id, by_key) -> None:
             by_key[owner[g]] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def write_heads(ids, owner, remote, keys, key_words, value_words, at_id, at_key, out, places) -> None:
     """Begins rows as (id at the owner, values) from ``at_id`` of each rank on, or as (key, values) from ``at_key`` on.
 
@@ -40,7 +41,7 @@ def write_heads(ids, owner, remote, keys, key_words, value_words, at_id, at_key,
         free[rank] = at + value_words
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def write_values(ids, places, v, k, p, masked, traced, out) -> None:
     """Each row's values from its place on, then the mask of its nulls, then its origin."""
     columns = v.shape[0]
@@ -62,7 +63,7 @@ def write_values(ids, places, v, k, p, masked, traced, out) -> None:
             out[at] = p[row]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def renumber_ghosts(targets, places) -> None:
     """Ghost g is ghost ``places[g]`` now; targets have the complements of ghosts."""
     for i in range(len(targets)):
@@ -70,7 +71,7 @@ def renumber_ghosts(targets, places) -> None:
             targets[i] = ~places[~targets[i]]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def read_rows(ids, rows, at, stride, v, k, f, masked, flags) -> None:
     """Puts the values of flat rows where their ids stand, in place of what stood there."""
     columns = v.shape[0]

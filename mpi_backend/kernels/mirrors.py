@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from mpi_backend.kernels.aggregates import PRESENT
+from mpi_backend.kernels.cache import njit
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def count_wanted(rows, wanted, counts) -> None:
     """How many of the rows each rank wants."""
     for r in range(len(counts)):
@@ -18,7 +18,7 @@ def count_wanted(rows, wanted, counts) -> None:
         counts[r] = n
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def begin_rows(rows, wanted, stride, flat, ids, places) -> None:
     """Begins the rows that each rank wants, rank by rank, with their numbers; ``places`` gets where their values go."""
     n = 0
@@ -32,7 +32,7 @@ def begin_rows(rows, wanted, stride, flat, ids, places) -> None:
                 n += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def unpack(words, stride, places, v, k, f, p, masked, traced, current, size):
     """Rows of a message become current rows of the mirror, from ``size`` on; how many there are then."""
     columns = v.shape[0]
@@ -50,7 +50,7 @@ def unpack(words, stride, places, v, k, f, p, masked, traced, current, size):
     return size
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def reflect(rows, places, from_v, from_k, v, k, f, p, masked, traced, origin, current):
     """Own rows become current rows of the own mirror; how many."""
     size = 0

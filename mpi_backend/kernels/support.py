@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from mpi_backend.kernels.cache import njit
 
 _LEAST = np.int64(-(1 << 63))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def product_overflows(a, b):
     """Whether ``a * b`` needs more than 64 bits."""
     if abs(np.float64(a) * np.float64(b)) < 9.0e18:
@@ -22,13 +23,13 @@ def product_overflows(a, b):
     return truncated_quotient(_product(a, b), b) != a
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _product(a, b):
     """That goes around: Numba tells LLVM that signed products never do."""
     return np.int64(np.uint64(a) * np.uint64(b))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def truncated_quotient(a, b):
     """Towards zero, as Java divides."""
     if b == -1:
@@ -37,7 +38,7 @@ def truncated_quotient(a, b):
     return q + 1 if q < 0 and _product(q, b) != a else q
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def truncated_remainder(a, b):
     """With the sign of ``a``."""
     if b == -1:
@@ -45,7 +46,7 @@ def truncated_remainder(a, b):
     return a - truncated_quotient(a, b) * b
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def saturated(x):
     """A fraction as a whole number of 64 bits: cut off, NaN is 0, the nearest one beyond the range."""
     if x != x:
@@ -57,7 +58,7 @@ def saturated(x):
     return np.int64(x)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def power(a, b):
     """As Java has it: NaN to whatever but 0, and 1 to infinity, are NaN."""
     if b != b or (np.isinf(b) and abs(a) == 1.0):
@@ -65,7 +66,7 @@ def power(a, b):
     return math.pow(a, b)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def gcd(a, b):
     """The greatest common divisor, not negative but for the least number of all."""
     while b != 0:
@@ -73,7 +74,7 @@ def gcd(a, b):
     return a if a >= 0 else np.int64(np.uint64(0) - np.uint64(a))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def text_less(offsets, data, a, b):
     """Whether text ``a`` comes before text ``b``, byte by byte."""
     i, j = offsets[a], offsets[b]

@@ -12,8 +12,8 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
+from mpi_backend.names import result_folder
 from pyspark_paralagg import conf, ranks
 from pyspark_paralagg.backends.spark import Builder
 from pyspark_paralagg.errors import EnvironmentProblem, UnsupportedError, UsageError
@@ -108,7 +108,7 @@ class _Ranks:
                 "env": {"PYTHONPATH": ranks.python_path()},
             },
             "plan": own.to_json(),
-            "result": quote(relation, safe=""),
+            "result": result_folder(relation),
             "staging": self.request.staging,
             "fallback": conf.read(self.session, conf.MPI_FALLBACK),
         }

@@ -9,12 +9,12 @@ import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, cast
-from urllib.parse import quote
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 import pyarrow as pa
 
 from mpi_backend.clear import clear
+from mpi_backend.names import result_folder
 from mpi_backend.process_tree import RUN_VARIABLE, kill_tree
 from pyspark_paralagg.command.supervised import ended_silently, lines_of
 from pyspark_paralagg.errors import ParalaggError, error_of_rank
@@ -75,7 +75,7 @@ def run_on_ranks(  # noqa: PLR0913, PLR0917 - what a SPEC is made of
     """On ranks, by way of files in ``folder``; ``how`` may have ``ansi`` and ``sub_buckets``."""
     for n, batches in sources.items():
         _stage(folder / "in" / str(n), batches)
-    (folder / "plan.json").write_text(json.dumps(plan.to_json()), encoding="utf-8")
+    _write(folder / "plan.json", plan.to_json())
     out = folder / "out"
     spec = {
         "plan": str(folder / "plan.json"),
@@ -91,10 +91,10 @@ def run_on_ranks(  # noqa: PLR0913, PLR0917 - what a SPEC is made of
         "env": {"PYTHONPATH": python_path()},
         "scratch": str(folder),
     }
-    (folder / "spec.json").write_text(json.dumps(spec), encoding="utf-8")
+    _write(folder / "spec.json", spec)
     _supervise(folder / "spec.json", hear)
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
-    return Found({n: _read(out / quote(n, safe="")) for n in names}, report)
+    return Found({n: _read(out / result_folder(n)) for n in names}, report)
 
 
 def _progress(relation: str, backend: str, counts: Mapping[str, Any], began: float) -> RunProgress:
@@ -104,13 +104,24 @@ def _progress(relation: str, backend: str, counts: Mapping[str, Any], began: flo
 
 def _stage(folder: Path, batches: Iterator[pa.RecordBatch]) -> None:
     """One stream, where there are rows at all."""
-    folder.mkdir(parents=True)
+    for missing in (folder.parent, folder):
+        missing.mkdir(mode=0o700, exist_ok=True)
     first = next(batches, None)
     if first is not None:
-        with pa.OSFile(str(folder / "0.arrow"), "wb") as sink, pa.ipc.new_stream(sink, first.schema) as writer:
+        with _created(folder / "0.arrow") as sink, pa.ipc.new_stream(sink, first.schema) as writer:
             writer.write_batch(first)
             for batch in batches:
                 writer.write_batch(batch)
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    with _created(path) as file:
+        file.write(json.dumps(content).encode())
+
+
+def _created(path: Path) -> BinaryIO:
+    """Open a new file that nobody else reads, whatever the umask."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def _read(folder: Path) -> pa.Table:

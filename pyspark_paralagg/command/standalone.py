@@ -199,7 +199,7 @@ def _folder(work: Path, staging: str | None) -> Iterator[Path]:
     if staging is None:
         yield work
         return
-    Path(staging).mkdir(parents=True, exist_ok=True)
+    Path(staging).mkdir(mode=0o700, parents=True, exist_ok=True)
     with work_folder(staging) as folder:
         yield folder
 

@@ -32,14 +32,13 @@ def killed(spark: SparkSession) -> dict[str, Any]:
 
 def killed_with_checkpoints(spark: SparkSession) -> dict[str, Any]:
     """It goes on from the newest complete checkpoint. Tasks are not interrupted, so peers must tell each other."""
-    spark.conf.set("spark.paralagg.checkpoint.dir", CHECKPOINTS.as_uri())
+    ra.attach(spark, {"spark.paralagg.checkpoint.dir": CHECKPOINTS.as_uri()})
     spark.conf.set("spark.paralagg.checkpoint.interval", INTERVAL)
     spark.conf.set("spark.sql.execution.interruptOnCancel", "false")
     try:
         told = run(spark)
     finally:
-        for key in ("spark.paralagg.checkpoint.dir", "spark.paralagg.checkpoint.interval"):
-            spark.conf.unset(key)
+        ra.attach(spark, dict.fromkeys(("spark.paralagg.checkpoint.dir", "spark.paralagg.checkpoint.interval")))
         spark.conf.unset("spark.sql.execution.interruptOnCancel")
     with contextlib.suppress(TimeoutError):
         wait_until(lambda: not list(CHECKPOINTS.iterdir()), 5, "checkpoints are gone")

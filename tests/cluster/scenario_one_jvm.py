@@ -78,11 +78,10 @@ def cancelled_while_it_waits(spark: SparkSession) -> dict[str, Any]:
 def cancelled_between_checkpoints(spark: SparkSession) -> dict[str, Any]:
     """A checkpoint in every round, so one is likely being written when the cancellation comes."""
     folder = Path("checkpoints").absolute()
-    spark.conf.set("spark.paralagg.checkpoint.dir", folder.as_uri())
+    ra.attach(spark, {"spark.paralagg.checkpoint.dir": folder.as_uri()})
     spark.conf.set("spark.paralagg.checkpoint.interval", "1")
     told = cancelled(spark, endless_rounds(spark), interrupt=False)
-    spark.conf.unset("spark.paralagg.checkpoint.dir")
-    spark.conf.unset("spark.paralagg.checkpoint.interval")
+    ra.attach(spark, dict.fromkeys(("spark.paralagg.checkpoint.dir", "spark.paralagg.checkpoint.interval")))
     with contextlib.suppress(TimeoutError):
         wait_until(lambda: not list(folder.iterdir()), 5, "checkpoints are gone")
     return {**told, "kept": sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))}

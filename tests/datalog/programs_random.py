@@ -47,7 +47,7 @@ class Case:
         return f"Case:\n{self.text}\n{rows}\n"
 
 
-class _Program:
+class Drawing:
     """A program while it is drawn."""
 
     def __init__(self, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
@@ -93,6 +93,10 @@ class _Program:
     def types(self, least: int, most: int) -> str:
         return "".join(self.draw(st.lists(st.sampled_from(NUMBER + NUMBER + SYMBOL), min_size=least, max_size=most)))
 
+    def rows(self, types: str) -> list[Row]:
+        values = {NUMBER: st.integers(0, self.largest), SYMBOL: st.sampled_from(SYMBOLS[: self.largest])}
+        return list(self.draw(st.lists(st.tuples(*(values[t] for t in types)), min_size=self.least, max_size=9)))
+
     # --- data ---
 
     def add_inputs(self) -> None:
@@ -101,8 +105,7 @@ class _Program:
             types = NUMBER * 2 + self.choice("", NUMBER) if n == 0 else self.types(1, 3)
             rel = Rel(f"e{n}", types)
             columns = [f"c{p}" for p in range(len(types))]
-            values = {NUMBER: st.integers(0, self.largest), SYMBOL: st.sampled_from(SYMBOLS[: self.largest])}
-            rows = self.draw(st.lists(st.tuples(*(values[t] for t in types)), min_size=self.least, max_size=9))
+            rows = self.rows(types)
             self.relations.append(rel)
             is_inline = self.number(0, 3) == 1
             if is_inline or self.chance():
@@ -324,9 +327,13 @@ UNITS = (
 @st.composite
 def cases(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Case:
     """A program and its data."""
-    program = _Program(draw)
+    return drawn_case(Drawing(draw), UNITS)
+
+
+def drawn_case(program: Drawing, units: tuple[str, ...]) -> Case:
+    """A program of some of ``units``, and its data."""
     program.add_inputs()
-    for unit in program.several(UNITS, 1, 4):
+    for unit in program.several(units, 1, 4):
         getattr(program, unit)()
     if program.chance():
         program.clauses.reverse()

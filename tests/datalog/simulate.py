@@ -7,6 +7,7 @@ with its recursive rules, which is compiled and whose Plan is interpreted.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from compile.interpret import run_plan
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyspark_paralagg.datalog.resolved import Resolved
+    from pyspark_paralagg.plan.plan import Plan
 
 Row = tuple[Any, ...]
 Rows = dict[str, list[Row]]
@@ -57,6 +59,12 @@ def _as_written(resolved: Resolved, name: str, rows: list[Row]) -> list[Row]:
     return [tuple(row[place[c]] for c in resolved.names(name)) for row in rows]
 
 
+@lru_cache(maxsize=64)
+def _compiled(program: Program) -> Plan:
+    """The same for any number of tasks."""
+    return compile_program(program)
+
+
 class _Stratum:
     """One stratum as a Program whose inputs are the rows of lower ones."""
 
@@ -78,7 +86,7 @@ class _Stratum:
         iterations, on_limit, tolerance = self._program.limit(self._names)
         options = {"max_iterations": iterations, "on_limit": on_limit, "tolerance": tolerance, "limits": ()}
         own = replace(self._program, relations=relations, inputs=tuple(self._inputs), rules=rules, **options)
-        found = run_plan(compile_program(own), self._rows, tasks)
+        found = run_plan(_compiled(own), self._rows, tasks)
         return {n: [k + v for k, v in found[n].items()] for n in self._names}
 
     def _recurses(self, rule: Rule) -> bool:

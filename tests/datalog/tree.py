@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.datalog import syntax as s
@@ -50,13 +51,17 @@ def strata(rules: list[Flat]) -> list[set[str]]:
 # --- nodes ------------------------------------------------------------------------------------------------------------
 
 
+@cache
+def _children(of: type) -> tuple[str, ...]:
+    """The names of the fields that may hold nodes; none where it is no node."""
+    return tuple(f.name for f in fields(of) if f.name != "span") if is_dataclass(of) else ()
+
+
 def nodes(node: Any, skip: type | tuple[()] = ()) -> Iterator[Any]:
     """``node`` and all below it, but for what is below a ``skip``."""
     yield node
-    if isinstance(node, tuple | list):
-        children = list(node)
-    else:
-        children = [getattr(node, f.name) for f in fields(node) if f.name != "span"] if is_dataclass(node) else []
+    is_list = isinstance(node, tuple | list)
+    children = list(node) if is_list else [getattr(node, name) for name in _children(type(node))]
     for child in () if isinstance(node, skip) else children:
         yield from nodes(child, skip)
 

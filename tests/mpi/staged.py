@@ -10,13 +10,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import pyarrow as pa
 
 from mpi_backend.comm import Alone
 from mpi_backend.engine import run_plan
 from mpi_backend.files import batch_of, table_of
+from mpi_backend.names import result_folder
 from mpi_backend.types import type_of
 from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.datalog.asked import asked_program
@@ -96,7 +96,7 @@ class Staged:
             raise AssertionError((out / "failed").read_text())
         found = {}
         for name in self.names:
-            parts = sorted((out / quote(name, safe="")).glob("part-*.arrow"))
+            parts = sorted((out / result_folder(name)).glob("part-*.arrow"))
             assert parts, f"nobody has written {name}"
             found[name] = pa.concat_tables([pa.ipc.open_stream(p).read_all() for p in parts])
         return found

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import resource
 import socket
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from mpi_backend.signs import FOLDER_VARIABLE, TOKEN_VARIABLE, Line, Listener
+from mpi_backend import listener as listening
+from mpi_backend.listener import Listener
+from mpi_backend.preflight import Problem
+from mpi_backend.signs import FOLDER_VARIABLE, TOKEN_VARIABLE, Line
 from mpi_backend.worker import main
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 END_SECONDS = 2.0
+RANKS = 4
 ERROR = {"code": "PARALAGG_MPI_RANK_FAILED", "message": "x" * 300_000, "rank": 3}
 
 
 @pytest.fixture
 def listener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Listener]:
     (tmp_path / "beats").mkdir()
-    made = Listener(tmp_path)
+    made = Listener(tmp_path, "127.0.0.1", RANKS)
     monkeypatch.setenv(TOKEN_VARIABLE, made.token)
     yield made
     made.close()
@@ -76,7 +82,7 @@ def test_what_was_said_last_is_heard_after_the_rank_has_gone(listener: Listener,
 
 def test_a_rank_that_nobody_hears_any_more_knows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "beats").mkdir()
-    listener = Listener(tmp_path)
+    listener = Listener(tmp_path, "127.0.0.1", RANKS)
     monkeypatch.setenv(TOKEN_VARIABLE, listener.token)
     rank = line(listener)
     for _ in range(3):
@@ -89,27 +95,162 @@ def test_a_rank_that_nobody_hears_any_more_knows_it(tmp_path: Path, monkeypatch:
     assert not rank.live()
 
 
+def settle(listener: Listener, seconds: float = 0.2) -> None:
+    """Hears until nothing has come for a while."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        listener.hear(0.02)
+
+
+def is_closed(stranger: socket.socket) -> bool:
+    stranger.settimeout(END_SECONDS)
+    try:
+        return stranger.recv(1) == b""
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
+
+
+REPORT = b'\n{"report": {}}\n'
+
+
 @pytest.mark.parametrize(
-    "said", [b'{"token": "guessed", "rank": 3}', b"GET / HTTP/1.1", b'{"rank": 3}', b"[]", b"5", b"\xff"]
+    "said",
+    [
+        b"0" * 32,
+        b'{"token": "guessed", "rank": 3}',
+        b"GET / HTTP/1.1",
+        b'{"rank": 3}                            ',
+        b"[" * 20_000,
+        b"\xff" * 40,
+        b"x" * 1_000_000,
+    ],
+    ids=["a token", "JSON", "HTTP", "no token", "deep JSON", "no text", "long"],
 )
 def test_who_does_not_know_the_token_is_not_heard(listener: Listener, tmp_path: Path, said: bytes) -> None:
     with socket.create_connection(("127.0.0.1", listener.port)) as stranger:
-        stranger.sendall(said + b'\n{"report": {}}\n')
-        listener.hear(END_SECONDS)
-        listener.hear(END_SECONDS)
-        stranger.settimeout(END_SECONDS)
-        assert stranger.recv(1) == b""
+        sending = threading.Thread(target=send, args=(stranger, said + REPORT))
+        sending.start()
+        settle(listener)
+        assert is_closed(stranger)
+        sending.join(END_SECONDS)
+        assert not sending.is_alive()
     assert files(tmp_path) == []
 
 
-def test_a_long_line_without_an_end_is_not_kept_for_strangers(listener: Listener) -> None:
-    with socket.create_connection(("127.0.0.1", listener.port)) as stranger:
-        stranger.settimeout(END_SECONDS)
-        with pytest.raises(ConnectionError):  # noqa: PT012 - which of the calls sees it is chance
-            for _ in range(100):
-                stranger.sendall(b"x" * 10_000)
-                listener.hear(0.01)
-            stranger.recv(1)
+def send(line: socket.socket, data: bytes) -> None:
+    with contextlib.suppress(OSError):  # it is closed in the middle
+        line.sendall(data)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"[" * 20_000,
+        b"[]",
+        b"5",
+        b"\xff",
+        b'{"rank": 4}',
+        b'{"rank": -1}',
+        b'{"rank": "../../x"}',
+        b'{"rank": 1}\n{"report": NaN]',
+    ],
+    ids=["deep JSON", "a list", "a number", "no text", "rank 4 of 4", "rank -1", "a path", "no JSON"],
+)
+def test_a_wrong_message_ends_only_its_own_connection(listener: Listener, tmp_path: Path, said: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", listener.port)) as wrong:
+        wrong.sendall(listener.token.encode() + b"\n" + said + REPORT)
+        settle(listener)
+        assert is_closed(wrong)
+    assert not (tmp_path / "report.json").exists()
+    assert not list(tmp_path.parent.glob("x*"))
+    rank = line(listener)
+    rank.report({"iterations": 7})
+    settle(listener)
+    assert json.loads((tmp_path / "report.json").read_text()) == {"iterations": 7}
+
+
+def test_the_token_may_come_byte_by_byte(listener: Listener, tmp_path: Path) -> None:
+    with socket.create_connection(("127.0.0.1", listener.port)) as slow:
+        for byte in listener.token.encode() + b'\n{"rank": 2}\n{"report": {}}\n':
+            slow.sendall(bytes([byte]))
+            listener.hear(0.01)
+        settle(listener)
+    assert files(tmp_path) == ["report.json"]
+
+
+def test_a_message_without_an_end_is_bounded(
+    listener: Listener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listening, "MESSAGE_BYTES", 100_000)
+    with socket.create_connection(("127.0.0.1", listener.port)) as rank:
+        rank.sendall(listener.token.encode() + b'\n{"rank": 2}\n')
+        sending = threading.Thread(target=send, args=(rank, b" " * 10_000_000))
+        sending.start()
+        settle(listener)
+        assert is_closed(rank)
+        sending.join(END_SECONDS)
+    assert files(tmp_path) == []
+
+
+def test_who_says_nothing_is_sent_away(listener: Listener, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "AUTHENTICATE_SECONDS", 0.3)
+    with socket.create_connection(("127.0.0.1", listener.port)) as silent:
+        began = time.monotonic()
+        while time.monotonic() - began < 1.0:  # slowly, so that something always comes
+            with contextlib.suppress(OSError):
+                silent.sendall(b"0")
+            listener.hear(0.1)
+        assert is_closed(silent)
+
+
+def test_a_crowd_of_strangers_does_not_keep_ranks_away(listener: Listener, tmp_path: Path) -> None:
+    """More than may wait, and more than this process may have files."""
+    crowd: list[socket.socket] = []
+    files_before, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        for _ in range(3 * (2 * RANKS + listening.MORE_STRANGERS)):
+            crowd.append(socket.create_connection(("127.0.0.1", listener.port)))
+            if len(crowd) % 50 == 0:
+                listener.hear()
+        rank = line(listener)
+        settle(listener)
+        assert len(listener._ears.get_map()) <= 2 * RANKS + listening.MORE_STRANGERS + 2
+        most = sum(1 for _ in Path("/proc/self/fd").iterdir()) if Path("/proc/self").exists() else files_before
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        crowd.pop().close()  # room for one end only
+        crowd.append(socket.create_connection(("127.0.0.1", listener.port)))
+        settle(listener)
+        rank.report({"iterations": 7})
+        settle(listener)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files_before, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        for stranger in crowd:
+            stranger.close()
+    assert json.loads((tmp_path / "report.json").read_text()) == {"iterations": 7}
+
+
+def test_strangers_do_not_delay_the_end(listener: Listener) -> None:
+    with socket.create_connection(("127.0.0.1", listener.port)):
+        settle(listener, 0.5)
+        began = time.monotonic()
+        listener.hear_all(END_SECONDS)
+        assert time.monotonic() - began < END_SECONDS / 2
+
+
+def test_it_listens_on_its_address_only(listener: Listener) -> None:
+    assert listener._door.getsockname()[0] == "127.0.0.1"
+    with pytest.raises(OSError):  # noqa: PT011 - refused, or no route
+        socket.create_connection(("127.0.0.2", listener.port), END_SECONDS)
+
+
+def test_an_address_of_another_machine_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Problem) as caught:
+        Listener(tmp_path, "198.51.100.1", RANKS)
+    assert caught.value.told["code"] == "PARALAGG_MPI_ADDRESS"
+    assert caught.value.told["value"] == "198.51.100.1"
+    assert "spark.driver.bindAddress" in caught.value.told["hint"]
 
 
 def test_a_failing_rank_tells_it_by_its_line(

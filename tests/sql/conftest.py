@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from rows import frame, rows_of
 
+import pyspark_paralagg as ra
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -23,7 +25,6 @@ TABLES = {
 }
 KNOBS = (
     "spark.paralagg.sql.rewrite",
-    "spark.paralagg.python",
     "spark.sql.ansi.enabled",
     "spark.sql.ansi.doubleQuotedIdentifiers",
     "spark.sql.optimizer.excludedRules",
@@ -68,7 +69,9 @@ def oracle() -> Iterator[Callable[[str], Rows]]:
 def run(spark: SparkSession, views: None) -> Iterator[Callable[[str], Rows]]:  # noqa: ARG001 - made once
     """What a query gives in Spark; confs of SQL are put back afterwards."""
     before = {knob: spark.conf.get(knob, None) for knob in KNOBS}
+    python = spark.sparkContext.getConf().get("spark.paralagg.python")
     yield lambda query: rows_of(spark.sql(query))
+    ra.attach(spark, {"spark.paralagg.python": python})
     for knob, value in before.items():
         if value is None:
             spark.conf.unset(knob)

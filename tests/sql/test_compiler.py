@@ -17,6 +17,7 @@ import pytest
 from pyspark.errors import PySparkException
 from rows import rows_of
 
+import pyspark_paralagg as ra
 from pyspark_paralagg.sql.serve import serve
 from pyspark_paralagg.version import VERSION
 
@@ -108,10 +109,10 @@ def python(spark: SparkSession, tmp_path: Path) -> Any:  # noqa: ANN401 - a func
         file = tmp_path / "python"
         file.write_text("#!/bin/sh\n" + script)
         file.chmod(0o755)
-        spark.conf.set("spark.paralagg.python", str(file))
+        ra.attach(spark, {"spark.paralagg.python": str(file)})
 
     yield use
-    spark.conf.set("spark.paralagg.python", str(before))
+    ra.attach(spark, {"spark.paralagg.python": str(before)})
 
 
 def new_query(spark: SparkSession, n: int) -> list[Any]:
@@ -123,13 +124,13 @@ def new_query(spark: SparkSession, n: int) -> list[Any]:
 
 def test_a_python_that_is_not_there(spark: SparkSession) -> None:
     before = spark.conf.get("spark.paralagg.python")
-    spark.conf.set("spark.paralagg.python", "/nowhere/python")
+    ra.attach(spark, {"spark.paralagg.python": "/nowhere/python"})
     try:
         with pytest.raises(PySparkException, match=r"PARALAGG_SQL_COMPILER.*does not start") as caught:
             new_query(spark, 1)
     finally:
-        spark.conf.set("spark.paralagg.python", str(before))
-    assert "set spark.paralagg.python to a Python that has pyspark-paralagg" in str(caught.value)
+        ra.attach(spark, {"spark.paralagg.python": str(before)})
+    assert "spark.paralagg.python set to a Python that has pyspark-paralagg" in str(caught.value)
 
 
 def test_a_python_that_dies_is_quoted_and_the_next_query_starts_another(
@@ -213,12 +214,12 @@ def test_a_cancelled_query_leaves_neither_its_answer_nor_its_python_behind(
 def test_what_one_python_has_answered_another_is_asked(spark: SparkSession) -> None:
     before = spark.conf.get("spark.paralagg.python")
     assert len(new_query(spark, 3)) == 3
-    spark.conf.set("spark.paralagg.python", "/nowhere/python")
+    ra.attach(spark, {"spark.paralagg.python": "/nowhere/python"})
     try:
         with pytest.raises(PySparkException, match="PARALAGG_SQL_COMPILER"):
             new_query(spark, 3)
     finally:
-        spark.conf.set("spark.paralagg.python", str(before))
+        ra.attach(spark, {"spark.paralagg.python": str(before)})
 
 
 def test_a_python_of_another_version_is_asked_no_more(

@@ -153,7 +153,7 @@ def test_rows_that_nobody_derived_are_not_mixed(run: Callable[[str], Rows]) -> N
 
 
 def test_without_a_compiler_spark_does_it(spark: SparkSession, run: Callable[[str], Rows]) -> None:
-    spark.conf.set("spark.paralagg.python", "/nowhere/python")
+    ra.attach(spark, {"spark.paralagg.python": "/nowhere/python"})
     asked_nowhere_else = PATHS.format("WHERE p.hops < 6")
     query = asked_nowhere_else + "SELECT node, min(hops) FROM path GROUP BY node"
     assert "PARALAGG_SQL_COMPILER" in ra.explain(spark.sql(query))
@@ -167,7 +167,7 @@ def test_whatever_a_compiler_answers_spark_does_it(
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\nread question\necho '{says}'\n")
     python.chmod(0o755)
-    spark.conf.set("spark.paralagg.python", str(python))
+    ra.attach(spark, {"spark.paralagg.python": str(python)})
     query = PATHS.format("WHERE p.hops < 7") + "SELECT node, min(hops) FROM path GROUP BY node"
     assert "UnionLoop" in optimized(spark.sql(query))
     assert_same_rows(run(query), [(1, 0), (2, 1), (3, 2), (4, 1)])

@@ -36,6 +36,7 @@ object Bridge {
    * last: what they push down no longer reaches into a scan. Recursive queries in SQL are refused with advice.
    */
   def attach(session: SparkSession): Unit = {
+    StaticConfs.register()
     val experimental = session.experimental
     if (!session.asInstanceOf[classic.SparkSession].sessionState.planner.strategies.contains(FixpointStrategy)) {
       experimental.extraStrategies = experimental.extraStrategies :+ FixpointStrategy
@@ -43,6 +44,9 @@ object Bridge {
       AttachedSql.prepare(session.asInstanceOf[classic.SparkSession])
     }
   }
+
+  /** Sets a static conf for the application; null unsets it. */
+  def setStatic(session: SparkSession, key: String, value: String): Unit = StaticConfs.set(session, key, value)
 
   /** Tasks that may run at the same moment now; 0 where Spark refuses gangs (dynamic allocation). */
   def slots(session: SparkSession): Int = Slots.available(session.sparkContext)

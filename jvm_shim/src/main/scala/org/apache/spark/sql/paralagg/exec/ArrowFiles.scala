@@ -1,6 +1,6 @@
 package org.apache.spark.sql.paralagg.exec
 
-import java.io.{ByteArrayInputStream, ByteArrayOutputStream, File, FileInputStream, FileOutputStream, IOException}
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream, File, FileInputStream, IOException}
 import java.nio.channels.Channels
 import java.nio.file.{Files, StandardCopyOption}
 
@@ -113,7 +113,7 @@ final class ArrowFile(types: Seq[DataType], writing: File, file: File) {
 
   private def write(fill: ArrowStreamWriter => Unit): Unit = {
     try ArrowFiles.onDisk(file) {
-      val out = new ArrowStreamWriter(root, null, new FileOutputStream(writing).getChannel)
+      val out = new ArrowStreamWriter(root, null, PrivateFiles.channel(writing))
       try {
         out.start()
         fill(out)

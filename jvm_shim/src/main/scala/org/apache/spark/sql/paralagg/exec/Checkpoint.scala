@@ -3,6 +3,7 @@ package org.apache.spark.sql.paralagg.exec
 import java.io.{DataInputStream, DataOutputStream}
 
 import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.hadoop.fs.permission.FsPermission
 
 import org.apache.spark.deploy.SparkHadoopUtil
 
@@ -27,6 +28,7 @@ final class Checkpoint(conf: CheckpointConf, run: Long, gang: Gang, parts: Array
 
   /** Collective. `inDelta` says which rows the next iteration reads. */
   def write(iteration: Int, queued: RelationPart => Accumulator): Unit = {
+    if (!files.exists(root)) FileSystem.mkdirs(files, root, Checkpoint.OwnerOnly)
     val folder = new Path(root, s"iteration-$iteration")
     val file = files.create(new Path(folder, s"part-${gang.part}"), true)
     val out = new DataOutputStream(new java.io.BufferedOutputStream(file, 1 << 16))
@@ -97,4 +99,8 @@ final class Checkpoint(conf: CheckpointConf, run: Long, gang: Gang, parts: Array
     a.columns(j)(id) = in.readLong()
     if (a.valid(j) != null) a.valid(j)(id) = in.readByte()
   }
+}
+
+private object Checkpoint {
+  private val OwnerOnly = new FsPermission("700")
 }

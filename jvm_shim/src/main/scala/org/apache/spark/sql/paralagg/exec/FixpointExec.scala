@@ -4,6 +4,7 @@ import org.apache.spark.Partitioner
 import org.apache.spark.rdd.{RDD, ShuffledRDD}
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.execution.{SparkPlan, SQLExecution}
+import org.apache.spark.sql.paralagg.StaticConfs
 import org.apache.spark.sql.paralagg.plan.FixpointSpec
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
@@ -29,7 +30,7 @@ case class FixpointExec(
     val executionId = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
     val run = RunRegistry.begin(spec, tasks, sparkContext, executionId, runMetrics)
     val marker = sparkContext.broadcast(Array.emptyByteArray) // its id is the name space of the run's blocks
-    val checkpoint = Option(conf.getConfString("spark.paralagg.checkpoint.dir", null)).map { root =>
+    val checkpoint = StaticConfs.get(StaticConfs.CheckpointDir).map { root =>
       val interval = conf.getConfString("spark.paralagg.checkpoint.interval", "10").toInt
       CheckpointConf(s"$root/${sparkContext.applicationId}", interval)
     }

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.paralagg.exec
 
 import java.io.{File, IOException}
-import java.nio.file.Files
+import java.util.UUID
 import java.util.concurrent.atomic.AtomicLong
 
 import scala.collection.mutable
@@ -72,7 +72,7 @@ private[exec] final class OffloadRun(
     else {
       try {
         val attempt = attempts.find(_.stages(stage)).getOrElse(create(stage))
-        Files.createDirectories(new File(attempt.folder, s"in/$input").toPath)
+        PrivateFiles.createFolders(new File(attempt.folder, s"in/$input"))
         context.reply(("ok", attempt.folder.getPath))
       } catch {
         case e: IOException =>
@@ -174,8 +174,8 @@ private[exec] final class OffloadRun(
   }
 
   private def create(stage: Int): Attempt = {
-    val parent = offload.staging.getOrElse(Utils.getLocalDir(sc.conf))
-    val attempt = new Attempt(StagingFolder.create(parent, sc.applicationId))
+    val parent = PrivateFiles.createFolders(new File(offload.staging.getOrElse(Utils.getLocalDir(sc.conf))))
+    val attempt = new Attempt(StagingFolder.create(parent.toString, sc.applicationId))
     attempt.stages += stage
     attempts ::= attempt
     attempt
@@ -198,17 +198,19 @@ private[exec] final class OffloadRun(
       finish(attempt, ranks, answer)
     }
     try {
-      Files.createDirectory(out.toPath)
+      PrivateFiles.createFolder(out)
+      val log = PrivateFiles.write(new File(attempt.folder, "supervisor.log"), "").toFile
+      val address = sc.conf.get("spark.driver.host", Utils.localHostName())
       val settings = offload.settings ~ ("plan" -> write(attempt, "plan.json", offload.plan)) ~
         ("in" -> new File(attempt.folder, "in").getPath) ~ ("out" -> out.getPath) ~ ("format" -> "arrow") ~
         ("partitions" -> partitions) ~ ("outputs" -> List(spec.relation)) ~ ("ansi" -> ansi) ~
         ("scratch" -> attempt.folder.getPath) ~ ("shared" -> offload.isShared) ~ ("hosts" -> attempt.offers.hosts) ~
-        ("address" -> sc.conf.get("spark.driver.host", Utils.localHostName()))
+        ("address" -> address) ~ ("bind" -> sc.conf.get("spark.driver.bindAddress", address))
       attempt.ranks = new Ranks(
         s"paralagg-ranks-$id",
         offload.supervisor :+ write(attempt, s"spec${attempt.starts}.json", settings),
         offload.env,
-        new File(attempt.folder, "supervisor.log"),
+        log,
         RunRegistry.progress(run.id, _),
         command => synchronized(attempt.offers.assign(command)),
         ended)
@@ -244,7 +246,7 @@ private[exec] final class OffloadRun(
 
   private def write(attempt: Attempt, name: String, json: JValue): String = {
     val file = new File(attempt.folder, name)
-    ArrowFiles.onDisk(file)(Files.writeString(file.toPath, JsonMethods.compact(json)).toString)
+    ArrowFiles.onDisk(file)(PrivateFiles.write(file, JsonMethods.compact(json)).toString)
   }
 }
 

@@ -1,7 +1,6 @@
 package org.apache.spark.sql.paralagg.exec
 
 import java.io.{File, IOException}
-import java.nio.file.Files
 import java.util.concurrent.TimeUnit
 
 import org.json4s._
@@ -59,7 +58,7 @@ private final class ProxiesRDD(sc: SparkContext, below: RDD[(Int, Array[Byte])],
     env.foreach { case (key, value) => builder.environment().put(key, value) }
     try {
       folder.foreach { f =>
-        Files.writeString(new File(f.folder, "plan.json").toPath, plan.get)
+        PrivateFiles.write(new File(f.folder, "plan.json"), plan.get)
         builder.environment().put(ProxiesRDD.FolderVariable, f.folder.getPath)
       }
       val guard = builder.start()

@@ -1,7 +1,6 @@
 package org.apache.spark.sql.paralagg.exec
 
 import java.io.{File, IOException}
-import java.nio.file.Files
 
 import scala.collection.mutable
 
@@ -18,9 +17,9 @@ private[exec] final class RanksFolder(val folder: File) {
   /** Pieces that have come to a task; `numbered` tells the input of each. */
   def put(part: Int, pieces: Iterator[(Int, Array[Byte])], numbered: PiecePartitioner): Unit =
     pieces.zipWithIndex.foreach { case ((key, bytes), n) =>
-      val input = Files.createDirectories(new File(folder, s"in/${numbered.input(key)}").toPath)
-      val file = input.resolve(s"$part-$n.arrow")
-      ArrowFiles.onDisk(file.toFile)(Files.write(file, bytes))
+      val input = PrivateFiles.createFolders(new File(folder, s"in/${numbered.input(key)}"))
+      val file = input.resolve(s"$part-$n.arrow").toFile
+      ArrowFiles.onDisk(file)(PrivateFiles.write(file, bytes))
     }
 
   /** What ranks wrote of a relation, by partition. */
@@ -45,7 +44,7 @@ private[exec] object RanksFolder extends Logging {
       open.getOrElse(name, (new File(Utils.getLocalDir(env.conf), s"paralagg-${env.executorId}-$name"), 0))
     open(name) = (folder, tasks + 1)
     context.addTaskCompletionListener[Unit](_ => leave(name))
-    Files.createDirectories(folder.toPath)
+    PrivateFiles.createFolders(folder)
     ShutdownHookManager.registerShutdownDeleteDir(folder)
     new RanksFolder(folder)
   }

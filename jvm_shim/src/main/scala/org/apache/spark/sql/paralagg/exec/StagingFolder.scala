@@ -3,6 +3,7 @@ package org.apache.spark.sql.paralagg.exec
 import java.io.{File, IOException}
 import java.nio.channels.FileChannel
 import java.nio.file.{Files, Path, StandardOpenOption}
+import java.util.UUID
 
 import scala.collection.mutable
 import scala.util.control.NonFatal
@@ -30,12 +31,13 @@ private[exec] object StagingFolder extends Logging {
 
   def create(parent: String, application: String): StagingFolder = {
     removeDead(new File(parent))
-    val folder = Utils.createDirectory(parent, s"$Prefix$application")
+    val folder = new File(parent, s"$Prefix$application-${UUID.randomUUID()}")
+    PrivateFiles.createFolder(folder)
     ShutdownHookManager.registerShutdownDeleteDir(folder)
-    Seq("in", "writing").foreach(name => Files.createDirectory(new File(folder, name).toPath))
+    Seq("in", "writing").foreach(name => PrivateFiles.createFolder(new File(folder, name)))
     // Under another name until it is locked: nobody takes the folder for a dead driver's before.
     val made = folder.toPath.resolve(s".$Marker")
-    val channel = FileChannel.open(made, StandardOpenOption.CREATE, StandardOpenOption.WRITE)
+    val channel = PrivateFiles.channel(made.toFile)
     try channel.lock()
     catch { case e: IOException => logDebug(s"no locks in $parent: nobody removes what a killed driver leaves there", e) }
     Files.move(made, folder.toPath.resolve(Marker))

@@ -14,7 +14,7 @@ import org.json4s._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods
 
-import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.paralagg.{ParalaggException, StaticConfs}
 
 /**
  * A Python that compiles: started at the first question and kept, one line of JSON a question and one an answer. It ends when
@@ -117,7 +117,8 @@ class CompilerProcess(python: String, path: String) {
   private def problem(what: String, cause: Throwable): ParalaggException = new ParalaggException(
     "PARALAGG_SQL_COMPILER",
     s"the compiler of recursive queries, $python -m pyspark_paralagg.sql, $what.",
-    s"set ${PythonCompiler.Python} to a Python that has pyspark-paralagg.",
+    s"start the application with ${StaticConfs.Python} set to a Python that has pyspark-paralagg, or call " +
+      s"ra.attach(spark, {'${StaticConfs.Python}': ...}).",
     cause)
 }
 

@@ -6,7 +6,7 @@ import org.json4s._
 import org.json4s.JsonDSL._
 
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.paralagg.ShimVersion
+import org.apache.spark.sql.paralagg.{ShimVersion, StaticConfs}
 import org.apache.spark.sql.paralagg.plan.PlanReader
 
 /** Why Python refuses a program: its error, and which relation, branch (from 0) and column of a head it is about. */
@@ -33,8 +33,6 @@ object Refusal {
 
 /** The compiler, asked by the JVM: Python decides here too (`pyspark_paralagg/sql`). */
 object PythonCompiler {
-  val Python = "spark.paralagg.python"
-  val PythonPath = "spark.paralagg.pythonPath"
   private val Asked = Seq("spark.paralagg.broadcast.maxBytes", "spark.paralagg.climb.maxIterations")
 
   private val processes = new ConcurrentHashMap[(String, String), CompilerProcess]()
@@ -44,16 +42,15 @@ object PythonCompiler {
     val conf = SQLConf.get
     val settings = JObject(
       Asked.map(key => key -> Option(conf.getConfString(key, null)).fold[JValue](JNull)(JString(_))).toList)
-    process(conf).ask(
-      ("op" -> what) ~ ("version" -> ShimVersion.value) ~ ("conf" -> settings) ~ request)
+    process().ask(("op" -> what) ~ ("version" -> ShimVersion.value) ~ ("conf" -> settings) ~ request)
   }
 
-  private def process(conf: SQLConf): CompilerProcess = {
-    val python = Option(conf.getConfString(Python, null))
+  private def process(): CompilerProcess = {
+    val python = StaticConfs.get(StaticConfs.Python)
       .orElse(sys.env.get("PYSPARK_DRIVER_PYTHON"))
       .orElse(sys.env.get("PYSPARK_PYTHON"))
       .getOrElse("python3")
-    val path = conf.getConfString(PythonPath, "")
+    val path = StaticConfs.get(StaticConfs.PythonPath).getOrElse("")
     processes.computeIfAbsent((python, path), _ => new CompilerProcess(python, path))
   }
 }

@@ -1,0 +1,34 @@
+package org.apache.spark.sql.paralagg.exec
+
+import java.io.{File, OutputStream}
+import java.nio.channels.FileChannel
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Path, StandardOpenOption}
+import java.nio.file.attribute.PosixFilePermissions.{asFileAttribute, fromString}
+import java.util.EnumSet
+
+/** Folders and files of rows on their way to ranks: nobody else reads them, whatever the umask (0700 and 0600). */
+private[exec] object PrivateFiles {
+  private val OfFolders = asFileAttribute(fromString("rwx------"))
+  private val OfFiles = asFileAttribute(fromString("rw-------"))
+  private val Options =
+    EnumSet.of(StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING, StandardOpenOption.WRITE)
+
+  /** With all above it that is missing; a folder that is there, or a link to one, stays as it is. */
+  def createFolders(folder: File): Path =
+    if (folder.isDirectory) folder.toPath else Files.createDirectories(folder.toPath, OfFolders)
+
+  /** One that must not be there yet. */
+  def createFolder(folder: File): Path = Files.createDirectory(folder.toPath, OfFolders)
+
+  def channel(file: File): FileChannel = FileChannel.open(file.toPath, Options, OfFiles)
+
+  def write(file: File, content: Array[Byte]): Path = {
+    val out: OutputStream = java.nio.channels.Channels.newOutputStream(channel(file))
+    try out.write(content)
+    finally out.close()
+    file.toPath
+  }
+
+  def write(file: File, text: String): Path = write(file, text.getBytes(UTF_8))
+}

@@ -1,0 +1,91 @@
+"""Folders of which this user runs what lies in them: compiled kernels, the shim's jar. Nobody else may write there.
+
+Below ``shim`` and ``mpi_backend.kernels``. A folder that another user owns, or that group or others may write to, is
+refused rather than mended: what lies in it may be somebody else's already.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from pyspark_paralagg.errors import EnvironmentProblem
+
+_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_ROOT = 0
+
+
+def private_folder(path: Path, setting: str) -> Path:
+    """Return ``path``, made with mode 0700 where it is not there. ``setting`` names what else would choose a folder.
+
+    Raises ``EnvironmentProblem``: ``PARALAGG_CACHE_UNSAFE`` where others may write to it or put another in its place,
+    ``PARALAGG_CACHE_UNWRITABLE`` where it cannot be made.
+    """
+    try:
+        for missing in reversed([parent for parent in path.parents if not parent.exists()]):
+            missing.mkdir(mode=0o700, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+        found = path.stat()
+        above = [(parent, parent.stat()) for parent in path.resolve().parents]
+    except OSError as problem:
+        raise EnvironmentProblem(
+            "PARALAGG_CACHE_UNWRITABLE",
+            f"the folder {path} cannot be made: {problem.strerror}",
+            value=str(path),
+            hint=f"let {setting} name a folder that can be written to",
+        ) from None
+    _check(path, found, setting)
+    for parent, state in above:
+        if state.st_mode & stat.S_IWOTH and not state.st_mode & stat.S_ISVTX:
+            raise _unsafe(path, f"anybody may put another in its place, since anybody may write to {parent}", setting)
+    return path
+
+
+def read_private(path: Path, setting: str) -> bytes | None:
+    """Return the content of a file that this user has written; None where there is none. Raises as `private_folder`."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    except OSError as problem:  # a link, or not readable
+        raise _unsafe(path, f"it cannot be opened: {problem.strerror}", setting) from None
+    with os.fdopen(file, "rb") as opened:
+        _check(path, os.fstat(opened.fileno()), setting)
+        return opened.read()
+
+
+def check_private(path: Path, setting: str) -> None:
+    """Raise as `private_folder` does where others may have written the file ``path``."""
+    _check(path, path.lstat(), setting)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file with mode 0600, whole or not at all."""
+    number, name = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(content)
+        Path(name).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def _check(path: Path, found: os.stat_result, setting: str) -> None:
+    if found.st_uid not in (os.geteuid(), _ROOT):
+        raise _unsafe(path, f"it belongs to user {found.st_uid}", setting)
+    if found.st_mode & _BY_OTHERS:
+        raise _unsafe(path, f"others may write to it (mode {stat.S_IMODE(found.st_mode):04o})", setting)
+
+
+def _unsafe(path: Path, why: str, setting: str) -> EnvironmentProblem:
+    return EnvironmentProblem(
+        "PARALAGG_CACHE_UNSAFE",
+        f"what is in {path} is not run: {why}",
+        value=str(path),
+        hint=f"delete it, and it is made anew with mode 0700; or let {setting} name a folder of your own",
+    )

@@ -1,0 +1,150 @@
+"""What the engines make of a case, and what it means: the interpreter of the definition.
+
+simulated   the compiled Plans on 1, 2 and 3 simulated ranks, and the Plan of the whole text, in pure Python
+local       the engine of ``mpi_backend`` in this process (compiles each program to machine code)
+ranks       the same on real ranks of MPI
+spark       the Spark engine, as ``ra.datalog`` gives it
+dataframe   plain DataFrames
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from datalog.interpreter import evaluate
+from datalog.simulate import simulate, simulate_whole
+from mpi.staged import Staged, run_on_ranks
+from rows import assert_same_rows, frame, rows_of
+
+import pyspark_paralagg as ra
+from pyspark_paralagg.datalog.parse import parse
+from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.errors import UnsupportedError, VerificationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from datalog.programs_random import Case
+    from pyspark.sql import SparkSession
+
+Rows = dict[str, list[tuple[Any, ...]]]
+Engine = "Callable[[Case], list[Rows]]"
+
+
+class NoMeaning(Exception):  # noqa: N818 - of a program, not of the code
+    """The program overflows, divides by zero or does not end: nothing to compare with."""
+
+
+class Refused(Exception):  # noqa: N818 - a right answer
+    """The compiler refuses the program with a reason."""
+
+
+def meaning(case: Case) -> Rows:
+    """The rows of all derived relations by the interpreter."""
+    try:
+        found = evaluate(parse(case.text), {name: set(rows) for name, rows in case.facts.items()})
+    except (OverflowError, ZeroDivisionError) as problem:
+        raise NoMeaning(str(problem)) from None
+    except AssertionError as problem:
+        if "does not end" not in str(problem):
+            raise
+        raise NoMeaning(str(problem)) from None
+    return {name: sorted(rows) for name, rows in found.items() if name not in case.inputs}
+
+
+def simulated(case: Case) -> list[Rows]:
+    """On 1, 2 and 3 simulated ranks; as one Plan, where that is not refused."""
+    resolved = resolve_text(parse(case.text), case.inputs)
+    found = [simulate(resolved, case.facts, tasks) for tasks in (1, 2, 3)]
+    with contextlib.suppress(VerificationError, UnsupportedError):
+        found.append(simulate_whole(resolved, case.facts, 2))
+    return found
+
+
+def staged(case: Case) -> Staged:
+    """The whole text as one Plan."""
+    resolved = resolve_text(parse(case.text), case.inputs)
+    return Staged(resolved, case.facts, [r.name for r in resolved.program.relations if "@" not in r.name])
+
+
+def local(case: Case) -> list[Rows]:
+    """In this process."""
+    return [staged(case).run_here()]
+
+
+def ranks(case: Case) -> list[Rows]:
+    """One program on three ranks."""
+    found = on_ranks([staged(case)], 3)[0]
+    if isinstance(found, AssertionError):
+        raise found
+    return [found]
+
+
+def on_ranks(all_staged: list[Staged], count: int) -> list[Rows | AssertionError]:
+    """Programs on so many ranks, by one ``mpiexec``; where that fails, each by one of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        places = [Path(folder) / f"{n:04d}" for n in range(len(all_staged))]
+        for place, one in zip(places, all_staged, strict=True):
+            one.write(place)
+        try:
+            run_on_ranks(Path(folder), "x", count)
+        except (AssertionError, subprocess.TimeoutExpired) as problem:
+            if isinstance(problem, subprocess.TimeoutExpired):
+                problem = AssertionError(str(problem))
+            return [problem] if len(all_staged) == 1 else [on_ranks([one], count)[0] for one in all_staged]
+        return [_read(one, place / "out-x") for place, one in zip(places, all_staged, strict=True)]
+
+
+def _read(one: Staged, out: Path) -> Rows | AssertionError:
+    try:
+        return one.read(out)
+    except AssertionError as problem:  # what a rank has raised
+        return problem
+
+
+def on_spark(spark: SparkSession, backend: str | None) -> Callable[[Case], list[Rows]]:
+    """By Spark."""
+
+    def run(case: Case) -> list[Rows]:
+        inputs = {
+            name: frame(spark, ", ".join(f"{c} {t}" for c, t in columns), case.facts[name])
+            for name, columns in case.inputs.items()
+        }
+        relations = ra.datalog(spark, case.text, inputs, backend=backend)
+        return [{name: rows_of(relations[name]) for name in relations}]
+
+    return run
+
+
+def difference(case: Case, run: Callable[[Case], list[Rows]]) -> str | None:
+    """How ``run`` differs from what ``case`` means; None where it does not. Raises ``NoMeaning`` or ``Refused``."""
+    expected = meaning(case)
+    try:
+        found = run(case)
+    except (VerificationError, UnsupportedError) as problem:
+        raise Refused(f"{problem.code} {problem.message}") from None
+    except Exception as problem:  # noqa: BLE001 - whatever it is, it is a finding
+        return f"{type(problem).__name__}: {problem}"
+    return compared(found, expected)
+
+
+def compared(found: list[Rows], expected: Rows) -> str | None:
+    """The first difference."""
+    for n, results in enumerate(found):
+        for name, rows in results.items():
+            problem = _difference(rows, expected[name])
+            if problem:
+                return f"rows of {name} differ (run {n}): {problem}"
+    return None
+
+
+def _difference(found: list[tuple[Any, ...]], expected: list[tuple[Any, ...]]) -> str | None:
+    try:
+        assert_same_rows(found, expected)
+    except AssertionError as problem:
+        return str(problem)
+    return None

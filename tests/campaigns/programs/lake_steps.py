@@ -1,0 +1,166 @@
+"""Random changes of Delta tables, and the recursions that are kept over them, refreshed after each or some.
+
+Each step changes a source by an insert, a delete, an update, a merge, or a restore of an earlier version, and then
+refreshes shortest paths and reachability. A refresh may end in the middle: before its commit, or after it and before
+it has heard of it; the next one has to give the right rows. Rows are compared with those computed in Python of what
+the sources have.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from campaigns.programs.campaign import Tally
+
+import pyspark_paralagg as ra
+from pyspark_paralagg.delta import commit, refresh
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "cluster"))
+
+from lake import EDGES, STARTS, Lake, delta_session, distances, edges_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NODES = 8
+STEPS = 20
+"""In each pair of source tables."""
+CHANGES = ("insert", "insert", "insert", "delete", "update", "merge", "restore", "nothing")
+
+
+class Interrupted(Exception):  # noqa: N818 - as if the process were killed there
+    """Raised in the middle of a refresh."""
+
+
+def run(seeds: Iterable[int], until: float = float("inf")) -> Tally:
+    """A step a seed; each twenty begin with new tables."""
+    spark = delta_session()
+    spark.sparkContext.setLogLevel("ERROR")
+    tally = Tally()
+    walk: _Walk | None = None
+    try:
+        for seed in seeds:
+            if time.monotonic() > until:
+                break
+            tally.tick()
+            if walk is None or seed % STEPS == 0:
+                walk = _Walk(Lake(spark, tempfile.mkdtemp(prefix="paralagg-lake-")), seed // STEPS)
+            try:
+                walk.step()
+                problem = walk.difference()
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
+                problem = f"{type(error).__name__}: {error}"
+            if problem is None:
+                tally.agreed += 1
+            else:
+                tally.fail(f"seed {seed}: {problem}\nsteps of these tables: {walk.log}")
+                walk = None
+                if seed % STEPS != STEPS - 1:
+                    walk = _Walk(Lake(spark, tempfile.mkdtemp(prefix="paralagg-lake-")), seed)
+    finally:
+        spark.stop()
+    return tally
+
+
+class _Walk:
+    """Steps over one pair of source tables."""
+
+    def __init__(self, lake: Lake, seed: int) -> None:
+        self.lake, self.dice = lake, random.Random(seed)
+        self.log: list[str] = []
+        lake.add("edges", edges_of(self.dice, NODES, 8), EDGES)
+        lake.add("starts", [(0, 0)], STARTS)
+
+    def step(self) -> None:
+        """A change of a source, and refreshes."""
+        for _ in range(self.dice.randint(1, 2)):
+            kind = self.dice.choice(CHANGES)
+            source = self.dice.choice(("edges", "edges", "edges", "starts"))
+            self.log.append(f"{kind} {source}")
+            getattr(self, kind)(source)
+        for table in self._tables():
+            if self.dice.random() < 0.3:
+                self._interrupted(table)
+            self.log.append(table.refresh().kind)
+
+    def difference(self) -> str | None:
+        """How a kept table differs from what its sources say."""
+        edges = [tuple(r) for r in self.lake.read("edges").select("src", "dst", "w").collect()]
+        starts = [tuple(r) for r in self.lake.read("starts").select("node", "dist").collect()]
+        meant = distances(edges, starts)
+        if self.lake.rows("dist") != meant:
+            return f"dist has {self.lake.rows('dist')}, expected {meant}, of {edges} and {starts}"
+        if self.lake.rows("reach") != sorted((node,) for _, node in meant):
+            return f"reach has {self.lake.rows('reach')}, expected the nodes of {meant}"
+        return None
+
+    def _tables(self) -> list[ra.delta.RecursiveTable]:
+        lake = self.lake
+        reach = ra.delta.RecursiveTable(
+            lake.spark,
+            lake.path("reach"),
+            keys="node",
+            sources={"edges": lake.path("edges"), "starts": lake.path("starts")},
+            base=lambda t: t["starts"].select("node"),
+            step=lambda d, t: d.join(t["edges"], d.node == t["edges"].src).select(t["edges"].dst.alias("node")),
+        )
+        return [lake.shortest("dist"), reach]
+
+    def _interrupted(self, table: ra.delta.RecursiveTable) -> None:
+        owner, name = self.dice.choice(((refresh.Refresh, "_written"), (commit.Writer, "_own")))
+        before = getattr(owner, name)
+
+        def stop(*_: Any, **__: Any) -> None:
+            raise Interrupted
+
+        setattr(owner, name, stop)
+        try:
+            table.refresh()
+            self.log.append("a refresh that had nothing to interrupt")
+        except Interrupted:
+            self.log.append(f"interrupted at {name}")
+        finally:
+            setattr(owner, name, before)
+
+    # --- changes ---
+
+    def _rows(self, source: str) -> list[tuple[Any, ...]]:
+        if source == "edges":
+            return list(edges_of(self.dice, NODES, self.dice.randint(1, 3)))
+        return [(self.dice.randrange(NODES), self.dice.randrange(9))]
+
+    def insert(self, source: str) -> None:
+        self.lake.add(source, self._rows(source), EDGES if source == "edges" else STARTS)
+
+    def delete(self, source: str) -> None:
+        column = "dst" if source == "edges" else "node"
+        self.lake.sql(f"DELETE FROM {{}} WHERE {column} = {self.dice.randrange(NODES)}", source)
+
+    def update(self, source: str) -> None:
+        value, key = ("w", "src") if source == "edges" else ("dist", "node")
+        more = self.dice.choice((f"{value} + 3", f"greatest({value} - 2, 1)"))
+        self.lake.sql(f"UPDATE {{}} SET {value} = {more} WHERE {key} = {self.dice.randrange(NODES)}", source)
+
+    def merge(self, source: str) -> None:
+        schema, value = (EDGES, "w") if source == "edges" else (STARTS, "dist")
+        keys = ("src", "dst") if source == "edges" else ("node",)
+        rows = {row[: len(keys)]: row for row in self._rows(source)}
+        self.lake.spark.createDataFrame(list(rows.values()), schema).createOrReplaceTempView("more")
+        on = " AND ".join(f"t.{k} = m.{k}" for k in keys)
+        self.lake.sql(
+            f"MERGE INTO {{}} t USING more m ON {on} WHEN MATCHED THEN UPDATE SET t.{value} = m.{value} "
+            "WHEN NOT MATCHED THEN INSERT *",
+            source,
+        )
+
+    def restore(self, source: str) -> None:
+        version = self.dice.randint(0, self.lake.version(source))
+        self.lake.sql(f"RESTORE TABLE {{}} TO VERSION AS OF {version}", source)
+
+    def nothing(self, source: str) -> None:
+        """The refresh has nothing to do."""
