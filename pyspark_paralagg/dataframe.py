@@ -20,7 +20,7 @@ from pyspark_paralagg.program.assumption import parse_assumptions
 from pyspark_paralagg.program.program import JoinOrder, Mode, Relation
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.relations import Aggregations, Keys, columns_of, conform, typed_relation
-from pyspark_paralagg.session import check_running
+from pyspark_paralagg.running import check_running
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.errors import EnvironmentProblem, UsageError
-from pyspark_paralagg.session import check_running
+from pyspark_paralagg.running import check_running
 
 if TYPE_CHECKING:
     import pandas as pd

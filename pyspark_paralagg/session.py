@@ -17,6 +17,7 @@ from pyspark_paralagg.dataframe_method import add_method
 from pyspark_paralagg.diagnosis import Diagnosis, Finding, examine
 from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.java import find_java
+from pyspark_paralagg.running import check_running
 from pyspark_paralagg.shim import find_jar, read_properties
 from pyspark_paralagg.spark_home import check_supported, find_spark_home, minor_of
 from pyspark_paralagg.standing_conf import add_to_submit_arguments, running_jvm, standing
@@ -142,20 +143,6 @@ def bridge(spark: SparkSession) -> Any:  # noqa: ANN401 - a py4j object has no t
         attach(spark)
         module = _load(jvm)
     return _handshake(spark, module)
-
-
-def check_running(spark: SparkSession) -> None:
-    """Raise ``PARALAGG_SESSION_STOPPED`` where ``spark.stop()`` was called."""
-    context = getattr(spark, "_sc", None)  # of the classic session; a Connect session knows it itself
-    is_stopped = getattr(spark, "is_stopped", False) if context is None else context._jsc is None  # noqa: SLF001 - no public way to know
-    if is_stopped:
-        raise EnvironmentProblem(
-            "PARALAGG_SESSION_STOPPED",
-            "the Spark session of this DataFrame was stopped",
-            value=spark,
-            place="spark",
-            hint="start another session by ra.configure(SparkSession.builder...).getOrCreate(), and read the data anew",
-        )
 
 
 def reference(spark: SparkSession, name: str, schema: StructType) -> DataFrame:

@@ -16,7 +16,7 @@ from pyspark_paralagg.arguments import not_a_dataframe
 from pyspark_paralagg.errors import ParalaggError, UnsupportedError, UsageError, VerificationError
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.relations import columns_of
-from pyspark_paralagg.session import check_running
+from pyspark_paralagg.running import check_running
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
