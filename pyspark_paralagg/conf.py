@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.schema import did_you_mean
-from pyspark_paralagg.report import is_connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -289,4 +288,6 @@ def _text(session: SparkSession, key: Key) -> str | None:
     """A static key is looked up in the SparkContext's conf, which no SQL statement writes to."""
     if not key.is_static:
         return session.conf.get(key.name, None)
+    from pyspark_paralagg.report import is_connect  # noqa: PLC0415 - it knows sessions, and those know confs
+
     return None if is_connect(session) else session.sparkContext._conf.get(key.name, None)  # noqa: SLF001 - live, not a copy
