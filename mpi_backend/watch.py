@@ -53,9 +53,9 @@ class Watch:
         )
 
     def childless_looks(self, process: int) -> int:
-        """Count the looks, one a second, since a process has had a child; to be asked after each."""
-        has_child = any(child.parent == process for child in self.children)
-        self._childless = 0 if has_child else self._childless + 1
+        """Count the looks in a row at which a process had no child, and was not stopped; to be asked after each."""
+        is_excused = any(c.parent == process or (c.pid == process and c.is_stopped) for c in self.children)
+        self._childless = 0 if is_excused else self._childless + 1
         return self._childless
 
     def orphan(self, command: Sequence[str], launcher: int) -> Child | None:

@@ -1,6 +1,8 @@
 package org.apache.spark.sql.paralagg.exec
 
-import java.io.File
+import java.io.{File, IOException}
+
+import scala.util.control.NonFatal
 
 import org.apache.spark.{OneToOneDependency, Partition, Partitioner, ShuffleDependency, SparkContext, TaskContext}
 import org.apache.spark.rdd.{DeterministicLevel, RDD, ShuffledRDD}
@@ -55,6 +57,8 @@ private[exec] final class OffloadStages(
 }
 
 private[exec] object OffloadStages {
+  private val Causes = 8
+  private val FullDisk = Seq("No space left on device", "Disk quota exceeded")
 
   /** Writes the rows of one partition; no record comes of it, or with `target` all rows as pieces. */
   def write(run: Long, input: Int, types: Seq[DataType], target: Option[PiecePartitioner])(
@@ -64,7 +68,8 @@ private[exec] object OffloadStages {
     val folder = new File(Offloads.ask(("begin", run, context.stageId(), part, input), context).getOrElse(
         throw new IllegalStateException(s"run $run is over")))
     def fillFile(writing: File, file: File): Unit = {
-      fill(new ArrowFile(types, writing, file), () => context.killTaskIfInterrupted())
+      try fill(new ArrowFile(types, writing, file), () => context.killTaskIfInterrupted())
+      catch { case NonFatal(e) if isOfTheDisk(e) => throw full(folder.getParentFile, e) }
       Offloads.ask(("wrote", run, context.stageId(), part), context)
     }
     target match {
@@ -80,6 +85,19 @@ private[exec] object OffloadStages {
         ArrowFiles.split(file).zipWithIndex.map { case (piece, n) => pieces.key(input, part + n) -> piece }
     }
   }
+
+  /** Arrow wraps what the system says, once or twice; rows that cannot be read raise such exceptions, too. */
+  private def isOfTheDisk(e: Throwable): Boolean =
+    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(Causes).exists {
+      case io: IOException => FullDisk.exists(String.valueOf(io.getMessage).contains)
+      case _ => false
+    }
+
+  private def full(folder: File, e: Throwable): ParalaggException = new ParalaggException(
+    "PARALAGG_MPI_STAGING",
+    s"the disk of the staging directory $folder on ${Utils.localHostName()} is full.",
+    "free space there, or set spark.paralagg.mpi.stagingDir to a directory that driver, executors and ranks can write to.",
+    e)
 
   def notShared(folder: File): ParalaggException = new ParalaggException(
     "PARALAGG_MPI_STAGING",
