@@ -104,9 +104,10 @@ class Runner:
         return float(difference[0])
 
     def check(self, cur: Array) -> None:
-        """Raises the error with which a loop of all rules ended."""
+        """Raise the error with which a loop of all rules ended; its status names an error, not the rule."""
         for rule in self.rules:
-            _check(cur, rule.sites, rule.rule.place)
+            if int(cur[STATUS]) - FAILED < len(rule.sites.errors):
+                _check(cur, rule.sites, rule.rule.place)
 
     def _pulling(self) -> list[int]:
         facts = self._loop.facts

@@ -309,3 +309,10 @@ def test_an_interrupted_run_leaves_nothing(
     assert not list(tmp_path.glob("paralagg-*"))
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout  # noqa: S607 - ps
     assert str(tmp_path) not in listed
+
+
+@pytest.mark.parametrize("how", ["MIN", "MAX"])
+def test_a_constant_text_is_aggregated_where_there_is_none_yet(case: Callable[..., int], how: str) -> None:
+    text = f'.decl e(x: number)\n.decl r(k: number, m: symbol)\ne(2).\nr(1, ${how}("b")) :- e(_), e(2).\n.output r'
+    assert case(text) == OK
+    assert Path("out/r.csv").read_text() == "1\tb\n"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import pyspark_paralagg as ra
 from pyspark_paralagg import conf
 
 if TYPE_CHECKING:
@@ -44,11 +45,11 @@ def staging(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[[int], Pat
     def small(kilobytes: int) -> Path:
         mounted.append(disk(tmp_path / "disk", kilobytes))
         folder = mounted[-1].__enter__()
-        spark.conf.set(conf.MPI_STAGING_DIR.name, str(folder))
+        ra.attach(spark, {conf.MPI_STAGING_DIR.name: folder})
         return folder
 
     yield small
-    spark.conf.unset(conf.MPI_STAGING_DIR.name)
+    ra.attach(spark, {conf.MPI_STAGING_DIR.name: None})
     for each in mounted:
         each.__exit__(None, None, None)
 

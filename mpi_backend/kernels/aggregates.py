@@ -179,7 +179,10 @@ class Accumulating:
                 self.code.line(f"{old} = {z}")
                 self.code.line(f"{changed} = True")
             return
-        with self.code.block(f"if {self._better(j, new, old)}:"):
+        better = self._better(j, new, old)
+        if self.types[j].kind == "text" and self.to.makes_strings and not self.nullable[j]:
+            better = f"{old} == {identity(self.dependents[j])} or {better}"  # which is no text to compare with
+        with self.code.block(f"if {better}:"):
             self._put(j, row, new)
             self.code.line(f"{changed} = True")
 

@@ -102,7 +102,8 @@ def endless() -> tuple[Staged, list[Row]]:
     weights = np.where(y % 3 == 0, np.inf, w + 0.5)
     columns = {**COLUMNS, "edge": [("x", "bigint"), ("y", "bigint"), ("w", "double")]}
     given = {"edge": pa.table({"x": x, "y": y, "w": weights}), "start": pa.table({"x": [0]})}
-    text = TEXTS["paths"].replace("$MIN(0)", "$MIN(0.0)")
+    # Without the assumption, infinities of both signs could meet, and an infinite weight would be refused.
+    text = TEXTS["paths"].replace("$MIN(0)", "$MIN(0.0)") + "\n.assume edge.w >= 0"
     found = np.full(VERTICES, np.nan)
     found[0] = 0.0
     for _ in range(VERTICES):

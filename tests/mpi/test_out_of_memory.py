@@ -43,11 +43,9 @@ KILLED = (
 def session(spark: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
     """Two ranks whose files lie in ``tmp_path``."""
     settings = {conf.MPI_RANKS: "2", conf.MPI_OVERSUBSCRIBE: "true", conf.MPI_STAGING_DIR: str(tmp_path)}
-    for key, value in settings.items():
-        spark.conf.set(key.name, value)
+    ra.attach(spark, {key.name: value for key, value in settings.items()})
     yield spark
-    for key in settings:
-        spark.conf.unset(key.name)
+    ra.attach(spark, dict.fromkeys(key.name for key in settings))
 
 
 def numbered_tree(spark: SparkSession, below: int, backend: str) -> DataFrame:

@@ -150,7 +150,16 @@ object Analysis {
       case a: SubqueryAlias => a.child.setTagValue(Name, a.alias)
       case _ =>
     }
-    ComputeCurrentTime(ReplaceExpressions(EliminateSubqueryAliases(plan)))
+    inlined(ComputeCurrentTime(ReplaceExpressions(EliminateSubqueryAliases(plan))))
+  }
+
+  /** What BETWEEN and nullif compute once, written out at each place that reads it. */
+  private def inlined(plan: LogicalPlan): LogicalPlan = plan.transform { case node =>
+    node.transformExpressionsUp {
+      case With(child, common) if common.forall(_.child.deterministic) =>
+        val values = common.map(c => c.id -> c.child).toMap
+        child.transform { case ref: CommonExpressionRef => values.getOrElse(ref.id, ref) }
+    }
   }
 
   /** The one name in a source; one that puts several together has none. */
