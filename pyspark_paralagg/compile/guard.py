@@ -162,8 +162,8 @@ def guarded(program: Program, guards: tuple[Guard, ...]) -> Program:
 def _checked_at(exprs: tuple[Expr, ...], guard: Guard) -> tuple[Expr, ...]:
     expr = exprs[guard.position]
     message = (
-        f"[PARALAGG_ASSUMPTION_VIOLATED] the proof rests on {guard.name} being {guard.condition} (filter other rows out, "
-        "assume a bound such as 'w >= 0', or ask for mode='iterate'), and a row has "
+        f"[PARALAGG_ASSUMPTION_VIOLATED] the proof rests on {guard.name} being {guard.condition} (filter other rows "
+        "out, assume a bound such as 'w >= 0', or ask for mode='iterate'), and a row has "
     )
     hint = Lit(message, "string")
     if guard.range is None:
