@@ -163,8 +163,10 @@ class Expressions:
             if value.null is not None:
                 self.fail(value.null, GUARD, told)
             return Value(value.type, value.code)
-        low, high = (self.value(a).code for a in expr.args[1:3])
-        self.fail(f"{value.present} and not ({low} <= {value.code} <= {high})", GUARD, told)
+        low, high = (self.value(a) for a in expr.args[1:3])
+        is_open = high.null is not None
+        outside = f"{value.code} < {low.code}" if is_open else f"not ({low.code} <= {value.code} <= {high.code})"
+        self.fail(f"{value.present} and {outside}", GUARD, told)
         return value
 
     def _compare(self, fn: str, of: Type, a: str, b: str) -> str:

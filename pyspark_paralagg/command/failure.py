@@ -102,7 +102,9 @@ def summary(text: str, place: str | None = None) -> FixpointError:
     pattern = _PATTERN.search(text)
     if pattern:
         message = f"`{patterns.inner(pattern['pattern'])}` is no regular expression"
-        return FixpointError(patterns.CODE, message, value=pattern["pattern"], place=place, hint=patterns.HINT)
+        return FixpointError(
+            "PARALAGG_DATALOG_PATTERN", message, value=pattern["pattern"], place=place, hint=patterns.HINT
+        )
     sparks = _SPARKS.search(text)
     lines = text.strip().splitlines() or [""]
     message = f"{sparks['code']}: {_ADVICE.sub('', sparks['message'])}" if sparks else lines[0]

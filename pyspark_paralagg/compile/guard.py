@@ -7,6 +7,7 @@ Only what the proof needs is guarded: first no column, then base rows, then what
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -51,7 +52,7 @@ class Guard:
         if self.range is None:
             return "not null"
         if isinstance(self.range.high, float):
-            return "finite (no infinity, no NaN)"
+            return "above -Infinity" if self.range.has_nan else "finite (no infinity, no NaN)"
         return f"between {self.range.low} and {self.range.high}"
 
     def __str__(self) -> str:
@@ -74,6 +75,13 @@ def guard_levels(program: Program, names: tuple[str, ...]) -> Iterator[tuple[Gua
         if more:
             found += more
             yield tuple(found)
+
+
+def weaker(guard: Guard) -> Guard | None:
+    """Return the guard that lets infinity and NaN pass; None where it does so already, or is about something else."""
+    if guard.range is None or not isinstance(guard.range.high, float) or guard.range.has_nan:
+        return None
+    return replace(guard, range=Range(guard.range.low, math.inf, has_nan=True))
 
 
 def _guards(program: Program, names: tuple[str, ...]) -> Iterator[Guard]:
@@ -169,7 +177,8 @@ def _checked_at(exprs: tuple[Expr, ...], guard: Guard) -> tuple[Expr, ...]:
     if guard.range is None:
         call = Call("Present", (expr, hint), expr.type, nullable=False)
     else:
-        low, high = (Lit(b, expr.type) for b in (guard.range.low, guard.range.high))  # type: ignore[arg-type]
+        bounds = (guard.range.low, None if guard.range.has_nan else guard.range.high)
+        low, high = (Lit(b, expr.type) for b in bounds)  # type: ignore[arg-type]
         call = Call("Between", (expr, low, high, hint), expr.type, _nullable(expr))
     return (*exprs[: guard.position], call, *exprs[guard.position + 1 :])
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.compile.check_accumulating import check_accumulating
 from pyspark_paralagg.compile.check_lattice import check_lattice
 from pyspark_paralagg.compile.facts import Known
-from pyspark_paralagg.compile.guard import guard_levels, guarded, with_overflow_checks
+from pyspark_paralagg.compile.guard import guard_levels, guarded, weaker, with_overflow_checks
 from pyspark_paralagg.compile.incremental import show_incremental
 from pyspark_paralagg.compile.known import invariants
 from pyspark_paralagg.compile.refusal import check_shape, note
@@ -95,6 +95,9 @@ def _fewest(
         fewer = tuple(x for x in guards if x != g)
         if _prove(program, fewer, names, known, means) is not None:
             guards = fewer
+        elif (less := weaker(g)) is not None:
+            fewer = tuple(less if x == g else x for x in guards)
+            guards = fewer if _prove(program, fewer, names, known, means) is not None else guards
     found = _prove(program, guards, names, known, means) or ()
     program = guarded(program, guards)
     places = {j.place for j in found if isinstance(j.verdict, Proved) and j.verdict.checks_overflow}

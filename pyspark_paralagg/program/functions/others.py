@@ -63,14 +63,14 @@ def _bits(call: Call, args: Args, _: Setting) -> Shape | None:
 
 
 def _between(call: Call, args: Args, _: Setting) -> Shape | None:
-    """The guard of a column: its value where that lies between two constants, else an error."""
+    """The guard of a column: its value where that lies between two constants (null: no upper one), else an error."""
     low, high = call.args[1:3]
     if args[0] is None or not isinstance(low, Lit) or not isinstance(high, Lit):
         return None
-    bounds = [of_number(b.value, b.type) for b in (low, high)]
-    if bounds[0] is None or bounds[1] is None:
+    least, most = (of_number(b.value, b.type) for b in (low, high))
+    if least is None:
         return None
-    found = args[0].intersect(Range(bounds[0], bounds[1]))
+    found = args[0].intersect(Range(least, math.inf, has_nan=True) if most is None else Range(least, most))
     shape = unmoved(call, found, first="up")
     return replace(shape, strict=("exact", *shape.strict[1:]))
 

@@ -6,9 +6,13 @@ import org.apache.spark.sql.types.StringType
 /** What a proof rests on, as expressions: a value that breaks it ends the query (pyspark_paralagg/compile/guard.py). */
 private[plan] object Guards {
 
-  /** `value` where it lies between two constants, NaN above all; null passes. `message` ends before the value. */
+  /** `value` where it lies between two constants, NaN above all, or a null for no upper one; null passes. */
   def between(value: Expression, low: Expression, high: Expression, message: Expression): Expression = {
-    val outside = Or(LessThan(value, low), GreaterThan(value, high))
+    val below = LessThan(value, low)
+    val outside = high match {
+      case Literal(null, _) => below
+      case _ => Or(below, GreaterThan(value, high))
+    }
     val checked = If(outside, raise(Concat(Seq(message, Cast(value, StringType))), value), value)
     if (value.nullable) checked else KnownNotNull(checked)
   }
