@@ -217,7 +217,8 @@ def test_an_obstacle_is_the_reason(spark: SparkSession, monkeypatch: pytest.Monk
     monkeypatch.setattr(SparkBackend, "obstacle", lambda *_: reason)
     report = ra.report(hops(spark, CHAIN))
     assert report is not None
-    assert (report.backend, report.reason) == ("dataframe", reason)
+    told = f"{reason}; nothing is proved of the step, so every round recomputes every row, as the definition says"
+    assert (report.backend, report.reason) == ("dataframe", told)
     with pytest.raises(ra.UnsupportedError) as e:
         hops(spark, CHAIN, backend="spark")
     assert (e.value.code, e.value.message) == ("PARALAGG_BACKEND_UNAVAILABLE", reason)

@@ -50,6 +50,8 @@ def _call(expr: Call, values: Mapping[str, Value]) -> Value:  # noqa: PLR0911 - 
         return _choose(expr, values)
     if expr.fn in ("And", "Or", "Coalesce"):
         return _until(expr, values)
+    if expr.fn in ("Between", "Present"):  # guards, which change no value
+        return evaluate(expr.args[0], values)
     args = [evaluate(a, values) for a in expr.args]
     present = [a for a in args if a is not None]
     match expr.fn:
