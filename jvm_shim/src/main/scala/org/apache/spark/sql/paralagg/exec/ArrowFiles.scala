@@ -113,14 +113,15 @@ final class ArrowFile(types: Seq[DataType], writing: File, file: File) {
 
   private def write(fill: ArrowStreamWriter => Unit): Unit = {
     try ArrowFiles.onDisk(file) {
-      val out = new ArrowStreamWriter(root, null, PrivateFiles.channel(writing))
-      try {
-        out.start()
-        fill(out)
-        out.end()
-      } finally out.close()
-      Files.move(writing.toPath, file.toPath, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING)
-    } finally {
+        val out = new ArrowStreamWriter(root, null, PrivateFiles.channel(writing))
+        try {
+          out.start()
+          fill(out)
+          out.end()
+        } finally out.close()
+        Files.move(writing.toPath, file.toPath, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING)
+      }
+    finally {
       root.close()
       writing.delete()
     }

@@ -92,7 +92,8 @@ final class FixpointLoop(
   private def climbs(iteration: Int, sums: Array[Double]): Boolean = !isBounded && {
     val turn = stats.total(sums) + 1
     if (stratum.climbLimit.isDefined) iteration >= stratum.climbLimit.get
-    else if (sumsFractions) iteration > 2 * turn && stats.difference(iteration - turn.toInt).exists(_ <= sums(Difference))
+    else if (sumsFractions)
+      iteration > 2 * turn && stats.difference(iteration - turn.toInt).exists(_ <= sums(Difference))
     else iteration > (if (stratum.isIterated) math.max(turn, Patience) else turn)
   }
 
@@ -295,9 +296,11 @@ object FixpointLoop {
   private[exec] val Difference = 1
   private[exec] val Overflow = 2
   private val MostShown = 12
-  private val OfOverflow = "no cycle leads there: the sum leaves its type on the way, even if later rows take it back. Cast the " +
-    "column to double, or to a wider decimal."
-  private val OfLimit = "if the values converge, raise that setting; otherwise bound them with a filter, or set max_iterations."
+  private val OfOverflow =
+    "no cycle leads there: the sum leaves its type on the way, even if later rows take it back. Cast the " +
+      "column to double, or to a wider decimal."
+  private val OfLimit =
+    "if the values converge, raise that setting; otherwise bound them with a filter, or set max_iterations."
 
   /** The cycle closed, in its middle cut where it is long. */
   private def shown(cycle: Seq[String]): String = {

@@ -73,7 +73,8 @@ private final class ProxiesRDD(sc: SparkContext, below: RDD[(Int, Array[Byte])],
           }
         }
         guard.exitValue() match {
-          case _ if isStopped => failed(s"the guard of the ranks on $host has been stopped for ${ProcessStop.Seconds} s")
+          case _ if isStopped =>
+            failed(s"the guard of the ranks on $host has been stopped for ${ProcessStop.Seconds} s")
           case ProxiesRDD.NotStarted => missing(s"${command(python.length + 2)} cannot be run on $host")
           case ProxiesRDD.ProxyKilled => failed(s"hydra's proxy on $host, which started the ranks there, was killed")
           case ProxiesRDD.GuardKilled => failed(s"the guard of the ranks on $host was killed")

@@ -39,7 +39,9 @@ private[exec] object StagingFolder extends Logging {
     val made = folder.toPath.resolve(s".$Marker")
     val channel = PrivateFiles.channel(made.toFile)
     try channel.lock()
-    catch { case e: IOException => logDebug(s"no locks in $parent: nobody removes what a killed driver leaves there", e) }
+    catch {
+      case e: IOException => logDebug(s"no locks in $parent: nobody removes what a killed driver leaves there", e)
+    }
     Files.move(made, folder.toPath.resolve(Marker))
     synchronized(own += folder.getCanonicalFile)
     new StagingFolder(folder, channel)
