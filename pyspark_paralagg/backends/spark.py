@@ -95,13 +95,8 @@ class Builder:
 
         cancel_on_interrupt(self.session)
         start = time.perf_counter()
-        steps = self.job.apply({s.relation.name: _state(self.session, s) for s in self.job.seeds})
         customs = Customs(self.session, [s.relation for s in self.job.seeds])
-        analysed = {**steps, **customs.frames()}
-        analysis = self.bridge.analyse(
-            _java_list(self.session, list(analysed)), _java_list(self.session, [_jdf(df) for df in analysed.values()])
-        )
-        step_json = customs.read(json.loads(analysis.json()))
+        analysis, step_json = analyse(self.job, customs)
         own = len(step_json["sources"])
         starts = [rows for s in self.job.seeds for rows in (s.base, s.initial) if rows is not None]
         compiled = compile_step(
@@ -186,6 +181,16 @@ class Builder:
         from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame  # noqa: PLC0415 - pyspark is optional
 
         return ClassicDataFrame(jdf, self.session)
+
+
+def analyse(job: Job, customs: Customs) -> tuple[Any, dict[str, Any]]:
+    """Return what the shim says of the steps of ``job``: its own object, and the Step JSON."""
+    session = job.session
+    steps = job.apply({s.relation.name: _state(session, s) for s in job.seeds})
+    analysed = {**steps, **customs.frames()}
+    names, frames = _java_list(session, list(analysed)), _java_list(session, [_jdf(df) for df in analysed.values()])
+    analysis = bridge(session).analyse(names, frames)
+    return analysis, customs.read(json.loads(analysis.json()))
 
 
 def _offloaded(

@@ -15,6 +15,7 @@ from pyspark_paralagg.compile.monotone import CHECKABLE
 from pyspark_paralagg.compile.scope import dependents_in, variables
 from pyspark_paralagg.compile.simplify import with_input
 from pyspark_paralagg.program.aggregators import is_integral
+from pyspark_paralagg.program.branch import may_be_null
 from pyspark_paralagg.program.expr import Call, Expr, Lit, columns, walk
 from pyspark_paralagg.program.functions.value_range import Range, finite
 from pyspark_paralagg.program.text import input_name, show
@@ -125,20 +126,23 @@ def _of_rule(number: int, rule: Rule, program: Program) -> Iterator[Guard]:
 
 def _with_own(program: Program, source: Input, exprs: tuple[Expr, ...]) -> tuple[Program, int]:
     """Return the program with an input like ``source`` but for its expressions, and its id."""
-    users = [a.input for r in program.rules for a in r.body] + [
-        i for r in program.relations for i in (r.base, r.initial)
-    ]
     wanted = replace(source, exprs=exprs)
-    if users.count(source.id) > 1:
+    if _inputs_in_use(program).count(source.id) > 1:
         return with_input(program, wanted)
     return replace(program, inputs=tuple(wanted if i.id == source.id else i for i in program.inputs)), source.id
+
+
+def _inputs_in_use(program: Program) -> list[int | None]:
+    """Return the inputs that atoms, bases and initial rows read, each as often as it is read."""
+    atoms = [a.input for r in program.rules for a in r.body]
+    return atoms + [i for r in program.relations for i in (r.base, r.initial)]
 
 
 def _checks(expr: Expr, days: Range | None) -> Iterator[Range | None]:
     range_ = finite(expr.type) or days
     if range_ is not None:
         yield range_
-    if _nullable(expr):
+    if may_be_null(expr):
         yield None
 
 
@@ -161,9 +165,7 @@ def guarded(program: Program, guards: tuple[Guard, ...]) -> Program:
             body = (*rule.body[: g.atom], replace(atom, input=wanted), *rule.body[g.atom + 1 :])
             rule = replace(rule, body=body)
         program = replace(program, rules=(*program.rules[: g.owner], rule, *program.rules[g.owner + 1 :]))
-    used = {a.input for r in program.rules for a in r.body} | {
-        i for r in program.relations for i in (r.base, r.initial)
-    }
+    used = _inputs_in_use(program)
     return replace(program, inputs=tuple(i for i in program.inputs if i.id in used))
 
 
@@ -179,12 +181,8 @@ def _checked_at(exprs: tuple[Expr, ...], guard: Guard) -> tuple[Expr, ...]:
     else:
         bounds = (guard.range.low, None if guard.range.has_nan else guard.range.high)
         low, high = (Lit(b, expr.type) for b in bounds)  # type: ignore[arg-type]
-        call = Call("Between", (expr, low, high, hint), expr.type, _nullable(expr))
+        call = Call("Between", (expr, low, high, hint), expr.type, may_be_null(expr))
     return (*exprs[: guard.position], call, *exprs[guard.position + 1 :])
-
-
-def _nullable(expr: Expr) -> bool:
-    return expr.value is None if isinstance(expr, Lit) else expr.nullable
 
 
 def with_overflow_checks(rule: Rule, program: Program) -> Rule:

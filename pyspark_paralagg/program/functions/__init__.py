@@ -1,7 +1,7 @@
 """The table of scalar functions: one definition each, from which every part of the compiler reads.
 
-``compile.behaviour`` asks how a call moves, where it is null and between which bounds its results lie, ``evaluate`` for
-its value, ``to_z3`` for its formula, and ``mpi_backend.kernels`` for its code. What is not in the table is opaque: the
+``compile.monotone`` asks how a call moves, where it is null and between which bounds its results lie, ``evaluate`` for
+its value, and ``to_z3`` for its formula. What is not in the table is opaque: the
 same for the same arguments, and nothing more.
 
     arithmetic     + - * / div %, on integers, decimals, floats and intervals

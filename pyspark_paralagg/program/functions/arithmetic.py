@@ -31,11 +31,6 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.functions.value_range import Number
 
 
-def divide(a: Any, b: Any) -> Any:  # noqa: ANN401 - a number of any type
-    """Return ``a / b``; raise ``ZeroDivisionError`` where ``b`` is zero, as Spark does under ANSI rules."""
-    return a / b
-
-
 def truncated(a: Any, b: Any) -> Any:  # noqa: ANN401 - a number of any type
     """Return the quotient of two integers, rounded towards zero."""
     if isinstance(a, float) or isinstance(b, float):
@@ -71,7 +66,9 @@ def to_scale(range_: Range, type_: str) -> Range:
     if digits is None:
         return range_
     by = Fraction(10) ** digits[1]
-    return Range(Fraction(math.floor(range_.low * by)) / by, Fraction(math.ceil(range_.high * by)) / by)
+    return Range(
+        Fraction(math.floor(Fraction(range_.low) * by)) / by, Fraction(math.ceil(Fraction(range_.high) * by)) / by
+    )
 
 
 def _keeps_scale(call: Call) -> bool:
@@ -146,7 +143,7 @@ _COMPUTE: dict[str, Callable[..., Any]] = {
     "UnaryMinus": operator.neg,
     "UnaryPositive": operator.pos,
     "Abs": abs,
-    "Divide": divide,
+    "Divide": operator.truediv,
     "IntegralDivide": truncated,
 }
 _ALGEBRAIC = ("Add", "Subtract", "Multiply", "UnaryMinus", "UnaryPositive")
@@ -156,11 +153,6 @@ FUNCTIONS = (
     Function("Remainder", remainder, _remainder_shape),
     Function("Pmod", pmod, _remainder_shape),
 )
-
-
-def number_type(type_: str) -> bool:
-    """Whether arithmetic on the type is known here: numbers and intervals."""
-    return type_range(type_) is not None and type_ not in ("date", "timestamp", "timestamp_ntz")
 
 
 def of_number(value: object, type_: str) -> Number | None:

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 _FIXED = re.compile(
     r"(UTC|GMT|Z|UT|Etc/(UTC|GMT|UCT|Zulu|Universal|Greenwich)|(UTC|GMT|UT)?[+-]\d{1,2}(:\d{2})?(:\d{2})?)"
 )
-_DAYS_PER_MONTH = (28, 31)
-_LONGEST_MONTH = 31
+_SHORTEST_MONTH, _LONGEST_MONTH = 28, 31
 
 
 def is_fixed(time_zone: str | None) -> bool:
@@ -71,8 +70,8 @@ def _months(call: Call, args: Args, setting: Setting) -> Shape | None:
     if call.type == "timestamp" and not is_fixed(setting.time_zone):
         return None
     day = MICROSECONDS_PER_DAY if is_timestamp else 1
-    low = start.low + (_LONGEST_MONTH if months.low < 0 else _DAYS_PER_MONTH[0]) * months.low * day
-    high = start.high + (_LONGEST_MONTH if months.high > 0 else _DAYS_PER_MONTH[0]) * months.high * day
+    low = start.low + (_LONGEST_MONTH if months.low < 0 else _SHORTEST_MONTH) * months.low * day
+    high = start.high + (_LONGEST_MONTH if months.high > 0 else _SHORTEST_MONTH) * months.high * day
     return Shape(("up", "up"), Range(low, high), ("never", "never"), ("no", "exact"))
 
 
@@ -105,7 +104,6 @@ FUNCTIONS = (
     Function("DateAdd", operator.add, _days(("up", "up"))),
     Function("DateSub", operator.sub, _days(("up", "down"))),
     Function("DateDiff", operator.sub, _difference),
-    Function("SubtractDates", None, None),
     Function("AddMonths", None, _months),
     Function("DateAddYMInterval", None, _months),
     Function("TimestampAddYMInterval", None, _months),

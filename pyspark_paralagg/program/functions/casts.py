@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.program.aggregators import is_integral, is_numeric
-from pyspark_paralagg.program.functions.arithmetic import fit
+from pyspark_paralagg.program.functions.arithmetic import fit, to_scale
 from pyspark_paralagg.program.functions.calendar import is_fixed
 from pyspark_paralagg.program.functions.function import Args, Function, NullWhen, Setting, Shape, Strictness
 from pyspark_paralagg.program.functions.value_range import (
@@ -93,7 +93,7 @@ def convert(value: Any, source: str, target: str) -> Any:  # noqa: ANN401 - a va
     raise ValueError(target)
 
 
-def _numbers(source: str, target: str, range_: Range, setting: Setting) -> Shape | None:  # noqa: C901 - a pair of types a case
+def _numbers(source: str, target: str, range_: Range, setting: Setting) -> Shape | None:
     if is_float(target):
         low, high = (_to_float(v, target) for v in (range_.low, range_.high))
         limit = _INTEGERS_IN.get(target, 0)
@@ -116,14 +116,9 @@ def _numbers(source: str, target: str, range_: Range, setting: Setting) -> Shape
             if range_.is_empty:
                 return None
     digits = decimal_digits(target)
-    by = Fraction(10) ** digits[1] if digits else Fraction(1)
     # Rounded half up into a decimal, cut into an integer: either way the neighbours hold it.
-    if is_integral(target):
-        ends = Range(math.trunc(range_.low), math.trunc(range_.high))
-    else:
-        ends = Range(
-            Fraction(math.floor(Fraction(range_.low) * by)) / by, Fraction(math.ceil(Fraction(range_.high) * by)) / by
-        )
+    is_cut = is_integral(target)
+    ends = Range(math.trunc(range_.low), math.trunc(range_.high)) if is_cut else to_scale(range_, target)
     cut, wraps, to_null = fit(ends, target, setting)
     if to_null:
         null = "some"

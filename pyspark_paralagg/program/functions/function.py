@@ -60,16 +60,13 @@ class Function:
 
     ``compute`` gives its value for Python values that are not null, where ANSI rules have one; it raises where they
     raise, and is None for functions that are not evaluated. ``shape`` is None for functions of which nothing is known.
-    ``is_null_aware``: a null argument need not make the result null. ``is_algebraic``: ``compute`` consists of + - *
-    and applies to terms of a solver, too. ``kernel`` is its code for Numba, if it is one expression.
+    ``is_algebraic``: ``compute`` consists of + - * and applies to terms of a solver, too.
     """
 
     name: str
     compute: Callable[..., Any] | None = None
     shape: Callable[[Call, Args, Setting], Shape | None] | None = None
-    is_null_aware: bool = False
     is_algebraic: bool = False
-    kernel: str | None = None
 
 
 def opaque(call: Call) -> Shape:

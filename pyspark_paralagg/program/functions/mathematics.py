@@ -42,7 +42,6 @@ class Growing:
     """
 
     compute: Callable[[float], float]
-    kernel: str | None = None
     low: float = -math.inf
     high: float = math.inf
     is_open: bool = False
@@ -82,8 +81,8 @@ class Growing:
 
 
 _GROWING = {
-    "Sqrt": Growing(math.sqrt, "np.sqrt({})", low=0.0),
-    "Exp": Growing(math.exp, "np.exp({})"),
+    "Sqrt": Growing(math.sqrt, low=0.0),
+    "Exp": Growing(math.exp),
     "Expm1": Growing(math.expm1),
     "Log": Growing(math.log, low=0.0, is_open=True, outside="null"),
     "Log10": Growing(math.log10, low=0.0, is_open=True, outside="null"),
@@ -172,9 +171,9 @@ def _power_shape(call: Call, args: Args, _: Setting) -> Shape | None:
 
 
 FUNCTIONS = (
-    *(Function(n, g.value, g.shape, kernel=g.kernel) for n, g in _GROWING.items()),
+    *(Function(n, g.value, g.shape) for n, g in _GROWING.items()),
     Function("Floor", math.floor, _round_to_whole(math.floor)),
     Function("Ceil", math.ceil, _round_to_whole(math.ceil)),
     Function("Round", round_half_up, _round_shape),
-    Function("Pow", math.pow, _power_shape, kernel="power({}, {})"),
+    Function("Pow", math.pow, _power_shape),
 )

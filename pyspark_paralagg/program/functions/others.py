@@ -82,26 +82,20 @@ _COMPARISONS = {
     "GreaterThan": operator.gt,
     "GreaterThanOrEqual": operator.ge,
 }
-_BITWISE: dict[str, tuple[Callable[..., Any], str]] = {
-    "BitwiseOr": (operator.or_, "({} | {})"),
-    "BitwiseAnd": (operator.and_, "({} & {})"),
-    "BitwiseXor": (operator.xor, "({} ^ {})"),
-    "BitwiseNot": (operator.invert, "(~{})"),
+_BITWISE: dict[str, Callable[..., Any]] = {
+    "BitwiseOr": operator.or_,
+    "BitwiseAnd": operator.and_,
+    "BitwiseXor": operator.xor,
+    "BitwiseNot": operator.invert,
 }
-_NULL_AWARE = (
-    "And", "Or", "If", "CaseWhen", "Coalesce", "IsNull", "IsNotNull", "IsNaN", "EqualNullSafe", "Least", "Greatest",
-    "In", "NaNvl",
-)  # fmt: skip
 
 FUNCTIONS = (
     *(Function(n, compute) for n, compute in _COMPARISONS.items()),
-    *(Function(n, compute, _bits, kernel=code) for n, (compute, code) in _BITWISE.items()),
-    *(Function(n, None, None) for n in ("ShiftLeft", "ShiftRight", "ShiftRightUnsigned")),
-    *(Function(n, None, None, is_null_aware=True) for n in _NULL_AWARE),
-    Function("Not", operator.not_, kernel="(not {})"),
+    *(Function(n, compute, _bits) for n, compute in _BITWISE.items()),
+    Function("Not", operator.not_),
     Function("Between", _first, _between),
     Function(ASSERT_UNSIGNED, _not_negative, _unsigned),
-    Function("Present", _first, is_null_aware=True),
+    Function("Present", _first),
     Function("Concat", _concatenated),
     Function("Contains", operator.contains),
     Function("Length", len, _length),
