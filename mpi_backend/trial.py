@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _RANKS = 2
 _SECONDS = 60.0
-_COUNT = "from mpi4py import MPI; print('ranks', MPI.COMM_WORLD.Get_size(), flush=True)"
+# One write a rank: with PYTHONUNBUFFERED, pieces of two ranks' lines would mix.
+_COUNT = r"import sys; from mpi4py import MPI; sys.stdout.write(f'ranks {MPI.COMM_WORLD.Get_size()}\n')"
 
 
 def start_ranks(request: Request) -> None:

@@ -23,7 +23,7 @@ from pyspark_paralagg.program.text import input_name, show
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark_paralagg.program.program import Input, Program, Rule
+    from pyspark_paralagg.program.program import Input, Mode, Program, Rule
 
 _LEVELS = ("base", "input", "value")
 _CALENDAR = ("DateAdd", "DateSub", "AddMonths", "DateAddYMInterval", "TimestampAddYMInterval")
@@ -56,8 +56,10 @@ class Guard:
             return "above -Infinity" if self.range.has_nan else "finite (no infinity, no NaN)"
         return f"between {self.range.low} and {self.range.high}"
 
-    def __str__(self) -> str:
-        return f"{self.name} is {self.condition}, which is checked for each row"
+    def said(self, mode: Mode) -> str:
+        """What to write down of it."""
+        how = "trusted by the user" if mode == "trust" else "which is checked for each row"
+        return f"{self.name} is {self.condition}, {how}"
 
 
 def guard_levels(program: Program, names: tuple[str, ...]) -> Iterator[tuple[Guard, ...]]:

@@ -5,7 +5,8 @@
     what mode="iterate" or initial= asks for  iterated       nothing to prove
 
 A refuted claim is a ``VerificationError`` with a counterexample; a claim that is neither proved nor refuted is one too,
-unless ``mode="trust"`` takes the user's word for it.
+unless ``mode="trust"`` takes the user's word for it. What a proof needs of the data is guarded, and under
+``mode="trust"`` taken on the user's word as well.
 """
 
 from __future__ import annotations
@@ -99,6 +100,8 @@ def _fewest(
             fewer = tuple(less if x == g else x for x in guards)
             guards = fewer if _prove(program, fewer, names, known, means) is not None else guards
     found = _prove(program, guards, names, known, means) or ()
+    if program.mode == "trust":
+        return _Decided(program, found, guards)
     program = guarded(program, guards)
     places = {j.place for j in found if isinstance(j.verdict, Proved) and j.verdict.checks_overflow}
     rules = tuple(with_overflow_checks(r, program) if r.place in places else r for r in program.rules)
@@ -172,7 +175,7 @@ def _stratum(program: Program, names: tuple[str, ...], known: Known) -> tuple[Pr
         # What the proof guards is guarded here, too.
         decided = _decide(program, names, kind, known)
         proved_before = "it continues a fixpoint, whose steps were proved when it was computed"
-        return decided.program, kind, [proved_before, *map(str, decided.guards)]
+        return decided.program, kind, [proved_before, *(g.said(program.mode) for g in decided.guards)]
     if program.mode == "iterate":
         _check_iterable(relations)
         return program, "iterated", ['mode="iterate" asks for it']
@@ -181,7 +184,10 @@ def _stratum(program: Program, names: tuple[str, ...], known: Known) -> tuple[Pr
         _check_iterable(relations)
         return program, "iterated", ["it is not recursive, so one round is all there is"]
     decided = _decide(program, names, kind, known)
-    notes = [*(note(found, program.mode) for found in decided.judgements), *map(str, decided.guards)]
+    notes = [
+        *(note(found, program.mode) for found in decided.judgements),
+        *(g.said(program.mode) for g in decided.guards),
+    ]
     initial = next((r.name for r in relations if r.initial is not None), None)
     if initial is not None:
         _check_iterable(relations)

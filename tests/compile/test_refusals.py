@@ -334,6 +334,13 @@ def test_an_opaque_function_is_not_proved_and_can_be_trusted() -> None:
     assert any("trusted by the user" in r for r in plan.reasons)
 
 
+@pytest.mark.parametrize(("mode", "how"), [("auto", "which is checked for each row"), ("trust", "trusted by the user")])
+def test_what_a_proof_needs_of_the_data_is_checked_or_trusted(mode: str, how: str) -> None:
+    plan = value(lambda d, _: call("Least", d, lit(5, "bigint"), type_="bigint"), "dist bigint max", mode=mode)
+    assert [r for r in plan.reasons if "not null" in r] == [f"dist.dist is not null, {how}"]
+    assert ("Present" in str(plan.to_json())) == (mode == "auto")
+
+
 @pytest.mark.parametrize(
     ("make", "says"),
     [
