@@ -90,9 +90,9 @@ def weaker(guard: Guard) -> Guard | None:
 def _guards(program: Program, names: tuple[str, ...]) -> Iterator[Guard]:
     for r in (program.relation(n) for n in names):
         for i in dict.fromkeys((r.base, r.initial)):
-            source = None if i is None else program.input(i)
-            if source is None or source.relation is not None:
+            if i is None:
                 continue
+            source = program.input(i)
             # What drive_static made of a rule's input has keys alone.
             first = len(r.keys) if any(rule.head == r.name for rule in program.rules) else 0
             for p in range(first, len(source.exprs)):
@@ -106,9 +106,10 @@ def _guards(program: Program, names: tuple[str, ...]) -> Iterator[Guard]:
 def _of_rule(number: int, rule: Rule, program: Program) -> Iterator[Guard]:
     scope, head = variables(rule, program), program.relation(rule.head)
     values = rule.exprs[len(head.keys) :]
-    moving = [e for e in (*values, *rule.conditions) if dependents_in(e, scope)]
-    read = {c for e in moving for c in columns(e)}
-    has_dates = any(isinstance(e, Call) and e.fn in _CALENDAR for x in moving for e in walk(x))
+    # A value of a rule without recursion is the first value of a key, as a base row's is.
+    of_proof = (*values, *(c for c in rule.conditions if dependents_in(c, scope)))
+    read = {c for e in of_proof for c in columns(e)}
+    has_dates = any(isinstance(e, Call) and e.fn in _CALENDAR for x in of_proof for e in walk(x))
     for name in sorted(read):
         v = scope[name]
         source = rule.body[v.atom].input
@@ -118,12 +119,9 @@ def _of_rule(number: int, rule: Rule, program: Program) -> Iterator[Guard]:
         for range_ in _checks(expr, _DAYS if has_dates and is_integral(expr.type) else None):
             label = f"{input_name(program.input(source))}.{show(expr)}"
             yield Guard("input", number, v.atom, v.position, label, range_)
-    for p, expr in enumerate(values):
-        range_ = finite(expr.type)
-        if range_ is not None:
-            yield Guard(
-                "value", number, -1, len(head.keys) + p, f"{head.name}.{head.supplied[len(head.keys) + p].name}", range_
-            )
+    for p, expr in enumerate(values, len(head.keys)):
+        for range_ in _checks(expr, None):
+            yield Guard("value", number, -1, p, f"{head.name}.{head.supplied[p].name}", range_)
 
 
 def _with_own(program: Program, source: Input, exprs: tuple[Expr, ...]) -> tuple[Program, int]:

@@ -146,7 +146,7 @@ def _kind(program: Program, names: tuple[str, ...]) -> RelationClass:
         return "lattice" if kinds == {True} else "accumulating"
     rules = [r for r in program.rules if r.head in names]
     is_recursive = any(a.relation in names for r in rules for a in r.body if a.relation)
-    if len(names) == 1 and not is_recursive:
+    if not is_recursive:
         return "iterated"
     found = sorted(
         {d.aggregator for r in relations for d in r.dependents} | {"set" for r in relations if not r.dependents}

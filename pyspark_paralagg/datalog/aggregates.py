@@ -36,6 +36,7 @@ from pyspark_paralagg.datalog.syntax import (
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from pyspark_paralagg.datalog import syntax
     from pyspark_paralagg.datalog.expand import Plain
@@ -129,8 +130,9 @@ class Aggregates:
             values = Atom(f"keys@{next(self._number)}", tuple(Variable(k, head.span) for k in missing), head.span)
             # What waits for another aggregate cannot say anything here, and need not: the rule says it again. Nor need
             # what recurses, where others bind the keys: the aggregate stays below the recursion then.
-            binding = _closed(around)
-            below = _closed(tuple(x for x in binding if not self._recurses(x, flat.rule)))
+            shared = names_outside((flat.head, flat.literals))
+            binding = _closed(around, shared)
+            below = _closed(tuple(x for x in binding if not self._recurses(x, flat.rule)), shared)
             yield from self.extract(Flat(values, below if set(missing) <= bound_by(below) else binding, flat.rule))
             body = (values, *body)
         yield from self.extract(Flat(head, body, flat.rule))
@@ -151,10 +153,14 @@ def reached(rules: Sequence[syntax.Rule]) -> dict[str, set[str]]:
     return out
 
 
-def _closed(literals: tuple[Plain, ...]) -> tuple[Plain, ...]:
-    """Those of ``literals`` whose variables they bind themselves."""
+def _closed(literals: tuple[Plain, ...], shared: AbstractSet[str]) -> tuple[Plain, ...]:
+    """Those of ``literals`` whose variables they bind themselves; inside of aggregates those that are ``shared``."""
     bound = bound_by(literals)
-    return tuple(x for x in literals if names_outside(x) <= bound)
+
+    def needed(x: Plain) -> frozenset[str]:
+        return frozenset(names_outside(x)).union(*(free_names(a) & shared for a in aggregates_in(x)))
+
+    return tuple(x for x in literals if needed(x) <= bound)
 
 
 def _next_aggregate(flat: Flat) -> BodyAggregate | None:

@@ -13,6 +13,7 @@ What operators and functors compute is in ``operations``, what is written where 
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import reduce
@@ -64,7 +65,7 @@ AGGREGATES: dict[str, Callable[[list[Row]], Any]] = {
     "MAX_BY": lambda rows: min(v for v, x in rows if x == max(x for _, x in rows)),
     "BITOR": _fold("bor"),
     "BITAND": _fold("band"),
-    "GCD": _fold("gcd"),
+    "GCD": lambda rows: math.gcd(*(x for (x,) in rows)),  # of one number its absolute value
     "MEAN": lambda rows: sum(x for (x,) in rows) / len(rows),
 }
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import sys
 import time
+from typing import TYPE_CHECKING
 
-from campaigns.programs import campaign, engines
+if TYPE_CHECKING:
+    from campaigns.programs.campaign import Tally
+
+ENGINES = ("simulated", "interpreted", "local", "ranks", "spark", "dataframe", "sql", "delta")
 
 
 def main() -> int:
     """1 if a program failed."""
     parser = argparse.ArgumentParser(prog="python -m campaigns.programs", description=__doc__)
-    parser.add_argument("engine", choices=("simulated", "local", "ranks", "spark", "dataframe", "sql", "delta"))
+    parser.add_argument("engine", choices=ENGINES)
     parser.add_argument("--count", type=int, default=1000, help="programs, outer queries or steps")
     parser.add_argument("--seed", type=int, help="of the first, else a fresh one; the next one has the next seed")
     parser.add_argument("--ranks", type=int, default=3)
@@ -31,10 +36,14 @@ def main() -> int:
     return bool(tally.failures)
 
 
-def _run(options: argparse.Namespace, seeds: range, until: float) -> campaign.Tally:
+def _run(options: argparse.Namespace, seeds: range, until: float) -> Tally:
+    if options.engine == "interpreted":
+        os.environ["NUMBA_DISABLE_JIT"] = "1"  # read when Numba is imported
+    from campaigns.programs import campaign, engines  # noqa: PLC0415 - likewise
+
     if options.engine == "ranks":
         return campaign.run_by_ranks(seeds, options.ranks, until)
-    if options.engine in ("simulated", "local"):
+    if options.engine in ("simulated", "interpreted", "local"):
         return campaign.run(seeds, getattr(engines, options.engine), until=until)
     if options.engine == "delta":
         from campaigns.programs import lake_steps  # noqa: PLC0415 - needs Delta

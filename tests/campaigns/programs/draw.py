@@ -32,6 +32,8 @@ class Seeded(Drawing):
     def __init__(self, seed: int) -> None:
         self._dice = random.Random(seed)
         super().__init__(lambda _: None)
+        # With values below 0 a recursion that adds may go on for ever, so few programs have them.
+        self.lowest = self.choice(0, 0, 0, -self.largest)
 
     def choice(self, *options: Any) -> Any:
         return self._dice.choice(options)
@@ -48,9 +50,12 @@ class Seeded(Drawing):
     def types(self, least: int, most: int) -> str:
         return "".join(self.several((NUMBER, NUMBER, SYMBOL), least, most))
 
+    def constant(self, type_: str) -> str:
+        return str(self.number(self.lowest, self.largest)) if type_ == NUMBER else super().constant(type_)
+
     def rows(self, types: str) -> list[tuple[Any, ...]]:
         draws: dict[str, Callable[[], Any]] = {
-            NUMBER: lambda: self.number(0, self.largest),
+            NUMBER: lambda: self.number(self.lowest, self.largest),
             SYMBOL: lambda: self.choice(*SYMBOLS[: self.largest]),
         }
         return [tuple(draws[t]() for t in types) for _ in range(self.number(self.least, 9))]

@@ -2,6 +2,7 @@
 
 simulated   the compiled Plans on 1, 2 and 3 simulated ranks, and the Plan of the whole text, in pure Python
 local       the engine of ``mpi_backend`` in this process (compiles each program to machine code)
+interpreted the same, its kernels run by Python: no overflow, and far less time
 ranks       the same on real ranks of MPI
 spark       the Spark engine, as ``ra.datalog`` gives it
 dataframe   plain DataFrames
@@ -12,8 +13,10 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import tempfile
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from datalog.interpreter import evaluate
 from datalog.simulate import simulate, simulate_whole
@@ -21,6 +24,7 @@ from mpi.staged import Staged, run_on_ranks
 from rows import assert_same_rows, frame, rows_of
 
 import pyspark_paralagg as ra
+from mpi_backend.kernels.compiler import Kernel
 from pyspark_paralagg.datalog.parse import parse
 from pyspark_paralagg.datalog.resolve import resolve_text
 from pyspark_paralagg.errors import UnsupportedError, VerificationError
@@ -74,6 +78,13 @@ def staged(case: Case) -> Staged:
 def local(case: Case) -> list[Rows]:
     """In this process."""
     return [staged(case).run_here()]
+
+
+def interpreted(case: Case) -> list[Rows]:
+    """In this process, with Numba switched off before it was imported."""
+    with patch.object(Kernel, "prepare", lambda *_, **__: True), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's, of hashes that wrap around
+        return local(case)
 
 
 def ranks(case: Case) -> list[Rows]:
