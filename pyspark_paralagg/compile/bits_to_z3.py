@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.compile.to_z3 import Encoder, Term
 from pyspark_paralagg.program.aggregators import is_integral
 from pyspark_paralagg.program.expr import Call, Expr, Lit, walk
+from pyspark_paralagg.program.functions.value_range import Range
 
 if TYPE_CHECKING:
     from pyspark_paralagg.compile.to_z3 import Z3
 
 _BITWISE = ("BitwiseOr", "BitwiseAnd", "BitwiseXor", "BitwiseNot", "ShiftLeft", "ShiftRight", "ShiftRightUnsigned")
 _WIDTH = 64
+_WORDS = Range(-(1 << _WIDTH - 1), (1 << _WIDTH - 1) - 1)
 
 
 def is_about_bits(exprs: tuple[Expr, ...], aggregators: tuple[str, ...]) -> bool:
@@ -28,6 +31,13 @@ class BitEncoder(Encoder):
         """A word for integers, as before for the others."""
         return self.z3.BitVecSort(_WIDTH, self.ctx) if is_integral(type_) else super().sort(type_)
 
+    def within(self, term: Term, range_: Range) -> list[Z3]:
+        """As for numbers; a bound that no word has says nothing."""
+        if self.z3.is_bv(term.value):
+            low = range_.low if range_.low in _WORDS else -math.inf
+            range_ = Range(low, range_.high if range_.high in _WORDS else math.inf)
+        return super().within(term, range_)
+
     def _literal(self, lit: Lit) -> Term:
         if is_integral(lit.type) and isinstance(lit.value, int):
             return Term(self.z3.BitVecVal(lit.value, _WIDTH, self.ctx), self.truth(value=False))
@@ -39,8 +49,9 @@ class BitEncoder(Encoder):
         return super()._number(value, like)
 
     def _arithmetic(self, expr: Call, args: list[Term], null: Z3) -> Term | None:
-        if not all(is_integral(e.type) for e in (expr, *expr.args)):
-            return None if any(is_integral(e.type) for e in expr.args) else super()._arithmetic(expr, args, null)
+        words = [is_integral(e.type) for e in (expr, *expr.args)]
+        if not all(words):  # from words to other numbers and back nothing is known
+            return None if any(words) else super()._arithmetic(expr, args, null)
         value = self._word(expr, args, null)
         if value is None:
             return None

@@ -57,7 +57,7 @@ class Encoder:
     axioms: list[Z3] = field(default_factory=list)
     guesses: list[str] = field(default_factory=list)
     _path: list[Z3] = field(default_factory=list)
-    _applied: dict[str, list[tuple[list[Term], Z3]]] = field(default_factory=dict)
+    _applied: dict[str, list[tuple[list[Term], Z3, tuple[Range | None, ...]]]] = field(default_factory=dict)
     _texts: dict[str, Z3] = field(default_factory=dict)
 
     def variable(self, name: str, type_: str, *, nullable: bool) -> Term:
@@ -319,20 +319,25 @@ class Encoder:
     def _unknown(self, expr: Call, args: list[Term]) -> Term:
         """A function of which only this is known: the same for the same, and what its table entry says."""
         z3 = self.z3
-        name = f"{expr.fn} {[a.type for a in expr.args]} {expr.type}"
+        # With other literals it is another function: the table reads them.
+        name = f"{expr.fn} {[f'{a.value} {a.type}' if isinstance(a, Lit) else a.type for a in expr.args]} {expr.type}"
         self.guesses.append(expr.fn)
         given = [x for a in args for x in (a.value, a.null)]
         result = z3.Function(name, *(x.sort() for x in given), self.sort(expr.type))(*given)
         null = z3.Or(*(a.null for a in args)) if args else self.truth(value=False)
-        shape = shape_of(expr, tuple(range_of(a, self.facts) for a in expr.args), self.facts.setting)
+        ranges = tuple(range_of(a, self.facts) for a in expr.args)
+        shape = shape_of(expr, ranges, self.facts.setting)
         if any(w != "never" for w in shape.nulls):
             null = z3.Function(f"{name} is null", *(x.sort() for x in given), z3.BoolSort(self.ctx))(*given)
         if type_range(expr.type) is not None and not shape.wraps:
             known = shape.range
             self.axioms += [] if known is None else self.within(Term(result, null), known)
-            for others, other in self._applied.get(name, []):
-                self._order(args, result, others, other, shape.directions)
-            self._applied.setdefault(name, []).append((args, result))
+            for others, other, where in self._applied.get(name, []):
+                # How they lie to each other is for a shape to say that holds of the arguments of both.
+                of_both = shape_of(expr, tuple(map(_hull, ranges, where)), self.facts.setting)
+                if not of_both.wraps:
+                    self._order(args, result, others, other, of_both.directions)
+            self._applied.setdefault(name, []).append((args, result, ranges))
         return Term(result, null)
 
     def _order(self, xs: list[Term], x: Z3, ys: list[Term], y: Z3, directions: tuple[str, ...]) -> None:
@@ -364,6 +369,10 @@ class Encoder:
             if self.z3.is_real(a.value)
             else (a, b)
         )
+
+
+def _hull(a: Range | None, b: Range | None) -> Range | None:
+    return None if a is None or b is None else a.union(b)
 
 
 def _divides(expr: Expr) -> bool:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
+from operator import is_not
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.datalog import syntax
@@ -76,38 +78,54 @@ def _negated(negation: syntax.Negation) -> list[tuple[Plain, ...]]:
 # --- walking the tree ------------------------------------------------------------------------------------------------
 
 
+def _parts(node: object) -> tuple[str, ...] | None:
+    """The fields of ``node`` that may hold nodes; None where it is no node."""
+    return _parts_of(type(node))  # type: ignore[arg-type] # mypy takes no class for hashable
+
+
+@cache
+def _parts_of(of: type) -> tuple[str, ...] | None:
+    if not is_dataclass(of) or of is syntax.Span:
+        return None
+    return tuple(f.name for f in fields(of) if f.name != "span")
+
+
 def nodes(node: object) -> Iterator[Any]:
     """``node`` and all nodes below it, parents first."""
-    if isinstance(node, tuple):
-        for part in node:
-            yield from nodes(part)
-    elif is_dataclass(node) and not isinstance(node, syntax.Span):
-        yield node
-        for f in fields(node):
-            yield from nodes(getattr(node, f.name))
+    left = [node]
+    while left:
+        node = left.pop()
+        if isinstance(node, tuple):
+            left.extend(reversed(node))
+        elif (parts := _parts(node)) is not None:
+            yield node
+            left.extend([getattr(node, part) for part in reversed(parts)])
 
 
 def rewritten(node: Any, change: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - any node of the tree
     """``node`` with each node below it, then itself, replaced by what ``change`` gives for it."""
-    if isinstance(node, tuple):
-        return tuple(rewritten(part, change) for part in node)
-    if not is_dataclass(node) or isinstance(node, syntax.Span | type):
-        return node
-    parts = {f.name: rewritten(getattr(node, f.name), change) for f in fields(node) if f.name != "span"}
-    return change(replace(node, **parts))
+    below = _below(node, lambda part: rewritten(part, change))
+    return below if _parts(node) is None else change(below)
 
 
 def substituted(node: Any, change: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - any node of the tree
     """``node`` with what ``change`` gives in the place of nodes, parents first; where that is None, it goes below."""
+    other = None if _parts(node) is None else change(node)
+    return _below(node, lambda part: substituted(part, change)) if other is None else other
+
+
+def _below(node: Any, walk: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - likewise
+    """``node`` with its parts walked; ``node`` itself where all of them stay."""
     if isinstance(node, tuple):
-        return tuple(substituted(part, change) for part in node)
-    if not is_dataclass(node) or isinstance(node, syntax.Span | type):
-        return node
-    other = change(node)
-    if other is not None:
-        return other
-    parts = {f.name: substituted(getattr(node, f.name), change) for f in fields(node) if f.name != "span"}
-    return replace(node, **parts)
+        walked = [walk(part) for part in node]
+        return tuple(walked) if any(map(is_not, walked, node)) else node
+    changed = {}
+    for name in _parts(node) or ():
+        part = getattr(node, name)
+        new = walk(part)
+        if new is not part:
+            changed[name] = new
+    return replace(node, **changed) if changed else node
 
 
 def names_in(node: object) -> frozenset[str]:

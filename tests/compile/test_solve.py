@@ -39,6 +39,7 @@ from pyspark_paralagg.program.aggregators import AGGREGATORS
 from pyspark_paralagg.program.assumption import parse_assumptions
 from pyspark_paralagg.program.custom import Custom
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, columns, walk
+from pyspark_paralagg.program.functions import Setting
 from pyspark_paralagg.program.program import Column, Dependent
 from pyspark_paralagg.program.text import show
 
@@ -234,6 +235,22 @@ def test_bits(expr: Expr, how: str, is_proved: bool) -> None:  # noqa: FBT001
     assert answer.proved == is_proved
     if not is_proved:
         assert told_monotone(expr, AGGREGATORS[how], *model)
+
+
+def test_bits_of_what_a_fraction_is_cast_to_are_not_known() -> None:
+    fraction = Call("Cast", (Col("f", "decimal(10,2)", nullable=True),), "bigint", nullable=True)
+    expr = on("BitwiseXor", on("Greatest", fraction, W), D)
+    assert not solve(claim("value", expr, how="max"))[0].proved
+
+
+def test_a_function_is_ordered_by_what_holds_of_both_its_arguments() -> None:
+    """The minus of a day and the minus of that lie on both sides of zero; a constant does not say how others lie."""
+    day, moment = Lit(86_400_000_000, "interval day"), Col("t", "timestamp", nullable=True)
+    back = Call("UnaryMinus", (Call("UnaryMinus", (day,), "interval day"),), "interval day")
+    expr = Call("TimestampAddInterval", (moment, back), "timestamp", nullable=True)
+    setting = Setting(ansi=True, time_zone="America/New_York")
+    answer, _ = solve(Claim("value", (expr,), "max", (Moving(moment, "max"),), setting=setting))
+    assert not answer.proved
 
 
 # What is known

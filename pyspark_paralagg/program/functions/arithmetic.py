@@ -133,7 +133,10 @@ def _remainder_shape(call: Call, args: Args, setting: Setting) -> Shape | None:
     high = most if args[0].high > 0 or call.fn == "Pmod" else 0
     low = low if args[0].low < 0 or (call.fn == "Pmod" and args[1].low < 0) else 0
     nulls: NullWhen = "some" if not setting.ansi and 0 in args[1] else "never"
-    return Shape(("unknown",) * 2, Range(low, high, can_be_nan), ("never", nulls), ("no",) * 2)
+    found, of_type = Range(low, high, can_be_nan), type_range(call.type)
+    if is_integral(call.type) and of_type is not None:
+        found = found.intersect(of_type)
+    return Shape(("unknown",) * 2, found, ("never", nulls), ("no",) * 2)
 
 
 _COMPUTE: dict[str, Callable[..., Any]] = {

@@ -7,6 +7,7 @@ In: ``{"query": backend, "length": n}``, answered by rows or an error; ``{"cance
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import queue
@@ -14,14 +15,11 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 import pyspark_paralagg as ra
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 HERE, LAUNCHER = sys.argv[1:]
 CONFS = {
@@ -65,8 +63,7 @@ def main() -> None:
             if "query" in message:
                 wait_for_slots(spark)
                 tell(started=True)
-                df = chain(spark, message["length"], message["query"])
-                tell(rows=sorted([row.node, row.dist] for row in df.collect()))
+                tell(rows=shortest(spark, message["length"], message["query"]))
             else:
                 tell(held=held(spark))
         except KeyboardInterrupt:  # noqa: PERF203 - each query is its own
@@ -87,11 +84,11 @@ def read(spark: SparkSession, wanted: queue.Queue[dict[str, Any]]) -> None:
     os._exit(0)
 
 
-def chain(spark: SparkSession, length: int, backend: str) -> DataFrame:
+def shortest(spark: SparkSession, length: int, backend: str) -> list[list[int]]:
     """Shortest paths along a chain."""
     edges = spark.range(length).selectExpr("id as src", "id + 1 as dst", "1L as w")
     base = spark.range(1).selectExpr("id as node", "0L as dist")
-    return base.recursive_agg(
+    found = base.recursive_agg(
         "node",
         {"dist": "min"},
         step=lambda d: d.join(edges, d.node == edges.src).select(
@@ -100,6 +97,7 @@ def chain(spark: SparkSession, length: int, backend: str) -> DataFrame:
         assume="w >= 0",
         backend=backend,
     )
+    return sorted([row.node, row.dist] for row in found.collect())
 
 
 def wait_for_slots(spark: SparkSession) -> None:
@@ -112,7 +110,9 @@ def wait_for_slots(spark: SparkSession) -> None:
 
 
 def held(spark: SparkSession) -> dict[str, Any]:
-    """What Spark keeps: nothing, when no query runs."""
+    """What Spark keeps: nothing, when no query runs and nobody holds the result of one."""
+    gc.collect()
+    spark._jvm.System.gc()  # so that Spark's ContextCleaner hears that the checkpoint of a result is no longer read
     module = spark._jvm.Thread.currentThread().getContextClassLoader().loadClass
     engine = "org.apache.spark.sql.paralagg.exec"
 
