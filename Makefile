@@ -52,7 +52,9 @@ CAMPAIGN = PYTHONPATH=.:tests $(RUN) -m campaigns.programs
 FUZZ = $(if $(SEED),--seed $(SEED)) --seconds $(FUZZ_SECONDS)
 fuzz: java $(VENV)/.dev ## random programs on all engines (takes many hours): make fuzz SEED=1 FUZZ_SECONDS=600
 	$(CAMPAIGN) simulated --count 100000 $(FUZZ)
-	$(CAMPAIGN) local --count 5000 $(FUZZ)
+	$(CAMPAIGN) whole --count 20000 $(FUZZ)
+	$(CAMPAIGN) interpreted --count 20000 $(FUZZ)
+	$(CAMPAIGN) local --count 500 $(FUZZ)
 	$(CAMPAIGN) ranks --count 500 $(FUZZ)
 	$(CAMPAIGN) spark --count 5000 $(FUZZ)
 	$(CAMPAIGN) dataframe --count 500 $(FUZZ)

@@ -39,9 +39,10 @@ def passed(tally: campaign.Tally, first: int, least: int) -> None:
     assert refused <= max(2, MOST_REFUSED * tally.programs), tally.refused.most_common()
 
 
-def test_programs_on_simulated_ranks(first: int) -> None:
-    until = time.monotonic() + SECONDS
-    passed(campaign.run(range(first, first + 100), engines.simulated, until=until), first, 5)
+@pytest.mark.parametrize("engine", [engines.simulated, engines.whole], ids=["a Plan a stratum", "one Plan"])
+def test_programs_on_simulated_ranks(first: int, engine: Callable[[Case], list[engines.Rows]]) -> None:
+    until = time.monotonic() + SECONDS / 2
+    passed(campaign.run(range(first, first + 100), engine, until=until), first, 5)
 
 
 def test_programs_in_process(first: int) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from campaigns.programs.campaign import Tally
 
-ENGINES = ("simulated", "interpreted", "local", "ranks", "spark", "dataframe", "sql", "delta")
+ENGINES = ("simulated", "whole", "interpreted", "local", "ranks", "spark", "dataframe", "sql", "delta")
 
 
 def main() -> int:
@@ -43,7 +43,7 @@ def _run(options: argparse.Namespace, seeds: range, until: float) -> Tally:
 
     if options.engine == "ranks":
         return campaign.run_by_ranks(seeds, options.ranks, until)
-    if options.engine in ("simulated", "interpreted", "local"):
+    if options.engine in ("simulated", "whole", "interpreted", "local"):
         return campaign.run(seeds, getattr(engines, options.engine), until=until)
     if options.engine == "delta":
         from campaigns.programs import lake_steps  # noqa: PLC0415 - needs Delta
