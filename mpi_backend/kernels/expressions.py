@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 TRUTH = type_of("boolean")
 GUARD = "PARALAGG_ASSUMPTION_VIOLATED"
+_RESTS_ON_RANGE = (
+    "the proof rests on no value leaving the range of its type (take a wider type, or ask for mode='iterate', where it "
+    "wraps around as without ANSI mode)"
+)
 _TRANSPARENT = ("KnownNotNull", "KnownNullable", "KnownFloatingPointNormalized", "NormalizeNaNAndZero", "UnaryPositive")
 
 
@@ -60,11 +64,15 @@ class Expressions:
         self.variables = variables
         self.sites = sites
         self.ansi = ansi
+        self.rests_on_range = False
+        """Whether overflow is an error only since the proof rests on it."""
         self.makes_strings = makes_strings
         self.leave = leave
 
     def fail(self, condition: str, error: str, message: str) -> None:
         """Ends the kernel with an error where ``condition`` holds."""
+        if self.rests_on_range and error.endswith("_OVERFLOW"):
+            error, message = GUARD, f"{_RESTS_ON_RANGE}, and {message}"
         if (error, message) not in self.sites.errors:
             self.sites.errors.append((error, message))
         with self.code.block(f"if {condition}:"):
@@ -148,11 +156,12 @@ class Expressions:
         if write is None and expr.fn != "Cast":
             raise _unportable(expr.fn)
         ansi = self.ansi
+        self.rests_on_range = expr.checked and not ansi
         self.ansi |= expr.checked
         try:
             return casts.cast(self, args[0], of) if write is None else write(self, args, of)
         finally:
-            self.ansi = ansi
+            self.ansi, self.rests_on_range = ansi, False
 
     def _guard(self, expr: Call) -> Value:
         """What the proof rests on: a value that breaks it ends the kernel."""

@@ -253,7 +253,8 @@ final class FixpointLoop(
     while (from < part.currentSize) {
       val to = math.min(part.currentSize, from + chunk)
       val began = System.nanoTime()
-      kernel.run(loop, from, to)
+      try kernel.run(loop, from, to)
+      catch { case e: ArithmeticException if !code.ansi => throw overflows(e) }
       val took = System.nanoTime() - began
       if (took > ChunkNanos) chunk = math.max(1, chunk / 4)
       else if (took < ChunkNanos / 8) chunk = math.min(MostChunk, chunk * 2)
@@ -287,6 +288,14 @@ final class FixpointLoop(
 class EndlessClimb(val iterations: Int, val overflowed: Boolean, val overflow: SumOverflow) extends RuntimeException
 
 object FixpointLoop {
+
+  /** With ANSI mode off only a check that a proof has asked for raises it; Spark's hint is to turn ANSI mode off. */
+  private def overflows(e: ArithmeticException): ParalaggException = new ParalaggException(
+    "PARALAGG_ASSUMPTION_VIOLATED",
+    "the proof rests on no value leaving the range of its type, and one does.",
+    "take a wider type, or ask for mode='iterate', where it wraps around as without ANSI mode.",
+    e)
+
   private val FirstChunk = 64
   private val MostChunk = 4096
   private val Patience = 100L

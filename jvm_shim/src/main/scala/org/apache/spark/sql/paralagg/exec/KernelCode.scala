@@ -14,7 +14,7 @@ import org.apache.spark.sql.paralagg.plan._
  *
  * The source holds no ids of a run: the second run of a query finds the class in Spark's cache, compiled by the JIT already.
  */
-final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boolean, traced: Boolean) {
+final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, val ansi: Boolean, traced: Boolean) {
 
   def combiner(relation: Int, strings: Dictionary): Combiner = {
     val spec = stratum.relations(relation)
