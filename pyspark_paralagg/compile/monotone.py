@@ -107,7 +107,8 @@ class Monotone:
         for a, when in zip(args, shape.nulls, strict=True):
             if not a.is_const and when != "never":
                 presences.append("up" if when == "low" and a.move == "up" else "unknown")
-        if expr.fn == "Multiply" and expr.args[0] == expr.args[1] and args[0].range is not None:
+        is_exact = is_moving or not shape.wraps
+        if expr.fn == "Multiply" and expr.args[0] == expr.args[1] and args[0].range is not None and is_exact:
             range_ = _square(expr, args[0].range) or range_
         nullable = any(a.is_nullable for a in args) or any(w != "never" for w in shape.nulls)
         return Behaviour(move, presence_of(presences), range_, nullable and expr.nullable)

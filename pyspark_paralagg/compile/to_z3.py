@@ -253,7 +253,7 @@ class Encoder:
     def _fitted(self, expr: Call, value: Z3, null: Z3) -> Term:
         """What does not fit into the type fails; without ANSI rules an integer wraps and a decimal is null."""
         of_type = type_range(expr.type)
-        if of_type is None or is_float(expr.type):
+        if of_type is None or is_float(expr.type) or not is_numeric(expr.type):
             return Term(value, null)
         low, high = self._number(of_type.low, value), self._number(of_type.high, value)
         fits = self.z3.And(low <= value, value <= high)

@@ -17,6 +17,7 @@ from pyspark_paralagg.compile.linear import degree
 from pyspark_paralagg.compile.monotone import MOVE_OF, Monotone, range_of
 from pyspark_paralagg.program.aggregators import AGGREGATORS
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
+from pyspark_paralagg.program.functions import Setting
 from pyspark_paralagg.program.functions.value_range import Range, type_range
 from pyspark_paralagg.program.text import show
 
@@ -93,6 +94,20 @@ def test_ranges_hold_for_all_values() -> None:
                 continue
             assert value in found, (show(expr), given)
     assert informative > 200
+
+
+def test_a_square_that_wraps_around_may_be_negative() -> None:
+    w = Col("w", "int")
+    square = Call("Multiply", (w, w), "int")
+    assert range_of(square, Facts(setting=Setting(ansi=False))) == type_range("int")
+    assert range_of(square, Facts(setting=Setting(ansi=True))) == Range(0, 2**31 - 1)
+
+
+def test_a_date_that_is_computed_may_leave_the_calendar() -> None:
+    """An ``int`` of days wraps around, or reaches beyond the year 9999."""
+    day = Call("DateAdd", (Col("day", "date"), Col("n", "int")), "date")
+    assert range_of(day, Facts()) == type_range("int")
+    assert range_of(Call("DateAdd", (Col("day", "date"), Lit(7, "int")), "date"), Facts()) != type_range("int")
 
 
 def test_linear_is_never_refuted() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark_paralagg.program.aggregators import order_key
-from pyspark_paralagg.program.functions.value_range import Range, hull, type_range
+from pyspark_paralagg.program.functions.value_range import Range, computed_range, hull
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -71,7 +71,7 @@ class Function:
 
 def opaque(call: Call) -> Shape:
     """Return the shape of a call of which nothing is known but its type."""
-    return unmoved(call, type_range(call.type), "some" if call.nullable else "never")
+    return unmoved(call, computed_range(call.type), "some" if call.nullable else "never")
 
 
 def unmoved(call: Call, range_: Range | None, nulls: NullWhen = "never", *, first: Direction = "unknown") -> Shape:

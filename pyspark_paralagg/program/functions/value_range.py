@@ -124,6 +124,16 @@ def type_range(type_: str) -> Range | None:  # noqa: PLR0911 - a return for each
     return type_range("bigint") if is_day_time_interval(type_) else None
 
 
+def computed_range(type_: str) -> Range | None:
+    """Return what a computation may give: as ``type_range``, but dates and timestamps may leave the years 1 to 9999.
+
+    >>> computed_range("date")
+    Range(low=-2147483648, high=2147483647, has_nan=False)
+    """
+    words = {"date": "int", "timestamp": "bigint", "timestamp_ntz": "bigint"}
+    return type_range(words.get(type_, type_))
+
+
 def is_day_time_interval(type_: str) -> bool:
     """Whether ``type_`` is an interval of days to seconds, counted in microseconds."""
     return type_.startswith("interval ") and not is_year_month_interval(type_)
