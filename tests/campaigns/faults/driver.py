@@ -19,7 +19,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import pyspark_paralagg as ra
-from pyspark_paralagg.session import drop_checkpoint
 
 HERE, LAUNCHER = sys.argv[1:]
 CONFS = {
@@ -100,7 +99,9 @@ def shortest(spark: SparkSession, length: int, backend: str) -> list[list[int]]:
     rows = sorted([row.node, row.dist] for row in found.collect())
     if backend == "dataframe":
         # The result is a local checkpoint. Spark frees the last one that nobody reads late, ours or any other.
-        drop_checkpoint(found)
+        leaves = found._jdf.queryExecution().analyzed().collectLeaves()
+        for n in range(leaves.size()):
+            leaves.apply(n).rdd().unpersist(False)  # noqa: FBT003 - py4j knows no names
     return rows
 
 

@@ -228,6 +228,8 @@ class Session:
             answer = self._answers.get(timeout=max(0.1, until - time.monotonic()))
             if name in answer:
                 return answer[name]
+            if "error" in answer and name == "rows":
+                raise RuntimeError(answer["error"])
             if "lost" in answer:
                 raise RuntimeError(f"the session ended:\n{Path(self._log.name).read_text()[-3000:]}")
 
