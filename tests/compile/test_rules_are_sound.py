@@ -107,6 +107,7 @@ def test_a_date_that_is_computed_may_leave_the_calendar() -> None:
     """An ``int`` of days wraps around, or reaches beyond the year 9999."""
     day = Call("DateAdd", (Col("day", "date"), Col("n", "int")), "date")
     assert range_of(day, Facts()) == type_range("int")
+    assert range_of(Call("DateDiff", (Col("today", "date"), day), "int"), Facts()) == type_range("int")
     assert range_of(Call("DateAdd", (Col("day", "date"), Lit(7, "int")), "date"), Facts()) != type_range("int")
 
 

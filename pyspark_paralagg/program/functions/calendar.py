@@ -57,7 +57,9 @@ def _difference(_: Call, args: Args, __: Setting) -> Shape | None:
     end, start = args
     if end is None or start is None or end.is_empty or start.is_empty:
         return None
-    found = Range(end.low - start.high, end.high - start.low)
+    found, whole = Range(end.low - start.high, end.high - start.low), type_range("int")
+    if whole is None or not found.is_within(whole):  # of computed dates: an ``int`` that wraps silently, too
+        return None
     return Shape(("up", "down"), found, ("never", "never"), ("exact", "exact"))
 
 
