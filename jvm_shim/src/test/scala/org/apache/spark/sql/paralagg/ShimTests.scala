@@ -1,5 +1,8 @@
 package org.apache.spark.sql.paralagg
 
+import java.io.File
+import java.nio.file.Files
+
 import scala.util.Random
 
 import org.apache.spark.sql.catalyst.InternalRow
@@ -50,6 +53,15 @@ object ShimTests {
       keys.zipWithIndex.foreach { case (k, id) => same(map.add(k), id) }
       keys.zipWithIndex.foreach { case (k, id) => same(map.find(k), id) }
       same(map.find(Array(20L, 0L, 0L)), -1)
+    }
+
+    test("the folder of a cancelled task, whose thread is interrupted, is deleted") {
+      val folder = Files.createTempDirectory("paralagg-test-").toFile
+      PrivateFiles.write(PrivateFiles.createFolders(new File(folder, "in/0")).resolve("rows").toFile, "rows")
+      Thread.currentThread().interrupt()
+      PrivateFiles.deleteFolder(folder)
+      assert(Thread.interrupted())
+      assert(!folder.exists())
     }
 
     test("votes are added up, and of the last ones the greatest counts") {

@@ -7,8 +7,10 @@ import java.nio.file.{Files, Path, StandardOpenOption}
 import java.nio.file.attribute.PosixFilePermissions.{asFileAttribute, fromString}
 import java.util.EnumSet
 
+import org.apache.commons.io.FileUtils
+
 /** Folders and files of rows on their way to ranks: nobody else reads them, whatever the umask (0700 and 0600). */
-private[exec] object PrivateFiles {
+private[paralagg] object PrivateFiles {
   private val OfFolders = asFileAttribute(fromString("rwx------"))
   private val OfFiles = asFileAttribute(fromString("rw-------"))
   private val Options =
@@ -20,6 +22,9 @@ private[exec] object PrivateFiles {
 
   /** One that must not be there yet. */
   def createFolder(folder: File): Path = Files.createDirectory(folder.toPath, OfFolders)
+
+  /** Delete a folder. Spark's own way starts `rm` and gives up in a cancelled task, whose thread is interrupted. */
+  def deleteFolder(folder: File): Unit = if (folder.exists()) FileUtils.deleteDirectory(folder)
 
   def channel(file: File): FileChannel = FileChannel.open(file.toPath, Options, OfFiles)
 

@@ -55,7 +55,7 @@ private[exec] object RanksFolder extends Logging {
     if (tasks == 1) {
       open -= name
       ShutdownHookManager.removeShutdownDeleteDir(folder)
-      try Utils.deleteRecursively(folder)
+      try PrivateFiles.deleteFolder(folder)
       catch {
         case e: IOException =>
           logInfo(s"ranks that are being ended still write to $folder, which their guard deletes", e)

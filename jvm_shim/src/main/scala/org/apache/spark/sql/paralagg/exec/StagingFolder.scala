@@ -9,7 +9,7 @@ import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.util.{ShutdownHookManager, Utils}
+import org.apache.spark.util.ShutdownHookManager
 
 /**
  * A folder for the files of an offloaded run. Its marker is locked for as long as this driver needs it, so that another one
@@ -19,7 +19,7 @@ private[exec] final class StagingFolder private (val folder: File, locked: FileC
   def delete(): Unit = {
     StagingFolder.forget(folder)
     locked.close()
-    Utils.deleteRecursively(folder)
+    PrivateFiles.deleteFolder(folder)
     ShutdownHookManager.removeShutdownDeleteDir(folder)
   }
 }
@@ -53,7 +53,7 @@ private[exec] object StagingFolder extends Logging {
   private def removeDead(parent: File): Unit = {
     val others = Option(parent.listFiles()).toSeq.flatten.filter(_.getName.startsWith(Prefix)).filterNot(isOwn)
     others.map(f => f -> f.toPath.resolve(Marker)).filter(f => Files.exists(f._2)).foreach { case (folder, marker) =>
-      try if (isUnlocked(marker)) Utils.deleteRecursively(folder)
+      try if (isUnlocked(marker)) PrivateFiles.deleteFolder(folder)
       catch { case NonFatal(e) => logDebug(s"$folder of another run stays", e) }
     }
   }
