@@ -8,6 +8,7 @@ the same query over the interpreter's rows.
 from __future__ import annotations
 
 import random
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -39,11 +40,12 @@ class Query:
         self.text = "SELECT * FROM r"
 
     def fits(self, text: str) -> bool:
-        return all(c in self.columns for c in "xyv" if any(w == c for w in _words(text)))
+        read = {*_words(text), *re.findall(r"{r}\.(\w+)", text)}
+        return read.isdisjoint(set("xyv") - set(self.columns))
 
     def filter(self) -> None:
         """``WHERE``."""
-        fitting = [c for c in CONDITIONS if self.fits(c) and ("{r}" not in c or "x" in self.columns)]
+        fitting = [c for c in CONDITIONS if self.fits(c)]
         if fitting:
             condition = self.dice.choice(fitting).replace("FROM {r}", "FROM r").replace("{r}.", "q.")
             self.text = f"SELECT * FROM ({self.text}) q WHERE {condition}"
