@@ -1,14 +1,18 @@
 """Random changes of Delta tables, and the recursions that are kept over them, refreshed after each or some.
 
 Each step changes a source by an insert, a delete, an update, a merge, or a restore of an earlier version, and then
-refreshes shortest paths and reachability. A refresh may end in the middle: before its commit, or after it and before
-it has heard of it; the next one has to give the right rows. Rows are compared with those computed in Python of what
-the sources have.
+refreshes shortest paths and reachability. A refresh may end in the middle: before its commit, after it and before it
+has heard of it, or because its process is killed. The next one has to give the right rows. Rows are compared with those
+computed in Python of what the sources have.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
+import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
 NODES = 8
 STEPS = 20
 """In each pair of source tables."""
+_KILLED = 0.04
+"""Of the steps: with a refresh in another process, which is killed."""
 CHANGES = ("insert", "insert", "insert", "delete", "update", "merge", "restore", "nothing")
 
 
@@ -83,6 +89,8 @@ class _Walk:
             source = self.dice.choice(("edges", "edges", "edges", "starts"))
             self.log.append(f"{kind} {source}")
             getattr(self, kind)(source)
+        if self.dice.random() < _KILLED:
+            self._killed()
         for table in self._tables():
             if self.dice.random() < 0.3:
                 self._interrupted(table)
@@ -126,6 +134,22 @@ class _Walk:
             self.log.append(f"interrupted at {name}")
         finally:
             setattr(owner, name, before)
+
+    def _killed(self) -> None:
+        """Kill a process of its own in the middle of a refresh, with its JVM."""
+        command = [sys.executable, "-m", "campaigns.programs.refresh_child", str(self.lake.folder)]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)  # noqa: S603
+        assert child.stdout is not None
+        try:
+            ready = child.stdout.readline()
+            assert ready == b"ready\n", "the child has not started"
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(self.dice.uniform(0.5, 8))
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            rest, _ = child.communicate()
+        self.log.append("a killed refresh" if b"done" not in rest else "a refresh that was over before the kill")
 
     # --- changes ---
 
