@@ -25,7 +25,7 @@ from pyspark_paralagg.compile.choices import branches
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
 from pyspark_paralagg.program.functions import Shape, shape_of
 from pyspark_paralagg.program.functions.arithmetic import of_number
-from pyspark_paralagg.program.functions.value_range import Range, corners, hull, type_range
+from pyspark_paralagg.program.functions.value_range import Range, hull, type_range
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -107,9 +107,10 @@ class Monotone:
         for a, when in zip(args, shape.nulls, strict=True):
             if not a.is_const and when != "never":
                 presences.append("up" if when == "low" and a.move == "up" else "unknown")
-        is_exact = is_moving or not shape.wraps
-        if expr.fn == "Multiply" and expr.args[0] == expr.args[1] and args[0].range is not None and is_exact:
-            range_ = _square(expr, args[0].range) or range_
+        of = args[0].range
+        is_square = expr.fn == "Multiply" and expr.args[0] == expr.args[1] and (is_moving or not shape.wraps)
+        if is_square and range_ is not None and of is not None:  # never below 0, and no product of 0 and infinity
+            range_ = Range(max(range_.low, 0), max(range_.high, 0), of.has_nan)
         nullable = any(a.is_nullable for a in args) or any(w != "never" for w in shape.nulls)
         return Behaviour(move, presence_of(presences), range_, nullable and expr.nullable)
 
@@ -136,12 +137,6 @@ def _argument_move(move: Move, direction: str) -> Move:
         return "const"
     move = as_number(move)
     return move if direction == "up" else FLIPPED[move] if direction == "down" else "unknown"
-
-
-def _square(expr: Call, range_: Range) -> Range | None:
-    found = hull([v * v for v in corners(range_, expr.args[0].type)])
-    of_type = type_range(expr.type)
-    return found.intersect(of_type) if found and of_type else None
 
 
 __all__ = ["CHECKABLE", "MOVE_OF", "Monotone", "branches", "range_of"]

@@ -103,6 +103,12 @@ def test_a_square_that_wraps_around_may_be_negative() -> None:
     assert range_of(square, Facts(setting=Setting(ansi=True))) == Range(0, 2**31 - 1)
 
 
+def test_a_square_of_floats_may_be_infinite() -> None:
+    square = Call("Multiply", (Col("w", "float"), Col("w", "float")), "float")
+    largest = (2 - 2**-23) * 2.0**127
+    assert range_of(square, Facts().with_range("w", Range(-largest, largest))) == Range(0, math.inf)
+
+
 def test_a_date_that_is_computed_may_leave_the_calendar() -> None:
     """An ``int`` of days wraps around, or reaches beyond the year 9999."""
     day = Call("DateAdd", (Col("day", "date"), Col("n", "int")), "date")

@@ -52,3 +52,17 @@ def test_results_are_the_same(spark: SparkSession, seed: int) -> None:
         for off in ((), *((r,) for r in RULES), RULES):
             with without(spark, *off):
                 assert_same_rows(rows_of(query(run(spark, case, mode="trust", backend="spark"))), wanted)
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_a_key_in_both_parts_of_a_union_is_aggregated_once(spark: SparkSession, adaptive: str) -> None:
+    """Both parts are distributed by the key. Spark's union reports that it keeps this, and keeps it for rows only."""
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    edges = spark.range(12).selectExpr("id AS x", "id + 1 AS y")
+    r = edges.recursive_agg(
+        ["x", "y"], step=lambda d: d.alias("d").join(edges.alias("e"), F.expr("d.y = e.x")).selectExpr("d.x", "e.y")
+    )
+    both = r.union(r.where("x < 9"))
+    assert both.distinct().count() == r.count() == 78
+    assert both.groupBy("x").count().count() == 12

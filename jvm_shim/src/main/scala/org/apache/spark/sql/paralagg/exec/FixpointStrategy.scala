@@ -1,8 +1,8 @@
 package org.apache.spark.sql.paralagg.exec
 
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Union}
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy, UnionExec}
 import org.apache.spark.sql.paralagg.ParalaggException
 import org.apache.spark.sql.paralagg.plan.{RecursiveAggregate, RecursiveReference}
 
@@ -19,6 +19,11 @@ object FixpointStrategy extends SparkStrategy {
       val sc = SparkSession.active.sparkContext
       val partitions = Slots.gang(sc, plan.conf.numShufflePartitions)
       FixpointExec(inputs.map(planLater), output, spec, partitions) :: Nil
+    case u: Union if u.children.exists(_.isInstanceOf[RecursiveAggregate]) =>
+      UnionExec(u.children.map {
+        case r: RecursiveAggregate => FixpointRows(planLater(r))
+        case other => planLater(other)
+      }) :: Nil
     case RecursiveReference(name, _) =>
       throw new ParalaggException(
         "PARALAGG_REFERENCE_OUTSIDE_STEP",
