@@ -7,6 +7,7 @@ In: ``{"query": backend, "length": n}``, answered by rows or an error; ``{"cance
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import queue
@@ -116,6 +117,8 @@ def wait_for_slots(spark: SparkSession) -> None:
 
 def held(spark: SparkSession) -> dict[str, Any]:
     """What Spark keeps: nothing, when no query runs."""
+    gc.collect()
+    spark._jvm.System.gc()  # a checkpoint whose making was interrupted is freed when Spark hears that nobody reads it
     module = spark._jvm.Thread.currentThread().getContextClassLoader().loadClass
     engine = "org.apache.spark.sql.paralagg.exec"
 
