@@ -107,10 +107,10 @@ class Monotone:
         for a, when in zip(args, shape.nulls, strict=True):
             if not a.is_const and when != "never":
                 presences.append("up" if when == "low" and a.move == "up" else "unknown")
-        of = args[0].range
         is_square = expr.fn == "Multiply" and expr.args[0] == expr.args[1] and (is_moving or not shape.wraps)
-        if is_square and range_ is not None and of is not None:  # never below 0, and no product of 0 and infinity
-            range_ = Range(max(range_.low, 0), max(range_.high, 0), of.has_nan)
+        if is_square and range_ is not None:  # never below 0, and no product of 0 and infinity
+            factor = args[0].range
+            range_ = Range(max(range_.low, 0), max(range_.high, 0), factor is None or factor.has_nan)
         nullable = any(a.is_nullable for a in args) or any(w != "never" for w in shape.nulls)
         return Behaviour(move, presence_of(presences), range_, nullable and expr.nullable)
 

@@ -103,6 +103,10 @@ def test_a_square_that_wraps_around_may_be_negative() -> None:
     assert range_of(square, Facts(setting=Setting(ansi=True))) == Range(0, 2**31 - 1)
 
 
+def test_a_call_without_arguments_has_the_range_of_its_type() -> None:
+    assert range_of(Call("Rand", (), "double"), Facts()) == type_range("double")
+
+
 def test_a_square_of_floats_may_be_infinite() -> None:
     square = Call("Multiply", (Col("w", "float"), Col("w", "float")), "float")
     largest = (2 - 2**-23) * 2.0**127

@@ -15,7 +15,7 @@ from pyspark_paralagg.compile.claim import Claim as Question
 from pyspark_paralagg.compile.claim import Moving, bounds_of
 from pyspark_paralagg.compile.monotone import Monotone
 from pyspark_paralagg.compile.solve import solve
-from pyspark_paralagg.program.expr import Col, Expr, columns, substitute
+from pyspark_paralagg.program.expr import Col, Expr, columns, substitute, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,7 +123,7 @@ def claims_by_z3(case: Case, expr: Expr) -> Claims:
         return replace(c, nullable=c.name not in case.facts.present)
 
     of = substitute(expr, known)
-    (moving,) = {x for x in _columns(of) if x.name == case.moving}
+    moving = next(c for c in walk(of) if isinstance(c, Col) and c.name == case.moving)
     kind = "filter" if case.type == "boolean" else "value"
     how = _BY_Z3[case.move]
     bounds = bounds_of(case.facts)
@@ -144,17 +144,6 @@ def _monotone(name: str, move: str) -> Claim:
 
 def _strict(moving: str) -> Claim:
     return Claim("strict", lambda a, b, x, y: x is None or _same(a[moving], b[moving]) or _key(x) != _key(y))
-
-
-def _columns(expr: Expr) -> set[Col]:
-    found: set[Col] = set()
-
-    def keep(c: Col) -> Expr:
-        found.add(c)
-        return c
-
-    substitute(expr, keep)
-    return found
 
 
 def _in_facts(facts: Facts, name: str, value: Any) -> bool:
