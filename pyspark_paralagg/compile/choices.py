@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.behaviour import NOTHING, Behaviour, all_of, as_number, presence_of
 from pyspark_paralagg.program.expr import Call, Expr
-from pyspark_paralagg.program.functions.value_range import Range, type_range
+from pyspark_paralagg.program.functions.value_range import Range, type_range, union
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +45,7 @@ def _coalesce(system: Monotone, expr: Call) -> Behaviour:
         return first
     rest = args[1] if len(args) == 2 else _coalesce(system, Call("Coalesce", expr.args[1:], expr.type, expr.nullable))  # noqa: PLR2004
     nullable = first.is_nullable and rest.is_nullable
-    range_ = _union(first.range, rest.range)
+    range_ = union(first.range, rest.range)
     if first.presence == "const":
         return Behaviour(all_of([first.move, rest.move]), rest.presence, range_, nullable)
     move = all_of([first.move, rest.move])
@@ -68,7 +68,7 @@ def _choice(system: Monotone, expr: Call) -> Behaviour:
     else:
         other = Behaviour("const", "const", NOTHING if type_range(expr.type) else None, is_nullable=True)
     system.overflows |= yes.overflows or no.overflows
-    range_ = _union(then.range, other.range)
+    range_ = union(then.range, other.range)
     nullable = then.is_nullable or other.is_nullable
     move, presence = all_of([then.move, other.move]), presence_of([then.presence, other.presence])
     if decides.is_const:
@@ -84,10 +84,6 @@ def _choice(system: Monotone, expr: Call) -> Behaviour:
         if _is_ordered(way, before.range, after.range):
             return Behaviour(way, "up" if nullable and presence != "unknown" else presence, range_, nullable)
     return Behaviour("unknown", "unknown" if nullable else presence, range_, nullable)
-
-
-def _union(a: Range | None, b: Range | None) -> Range | None:
-    return None if a is None or b is None else a.union(b)
 
 
 def _is_nothing(of: Behaviour) -> bool:

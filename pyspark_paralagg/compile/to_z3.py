@@ -21,7 +21,7 @@ from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, walk
 from pyspark_paralagg.program.functions import FUNCTIONS, shape_of
 from pyspark_paralagg.program.functions.arithmetic import of_number
 from pyspark_paralagg.program.functions.casts import is_exact as is_exact_cast
-from pyspark_paralagg.program.functions.value_range import decimal_digits, is_float, type_range
+from pyspark_paralagg.program.functions.value_range import decimal_digits, is_float, type_range, union
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -334,9 +334,9 @@ class Encoder:
             self.axioms += [] if known is None else self.within(Term(result, null), known)
             for others, other, where in self._applied.get(name, []):
                 # How they lie to each other is for a shape to say that holds of the arguments of both.
-                of_both = shape_of(expr, tuple(map(_hull, ranges, where)), self.facts.setting)
-                if not of_both.wraps:
-                    self._order(args, result, others, other, of_both.directions)
+                joint_shape = shape_of(expr, tuple(map(union, ranges, where)), self.facts.setting)
+                if not joint_shape.wraps:
+                    self._order(args, result, others, other, joint_shape.directions)
             self._applied.setdefault(name, []).append((args, result, ranges))
         return Term(result, null)
 
@@ -369,10 +369,6 @@ class Encoder:
             if self.z3.is_real(a.value)
             else (a, b)
         )
-
-
-def _hull(a: Range | None, b: Range | None) -> Range | None:
-    return None if a is None or b is None else a.union(b)
 
 
 def _divides(expr: Expr) -> bool:

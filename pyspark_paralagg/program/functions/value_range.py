@@ -124,6 +124,15 @@ def type_range(type_: str) -> Range | None:  # noqa: PLR0911 - a return for each
     return type_range("bigint") if is_day_time_interval(type_) else None
 
 
+def union(a: Range | None, b: Range | None) -> Range | None:
+    """Return the smallest range that holds both; None where one of them is not known.
+
+    >>> union(Range(0, 1), Range(5, 9)), union(Range(0, 1), None)
+    (Range(low=0, high=9, has_nan=False), None)
+    """
+    return None if a is None or b is None else a.union(b)
+
+
 def computed_range(type_: str) -> Range | None:
     """Return what a computation may give: as ``type_range``, but dates and timestamps may leave the years 1 to 9999.
 
