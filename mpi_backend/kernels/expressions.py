@@ -65,7 +65,7 @@ class Expressions:
         self.sites = sites
         self.ansi = ansi
         self.rests_on_range = False
-        """Whether overflow is an error only since the proof rests on it."""
+        """True while a call is written whose overflow is an error only because the proof rests on it."""
         self.makes_strings = makes_strings
         self.leave = leave
 

@@ -57,7 +57,7 @@ class Guard:
         return f"between {self.range.low} and {self.range.high}"
 
     def said(self, mode: Mode) -> str:
-        """What to write down of it."""
+        """Return the note for ``explain``: checked for each row, or trusted."""
         how = "trusted by the user" if mode == "trust" else "which is checked for each row"
         return f"{self.name} is {self.condition}, {how}"
 
@@ -107,9 +107,9 @@ def _of_rule(number: int, rule: Rule, program: Program) -> Iterator[Guard]:
     scope, head = variables(rule, program), program.relation(rule.head)
     values = rule.exprs[len(head.keys) :]
     # A value of a rule without recursion is the first value of a key, as a base row's is.
-    of_proof = (*values, *(c for c in rule.conditions if dependents_in(c, scope)))
-    read = {c for e in of_proof for c in columns(e)}
-    has_dates = any(isinstance(e, Call) and e.fn in _CALENDAR for x in of_proof for e in walk(x))
+    proof_exprs = (*values, *(c for c in rule.conditions if dependents_in(c, scope)))
+    read = {c for e in proof_exprs for c in columns(e)}
+    has_dates = any(isinstance(e, Call) and e.fn in _CALENDAR for x in proof_exprs for e in walk(x))
     for name in sorted(read):
         v = scope[name]
         source = rule.body[v.atom].input

@@ -35,7 +35,7 @@ NODES = 8
 STEPS = 20
 """In each pair of source tables."""
 _KILLED = 0.04
-"""Of the steps: with a refresh in another process, which is killed."""
+"""Share of the steps that kill a refresh in another process."""
 CHANGES = ("insert", "insert", "insert", "delete", "update", "merge", "restore", "nothing")
 
 

@@ -1,4 +1,4 @@
-"""What the compiler claims of an expression, and whether values keep it."""
+"""Collect what the compiler claims of an expression, and compare it with values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 FAILED = object()
-"""What stands for a value where the query fails."""
+"""Stands for the value of an expression that fails."""
 _RANGE = "range and nulls"
 _BY_Z3 = {"up": "max", "down": "min"}
 
@@ -99,7 +99,7 @@ class Claims:
 
 
 def claims_of(case: Case, expr: Expr) -> Claims:
-    """What the rules claim."""
+    """Return the claims of the rule system."""
     system = Monotone({case.moving: case.move}, case.facts)
     found = system.behaviour(expr)
     claims = []
@@ -117,7 +117,7 @@ def claims_of(case: Case, expr: Expr) -> Claims:
 
 
 def claims_by_z3(case: Case, expr: Expr) -> Claims:
-    """What z3 proves where the rules say nothing."""
+    """Return the claims that z3 proves if the rules say nothing."""
 
     def known(c: Col) -> Col:
         return replace(c, nullable=c.name not in case.facts.present)
