@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,14 +119,19 @@ def test_checkpoints_go_where_the_application_says_and_not_the_session(session: 
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     ra.attach(session, {"spark.paralagg.checkpoint.dir": ours.as_uri(), "spark.paralagg.checkpoint.interval": 1})
     forced(session, "spark.paralagg.checkpoint.dir", theirs.as_uri())
-    start, edges = frame(session, "n int", [(1,)]), frame(session, "a int, b int", [(n, n + 1) for n in range(1, 9)])
+    chain = [(n, n + 1) for n in range(1, 300)]
+    start, edges = frame(session, "n int", [(1,)]), frame(session, "a int, b int", chain)
     reached = start.recursive_agg(
         "n", step=lambda r: r.join(edges, r.n == edges.a).select(edges.b.alias("n")), backend="spark"
     )
-    assert reached.count() == 9
-    runs = list(ours.glob("*/run-*"))
-    assert len(runs) == 1
-    assert runs[0].stat().st_mode & 0o777 == 0o700
+    with ThreadPoolExecutor(1) as pool:
+        count = pool.submit(reached.count)
+        while not (parts := list(ours.glob("*/run-*/iteration-*/part-0"))) and not count.done():
+            time.sleep(0.005)
+        # While it runs, since a run's checkpoints go with its end.
+        modes = [part.parents[1].stat().st_mode & 0o777 for part in parts[:1]]
+        assert count.result() == 300
+    assert modes == [0o700]
     assert not theirs.exists()
 
 

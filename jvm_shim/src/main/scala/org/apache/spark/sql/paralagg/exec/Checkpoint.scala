@@ -24,11 +24,14 @@ final class Checkpoint(conf: CheckpointConf, run: Long, gang: Gang, parts: Array
   private val root = new Path(conf.run(run))
   private val files: FileSystem = root.getFileSystem(SparkHadoopUtil.get.conf)
 
+  /** Every task does so before it writes: a peer's folder may exist and still be open to all. */
+  private lazy val closeToOthers: Unit = FileSystem.mkdirs(files, root, Checkpoint.OwnerOnly)
+
   def isDue(iteration: Int): Boolean = iteration % conf.interval == 0
 
   /** Collective. `inDelta` says which rows the next iteration reads. */
   def write(iteration: Int, queued: RelationPart => Accumulator): Unit = {
-    if (!files.exists(root)) FileSystem.mkdirs(files, root, Checkpoint.OwnerOnly)
+    closeToOthers
     val folder = new Path(root, s"iteration-$iteration")
     val file = files.create(new Path(folder, s"part-${gang.part}"), true)
     val out = new DataOutputStream(new java.io.BufferedOutputStream(file, 1 << 16))
