@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.queries import CLOSURE, QUERIES, TOLERANCE
 from benchmarks.systems import SYSTEMS
-from mpi_backend.preflight import slots
+from mpi_backend.machine import available_cores
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,7 +38,7 @@ def facts() -> dict[str, str]:
     java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)  # noqa: S607 (the one on PATH)
     return {
         "date": datetime.now(timezone.utc).date().isoformat(),
-        "cores": str(slots()),
+        "cores": str(available_cores()),
         "processor": _processor(),
         "load before the start": f"{os.getloadavg()[0]:.1f}",
         "Python": platform.python_version(),

@@ -8,16 +8,16 @@ import sys
 def main(argv: list[str]) -> int:
     """The subcommand's exit code; a rank ends the process itself."""
     if argv[:1] == ["run"]:
-        from mpi_backend.heartbeat import Heartbeat  # noqa: PLC0415 - the supervisor needs none of it
+        from mpi_backend.launch.heartbeat import Heartbeat  # noqa: PLC0415 - the supervisor needs none of it
 
         heartbeat = Heartbeat()  # while there is little to fork, and no MPI
         from mpi_backend import worker  # noqa: PLC0415 - likewise
-        from mpi_backend.leave import leave  # noqa: PLC0415 - likewise
+        from mpi_backend.launch.leave import leave  # noqa: PLC0415 - likewise
 
         sys.meta_path.insert(0, worker.NotNeeded())
         leave(worker.main(argv[1:], heartbeat))
     if argv[:1] == ["launch"]:
-        from mpi_backend.launch import main as launch  # noqa: PLC0415 - likewise
+        from mpi_backend.launch.__main__ import main as launch  # noqa: PLC0415 - likewise
 
         return launch(argv[1:])
     sys.stderr.write("usage: python -m mpi_backend run PLAN --in DIR --out DIR | launch SPEC\n")

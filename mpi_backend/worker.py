@@ -19,21 +19,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpi_backend.comm import PIECE_BYTES
-from mpi_backend.leftovers import remove_own
+from mpi_backend.launch.leftovers import remove_own
+from mpi_backend.launch.messages import FOLDER_VARIABLE, Files, Line
+from mpi_backend.launch.preflight import MORE_MEMORY, MORE_SPACE, RANKS_VARIABLE
+from mpi_backend.launch.world import check_world
 from mpi_backend.names import output_names
-from mpi_backend.preflight import MORE_MEMORY, MORE_SPACE, RANKS_VARIABLE
-from mpi_backend.signs import FOLDER_VARIABLE, Files, Line
-from mpi_backend.world import check_world
 from pyspark_paralagg.errors import ParalaggError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mpi_backend.comm import Comm
-    from mpi_backend.engine import Run
-    from mpi_backend.heartbeat import Heartbeat
-    from mpi_backend.signs import Signs
-    from mpi_backend.stats import Counts
+    from mpi_backend.launch.heartbeat import Heartbeat
+    from mpi_backend.launch.messages import Signs
+    from mpi_backend.loop.engine import Run
+    from mpi_backend.loop.stats import Counts
     from pyspark_paralagg.plan.plan import Plan
 
 FAILED = 1
@@ -119,8 +119,8 @@ def _comm(piece_bytes: int) -> tuple[Comm, Any]:
 
 
 def _run(options: argparse.Namespace, comm: Comm, signs: Signs, began: float) -> None:
-    from mpi_backend.engine import run_plan  # noqa: PLC0415 - Numba takes its time, and beats have begun
-    from mpi_backend.files import read_sources, write_result  # noqa: PLC0415 - likewise
+    from mpi_backend.load.files import read_sources, write_result  # noqa: PLC0415 - likewise
+    from mpi_backend.loop.engine import run_plan  # noqa: PLC0415 - Numba takes its time, and beats have begun
     from pyspark_paralagg.plan.read import plan_from_json  # noqa: PLC0415 - likewise
 
     plan = plan_from_json(json.loads(Path(options.plan).read_text(encoding="utf-8")))

@@ -97,7 +97,7 @@ def _delta() -> Finding:
 
 
 def _mpi() -> Finding:
-    from mpi_backend import preflight, trial  # noqa: PLC0415 - this module loads without the MPI engine
+    from mpi_backend.launch import preflight, trial  # noqa: PLC0415 - this module loads without the MPI engine
 
     versions = {name: _version_of(name) for name in ("mpi4py", "numba")}
     installed = [f"{name} {version}" for name, version in versions.items() if version]

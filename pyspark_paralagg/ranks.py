@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.errors import error_of_rank
 
 if TYPE_CHECKING:
-    from mpi_backend.preflight import Request
+    from mpi_backend.launch.preflight import Request
 
 
 def check(request: Request) -> None:
     """Whether ranks could start; raises ``UsageError`` or ``EnvironmentProblem`` with a code ``PARALAGG_MPI_...``."""
-    from mpi_backend import preflight  # noqa: PLC0415 - needed by those who start ranks only
+    from mpi_backend.launch import preflight  # noqa: PLC0415 - needed by those who start ranks only
 
     try:
         preflight.check(request)

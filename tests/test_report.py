@@ -320,4 +320,4 @@ def test_the_library_logs_and_does_not_print() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     }
     assert len(files) > 100
-    assert printing == {"mpi_backend/launch.py"}
+    assert printing == {"mpi_backend/launch/__main__.py"}

@@ -20,7 +20,7 @@ from packaging.specifiers import SpecifierSet
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from mpi_backend import trial
+from mpi_backend.launch import trial
 from pyspark_paralagg import diagnosis, session
 from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.session import EXTENSION, configure, doctor

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from benchmarks.queries import DAMPING, PAGERANK_ROUNDS, SOURCES
 from benchmarks.systems import Answer
 from benchmarks.systems.run_facts import run_facts
-from mpi_backend.preflight import Request
+from mpi_backend.launch.preflight import Request
 from pyspark_paralagg.command.engine import run_here, run_on_ranks
 from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.datalog.asked import asked_program

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpi_backend.kernels.aggregates import PRESENT, QUEUED
 from mpi_backend.kernels.cache import njit
+from mpi_backend.kernels.flags import PRESENT, QUEUED
 
 COUNT, WHOLE, FRACTION, COPY = 0, 1, 2, 3
 _BOTH = np.uint8(QUEUED | PRESENT)

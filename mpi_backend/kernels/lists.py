@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpi_backend.kernels.aggregates import COUNTED, IN_DELTA, PRESENT, QUEUED
 from mpi_backend.kernels.cache import njit
+from mpi_backend.kernels.flags import COUNTED, IN_DELTA, PRESENT, QUEUED
 
 UNLINKED = -2
 MANY = 64

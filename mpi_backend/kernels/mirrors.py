@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpi_backend.kernels.aggregates import PRESENT
 from mpi_backend.kernels.cache import njit
+from mpi_backend.kernels.flags import PRESENT
 
 
 @njit(nogil=True)

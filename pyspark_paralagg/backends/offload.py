@@ -25,7 +25,7 @@ from pyspark_paralagg.session import bridge
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from mpi_backend.preflight import Request
+    from mpi_backend.launch.preflight import Request
     from pyspark_paralagg.backends.protocol import Job
     from pyspark_paralagg.plan.plan import Plan
     from pyspark_paralagg.program.program import Input
@@ -64,11 +64,12 @@ class OffloadBackend:
         return Builder(job, reason, _Ranks(self.name, job.session, request, is_tried=self._is_tried)).build()
 
     def _request(self, session: SparkSession) -> Request:
-        from mpi_backend.preflight import Request, slots  # noqa: PLC0415 - needed by those who offload only
+        from mpi_backend.launch.preflight import Request  # noqa: PLC0415 - needed by those who offload only
+        from mpi_backend.machine import available_cores  # noqa: PLC0415 - needed by those who offload only
 
         staging = conf.read(session, conf.MPI_STAGING_DIR)
         launcher = "local" if self.name == "local" else conf.read(session, conf.MPI_LAUNCHER)
-        most = _slots(session) if launcher == "spark" else slots()
+        most = _slots(session) if launcher == "spark" else available_cores()
         return Request(
             launcher=launcher,
             ranks=1 if self.name == "local" else conf.read(session, conf.MPI_RANKS) or max(1, most),
@@ -144,7 +145,7 @@ def _slots(session: SparkSession) -> int:
 
 
 def _check_portable(plan: Plan, backend: str) -> None:
-    from mpi_backend.portable import unportable  # noqa: PLC0415 - needed by those who offload only
+    from mpi_backend.codegen.portable import unportable  # noqa: PLC0415 - needed by those who offload only
 
     what = unportable(plan)
     if what is not None:

@@ -13,9 +13,9 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 import pyarrow as pa
 
-from mpi_backend.clear import clear
+from mpi_backend.launch.clear import clear
+from mpi_backend.launch.process_tree import RUN_VARIABLE, kill_tree
 from mpi_backend.names import result_folder
-from mpi_backend.process_tree import RUN_VARIABLE, kill_tree
 from pyspark_paralagg.command.supervised import ended_silently, lines_of
 from pyspark_paralagg.errors import ParalaggError, error_of_rank
 from pyspark_paralagg.progress import RunProgress
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from mpi_backend.preflight import Request
-    from mpi_backend.stats import Counts
+    from mpi_backend.launch.preflight import Request
+    from mpi_backend.loop.stats import Counts
     from pyspark_paralagg.plan.plan import Plan
 
     Sources = Mapping[int, Iterator[pa.RecordBatch]]
@@ -47,8 +47,8 @@ class Found:
 def run_here(plan: Plan, sources: Sources, names: Sequence[str], hear: Hear, *, ansi: bool) -> Found:
     """In this process; ``hear`` is told of iterations. Raises what the engine raises."""
     from mpi_backend.comm import Alone  # noqa: PLC0415 - Numba is slow to load
-    from mpi_backend.engine import run_plan  # noqa: PLC0415 - likewise
-    from mpi_backend.files import batch_of, table_of  # noqa: PLC0415 - likewise
+    from mpi_backend.load.files import batch_of, table_of  # noqa: PLC0415 - likewise
+    from mpi_backend.loop.engine import run_plan  # noqa: PLC0415 - likewise
 
     columns = {i.source: i.columns for i in plan.inputs if i.relation is None}
     tables = {n: table_of(columns[n], list(batches)) for n, batches in sources.items()}

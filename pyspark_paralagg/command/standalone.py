@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from mpi_backend.preflight import Request
+    from mpi_backend.launch.preflight import Request
     from pyspark_paralagg.command.engine import Found
     from pyspark_paralagg.command.tables import Given
     from pyspark_paralagg.command.task import Options, Task
@@ -71,7 +71,8 @@ class Settings:
     @classmethod
     def of(cls, options: Options) -> Settings:
         """Raises ``UsageError`` ``PARALAGG_BAD_CONF`` for a key that has no meaning here, or a wrong value."""
-        from mpi_backend.preflight import Places, Request, slots  # noqa: PLC0415 - Spark needs none of it
+        from mpi_backend.launch.preflight import Places, Request  # noqa: PLC0415 - Spark needs none of it
+        from mpi_backend.machine import available_cores  # noqa: PLC0415 - Spark needs none of it
 
         given = dict(options.confs)
         for key, value in given.items():
@@ -85,7 +86,7 @@ class Settings:
         places = Places(*(f"--conf {name}" for name in Places()))
         request = Request(
             launcher="local" if is_local else values[conf.MPI_LAUNCHER.name],
-            ranks=1 if is_local else options.ranks or values[conf.MPI_RANKS.name] or slots(),
+            ranks=1 if is_local else options.ranks or values[conf.MPI_RANKS.name] or available_cores(),
             oversubscribe=values[conf.MPI_OVERSUBSCRIBE.name],
             staging=values[conf.MPI_STAGING_DIR.name],
             places=places if by_conf else places._replace(ranks="--ranks"),
@@ -145,7 +146,7 @@ def _compiled(
         plan, stages = compile_stages(program, settings.broadcast_max_bytes)
     except (VerificationError, UnsupportedError) as problem:
         raise located(problem, resolved) from None
-    from mpi_backend.portable import unportable  # noqa: PLC0415 - Spark needs none of it
+    from mpi_backend.codegen.portable import unportable  # noqa: PLC0415 - Spark needs none of it
 
     what = unportable(plan, inputs=True)
     if what is not None:
@@ -185,7 +186,7 @@ def _sources(
     resolved: Resolved, plan: Plan, given: Mapping[str, list[Given]]
 ) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
     """The rows of each source that the plan reads."""
-    from mpi_backend.types import type_of  # noqa: PLC0415 - Spark needs none of it
+    from mpi_backend.state.types import type_of  # noqa: PLC0415 - Spark needs none of it
 
     for n in sorted({i.source for i in plan.inputs if i.relation is None}):
         source = resolved.sources[n]

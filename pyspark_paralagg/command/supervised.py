@@ -8,7 +8,7 @@ import signal
 import time
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from mpi_backend.process_tree import is_stopped, kill_tree
+from mpi_backend.launch.process_tree import is_stopped, kill_tree
 from pyspark_paralagg.errors import FixpointError
 
 if TYPE_CHECKING:

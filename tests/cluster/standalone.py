@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpi_backend import process_tree
+from mpi_backend.launch import process_tree
 from pyspark_paralagg.spark_home import find_spark_home
 
 if TYPE_CHECKING:

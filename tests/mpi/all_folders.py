@@ -14,10 +14,11 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-from mpi_backend import mirrors, ordered
 from mpi_backend.comm import PIECE_BYTES, Ranks
-from mpi_backend.engine import run_plan
-from mpi_backend.files import read_sources, write_result
+from mpi_backend.exchange import mirrors
+from mpi_backend.load.files import read_sources, write_result
+from mpi_backend.loop import ordered
+from mpi_backend.loop.engine import run_plan
 from pyspark_paralagg.plan.read import plan_from_json
 
 

@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from mpi4py import MPI
 
-from mpi_backend.leave import leave
+from mpi_backend.launch.leave import leave
 
 if __name__ == "__main__":
     MPI.COMM_WORLD.Barrier()

@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from mpi_backend.comm import PIECE_BYTES
-from mpi_backend.leftovers import PREFIXES
+from mpi_backend.launch.leftovers import PREFIXES
 from mpi_backend.worker import _comm
 
 if __name__ == "__main__":

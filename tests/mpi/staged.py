@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from mpi_backend.comm import Alone
-from mpi_backend.engine import run_plan
-from mpi_backend.files import batch_of, table_of
+from mpi_backend.load.files import batch_of, table_of
+from mpi_backend.loop.engine import run_plan
 from mpi_backend.names import result_folder
-from mpi_backend.types import type_of
+from mpi_backend.state.types import type_of
 from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.datalog.asked import asked_program
 from pyspark_paralagg.plan.read import plan_from_json

@@ -14,8 +14,8 @@ import sys
 import time
 from pathlib import Path
 
-from mpi_backend.heartbeat import Heartbeat
-from mpi_backend.signs import Files
+from mpi_backend.launch.heartbeat import Heartbeat
+from mpi_backend.launch.messages import Files
 
 STEPS = 6
 STEP_SECONDS = 0.1

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mpi_backend.killer import hint, killed_for_memory
-from mpi_backend.launchers import launch_command
-from mpi_backend.supervisor import Beats, Supervisor, _signal_of
+from mpi_backend.launch.killer import hint, killed_for_memory
+from mpi_backend.launch.launchers import launch_command
+from mpi_backend.launch.supervisor import Beats, Supervisor, _signal_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from mpi.staged import Staged
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
-from mpi_backend import decomposed
-from mpi_backend.decomposed import Decomposed
+from mpi_backend.loop import decomposed
+from mpi_backend.loop.decomposed import Decomposed
 from pyspark_paralagg.datalog.parse import parse
 from pyspark_paralagg.datalog.resolve import resolve_text
 from pyspark_paralagg.errors import ParalaggError

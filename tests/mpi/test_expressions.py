@@ -20,12 +20,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 from rows import frame
 
+from mpi_backend.codegen.input import evaluate
+from mpi_backend.codegen.portable import unportable
 from mpi_backend.comm import Alone
-from mpi_backend.files import table_of
-from mpi_backend.inputs import intern
-from mpi_backend.kernels.input import evaluate
-from mpi_backend.portable import unportable
-from mpi_backend.types import to_arrow
+from mpi_backend.load.files import table_of
+from mpi_backend.load.inputs import intern
+from mpi_backend.state.types import to_arrow
 from pyspark_paralagg.backends.spark import _java_list, _jdf
 from pyspark_paralagg.errors import ParalaggError
 from pyspark_paralagg.plan.plan import Plan

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mpi_backend.preflight import Request, mpiexec
+from mpi_backend.launch.preflight import Request, mpiexec
 
 pytest.importorskip("mpi4py", reason="ranks need mpi4py")
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpi_backend.kernels.keys import DIRECT
-from mpi_backend.keymap import KeyMap
+from mpi_backend.state.key_map import KeyMap
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 WORDS = st.one_of(st.integers(-5, 30), st.sampled_from([LEAST, MOST, 0]), st.integers(LEAST, MOST))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mpi_backend import leftovers, process_tree
-from mpi_backend.preflight import Request, mpiexec
-from mpi_backend.watch import Watch
+from mpi_backend.launch import leftovers, process_tree
+from mpi_backend.launch.preflight import Request, mpiexec
+from mpi_backend.launch.watch import Watch
 
 pytest.importorskip("mpi4py", reason="ranks need mpi4py")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what a process has open stands in /proc")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mpi_backend.launchers import environment, launch_command
+from mpi_backend.launch.launchers import environment, launch_command
 
 pytest.importorskip("mpi4py", reason="ranks need mpi4py")
 HAS_MPI = bool(shutil.which("mpiexec")) or (Path(sys.executable).parent / "mpiexec").exists()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mpi_backend.kernels.source import Source
+from mpi_backend.codegen.source import Source
 from pyspark_paralagg.cli import OK, main
 
 if TYPE_CHECKING:

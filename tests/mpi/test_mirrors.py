@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from mpi_backend.comm import Alone
+from mpi_backend.exchange.mirrors import mirrored
 from mpi_backend.facts import Facts
-from mpi_backend.inputs import Inputs
-from mpi_backend.mirrors import mirrored
+from mpi_backend.load.inputs import Inputs
 from mpi_backend.spread import NO_SPREAD, spread
-from mpi_backend.strings import Strings
-from mpi_backend.types import Column, Table, type_of
+from mpi_backend.state.strings import Strings
+from mpi_backend.state.types import Column, Table, type_of
 from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.datalog.parse import parse
 from pyspark_paralagg.datalog.resolve import resolve_text

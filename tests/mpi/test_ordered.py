@@ -11,7 +11,7 @@ from mpi.staged import Staged, run_on_ranks
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from mpi_backend import ordered
+from mpi_backend.loop import ordered
 from pyspark_paralagg.datalog.parse import parse
 from pyspark_paralagg.datalog.resolve import resolve_text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from datalog.fixtures import ALL, CASES
 
-from mpi_backend.portable import unportable
+from mpi_backend.codegen.portable import unportable
 from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.datalog.asked import asked_program
 from pyspark_paralagg.datalog.parse import parse

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mpi_backend.preflight import Problem, Request, check, slots
-from mpi_backend.world import check_world
+from mpi_backend.launch.preflight import Problem, Request, check
+from mpi_backend.launch.world import check_world
+from mpi_backend.machine import available_cores
 from pyspark_paralagg.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, package: st
 
 
 def test_more_ranks_than_cores_only_if_wished() -> None:
-    many = slots() + 1
+    many = available_cores() + 1
     found = problem(Request("local", many, ELSEWHERE))
     assert found.kind == "usage"
     assert (found.told["code"], found.told["value"]) == ("PARALAGG_MPI_TOO_MANY_RANKS", many)
@@ -87,7 +88,7 @@ def test_a_rank_that_is_alone_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_supervisor_needs_the_standard_library_only() -> None:
-    code = "import sys, mpi_backend.launch as _; names = {m.split('.')[0] for m in sys.modules}"
+    code = "import sys, mpi_backend.launch.__main__ as _; names = {m.split('.')[0] for m in sys.modules}"
     code += "; print(sorted(names - sys.stdlib_module_names))"
     run = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
     assert run.stdout == "['__main__', 'mpi_backend']\n"

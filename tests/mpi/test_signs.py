@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mpi_backend import listener as listening
-from mpi_backend.listener import Listener
-from mpi_backend.preflight import Problem
-from mpi_backend.signs import FOLDER_VARIABLE, TOKEN_VARIABLE, Line
+from mpi_backend.launch import listener as listening
+from mpi_backend.launch.listener import Listener
+from mpi_backend.launch.messages import FOLDER_VARIABLE, TOKEN_VARIABLE, Line
+from mpi_backend.launch.preflight import Problem
 from mpi_backend.worker import main
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from mpi_backend.owner import Owner
 from mpi_backend.spread import NO_SPREAD, spread
-from mpi_backend.strings import Strings, sorted_texts
-from mpi_backend.types import type_of
+from mpi_backend.state.owner import Owner
+from mpi_backend.state.strings import Strings, sorted_texts
+from mpi_backend.state.types import type_of
 from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.datalog.parse import parse
 from pyspark_paralagg.datalog.resolve import resolve_text

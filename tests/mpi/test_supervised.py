@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mpi_backend.process_tree import RUN_VARIABLE, descendants, kill_run
+from mpi_backend.launch.process_tree import RUN_VARIABLE, descendants, kill_run
 from pyspark_paralagg.command import supervised
 from pyspark_paralagg.errors import FixpointError
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mpi_backend.launchers import launch_command
-from mpi_backend.preflight import Request, mpiexec
-from mpi_backend.process_tree import descendants
+from mpi_backend.launch.launchers import launch_command
+from mpi_backend.launch.preflight import Request, mpiexec
+from mpi_backend.launch.process_tree import descendants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +25,8 @@ STANDIN = Path(__file__).parent / "standin.py"
 ROOT = STANDIN.parents[2]
 # Silence is noticed after ten seconds: tests wait for two.
 SUPERVISOR = (
-    "import sys, mpi_backend.supervisor as s; s.BEAT_SECONDS = 2.0; "
-    "from mpi_backend.launch import main; sys.exit(main(sys.argv[1:]))"
+    "import sys, mpi_backend.launch.supervisor as s; s.BEAT_SECONDS = 2.0; "
+    "from mpi_backend.launch.__main__ import main; sys.exit(main(sys.argv[1:]))"
 )
 PROMPT_SECONDS = 8
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from mpi_backend.comm import Alone
-from mpi_backend.files import table_of
-from mpi_backend.inputs import intern
-from mpi_backend.owner import Owner
-from mpi_backend.rows import columns_of, flat
-from mpi_backend.types import from_arrow, to_arrow, type_of
+from mpi_backend.load.files import table_of
+from mpi_backend.load.inputs import intern
+from mpi_backend.state.owner import Owner
+from mpi_backend.state.rows import columns_of, flat
+from mpi_backend.state.types import from_arrow, to_arrow, type_of
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.program import Column
 

@@ -26,7 +26,7 @@ from campaigns.faults.run import Campaign, Result
 from campaigns.faults.table import table
 from campaigns.faults.workload import Outcome
 
-from mpi_backend.process_tree import end_with_parent
+from mpi_backend.launch.process_tree import end_with_parent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,16 +11,16 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpi_backend.process_tree import descendants
+from mpi_backend.launch.process_tree import descendants
 
 if TYPE_CHECKING:
     import random
 
 _PIDFD_GETFD = 438
 _PARTS = {
-    "heartbeat": "mpi_backend.heartbeat",
+    "heartbeat": "mpi_backend.launch.heartbeat",
     "supervisor": "-m mpi_backend.launch ",
-    "guard": "-m mpi_backend.guard ",
+    "guard": "-m mpi_backend.launch.guard ",
     "proxy": r"^\S*hydra_pmi_proxy ",
     "mpiexec": r"^\S*mpiexec\S* ",
     "rank": r"^\S*python\S* -m mpi_backend run ",

@@ -15,7 +15,7 @@ from campaigns.faults.isolation import HERE
 from campaigns.faults.processes import KILL, command, of_runs, reap, send
 from campaigns.faults.workload import Command, Outcome, Session
 
-from mpi_backend.process_tree import descendants
+from mpi_backend.launch.process_tree import descendants
 
 if TYPE_CHECKING:
     import random

@@ -52,7 +52,7 @@ private final class ProxiesRDD(sc: SparkContext, below: RDD[(Int, Array[Byte])],
     def missing(text: String) = Some(("PARALAGG_MPI_NO_LAUNCHER", text))
     def failed(text: String) = Some(("PARALAGG_MPI_RANK_FAILED", text))
     val host = Utils.localHostName()
-    val command = python ++ Seq("-m", "mpi_backend.guard") ++ words.collect { case JString(word) => word }
+    val command = python ++ Seq("-m", "mpi_backend.launch.guard") ++ words.collect { case JString(word) => word }
     val builder =
       new ProcessBuilder(command: _*).redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.DISCARD)
     env.foreach { case (key, value) => builder.environment().put(key, value) }
@@ -98,6 +98,6 @@ private object ProxiesRDD {
   /** Java's exit code for signal 9. */
   val GuardKilled = 137
 
-  /** `FOLDER_VARIABLE` of `mpi_backend/signs.py`. */
+  /** `FOLDER_VARIABLE` of `mpi_backend/launch/messages.py`. */
   val FolderVariable = "PARALAGG_MPI_FOLDER"
 }

@@ -97,7 +97,7 @@ private[exec] final class Ranks(
 
   /** What a killed supervisor has left; no file of the run is deleted under the hands of its ranks. */
   private def clear(): Unit = Try {
-    val builder = new ProcessBuilder(command.dropRight(2) ++ Seq("mpi_backend.clear", command.last, s"$began"): _*)
+    val builder = new ProcessBuilder(command.dropRight(2) ++ Seq("mpi_backend.launch.clear", command.last, s"$began"): _*)
     env.foreach { case (key, value) => builder.environment().put(key, value) }
     builder.redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.DISCARD).start()
       .waitFor(EndSeconds, TimeUnit.SECONDS)
@@ -109,7 +109,7 @@ private[exec] final class Ranks(
 private object Ranks {
   private val EndSeconds = 20L
 
-  /** `RUN_VARIABLE` of `mpi_backend/process_tree.py`. */
+  /** `RUN_VARIABLE` of `mpi_backend/launch/process_tree.py`. */
   private val RunVariable = "PARALAGG_MPI_RUN"
   private val LookMillis = 500L
   private val Signals = 128 // Java adds a signal's number to it

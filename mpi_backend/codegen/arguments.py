@@ -1,0 +1,83 @@
+"""The arguments of a generated kernel: a name in its source, and where the array comes from when it is called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpi_backend.codegen.aggregates import Accumulating
+from mpi_backend.codegen.expressions import Expressions
+from mpi_backend.codegen.source import Source
+from mpi_backend.codegen.writer import Sites
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpi_backend.facts import Facts
+    from mpi_backend.kernels.compiler import Array
+    from mpi_backend.state.loop_state import Loop
+    from mpi_backend.state.shape import Shape
+
+    Getter = Callable[[Loop], Array]
+
+_ACCUMULATOR = ("v", "k", "f", "d", "n", "p")
+
+
+class Arguments:
+    """Arrays by name, in the order in which the source came to need them."""
+
+    def __init__(self, facts: Facts, shape: Shape, *, traced: bool) -> None:
+        self._facts = facts
+        self._shape = shape
+        self._traced = traced
+        self._getters: dict[str, Getter] = {}
+        self._relations: dict[str, str] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """As the kernel has them."""
+        return list(self._getters)
+
+    def of(self, loop: Loop) -> list[Array]:
+        """The arrays, as they are now."""
+        return [get(loop) for get in self._getters.values()]
+
+    def add(self, name: str, get: Getter) -> None:
+        """One array; a name that is there already stays what it is."""
+        self._getters.setdefault(name, get)
+
+    def accumulator(self, name: str, relation: str, get: Callable[[Loop], object], to: Expressions) -> Accumulating:
+        """The arrays of an accumulator, and what writes the source that uses them."""
+        self._relations[name] = relation
+        for part in _ACCUMULATOR:
+            self.add(f"{name}_{part}", lambda loop, part=part: getattr(get(loop), part))  # type: ignore[misc]
+        return self._accumulating(name, to, traced=self._traced)
+
+    def texts(self, sites: Sites, source: str) -> None:
+        """Constants, texts in their order, and what functions of texts gave so far."""
+        if sites.literals:
+            self.add("literals", lambda loop: loop.strings.words_of(sites.literals))
+        if "S_offsets" in source:
+            self.add("S_offsets", lambda loop: loop.strings.offsets)
+            self.add("S_data", lambda loop: loop.strings.data)
+        for n, call in enumerate(sites.calls):
+            for part in ("slots", "keys", "meta", "words", "nulls"):
+                self.add(f"T{n}_{part}", lambda loop, call=call, part=part: loop.strings.memo(call).array(part))  # type: ignore[misc]
+
+    def prologue(self, source: str, key_words: int) -> str:
+        """What stands before ``source``: columns of accumulators as variables, views, room for keys."""
+        before = Source()
+        for array in ("cur", "out"):
+            if f"{array}_f[" in source:
+                before.line(f"{array}_f = {array}.view(np.float64)")
+        if "key[" in source or "key, 0" in source:
+            before.line(f"key = np.empty({max(key_words, 1)}, np.int64)")
+            before.line("key_f = key.view(np.float64)")
+        writer = Expressions(before, {}, Sites(), ansi=True, makes_strings=False, leave=lambda: None)
+        for name in self._relations:
+            self._accumulating(name, writer, traced=False).declare()
+        return before.text
+
+    def _accumulating(self, name: str, to: Expressions, *, traced: bool) -> Accumulating:
+        relation = self._relations[name]
+        nullable = self._shape.relations[relation].dependents
+        return Accumulating(name, self._facts.relations[relation], nullable, to, traced=traced)

@@ -1,0 +1,114 @@
+"""Source that takes rows into an accumulator: flat ones (base, buffers, messages), or another accumulator's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpi_backend.codegen.aggregates import Accumulating
+from mpi_backend.codegen.expressions import Expressions, no_texts
+from mpi_backend.codegen.source import Source
+from mpi_backend.codegen.values import Value, from_word
+from mpi_backend.codegen.writer import Sites
+from mpi_backend.kernels.compiler import Kernel
+from mpi_backend.kernels.status import DONE
+from mpi_backend.state.types import type_of
+
+if TYPE_CHECKING:
+    from mpi_backend.facts import Facts
+    from mpi_backend.kernels.compiler import Array
+    from mpi_backend.state.loop_state import Loop
+    from mpi_backend.state.relation_part import Accumulator
+    from mpi_backend.state.shape import Shape
+
+_STRINGS = ("S_offsets", "S_data")
+
+
+class Combiner:
+    """The two kernels of a relation. Both stop at an error, with its number in ``cur``."""
+
+    def __init__(self, facts: Facts, shape: Shape, relation: str, *, ansi: bool, traced: bool) -> None:
+        self._facts = facts
+        self._of = facts.relations[relation]
+        self._nullable = shape.relations[relation].dependents
+        self._ansi = ansi
+        self._traced = traced
+        self.sites = Sites()
+        self.rows = self._rows()
+        self.apply = self._apply()
+
+    def rows_arguments(self, loop: Loop, into: Accumulator) -> list[Array]:
+        """What ``rows`` is called with, before the rows: ids, which rows, the words, and (at, stride) in ``cur``."""
+        return [*into.arrays, *self._strings(loop)]
+
+    def apply_arguments(self, loop: Loop, source: Accumulator, into: Accumulator) -> list[Array]:
+        """What ``apply`` is called with, before ``difference``."""
+        return [*source.arrays, *into.arrays, *self._strings(loop)]
+
+    def _strings(self, loop: Loop) -> list[Array]:
+        """Texts in their order, constants, and what functions of texts gave: of aggregators of the user."""
+        out: list[Array] = [loop.strings.offsets, loop.strings.data] if self._compares else []
+        return [*out, loop.strings.words_of(self.sites.literals)] if self.sites.literals else out
+
+    @property
+    def _compares(self) -> bool:
+        return self._facts.stratum.makes_strings and any(
+            type_of(d.column.type).kind == "text" for d in self._of.dependents
+        )
+
+    def _writer(self, code: Source) -> Expressions:
+        return Expressions(
+            code, {}, self.sites, ansi=self._ansi, makes_strings=self._facts.stratum.makes_strings, leave=no_texts
+        )
+
+    def _accumulating(self, name: str, writer: Expressions) -> Accumulating:
+        return Accumulating(name, self._of, self._nullable, writer, traced=self._traced)
+
+    def _rows(self) -> Kernel:
+        """``ids[i]`` is the row for the words of row ``picked[i]``."""
+        code = Source()
+        into = self._accumulating("h", self._writer(code))
+        into.declare()
+        code.line("doubles = words.view(np.float64)")
+        code.line("first, stride = cur[0], cur[1]")
+        mask_at = len(self._of.dependents)
+        with code.block("for i in range(len(ids)):"):
+            code.line("row = ids[i]")
+            code.line("at = first + picked[i] * stride")
+            values = []
+            for j, d in enumerate(self._of.dependents):
+                of = type_of(d.column.type)
+                null = f"((words[at + {mask_at}] >> {j}) & 1) != 0" if self._nullable[j] else None
+                kept = code.keep("v", from_word(of, "words", "doubles", f"at + {j}"))
+                values.append(Value(of, kept, None if null is None else code.keep("n", null)))
+            origin = f"words[at + {mask_at + any(self._nullable)}]"
+            (into.join if self._facts.is_lattice else into.add)("row", values, origin)
+        code.line(f"cur[STATUS] = {DONE}")
+        return Kernel([*into.arrays, *self._names(), "ids", "picked", "words", "cur"], code.text)
+
+    def _apply(self) -> Kernel:
+        """What changed in ``g`` goes into ``h``; ``difference[0]`` is Σ|Δ| of the columns that are added up."""
+        code = Source()
+        writer = self._writer(code)
+        into, source = self._accumulating("h", writer), self._accumulating("g", writer)
+        into.declare()
+        source.declare()
+        code.line("total = 0.0")
+        with code.block("for i in range(g_n[0]):"):
+            code.line("row = g_d[i]")
+            values = []
+            for j in range(len(self._of.dependents)):
+                value = source.read(j, "row")
+                null = None if value.null is None else code.keep("n", value.null)
+                values.append(Value(value.type, code.keep("v", value.code), null))
+            origin = "g_p[row]" if self._traced else "-1"
+            if self._facts.is_accumulating:
+                into.add_change("row", values, origin, "total")
+            else:
+                into.join("row", values, origin)
+        code.line("difference[0] = total")
+        code.line(f"cur[STATUS] = {DONE}")
+        return Kernel([*source.arrays, *into.arrays, *self._names(), "difference", "cur"], code.text)
+
+    def _names(self) -> list[str]:
+        out = list(_STRINGS) if self._compares else []
+        return [*out, "literals"] if self.sites.literals else out

@@ -1,0 +1,120 @@
+"""The innermost source of a rule: the derived row is aggregated into its target, or goes into the buffer.
+
+The Plan says how the target is found: it is the driver's row, was resolved at load (a ghost is the complement
+of its id), or its key is computed and looked up outside of the loop.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.program.expr import Col, columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from mpi_backend.codegen.aggregates import Accumulating
+    from mpi_backend.codegen.arguments import Arguments
+    from mpi_backend.codegen.expressions import Expressions
+    from mpi_backend.codegen.source import Source
+    from mpi_backend.codegen.values import Value
+    from mpi_backend.facts import Facts
+    from mpi_backend.state.shape import Shape
+    from mpi_backend.state.types import Type
+    from pyspark_paralagg.plan.plan import PlannedRule, Probe
+
+
+class Head:
+    """Writes what happens to the rows that a rule derives."""
+
+    def __init__(
+        self, facts: Facts, shape: Shape, rule: PlannedRule, to: Expressions, arguments: Arguments, *, traced: bool
+    ) -> None:
+        self._facts = facts
+        self._rule = rule
+        self._name = rule.head
+        self._keys = len(facts.relations[rule.head].keys)
+        self._form = shape.relations[rule.head]
+        self._to = to
+        self._arguments = arguments
+        self._traced = traced
+        self._ready: dict[int, Value] = {}
+
+    @property
+    def row_words(self) -> int:
+        """Words of a derived row in the buffer: key, then values."""
+        return max(1, self._form.key_words + self._form.value_words(traced=self._traced))
+
+    def compute_early(self, last: Probe, bound: Collection[str]) -> None:
+        """Values that the last probe does not change are computed once a group, not once a row of it."""
+        for j, expr in enumerate(self._rule.emit[self._keys :]):
+            names = columns(expr)
+            if not isinstance(expr, Col) and names <= set(bound) and not names & set(last.binds):
+                self._ready[j] = self._to.value(expr)
+
+    def emit(self, rows: Mapping[int, str], position: int, leave: Callable[[], None]) -> None:
+        """``rows`` has the row of each static probe, by step; ``leave`` writes what ends the kernel for a while."""
+        if self._rule.target.kind == "computed":
+            self._put_out(leave)
+            return
+        name = self._name
+        values = self._values()
+        own = self._arguments.accumulator("h", name, lambda loop: loop.part(name).pending, self._to)
+        if self._rule.target.kind == "same":
+            self._combine(own, "u", values)
+            return
+        ghost = self._arguments.accumulator("g", name, lambda loop: loop.part(name).ghost, self._to)
+        self._arguments.add("targets", lambda loop: loop.targets[position])
+        assert self._rule.target.step is not None  # noqa: S101 - for the type checker
+        target = self._code.keep("h", f"targets[{rows[self._rule.target.step]}]")
+        with self._code.block(f"if {target} >= 0:"):
+            self._combine(own, self._code.keep("h", f"np.uint32({target})"), values)
+        with self._code.block("else:"):
+            self._combine(ghost, self._code.keep("h", f"np.uint32(~{target})"), values)
+
+    @property
+    def _code(self) -> Source:
+        return self._to.code
+
+    def _values(self) -> list[Value]:
+        emitted = self._rule.emit[self._keys :]
+        return [self._ready.get(j) or self._to.value(e) for j, e in enumerate(emitted)]
+
+    def _combine(self, into: Accumulating, row: str, values: list[Value]) -> None:
+        (into.join if self._facts.is_lattice else into.add)(row, values, "origin")
+
+    def _put_out(self, leave: Callable[[], None]) -> None:
+        """The derived row into the buffer; with it full, the kernel waits for a new one."""
+        code = self._code
+        self._arguments.add("out", lambda loop: loop.out)
+        keys = [self._to.value(e) for e in self._rule.emit[: self._keys]]
+        values = self._values()
+        with code.block(f"if (out_n + 1) * {self.row_words} > len(out):"):
+            code.line("cur[STATUS] = FULL")
+            leave()
+        at = code.keep("o", f"out_n * {self.row_words}")
+        where = 0
+        for part, nulls in ((keys, self._form.keys), (values, self._form.dependents)):
+            for n, v in enumerate(part):
+                put_word(code, v.type, "out", f"{at} + {where + n}", v.code)
+                if v.null is not None:  # beside a null stands 0, so that equal keys have equal words
+                    with code.block(f"if {v.null}:"):
+                        code.line(f"out[{at} + {where + n}] = 0")
+            where += len(part)
+            if any(nulls):
+                bits = [f"(np.int64({v.null}) << {n})" for n, v in enumerate(part) if v.null is not None]
+                code.line(f"out[{at} + {where}] = {' | '.join(bits) or '0'}")
+                where += 1
+        if self._traced:
+            code.line(f"out[{at} + {where}] = origin")
+        code.line("out_n += 1")
+
+
+def put_word(code: Source, of: Type, words: str, place: object, value: str) -> None:
+    """Writes a value into words as keys have it: one zero, one NaN."""
+    if of.kind == "fraction":
+        code.line(f"{words}_f[{place}] = {value} + 0.0 if {value} == {value} else np.nan")
+    elif of.kind == "truth":
+        code.line(f"{words}[{place}] = np.int64({value})")
+    else:
+        code.line(f"{words}[{place}] = {value}")

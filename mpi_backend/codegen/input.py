@@ -1,0 +1,116 @@
+"""Source that computes the columns of an input from its source's rows, and keeps the rows that satisfy its filters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mpi_backend.codegen.expressions import Expressions
+from mpi_backend.codegen.source import Source
+from mpi_backend.codegen.values import Value, from_word
+from mpi_backend.codegen.writer import Sites
+from mpi_backend.kernels.compiler import Kernel
+from mpi_backend.kernels.status import DONE, FAILED, LENGTH, STATUS, WANTED
+from mpi_backend.state.types import Column, type_of, words_of_doubles
+from pyspark_paralagg.errors import FixpointError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mpi_backend.kernels.compiler import Array
+    from mpi_backend.state.strings import Strings
+    from pyspark_paralagg.program.program import Input
+
+
+def evaluate(
+    of: Input, columns: Sequence[Column], count: int, strings: Strings, *, ansi: bool
+) -> tuple[list[Column], int]:
+    """The columns of an input, and how many rows they have; ``columns`` are its source's, with texts of ``strings``."""
+    return _Evaluation(of, columns, count, strings, ansi=ansi).run()
+
+
+class _Evaluation:
+    def __init__(self, of: Input, columns: Sequence[Column], count: int, strings: Strings, *, ansi: bool) -> None:
+        self.of = of
+        self.columns = columns
+        self.count = count
+        self.strings = strings
+        self.sites = Sites()
+        self.code = Source()
+        self.variables: dict[str, Value] = {}
+        self.to = Expressions(self.code, self.variables, self.sites, ansi=ansi, makes_strings=True, leave=self._leave)
+        self.values: list[Value] = []
+
+    def run(self) -> tuple[list[Column], int]:
+        kernel = self._kernel()
+        out = np.zeros((len(self.of.exprs), self.count), np.int64)
+        nulls = np.zeros((len(self.of.exprs), self.count), np.bool_)
+        cur = np.zeros(LENGTH, np.int64)
+        cur[1] = self.count
+        while True:
+            kernel(cur, *self._arguments(), out, nulls)
+            status = int(cur[STATUS])
+            if status == DONE:
+                break
+            if status >= FAILED:
+                code, message = self.sites.errors[status - FAILED]
+                raise FixpointError(code, message, place=self.of.name or f"input {self.of.id}")
+            self.strings.answer(self.sites.calls[status - WANTED], cur, self.of.name or f"input {self.of.id}")
+        kept = int(cur[3])
+        return [self._column(n, out[n, :kept], nulls[n, :kept]) for n in range(len(self.of.exprs))], kept
+
+    def _column(self, n: int, words: Array, nulls: Array) -> Column:
+        of = type_of(self.of.exprs[n].type)
+        mine = words_of_doubles(words.view(np.float64).copy()) if of.kind == "fraction" else words.copy()
+        return Column(of, mine, nulls.copy() if nulls.any() else None)
+
+    def _kernel(self) -> Kernel:
+        code = self.code
+        for c, (column, like) in enumerate(zip(self.of.columns, self.columns, strict=True)):
+            name = f"c{c}d" if like.type.kind == "fraction" else f"c{c}"
+            if like.type.kind == "fraction":
+                code.line(f"{name} = c{c}.view(np.float64)")
+            null = f"z{c}[i]" if like.nulls is not None else None
+            self.variables[column.name] = Value(like.type, from_word(like.type, name, name, "i"), null)
+        code.line("i = cur[ROW]")
+        code.line("out_n = cur[OUT]")
+        with code.block("while i < cur[ROW_END]:"):
+            self._filtered()
+            code.line("i += 1")
+        code.line("cur[ROW] = i")
+        code.line("cur[OUT] = out_n")
+        code.line(f"cur[STATUS] = {DONE}")
+        arguments = [f"c{c}" for c in range(len(self.columns))] + [f"z{c}" for c in range(len(self.columns))]
+        arguments += ["S_offsets", "S_data", "literals"]
+        for n in range(len(self.sites.calls)):
+            arguments += [f"T{n}_{part}" for part in ("slots", "keys", "meta", "words", "nulls")]
+        return Kernel(["cur", *arguments, "out", "nulls"], "cur_f = cur.view(np.float64)\n" + code.text)
+
+    def _filtered(self) -> None:
+        for condition in self.of.filters:  # not one inside of the other: Python has a hundred levels
+            with self.code.block(f"if not {self.to.holds(condition)}:"):
+                self.code.line("i += 1")
+                self.code.line("continue")
+        for j, value in enumerate([self.to.value(e) for e in self.of.exprs]):
+            target = f"out[{j}].view(np.float64)" if value.type.kind == "fraction" else f"out[{j}]"
+            code = f"np.int64({value.code})" if value.type.kind == "truth" else value.code
+            self.code.line(f"{target}[out_n] = {code}")
+            if value.null is not None:
+                self.code.line(f"nulls[{j}, out_n] = {value.null}")
+        self.code.line("out_n += 1")
+
+    def _leave(self) -> None:
+        self.code.line("cur[ROW] = i")
+        self.code.line("cur[OUT] = out_n")
+        self.code.line("return")
+
+    def _arguments(self) -> list[Array]:
+        none = np.zeros(0, np.bool_)
+        memos = [self.strings.memo(c) for c in self.sites.calls]
+        return [
+            *(np.ascontiguousarray(c.words) for c in self.columns),
+            *(none if c.nulls is None else c.nulls for c in self.columns),
+            self.strings.offsets, self.strings.data, self.strings.words_of(self.sites.literals),
+            *(a for m in memos for a in (m.keys.slots, m.keys.keys, m.keys.meta, m.words, m.nulls)),
+        ]  # fmt: skip

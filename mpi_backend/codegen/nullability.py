@@ -1,0 +1,100 @@
+"""Which columns of a stratum may hold null in this run, carried from the data through the rules.
+
+Files declare nearly every column nullable; code that handles nulls is generated only where there are some. All ranks
+come to the same answer, since they vote on the inputs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpi_backend.codegen.expressions import Expressions
+from mpi_backend.codegen.source import Source
+from mpi_backend.codegen.values import Value
+from mpi_backend.codegen.writer import Sites
+from mpi_backend.state.shape import COUNTED, RelationShape, Shape, column_types
+from mpi_backend.state.types import type_of
+from pyspark_paralagg.plan.plan import Filter
+from pyspark_paralagg.program.expr import Col
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mpi_backend.facts import Facts
+    from mpi_backend.state.types import Type
+    from pyspark_paralagg.plan.plan import PlannedRelation, PlannedRule
+    from pyspark_paralagg.program.expr import Expr
+
+    Nulls = dict[str, tuple[bool, ...]]
+
+
+def shape_of(facts: Facts, starts: Mapping[str, Sequence[bool]], payload: Mapping[int, Sequence[bool]]) -> Shape:
+    """Columns with nulls of base and initial rows (``starts``) and of ``payload``, carried through the rules."""
+    now: Nulls = {r.name: tuple(starts[r.name]) for r in facts.stratum.relations}
+    while True:
+        after = {name: list(nulls) for name, nulls in now.items()}
+        for rule in facts.stratum.rules:
+            env = _environment(facts, rule, now, payload)
+            for c, expr in enumerate(rule.emit):
+                after[rule.head][c] |= is_nullable(expr, env)
+        for r in facts.stratum.relations:
+            _carry(facts, r, after)
+        settled = {name: tuple(nulls) for name, nulls in after.items()}
+        if settled == now:
+            break
+        now = settled
+    split = {r.name: len(r.keys) for r in facts.stratum.relations}
+    relations = {name: RelationShape(nulls[: split[name]], nulls[split[name] :]) for name, nulls in now.items()}
+    return Shape(relations, {i: tuple(nulls) for i, nulls in payload.items()})
+
+
+def is_nullable(expr: Expr, env: Mapping[str, Value]) -> bool:
+    """Whether generated code finds that ``expr`` may be null."""
+    writer = Expressions(Source(), dict(env), Sites(), ansi=True, makes_strings=True, leave=lambda: None)
+    return writer.value(expr).null is not None
+
+
+def _environment(  # noqa: C901 - a case for each step
+    facts: Facts, rule: PlannedRule, now: Nulls, payload: Mapping[int, Sequence[bool]]
+) -> dict[str, Value]:
+    env: dict[str, Value] = {}
+
+    def bind(binds: Sequence[str | None], types: Sequence[Type], nulls: Sequence[bool]) -> None:
+        for name, of, null in zip(binds, types, nulls, strict=True):
+            if name is not None:
+                env[name] = Value(of, "v", "n" if null else None)
+
+    driver = facts.relations[rule.driver.relation]
+    bind(rule.driver.binds, column_types(driver), now[driver.name])
+    for step in rule.steps:
+        if isinstance(step, Filter):
+            continue
+        if step.kind != "anti":
+            for key in step.keys:
+                if isinstance(key, Col):
+                    env[key.name] = Value(type_of(key.type), "v")  # a null key joins with nothing
+        if step.kind == "join" and step.recursive:
+            of = facts.relations[facts.relation_indexes[step.index].relation]
+            bind(step.binds, column_types(of), now[of.name])
+        elif step.kind == "join":
+            bind(step.binds, facts.payload_types(step.index), payload[step.index])
+    return env
+
+
+def _carry(facts: Facts, of: PlannedRelation, nulls: dict[str, list[bool]]) -> None:
+    """Carried columns are null where their order is, columns of a user's aggregator all together, views as others."""
+    mine, k = nulls[of.name], len(of.keys)
+    names = [d.column.name for d in of.dependents]
+    for j, d in enumerate(of.dependents):
+        if d.order is not None:
+            mine[k + j] |= mine[k + names.index(d.order)]
+        if d.custom is not None:
+            first = k + j - d.part
+            mine[k + j] |= any(mine[first : first + len(d.custom.columns)])
+        if d.view is not None:
+            theirs = nulls[d.view.relation]
+            for c in range(k):
+                mine[c] |= theirs[c]
+            column = facts.view_column(d.view)
+            if d.aggregator not in COUNTED and column is not None:
+                mine[k + j] |= theirs[len(facts.relations[d.view.relation].keys) + column]

@@ -1,0 +1,97 @@
+"""Sums by target: each source's contribution is computed once, then every target adds up those of its sources.
+
+Where all rows give (PageRank's rounds), reading contributions in the order of the targets writes each sum once,
+instead of once an edge (the dense evaluation of design section 7). Only sums of fractions: their order is nobody's
+promise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpi_backend.codegen.aggregates import Accumulating
+from mpi_backend.codegen.expressions import Expressions
+from mpi_backend.codegen.rule import RuleKernel
+from mpi_backend.codegen.source import Source
+from mpi_backend.codegen.values import Value
+from mpi_backend.codegen.writer import Sites
+from mpi_backend.kernels.compiler import Kernel
+from mpi_backend.state.types import type_of
+from pyspark_paralagg.plan.plan import Probe
+from pyspark_paralagg.program.expr import columns
+
+if TYPE_CHECKING:
+    from mpi_backend.facts import Facts
+    from mpi_backend.state.shape import Shape
+    from pyspark_paralagg.plan.plan import PlannedRule
+
+
+def pulls(facts: Facts, shape: Shape, rule: PlannedRule) -> bool:
+    """Whether a rule adds fractions that depend on the driver's row alone to targets that are known."""
+    if facts.is_lattice or rule.target.kind != "resolved" or rule.target.step != len(rule.steps) - 1:
+        return False
+    last = rule.steps[-1]
+    if (
+        not isinstance(last, Probe)
+        or last.recursive
+        or last.kind != "join"
+        or not facts.is_aligned(rule, len(rule.steps) - 1)
+    ):
+        return False
+    if any(isinstance(s, Probe) and s.recursive for s in rule.steps):
+        return False
+    head = facts.relations[rule.head]
+    if any(d.aggregator != "sum" or type_of(d.column.type).kind != "fraction" for d in head.dependents):
+        return False
+    given = {b for b in last.binds if b is not None}
+    values = rule.emit[len(head.keys) :]
+    return not any(shape.relations[rule.head].dependents) and not any(columns(v) & given for v in values)
+
+
+class Contribution(RuleKernel):
+    """Computes what each row of the driver gives to all of its targets; ``cur[OUT]`` counts rows that have some."""
+
+    _CARRIED = "gives"
+
+    def _probe_static(self, p: Probe, at: int) -> None:
+        if at < len(self.rule.steps) - 1:
+            super()._probe_static(p, at)
+            return
+        code = self._code
+        self._arguments.add("s_offsets", lambda loop: loop.statics[p.index].offsets)
+        with code.block("if u + 1 < len(s_offsets) and s_offsets[u] < s_offsets[u + 1]:"):
+            for j, expr in enumerate(self.rule.emit[len(self.head.keys) :]):
+                code.line(f"given[{j}, u] += {self._to.value(expr).code}")
+            code.line("gives = True")
+
+    def _row(self) -> None:
+        self._arguments.add("given", lambda loop: loop.pulls[self.position].given)
+        self._code.line("gives = False")
+        with self._code.block("if u < given.shape[1]:"):
+            for j in range(len(self.head.dependents)):
+                self._code.line(f"given[{j}, u] = 0.0")
+        self._step(0)
+        with self._code.block("if gives:"):
+            self._code.line("out_n += 1")
+
+
+def pull_kernel(facts: Facts, shape: Shape, relation: str, *, ansi: bool) -> Kernel:
+    """``ids[g]`` gets the sum of ``given`` over ``sources[offsets[g]]`` until ``offsets[g + 1]``."""
+    code = Source()
+    of = facts.relations[relation]
+    writer = Expressions(code, {}, Sites(), ansi=ansi, makes_strings=False, leave=lambda: None)
+    into = Accumulating("h", of, shape.relations[relation].dependents, writer, traced=False)
+    into.declare()
+    count = len(of.dependents)
+    for j in range(count):
+        code.line(f"given{j} = given[{j}]")
+    with code.block("for g in range(len(ids)):"):
+        for j in range(count):
+            code.line(f"sum{j} = 0.0")
+        with code.block("for p in range(np.uint32(offsets[g]), np.uint32(offsets[g + 1])):"):
+            code.line("source = np.uint32(sources[p])")
+            for j in range(count):
+                code.line(f"sum{j} += given{j}[source]")
+        code.line("row = np.uint32(ids[g])")
+        into.add("row", [Value(into.types[j], f"sum{j}") for j in range(count)], "-1")
+    return Kernel([*into.arrays, "ids", "offsets", "sources", "given"], code.text, reorders=True)

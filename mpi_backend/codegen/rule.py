@@ -1,0 +1,305 @@
+"""Source of a rule's loop: for each row of its driver the steps nest, the innermost gives the derived row to the head.
+
+Where the row of the head is known (``same``, ``resolved``) it is aggregated right there; else the row goes into a
+buffer, and the kernel stops when that is full: its tables grow outside of the loop.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from mpi_backend.codegen.arguments import Arguments
+from mpi_backend.codegen.expressions import Expressions
+from mpi_backend.codegen.head import Head, put_word
+from mpi_backend.codegen.source import Source, written_names
+from mpi_backend.codegen.values import Value, from_word
+from mpi_backend.codegen.writer import Sites
+from mpi_backend.kernels.compiler import Kernel
+from mpi_backend.kernels.flags import IN_DELTA, PRESENT, QUEUED
+from mpi_backend.kernels.status import DONE, MOST_LOOPS
+from mpi_backend.state.shape import column_types
+from pyspark_paralagg.errors import UnsupportedError
+from pyspark_paralagg.plan.plan import Filter, Probe
+from pyspark_paralagg.program.expr import columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpi_backend.codegen.aggregates import Accumulating
+    from mpi_backend.codegen.arguments import Getter
+    from mpi_backend.facts import Facts
+    from mpi_backend.kernels.compiler import Array
+    from mpi_backend.state.loop_state import Loop
+    from mpi_backend.state.shape import Shape
+
+_MOST_LOOPS, _MOST_LEVELS = 12, 40
+"""What a function of the source has inside of one another; Python has 20 loops and 100 levels."""
+
+
+class RuleKernel:
+    """One rule of a stratum, compiled. ``takes_off`` rules are the first to read a delta that is written meanwhile."""
+
+    _CARRIED = "out_n"
+
+    def __init__(self, facts: Facts, shape: Shape, position: int, *, ansi: bool, traced: bool, takes_off: bool) -> None:
+        self.facts = facts
+        self.shape = shape
+        self.position = position
+        self.rule = facts.stratum.rules[position]
+        self.head = facts.relations[self.rule.head]
+        self.traced = traced
+        self.sites = Sites()
+        self._code = Source()
+        self._loops_before = 0  # outside of the function that is being written
+        self._variables: dict[str, Value] = {}
+        self._arguments = Arguments(facts, shape, traced=traced)
+        self._places: list[str] = []
+        self._rows: dict[int, str] = {}
+        self._to = Expressions(
+            self._code,
+            self._variables,
+            self.sites,
+            ansi=ansi,
+            makes_strings=facts.stratum.makes_strings,
+            leave=self._leave,
+        )
+        self._head = Head(facts, shape, self.rule, self._to, self._arguments, traced=traced)
+        self._write(takes_off=takes_off)
+        written = self._code.everything
+        self._arguments.texts(self.sites, written)
+        words = max((len(s.keys) for s in self.rule.steps if isinstance(s, Probe)), default=0)
+        before = self._arguments.prologue(written, words)
+        names = ["cur", *self._arguments.names]
+        functions, source = self._code.functions([*names, *written_names(before)])
+        self.kernel = Kernel(names, before + source, {n: Kernel(*f) for n, f in functions.items()})
+
+    @property
+    def computes(self) -> bool:
+        """Whether derived rows go into the buffer."""
+        return self.rule.target.kind == "computed"
+
+    @property
+    def row_words(self) -> int:
+        """Words of a derived row in the buffer: key, then values."""
+        return self._head.row_words
+
+    def arguments(self, loop: Loop) -> list[Array]:
+        """What the kernel is called with, as it is now."""
+        return self._arguments.of(loop)
+
+    # --- the loop ---------------------------------------------------------------------------------------------------
+
+    def _write(self, *, takes_off: bool) -> None:
+        code, rule = self._code, self.rule
+        copy = self.facts.copy_of(rule)
+        self._arguments.add("rows", lambda loop: loop.driver(rule).current)
+        values = self._arguments.accumulator(
+            "d", rule.driver.relation, lambda loop: loop.driver(rule).driver_values, self._to
+        )
+        if copy is None and self.traced:
+            self._arguments.add("me", lambda loop: loop.part(rule.driver.relation).origin)
+        code.line("i = cur[ROW]")
+        code.line("end = cur[ROW_END]")
+        code.line("resumed = cur[RESUMED]  # loops that were inside of one another when it was left, and one")
+        code.line("out_n = cur[OUT]")
+        with code.block("while i < end:"):
+            code.line("u = np.uint32(rows[i])  # an unsigned index is not looked at for being negative")
+            if takes_off:
+                with code.block("if resumed == 0:"):
+                    code.line(f"d_f[u] &= np.uint8({255 - QUEUED})")
+            if self.traced:
+                known = "d_p[u]" if copy == self.facts.mirror else "np.int64(-1)"
+                code.line("origin = me[0] + u" if copy is None else f"origin = {known}")
+            self._bind_row(
+                "d", rule.driver.relation, rule.driver.binds, values, "u", lambda loop: loop.driver(rule).keys.keys
+            )
+            self._row()
+            code.line("i += 1")
+            code.line("resumed = 0")
+        code.line("cur[ROW] = i")
+        code.line("cur[OUT] = out_n")
+        code.line("cur[RESUMED] = 0")
+        code.line(f"cur[STATUS] = {DONE}")
+
+    def _row(self) -> None:
+        """What happens for one row of the driver."""
+        self._step(0)
+
+    def _step(self, at: int) -> None:
+        if len(self._places) - self._loops_before < _MOST_LOOPS and self._code.depth < _MOST_LEVELS:
+            self._step_here(at)
+            return
+        before, self._loops_before = self._loops_before, len(self._places)
+        with self._code.function(f"rule{self.position}_from{at}", self._CARRIED):
+            self._step_here(at)
+        self._loops_before = before
+
+    def _step_here(self, at: int) -> None:
+        if at == len(self.rule.steps):
+            self._head.emit(self._rows, self.position, self._leave)
+            return
+        step = self.rule.steps[at]
+        if isinstance(step, Filter):
+            with self._code.block(f"if {self._to.holds(step.condition)}:"):
+                self._step(at + 1)
+        elif step.recursive:
+            self._probe_relation(step, at)
+        else:
+            self._probe_static(step, at)
+
+    def _leave(self) -> None:
+        """Notes where the loops are, and ends the kernel."""
+        self._code.line("cur[ROW] = i")
+        self._code.line("cur[OUT] = out_n")
+        for n, place in enumerate(self._places):
+            self._code.line(f"cur[PLACES + {n}] = {place}")
+        self._code.line(f"cur[RESUMED] = {len(self._places) + 1}")
+        self._code.leave()
+
+    def _each(self, kind: str, place: str, start: str, going: str, after: str, body: Callable[[], None]) -> None:
+        """A loop that can be entered where it was left."""
+        code, depth = self._code, len(self._places)
+        if depth == MOST_LOOPS:
+            raise UnsupportedError(
+                "PARALAGG_RULE_TOO_LONG",
+                f"the MPI engine joins up to {MOST_LOOPS} atoms in a rule",
+                value=len(self.rule.steps),
+                place=self.rule.place,
+                hint="let a relation of its own have a part of the body, or use backend='spark'",
+            )
+        code.line(f"{place} = {kind}({start})")
+        with code.block(f"if resumed > {depth + 1}:"):
+            code.line(f"{place} = {kind}(cur[PLACES + {depth}])")
+        with code.block(f"while {going}:"):
+            self._places.append(place)
+            body()
+            self._places.pop()
+            code.line(f"{place} = {kind}({after})")
+            code.line("resumed = 0")
+
+    # --- probes -----------------------------------------------------------------------------------------------------
+
+    def _probe_static(self, p: Probe, at: int) -> None:
+        index, code = f"s{at}", self._code
+        self._arguments.add(f"{index}_offsets", lambda loop: loop.statics[p.index].offsets)
+        if not p.keys:
+            group = "0"
+            condition = f"len({index}_offsets) > 1"
+        elif self.facts.is_aligned(self.rule, at):
+            group = "u"
+            condition = f"u + 1 < len({index}_offsets)"
+        else:
+            group = self._lookup(p, index, lambda loop: loop.statics[p.index].keys)
+            condition = f"{group} >= 0"
+        found = code.keep("f", condition)
+        start, stop = code.keep("b", "np.uint32(0)"), code.keep("e", "np.uint32(0)")
+        with code.block(f"if {found}:"):
+            code.line(f"{start} = np.uint32({index}_offsets[{group}])")
+            code.line(f"{stop} = np.uint32({index}_offsets[{group} + 1])")
+        if p.kind != "join":
+            with code.block(f"if {start} {'<' if p.kind == 'semi' else '=='} {stop}:"):
+                self._step(at + 1)
+            return
+        row = code.name("p")
+        with code.block(f"if {start} < {stop}:"):
+            if at == len(self.rule.steps) - 1:
+                self._head.compute_early(p, self._variables.keys())
+
+            def inner() -> None:
+                self._bind_payload(p, index, row)
+                self._rows[at] = row
+                self._step(at + 1)
+
+            self._each("np.uint32", row, start, f"{row} < {stop}", f"{row} + 1", inner)
+
+    def _probe_relation(self, p: Probe, at: int) -> None:
+        index, code = f"r{at}", self._code
+        relation = self.facts.relation_indexes[p.index].relation
+        self._arguments.add(f"{index}_heads", lambda loop: loop.indexes[p.index].heads)
+        self._arguments.add(f"{index}_next", lambda loop: loop.indexes[p.index].next)
+        values = self._arguments.accumulator(index, relation, lambda loop: loop.indexes[p.index].part.state, self._to)
+        if p.keys:
+            group = self._lookup(p, index, lambda loop: loop.indexes[p.index].groups)
+        else:
+            self._arguments.add(f"{index}_meta", lambda loop: loop.indexes[p.index].groups.meta)
+            group = code.keep("g", f"{index}_meta[0] - 1")
+        row = code.name("t")
+        wanted = (
+            f"({index}_f[{row}] & {PRESENT | IN_DELTA}) == {PRESENT}"
+            if p.version == "old"
+            else f"({index}_f[{row}] & {PRESENT}) != 0"
+        )
+
+        def inner() -> None:
+            with code.block(f"if {wanted}:"):
+                self._bind_row(index, relation, p.binds, values, row, lambda loop: loop.indexes[p.index].part.keys.keys)
+                self._step(at + 1)
+
+        with code.block(f"if {group} >= 0:"):
+            self._each("np.int64", row, f"{index}_heads[{group}]", f"{row} >= 0", f"{index}_next[{row}]", inner)
+
+    def _lookup(self, p: Probe, index: str, keys: Callable[[Loop], object]) -> str:
+        """The group of the probe's keys; -1: there is none, as for a null."""
+        for name in ("slots", "keys", "meta"):
+            self._arguments.add(f"{index}m_{name}", lambda loop, name=name: getattr(keys(loop), name))  # type: ignore[misc]
+        code = self._code
+        values = [self._to.value(k) for k in p.keys]
+        for n, v in enumerate(values):
+            put_word(code, v.type, "key", n, v.code)
+        group = code.keep("g", "np.int64(-1)")
+        present = " and ".join(v.present for v in values)
+        with code.block(f"if {present}:"):
+            table = f"{index}m_slots, {index}m_keys, {index}m_meta"
+            found = f"find1({table}, key[0])" if len(values) == 1 else f"find({table}, key, 0)"
+            code.line(f"{group} = np.int64({found})")
+        return group
+
+    # --- variables --------------------------------------------------------------------------------------------------
+
+    def _bind_row(
+        self, name: str, relation: str, binds: tuple[str | None, ...], values: Accumulating, row: str, keys: Getter
+    ) -> None:
+        """The columns of a relation's row that the rule reads."""
+        of = self.facts.relations[relation]
+        form, k = self.shape.relations[relation], len(of.keys)
+        for c, bind in enumerate(binds):
+            if bind is None or bind not in self._used:
+                continue
+            if c >= k:
+                value = values.read(c - k, row)
+            else:
+                self._arguments.add(f"{name}_keys", keys)
+                kind = column_types(of)[c]
+                view = f"{name}_keys.view(np.float64)" if kind.kind == "fraction" else f"{name}_keys"
+                null = f"(({name}_keys[{row}, {k}] >> {c}) & 1) != 0" if form.keys[c] else None
+                value = Value(kind, from_word(kind, view, view, f"{row}, {c}"), null)
+            self._bind(bind, value)
+
+    def _bind_payload(self, p: Probe, index: str, row: str) -> None:
+        types, nulls = self.facts.payload_types(p.index), self.shape.payload[p.index]
+        for c, bind in enumerate(p.binds):
+            if bind is None or bind not in self._used:
+                continue
+            column = f"{index}_c{c}"
+            self._arguments.add(column, lambda loop, c=c: loop.statics[p.index].payload[c])  # type: ignore[misc]
+            null = None
+            if nulls[c]:
+                self._arguments.add(f"{column}z", lambda loop, c=c: loop.statics[p.index].nulls[c])  # type: ignore[misc]
+                null = f"{column}z[{row}]"
+            of = types[c]
+            code = (
+                f"({column}[{row}] != 0)"
+                if of.kind == "truth"
+                else f"np.{'float64' if of.kind == 'fraction' else 'int64'}({column}[{row}])"
+            )
+            self._bind(bind, Value(of, code, null))
+
+    def _bind(self, name: str, value: Value) -> None:
+        null = None if value.null is None else self._code.keep("n", value.null)
+        self._variables[name] = Value(value.type, self._code.keep("v", value.code), null)
+
+    @cached_property
+    def _used(self) -> frozenset[str]:
+        """Variables that some expression of the rule reads."""
+        return frozenset().union(*(columns(e) for e in self.facts.evaluated(self.rule)), frozenset())

@@ -1,0 +1,1 @@
+"""Moves rows and copies of relations between ranks."""

@@ -1,0 +1,188 @@
+"""What can be known before ranks start: is there a launcher, can ranks use MPI, are they too many, can files be staged.
+
+Asked where a recursion is defined, and again by the supervisor. Nothing is started for it. Whether mpi4py belongs to
+the launcher's MPI is known only when ranks run: each compares the size of its world with ``RANKS_VARIABLE``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from mpi_backend.machine import available_cores
+
+RANKS_VARIABLE = "PARALAGG_MPI_RANKS"
+"""The environment variable that tells each rank how many there should be."""
+MORE_MEMORY = "take more machines, or fewer ranks on each"
+"""The hint where memory has run out."""
+MORE_SPACE = "free space there, or name a larger disk by spark.paralagg.mpi.stagingDir, or by spark.local.dir"
+"""The hint where a disk is full."""
+
+Kind = Literal["usage", "environment", "run"]
+
+
+class Problem(Exception):  # noqa: N818 - it is told, as a line of JSON or as an error of pyspark_paralagg
+    """Why ranks cannot run, or did not: a stable code, value, place and hint; who and where, if it was a rank."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        kind: Kind = "environment",
+        value: object = None,
+        place: str | None = None,
+        hint: str | None = None,
+        rank: int | None = None,
+        host: str | None = None,
+        traceback: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.told: dict[str, Any] = {
+            "code": code,
+            "message": message,
+            "value": value,
+            "place": place,
+            "hint": hint,
+            "rank": rank,
+            "host": host,
+            "traceback": traceback,
+        }
+
+
+class Places(NamedTuple):
+    """Where the user set what may be wrong."""
+
+    launcher: str = "spark.paralagg.mpi.launcher"
+    ranks: str = "spark.paralagg.mpi.ranks"
+    staging: str = "spark.paralagg.mpi.stagingDir"
+    oversubscribe: str = "spark.paralagg.mpi.oversubscribe"
+
+
+CONFS = Places()
+
+
+@dataclass(frozen=True)
+class Request:
+    """Ranks that someone wants: ``launcher`` as in a SPEC, ``python`` as the words that start an interpreter."""
+
+    launcher: str
+    ranks: int
+    python: tuple[str, ...] = (sys.executable,)
+    oversubscribe: bool = False
+    staging: str | None = None
+    places: Places = CONFS
+
+    @property
+    def needs_mpi(self) -> bool:
+        """One local rank is the engine in one process: no mpiexec, no mpi4py."""
+        return self.ranks > 1 or self.launcher != "local"
+
+
+def check(request: Request) -> None:
+    """Raises the first ``Problem``."""
+    _check_packages(request)
+    if request.launcher == "local":
+        if request.ranks > 1:
+            _check_slots(request)
+            mpiexec(request)
+    elif request.launcher == "spark":
+        mpiexec(request)
+    else:
+        _check_template(request)
+    if request.staging is not None:
+        check_staging(Path(request.staging), request.places)
+
+
+def mpiexec(request: Request) -> str:
+    """The ``mpiexec`` beside the interpreter (of the wheel ``mpich``, as a rule), else the first on PATH."""
+    beside = Path(request.python[0]).parent / "mpiexec"
+    found = str(beside) if os.access(beside, os.X_OK) else shutil.which("mpiexec")
+    if found is None:
+        raise Problem(
+            "PARALAGG_MPI_NO_LAUNCHER",
+            f"there is no mpiexec beside {request.python[0]}, and none on PATH",
+            value=request.launcher,
+            place=request.places.launcher,
+            hint="pip install pyspark-paralagg[mpi], or name the command of your cluster, such as srun -n {ranks}",
+        )
+    return found
+
+
+def check_staging(folder: Path, places: Places) -> None:
+    """Files can be made in ``folder``, or in the nearest parent that there is."""
+    there = next((p for p in (folder, *folder.parents) if p.exists()), Path("/"))
+    try:
+        with tempfile.NamedTemporaryFile(dir=there, prefix=".paralagg-"):
+            pass
+    except OSError as error:
+        raise Problem(
+            "PARALAGG_MPI_STAGING",
+            f"nothing can be written to the staging directory {folder}: {error.strerror}",
+            value=str(folder),
+            place=places.staging,
+            hint="name a directory that the driver, the executors and the ranks can write to",
+        ) from None
+
+
+def _check_packages(request: Request) -> None:
+    if request.python[0] != sys.executable:
+        return  # another interpreter, or another machine's: its ranks tell what they miss
+    if importlib.util.find_spec("numba") is None:
+        raise _absent("PARALAGG_MPI_NO_NUMBA", "numba", request)
+    if request.needs_mpi and importlib.util.find_spec("mpi4py") is None:
+        raise _absent("PARALAGG_MPI_NO_MPI4PY", "mpi4py", request)
+
+
+def _absent(code: str, package: str, request: Request) -> Problem:
+    return Problem(
+        code,
+        f"{package} is not installed for {sys.executable}",
+        value=package,
+        place=request.places.launcher,
+        hint="pip install pyspark-paralagg[mpi]",
+    )
+
+
+def _check_slots(request: Request) -> None:
+    if request.ranks > available_cores() and not request.oversubscribe:
+        raise Problem(
+            "PARALAGG_MPI_TOO_MANY_RANKS",
+            f"{request.ranks} ranks, and {available_cores()} cores here: ranks wait for each other by spinning",
+            kind="usage",
+            value=request.ranks,
+            place=request.places.ranks,
+            hint=f"ask for {available_cores()}, or set {request.places.oversubscribe}=true",
+        )
+
+
+def _check_template(request: Request) -> None:
+    try:
+        words = shlex.split(request.launcher)
+    except ValueError:
+        words = []
+    if not words or not any("{ranks}" in word for word in words):
+        raise Problem(
+            "PARALAGG_MPI_BAD_LAUNCHER",
+            f"the launcher {request.launcher!r} does not say where the number of ranks goes",
+            kind="usage",
+            value=request.launcher,
+            place=request.places.launcher,
+            hint="local, spark, or a command with {ranks}, such as srun -n {ranks} --kill-on-bad-exit",
+        )
+    if shutil.which(words[0]) is None:
+        raise Problem(
+            "PARALAGG_MPI_NO_LAUNCHER",
+            f"there is no command {words[0]!r} on PATH",
+            value=request.launcher,
+            place=request.places.launcher,
+            hint="name it by its full path, or use the launcher local",
+        )

@@ -1,0 +1,55 @@
+"""Starts two ranks that only count each other: the one sure way to know whether mpiexec and mpi4py fit together.
+
+Asked by ``doctor``. ``preflight`` looks at files only, and ``world`` checks the ranks of a run.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from mpi_backend.launch.launchers import environment
+from mpi_backend.launch.preflight import Problem, mpiexec
+
+if TYPE_CHECKING:
+    from mpi_backend.launch.preflight import Request
+
+_RANKS = 2
+_SECONDS = 60.0
+# One write a rank: with PYTHONUNBUFFERED, pieces of two ranks' lines would mix.
+_COUNT = r"import sys; from mpi4py import MPI; sys.stdout.write(f'ranks {MPI.COMM_WORLD.Get_size()}\n')"
+
+
+def start_ranks(request: Request) -> None:
+    """Start two local ranks and wait for their end; ``Problem`` where they do not start or do not find each other."""
+    launcher = mpiexec(request)
+    command = [launcher, "-n", str(_RANKS), sys.executable, "-c", _COUNT]
+    env = {**os.environ, **environment({"launcher": "local", "ranks": _RANKS})}
+    try:
+        done = subprocess.run(  # noqa: S603 - the user's own mpiexec
+            command, env=env, capture_output=True, text=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        raise _failed(launcher, str(problem)) from None
+    sizes = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("ranks ")]
+    if done.returncode != 0 or not sizes:
+        words = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise _failed(launcher, words[-1] if words else f"exit code {done.returncode}")
+    if sizes != [str(_RANKS)] * _RANKS:
+        raise Problem(
+            "PARALAGG_MPI_MISMATCH",
+            f"{launcher} started {_RANKS} ranks, and MPI tells each that there are {sizes[0]}",
+            value=launcher,
+            hint="mpi4py and the launcher belong to different MPIs: pip install mpi4py mpich have matching ones",
+        )
+
+
+def _failed(launcher: str, why: str) -> Problem:
+    return Problem(
+        "PARALAGG_MPI_NO_LAUNCHER",
+        f"{launcher} cannot start ranks of {sys.executable}: {why}",
+        value=launcher,
+        hint="pip install pyspark-paralagg[mpi], or take the mpiexec of the MPI that mpi4py was built for",
+    )

@@ -1,0 +1,161 @@
+"""The inputs of a stratum on this rank: texts become words that all ranks agree on, expressions are evaluated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from mpi_backend.codegen.input import evaluate
+from mpi_backend.kernels import hashing
+from mpi_backend.kernels.distinct import distinct
+from mpi_backend.state.rows import flat, send
+from mpi_backend.state.strings import Strings, sorted_texts
+from mpi_backend.state.types import Table, type_of
+from pyspark_paralagg.plan.plan import Filter
+from pyspark_paralagg.program.expr import Col, Lit, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from mpi_backend.comm import Comm
+    from mpi_backend.facts import Facts
+    from mpi_backend.kernels.compiler import Array
+    from mpi_backend.state.types import Column
+    from pyspark_paralagg.program.expr import Expr
+    from pyspark_paralagg.program.program import Input
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The inputs that a stratum reads, by id, and their texts."""
+
+    tables: Mapping[int, Table]
+    strings: Strings
+
+
+def read_inputs(
+    facts: Facts, sources: Mapping[int, Table], results: Mapping[str, Table], comm: Comm, *, ansi: bool
+) -> Inputs:
+    """``sources`` by number and ``results`` of lower strata, as the stratum wants them."""
+    used = _used(facts)
+    tables = {i.id: sources[i.source] if i.relation is None else results[i.relation] for i in used}
+    constants = [t for i in used for t in _texts((*i.exprs, *i.filters))] + _rule_texts(facts)
+    strings, tables = intern(tables, constants, comm, ansi=ansi)
+    if not facts.is_lattice:
+        tables = {
+            i.id: _distinct(tables[i.id], comm) if i.is_set and i.relation is None else tables[i.id] for i in used
+        }
+    tables = {i.id: _evaluated(i, tables[i.id], strings, ansi=ansi) for i in used}
+    made = comm.sum(np.array([float(len(strings) > strings.ranked)]))[0] > 0
+    if made:
+        texts = strings.all()
+        named = {
+            n: Table(tuple(replace(c, texts=texts) if c.type.kind == "text" else c for c in t.columns), t.count)
+            for n, t in tables.items()
+        }
+        strings, tables = intern(named, constants, comm, ansi=ansi)
+    return Inputs(tables, strings)
+
+
+def _used(facts: Facts) -> list[Input]:
+    ids = {i.input for i in facts.stratum.static_indexes}
+    ids |= {n for r in facts.stratum.relations for n in (r.base, r.initial) if n is not None}
+    return [facts.inputs[n] for n in sorted(ids)]
+
+
+def _texts(exprs: Iterable[Expr]) -> list[str]:
+    return [
+        str(e.value)
+        for x in exprs
+        for e in walk(x)
+        if isinstance(e, Lit) and e.type == "string" and e.value is not None
+    ]
+
+
+def _rule_texts(facts: Facts) -> list[str]:
+    out: list[str] = []
+    for rule in facts.stratum.rules:
+        out += _texts(rule.emit)
+        for step in rule.steps:
+            out += _texts([step.condition] if isinstance(step, Filter) else step.keys)
+    for r in facts.stratum.relations:
+        for d in r.dependents:
+            if d.custom is not None:
+                out += _texts([*d.custom.combine, *([d.custom.improves] if d.custom.improves is not None else [])])
+    return out
+
+
+def intern(
+    tables: Mapping[int, Table], constants: Sequence[str], comm: Comm, *, ansi: bool
+) -> tuple[Strings, dict[int, Table]]:
+    """One sorted dictionary of the texts of all ranks; words of texts become ranks in it."""
+    arrays = [c.texts for t in tables.values() for c in t.columns if c.type.kind == "text" and c.texts is not None]
+    # Beside a null stands the word 0: a text that is none of the others is given to it.
+    own = sorted_texts([*arrays, pa.array(["", *constants], pa.large_string())])
+    if comm.size > 1:
+        own = sorted_texts([_decoded(b) for b in comm.gather(_encoded(own))])
+    strings = Strings(own, ansi=ansi)
+    ranked = {}
+    for n, table in tables.items():
+        ranked[n] = Table(tuple(_ranked(c, own) for c in table.columns), table.count)
+    return strings, ranked
+
+
+def _ranked(column: Column, ranked: pa.Array) -> Column:
+    if column.type.kind != "text":
+        return column
+    if column.texts is None or not len(column.texts):
+        return replace(column, texts=None)
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and few have texts
+
+    ranks = np.asarray(pc.index_in(column.texts.cast(pa.large_binary()), value_set=ranked)).astype(np.int64)
+    words = ranks[column.words] if len(column.words) else column.words
+    return replace(column, words=words, texts=None)
+
+
+def _encoded(texts: pa.Array) -> bytes:
+    sink = pa.BufferOutputStream()
+    batch = pa.record_batch([texts], ["t"])
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def _decoded(data: bytes) -> pa.Array:
+    table = pa.ipc.open_stream(data).read_all()
+    return table.column(0).combine_chunks() if table.num_rows else pa.array([], pa.large_binary())
+
+
+def _distinct(table: Table, comm: Comm) -> Table:
+    """Each row once, among all ranks."""
+    masked = bool(comm.sum(np.array([float(any(c.nulls is not None for c in table.columns))]))[0])
+    columns, count = table.columns, table.count
+    if comm.size > 1 and columns:
+        hashes = _any_hash(flat(columns, count, masked=masked), len(columns) + masked, count)
+        columns = tuple(send(columns, hashes % comm.size, comm, masked=masked))
+        count = len(columns[0])
+    first = distinct(flat(columns, count, masked=masked), len(columns) + masked, count)
+    first.sort()
+    return Table(tuple(c.take(first) for c in columns), len(first))
+
+
+def _any_hash(rows: Array, stride: int, count: int) -> Array:
+    out = np.zeros(count, np.int32)
+    places = np.arange(stride)
+    none, no_bytes = np.zeros(1, np.int64), np.zeros(0, np.uint8)
+    hashing.hash_words(rows, 0, stride, count, places, np.zeros(stride, np.int64), -1, none, no_bytes, out)
+    return out & 0x7FFFFFFF
+
+
+def _evaluated(of: Input, table: Table, strings: Strings, *, ansi: bool) -> Table:
+    names = [c.name for c in of.columns]
+    if not of.filters and all(
+        isinstance(e, Col) and type_of(e.type) == table.columns[names.index(e.name)].type for e in of.exprs
+    ):
+        picked = tuple(table.columns[names.index(e.name)] for e in of.exprs if isinstance(e, Col))
+        return Table(picked, table.count)
+    columns, count = evaluate(of, table.columns, table.count, strings, ansi=ansi)
+    return Table(tuple(columns), count)

@@ -1,0 +1,1 @@
+"""Evaluates strata: the fixpoint and its variants."""

@@ -1,0 +1,166 @@
+"""Evaluates a stratum for one value of its carried keys after the other (the Plan's decomposition), in plain arrays.
+
+Nothing is exchanged: rows lie where their carried keys are, and the static sides stand on every rank. A process that
+is alone takes several values at once, a core each, as far as their arrays stay within ``MOST_BYTES``.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mpi_backend.comm import Alone
+from mpi_backend.facts import Facts
+from mpi_backend.load.builder import Builder, Routed
+from mpi_backend.load.inputs import Inputs
+from mpi_backend.loop.tuples import Tuples
+from mpi_backend.machine import available_cores
+from mpi_backend.state.key_map import KeyMap
+from mpi_backend.state.loop_state import Rows
+from mpi_backend.state.rows import flat, share
+from mpi_backend.state.types import Column, Table
+
+if TYPE_CHECKING:
+    from mpi_backend.comm import Comm
+    from mpi_backend.kernels.compiler import Array
+
+MOST_VALUES = 4096
+"""Of carried keys: with more of them each is likely to lead to few rows, and hashing them together is cheaper."""
+MOST_BYTES = 1 << 30
+"""That cores beside the first may take for arrays of their own, each as long as there are moving keys.
+
+Nobody else bounds them, and many cores would take many times what the recursion takes by itself: with ten million keys
+64 cores 16 GB, and one 0.25. A million keys leave room for more than 40 cores.
+"""
+
+
+class Decomposed:
+    """The inner stratum, built once, and the base rows of each value of the carried keys."""
+
+    def __init__(self, facts: Facts, routed: Routed, inputs: Inputs, comm: Comm, *, ansi: bool) -> None:
+        assert facts.stratum.decomposition is not None  # noqa: S101 - for the type checker
+        self._carried = facts.stratum.decomposition.carried
+        inner = facts.stratum.decomposition.stratum
+        [relation] = facts.stratum.relations
+        base = routed.starts[relation.name][0]
+        moving = tuple(c for p, c in enumerate(base.columns) if p not in self._carried)
+        tables = {i.input: _shared(inputs.tables[i.input], comm) for i in inner.static_indexes}
+        tables[inner.relations[0].base] = Table(moving, base.count)
+        alone = Alone()
+        builder = Builder(Facts(inner, facts.inputs), Inputs(tables, inputs.strings), alone, 1)
+        first = Tuples(builder.build(builder.route()), ansi=ansi)
+        self._loop = first.loop
+        self._keys = tuple(base.columns[p] for p in self._carried)
+        self._values = KeyMap(len(self._carried))
+        groups = self._values.add(flat(self._keys, base.count, masked=False), count=base.count)
+        self._order = np.argsort(groups, kind="stable")
+        self._ends = np.cumsum(np.bincount(groups, minlength=len(self._values)))
+        self._base = self._loop.base[inner.relations[0].name]
+        threads = min(len(self._ends), _most_at_once(first)) if comm.size == 1 and first.can_have_siblings else 1
+        self._all = [first, *(Tuples(self._loop.sibling(), ansi=ansi) for _ in range(1, threads))]
+        self._free: SimpleQueue[Tuples] = SimpleQueue()
+        for tuples in self._all:
+            self._free.put(tuples)
+        self._found: list[tuple[int, Array, Array, Array]] = []
+        self._relation = relation
+        self._applied: list[int] = []
+        self.per_iteration: list[dict[str, Any]] = []
+
+    @staticmethod
+    def fits(facts: Facts, routed: Routed, comm: Comm) -> bool:
+        """Whether the Plan has a decomposition, and the carried keys few values and no nulls. Collective."""
+        decomposition = facts.stratum.decomposition
+        if decomposition is None:
+            return False
+        [relation] = facts.stratum.relations
+        table = routed.starts[relation.name][0]
+        columns = [table.columns[p] for p in decomposition.carried]
+        distinct = len(np.unique(flat(columns, table.count, masked=False).reshape(table.count, len(columns)), axis=0))
+        most = -comm.least(-float(distinct))
+        return most <= MOST_VALUES and not any(routed.shape.relations[relation.name].keys)
+
+    def run(self) -> None:
+        """One fixpoint a value."""
+        values = range(len(self._ends))
+        if len(self._all) == 1:
+            self._found = [self._fixpoint(v) for v in values]
+            return
+        with ThreadPoolExecutor(len(self._all)) as pool:
+            self._found = list(pool.map(self._fixpoint, values))
+
+    def _fixpoint(self, value: int) -> tuple[int, Array, Array, Array]:
+        """The rows of a value: ids, values, and which of these are there."""
+        tuples = self._free.get()
+        try:
+            return self._found_by(tuples, value)
+        finally:
+            self._free.put(tuples)
+
+    def _found_by(self, tuples: Tuples, value: int) -> tuple[int, Array, Array, Array]:
+        [part] = tuples.loop.parts.values()
+        rows = self._order[self._ends[value - 1] if value else 0 : self._ends[value]]
+        picked = self._base.words.reshape(len(self._base.ids), self._base.stride)[rows]
+        mine = Rows(self._base.ids[rows], np.ascontiguousarray(picked).ravel(), 0, self._base.stride)
+        tuples.loop.base[part.name] = mine
+        tuples.run()
+        self._applied.append(tuples.iterations)
+        ids = part.present()
+        found = value, ids, part.state.v.take(ids, axis=1), part.state.k.take(ids, axis=1)
+        tuples.again()
+        return found
+
+    @property
+    def iterations(self) -> int:
+        """The most that a value took."""
+        return max(self._applied, default=0)
+
+    @property
+    def tuples(self) -> int:
+        """Rows on this rank."""
+        return sum(len(ids) for _, ids, _, _ in self._found)
+
+    @property
+    def bytes(self) -> int:
+        """Held in memory."""
+        siblings = sum(p.state.bytes for t in self._all[1:] for p in t.loop.parts.values())
+        return self._loop.bytes + siblings + sum(i.nbytes + v.nbytes + k.nbytes for _, i, v, k in self._found)
+
+    def results(self) -> dict[str, Table]:
+        """The relation's rows: carried and moving keys in their order, then dependents."""
+        [part] = self._loop.parts.values()
+        ids = np.concatenate([np.zeros(0, np.int32), *(i for _, i, _, _ in self._found)])
+        values = np.repeat(
+            np.array([v for v, _, _, _ in self._found], np.int64), [len(i) for _, i, _, _ in self._found]
+        )
+        strings = self._loop.strings
+        moving = iter(range(len(part.of.keys)))
+        columns: list[Column] = []
+        for p in range(len(self._relation.keys)):
+            if p in self._carried:
+                like = self._keys[self._carried.index(p)]
+                words = self._values.keys[values, self._carried.index(p)]
+                columns.append(Column(like.type, words, None, strings.all() if like.type.kind == "text" else None))
+            else:
+                columns.append(part.key_column(next(moving), ids, strings))
+        for j in range(len(part.of.dependents)):
+            words = np.concatenate([np.zeros(0, np.int64), *(v[j] for _, _, v, _ in self._found)])
+            valid = [k[j] for _, _, _, k in self._found] if any(part.shape.dependents) else []
+            columns.append(part.value_column(j, words, np.concatenate(valid) == 0 if valid else None, strings))
+        return {self._relation.name: Table(tuple(columns), len(ids))}
+
+
+def _most_at_once(first: Tuples) -> int:
+    """Cores that this process may use, if there is memory for them."""
+    return min(available_cores(), 1 + MOST_BYTES // first.sibling_bytes)
+
+
+def _shared(table: Table, comm: Comm) -> Table:
+    """All rows on every rank."""
+    if comm.size == 1:
+        return table
+    masked = comm.least(-float(any(c.nulls is not None for c in table.columns))) < 0
+    columns = share(table.columns, table.count, comm, masked=masked)
+    return Table(tuple(columns), len(columns[0]))

@@ -1,0 +1,249 @@
+"""The fixpoint, one rank's part of it: apply all rules to the delta, exchange what other ranks own, aggregate, vote.
+
+In place (a lattice without a limit) an iteration is a pass (``passes``). In rounds, rules write to ``pending``
+and the relation changes only when the whole step was applied, so iterations are exactly those of design section 3::
+
+    lattice       delta = what pending improves
+    accumulating  state += pending;  delta = pending     (theorem 1 of Wang et al. 2020, PowerLog)
+    iterated      state = base U pending                 (recomputed each round)
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from mpi_backend.exchange.exchange import CopyExchange, DeltaExchange
+from mpi_backend.loop import rounds
+from mpi_backend.loop.passes import Passes
+from mpi_backend.loop.runner import Runner, SumOverflowError
+from mpi_backend.loop.stats import CHANGED, DIFFERENCE, OVERFLOW, Clock, Counts, Stats, counted, votes
+from mpi_backend.loop.views import Views
+from pyspark_paralagg.errors import FixpointError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpi_backend.kernels.compiler import Array
+    from mpi_backend.state.loop_state import Loop
+    from mpi_backend.state.relation_part import Part
+
+    Progress = Callable[[Counts], None]
+logger = logging.getLogger("pyspark_paralagg")
+T = TypeVar("T")
+PATIENCE = 100
+"""Rounds that an iterated step without progress gets beyond the number of keys."""
+
+
+class EndlessClimbError(Exception):
+    """A run that will not end by itself: more iterations than keys, or a sum beyond its type. All ranks raise it."""
+
+    def __init__(self, iterations: int, overflow: SumOverflowError | None, *, overflowed: bool) -> None:
+        super().__init__(f"endless after {iterations} iterations")
+        self.iterations = iterations
+        self.overflow = overflow
+        self.overflowed = overflowed
+
+
+class Fixpoint:
+    """Runs a stratum's loop. ``progress`` hears of iterations (rank 0 only)."""
+
+    def __init__(self, loop: Loop, *, ansi: bool, traced: bool = False, progress: Progress | None = None) -> None:
+        self._loop = loop
+        self._facts = loop.facts
+        self._stratum = loop.facts.stratum
+        self._comm = loop.comm
+        self._runner = Runner(loop, ansi=ansi, traced=traced)
+        self._runner.prepare()
+        self._exchange = DeltaExchange(loop, self._runner.combine)
+        self._exchange.prepare()
+        self._clock = Clock()
+        self._passes = Passes(loop, self._runner, self._exchange, self._clock, traced=traced)
+        self._copies = CopyExchange(loop)
+        self._views = Views(loop)
+        self._progress = progress
+        self._overflow: SumOverflowError | None = None
+        self._warned = False
+        self._own_indexes = [i for i in loop.indexes.values() if not i.planned.copy]
+        self.stats = Stats([r.name for r in self._stratum.relations], self._comm.size)
+
+    def run(self) -> None:
+        """To the fixpoint, or to the limit."""
+        self.start()
+        iteration = 0
+        going = self._may_apply(iteration)
+        while going:
+            began = time.perf_counter()
+            sums = self.step()
+            iteration += self._passes.applied
+            seconds = time.perf_counter() - began
+            self.stats.add(iteration, sums, seconds, self._clock.take(), ahead=self._stratum.in_place)
+            if self._progress is not None:
+                self._progress(self.stats.counts())
+            tolerance = self._stratum.tolerance
+            changed = sums[CHANGED] > 0 and not (tolerance is not None and sums[DIFFERENCE] < tolerance)
+            going = changed and self._may_apply(iteration)
+            if sums[OVERFLOW] > 0:
+                raise EndlessClimbError(iteration, self._overflow, overflowed=True)
+            if changed and not going and self._stratum.on_limit == "error":
+                raise self._limit_reached(iteration, sums)
+            if going and self._climbs(iteration, sums):
+                raise EndlessClimbError(iteration, None, overflowed=False)
+        self.stats.iterations = iteration
+
+    @property
+    def reads_only(self) -> bool:
+        """Whether rules neither find new keys nor compute texts."""
+        known = all(r.target.kind in ("same", "resolved") for r in self._stratum.rules)
+        return known and not self._stratum.makes_strings and not any(r.sites.calls for r in self._runner.rules)
+
+    def again(self) -> None:
+        """For other base rows of the same stratum: nothing was counted yet."""
+        self.stats = Stats([r.name for r in self._stratum.relations], self._comm.size)
+        self._passes.again()
+
+    def start(self) -> None:
+        """R0: base rows, or the initial ones."""
+        for p in self._parts:
+            rows = self._loop.initial.get(p.name, self._loop.base[p.name])
+            p.grow()
+            self._runner.put(p, p.state, rows)
+            if p.delta is not None:
+                p.delta = p.state.twin()
+            if self._facts.is_iterated:
+                rounds.read_all(p)
+            elif not self._stratum.in_place:
+                rounds.take_current(p)
+        self._follow_views()
+        if not self._stratum.in_place:
+            self._publish()
+
+    def step(self) -> Array:
+        """One iteration; the sums of the votes."""
+        return self._passes.step() if self._stratum.in_place else self._round()
+
+    # --- rounds -----------------------------------------------------------------------------------------------------
+
+    def _round(self) -> Array:
+        self._clock.timed("rules", partial(self._catching, self._apply_rules))
+        self._clock.timed("exchange", partial(self._catching, partial(self._exchange.run, np.zeros(0))))
+        changed, difference = self._clock.timed("aggregate", self._aggregate)
+        changed += self._clock.timed("aggregate", self._follow_views)
+        self._clock.timed("copy", self._publish)
+        mine = votes(self._loop, float(changed), difference, float(self._overflow is not None))
+        return counted(self._clock.timed("vote", partial(self._comm.hear, mine)))
+
+    def _aggregate(self) -> tuple[int, float]:
+        """What is pending changes the relations: how many rows, and Σ|Δ| of what is added up."""
+        changed, difference = 0, 0.0
+        for p in self._parts:
+            if p.is_view:
+                continue
+            # Who is followed has changed where its follower has: only that can be seen, and read by rules.
+            seen = not self._facts.is_followed(p.name)
+            if self._facts.is_iterated:
+                n, d = rounds.replace(p)
+                difference += d
+            else:
+                difference += self._catching(partial(self._runner.apply, p, p.pending, p.state)) or 0.0
+                if p.delta is not None:
+                    rounds.swap_delta(p)
+                else:
+                    p.pending.clear()
+                rounds.take_current(p)
+                n = p.size
+            changed += n if seen else 0
+        return changed, difference
+
+    def _apply_rules(self) -> None:
+        if self._facts.is_iterated:
+            for p in self._parts:
+                if not p.is_view:
+                    rounds.begin(p, partial(self._runner.put, p, p.pending, self._loop.base[p.name]))
+        self._runner.run_rules()
+
+    def _follow_views(self) -> int:
+        """Relations that follow others, after these have changed; how many of their rows have."""
+        followers = [p for p in self._parts if p.is_view]
+        if not followers:
+            return 0
+        if self._facts.is_iterated:
+            self._catching(self._views.recount)
+            return sum(rounds.replace(p)[0] for p in followers)
+        self._catching(self._views.follow)
+        for p in followers:
+            rounds.take_current(p)
+        return sum(p.size for p in followers)
+
+    def _publish(self) -> None:
+        """What the next application reads is known: to indexes on the relation itself, and to its copies elsewhere."""
+        for index in self._own_indexes:
+            index.link_current()
+        self._copies.run()
+
+    # --- ends -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _parts(self) -> list[Part]:
+        return list(self._loop.parts.values())
+
+    def _may_apply(self, done: int) -> bool:
+        return self._stratum.max_iterations is None or done < self._stratum.max_iterations
+
+    def _catching(self, body: Callable[[], T]) -> T | None:
+        """A sum that overflows ends the run, but not before all ranks know."""
+        try:
+            return body()
+        except SumOverflowError as problem:
+            if not self._stratum.cycle_check:
+                raise
+            self._overflow = problem
+            return None
+
+    def _climbs(self, iteration: int, sums: Array) -> bool:
+        """Values still change after more rounds than there are keys, so each further change goes around a cycle.
+
+        Where rules only translate values that is a climb without end; elsewhere they may converge late, and a limit of
+        iterations decides. Sums of fractions may converge too (damping): they climb if a turn around all keys has not
+        made the changes smaller. An iterated step is given some patience.
+        """
+        s = self._stratum
+        if s.max_iterations is not None or s.tolerance is not None or not s.cycle_check:
+            return False
+        if self._passes.orders:
+            return False  # it has a limit of its own, beyond which plain passes go on
+        turn = self.stats.total(sums) + 1
+        if s.climb_limit is not None:
+            if iteration > max(turn, PATIENCE) and not self._warned and self._comm.rank == 0:
+                self._warned = True
+                logger.warning(
+                    "%s: values still change after %s iterations, more than there are keys; the run goes on to %s "
+                    "iterations (spark.paralagg.climb.maxIterations)", self.name, iteration, s.climb_limit,
+                )  # fmt: skip
+            return iteration >= s.climb_limit
+        fractions = any(
+            d.aggregator == "sum" and (d.column.type in ("double", "float") or d.column.type.startswith("decimal"))
+            for r in s.relations
+            for d in r.dependents
+        )
+        if fractions:
+            before = self.stats.difference(iteration - turn)
+            return iteration > 2 * turn and before is not None and before <= sums[DIFFERENCE]
+        return iteration > (max(turn, PATIENCE) if self._facts.is_iterated else turn)
+
+    def _limit_reached(self, iterations: int, sums: Array) -> FixpointError:
+        return FixpointError(
+            "PARALAGG_LIMIT_REACHED",
+            f"{self.name}: after {iterations} iterations the last one still changed {self.stats.delta(sums)} rows.",
+            value=iterations,
+            hint="raise max_iterations, or say on_limit='return' if R_n itself is what you want.",
+        )
+
+    @property
+    def name(self) -> str:
+        """Of the stratum: its relations."""
+        return "_".join(r.name for r in self._stratum.relations)

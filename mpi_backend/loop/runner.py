@@ -1,0 +1,201 @@
+"""Calls the compiled kernels of a stratum: rules over the delta, rows into accumulators. Does what they ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mpi_backend.codegen.combiner import Combiner
+from mpi_backend.codegen.pull import Contribution, pull_kernel, pulls
+from mpi_backend.codegen.rule import RuleKernel
+from mpi_backend.kernels import lists
+from mpi_backend.kernels.compiler import prepare
+from mpi_backend.kernels.status import DONE, FAILED, FULL, LENGTH, OUT, ROW_END, STATUS, WANTED
+from mpi_backend.state.index import by_target
+from pyspark_paralagg.errors import FixpointError
+
+if TYPE_CHECKING:
+    from mpi_backend.codegen.writer import Sites
+    from mpi_backend.kernels.compiler import Array, Kernel
+    from mpi_backend.state.loop_state import Loop, Rows
+    from mpi_backend.state.relation_part import Accumulator, Part
+
+_OVERFLOW = "PARALAGG_OVERFLOW"
+
+
+class SumOverflowError(FixpointError):
+    """A sum left the range of its type."""
+
+
+class Runner:
+    """The kernels of a stratum. ``traced``: they note where each change came from."""
+
+    def __init__(self, loop: Loop, *, ansi: bool, traced: bool) -> None:
+        self._loop = loop
+        facts, shape = loop.facts, loop.shape
+        self._combiners = {
+            r.name: Combiner(facts, shape, r.name, ansi=ansi, traced=traced) for r in facts.stratum.relations
+        }
+        seen: set[str] = set()
+        self.rules: list[RuleKernel] = []
+        for n, rule in sorted(enumerate(facts.stratum.rules), key=lambda r: r[1].driver.relation):
+            first = facts.stratum.in_place and rule.driver.relation not in seen
+            seen.add(rule.driver.relation)
+            self.rules.append(RuleKernel(facts, shape, n, ansi=ansi, traced=traced, takes_off=first))
+        self._pulls = {} if traced else {n: self._pull(n, ansi=ansi) for n in self._pulling()}
+        self._cur = np.zeros(LENGTH, np.int64)
+
+    def prepare(self) -> None:
+        """Compiles the rules' kernels, or loads them."""
+        work = [(r.kernel, [self._cur, *r.arguments(self._loop)]) for r in self.rules]
+        for position, (given, kernel) in self._pulls.items():
+            pull, part = self._loop.pulls[position], self._loop.parts[given.head.name]
+            edges = [pull.own.ids, pull.own.offsets, pull.own.sources, pull.given]
+            work += [
+                (given.kernel, [self._cur, *given.arguments(self._loop)]),
+                (kernel, [*part.pending.arrays, *edges]),
+            ]
+        ids, words = np.zeros(0, np.int32), np.zeros(0, np.int64)
+        for name, combiner in self._combiners.items():
+            part = self._loop.parts[name]
+            rows = combiner.rows_arguments(self._loop, part.state)
+            work.append((combiner.rows, [*rows, ids, ids, words, self._cur]))
+            if part.pending is not part.state:
+                both = combiner.apply_arguments(self._loop, part.pending, part.state)
+                work.append((combiner.apply, [*both, np.zeros(1), self._cur]))
+            lists.ascend(part.state.f, part.state.d, 0)
+        prepare(work, self._loop.comm.rank)
+
+    def run_rules(self) -> None:
+        """All rules over the current delta of their drivers."""
+        for rule in self.rules:
+            if self._loop.driver(rule.rule).size and not self._run_dense(rule):
+                self._run_rule(rule)
+
+    def put(self, part: Part, into: Accumulator, rows: Rows) -> None:
+        """Base or initial rows; they come from nowhere."""
+        words, stride, at = rows.words, rows.stride, rows.at
+        if part.traced:
+            table = words.reshape(len(rows.ids), stride)
+            words = np.concatenate([table, np.full((len(rows.ids), 1), -1, np.int64)], axis=1).ravel()
+            stride += 1
+        self.combine(part, into, rows.ids, words, at, stride)
+
+    def combine(
+        self, part: Part, into: Accumulator, ids: Array, words: Array, at: int, stride: int, picked: Array | None = None
+    ) -> None:
+        """Rows that lie flat, into an accumulator; ``picked`` are their numbers (none: all in order)."""
+        if not len(ids):
+            return
+        combiner = self._combiners[part.name]
+        chosen = np.arange(len(ids), dtype=np.int32) if picked is None else picked
+        cur = np.zeros(LENGTH, np.int64)
+        cur[0], cur[1] = at, stride
+        combiner.rows(*combiner.rows_arguments(self._loop, into), ids, chosen, words, cur)
+        _check(cur, combiner.sites, f"{part.name}")
+
+    def apply(self, part: Part, source: Accumulator, into: Accumulator) -> float:
+        """What changed in ``source`` goes into ``into``; Σ|Δ| of the columns that are added up."""
+        combiner = self._combiners[part.name]
+        cur, difference = np.zeros(LENGTH, np.int64), np.zeros(1)
+        combiner.apply(*combiner.apply_arguments(self._loop, source, into), difference, cur)
+        _check(cur, combiner.sites, part.name)
+        return float(difference[0])
+
+    def check(self, cur: Array) -> None:
+        """Raise the error with which a loop of all rules ended; its status names an error, not the rule."""
+        for rule in self.rules:
+            if int(cur[STATUS]) - FAILED < len(rule.sites.errors):
+                _check(cur, rule.sites, rule.rule.place)
+
+    def _pulling(self) -> list[int]:
+        facts = self._loop.facts
+        return [n for n, r in enumerate(facts.stratum.rules) if pulls(facts, self._loop.shape, r)]
+
+    def _pull(self, position: int, *, ansi: bool) -> tuple[Contribution, Kernel]:
+        loop, facts, shape = self._loop, self._loop.facts, self._loop.shape
+        rule = facts.stratum.rules[position]
+        head = rule.head
+        if position not in loop.pulls:
+            offsets = loop.statics[facts.resolving_probe(rule).index].offsets
+            loop.pulls[position] = by_target(offsets, loop.targets[position], len(facts.relations[head].dependents))
+        given = Contribution(facts, shape, position, ansi=ansi, traced=False, takes_off=False)
+        return given, pull_kernel(facts, shape, head, ansi=ansi)
+
+    def _run_dense(self, rule: RuleKernel) -> bool:
+        """By target, where every source of an edge gives something; whether that was so."""
+        if rule.position not in self._pulls:
+            return False
+        loop, size = self._loop, self._loop.driver(rule.rule).size
+        pull = loop.pulls[rule.position]
+        if size < pull.sources:
+            return False
+        given, kernel = self._pulls[rule.position]
+        cur = self._cur
+        cur[:] = 0
+        cur[ROW_END] = size
+        given.kernel(cur, *given.arguments(loop))
+        _check(cur, given.sites, rule.rule.place)
+        if int(cur[OUT]) < pull.sources:
+            return False
+        part = loop.parts[rule.head.name]
+        for into, edges in ((part.pending, pull.own), (part.ghost, pull.ghosts)):
+            if len(edges.ids):
+                kernel(*into.arrays, edges.ids, edges.offsets, edges.sources, pull.given)
+        return True
+
+    def _run_rule(self, rule: RuleKernel) -> None:
+        cur, loop = self._cur, self._loop
+        cur[:] = 0
+        cur[ROW_END] = loop.driver(rule.rule).size
+        while True:
+            rule.kernel(cur, *rule.arguments(loop))
+            status = int(cur[STATUS])
+            if status == FULL or (status == DONE and cur[OUT]):
+                self._take_derived(rule, int(cur[OUT]))
+                cur[OUT] = 0
+            if status == DONE:
+                return
+            if status >= FAILED:
+                _check(cur, rule.sites, rule.rule.place)
+            elif status >= WANTED:
+                loop.strings.answer(rule.sites.calls[status - WANTED], cur, rule.rule.place)
+
+    def _take_derived(self, rule: RuleKernel, count: int) -> None:
+        """Rows of the buffer find their places by their keys: here, or among the ghosts."""
+        loop, stride = self._loop, rule.row_words
+        part = loop.parts[rule.head.name]
+        width = part.shape.key_words
+        rows = loop.out[: count * stride]
+        if loop.comm.size == 1:
+            ids = part.keys.add(rows, 0, stride, count)
+            part.grow()
+            self.combine(part, part.pending, ids, rows, width, stride)
+            return
+        mask_at = width - 1 if part.shape.has_null_keys else -1
+        ranks = loop.owners[part.name].ranks(rows, stride, mask_at, loop.strings, count)
+        own, other = np.empty(count, np.int32), np.empty(count, np.int32)
+        n, m = lists.split_by_owner(ranks, loop.comm.rank, own, other)
+        own, other = own[:n], other[:m]
+        table = rows.reshape(count, stride)
+        if n:
+            ids = part.keys.add(np.ascontiguousarray(table[own, :width]).ravel(), count=n)
+            part.grow()
+            self.combine(part, part.pending, ids, rows, width, stride, own)
+        if m:
+            before = len(part.ghosts)
+            ghosts = part.ghosts.add(np.ascontiguousarray(table[other, :width]).ravel(), count=m)
+            part.grow_ghosts()
+            part.ghost_owner[ghosts] = ranks[other]
+            part.ghost_remote[before : len(part.ghosts)] = -1
+            self.combine(part, part.ghost, ghosts, rows, width, stride, other)
+
+
+def _check(cur: Array, sites: Sites, place: str) -> None:
+    status = int(cur[STATUS])
+    if status < FAILED:
+        return
+    code, message = sites.errors[status - FAILED]
+    kind = SumOverflowError if code == _OVERFLOW else FixpointError
+    raise kind(code, message, place=place)

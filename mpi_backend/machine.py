@@ -1,0 +1,13 @@
+"""What this process may use of the machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    with contextlib.suppress(AttributeError):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,1 @@
+"""What one rank holds of a stratum: keys, values, indexes, strings."""

@@ -1,0 +1,141 @@
+"""Texts as words: ranks among all texts of the inputs, so that words compare as texts do; made texts come behind.
+
+A text that a rule makes has a number on each rank of its own; messages translate (``wire``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from mpi_backend.kernels.status import CALL
+from mpi_backend.state.key_map import KeyMap
+from mpi_backend.state.texts import TextError, compute
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mpi_backend.kernels.compiler import Array
+    from mpi_backend.state.texts import Scalar, TextCall
+    from mpi_backend.state.types import Type, Words
+
+
+class Memo:
+    """What a function of texts gave for the arguments that it was called with: by their words."""
+
+    def __init__(self, arguments: int) -> None:
+        self.keys = KeyMap(arguments)
+        self.words = np.zeros(16, np.int64)
+        self.nulls = np.zeros(16, np.uint8)
+
+    def array(self, name: str) -> Array:
+        """An array as kernels take it: of the table of arguments, or of the results."""
+        found: Array = getattr(self.keys if name in ("slots", "keys", "meta") else self, name)
+        return found
+
+    def put(self, arguments: Words, word: int | None) -> None:
+        """Notes a result; None is null."""
+        place = int(self.keys.add(arguments)[0])
+        if place >= len(self.words):
+            self.words = np.concatenate([self.words, np.zeros_like(self.words)])
+            self.nulls = np.concatenate([self.nulls, np.zeros_like(self.nulls)])
+        self.words[place] = 0 if word is None else word
+        self.nulls[place] = word is None
+
+
+class Strings:
+    """The texts of a stratum on this rank: ``ranked`` of all inputs, sorted by bytes, then those made here."""
+
+    def __init__(self, ranked: pa.Array, *, ansi: bool = True) -> None:
+        binary = ranked.cast(pa.large_binary()).cast(pa.large_binary())
+        buffers = binary.buffers()
+        size = len(binary)
+        self.ranked = size
+        self._count = size
+        self._ansi = ansi
+        self.offsets = np.zeros(size + 1, np.int64)
+        self.data = np.zeros(0, np.uint8)
+        if size:
+            self.offsets = np.frombuffer(buffers[1], np.int64, size + 1, binary.offset * 8).copy()
+            self.data = np.frombuffer(buffers[2], np.uint8)[: self.offsets[-1]].copy() if buffers[2] else self.data
+        self._texts = binary
+        self._words: dict[str, int] | None = None
+        self._memos: dict[TextCall, Memo] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def word(self, text: str) -> int:
+        """The word of a text, which gets one if it is new."""
+        if self._words is None:
+            self._words = {t.decode(): n for n, t in enumerate(self._texts.to_pylist())}
+        found = self._words.get(text)
+        if found is None:
+            found = self._words[text] = self._append(text.encode())
+        return found
+
+    def text(self, word: int) -> str:
+        """The text of a word."""
+        return self.data[self.offsets[word] : self.offsets[word + 1]].tobytes().decode()
+
+    def words_of(self, texts: Sequence[str]) -> Array:
+        """The words of constants."""
+        return np.array([self.word(t) for t in texts], np.int64)
+
+    def all(self) -> pa.Array:
+        """All texts by word, for columns that leave the engine."""
+        buffers = [None, pa.py_buffer(self.offsets[: self._count + 1]), pa.py_buffer(self.data)]
+        return pa.LargeStringArray.from_buffers(self._count, buffers[1], buffers[2])
+
+    def memo(self, call: TextCall) -> Memo:
+        """What ``call`` gave so far."""
+        if call not in self._memos:
+            self._memos[call] = Memo(len(call.args))
+        return self._memos[call]
+
+    def answer(self, call: TextCall, cur: Array, place: str) -> None:
+        """Computes what a kernel wanted to know: its arguments stand in ``cur``, the expression at ``place``."""
+        words = cur[CALL : CALL + len(call.args)].copy()
+        args = tuple(self._scalar(of, int(w)) for of, w in zip(call.args, words, strict=True))
+        try:
+            found = compute(call.fn, args, call.args, call.result, ansi=self._ansi)
+        except TextError as problem:
+            told = (problem.code, problem.message)
+            raise TextError(*told, value=problem.value, place=place, hint=problem.hint) from None
+        self.memo(call).put(words, None if found is None else self._word(call.result, found))
+
+    def _scalar(self, of: Type, word: int) -> str | float | bool:
+        if of.kind == "text":
+            return self.text(word)
+        if of.kind == "fraction":
+            return float(np.int64(word).view(np.float64))
+        return word != 0 if of.kind == "truth" else word
+
+    def _word(self, of: Type, value: Scalar) -> int:
+        if of.kind == "text":
+            return self.word(str(value))
+        return int(np.float64(value).view(np.int64)) if of.kind == "fraction" else int(value)
+
+    def _append(self, text: bytes) -> int:
+        end = int(self.offsets[self._count])
+        if self._count + 2 > len(self.offsets):
+            self.offsets = np.concatenate([self.offsets, np.zeros(len(self.offsets) + 16, np.int64)])
+        if end + len(text) > len(self.data):
+            self.data = np.concatenate([self.data, np.zeros(len(self.data) + len(text) + 64, np.uint8)])
+        self.data[end : end + len(text)] = np.frombuffer(text, np.uint8)
+        self._count += 1
+        self.offsets[self._count] = end + len(text)
+        return self._count - 1
+
+
+def sorted_texts(arrays: Sequence[pa.Array]) -> pa.Array:
+    """The distinct texts of all arrays, sorted by bytes."""
+    plain = [a.cast(pa.large_binary()) for a in arrays if len(a)]
+    if not plain:
+        return pa.array([], pa.large_binary())
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and few have texts
+
+    distinct = pc.unique(pa.concat_arrays(plain)).drop_null()
+    return distinct.take(pc.sort_indices(distinct))
