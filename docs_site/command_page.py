@@ -6,7 +6,7 @@ import argparse
 import os
 from unittest import mock
 
-from pyspark_paralagg.cli import argument_parser
+from pyspark_paralagg.command.cli import argument_parser
 
 _HEAD = """\
 # Command line

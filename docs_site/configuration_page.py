@@ -1,8 +1,8 @@
-"""``reference/configuration.md``: every key of ``pyspark_paralagg/conf.py``."""
+"""``reference/configuration.md``: every key of ``pyspark_paralagg/session/conf.py``."""
 
 from __future__ import annotations
 
-from pyspark_paralagg.conf import REGISTRY
+from pyspark_paralagg.session.conf import REGISTRY
 
 _HEAD = """\
 # Configuration

@@ -15,10 +15,11 @@ imports without pyspark: for Programs, Plans, and the engine of ``mpi_backend``.
 from __future__ import annotations
 
 from pyspark_paralagg import delta
-from pyspark_paralagg.aggregator import aggregator
-from pyspark_paralagg.dataframe import recursive, recursive_agg, relation
-from pyspark_paralagg.dataframe_method import add_method_where_pyspark_runs
-from pyspark_paralagg.datalog.api import Relations, datalog
+from pyspark_paralagg.api.aggregator import aggregator
+from pyspark_paralagg.api.dataframe import recursive, recursive_agg, relation
+from pyspark_paralagg.api.dataframe_method import add_method_where_pyspark_runs
+from pyspark_paralagg.api.datalog import Relations, datalog
+from pyspark_paralagg.api.explain import explain
 from pyspark_paralagg.errors import (
     ConflictError,
     DatalogError,
@@ -29,14 +30,17 @@ from pyspark_paralagg.errors import (
     UsageError,
     VerificationError,
 )
-from pyspark_paralagg.explain import explain
 from pyspark_paralagg.program.aggregators import MaxBy as max_by  # noqa: N813 - reads as a word in aggs={...}
 from pyspark_paralagg.program.aggregators import MCount as mcount  # noqa: N813 - likewise
 from pyspark_paralagg.program.aggregators import MinBy as min_by  # noqa: N813 - likewise
 from pyspark_paralagg.program.aggregators import MSum as msum  # noqa: N813 - likewise
-from pyspark_paralagg.progress import RunProgress, progress
-from pyspark_paralagg.report import RunReport, report
-from pyspark_paralagg.session import attach, configure, doctor
+from pyspark_paralagg.report.engine_report import report
+from pyspark_paralagg.report.progress import progress
+from pyspark_paralagg.report.run_progress import RunProgress
+from pyspark_paralagg.report.run_report import RunReport
+from pyspark_paralagg.session.attach import attach
+from pyspark_paralagg.session.configure import configure
+from pyspark_paralagg.session.doctor import doctor
 
 __all__ = [
     "ConflictError",

@@ -2,7 +2,7 @@
 
 import sys
 
-from pyspark_paralagg.cli import main
+from pyspark_paralagg.command.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -9,8 +9,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gi
 from rows import frame, rows_of
 
 import pyspark_paralagg as ra
-from pyspark_paralagg import conf
 from pyspark_paralagg.program.assumption import parse_assumptions
+from pyspark_paralagg.session import conf
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from pyspark_paralagg.cli import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, WRONG, main
 from pyspark_paralagg.command import failure, frame_results, outputs, staging
+from pyspark_paralagg.command.cli import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, WRONG, main
 from pyspark_paralagg.command.failure import interruption, summary
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 from test_cli import DISTANCES, EDGES, ENDLESS
 
-from pyspark_paralagg.cli import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, WRONG, main
-from pyspark_paralagg.explain import formats
+from pyspark_paralagg.api.explain import formats
+from pyspark_paralagg.command.cli import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, WRONG, main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -252,7 +252,7 @@ def test_no_spark_is_in_the_process(tmp_path: Path) -> None:
     (tmp_path / "edge.facts").write_text(EDGES)
     (tmp_path / "p.dl").write_text(DISTANCES)
     code = (
-        "import sys; from pyspark_paralagg.cli import main;"
+        "import sys; from pyspark_paralagg.command.cli import main;"
         "main(['run', 'p.dl', '-q', '--backend', 'local']);"
         "print([m for m in sys.modules if m.split('.')[0] in ('pyspark', 'py4j')])"
     )

@@ -17,8 +17,8 @@ from datalog.simulate import simulate_whole
 from rows import frame, parse, rows_of
 
 import pyspark_paralagg as ra
-from pyspark_paralagg.cli import OK, main
-from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.command.cli import OK, main
+from pyspark_paralagg.datalog.text_to_program import resolve_text
 
 if TYPE_CHECKING:
     from pathlib import Path

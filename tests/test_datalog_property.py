@@ -21,8 +21,8 @@ from mpi.staged import Staged
 from rows import assert_same_rows, frame, rows_of
 
 import pyspark_paralagg as ra
-from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.text_to_program import resolve_text
 from pyspark_paralagg.errors import UnsupportedError, VerificationError
 
 if TYPE_CHECKING:

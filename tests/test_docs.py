@@ -17,8 +17,8 @@ from pages import PAGES, PROGRAMS, ROOT, blocks, is_as_shown, needs, run
 from rows import frame
 
 import pyspark_paralagg as ra
-from pyspark_paralagg.cli import argument_parser
-from pyspark_paralagg.datalog.parse import parse
+from pyspark_paralagg.command.cli import argument_parser
+from pyspark_paralagg.datalog.parse.parse import parse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,9 +19,9 @@ from docs_site import aggregators_page, api_page, command_page, configuration_pa
 from docs_site.docstrings import as_markdown
 from docs_site.public_names import NAMES, identifier
 from docs_site.templates import Templates
-from pyspark_paralagg.conf import REGISTRY
-from pyspark_paralagg.datalog.parse import parse
+from pyspark_paralagg.datalog.parse.parse import parse
 from pyspark_paralagg.program.aggregators import AGGREGATORS
+from pyspark_paralagg.session.conf import REGISTRY
 
 ROOT = Path(__file__).parents[1]
 SOURCES = [*(ROOT / "pyspark_paralagg").rglob("*.py"), *(ROOT / "mpi_backend").rglob("*.py")]
@@ -60,7 +60,7 @@ def test_every_code_of_the_sources_has_its_anchor(errors: str) -> None:
 def test_an_error_has_its_class_message_hint_and_file(errors: str) -> None:
     of_class = errors.partition("## UsageError\n")[2].partition("\n## ")[0]
     assert section(of_class, "PARALAGG_KEY_TWICE").strip().split("\n\n") == [
-        "`pyspark_paralagg/relations.py`:",
+        "`pyspark_paralagg/api/relations.py`:",
         "``` { .text .wrapped }\nthe key {key} is named twice\nHint: name it once\n```",
     ]
 
@@ -111,7 +111,7 @@ def test_the_api_has_every_public_name_once() -> None:
     for name in NAMES:
         assert page.count(f"\n::: {identifier(name)}\n") == 1
     # The module of the same name is not what is documented.
-    assert identifier("datalog") == "pyspark_paralagg.datalog.api.datalog"
+    assert identifier("datalog") == "pyspark_paralagg.api.datalog.datalog"
 
 
 def test_every_key_has_its_anchor_type_and_default() -> None:

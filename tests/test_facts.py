@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from pyspark_paralagg.command import directives, facts, frames, lines
 from pyspark_paralagg.command.lines import FactLines, copy_to_parquet
-from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.types import declared_types, unsigned_columns
+from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.resolve.types import declared_types, unsigned_columns
 from pyspark_paralagg.errors import UsageError
 
 if TYPE_CHECKING:

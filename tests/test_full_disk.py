@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pyspark_paralagg as ra
-from pyspark_paralagg import conf
+from pyspark_paralagg.session import conf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

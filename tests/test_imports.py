@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyspark_paralagg.spark_home import find_spark_home
+from pyspark_paralagg.session.spark_home import find_spark_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,7 +125,8 @@ def test_under_spark_submit_the_import_is_enough() -> None:
 
 
 def test_the_package_and_its_command_import_no_pyspark() -> None:
-    lines = "import sys, pyspark_paralagg.cli, mpi_backend.worker\nprint([m for m in sys.modules if 'pyspark.' in m])"
+    lines = "import sys, pyspark_paralagg.command.cli, mpi_backend.worker\n"
+    lines += "print([m for m in sys.modules if 'pyspark.' in m])"
     assert run(lines, PROJECT) == "[]"
 
 

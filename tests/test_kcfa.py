@@ -17,7 +17,7 @@ from rows import frame, read_table, rows_of
 
 import pyspark_paralagg as ra
 from examples.kcfa import Function, Reference, Term, facts_of, program, worst_case
-from pyspark_paralagg.datalog.parse import parse
+from pyspark_paralagg.datalog.parse.parse import parse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

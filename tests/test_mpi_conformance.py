@@ -15,8 +15,8 @@ import pyarrow.csv as pc
 import pytest
 from mpi.staged import Staged, run_on_ranks
 
-from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.text_to_program import resolve_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,8 @@ import pytest
 from datalog.fixtures import ALL, CASES
 from mpi.staged import Staged, arrow, run_on_ranks
 
-from pyspark_paralagg.cli import OK, main
-from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.command.cli import OK, main
+from pyspark_paralagg.datalog.text_to_program import resolve_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gi
 from rows import assert_same_rows, frame, rows_of
 
 import pyspark_paralagg as ra
-from pyspark_paralagg import conf
+from pyspark_paralagg.session import conf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from rows import frame, rows_of
 
 import pyspark_paralagg as ra
 from mpi_backend.names import output_names, outputs_option, result_folder
-from pyspark_paralagg import conf
+from pyspark_paralagg.session import conf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

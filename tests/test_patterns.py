@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyspark_paralagg.cli import FAILED, OK, WRONG, main
+from pyspark_paralagg.command.cli import FAILED, OK, WRONG, main
 from pyspark_paralagg.program.patterns import fault
 
 if TYPE_CHECKING:

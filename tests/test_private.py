@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyspark_paralagg import shim
 from pyspark_paralagg.errors import EnvironmentProblem
-from pyspark_paralagg.private import private_folder, read_private, write_private
+from pyspark_paralagg.session import shim
+from pyspark_paralagg.session.private import private_folder, read_private, write_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,7 +95,7 @@ def test_a_file_that_others_may_write_to_and_a_link_are_refused(tmp_path: Path) 
 
 
 def test_a_jar_that_others_may_have_written_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyspark_paralagg.spark_home import find_spark_home  # noqa: PLC0415 - it needs pyspark
+    from pyspark_paralagg.session.spark_home import find_spark_home  # noqa: PLC0415 - it needs pyspark
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(shim, "_BUNDLED_JARS", tmp_path / "none")

@@ -17,7 +17,8 @@ from pyspark.errors.exceptions.captured import QueryExecutionException
 from rows import frame
 
 import pyspark_paralagg as ra
-from pyspark_paralagg import bars, conf
+from pyspark_paralagg.report import bars
+from pyspark_paralagg.session import conf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LENGTH = 40
-MODULE = importlib.import_module("pyspark_paralagg.progress")  # the package has the function by that name
+MODULE = importlib.import_module("pyspark_paralagg.report.progress")  # the package has the function by that name
 
 
 @pytest.fixture

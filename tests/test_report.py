@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from rows import frame
 
 import pyspark_paralagg as ra
-from pyspark_paralagg import conf
+from pyspark_paralagg.session import conf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -278,7 +278,7 @@ def test_the_plot_shows_deltas_totals_and_seconds() -> None:
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "pyspark_paralagg.plots", raising=False)
+    monkeypatch.delitem(sys.modules, "pyspark_paralagg.report.plots", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ra.EnvironmentProblem) as caught:
         a_report().plot()

@@ -21,10 +21,14 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from mpi_backend.launch import trial
-from pyspark_paralagg import diagnosis, session
 from pyspark_paralagg.errors import EnvironmentProblem
-from pyspark_paralagg.session import EXTENSION, configure, doctor
-from pyspark_paralagg.shim import find_jar
+from pyspark_paralagg.session import configure as configuring
+from pyspark_paralagg.session import doctor as diagnosis
+from pyspark_paralagg.session.attach import bridge
+from pyspark_paralagg.session.configure import configure
+from pyspark_paralagg.session.doctor import doctor
+from pyspark_paralagg.session.jvm import EXTENSION, handshake
+from pyspark_paralagg.session.shim import find_jar
 from pyspark_paralagg.version import VERSION
 
 if TYPE_CHECKING:
@@ -41,7 +45,7 @@ def _no_jvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a fresh process: no JVM, no arguments, no defaults file; the jar is found at JAR."""
     monkeypatch.setattr(SparkContext, "_jvm", None)
     monkeypatch.setattr(SparkContext, "_active_spark_context", None)
-    monkeypatch.setattr(session, "find_jar", lambda _spark=None: Path(JAR))
+    monkeypatch.setattr(configuring, "find_jar", lambda _spark=None: Path(JAR))
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     for name in ("PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE", "SPARK_API_MODE"):
         monkeypatch.delenv(name, raising=False)
@@ -160,16 +164,16 @@ class TestBridge:
     def test_shim_of_another_version_is_a_mismatch(self, says: str) -> None:
         module = SimpleNamespace(version=lambda: says)
         with pytest.raises(EnvironmentProblem, match=re.escape(VERSION)) as refused:
-            session._handshake(SimpleNamespace(version="4.2.1"), module)
+            handshake(SimpleNamespace(version="4.2.1"), module)
         assert refused.value.code == "PARALAGG_SHIM_MISMATCH"
 
     def test_another_patch_level_of_spark_is_none(self) -> None:
         module = SimpleNamespace(version=lambda: f"4.2.0|{VERSION}")
-        assert session._handshake(SimpleNamespace(version="4.2.1"), module) is module
+        assert handshake(SimpleNamespace(version="4.2.1"), module) is module
 
     def test_connect_session_has_no_bridge(self) -> None:
         with pytest.raises(EnvironmentProblem, match="Spark Connect") as refused:
-            session.bridge(SimpleNamespace(version="4.2.0"))
+            bridge(SimpleNamespace(version="4.2.0"))
         assert refused.value.code == "PARALAGG_SHIM_MISSING"
 
     def test_both_sides_carry_the_same_version(self) -> None:
@@ -257,7 +261,8 @@ START = """
 import logging
 import pyspark_paralagg as ra
 from pyspark.sql import SparkSession
-from pyspark_paralagg.session import EXTENSION, bridge
+from pyspark_paralagg.session.jvm import EXTENSION, handshake
+from pyspark_paralagg.session.attach import bridge
 logging.basicConfig()
 RECURSION = "WITH RECURSIVE r(x) AS (SELECT 1 UNION SELECT x % 2 + 1 FROM r) SELECT * FROM r ORDER BY x"
 SPARKS_OWN = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r WHERE x < 3) SELECT * FROM r"

@@ -9,7 +9,7 @@ import pytest
 from rows import frame
 
 import pyspark_paralagg as ra
-from pyspark_paralagg.dataframe import Declaration
+from pyspark_paralagg.api.dataframe import Declaration
 
 if TYPE_CHECKING:
     from collections.abc import Callable

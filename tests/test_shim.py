@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_paralagg import linkage, shim
 from pyspark_paralagg.errors import EnvironmentProblem
-from pyspark_paralagg.java import find_java
-from pyspark_paralagg.spark_home import SUPPORTED_MINORS, SparkHome, find_spark_home, minor_of
+from pyspark_paralagg.session import linkage, shim
+from pyspark_paralagg.session.java import find_java
+from pyspark_paralagg.session.spark_home import SUPPORTED_MINORS, SparkHome, find_spark_home, minor_of
 
 PROJECT = Path(__file__).parents[1]
 

@@ -16,7 +16,7 @@ from pyspark.errors import AnalysisException
 from rows import frame, rows_of
 
 import pyspark_paralagg as ra
-from pyspark_paralagg import conf
+from pyspark_paralagg.session import conf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import pyspark_paralagg as ra
-from pyspark_paralagg.cli import FAILED, OK, WRONG, main
-from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.command.cli import FAILED, OK, WRONG, main
+from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.text_to_program import resolve_text
 from pyspark_paralagg.errors import ParalaggError
 
 if TYPE_CHECKING:

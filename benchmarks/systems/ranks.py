@@ -19,9 +19,9 @@ from benchmarks.systems.run_facts import run_facts
 from mpi_backend.launch.preflight import Request
 from pyspark_paralagg.command.engine import run_here, run_on_ranks
 from pyspark_paralagg.compile import compile_program
-from pyspark_paralagg.datalog.asked import asked_program
-from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.datalog.lower.requested import asked_program
+from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.text_to_program import resolve_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

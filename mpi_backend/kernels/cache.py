@@ -2,7 +2,7 @@
 
 A file begins with the SHA-256 of its name and content. The name says what was compiled: the source and all that it
 calls, the types of the arguments, the machine, and the versions of Numba and LLVM; so files of different versions never
-meet. Owner and mode of the folder and of each file are checked too (``pyspark_paralagg.private``).
+meet. Owner and mode of the folder and of each file are checked too (``pyspark_paralagg.session.private``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.serialize import dumps
 
 from pyspark_paralagg.errors import EnvironmentProblem
-from pyspark_paralagg.private import private_folder, read_private, write_private
+from pyspark_paralagg.session.private import private_folder, read_private, write_private
 
 if TYPE_CHECKING:
     from collections.abc import Callable

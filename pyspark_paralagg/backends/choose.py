@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg import conf
 from pyspark_paralagg.errors import EnvironmentProblem, UnsupportedError, UsageError
+from pyspark_paralagg.session import conf
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,7 +80,7 @@ def _on_ranks(job: Job, name: str, by: str, *, is_tried: bool = False) -> dict[s
 
 def relation_class(df: DataFrame) -> str | None:
     """What the outermost recursion in ``df`` was proved to be; None where it ran on plain DataFrames."""
-    from pyspark_paralagg.backends.spark import describe  # noqa: PLC0415 - the compiler comes with it
+    from pyspark_paralagg.report.engine_report import describe  # noqa: PLC0415 - the compiler comes with it
 
     described = describe(df)
     if described is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.backends.customs import Customs
 from pyspark_paralagg.errors import EnvironmentProblem, UnsupportedError, VerificationError
-from pyspark_paralagg.report import is_connect
+from pyspark_paralagg.session.running import is_connect
 
 if TYPE_CHECKING:
     from pyspark_paralagg.backends.protocol import Job

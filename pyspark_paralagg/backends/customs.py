@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.lowering.struct_type import struct_of
 from pyspark_paralagg.program.custom import Custom, custom_from_json
-from pyspark_paralagg.relations import struct_of
-from pyspark_paralagg.session import reference
+from pyspark_paralagg.session.attach import reference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

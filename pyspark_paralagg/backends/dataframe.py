@@ -13,12 +13,14 @@ from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg import conf
 from pyspark_paralagg.backends.climb import only_translates
 from pyspark_paralagg.errors import FixpointError
-from pyspark_paralagg.progress import RunProgress, publish
-from pyspark_paralagg.report import Record, RunReport, is_connect, keep
-from pyspark_paralagg.session import drop_checkpoint
+from pyspark_paralagg.report.progress import publish
+from pyspark_paralagg.report.run_progress import RunProgress
+from pyspark_paralagg.report.run_report import Record, RunReport, keep
+from pyspark_paralagg.session import conf
+from pyspark_paralagg.session.attach import drop_checkpoint
+from pyspark_paralagg.session.running import is_connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.backends.protocol import Job, Seed
     from pyspark_paralagg.backends.rounds import Change
-    from pyspark_paralagg.progress import State
+    from pyspark_paralagg.report.run_progress import State
 
 logger = logging.getLogger("pyspark_paralagg")
 _PATIENCE = 100

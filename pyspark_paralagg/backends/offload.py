@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpi_backend.names import result_folder
-from pyspark_paralagg import conf, ranks
 from pyspark_paralagg.backends.spark import Builder
 from pyspark_paralagg.errors import EnvironmentProblem, UnsupportedError, UsageError
 from pyspark_paralagg.program.expr import Col
 from pyspark_paralagg.program.program import Column
-from pyspark_paralagg.report import is_connect
-from pyspark_paralagg.session import bridge
+from pyspark_paralagg.session import conf, ranks
+from pyspark_paralagg.session.attach import bridge
+from pyspark_paralagg.session.running import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

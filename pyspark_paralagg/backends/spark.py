@@ -13,18 +13,18 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pyspark_paralagg import conf
 from pyspark_paralagg.backends.customs import Customs
 from pyspark_paralagg.errors import EnvironmentProblem, UsageError
-from pyspark_paralagg.interrupt import cancel_on_interrupt
-from pyspark_paralagg.plan import EXTRAS
+from pyspark_paralagg.lowering.struct_type import struct_of
 from pyspark_paralagg.program.assumption import sql_of
 from pyspark_paralagg.program.expr import Lit
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.program.sql import quoted, to_sql
-from pyspark_paralagg.relations import struct_of
-from pyspark_paralagg.report import RunReport, is_connect
-from pyspark_paralagg.session import bridge, reference
+from pyspark_paralagg.report.engine_report import SPARK
+from pyspark_paralagg.session import conf
+from pyspark_paralagg.session.attach import bridge, reference
+from pyspark_paralagg.session.interrupt import cancel_on_interrupt
+from pyspark_paralagg.session.running import is_connect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,7 @@ class Offload(Protocol):
 class SparkBackend:
     """The gang-scheduled engine of the shim."""
 
-    name = "spark"
+    name = SPARK
 
     def obstacle(self, session: SparkSession) -> str | None:
         """Connect, a missing or wrong jar, dynamic allocation, no slots: in this order."""
@@ -204,50 +204,6 @@ def _offloaded(
             own = replace(plan, inputs=smaller.inputs, strata=strata)
             found.append({**data, "offload": offload.computed(own, position, relation)})
     return found
-
-
-def engine_report(df: DataFrame) -> RunReport | None:
-    """The report of the last run of the outermost fixpoint of the Spark engine in ``df``."""
-    described = describe(df)
-    text = None if described is None else bridge(df.sparkSession).report(_jdf(df))
-    if described is None or text is None:
-        return None
-    report = RunReport.from_json(text, plan_seconds=described["plan"].get(EXTRAS, {}).get("seconds"))
-    return replace(report, reason=report.reason or described["reason"])
-
-
-def describe(df: DataFrame) -> dict[str, Any] | None:
-    """What the outermost fixpoint of the Spark engine in ``df`` is; None where there is none, or no jar to ask.
-
-    ``plan`` (JSON), ``program`` (text), ``stages`` (name, text, notes), ``stratum``, ``relation``, ``reason``,
-    ``backend``, ``computed`` (the columns that are left when the query is optimised).
-    """
-    if is_connect(df):
-        return None
-    try:
-        text = bridge(df.sparkSession).describe(_jdf(df))
-    except EnvironmentProblem:
-        return None
-    if text is None:
-        return None
-    described: dict[str, Any] = json.loads(text)
-    if isinstance(described["plan"], str):
-        described["plan"] = json.loads(described["plan"])
-    extras = described["plan"].get(EXTRAS, {})
-    described["backend"] = described["plan"].get("offload", {}).get("backend", SparkBackend.name)
-    described["program"], described["stages"] = extras.get("program", ""), extras.get("stages", [])
-    return described
-
-
-def left_to_spark(df: DataFrame) -> str | None:
-    """Why recursive CTEs of Spark's own in ``df`` were not computed as recursive aggregates; None where none asked."""
-    if is_connect(df):
-        return None
-    try:
-        found = bridge(df.sparkSession).leftToSpark(_jdf(df))
-    except EnvironmentProblem:
-        return None
-    return None if found is None else str(found)
 
 
 def _guard(df: DataFrame, names: Sequence[str], by_column: dict[str, list[Call]]) -> DataFrame:

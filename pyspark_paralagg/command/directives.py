@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pyspark_paralagg.datalog.places import Places
-from pyspark_paralagg.datalog.syntax import Directive, Span, Text
+from pyspark_paralagg.datalog.parse.places import Places
+from pyspark_paralagg.datalog.parse.syntax import Directive, Span, Text
 from pyspark_paralagg.program.schema import did_you_mean
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from mpi_backend.launch.process_tree import RUN_VARIABLE, kill_tree
 from mpi_backend.names import result_folder
 from pyspark_paralagg.command.supervised import ended_silently, lines_of
 from pyspark_paralagg.errors import ParalaggError, error_of_rank
-from pyspark_paralagg.progress import RunProgress
-from pyspark_paralagg.ranks import python_path
+from pyspark_paralagg.report.run_progress import RunProgress
+from pyspark_paralagg.session.ranks import python_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

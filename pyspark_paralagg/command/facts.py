@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.command.lines import FactLines
 from pyspark_paralagg.command.values import NULLARY
-from pyspark_paralagg.datalog.places import Places
-from pyspark_paralagg.datalog.shapes import HOLDS
+from pyspark_paralagg.datalog.parse.places import Places
+from pyspark_paralagg.datalog.resolve.shapes import HOLDS
 from pyspark_paralagg.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark_paralagg.command.directives import Rows
-    from pyspark_paralagg.datalog.syntax import Text
+    from pyspark_paralagg.datalog.parse.syntax import Text
 
 Columns = tuple[tuple[str, str], ...]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pyspark_paralagg.command.failure import as_fixpoint_errors
 from pyspark_paralagg.program.sql import quoted
-from pyspark_paralagg.report import report
+from pyspark_paralagg.report.engine_report import report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from pyspark_paralagg.command.staging import Staging, Undo
-    from pyspark_paralagg.report import RunReport
+    from pyspark_paralagg.report.run_report import RunReport
 
 _PLAIN = ("tinyint", "smallint", "int", "bigint", "float", "double", "string", "boolean")
 

@@ -9,8 +9,8 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.progress import Rate
-from pyspark_paralagg.progress import progress as watched
+from pyspark_paralagg.report.progress import progress as watched
+from pyspark_paralagg.report.run_progress import Rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pyspark_paralagg.command.progress import Progress
-    from pyspark_paralagg.progress import RunProgress
+    from pyspark_paralagg.report.run_progress import RunProgress
 
 _LOOK_SECONDS = 0.2
 

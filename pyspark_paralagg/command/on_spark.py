@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.api.datalog import datalog
+from pyspark_paralagg.api.explain import explain
 from pyspark_paralagg.command import frames, jobs, outputs
 from pyspark_paralagg.command.failure import as_fixpoint_errors, without_sparks_records
 from pyspark_paralagg.command.frame_results import FrameResult
 from pyspark_paralagg.command.progress import Progress
 from pyspark_paralagg.command.started import session
-from pyspark_paralagg.datalog.api import datalog
-from pyspark_paralagg.explain import explain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.command import results
-from pyspark_paralagg.datalog.shapes import HOLDS
+from pyspark_paralagg.datalog.resolve.shapes import HOLDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.command.directives import Rows
     from pyspark_paralagg.command.staging import Staging
-    from pyspark_paralagg.report import RunReport
+    from pyspark_paralagg.report.run_report import RunReport
 
 
 class Result(Protocol):

@@ -11,24 +11,24 @@ import importlib.util
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.api.datalog import verify
+from pyspark_paralagg.api.explain import formats
 from pyspark_paralagg.command import directives, facts
 from pyspark_paralagg.command.failure import interruption
 from pyspark_paralagg.command.staging import Staging
 from pyspark_paralagg.command.task import Options, Task, Wanted
 from pyspark_paralagg.command.work import work_folder
-from pyspark_paralagg.datalog.api import verify
-from pyspark_paralagg.datalog.faults import with_all_problems
-from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.resolve import resolve_once
-from pyspark_paralagg.datalog.syntax import Declaration, Directive
-from pyspark_paralagg.datalog.types import declared_types, unsigned_columns
+from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.parse.syntax import Declaration, Directive
+from pyspark_paralagg.datalog.resolve.faults import with_all_problems
+from pyspark_paralagg.datalog.resolve.types import declared_types, unsigned_columns
+from pyspark_paralagg.datalog.text_to_program import resolve_once
 from pyspark_paralagg.errors import UsageError
-from pyspark_paralagg.explain import formats
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark_paralagg.datalog.syntax import Text
+    from pyspark_paralagg.datalog.parse.syntax import Text
 
 STANDALONE = ("local", "mpi")
 """The backends that need no Spark."""

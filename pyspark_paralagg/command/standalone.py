@@ -10,25 +10,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg import conf
+from pyspark_paralagg.api.datalog import located
+from pyspark_paralagg.api.explain import explain_plan
 from pyspark_paralagg.command import engine, outputs, tables
 from pyspark_paralagg.command.progress import Progress
 from pyspark_paralagg.command.table_results import TableResult
 from pyspark_paralagg.command.work import work_folder
 from pyspark_paralagg.compile import compile_stages
 from pyspark_paralagg.compile.stages import beside_plan
-from pyspark_paralagg.datalog.api import located
-from pyspark_paralagg.datalog.asked import asked_program, recursion_of
-from pyspark_paralagg.datalog.resolve import resolve_text
-from pyspark_paralagg.datalog.unsigned import check_ansi
+from pyspark_paralagg.datalog.lower.requested import asked_program, recursion_of
+from pyspark_paralagg.datalog.lower.unsigned import check_ansi
+from pyspark_paralagg.datalog.text_to_program import resolve_text
 from pyspark_paralagg.errors import FixpointError, ParalaggError, UnsupportedError, UsageError, VerificationError
-from pyspark_paralagg.explain import explain_plan
 from pyspark_paralagg.program import patterns
 from pyspark_paralagg.program.functions import Setting
 from pyspark_paralagg.program.text import show_program
-from pyspark_paralagg.progress import Rate
-from pyspark_paralagg.ranks import check
-from pyspark_paralagg.report import RunReport
+from pyspark_paralagg.report.run_progress import Rate
+from pyspark_paralagg.report.run_report import RunReport
+from pyspark_paralagg.session import conf
+from pyspark_paralagg.session.ranks import check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from pyspark_paralagg.command.engine import Found
     from pyspark_paralagg.command.tables import Given
     from pyspark_paralagg.command.task import Options, Task
-    from pyspark_paralagg.datalog.resolved import Resolved
+    from pyspark_paralagg.datalog.lower.resolved import Resolved
     from pyspark_paralagg.plan.plan import Plan
-    from pyspark_paralagg.progress import RunProgress
+    from pyspark_paralagg.report.run_progress import RunProgress
 
 _ANSI = "spark.sql.ansi.enabled"
 _KEYS = {

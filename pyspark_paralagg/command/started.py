@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pyspark_paralagg.command.staging import ENDS
 from pyspark_paralagg.delta.tables import DELTA_CONFS
 from pyspark_paralagg.errors import EnvironmentProblem, FixpointError, ParalaggError, UsageError
-from pyspark_paralagg.session import configure
+from pyspark_paralagg.session.configure import configure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

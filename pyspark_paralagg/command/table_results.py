@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark_paralagg.command.staging import Staging
-    from pyspark_paralagg.report import RunReport
+    from pyspark_paralagg.report.run_report import RunReport
 
 _BATCH_ROWS = 1 << 16
 

@@ -14,15 +14,15 @@ import pyarrow.dataset as ds
 
 from pyspark_paralagg.command.facts import unreadable
 from pyspark_paralagg.command.lines import tables
-from pyspark_paralagg.datalog.conform import conformed_columns
+from pyspark_paralagg.datalog.lower.conform import conformed_columns
 from pyspark_paralagg.errors import FixpointError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark_paralagg.command.facts import Columns, Examined
-    from pyspark_paralagg.datalog.resolved import Resolved, Source
-    from pyspark_paralagg.datalog.syntax import Assume
+    from pyspark_paralagg.datalog.lower.resolved import Resolved, Source
+    from pyspark_paralagg.datalog.parse.syntax import Assume
 
 _TYPES = {
     pa.int8(): "tinyint",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.command.directives import Format, Rows
     from pyspark_paralagg.command.facts import Columns, Examined
     from pyspark_paralagg.command.staging import Staging
-    from pyspark_paralagg.datalog.syntax import Text
+    from pyspark_paralagg.datalog.parse.syntax import Text
     from pyspark_paralagg.program.program import Mode
 
 

@@ -27,18 +27,18 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.check_types import check_types
-from pyspark_paralagg.compile.drive_static import drive_static
-from pyspark_paralagg.compile.hoist import hoist
-from pyspark_paralagg.compile.limit_growth import limit_growth
-from pyspark_paralagg.compile.place_semi import place_semi
-from pyspark_paralagg.compile.plan import BROADCAST_MAX_BYTES, plan
-from pyspark_paralagg.compile.prune import prune
-from pyspark_paralagg.compile.simplify import simplify
+from pyspark_paralagg.compile.physical.plan import BROADCAST_MAX_BYTES, plan
+from pyspark_paralagg.compile.prove.verify import verify
+from pyspark_paralagg.compile.rewrite.check_types import check_types
+from pyspark_paralagg.compile.rewrite.drive_static import drive_static
+from pyspark_paralagg.compile.rewrite.hoist import hoist
+from pyspark_paralagg.compile.rewrite.limit_growth import limit_growth
+from pyspark_paralagg.compile.rewrite.place_semi import place_semi
+from pyspark_paralagg.compile.rewrite.prune import prune
+from pyspark_paralagg.compile.rewrite.simplify import simplify
+from pyspark_paralagg.compile.rewrite.stratify import stratify
+from pyspark_paralagg.compile.rewrite.track_witnesses import track_witnesses
 from pyspark_paralagg.compile.stages import Stage, after_pass, of_plan
-from pyspark_paralagg.compile.stratify import stratify
-from pyspark_paralagg.compile.track_witnesses import track_witnesses
-from pyspark_paralagg.compile.verify import verify
 
 logger = logging.getLogger("pyspark_paralagg")
 

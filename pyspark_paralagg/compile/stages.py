@@ -16,17 +16,17 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.differentiate import differentiate
-from pyspark_paralagg.compile.distribute import distribute
-from pyspark_paralagg.compile.plan import BROADCAST_MAX_BYTES
-from pyspark_paralagg.compile.show_chain import show_binary_rules, show_variant
+from pyspark_paralagg.compile.physical.differentiate import differentiate
+from pyspark_paralagg.compile.physical.distribute import distribute
+from pyspark_paralagg.compile.physical.plan import BROADCAST_MAX_BYTES
+from pyspark_paralagg.compile.physical.show_chain import show_binary_rules, show_variant
 from pyspark_paralagg.plan.printer import show_indexes, show_plan, show_strata
 from pyspark_paralagg.program.text import show_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark_paralagg.compile.chain import Chain
+    from pyspark_paralagg.compile.physical.chain import Chain
     from pyspark_paralagg.plan.plan import Plan, RelationClass
     from pyspark_paralagg.program.program import Program
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg import conf
 from pyspark_paralagg.delta.program import Program
 from pyspark_paralagg.delta.rows import count_values, keep
 from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
+from pyspark_paralagg.session import conf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

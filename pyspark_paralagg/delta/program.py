@@ -19,14 +19,15 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.arguments import not_a_dataframe
+from pyspark_paralagg.api.arguments import not_a_dataframe
+from pyspark_paralagg.api.dataframe import Declaration, recursive
+from pyspark_paralagg.api.relations import Aggregations, Keys, conform, typed_relation
 from pyspark_paralagg.backends.choose import analysed_aggregators, relation_class
-from pyspark_paralagg.dataframe import Declaration, recursive
 from pyspark_paralagg.errors import UsageError
+from pyspark_paralagg.lowering.struct_type import struct_of
 from pyspark_paralagg.program.schema import did_you_mean
-from pyspark_paralagg.relations import Aggregations, Keys, conform, struct_of, typed_relation
-from pyspark_paralagg.report import report
-from pyspark_paralagg.session import bridge, reference
+from pyspark_paralagg.report.engine_report import report
+from pyspark_paralagg.session.attach import bridge, reference
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

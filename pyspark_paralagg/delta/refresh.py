@@ -21,7 +21,7 @@ from pyspark_paralagg.delta.rows import keep
 from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
 from pyspark_paralagg.errors import UnsupportedError, UsageError
 from pyspark_paralagg.program.sql import quoted
-from pyspark_paralagg.report import report
+from pyspark_paralagg.report.engine_report import report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.delta.rows import Kept
     from pyspark_paralagg.delta.tables import Commit, Snapshot, Table
     from pyspark_paralagg.delta.text import WholeText
-    from pyspark_paralagg.report import RunReport
+    from pyspark_paralagg.report.run_report import RunReport
 
 
 class Refresh:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark_paralagg.report import RunReport
+    from pyspark_paralagg.report.run_report import RunReport
 
 Kind = Literal["full", "incremental", "none"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.session import drop_checkpoint
+from pyspark_paralagg.session.attach import drop_checkpoint
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.errors import EnvironmentProblem, UsageError
-from pyspark_paralagg.report import is_connect
+from pyspark_paralagg.session.running import is_connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.datalog.api import Relations, datalog
+from pyspark_paralagg.api.datalog import Relations, datalog
 from pyspark_paralagg.delta.program import (
     MEANINGLESS,
     Program,

@@ -9,7 +9,7 @@ import inspect
 import time
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.dataframe import recursive
+from pyspark_paralagg.api.dataframe import recursive
 from pyspark_paralagg.delta.program import Program, Recursion, Sources, references
 from pyspark_paralagg.delta.record import refreshes
 from pyspark_paralagg.delta.refresh import Refresh
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from pyspark_paralagg.api.relations import Aggregations, Keys
     from pyspark_paralagg.delta.tables import Snapshot
-    from pyspark_paralagg.relations import Aggregations, Keys
 
     Make = Callable[[SparkSession, Mapping[str, StructType]], Program | WholeText]
 

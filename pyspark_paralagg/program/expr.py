@@ -121,3 +121,12 @@ def from_json(data: dict[str, Any]) -> Expr:
         data["codegen"],
         data.get("checked", False),
     )
+
+
+def branches(expr: Call) -> tuple[list[Expr], list[Expr]]:
+    """Return conditions and values of an ``If`` or ``CaseWhen``; without ELSE the value null is left out."""
+    args = list(expr.args)
+    if expr.fn == "If":
+        return args[:1], args[1:]
+    pairs = len(args) // 2 * 2
+    return args[0:pairs:2], args[1:pairs:2] + args[pairs:]

@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg import conf
-from pyspark_paralagg.compile.check_early_aggregation import check_early_aggregation
+from pyspark_paralagg.api.relations import relation_of
 from pyspark_paralagg.compile.compile_step import compile_step
+from pyspark_paralagg.compile.prove.check_early_aggregation import check_early_aggregation
 from pyspark_paralagg.errors import ParalaggError, UnsupportedError, UsageError, VerificationError
 from pyspark_paralagg.program.aggregators import AGGREGATORS, MaxBy, MinBy
 from pyspark_paralagg.program.step import branch_place
-from pyspark_paralagg.relations import relation_of
+from pyspark_paralagg.session import conf
 
 if TYPE_CHECKING:
-    from pyspark_paralagg.dependents import Aggregation
+    from pyspark_paralagg.api.dependents import Aggregation
     from pyspark_paralagg.plan.plan import Plan
     from pyspark_paralagg.program.program import Relation
 

@@ -16,7 +16,7 @@ from rows import assert_same_rows, frame, read_table, rows_of
 from stage import session, tell, wait_until
 
 import pyspark_paralagg as ra
-from pyspark_paralagg.session import bridge
+from pyspark_paralagg.session.attach import bridge
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -18,8 +18,8 @@ from queries import chain, chain_total, paths, scattered_distances, scattered_ed
 from stage import session, tell, wait_until
 
 import pyspark_paralagg as ra
-from pyspark_paralagg.java import find_java
-from pyspark_paralagg.spark_home import find_spark_home
+from pyspark_paralagg.session.java import find_java
+from pyspark_paralagg.session.spark_home import find_spark_home
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

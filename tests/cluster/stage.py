@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 
 import pyspark_paralagg as ra
-from pyspark_paralagg.session import bridge
+from pyspark_paralagg.session.attach import bridge
 
 if TYPE_CHECKING:
     from collections.abc import Callable

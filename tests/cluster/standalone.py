@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpi_backend.launch import process_tree
-from pyspark_paralagg.spark_home import find_spark_home
+from pyspark_paralagg.session.spark_home import find_spark_home
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 from standalone import HOST, ROOT, environment, program
 
-from pyspark_paralagg.session import EXTENSION
-from pyspark_paralagg.shim import find_jar
+from pyspark_paralagg.session.jvm import EXTENSION
+from pyspark_paralagg.session.shim import find_jar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

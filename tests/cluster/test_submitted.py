@@ -8,8 +8,8 @@ import pytest
 from conftest import submit
 from user_jars import EXTENSION, as_package
 
-from pyspark_paralagg.session import EXTENSION as OURS
-from pyspark_paralagg.shim import find_jar
+from pyspark_paralagg.session.jvm import EXTENSION as OURS
+from pyspark_paralagg.session.shim import find_jar
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,8 +7,8 @@ import subprocess
 import zipfile
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.java import find_java
-from pyspark_paralagg.spark_home import find_spark_home
+from pyspark_paralagg.session.java import find_java
+from pyspark_paralagg.session.spark_home import find_spark_home
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ import math
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.compile.evaluate import evaluate
+from pyspark_paralagg.compile.rewrite.evaluate import evaluate
 from pyspark_paralagg.plan.plan import Filter, Plan, PlannedRelation, PlannedRule, Stratum
 from pyspark_paralagg.program.expr import columns
 from pyspark_paralagg.program.program import Dependent, Input, Program, Relation, Rule

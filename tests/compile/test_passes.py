@@ -16,9 +16,9 @@ import pytest
 from steps import Document, lit, relation, same
 
 from pyspark_paralagg.compile import PASSES, STAGES, Stage, stages
-from pyspark_paralagg.compile.drive_static import drive_static
-from pyspark_paralagg.compile.simplify import simplify
-from pyspark_paralagg.compile.stratify import stratify
+from pyspark_paralagg.compile.rewrite.drive_static import drive_static
+from pyspark_paralagg.compile.rewrite.simplify import simplify
+from pyspark_paralagg.compile.rewrite.stratify import stratify
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,8 @@ import programs
 import pytest
 
 from pyspark_paralagg.compile import compile_program
-from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.text_to_program import resolve_text
 from pyspark_paralagg.errors import VerificationError
 from pyspark_paralagg.plan.plan import Bitmap, Driver, Plan, Probe, RelationIndex, StaticIndex, Stratum
 from pyspark_paralagg.plan.printer import show_plan

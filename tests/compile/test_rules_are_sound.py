@@ -10,11 +10,11 @@ import programs
 import pytest
 
 from pyspark_paralagg.compile import compile_program
-from pyspark_paralagg.compile.counterexample import Values, against_filter, against_linear, against_monotone
-from pyspark_paralagg.compile.evaluate import NotEvaluableError, evaluate
-from pyspark_paralagg.compile.facts import NOT_NEGATIVE, Facts, fact
-from pyspark_paralagg.compile.linear import degree
-from pyspark_paralagg.compile.monotone import MOVE_OF, Monotone, range_of
+from pyspark_paralagg.compile.prove.counterexample import Values, against_filter, against_linear, against_monotone
+from pyspark_paralagg.compile.prove.facts import NOT_NEGATIVE, Facts, fact
+from pyspark_paralagg.compile.prove.linear import degree
+from pyspark_paralagg.compile.prove.monotone import MOVE_OF, Monotone, range_of
+from pyspark_paralagg.compile.rewrite.evaluate import NotEvaluableError, evaluate
 from pyspark_paralagg.program.aggregators import AGGREGATORS
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
 from pyspark_paralagg.program.functions import Setting

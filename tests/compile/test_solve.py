@@ -16,15 +16,13 @@ import pytest
 from steps import Document, Frame, Json, add, call, cast, holds, lit, relation, same, subtract, times
 from test_rules_are_sound import number, truth
 
+from pyspark_paralagg.api.dependents import typed_dependents
 from pyspark_paralagg.compile import compile_program
-from pyspark_paralagg.compile.claim import Claim, Kind, Moving
-from pyspark_paralagg.compile.custom_order import claim_of_custom
-from pyspark_paralagg.compile.evaluate import NotEvaluableError, evaluate
-from pyspark_paralagg.compile.facts import NOT_NEGATIVE, Facts, Known
-from pyspark_paralagg.compile.known import invariants, unhoisted
-from pyspark_paralagg.compile.scope import Variable
-from pyspark_paralagg.compile.solve import _decide, solve
-from pyspark_paralagg.compile.tell import (
+from pyspark_paralagg.compile.prove.claim import Claim, Kind, Moving
+from pyspark_paralagg.compile.prove.custom_order import claim_of_custom
+from pyspark_paralagg.compile.prove.facts import NOT_NEGATIVE, Facts, Known
+from pyspark_paralagg.compile.prove.known import invariants, unhoisted
+from pyspark_paralagg.compile.prove.render import (
     Carried,
     told_carried,
     told_constant,
@@ -32,8 +30,10 @@ from pyspark_paralagg.compile.tell import (
     told_linear,
     told_monotone,
 )
-from pyspark_paralagg.compile.to_z3 import Encoder, Term
-from pyspark_paralagg.dependents import typed_dependents
+from pyspark_paralagg.compile.prove.solve import _decide, solve
+from pyspark_paralagg.compile.prove.to_z3 import Encoder, Term
+from pyspark_paralagg.compile.rewrite.evaluate import NotEvaluableError, evaluate
+from pyspark_paralagg.compile.rewrite.scope import Variable
 from pyspark_paralagg.errors import VerificationError
 from pyspark_paralagg.program.aggregators import AGGREGATORS
 from pyspark_paralagg.program.assumption import parse_assumptions

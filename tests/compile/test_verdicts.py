@@ -17,8 +17,8 @@ import pytest
 from interpret import run_plan, run_program
 
 from pyspark_paralagg.compile import compile_program
-from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.text_to_program import resolve_text
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "verdicts"))
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from rows import assert_same_rows, read_table
 
-from pyspark_paralagg.datalog import parse as parser
-from pyspark_paralagg.datalog import syntax
+from pyspark_paralagg.datalog.parse import parse as parser
+from pyspark_paralagg.datalog.parse import syntax
 
 Table = tuple[str, list[tuple[Any, ...]]]
 

@@ -34,7 +34,7 @@ from datalog.tree import (
     variables,
 )
 
-from pyspark_paralagg.datalog import syntax as s
+from pyspark_paralagg.datalog.parse import syntax as s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 from compile.interpret import run_plan
 
 from pyspark_paralagg.compile import compile_program
-from pyspark_paralagg.compile.evaluate import evaluate
-from pyspark_paralagg.compile.stratify import needs_of, strongly_connected
-from pyspark_paralagg.datalog.asked import asked_program
+from pyspark_paralagg.compile.rewrite.evaluate import evaluate
+from pyspark_paralagg.compile.rewrite.stratify import needs_of, strongly_connected
+from pyspark_paralagg.datalog.lower.requested import asked_program
 from pyspark_paralagg.program.expr import Col, Expr, columns
 from pyspark_paralagg.program.program import Atom, Input, Program, Relation, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyspark_paralagg.datalog.resolved import Resolved
+    from pyspark_paralagg.datalog.lower.resolved import Resolved
     from pyspark_paralagg.plan.plan import Plan
 
 Row = tuple[Any, ...]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pyspark_paralagg.cli import WRONG, main
-from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.command.cli import WRONG, main
+from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.text_to_program import resolve_text
 from pyspark_paralagg.errors import DatalogError, ParalaggError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from datalog.interpreter import evaluate
 
-from pyspark_paralagg.datalog.parse import parse
+from pyspark_paralagg.datalog.parse.parse import parse
 
 Rows = set[tuple[Any, ...]]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.syntax import (
+from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.parse.syntax import (
     Apply,
     Assume,
     Atom,

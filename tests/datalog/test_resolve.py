@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.resolve import resolve, resolve_text
+from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.text_to_program import resolve, resolve_text
 from pyspark_paralagg.errors import ParalaggError
 from pyspark_paralagg.program.text import show_rule
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyspark_paralagg.datalog import syntax
-from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.show import show
-from pyspark_paralagg.datalog.words import QUALIFIERS, REFUSED_WORDS, WORDS
+from pyspark_paralagg.datalog.parse import syntax
+from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.parse.show import show
+from pyspark_paralagg.datalog.parse.words import QUALIFIERS, REFUSED_WORDS, WORDS
 
 TEXTS = {
     "p(x,$min(a+b*2),$COUNT())<-q(x,a,b).": "p(x, $MIN(a + b * 2), $COUNT) :- q(x, a, b).",

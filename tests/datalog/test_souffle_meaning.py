@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from datalog.simulate import simulate_whole
 
-from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.text_to_program import resolve_text
 from pyspark_paralagg.errors import ParalaggError
 
 Rows = list[tuple[Any, ...]]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyspark_paralagg.datalog.parse import parse
+from pyspark_paralagg.datalog.parse.parse import parse
 from pyspark_paralagg.errors import DatalogError
 
 SYNTAX, UNSUPPORTED = "PARALAGG_DATALOG_SYNTAX", "PARALAGG_DATALOG_UNSUPPORTED"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.datalog import syntax as s
+from pyspark_paralagg.datalog.parse import syntax as s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

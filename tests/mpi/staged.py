@@ -19,13 +19,13 @@ from mpi_backend.loop.engine import run_plan
 from mpi_backend.names import result_folder
 from mpi_backend.state.types import type_of
 from pyspark_paralagg.compile import compile_program
-from pyspark_paralagg.datalog.asked import asked_program
+from pyspark_paralagg.datalog.lower.requested import asked_program
 from pyspark_paralagg.plan.read import plan_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark_paralagg.datalog.resolved import Resolved
+    from pyspark_paralagg.datalog.lower.resolved import Resolved
     from pyspark_paralagg.plan.plan import Plan
 
 Row = tuple[Any, ...]

@@ -13,8 +13,8 @@ from scipy.sparse.csgraph import dijkstra
 
 from mpi_backend.loop import decomposed
 from mpi_backend.loop.decomposed import Decomposed
-from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.text_to_program import resolve_text
 from pyspark_paralagg.errors import ParalaggError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def counting(monkeypatch: pytest.MonkeyPatch, cores: int) -> list[int]:
         had.append(len(self._all))
         run(self)
 
-    monkeypatch.setattr(decomposed, "slots", lambda: cores)
+    monkeypatch.setattr(decomposed, "available_cores", lambda: cores)
     monkeypatch.setattr(Decomposed, "run", counted)
     return had
 

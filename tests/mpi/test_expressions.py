@@ -31,7 +31,7 @@ from pyspark_paralagg.errors import ParalaggError
 from pyspark_paralagg.plan.plan import Plan
 from pyspark_paralagg.program.expr import Col, Lit, from_json, walk
 from pyspark_paralagg.program.program import Column, Input
-from pyspark_paralagg.session import bridge, reference
+from pyspark_paralagg.session.attach import bridge, reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mpi_backend.codegen.source import Source
-from pyspark_paralagg.cli import OK, main
+from pyspark_paralagg.command.cli import OK, main
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,9 +14,9 @@ from mpi_backend.spread import NO_SPREAD, spread
 from mpi_backend.state.strings import Strings
 from mpi_backend.state.types import Column, Table, type_of
 from pyspark_paralagg.compile import compile_program
-from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.resolve import resolve_text
-from pyspark_paralagg.datalog.whole import whole_program
+from pyspark_paralagg.datalog.lower.whole import whole_program
+from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.text_to_program import resolve_text
 
 COLUMNS = {
     "edge": [("x", "bigint"), ("y", "bigint"), ("w", "bigint")],

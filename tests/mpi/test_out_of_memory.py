@@ -13,7 +13,7 @@ from mpi.harm import Harm, kill, processes_in, starve
 from pyspark.errors import QueryExecutionException
 
 import pyspark_paralagg as ra
-from pyspark_paralagg import conf
+from pyspark_paralagg.session import conf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

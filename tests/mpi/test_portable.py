@@ -7,9 +7,9 @@ from datalog.fixtures import ALL, CASES
 
 from mpi_backend.codegen.portable import unportable
 from pyspark_paralagg.compile import compile_program
-from pyspark_paralagg.datalog.asked import asked_program
-from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.datalog.lower.requested import asked_program
+from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.text_to_program import resolve_text
 from pyspark_paralagg.plan.plan import Plan
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
 from pyspark_paralagg.program.program import Column, Input

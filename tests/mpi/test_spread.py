@@ -12,9 +12,9 @@ from mpi_backend.state.owner import Owner
 from mpi_backend.state.strings import Strings, sorted_texts
 from mpi_backend.state.types import type_of
 from pyspark_paralagg.compile import compile_program
-from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.resolve import resolve_text
-from pyspark_paralagg.datalog.whole import whole_program
+from pyspark_paralagg.datalog.lower.whole import whole_program
+from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.text_to_program import resolve_text
 
 if TYPE_CHECKING:
     from pyspark_paralagg.plan.plan import Stratum

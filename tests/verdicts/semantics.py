@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile import PASSES, compile_program
-from pyspark_paralagg.compile.verdict import Judgement, Proved
-from pyspark_paralagg.compile.verify import judgements, verify
-from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.resolve import resolve
+from pyspark_paralagg.compile.prove.verdict import Judgement, Proved
+from pyspark_paralagg.compile.prove.verify import judgements, verify
+from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.text_to_program import resolve
 from pyspark_paralagg.errors import VerificationError
 
 if TYPE_CHECKING:

@@ -108,7 +108,7 @@ def shortest(spark: SparkSession, length: int, backend: str) -> list[list[int]]:
 
 def wait_for_slots(spark: SparkSession) -> None:
     """Until executors that were lost are there again: the query before may have lost one."""
-    from pyspark_paralagg.session import bridge  # noqa: PLC0415 - needs the session
+    from pyspark_paralagg.session.attach import bridge  # noqa: PLC0415 - needs the session
 
     until = time.monotonic() + 60
     while int(bridge(spark).slots(spark._jsparkSession)) < 2 and time.monotonic() < until:

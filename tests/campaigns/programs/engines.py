@@ -29,8 +29,8 @@ from rows import assert_same_rows, frame, rows_of
 
 import pyspark_paralagg as ra
 from mpi_backend.kernels.compiler import Kernel
-from pyspark_paralagg.datalog.parse import parse
-from pyspark_paralagg.datalog.resolve import resolve_text
+from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.text_to_program import resolve_text
 from pyspark_paralagg.errors import UnsupportedError, VerificationError
 
 if TYPE_CHECKING:

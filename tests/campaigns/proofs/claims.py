@@ -9,18 +9,18 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyspark_paralagg.compile.behaviour import Behaviour
-from pyspark_paralagg.compile.carried import strict_in
-from pyspark_paralagg.compile.claim import Claim as Question
-from pyspark_paralagg.compile.claim import Moving, bounds_of
-from pyspark_paralagg.compile.monotone import Monotone
-from pyspark_paralagg.compile.solve import solve
+from pyspark_paralagg.compile.prove.behaviour import Behaviour
+from pyspark_paralagg.compile.prove.carried import strict_in
+from pyspark_paralagg.compile.prove.claim import Claim as Question
+from pyspark_paralagg.compile.prove.claim import Moving, bounds_of
+from pyspark_paralagg.compile.prove.monotone import Monotone
+from pyspark_paralagg.compile.prove.solve import solve
 from pyspark_paralagg.program.expr import Col, Expr, columns, substitute, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark_paralagg.compile.facts import Facts
+    from pyspark_paralagg.compile.prove.facts import Facts
 
 Row = dict[str, Any]
 FAILED = object()

@@ -15,11 +15,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gi
 from pyspark.sql.types import StructType
 from settings import GRID, TYPES, column
 
-from pyspark_paralagg.compile.facts import Facts
+from pyspark_paralagg.compile.prove.facts import Facts
 from pyspark_paralagg.program.expr import Expr, columns, from_json, substitute
 from pyspark_paralagg.program.functions import Setting
 from pyspark_paralagg.program.functions.value_range import Range, finite, type_range
-from pyspark_paralagg.session import bridge, reference
+from pyspark_paralagg.session.attach import bridge, reference
 
 if TYPE_CHECKING:
     import random

@@ -86,7 +86,7 @@ private[exec] final class Run(
     isNews
   }
 
-  /** For Python, which knows what the names mean (`pyspark_paralagg/progress.py`). */
+  /** For Python, which knows what the names mean (`pyspark_paralagg/report/progress.py`). */
   def state: JObject = synchronized {
     ("run" -> id) ~ ("name" -> name) ~ ("backend" -> backend) ~ ("state" -> phase) ~
       ("limit" -> spec.program.maxIterations) ~ ("iteration" -> counts.iteration) ~ ("delta" -> counts.delta) ~

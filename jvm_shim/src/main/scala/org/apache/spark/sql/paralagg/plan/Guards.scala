@@ -3,7 +3,7 @@ package org.apache.spark.sql.paralagg.plan
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.types.StringType
 
-/** What a proof rests on, as expressions: a value that breaks it ends the query (pyspark_paralagg/compile/guard.py). */
+/** What a proof rests on, as expressions: a value that breaks it ends the query (pyspark_paralagg/compile/prove/guard.py). */
 private[plan] object Guards {
 
   /** `value` where it lies between two constants, NaN above all, or a null for no upper one; null passes. */

@@ -1,0 +1,40 @@
+"""The rows that a text is given: DataFrames in the text's types, and the facts that it has itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyspark_paralagg.api.relations import columns_of
+from pyspark_paralagg.datalog.lower.conform import conformed_columns
+from pyspark_paralagg.datalog.lower.terms import BOOLEAN, FLOAT, NUMBER, SYMBOL
+from pyspark_paralagg.program.sql import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pyspark_paralagg.datalog.lower.resolved import Resolved, Source
+
+
+def conformed(df: DataFrame, source: Source, resolved: Resolved) -> DataFrame:
+    """``df`` as ``source`` has it; ``UsageError`` (``PARALAGG_DATALOG_INPUT``) where it does not fit."""
+    found = columns_of(df)
+    chosen = []
+    for (name, type_), column in zip(conformed_columns(found, source, resolved), source.columns, strict=True):
+        value = quoted(name) if type_ == column.type else f"cast({quoted(name)} as {column.type})"
+        chosen.append(f"{value} AS {quoted(column.name)}")
+    is_as_wanted = found == [(c.name, c.type) for c in source.columns]
+    return df if is_as_wanted else df.selectExpr(*chosen)
+
+
+def literal_rows(spark: SparkSession, source: Source) -> DataFrame:
+    """The facts of the text as a DataFrame that the JVM holds itself."""
+    types = {NUMBER: pa.int64(), FLOAT: pa.float64(), SYMBOL: pa.string(), BOOLEAN: pa.bool_()}
+    ddl = ", ".join(f"{quoted(c.name)} {c.type}" for c in source.columns)
+    if not source.rows:
+        return spark.createDataFrame([], ddl)
+    columns = list(zip(*source.rows, strict=True))
+    arrays = [pa.array(list(v), type=types[c.type]) for v, c in zip(columns, source.columns, strict=True)]
+    table = pa.Table.from_arrays(arrays, names=[c.name for c in source.columns])
+    return spark.createDataFrame(table, ddl)

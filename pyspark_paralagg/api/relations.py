@@ -1,0 +1,153 @@
+"""From the words of a call to typed relations: the checks of keys, aggregators, columns and types.
+
+Second link of ``dataframe`` -> ``relations`` -> ``backends``. Everything that can be known before the step is called is
+found here; each error has its code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.api.arguments import check_aggs, not_a_name
+from pyspark_paralagg.api.dependents import Aggregation, typed_dependents
+from pyspark_paralagg.errors import UsageError
+from pyspark_paralagg.program.program import Column, Relation
+from pyspark_paralagg.program.schema import check_step_columns, did_you_mean
+from pyspark_paralagg.program.sql import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Keys = str | Sequence[str] | None
+Aggregations = (
+    Mapping[str, Aggregation]
+    | Mapping[tuple[str, ...], Aggregation]
+    | Mapping[str | tuple[str, ...], Aggregation]
+    | None
+)
+"""What ``aggs`` is: aggregates by column, or by several columns that belong together."""
+
+
+def typed_relation(name: str, base: DataFrame, keys: Keys, aggs: Aggregations, input_id: int) -> Relation:
+    """The relation that the arguments describe; its rows will be input ``input_id``. Raises as ``relation_of``."""
+    return relation_of(name, columns_of(base), keys, aggs, input_id, base.sparkSession)
+
+
+def relation_of(  # noqa: PLR0913, PLR0917 - what a relation is made of
+    name: str,
+    found: Sequence[tuple[str, str]],
+    keys: Keys,
+    aggs: Aggregations,
+    input_id: int,
+    session: SparkSession | None = None,
+) -> Relation:
+    """The relation over a base with the columns ``found`` (name, Spark type).
+
+    ``session`` analyses users' own aggregators; without one there may be none in ``aggs``. Raises ``UsageError`` with
+    one of ``PARALAGG_KEY_TWICE``, ``PARALAGG_KEY_MISSING``, ``PARALAGG_KEY_AGGREGATED``, ``PARALAGG_KEY_TYPE``,
+    ``PARALAGG_COLUMN_UNDECLARED``, ``PARALAGG_COLUMN_TWICE``, or one of those of ``typed_dependents``.
+    """
+    place = f"relation {name}"
+    types = dict(found)
+    key_names = _key_names(keys, place)
+    check_aggs(aggs, place)
+    aggregations: dict[str | tuple[str, ...], Aggregation] = dict((aggs or {}).items())
+    aggregated = {c for name in aggregations for c in ((name,) if isinstance(name, str) else name)}
+    for position, (column, _) in enumerate(found):
+        if column in [c for c, _ in found[:position]]:
+            raise UsageError(
+                "PARALAGG_COLUMN_TWICE",
+                f"the base has two columns {column!r}",
+                value=column,
+                place=place,
+                hint="rename or drop one of them",
+            )
+    for position, key in enumerate(key_names):
+        _check_key(key, types, place, is_twice=key in key_names[:position], is_aggregated=key in aggregated)
+    dependents = typed_dependents(aggregations, key_names, types, place, session)
+    relation = Relation(name, tuple(Column(k, types[k]) for k in key_names), dependents, input_id)
+    supplied = [c.name for c in relation.supplied]
+    for column in types:
+        if column not in supplied:
+            raise UsageError(
+                "PARALAGG_COLUMN_UNDECLARED",
+                f"the base's column {column!r} is neither a key nor aggregated",
+                value=column,
+                place=place,
+                hint="add it to keys or aggs, or drop it from the base",
+            )
+    return relation
+
+
+def conform(df: DataFrame, relation: Relation, place: str | None = None) -> DataFrame:
+    """``df`` with the relation's supplied columns, in its order and types; raises as ``check_step_columns``.
+
+    A ``count`` column becomes what it adds: 1 where the row has no value.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name that everyone gives it; pyspark is optional
+
+    found = columns_of(df)
+    check_step_columns(relation, found, place)
+    types = dict(found)
+    counted = {f.name for f in df.schema.fields if f.dataType.simpleString() == "bigint" and not f.nullable}
+    uncounted = {d.column.name for d in relation.dependents if d.aggregator == "count"} - counted
+    if not uncounted and found == [(c.name, c.type) for c in relation.supplied]:
+        return df  # a select is one more analysis of the whole plan
+    chosen = []
+    for column in relation.supplied:
+        if column.name in uncounted:
+            value = F.coalesce(F.col(quoted(column.name)), F.lit(1)) if column.name in types else F.lit(1)
+            chosen.append(value.cast("bigint").alias(column.name))
+        elif types[column.name] != column.type:
+            chosen.append(F.col(quoted(column.name)).cast(column.type).alias(column.name))
+        else:
+            chosen.append(F.col(quoted(column.name)))
+    return df.select(*chosen)
+
+
+def columns_of(df: DataFrame) -> list[tuple[str, str]]:
+    """Name and Spark type of each column."""
+    return [(field.name, field.dataType.simpleString()) for field in df.schema.fields]
+
+
+def _key_names(keys: Keys, place: str) -> tuple[str, ...]:
+    if keys is None or isinstance(keys, str):
+        return (keys,) if keys else ()
+    if not isinstance(keys, Collection):  # a Column among others, which Python would ask for its truth
+        raise not_a_name("keys", keys, place, "PARALAGG_KEY_MISSING")
+    for name in keys:
+        if not isinstance(name, str):
+            raise not_a_name("keys", name, place, "PARALAGG_KEY_MISSING")
+    return tuple(keys)
+
+
+def _check_key(key: str, types: Mapping[str, str], place: str, *, is_twice: bool, is_aggregated: bool) -> None:
+    if is_twice:
+        raise UsageError(
+            "PARALAGG_KEY_TWICE", f"the key {key!r} is named twice", value=key, place=place, hint="name it once"
+        )
+    if key not in types:
+        raise UsageError(
+            "PARALAGG_KEY_MISSING",
+            f"the base has no column {key!r}, which keys names",
+            value=key,
+            place=place,
+            hint=did_you_mean(key, types),
+        )
+    if is_aggregated:
+        raise UsageError(
+            "PARALAGG_KEY_AGGREGATED",
+            f"the column {key!r} is a key and aggregated too",
+            value=key,
+            place=place,
+            hint="take it out of keys or out of aggs",
+        )
+    if "map<" in types[key] or "variant" in types[key]:
+        raise UsageError(
+            "PARALAGG_KEY_TYPE",
+            f"the key {key!r} is {types[key]}, which Spark cannot group by",
+            value=types[key],
+            place=place,
+            hint="use columns of other types as keys",
+        )

@@ -1,0 +1,246 @@
+"""The command `paralagg`, also `python -m pyspark_paralagg`: `run` a program; `doctor` and its parts for scripts.
+
+The Makefile asks `java` before anything is installed, so this module runs on a bare Python: what a program needs is
+loaded by `run` alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+import traceback
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from pyspark_paralagg.command.ending import asked_again
+from pyspark_paralagg.command.failure import interruption, system_problem
+from pyspark_paralagg.command.staging import ENDS
+from pyspark_paralagg.errors import EnvironmentProblem, FixpointError, ParalaggError, UsageError
+from pyspark_paralagg.session.conf import BACKENDS
+from pyspark_paralagg.session.doctor import doctor
+from pyspark_paralagg.session.java import find_java
+from pyspark_paralagg.session.shim import build_jar, find_jar, find_sources
+from pyspark_paralagg.session.spark_home import find_spark_home
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import FrameType
+
+OK, WRONG, USAGE, FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
+
+_EXIT_CODES = """\
+exit codes:
+  0    all is written
+  1    the program, its data or the surroundings are wrong; nothing is written
+  2    the command line is wrong
+  3    the run failed: no fixpoint, a limit, an overflow, a lost Spark; nothing is written
+  130  interrupted (143: terminated); nothing is written
+"""
+_FILES = """\
+files:
+  .input edge                          edge.facts (tab separated, no header), else edge.parquet or edge.delta
+  .input edge(filename="e.csv", delimiter=",", headers="true", rfc4180="true")
+  .input edge(filename="e.parquet")    Parquet or Delta by suffix, by what is there, or IO="parquet", IO="delta"
+  .output path                         path.csv, sorted; the same parameters; IO="stdout" prints
+  .printsize path                      prints its name and the number of its rows
+"""
+
+
+_MASTER = "local[*]"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says and return the exit code; errors go to standard error, without a traceback."""
+    parser = argument_parser()
+    chosen = parser.parse_args(arguments)
+    if chosen.command == "run":
+        _check_combination(parser, chosen)
+    try:
+        with _terminable():
+            if chosen.command == "run":
+                _run(chosen)
+            else:
+                sys.stdout.write(f"{_answer(chosen.command or 'doctor', getattr(chosen, 'into', None))}\n")
+    except BaseException as problem:
+        if getattr(chosen, "debug", False):
+            traceback.print_exc()
+        end = interruption(problem)
+        if end is None and not isinstance(problem, (ParalaggError, OSError)):
+            raise
+        return _told(end or problem)
+    return OK
+
+
+def _check_combination(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> None:
+    """Ends with the usage where options of ``run`` contradict each other."""
+    if chosen.explain and chosen.backend == "dataframe":
+        parser.error("--explain runs nothing, and --backend dataframe computes a recursion as it is built")
+    if chosen.explain and chosen.report:
+        parser.error("--explain runs nothing, and so there is nothing to report")
+    if chosen.ranks is not None and chosen.backend != "mpi":
+        parser.error(f"--ranks is for --backend mpi, and this is --backend {chosen.backend or 'auto'}")
+    if chosen.master is not None and chosen.backend in ("mpi", "local"):
+        parser.error(f"--master is Spark's, and --backend {chosen.backend} runs without Spark")
+
+
+def _told(problem: BaseException) -> int:
+    """The exit code; standard error has the words."""
+    if isinstance(problem, (KeyboardInterrupt, SystemExit)):
+        is_terminated = getattr(problem, "code", INTERRUPTED) != INTERRUPTED
+        sys.stderr.write(f"{'terminated' if is_terminated else 'interrupted'}; nothing is written\n")
+        return TERMINATED if is_terminated else INTERRUPTED
+    if isinstance(problem, OSError):
+        problem = system_problem(problem)
+    sys.stderr.write(f"{problem}\n")
+    if isinstance(problem, UsageError) and (problem.place or "").startswith("--"):
+        return USAGE
+    return FAILED if isinstance(problem, FixpointError) else WRONG
+
+
+def argument_parser() -> argparse.ArgumentParser:
+    """What the command line understands; the documentation's page of it is made from this."""
+    parser = argparse.ArgumentParser(prog="paralagg", description="Recursive aggregates inside Spark.")
+    commands = parser.add_subparsers(dest="command", metavar="command")
+    run = commands.add_parser(
+        "run",
+        help="run a Datalog program over files",
+        description="Run a Datalog program: Soufflé's texts, with aggregates in recursive heads.",
+        epilog=f"{_FILES}\n{_EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run.add_argument("program", type=Path, help="the text, as in program.dl")
+    run.add_argument("-F", "--facts", type=Path, default=Path(), metavar="DIR", help="where inputs lie (default: here)")
+    run.add_argument("-D", "--out", default=".", metavar="DIR", help="where outputs go (default: here); - prints them")
+    run.add_argument(
+        "--format",
+        choices=("csv", "parquet", "delta"),
+        default="csv",
+        help="of outputs that name no other (default: csv)",
+    )
+    run.add_argument(
+        "--backend",
+        choices=BACKENDS,
+        help="what runs a recursion; mpi and local need no Spark (default: auto, Spark where there is one)",
+    )
+    run.add_argument("--ranks", type=_ranks, metavar="N", help="of --backend mpi (default: one a core)")
+    run.add_argument(
+        "--mode", choices=("auto", "iterate", "trust"), default="auto", help="what to do with what is not proved"
+    )
+    run.add_argument("--master", help=f"Spark's master (default: {_MASTER})")
+    run.add_argument(
+        "--conf",
+        type=_conf,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="as in spark.driver.memory=8g; repeatable",
+    )
+    run.add_argument(
+        "--explain",
+        nargs="?",
+        const="text",
+        metavar="STAGE",
+        help="print what would be done (html: a page; program, plan, mermaid or a pass: that part alone); runs nothing",
+    )
+    run.add_argument("--report", type=Path, metavar="FILE", help="write the RunReport of each output there, as JSON")
+    run.add_argument("-q", "--quiet", action="store_true", help="no progress and no warnings on standard error")
+    run.add_argument("--debug", action="store_true", help="tracebacks, and all that Spark says")
+    commands.add_parser("doctor", help="what is installed, what is wrong, and what to do (also without a command)")
+    commands.add_parser("java", help="the Java that Spark would start")
+    commands.add_parser("spark-home", help="Spark's folder")
+    shim = commands.add_parser("shim", help="the shim's jar, compiled where it has to be")
+    shim.add_argument("--into", type=Path, help="compile into this folder instead, as paralagg-spark<minor>.jar")
+    return parser
+
+
+def _conf(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not key=value")
+    return key.strip(), value
+
+
+def _ranks(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of ranks")
+    return int(text)
+
+
+def _run(chosen: argparse.Namespace) -> None:
+    try:
+        _run_program(chosen)
+    except ModuleNotFoundError as problem:
+        message = f"the Python package {problem.name} is not installed"
+        hint = "pip install pyspark-paralagg brings all that it needs"
+        raise EnvironmentProblem("PARALAGG_PACKAGE_MISSING", message, value=problem.name, hint=hint) from problem
+
+
+def _run_program(chosen: argparse.Namespace) -> None:
+    from pyspark_paralagg.command.run import run  # noqa: PLC0415 - it needs what `doctor` does not
+    from pyspark_paralagg.command.task import Options  # noqa: PLC0415 - likewise
+
+    options = Options(
+        program=chosen.program,
+        facts=chosen.facts,
+        out=None if chosen.out == "-" else Path(chosen.out),
+        format="text" if chosen.format == "csv" else chosen.format,
+        backend=chosen.backend,
+        mode=chosen.mode,
+        master=chosen.master or _MASTER,
+        ranks=chosen.ranks,
+        confs=tuple(chosen.conf),
+        explain=chosen.explain,
+        report=chosen.report,
+        is_quiet=chosen.quiet,
+        shows_jvm=chosen.debug,
+    )
+    with warnings.catch_warnings():
+        if not chosen.debug:
+            warnings.simplefilter("ignore")  # PySpark's, about pandas
+        run(options)
+
+
+def _answer(part: str, into: Path | None) -> object:
+    if part == "java":
+        return find_java().description
+    if part == "spark-home":
+        return find_spark_home().home
+    if part == "doctor":
+        return doctor()
+    if into is None:
+        return find_jar()
+    spark = find_spark_home()
+    jar = into / f"paralagg-spark{spark.minor}.jar"
+    build_jar(spark, find_sources(spark.minor), jar)
+    return jar
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM and the end of the terminal unwind like Ctrl-C, so that nothing of an unfinished run is left."""
+
+    def unwind(signum: int, frame: FrameType | None) -> NoReturn:
+        del signum, frame
+        raise SystemExit(TERMINATED)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {s: signal.getsignal(s) for s in ENDS}
+    for number, handler in before.items():
+        if number != signal.SIGINT and handler is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, unwind)
+    try:
+        with asked_again():
+            yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

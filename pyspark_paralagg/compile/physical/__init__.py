@@ -1,0 +1,1 @@
+"""Verified Program -> Plan: delta rules, join chains, distribution, indexes."""

@@ -1,0 +1,122 @@
+"""By which of its keys a relation is distributed over the tasks (design section 7).
+
+    dist(s, y, min d + w) :- dist(s, x, d), edges(x, y, w)      by s, if edges may stand everywhere: nothing moves
+    dist(y, min d + w)    :- dist(x, d), edges(x, y, w)         by the column that the largest join looks up
+    path(x, z)            :- path(x, y), path(y, z)             by the first rule's column, and a copy by the other
+
+Aggregated columns are never among them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.program.expr import Col, Expr
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.compile.physical.chain import Chain, Lookup
+    from pyspark_paralagg.program.program import Program, Relation
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Positions among the keys for each relation, whether nothing moves in the loop, and why."""
+
+    by: dict[str, tuple[int, ...]]
+    is_decomposed: bool
+    reasons: tuple[str, ...]
+
+
+def distribute(
+    relations: tuple[Relation, ...], chains: tuple[Chain, ...], program: Program, broadcast_max_bytes: int
+) -> Distribution:
+    """The distribution of a stratum's relations for these chains."""
+    recursive = [r for r in relations if any(c.rule.head == r.name for c in chains)]
+    carried = carried_keys(recursive[0], chains) if len(recursive) == 1 and relations[0] is recursive[0] else ()
+    if carried and len(carried) < len(recursive[0].keys):
+        size = _static_bytes(chains, program)
+        names = ", ".join(recursive[0].keys[p].name for p in carried)
+        if size is not None and size <= broadcast_max_bytes:
+            by = {r.name: carried if r is recursive[0] else tuple(range(len(r.keys))) for r in relations}
+            reason = (
+                f"{recursive[0].name}: distributed by {names}, which every rule carries unchanged; "
+                f"the static sides ({_megabytes(size)}) stand in every task and no row moves in the loop"
+            )
+            return Distribution(by, is_decomposed=True, reasons=(reason,))
+        why = "of unknown size" if size is None else f"{_megabytes(size)}, more than {_megabytes(broadcast_max_bytes)}"
+        note = f"{recursive[0].name}: {names} is carried unchanged, but the static sides are {why}: not decomposed"
+    else:
+        note = ""
+    by, reasons = {}, [note] if note else []
+    for r in relations:
+        by[r.name], reason = _joined_keys(r, chains, program)
+        reasons.append(reason)
+    for r in relations:
+        # What a relation counts has its keys first; it is counted where it stands.
+        by |= {d.view.relation: by[r.name] for d in r.dependents if d.view is not None}
+    return Distribution(by, is_decomposed=False, reasons=tuple(reasons))
+
+
+def carried_keys(relation: Relation, chains: tuple[Chain, ...]) -> tuple[int, ...]:
+    """Positions of keys that every rule from the relation to itself copies; none unless all its recursion is linear."""
+    own = [c for c in chains if c.rule.head == relation.name and c.driver_relation == relation.name]
+    atoms = [a for c in chains for n, a in enumerate(c.rule.body) if a.relation is not None and n != c.driver]
+    if not own or atoms:
+        return ()
+    return tuple(p for p in range(len(relation.keys)) if all(_is_variable(c.emit[p], c.driver_binds[p]) for c in own))
+
+
+def driver_columns(lookup: Lookup, chain: Chain, relation: Relation) -> tuple[tuple[int, int], ...] | None:
+    """Pairs of looked-up column and key of the driver where every probe key is a plain key column of the driver."""
+    positions = {v: p for p, v in enumerate(chain.driver_binds[: len(relation.keys)]) if v is not None}
+    pairs = []
+    for column, expr in lookup.keys:
+        if not isinstance(expr, Col) or expr.name not in positions:
+            return None
+        pairs.append((column, positions[expr.name]))
+    # Two columns looked up by one key of the driver: their hash is that of the pair, not of the key.
+    return tuple(pairs) if pairs and len({d for _, d in pairs}) == len(pairs) else None
+
+
+def _is_variable(expr: Expr, name: str | None) -> bool:
+    return isinstance(expr, Col) and expr.name == name
+
+
+def _static_bytes(chains: tuple[Chain, ...], program: Program) -> int | None:
+    ids = {a.input for c in chains for a in c.rule.body if a.input is not None}
+    sizes = [program.input(i).size_bytes for i in sorted(ids)]
+    known = [s for s in sizes if s is not None]
+    return sum(known) if len(known) == len(sizes) else None
+
+
+def _bytes(lookup: Lookup, chain: Chain, program: Program) -> float:
+    """What would have to stand in every task; of equals the first one counts. A growing relation is never small."""
+    atom = chain.rule.body[lookup.atom]
+    size = None if atom.input is None else program.input(atom.input).size_bytes
+    return math.inf if size is None else size
+
+
+def _joined_keys(relation: Relation, chains: tuple[Chain, ...], program: Program) -> tuple[tuple[int, ...], str]:
+    everything = tuple(range(len(relation.keys)))
+    votes: Counter[tuple[int, ...]] = Counter()
+    for chain in chains:
+        if chain.driver_relation != relation.name:
+            continue
+        local = [(x, p) for x in chain.lookups if (p := driver_columns(x, chain, relation)) is not None]
+        if local:
+            _, pairs = max(local, key=lambda found: _bytes(found[0], chain, program))
+            votes[tuple(sorted(d for _, d in pairs))] += 1
+    if not relation.keys:
+        return (), f"{relation.name}: one row, at task 0"
+    if not votes:
+        return everything, f"{relation.name}: distributed by all its keys; no rule looks anything up by some of them"
+    chosen = votes.most_common(1)[0][0]
+    names = ", ".join(relation.keys[p].name for p in chosen)
+    return chosen, f"{relation.name}: distributed by {names}, by which its largest joins look rows up"
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"

@@ -1,0 +1,260 @@
+"""The physical form: strata with indexes, Δ rules and what an engine may do to go faster, each choice with its reason.
+
+Last station of ``compile``: puts differentiate, binarize, distribute, assign_placement and select_indexes together.
+
+All rules of a stratum run in one epoch. Placement makes every probe of a chain local, so an iteration has one exchange,
+that of the derived rows, where paper 004 has one for each join of the longest chain; what cannot be placed stands in
+every task.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.compile.physical.assign_placement import assign_placement
+from pyspark_paralagg.compile.physical.decompose import without_carried
+from pyspark_paralagg.compile.physical.differentiate import differentiate
+from pyspark_paralagg.compile.physical.distribute import Distribution, carried_keys, distribute
+from pyspark_paralagg.compile.physical.find_carried import find_carried
+from pyspark_paralagg.compile.physical.narrow import narrow
+from pyspark_paralagg.compile.physical.select_indexes import Indexes
+from pyspark_paralagg.compile.prove.bounded import climbs, translates
+from pyspark_paralagg.plan.plan import (
+    Bitmap,
+    Decomposition,
+    Narrower,
+    Plan,
+    PlannedRelation,
+    PlannedRule,
+    Probe,
+    RelationClass,
+    StaticIndex,
+    Stratum,
+)
+from pyspark_paralagg.program.aggregators import is_numeric
+from pyspark_paralagg.program.expr import Col
+from pyspark_paralagg.program.text import input_name
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.compile.physical.chain import Chain
+    from pyspark_paralagg.program.program import Input, Program, Relation, Rule
+
+BROADCAST_MAX_BYTES = 1 << 30
+
+
+def plan(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> Plan:
+    """The plan of a verified program."""
+    reasons = [*program.notes, *program.warnings]
+    strata: list[Stratum] = []
+    narrower: list[Narrower] = []
+    for position, names in enumerate(program.strata):
+        stratum, inputs, why = _stratum(program, names, broadcast_max_bytes)
+        program = replace(program, inputs=inputs)
+        strata.append(stratum)
+        reasons += why
+        for smaller in narrow(program, stratum):
+            alone, own, _ = _stratum(smaller.program, names, broadcast_max_bytes)
+            narrower += smaller.planned(position, alone, own)
+    used = {i for s in strata for i in s.input_ids}
+    read = tuple(i for i in program.inputs if i.id in used)
+    return Plan(program.name, read, tuple(strata), tuple(reasons), tuple(narrower))
+
+
+def _stratum(
+    program: Program, names: tuple[str, ...], broadcast_max_bytes: int
+) -> tuple[Stratum, tuple[Input, ...], list[str]]:
+    iterations, on_limit, tolerance = program.limit(names)
+    program = replace(program, max_iterations=iterations, on_limit=on_limit, tolerance=tolerance)
+    relations = tuple(program.relation(n) for n in names)
+    relation_class = _class(program, names[0])
+    rules = tuple(r for r in program.rules if r.head in names)
+    chains = tuple(c for r in rules for c in differentiate(r, program, relation_class))
+    where = distribute(relations, chains, program, broadcast_max_bytes)
+    reasons = [*dict.fromkeys(c.reason for c in chains if c.reason is not None), *where.reasons]
+    indexes = Indexes()
+    planned = tuple(assign_placement(c, program, where, indexes, broadcast_max_bytes) for c in chains)
+    is_free = relation_class == "lattice" and program.max_iterations is None and program.tolerance is None
+    is_linear = all(sum(a.relation is not None for a in r.body) == 1 for r in rules)
+    follows = any(d.view for r in relations for d in r.dependents)
+    has_copies = any(i.copy for i in indexes.relations)
+    in_place = is_free and is_linear and not follows and not has_copies
+    # Bitmaps begin with an empty relation, and tell pairs apart by whether they are there, not by since when.
+    is_settled = any(r.settled for r in relations)
+    bitmap = _bitmap(program, names, chains, planned, indexes, where) if is_free and not is_settled else None
+    statics = indexes.statics
+    if bitmap is None:
+        program, statics, planned = indexes.shared(program, planned)
+    reasons += _large_everywhere(program, statics, broadcast_max_bytes)
+    label = ", ".join(names)
+    if chains:
+        reasons.append(f"{label}: {_epoch(chains, indexes, where)}")
+    if bitmap:
+        reasons.append(f"{label}: a set that carries one key and moves the other along edges: evaluated in bitmaps")
+    if in_place:
+        reasons.append(f"{label}: values are read in the iteration that wrote them (a lattice without a limit)")
+    else:
+        reasons.append(
+            f"{label}: strict rounds ({_why_rounds(program, relation_class, follows=follows, is_linear=is_linear)})"
+        )
+    ordered_by = _ordered_by(relations, planned) if in_place else None
+    if ordered_by is not None:
+        column = relations[0].dependents[ordered_by].column.name
+        reasons.append(f"{label}: rows may be applied in the order of {column}, best first")
+    decomposition = None
+    if in_place and where.is_decomposed and bitmap is None and len(relations) == 1 and not is_settled:
+        decomposition = _decomposition(program, relations[0], carried_keys(relations[0], chains), statics)
+        if decomposition is not None:
+            reasons.append(
+                f"{label}: may be evaluated for one value of what it carries after the other, without hashing"
+            )
+    may_climb = _may_climb(program, relation_class, rules)
+    stratum = Stratum(
+        tuple(
+            PlannedRelation(r.name, r.keys, r.dependents, where.by[r.name], r.base, r.initial, r.settled)
+            for r in relations
+        ),
+        statics,
+        indexes.relations,
+        planned,
+        relation_class,
+        in_place,
+        may_climb,
+        any(map(_makes_strings, planned)) or any(_combines_strings(r) for r in relations),
+        bitmap,
+        ordered_by,
+        decomposition,
+        program.max_iterations,
+        program.on_limit,
+        program.tolerance,
+        find_carried(program, relations),
+        None if not may_climb or translates(program, rules, relation_class) else program.climb_limit,
+    )
+    return stratum, program.inputs, reasons
+
+
+def _ordered_by(relations: tuple[Relation, ...], rules: tuple[PlannedRule, ...]) -> int | None:
+    """The one number that a lattice minimises or maximises: the best first saves the worse.
+
+    Rows whose place is found by hashing gain nothing by it.
+    """
+    if len(relations) > 1 or any(r.target.kind == "computed" for r in rules):
+        return None
+    dependents = relations[0].dependents
+    own = [n for n, d in enumerate(dependents) if d.order is None]
+    if len(own) != 1 or dependents[own[0]].aggregator not in ("min", "max"):
+        return None
+    return own[0] if is_numeric(dependents[own[0]].column.type) else None
+
+
+def _decomposition(
+    program: Program, relation: Relation, carried: tuple[int, ...], statics: tuple[StaticIndex, ...]
+) -> Decomposition | None:
+    """The stratum without its carried keys, if no row has to be found by hashing there and it reads the same inputs."""
+    smaller = without_carried(program, relation, carried)
+    if smaller is None:
+        return None
+    inner, _, _ = _stratum(smaller, (relation.name,), 0)
+    is_same = {i.input for i in inner.static_indexes} <= {i.input for i in statics}
+    if not (is_same and inner.in_place) or any(r.target.kind == "computed" for r in inner.rules):
+        return None
+    return Decomposition(carried, inner)
+
+
+def _epoch(chains: tuple[Chain, ...], indexes: Indexes, where: Distribution) -> str:
+    joins = max(len(c.lookups) for c in chains)
+    rules = f"{len(chains)} rules in one epoch" if len(chains) > 1 else "one rule"
+    found = f"{rules}, {joins} {'join' if joins == 1 else 'joins'} in the longest chain, every probe local"
+    if joins == 0:
+        found = f"{rules} without a join"
+    if where.is_decomposed:
+        return f"{found}: nothing is exchanged"
+    copies = sum(i.copy for i in indexes.relations)
+    follow = f", and {'a copy follows' if copies == 1 else f'{copies} copies follow'} it" if copies else ""
+    return f"{found}: an iteration exchanges once, what it derived{follow}"
+
+
+def _may_climb(program: Program, relation_class: RelationClass, rules: tuple[Rule, ...]) -> bool:
+    if relation_class == "iterated":  # an iterated step may do anything, also swing to and fro
+        return program.max_iterations is None and program.tolerance is None
+    return relation_class == "accumulating" or climbs(program, rules)
+
+
+def _makes_strings(rule: PlannedRule) -> bool:
+    """Whether a string that the rule computes, or its constant, is a key to look up or a value of the head."""
+    looked_up = (key for step in rule.steps if isinstance(step, Probe) for key in step.keys)
+    return any(e.type == "string" and not isinstance(e, Col) for e in (*rule.emit, *looked_up))
+
+
+def _combines_strings(relation: Relation) -> bool:
+    """Whether an aggregator of the user's own may make strings out of others."""
+    return any(d.custom is not None and d.column.type == "string" for d in relation.dependents)
+
+
+def _large_everywhere(program: Program, statics: tuple[StaticIndex, ...], broadcast_max_bytes: int) -> list[str]:
+    """Inputs that stand in every task although they are large, since no key of the recursion looks them up."""
+    found = []
+    for index in statics:
+        source = program.input(index.input)
+        if index.placement == "everywhere" and (source.size_bytes is None or source.size_bytes > broadcast_max_bytes):
+            size = "of unknown size" if source.size_bytes is None else f"{source.size_bytes:,} bytes"
+            found.append(
+                f"{input_name(source)} ({size}) stands in every task: no key of the recursion alone looks it up"
+            )
+    return found
+
+
+def _class(program: Program, name: str) -> RelationClass:
+    found = dict(program.classes)[name]
+    return "iterated" if found == "iterated" else "accumulating" if found == "accumulating" else "lattice"
+
+
+def _why_rounds(program: Program, relation_class: RelationClass, *, follows: bool, is_linear: bool) -> str:
+    if relation_class != "lattice":
+        return f"the class is {relation_class}"
+    if follows:
+        return "witnesses are counted between rounds"
+    if program.max_iterations is not None:
+        return "the number of iterations is limited"
+    if program.tolerance is not None:
+        return "a tolerance is asked for"
+    return "a rule reads a copy, which follows between rounds" if is_linear else "a rule reads two recursive atoms"
+
+
+def _bitmap(  # noqa: PLR0913, PLR0917 - all that a stratum is made of
+    program: Program,
+    names: tuple[str, ...],
+    chains: tuple[Chain, ...],
+    rules: tuple[PlannedRule, ...],
+    indexes: Indexes,
+    where: Distribution,
+) -> Bitmap | None:
+    """The bitmap form of a decomposed set with two keys whose every rule is one lookup of the moving key."""
+    relation = program.relation(names[0])
+    if len(names) > 1 or relation.dependents or len(relation.keys) != 2 or not where.is_decomposed:  # noqa: PLR2004
+        return None
+    moving = 1 - carried_keys(relation, chains)[0]
+    edges = []
+    for rule in rules:
+        if len(rule.steps) != 1 or not isinstance(rule.steps[0], Probe):
+            return None
+        probe = rule.steps[0]
+        if not _moves(rule, probe, indexes.statics[probe.index], moving):
+            return None
+        edges.append(probe.index)
+    return Bitmap(relation.name, moving, tuple(dict.fromkeys(edges)))
+
+
+def _moves(rule: PlannedRule, probe: Probe, index: StaticIndex, moving: int) -> bool:
+    key, to = probe.keys, rule.emit[moving]
+    return (
+        probe.kind == "join"
+        and not probe.recursive
+        and index.placement == "everywhere"
+        and len(key) == 1
+        and isinstance(key[0], Col)
+        and key[0].name == rule.driver.binds[moving]
+        and len(probe.binds) == 1
+        and isinstance(to, Col)
+        and to.name == probe.binds[0]
+    )

@@ -1,0 +1,128 @@
+"""One index for each distinct set of join columns: the collection that placement fills, with no index twice.
+
+A static index is one input grouped by one set of columns in one place; a relation index is one recursive relation
+grouped by some of its keys in one place. No prefix is shared, since an index is distributed by exactly its keys. (Paper
+004, section 4; paper 000: aggregated columns are never part of a distribution.) Rules that read different columns of
+an input have an index each first, with what they read, and share one in the end:
+
+    reach(y) :- reach(x), in1(x, y).              in1 := edges without w, in2 := edges
+    dist(y, d + w) :- dist(x, d), in2(x, y, w).   both: in3[x](y, w)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.compile.rewrite.simplify import with_input
+from pyspark_paralagg.plan.plan import Placement, PlannedRule, Probe, RelationIndex, StaticIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark_paralagg.program.expr import Expr
+    from pyspark_paralagg.program.program import Input, Program
+
+
+@dataclass
+class Indexes:
+    """The indexes of one stratum; an id is a position in its tuple."""
+
+    _static: dict[tuple[object, ...], StaticIndex] = field(default_factory=dict)
+    _relation: dict[tuple[object, ...], RelationIndex] = field(default_factory=dict)
+
+    def static(  # noqa: PLR0913, PLR0917 - the fields of an index
+        self,
+        source: int,
+        keys: tuple[int, ...],
+        payload: tuple[int, ...],
+        placement: Placement,
+        partition_by: tuple[int, ...],
+        driver: str,
+    ) -> StaticIndex:
+        """The static index of that description.
+
+        A partitioned one is kept apart for each driving relation: an engine may give its groups that relation's ids.
+        """
+        owner = driver if placement == "partitioned" else ""
+        described = (source, keys, payload, placement, partition_by, owner)
+        if described not in self._static:
+            self._static[described] = StaticIndex(len(self._static), source, keys, payload, placement, partition_by)
+        return self._static[described]
+
+    def relation(self, name: str, keys: tuple[int, ...], placement: Placement, *, copy: bool) -> RelationIndex:
+        """The index of a recursive relation of that description."""
+        described = (name, keys, placement, copy)
+        if described not in self._relation:
+            self._relation[described] = RelationIndex(len(self._relation), name, keys, placement, copy)
+        return self._relation[described]
+
+    def shared(
+        self, program: Program, rules: Sequence[PlannedRule]
+    ) -> tuple[Program, tuple[StaticIndex, ...], tuple[PlannedRule, ...]]:
+        """Static indexes, those of one input and the same join columns as one, and ``rules`` that probe these."""
+        groups: dict[tuple[object, ...], list[StaticIndex]] = {}
+        for (*_, owner), index in self._static.items():
+            source = program.input(index.input)
+            rows = replace(source, id=0, exprs=())
+            by = tuple(source.exprs[p] for p in index.partition_by)
+            # Columns are told apart by what they are: an input that has one twice stays by itself.
+            alone = index.id if len(set(source.exprs)) < len(source.exprs) else None
+            groups.setdefault((rows, _exprs(source, index.keys), index.placement, by, owner, alone), []).append(index)
+        statics: list[StaticIndex] = []
+        moved: dict[int, tuple[StaticIndex, tuple[Expr, ...]]] = {}
+        for group in groups.values():
+            program, index = _union(program, group, len(statics))
+            statics.append(index)
+            moved |= {g.id: (index, _exprs(program.input(g.input), g.payload)) for g in group}
+        return program, tuple(statics), tuple(_moved(r, program, moved) for r in rules)
+
+    @property
+    def statics(self) -> tuple[StaticIndex, ...]:
+        """All static indexes, by id."""
+        return tuple(self._static.values())
+
+    @property
+    def relations(self) -> tuple[RelationIndex, ...]:
+        """All relation indexes, by id."""
+        return tuple(self._relation.values())
+
+
+def _exprs(source: Input, positions: Sequence[int]) -> tuple[Expr, ...]:
+    return tuple(source.exprs[p] for p in positions)
+
+
+def _union(program: Program, group: Sequence[StaticIndex], index_id: int) -> tuple[Program, StaticIndex]:
+    """One index with what all of ``group`` have; it has their keys, and their rows."""
+    first = group[0]
+    source = program.input(first.input)
+    if len(group) == 1:
+        return program, replace(first, id=index_id)
+    keys, by = _exprs(source, first.keys), _exprs(source, first.partition_by)
+    payload = tuple(dict.fromkeys(e for g in group for e in _exprs(program.input(g.input), g.payload)))
+    exprs = tuple(dict.fromkeys((*keys, *by, *payload)))
+    program, wide = with_input(program, replace(source, exprs=exprs))
+
+    def positions(of: tuple[Expr, ...]) -> tuple[int, ...]:
+        return tuple(exprs.index(e) for e in of)
+
+    return program, StaticIndex(index_id, wide, positions(keys), positions(payload), first.placement, positions(by))
+
+
+def _moved(rule: PlannedRule, program: Program, moved: dict[int, tuple[StaticIndex, tuple[Expr, ...]]]) -> PlannedRule:
+    """``rule`` with its static probes on the shared indexes."""
+    steps = list(rule.steps)
+    target = rule.target
+    for n, step in enumerate(steps):
+        if not isinstance(step, Probe) or step.recursive:
+            continue
+        index, read = moved[step.index]
+        payload = _exprs(program.input(index.input), index.payload)
+        if payload == read:
+            steps[n] = replace(step, index=index.id)
+            continue
+        binds = dict(zip(read, step.binds, strict=True))
+        steps[n] = replace(step, index=index.id, binds=tuple(binds.get(e) for e in payload))
+        if target.kind == "resolved" and target.step == n:
+            target = replace(target, payload=tuple(payload.index(read[p]) for p in target.payload))
+    return replace(rule, steps=tuple(steps), target=target)

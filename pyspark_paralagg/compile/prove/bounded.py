@@ -1,0 +1,160 @@
+"""Whether a lattice can climb without end: min over a negative cycle, max over a positive one.
+
+Where every rule gives a value that is no better than the one it read (``d + w`` under min with w >= 0, ``least(c, w)``
+under max), or one that a constant clamps, or one out of finitely many, a cycle adds nothing for ever and no run needs
+to be traced.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.compile.prove.monotone import range_of
+from pyspark_paralagg.compile.prove.rule_facts import facts_of
+from pyspark_paralagg.compile.rewrite.scope import Variable, variables
+from pyspark_paralagg.program.aggregators import is_integral, is_numeric
+from pyspark_paralagg.program.expr import Call, Col, Expr, branches, columns
+from pyspark_paralagg.program.functions.casts import is_exact
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark_paralagg.compile.prove.facts import Facts
+    from pyspark_paralagg.program.program import Program, Rule
+
+
+def climbs(program: Program, rules: tuple[Rule, ...]) -> bool:
+    """True unless no value can improve for ever."""
+    return any(not _is_bounded(program, rule) for rule in rules)
+
+
+def translates(program: Program, rules: tuple[Rule, ...], relation_class: str) -> bool:
+    """Return whether values of the recursion are only copied, and moved by what does not depend on them.
+
+    Then a value that improves by going round a cycle improves by as much each time, for ever. Where values shrink
+    (``d / 3``), or a condition reads them, they may converge after any number of iterations.
+    """
+    if relation_class == "accumulating":
+        return True
+    for rule in rules:
+        head = program.relation(rule.head)
+        scope, facts = variables(rule, program), facts_of(rule, program)
+        system = _Translation(scope, facts)
+        for d, expr in zip(head.dependents, rule.exprs[len(head.keys) :], strict=True):
+            if d.custom is not None or (d.order is None and not system.translates(expr)):
+                return False
+    return True
+
+
+class _Translation:
+    """Whether an expression is one value of the recursion, or the best of several, moved by something fixed."""
+
+    def __init__(self, scope: Mapping[str, Variable], facts: Facts) -> None:
+        self._scope = scope
+        self._facts = facts
+
+    def translates(self, expr: Expr) -> bool:
+        """Whether ``expr`` is fixed, or differs from values that it reads by something fixed."""
+        if self._is_fixed(expr) or isinstance(expr, Col):
+            return True
+        return isinstance(expr, Call) and self._call(expr)
+
+    def _is_fixed(self, expr: Expr) -> bool:
+        return not any(self._scope[c].role == "dependent" for c in columns(expr))
+
+    def _call(self, expr: Call) -> bool:  # noqa: PLR0911 - a function a line
+        args = expr.args
+        match expr.fn:
+            case "Add" | "DateAdd" | "TimestampAddInterval":
+                return all(self.translates(a) for a in args)
+            case "Subtract" | "DateSub":
+                return self.translates(args[0]) and self._is_fixed(args[1])
+            case "Multiply":
+                # A whole number times one or more grows by at least as much.
+                return is_integral(expr.type) and any(
+                    self.translates(a) and self._is_fixed(b) and self._is_at_least_one(b) for a, b in (args, args[::-1])
+                )
+            case "Least" | "Greatest":
+                return all(self.translates(a) for a in args)
+            case "Cast":
+                return is_exact(args[0].type, expr.type) and self.translates(args[0])
+            case "Between" | "Present":
+                return self.translates(args[0])
+            case "If" | "CaseWhen":
+                conditions, values = branches(expr)
+                return all(map(self._is_fixed, conditions)) and all(map(self.translates, values))
+            case _:
+                return False
+
+    def _is_at_least_one(self, expr: Expr) -> bool:
+        found = range_of(expr, self._facts)
+        return found is not None and found.low >= 1
+
+
+def _is_bounded(program: Program, rule: Rule) -> bool:
+    head = program.relation(rule.head)
+    scope, facts = variables(rule, program), facts_of(rule, program)
+    for d, expr in zip(head.dependents, rule.exprs[len(head.keys) :], strict=True):
+        if d.definition.ends or d.column.type == "boolean":
+            continue
+        if d.custom is not None:
+            # Its order is the user's: only what is copied, or reads no value of the recursion, is one of finitely many.
+            if not isinstance(expr, Col) and any(scope[c].role == "dependent" for c in columns(expr)):
+                return False
+            continue
+        if d.order is not None:
+            # Only columns are copied: what is carried is one of finitely many.
+            if not isinstance(expr, Col) and any(scope[c].role == "dependent" for c in columns(expr)):
+                return False
+        elif not _Bound(d.aggregator, scope, facts).no_better(expr):
+            return False
+    return True
+
+
+class _Bound:
+    """``aggregator`` is min or max: no better means at least, or at most, the value that was read."""
+
+    def __init__(self, aggregator: str, scope: Mapping[str, Variable], facts: Facts) -> None:
+        self._aggregator = aggregator
+        self._scope = scope
+        self._facts = facts
+
+    def no_better(self, expr: Expr) -> bool:
+        """Whether ``expr`` is constant or cannot beat a value of the recursion that it reads."""
+        if not any(self._scope[c].role == "dependent" for c in columns(expr)):
+            return True
+        if isinstance(expr, Col):
+            d = self._scope[expr.name].dependent
+            return d is not None and d.aggregator == self._aggregator
+        return isinstance(expr, Call) and self._call(expr)
+
+    def _call(self, expr: Call) -> bool:  # noqa: PLR0911 - a function a line
+        args = expr.args
+        match expr.fn:
+            case "Add":
+                return any(self._beside(args[n], args[1 - n], adds=True) for n in (0, 1))
+            case "Subtract":
+                return self._beside(args[0], args[1], adds=False)
+            case "Least" | "Greatest":
+                # Away from better values one bounded argument is enough, even a constant: it may climb for long,
+                # but not for ever. Constants are "no better" to `all` as well.
+                away = (expr.fn == "Greatest") == (self._aggregator == "min")
+                return (any if away else all)(self.no_better(a) for a in args)
+            case "Cast":
+                return is_numeric(args[0].type) and is_numeric(expr.type) and self.no_better(args[0])
+            case "Between" | "Present":
+                return self.no_better(args[0])
+            case "If" | "CaseWhen":
+                return all(self.no_better(v) for v in branches(expr)[1])
+            case _:
+                return False
+
+    def _beside(self, value: Expr, other: Expr, *, adds: bool) -> bool:
+        """Whether adding ``other``, or taking it away, makes no better value of ``value``."""
+        is_read = any(self._scope[c].role == "dependent" for c in columns(value))
+        found = range_of(other, self._facts)
+        if not is_read or found is None or not self.no_better(value):
+            return False
+        # NaN is the largest value: worst for min, best for max.
+        is_min = self._aggregator == "min"
+        return (found.low >= 0 if adds == is_min else found.high <= 0) and (is_min or not found.has_nan)

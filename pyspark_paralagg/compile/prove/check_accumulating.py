@@ -1,0 +1,154 @@
+"""One rule of an accumulating stratum: linear in what is added up (theorem 1 of paper 003, for sum and count).
+
+    one recursive atom        what is added to two atoms in different rounds meets only if both are read again
+    no filter on a sum        a part of a sum may pass where the whole fails
+    values linear             f(a + b) = f(a) + f(b): property 2, G o F' o G = G o F', of sums
+
+Each claim about an expression is asked of the rule system (``linear``), of small values, and of z3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.compile.prove.check_lattice import is_copy
+from pyspark_paralagg.compile.prove.claim import Claim, Kind, Moving, bounds_of
+from pyspark_paralagg.compile.prove.counterexample import against_constant, against_linear
+from pyspark_paralagg.compile.prove.decide import Decision, read_by
+from pyspark_paralagg.compile.prove.known import assumable_in, premises_of, unhoisted
+from pyspark_paralagg.compile.prove.linear import degree
+from pyspark_paralagg.compile.prove.render import told_constant, told_linear
+from pyspark_paralagg.compile.prove.rule_facts import facts_of
+from pyspark_paralagg.compile.prove.verdict import Judgement, Proved, Refuted, Unknown, Verdict
+from pyspark_paralagg.compile.rewrite.evaluate import NotEvaluableError, evaluate
+from pyspark_paralagg.compile.rewrite.scope import dependents_in, recursive_atoms, variables
+from pyspark_paralagg.errors import VerificationError
+from pyspark_paralagg.program.expr import Col, Expr, columns, walk
+from pyspark_paralagg.program.text import show
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark_paralagg.program.custom import Custom
+    from pyspark_paralagg.program.program import Dependent, Program, Rule
+
+_CODE = "PARALAGG_NOT_LINEAR"
+
+
+def check_accumulating(rule: Rule, program: Program) -> Iterator[Judgement]:
+    """A judgement for each filter and each value of ``rule``, and one if it reads several recursive atoms.
+
+    None for what ``drive_static`` made: no rule adds to what such a rule reads, so its rows come once.
+    """
+    if not {rule.body[n].relation for n in recursive_atoms(rule)} & {r.head for r in program.rules}:
+        return
+    rule, program = unhoisted(rule, program)
+    check = _RuleCheck(rule, program)
+    if len(recursive_atoms(rule)) > 1:
+        yield check.product()
+    for condition in rule.conditions:
+        yield from check.filter(condition)
+    head = program.relation(rule.head)
+    for position, (d, expr) in enumerate(zip(head.dependents, rule.exprs[len(head.keys) :], strict=True)):
+        if d.custom is None:
+            yield check.value(expr, d)
+        elif d.part == 0:
+            exprs = rule.exprs[len(head.keys) + position :][: len(d.custom.columns)]
+            yield check.custom(exprs, d, d.custom)
+
+
+class _RuleCheck:
+    def __init__(self, rule: Rule, program: Program) -> None:
+        self._rule = rule
+        self._head = program.relation(rule.head)
+        self._scope = variables(rule, program)
+        self._facts = facts_of(rule, program)
+        self._premises = (*premises_of(rule, program), *(c for c in rule.conditions if not self._reads(c)))
+        self._assumable = assumable_in(rule, program)
+        self._sums = {
+            n: Col(n, v.column.type, v.column.nullable) for n, v in self._scope.items() if v.dependent is not None
+        }
+
+    def product(self) -> Judgement:
+        """Several recursive atoms: the step of two parts is not the steps of the parts."""
+        names = [str(self._rule.body[n].relation) for n in recursive_atoms(self._rule)]
+        d, expr = self._head.dependents[0], self._rule.exprs[len(self._head.keys)]
+        claim = f"{d.column.name} = {show(expr)} reads one recursive atom"
+        problem = f"{d.column.name} adds up, and the rule multiplies {' with '.join(names)}"
+        return self._judgement(claim, Refuted(self._parts_of_a_product(expr)), problem, d.column.name)
+
+    def _parts_of_a_product(self, expr: Expr) -> str:
+        fixed = {e.name: 1 for e in walk(expr) if isinstance(e, Col)}
+        read = columns(expr) & set(self._sums)
+        try:
+            one, two, both = (evaluate(expr, fixed | dict.fromkeys(read, n)) for n in (1, 2, 3))
+            if one + two != both:
+                told = [", ".join(f"{c}={n}" for c in sorted(read)) for n in (1, 2, 3)]
+                return (
+                    f"parts that come in two rounds, {told[0]} and {told[1]}, give {one} and {two} by themselves, "
+                    f"but together, {told[2]}, {both}"
+                )
+        except (NotEvaluableError, TypeError):
+            pass
+        return "two rows that come in different rounds join only when they stand together, and neither gives that alone"
+
+    def filter(self, condition: Expr) -> Iterator[Judgement]:
+        """``condition`` is the same for the parts of a sum and for the sum."""
+        if not self._reads(condition):
+            return
+        v = self._scope[dependents_in(condition, self._scope)[0]]
+        sums = frozenset(self._sums) & columns(condition)
+        decision = Decision(
+            rules=lambda _: None,
+            sampled=lambda: against_constant(condition, sums, self._facts),
+            claim=self._claim("constant", condition, ""),
+            told=lambda one, two: told_constant(condition, sums, one, two),
+        )
+        claim = f"the filter {show(condition)} does not depend on {v.column.name}"
+        problem = f"the filter {show(condition)} reads {v.column.name}, which is still being added up"
+        yield self._judgement(claim, decision.verdict(self._facts, {}), problem, v.column.name)
+
+    def value(self, expr: Expr, d: Dependent) -> Judgement:
+        """``expr`` is linear in the sums that it reads."""
+        name = d.column.name
+        claim = f"{name} = {show(expr)} is linear under {d.aggregator}"
+        found = degree(expr, frozenset(self._sums))
+        if found == "const":
+            problem = f"{name} = {show(expr)} reads no sum, so it counts the keys that are reached and not the rows"
+            hint = f"give the recursive {name} on, times what each row adds"
+            example = f"a key reached by sums 1 and 2 gives {show(expr)} once; {hint}"
+            return self._judgement(claim, Refuted(example), problem, name)
+        sums = frozenset(self._sums) & columns(expr)
+        decision = Decision(
+            rules=lambda _: Proved("the rules of linear expressions") if found in ("linear", "zero") else None,
+            sampled=lambda: against_linear(expr, sums, self._facts),
+            claim=self._claim("linear", expr, d.aggregator),
+            told=lambda one, two: told_linear(expr, sums, one, two),
+        )
+        verdict = decision.verdict(self._facts, read_by((expr,), self._assumable))
+        return self._judgement(claim, verdict, f"{name} = {show(expr)} is not linear under {d.aggregator}", name)
+
+    def custom(self, exprs: tuple[Expr, ...], d: Dependent, custom: Custom) -> Judgement:
+        """A user's own: with an inverse, and copied as it is, which any aggregate goes through."""
+        if not custom.has_inverse:
+            raise VerificationError(
+                "PARALAGG_AGGREGATOR_LAW",
+                f"the aggregator {custom.name} is not idempotent, so its values add up: {custom.doubts}",
+                value=custom.name,
+                place=self._rule.place,
+                hint='give ra.aggregator an inverse=..., or ask for mode="iterate", which recomputes every round',
+            )
+        told = ", ".join(show(e) for e in exprs)
+        verdict: Verdict = Proved("copying") if is_copy(exprs, custom, self._scope) else Unknown(("only copies do",))
+        return self._judgement(f"{told} goes through {custom.name}", verdict, told, d.column.name)
+
+    def _reads(self, expr: Expr) -> bool:
+        return bool(dependents_in(expr, self._scope))
+
+    def _claim(self, kind: Kind, expr: Expr, aggregator: str) -> Claim:
+        moving = tuple(Moving(c, "sum") for c in self._sums.values())
+        known = tuple(b for b in bounds_of(self._facts) if b[0] not in self._sums)
+        return Claim(kind, (expr,), aggregator, moving, self._premises, (), known, self._facts.setting)
+
+    def _judgement(self, claim: str, verdict: Verdict, problem: str, column: str) -> Judgement:
+        return Judgement(claim, verdict, _CODE, problem, column, self._rule.place)

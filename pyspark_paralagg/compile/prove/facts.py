@@ -1,0 +1,191 @@
+"""What is known of a rule's variables: between which bounds they lie, and which are never null.
+
+Facts come from types, from what the user assumes (``assume="w >= 0"``), from filters, from guards (``Between``), and
+for the recursion's own columns from invariants (``compile.known``).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.program.aggregators import is_numeric
+from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, conjuncts
+from pyspark_paralagg.program.functions import Setting
+from pyspark_paralagg.program.functions.arithmetic import of_number
+from pyspark_paralagg.program.functions.casts import is_exact
+from pyspark_paralagg.program.functions.value_range import Range, is_float, is_nan, type_range, unit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark_paralagg.program.functions.value_range import Number
+    from pyspark_paralagg.program.program import Input, Program
+
+Column = tuple[str, str]
+"""A relation and the name of its column."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What holds of the recursion's own columns: ``ranges`` of their values, and those that are never null."""
+
+    ranges: Mapping[Column, Range] = field(default_factory=dict)
+    present: frozenset[Column] = frozenset()
+
+
+NOT_NEGATIVE = Range(0, math.inf, has_nan=True)
+_MIRROR = {
+    "LessThan": "GreaterThan",
+    "GreaterThan": "LessThan",
+    "LessThanOrEqual": "GreaterThanOrEqual",
+    "GreaterThanOrEqual": "LessThanOrEqual",
+    "EqualTo": "EqualTo",
+}
+# Functions that are null or not true where an argument is null: a row that passes such a condition has it.
+_REJECTS_NULL = ("Add", "Subtract", "Multiply", "Divide", "Cast", "UnaryMinus", *_MIRROR)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Ranges of variables, and the variables that are never null; ``setting`` is the session's."""
+
+    ranges: Mapping[str, Range] = field(default_factory=dict)
+    present: frozenset[str] = frozenset()
+    setting: Setting = field(default_factory=Setting)
+
+    def range_of(self, col: Col) -> Range | None:
+        """Return the range of a variable; None where its type has none."""
+        of_type = type_range(col.type)
+        known = self.ranges.get(col.name)
+        if of_type is None or known is None:
+            return of_type
+        return of_type.intersect(known)
+
+    def with_range(self, name: str, range_: Range) -> Facts:
+        """Return the facts with one more bound on a variable."""
+        known = self.ranges.get(name)
+        return replace(self, ranges={**self.ranges, name: range_ if known is None else known.intersect(range_)})
+
+    def given(self, condition: Expr) -> Facts:
+        """Return the facts for rows that pass ``condition``.
+
+        >>> Facts().given(Call("GreaterThan", (Col("n", "int"), Lit(3, "int")), "boolean")).ranges["n"].low
+        4
+        """
+        out = self
+        for c in conjuncts(condition):
+            found = fact(c)
+            if found is not None:
+                out = out.with_range(*found)
+            out = replace(out, present=out.present | _present(c))
+        return out
+
+    def opposite(self, condition: Expr) -> Facts:
+        """Return the facts for rows on which ``condition`` is false, or null."""
+        flipped = {
+            "LessThan": "GreaterThanOrEqual",
+            "LessThanOrEqual": "GreaterThan",
+            "GreaterThan": "LessThanOrEqual",
+            "GreaterThanOrEqual": "LessThan",
+        }
+        if isinstance(condition, Call) and condition.fn in flipped:
+            found = fact(replace(condition, fn=flipped[condition.fn]))
+            return self if found is None else self.with_range(*found)
+        return self
+
+
+@functools.lru_cache(maxsize=4096)
+def fact(condition: Expr) -> tuple[str, Range] | None:
+    """Return what a comparison of a column with a number says of the column; None for other conditions."""
+    if not isinstance(condition, Call) or condition.fn not in _MIRROR:
+        return None
+    fn, (left, right) = condition.fn, condition.args
+    if isinstance(_uncast(right), Col):
+        fn, left, right = _MIRROR[fn], right, left
+    column, number = _uncast(left), _number(right)
+    if not isinstance(column, Col) or number is None or is_nan(number):
+        return None
+    # The type of a column of which the user assumes something is not known here.
+    if column.type != "any" and type_range(column.type) is None:
+        return None
+    return column.name, _allowed(fn, number, left.type if isinstance(left, Call) else column.type, column.type)
+
+
+def _allowed(fn: str, limit: Number, compared: str, type_: str) -> Range:
+    """Return the values of a type on the right side of ``limit``, where they are compared as ``compared``."""
+    steps = type_ != "any" and not is_float(type_) and not is_float(compared) and is_numeric(type_)
+    step = unit(type_) if steps else None
+
+    def beyond(to: float) -> Number:
+        if step is not None:
+            # The next value of the type: between them there is none.
+            exact = Fraction(limit) / Fraction(step)
+            whole = math.floor(exact) + 1 if to > 0 else math.ceil(exact) - 1
+            return whole * step
+        return math.nextafter(float(limit), to) if is_float(type_) and float(limit) == limit else limit
+
+    if fn == "EqualTo":
+        return Range(limit, limit)
+    if fn == "GreaterThan":
+        return Range(beyond(math.inf), math.inf, has_nan=True)
+    if fn == "GreaterThanOrEqual":
+        return Range(limit, math.inf, has_nan=True)
+    if fn == "LessThan":
+        return Range(-math.inf, beyond(-math.inf))
+    return Range(-math.inf, limit)
+
+
+def _number(expr: Expr) -> Number | None:
+    if isinstance(expr, Call) and expr.fn == "Cast" and isinstance(expr.args[0], Lit):
+        inner = _number(expr.args[0])
+        return inner if inner is not None and is_exact(expr.args[0].type, expr.type) else None
+    return of_number(expr.value, expr.type) if isinstance(expr, Lit) else None
+
+
+def _uncast(expr: Expr) -> Expr:
+    """Return the column below casts that keep every value; a cast that cuts digits says less of its argument."""
+    while isinstance(expr, Call) and expr.fn == "Cast" and is_exact(expr.args[0].type, expr.type):
+        expr = expr.args[0]
+    return expr
+
+
+def _present(condition: Expr) -> frozenset[str]:
+    """Return the variables that are not null where ``condition`` holds."""
+    if isinstance(condition, Call) and condition.fn in (*_MIRROR, "IsNotNull", "Not"):
+        if condition.fn == "Not" and not _rejects_null(condition.args[0]):
+            return frozenset()
+        return frozenset().union(*(_read_strictly(a) for a in condition.args))
+    return frozenset()
+
+
+def _rejects_null(expr: Expr) -> bool:
+    return isinstance(expr, Col) or (isinstance(expr, Call) and expr.fn in _MIRROR)
+
+
+def _read_strictly(expr: Expr) -> frozenset[str]:
+    if isinstance(expr, Col):
+        return frozenset((expr.name,))
+    if isinstance(expr, Call) and expr.fn in _REJECTS_NULL:
+        return frozenset().union(*(_read_strictly(a) for a in expr.args))
+    return frozenset()
+
+
+def input_facts(source: Input, program: Program, known: Known, *, assumes: bool) -> Facts:
+    """Return the facts about the columns of an input's rows; ``assumes``: the user's assumptions are guarded there."""
+    facts = Facts(setting=program.setting)
+    if source.relation is not None:
+        of = [(c.name, (source.relation, c.name)) for c in source.columns]
+        facts = replace(facts, present=frozenset(n for n, key in of if key in known.present))
+        for name, key in of:
+            if key in known.ranges:
+                facts = facts.with_range(name, known.ranges[key])
+    for condition in source.filters:
+        facts = facts.given(condition)
+    if assumes and source.relation is None:
+        for found in filter(None, map(fact, program.assume)):
+            facts = facts.with_range(*found)  # null is no violation
+    return facts

@@ -1,0 +1,79 @@
+"""How the check refuses: with the column, the place, what was found, and the ways out. One wording for all claims."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.compile.prove.verdict import Judgement, Proved, Refuted
+from pyspark_paralagg.compile.rewrite.scope import Variable, dependents_in, variables
+from pyspark_paralagg.errors import VerificationError
+from pyspark_paralagg.program.expr import Call, columns
+from pyspark_paralagg.program.text import show
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.program.program import Mode, Program, Rule
+
+_WAYS_OUT = 'write the step another way, or ask for mode="iterate", which recomputes every round'
+
+
+def check_shape(rule: Rule, program: Program) -> None:
+    """No value of the recursion is a key of the head or joins atoms."""
+    scope = variables(rule, program)
+    head = program.relation(rule.head)
+    for key, expr in zip(head.keys, rule.exprs, strict=False):
+        found = dependents_in(expr, scope)
+        if found:
+            v = scope[found[0]]
+            raise VerificationError(
+                "PARALAGG_DEPENDENT_AS_KEY",
+                f"the key {key.name} is {show(expr)}, made of {v.relation}.{v.column.name}, which "
+                f"{_aggregator(v)} aggregates in this recursion",
+                value=v.column.name,
+                place=rule.place,
+                hint=f"let the key be made of keys, or read {v.relation} in a later query",
+            )
+    for condition in rule.conditions:
+        found = dependents_in(condition, scope)
+        atoms = {scope[c].atom for c in columns(condition)}
+        if found and len(atoms) > 1 and isinstance(condition, Call) and condition.fn in ("EqualTo", "EqualNullSafe"):
+            v = scope[found[0]]
+            raise VerificationError(
+                "PARALAGG_JOIN_ON_DEPENDENT",
+                f"{show(condition)} joins on {v.relation}.{v.column.name}, which {_aggregator(v)} aggregates in "
+                "this recursion",
+                value=v.column.name,
+                place=rule.place,
+                hint=f"join on a key column, or read {v.relation} in a later query",
+            )
+
+
+def note(found: Judgement, mode: Mode) -> str:
+    """What to write down of a claim that is proved, or trusted; raises for one that is neither.
+
+    No mode but ``iterate`` takes what is refuted, and ``mode="trust"`` alone what is neither proved nor refuted.
+    """
+    verdict = found.verdict
+    if isinstance(verdict, Refuted):
+        raise VerificationError(
+            found.code,
+            f"{found.problem}: {verdict.counterexample}",
+            value=found.column,
+            place=found.place,
+            hint=_WAYS_OUT,
+        )
+    if isinstance(verdict, Proved):
+        return str(found)
+    if mode == "trust":
+        return f"{found.place}: that {found.claim} is not proved, trusted by the user"
+    assume = f'assume="{verdict.assume}" if that is so, ' if verdict.assume else ""
+    raise VerificationError(
+        "PARALAGG_NOT_PROVED",
+        f"that {found.claim} is {verdict}",
+        value=found.column,
+        place=found.place,
+        hint=f'{assume}mode="trust" if you know better, {_WAYS_OUT}',
+    )
+
+
+def _aggregator(v: Variable) -> str:
+    return v.dependent.aggregator if v.dependent else ""

@@ -1,0 +1,211 @@
+"""Puts each stratum in a class, by proof: lattice, accumulating or iterated (design section 3).
+
+    min, max, any, all, bits, min_by, sets    lattice        every value and filter moves with its aggregator
+    sum, count                                accumulating   every rule is linear in them
+    what mode="iterate" or initial= asks for  iterated       nothing to prove
+
+A refuted claim is a ``VerificationError`` with a counterexample; a claim that is neither proved nor refuted is one too,
+unless ``mode="trust"`` takes the user's word for it. What a proof needs of the data is guarded, and under
+``mode="trust"`` taken on the user's word as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.compile.prove.check_accumulating import check_accumulating
+from pyspark_paralagg.compile.prove.check_lattice import check_lattice
+from pyspark_paralagg.compile.prove.facts import Known
+from pyspark_paralagg.compile.prove.guard import guard_levels, guarded, weaker, with_overflow_checks
+from pyspark_paralagg.compile.prove.incremental import show_incremental
+from pyspark_paralagg.compile.prove.known import invariants
+from pyspark_paralagg.compile.prove.refusal import check_shape, note
+from pyspark_paralagg.compile.prove.verdict import Proved
+from pyspark_paralagg.errors import UnsupportedError, VerificationError
+from pyspark_paralagg.program.text import show
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark_paralagg.compile.prove.decide import Means
+    from pyspark_paralagg.compile.prove.guard import Guard
+    from pyspark_paralagg.compile.prove.verdict import Judgement
+    from pyspark_paralagg.plan.plan import RelationClass
+    from pyspark_paralagg.program.program import Program, Relation
+
+
+def verify(program: Program) -> Program:
+    """Return the program with ``classes`` set, the guards that its proofs need, and the reasons among its ``notes``.
+
+    Raises ``VerificationError``: ``PARALAGG_JOIN_ON_DEPENDENT``, ``PARALAGG_DEPENDENT_AS_KEY``,
+    ``PARALAGG_NOT_MONOTONE``, ``PARALAGG_NOT_LINEAR``, ``PARALAGG_NOT_PROVED``, ``PARALAGG_MIXED_AGGREGATES``.
+    """
+    classes: list[tuple[str, str]] = []
+    known = Known()
+    notes = [f"assumed by the user: {show(a)}" for a in program.assume]
+    for names in program.strata:
+        program, relation_class, why = _stratum(program, names, known)
+        known = invariants(program, names, known)
+        classes += [(n, relation_class) for n in names]
+        notes += [f"{', '.join(names)}: {relation_class} ({why[0]})", *why[1:]]
+    return replace(program, classes=tuple(classes), notes=(*program.notes, *notes))
+
+
+def judgements(program: Program) -> Iterator[Judgement]:
+    """Everything that the check has to say of ``program``, as the passes before it leave it; ``mode`` plays no part.
+
+    Raises ``VerificationError`` for what is no claim: a join on a dependent column, aggregates that do not mix.
+    """
+    known = Known()
+    for names in program.strata:
+        decided = _decide(program, names, _kind(program, names), known)
+        program = decided.program
+        known = invariants(program, names, known)
+        yield from decided.judgements
+
+
+@dataclass(frozen=True)
+class _Decided:
+    """What is found of a stratum, and the program with the guards that the proofs need."""
+
+    program: Program
+    judgements: tuple[Judgement, ...]
+    guards: tuple[Guard, ...] = ()
+
+
+def _decide(program: Program, names: tuple[str, ...], kind: RelationClass, known: Known) -> _Decided:
+    """Prove the stratum with as few guards as possible; without a proof, say what is wrong with all of them."""
+    if kind == "iterated":
+        return _Decided(program, ())
+    if kind == "accumulating":
+        return _Decided(program, tuple(_of_stratum(program, names, kind, known, means="all")))
+    levels = list(guard_levels(program, names))
+    for means in ("rules", "z3"):
+        for guards in levels:
+            if _prove(program, guards, names, known, means) is not None:
+                return _fewest(program, guards, names, known, means)
+    candidate = guarded(program, levels[-1])
+    return _Decided(program, tuple(_of_stratum(candidate, names, kind, known, means="all")))
+
+
+def _fewest(
+    program: Program, guards: tuple[Guard, ...], names: tuple[str, ...], known: Known, means: Means
+) -> _Decided:
+    for g in guards:
+        fewer = tuple(x for x in guards if x != g)
+        if _prove(program, fewer, names, known, means) is not None:
+            guards = fewer
+        elif (less := weaker(g)) is not None:
+            fewer = tuple(less if x == g else x for x in guards)
+            guards = fewer if _prove(program, fewer, names, known, means) is not None else guards
+    found = _prove(program, guards, names, known, means) or ()
+    if program.mode == "trust":
+        return _Decided(program, found, guards)
+    program = guarded(program, guards)
+    places = {j.place for j in found if isinstance(j.verdict, Proved) and j.verdict.checks_overflow}
+    rules = tuple(with_overflow_checks(r, program) if r.place in places else r for r in program.rules)
+    return _Decided(replace(program, rules=rules), found, guards)
+
+
+def _prove(
+    program: Program, guards: tuple[Guard, ...], names: tuple[str, ...], known: Known, means: Means
+) -> tuple[Judgement, ...] | None:
+    """Return the proofs of all claims of a stratum with these guards; None where one is not proved."""
+    found: list[Judgement] = []
+    for j in _of_stratum(guarded(program, guards), names, "lattice", known, means=means):
+        if not isinstance(j.verdict, Proved):
+            return None
+        found.append(j)
+    return tuple(found)
+
+
+def _of_stratum(
+    program: Program, names: tuple[str, ...], kind: RelationClass, known: Known, *, means: Means
+) -> Iterator[Judgement]:
+    if kind == "lattice":
+        known = invariants(program, names, known)
+    for rule in program.rules:
+        if rule.head in names:
+            check_shape(rule, program)
+            if kind == "accumulating":
+                yield from check_accumulating(rule, program)
+            else:
+                yield from check_lattice(rule, program, known, means=means)
+
+
+def _kind(program: Program, names: tuple[str, ...]) -> RelationClass:
+    """What the aggregators of a stratum ask for; ``iterated`` where it is not recursive and nothing does.
+
+    Raises ``VerificationError`` ``PARALAGG_MIXED_AGGREGATES``.
+    """
+    relations = [program.relation(n) for n in names]
+    heads = [r for r in relations if any(rule.head == r.name for rule in program.rules)] or relations
+    kinds = {d.is_idempotent for r in heads for d in r.dependents} | {True for r in heads if not r.dependents}
+    if len(kinds) == 1:
+        return "lattice" if kinds == {True} else "accumulating"
+    rules = [r for r in program.rules if r.head in names]
+    is_recursive = any(a.relation in names for r in rules for a in r.body if a.relation)
+    if not is_recursive:
+        return "iterated"
+    found = sorted(
+        {d.aggregator for r in relations for d in r.dependents} | {"set" for r in relations if not r.dependents}
+    )
+    raise VerificationError(
+        "PARALAGG_MIXED_AGGREGATES",
+        f"{', '.join(names)} recurse together under {', '.join(found)}: some keep the best value, some add up",
+        value=found,
+        place=f"relation {names[0]}",
+        hint='compute one after the other, or ask for mode="iterate"',
+    )
+
+
+def _stratum(program: Program, names: tuple[str, ...], known: Known) -> tuple[Program, str, list[str]]:
+    relations = [program.relation(n) for n in names]
+    if any(r.settled for r in relations):
+        kind = "iterated" if program.mode == "iterate" else _kind(program, names)
+        if kind != "lattice":
+            raise UnsupportedError(
+                "PARALAGG_NOT_CONTINUABLE",
+                f"{names[0]} is {kind}, and only a lattice goes on from the rows that it has",
+                value=kind,
+                place=f"relation {names[0]}",
+            )
+        # What holds of base rows proves the whole; here they are some rows of a later moment, of which it is not known.
+        # What the proof guards is guarded here, too.
+        decided = _decide(program, names, kind, known)
+        proved_before = "it continues a fixpoint, whose steps were proved when it was computed"
+        return decided.program, kind, [proved_before, *(g.said(program.mode) for g in decided.guards)]
+    if program.mode == "iterate":
+        _check_iterable(relations)
+        return program, "iterated", ['mode="iterate" asks for it']
+    kind = _kind(program, names)
+    if kind == "iterated":
+        _check_iterable(relations)
+        return program, "iterated", ["it is not recursive, so one round is all there is"]
+    decided = _decide(program, names, kind, known)
+    notes = [
+        *(note(found, program.mode) for found in decided.judgements),
+        *(g.said(program.mode) for g in decided.guards),
+    ]
+    initial = next((r.name for r in relations if r.initial is not None), None)
+    if initial is not None:
+        _check_iterable(relations)
+        shown = show_incremental(program, names) if kind == "accumulating" else []
+        why = f"{initial} has initial rows, which may lie beyond the first application"
+        return program, "iterated", [why, *notes, *shown]
+    if kind == "accumulating":
+        return program, kind, ["every rule is linear in the columns that are added up", *notes]
+    return decided.program, kind, ["every rule is monotone", *notes]
+
+
+def _check_iterable(relations: list[Relation]) -> None:
+    for r in relations:
+        carried = [d.column.name for d in r.dependents if d.order is not None]
+        if carried and any(d.aggregator in ("sum", "count") for d in r.dependents):
+            raise UnsupportedError(
+                "PARALAGG_STEP_UNSUPPORTED",
+                f"{carried[0]} follows another column of {r.name} beside a sum: this cannot run inside the loop",
+                value=carried[0],
+                place=f"relation {r.name}",
+            )

@@ -1,0 +1,1 @@
+"""Passes from Program to Program, and what they share."""

@@ -1,0 +1,120 @@
+"""Gives a rule without a recursive atom something to start from: a relation that holds what the rule reads.
+
+    far(x) :- in3(x, d), d > 9          far(x) :- far_rows(x)          far_rows' base: in3(x) where d > 9
+
+In every round the rule's rows are the same, so they belong to the base of every round, from the first application on:
+that is what the delta of a relation that never changes gives. With one atom the new relation is the head's twin and
+its rows are aggregated like the head's. With several atoms it is a set, of what is read of the smallest; a head that
+counts repetition needs all columns of a source that is a set itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.compile.rewrite.order_joins import next_atom
+from pyspark_paralagg.compile.rewrite.scope import inlined, variables
+from pyspark_paralagg.errors import UnsupportedError
+from pyspark_paralagg.program.expr import Col, columns
+from pyspark_paralagg.program.program import Atom, Column, Input, Program, Relation, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark_paralagg.compile.rewrite.scope import Variable
+
+
+def drive_static(program: Program) -> Program:
+    """The program in which every rule has a recursive atom; new relations join the stratum of their rule's head."""
+    for n, rule in enumerate(program.rules):
+        if any(a.relation is not None for a in rule.body):
+            continue
+        source_id = max(i.id for i in program.inputs) + 1
+        name = _fresh(f"{rule.head}_rows", program)
+        if len(rule.body) == 1:
+            relation, source, driven = _twin(program, rule, name, source_id)
+        else:
+            relation, source, driven = _set(program, rule, name, source_id)
+        program = replace(
+            program,
+            relations=(*program.relations, relation),
+            inputs=(*program.inputs, source),
+            rules=(*program.rules[:n], driven, *program.rules[n + 1 :]),
+            strata=tuple((*s, name) if rule.head in s else s for s in program.strata),
+            notes=(
+                *program.notes,
+                f"{rule.place}: reads no recursive relation; its rows enter with the first iteration",
+            ),
+        )
+    return program
+
+
+def _fresh(wanted: str, program: Program) -> str:
+    taken = {r.name for r in program.relations}
+    name, n = wanted, 2
+    while name in taken:
+        name, n = f"{wanted}_{n}", n + 1
+    return name
+
+
+def _twin(program: Program, rule: Rule, name: str, source_id: int) -> tuple[Relation, Input, Rule]:
+    """Everything is computed where the input is loaded; the rule copies."""
+    source = program.input(rule.body[0].input or 0)
+    names = rule.body[0].variables
+    inner = {v: source.exprs[p] for p, v in enumerate(names) if v is not None}
+    head = program.relation(rule.head)
+    loaded = replace(
+        source,
+        id=source_id,
+        exprs=tuple(inlined(e, inner) for e in rule.exprs),
+        filters=(*source.filters, *(inlined(c, inner) for c in rule.conditions)),
+    )
+    plain = tuple(Col(c.name, c.type, c.nullable) for c in head.columns)
+    atom = Atom(tuple(c.name for c in plain), relation=name)
+    return (
+        Relation(name, head.keys, head.dependents, source_id),
+        loaded,
+        replace(rule, exprs=plain, body=(atom,), conditions=()),
+    )
+
+
+def _set(program: Program, rule: Rule, name: str, source_id: int) -> tuple[Relation, Input, Rule]:
+    """What the rule reads of its smallest atom, as keys: all its rows start a chain, the others are looked up."""
+    counts = not program.relation(rule.head).is_idempotent
+    joins = [n for n, a in enumerate(rule.body) if a.kind == "join"]
+    if counts:
+        joins = [n for n in joins if _is_set(program.input(rule.body[n].input or 0))]
+    if not joins:
+        raise UnsupportedError(
+            "PARALAGG_STEP_UNSUPPORTED",
+            "a branch that reads no recursive relation but joins others cannot feed a sum inside the loop",
+            value=rule.head,
+            place=rule.place,
+            hint="put its rows into the base",
+        )
+    first = next_atom(rule, program, joins, dict.fromkeys(joins, 0))
+    source = program.input(rule.body[first].input or 0)
+    scope = variables(rule, program)
+    read = {c for e in (*rule.exprs, *rule.conditions) for c in columns(e)}
+    found = rule.body[first].variables
+    kept = [p for p, v in enumerate(found) if counts or v in read]
+    names = tuple(found[p] if found[p] in read else None for p in kept)
+    keys = tuple(_key(p, v, source, scope) for p, v in zip(kept, names, strict=True))
+    loaded = replace(source, id=source_id, exprs=tuple(source.exprs[p] for p in kept))
+    body = list(rule.body)
+    body[first] = Atom(names, relation=name)
+    return Relation(name, keys, (), source_id), loaded, replace(rule, body=tuple(body))
+
+
+def _is_set(source: Input) -> bool:
+    """Whether no row of ``source`` comes twice: rows of a relation, and nothing was left out of them."""
+    return (source.is_set or source.relation is not None) and len(source.exprs) == len(source.columns)
+
+
+def _key(position: int, variable: str | None, source: Input, scope: Mapping[str, Variable]) -> Column:
+    """The key for a column; its own number names one that nobody reads."""
+    column = source.columns[position]
+    if variable is None:
+        return replace(column, name=f"@{position}")
+    return Column(variable, source.exprs[position].type, scope[variable].column.nullable)

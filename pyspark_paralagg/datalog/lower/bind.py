@@ -1,0 +1,262 @@
+"""One flat rule over typed relations: atoms that bind variables, conditions, and what each column of the head is.
+
+    spath(f, t, $MIN(l + w)) :- spath(f, m, l), edge(m, t, w), l < 9.
+    atoms       spath(f, m, l)  edge(m_2, t, w)
+    conditions  m = m_2, l < 9
+    head        f, t, l + w
+
+Positive atoms bind first, then equations define what is left; a variable that neither binds is an error, in a
+negation as well. Each column of an atom gets a variable of its own, and equality is a condition, as everywhere in a
+Program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.datalog.lower import unsigned
+from pyspark_paralagg.datalog.lower.terms import BOOLEAN, NUMBER, UnboundError
+from pyspark_paralagg.datalog.parse import syntax
+from pyspark_paralagg.datalog.resolve.expand import names_in, nodes
+from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
+from pyspark_paralagg.program.program import Atom
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark_paralagg.datalog.lower.terms import Terms
+    from pyspark_paralagg.datalog.parse.places import Places
+    from pyspark_paralagg.datalog.resolve.expand import Flat
+    from pyspark_paralagg.datalog.resolve.shapes import Shape, Shapes
+
+Slot = tuple[str, int]
+"""A column of a head, ``("column", p)``, or what its aggregate needs besides: ``("order", p)``, ``("witness", p)``."""
+
+ONE = "one@"
+"""The relation of one row that a rule without atoms reads."""
+
+
+class UntypedError(Exception):
+    """A relation whose types are not known yet."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a flat rule says. ``atoms`` name relations, inputs included; ``head`` has an expression for each slot."""
+
+    atoms: tuple[Atom, ...]
+    conditions: tuple[Expr, ...]
+    head: dict[Slot, Expr]
+
+
+def bind(flat: Flat, shapes: Shapes, types: Mapping[str, Mapping[Slot, str]], terms: Terms, places: Places) -> Bound:
+    """``flat`` with typed expressions; raises ``UntypedError`` where a relation in its body has no types yet."""
+    return _Binder(flat, shapes, types, terms, places).bound()
+
+
+@dataclass
+class _Binder:
+    flat: Flat
+    shapes: Shapes
+    types: Mapping[str, Mapping[Slot, str]]
+    terms: Terms
+    places: Places
+    scope: dict[str, Expr] = field(default_factory=dict)
+    atoms: list[Atom] = field(default_factory=list)
+    conditions: list[Expr] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.taken = set(names_in((self.flat.head, self.flat.literals)))
+        self.unsigned = unsigned.names_of(self.flat, self.terms.unsigned, self.terms.base)
+
+    def bound(self) -> Bound:
+        literals = self.flat.literals
+        waiting: list[tuple[syntax.Term, Col, syntax.Atom]] = []
+        for x in literals:
+            if isinstance(x, syntax.Atom):
+                self.positive(x, waiting)
+        if not self.atoms:
+            self.atoms.append(Atom((None,), relation=ONE))
+        comparisons = [x for x in literals if isinstance(x, syntax.Comparison)]
+        comparisons = self.define(comparisons)
+        for term, col, atom in waiting:
+            self.conditions.append(self.equal(self.value(term), col, atom.span))
+        for c in comparisons:
+            self.conditions.append(self.comparison(c))
+        for x in literals:
+            if isinstance(x, syntax.Constraint):
+                self.conditions.append(self.constraint(x))
+            elif isinstance(x, syntax.Negation):
+                self.negative(x)
+        return Bound(tuple(self.atoms), tuple(self.conditions), self.head())
+
+    # --- bodies ------------------------------------------------------------------------------------------------------
+
+    def positive(self, atom: syntax.Atom, waiting: list[tuple[syntax.Term, Col, syntax.Atom]]) -> None:
+        """Binds the variables of ``atom``; arguments that are no variables wait until all are bound."""
+        names: list[str | None] = []
+        for col, arg in self.columns(atom):
+            if isinstance(arg, syntax.Wildcard):
+                names.append(None)
+                continue
+            if isinstance(arg, syntax.Variable) and arg.name not in self.scope:
+                self.scope[arg.name] = Col(arg.name, col.type, col.nullable)
+                names.append(arg.name)
+                continue
+            own = Col(self.fresh(arg.name if isinstance(arg, syntax.Variable) else col.name), col.type, col.nullable)
+            names.append(own.name)
+            waiting.append((arg, own, atom))  # type: ignore[arg-type]  # no head aggregates in bodies: Shapes.check
+        self.atoms.append(Atom(tuple(names), relation=atom.relation))
+
+    def columns(self, atom: syntax.Atom) -> list[tuple[Col, syntax.Term | syntax.HeadAggregate]]:
+        """Each argument with the column that it stands for."""
+        shape = self.shapes.shapes[atom.relation]
+        known = self.types.get(atom.relation, {})
+        if any(("column", p) not in known for p in range(len(shape.columns))):
+            raise UntypedError(atom.relation)
+        named = [Col(c, known["column", p]) for p, c in enumerate(shape.columns)]
+        return list(zip(named, atom.args, strict=True))
+
+    def define(self, comparisons: list[syntax.Comparison]) -> list[syntax.Comparison]:
+        """Variables that equations define get their values; the comparisons that are left are given back."""
+        left = list(comparisons)
+        while True:
+            for c in left:
+                found = self.definition(c)
+                if found is not None:
+                    self.scope[found[0]] = found[1]
+                    left.remove(c)
+                    break
+            else:
+                return left
+
+    def definition(self, c: syntax.Comparison) -> tuple[str, Expr] | None:
+        """``x`` and its value where ``c`` is ``x = value`` or ``value = x`` and ``x`` has none."""
+        if c.op == "=":
+            for one, other in ((c.left, c.right), (c.right, c.left)):
+                if isinstance(one, syntax.Variable) and one.name not in self.scope and self.is_bound(other):
+                    value = self.terms.expr(other, self.scope, self.unsigned)
+                    return one.name, self.terms.held(other, value, self.unsigned)
+        return None
+
+    def is_bound(self, term: syntax.Term) -> bool:
+        """Whether all of ``term`` has a value."""
+        return names_in(term) <= self.scope.keys() and not any(isinstance(n, syntax.Wildcard) for n in nodes(term))
+
+    def negative(self, negation: syntax.Negation) -> None:
+        """An atom that must not match, or a constraint that must not hold."""
+        inner = negation.body
+        if isinstance(inner, syntax.Constraint):
+            self.conditions.append(Call("Not", (self.constraint(inner),), BOOLEAN))
+            return
+        assert isinstance(inner, syntax.Atom)  # noqa: S101 - expand left nothing else
+        names: list[str | None] = []
+        for col, arg in self.columns(inner):
+            if isinstance(arg, syntax.Wildcard):
+                names.append(None)
+                continue
+            if isinstance(arg, syntax.Variable) and arg.name not in self.scope:
+                message = f"`{arg.name}` stands in a negation and no positive atom binds it"
+                hint = f"write `_` if any value of it will do, or add an atom that says what {arg.name} can be"
+                raise self.places.error(
+                    "PARALAGG_DATALOG_UNSAFE_NEGATION", message, arg.span, value=arg.name, hint=hint
+                )
+            own = Col(self.fresh(arg.name if isinstance(arg, syntax.Variable) else col.name), col.type, col.nullable)
+            names.append(own.name)
+            self.conditions.append(self.equal(self.value(arg), own, inner.span))  # type: ignore[arg-type]  # as above
+        self.atoms.append(Atom(tuple(names), relation=inner.relation, kind="anti"))
+
+    def constraint(self, literal: syntax.Constraint) -> Expr:
+        """``match`` or ``contains`` as a condition."""
+        try:
+            return self.terms.constraint(literal, self.scope)
+        except UnboundError as problem:
+            raise self.unbound(problem.args[0]) from None
+
+    def equal(self, value: Expr, col: Col, span: syntax.Span) -> Expr:
+        """``value = col``."""
+        return self.terms.comparison(syntax.Comparison("=", syntax.Wildcard(), syntax.Wildcard(), span), value, col)
+
+    def value(self, term: syntax.Term) -> Expr:
+        """``term`` where all variables are bound by now."""
+        try:
+            return self.terms.expr(term, self.scope, self.unsigned)
+        except UnboundError as problem:
+            raise self.unbound(problem.args[0]) from None
+
+    def comparison(self, c: syntax.Comparison) -> Expr:
+        """A comparison; for equality the bits of unsigned numbers are enough."""
+        left, right = self.value(c.left), self.value(c.right)
+        if c.op in unsigned.ORDERED:
+            left, right = self.terms.held(c.left, left, self.unsigned), self.terms.held(c.right, right, self.unsigned)
+        return self.terms.comparison(c, left, right)
+
+    def unbound(self, node: syntax.Term) -> Exception:
+        """What to say of a variable without a value."""
+        if isinstance(node, syntax.Variable):
+            message = f"nothing in the body binds `{node.name}`"
+            hint = f"add an atom with {node.name}, or an equation that says what it is"
+            return self.places.error("PARALAGG_DATALOG_UNBOUND", message, node.span, value=node.name, hint=hint)
+        message = "`_` has no value of its own"
+        hint = "give it a name and bind it in the body"
+        return self.places.error("PARALAGG_DATALOG_UNBOUND", message, node.span, value="_", hint=hint)
+
+    def fresh(self, stem: str) -> str:
+        """A variable's name that the rule does not have yet."""
+        name, n = stem, 2
+        while name in self.taken:
+            name, n = f"{stem}_{n}", n + 1
+        self.taken.add(name)
+        return name
+
+    # --- heads -------------------------------------------------------------------------------------------------------
+
+    def head(self) -> dict[Slot, Expr]:
+        """An expression for each column of the head, and for what aggregates need besides."""
+        shape = self.shapes.shapes[self.flat.head.relation]
+        out: dict[Slot, Expr] = {}
+        for p, arg in enumerate(self.flat.head.args):
+            aggregate = shape.aggregates[p]
+            if isinstance(arg, syntax.HeadAggregate):
+                out |= self.aggregated(p, arg, shape)
+            else:
+                value = self.value(arg)
+                out["column", p] = self.terms.truth(value, arg.span) if aggregate in ("any", "all") else value
+                if aggregate is not None and (p, -1) in shape.orders:
+                    message = f"`{shape.relation}` has ${aggregate.upper()} here, which needs its order, too"
+                    hint = f"write ${aggregate.upper()}(value, order) in this rule, too"
+                    raise self.places.error("PARALAGG_DATALOG_AGGREGATE", message, arg.span, hint=hint)
+        if not shape.columns:
+            out["column", 0] = Lit(value=True, type=BOOLEAN)
+        return {slot: self.kept(slot[1], e) if slot[0] == "column" and shape.columns else e for slot, e in out.items()}
+
+    def kept(self, p: int, expr: Expr) -> Expr:
+        """What stands in column ``p`` of the head; an unsigned column has no negative number."""
+        arg, relation = self.flat.head.args[p], self.flat.head.relation
+        held = self.terms.held(arg, expr, self.unsigned)
+        is_plain = held is expr and expr.type == NUMBER and not isinstance(expr, Lit)
+        mixes = unsigned.may_leave(arg) or unsigned.mixes(arg, self.unsigned)
+        if is_plain and mixes and p in self.terms.unsigned.get(relation, ()):
+            return unsigned.asserted(expr, self.places.told(arg.span))
+        return held
+
+    def aggregated(self, p: int, arg: syntax.HeadAggregate, shape: Shape) -> dict[Slot, Expr]:
+        """What a row gives to the aggregate at position ``p``."""
+        aggregate = shape.aggregates[p]
+        values = [self.constraint_of(a) if isinstance(a, syntax.Comparison) else self.value(a) for a in arg.args]
+        if aggregate == "count":
+            return {("column", p): values[0] if values else Lit(1, NUMBER)}
+        if aggregate in ("any", "all"):
+            return {("column", p): self.terms.truth(values[0], arg.span)}
+        if aggregate == "mcount":
+            return {("witness", p): values[0]}
+        if aggregate == "msum":
+            return {("column", p): values[0], ("witness", p): values[1]}
+        if (p, -1) in shape.orders:
+            return {("column", p): values[0], ("order", p): values[1]}
+        return {("column", p): values[0]}
+
+    def constraint_of(self, c: syntax.Comparison) -> Expr:
+        """A comparison as a value, for ``$ANY(d < 5)``."""
+        return self.comparison(c)

@@ -1,0 +1,75 @@
+"""Facts of a text: heads of constants, taken out of the rules as rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.datalog.lower.terms import BOOLEAN, FLOAT, NUMBER, SYMBOL, spoken
+from pyspark_paralagg.datalog.parse.syntax import Apply, Number, String
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from pyspark_paralagg.datalog.lower.resolved import Row
+    from pyspark_paralagg.datalog.parse.places import Places
+    from pyspark_paralagg.datalog.resolve.expand import Flat
+    from pyspark_paralagg.datalog.resolve.shapes import Shape, Shapes
+
+_LIMIT = 1 << 63
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A row, and the clause that it was."""
+
+    row: Row
+    flat: Flat
+
+    def typed(self, types: Sequence[str], unsigned: Collection[str], places: Places, shape: Shape) -> Row:
+        """The row in the types of its relation; an error where a value does not fit."""
+        out: list[int | float | str | bool] = []
+        for p, (value, type_) in enumerate(zip(self.row, types, strict=True)):
+            found = SYMBOL if isinstance(value, str) else FLOAT if isinstance(value, float) else NUMBER
+            if found == NUMBER and shape.columns[p] in unsigned and int(value) < 0:
+                message = f"`{shape.columns[p]}` of `{shape.relation}` is unsigned, and here {value!r}"
+                raise places.error("PARALAGG_BAD_FACT", message, self.flat.head.args[p].span, value=value)
+            if found == NUMBER and type_ == FLOAT:
+                out.append(float(value))
+            elif type_ == BOOLEAN and value in (0, 1):
+                out.append(bool(value))
+            elif found == type_ and (isinstance(value, str | float) or -_LIMIT <= value < _LIMIT):
+                out.append(value)
+            else:
+                message = f"`{shape.columns[p]}` of `{shape.relation}` is a {spoken(type_)}, and here {value!r}"
+                raise places.error("PARALAGG_BAD_FACT", message, self.flat.head.args[p].span, value=value)
+        return tuple(out) or (True,)
+
+
+def constants(flat: Sequence[Flat], shapes: Shapes) -> tuple[dict[str, list[Fact]], tuple[Flat, ...]]:
+    """The facts by relation, and the rules that are left.
+
+    A relation with ``min_by`` over a hidden column, or with witnesses, takes no rows as they stand: its facts stay
+    rules.
+    """
+    facts: dict[str, list[Fact]] = {}
+    rules = []
+    for rule in flat:
+        shape = shapes.shapes[rule.head.relation]
+        row = [_constant(a) for a in rule.head.args]
+        if (
+            rule.literals
+            or None in row
+            or {"mcount", "msum"} & set(shape.aggregates)
+            or -1 in dict(shape.orders).values()
+        ):
+            rules.append(rule)
+        else:
+            facts.setdefault(rule.head.relation, []).append(Fact(tuple(v for v in row if v is not None), rule))
+    return facts, tuple(rules)
+
+
+def _constant(arg: object) -> int | float | str | None:
+    if isinstance(arg, Apply) and arg.name == "neg" and isinstance(arg.args[0], Number):
+        return -arg.args[0].value
+    return arg.value if isinstance(arg, Number | String) else None

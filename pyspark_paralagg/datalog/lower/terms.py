@@ -1,0 +1,295 @@
+"""Terms of a text as typed expressions, named as Spark's analyser names them.
+
+``number`` and ``unsigned`` are ``bigint``, ``float`` is ``double``, ``symbol`` is ``string``. An operation on two
+numbers gives a number (``/`` truncates), one with a float gives a float. There are no conversions between numbers and
+symbols that a text does not spell out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.datalog.lower import unsigned
+from pyspark_paralagg.datalog.parse import syntax
+from pyspark_paralagg.datalog.resolve.types import BASES
+from pyspark_paralagg.program import patterns
+from pyspark_paralagg.program.expr import Call, Expr, Lit
+from pyspark_paralagg.program.schema import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from pyspark_paralagg.datalog.parse.places import Places
+    from pyspark_paralagg.datalog.parse.syntax import Span
+
+NUMBER, FLOAT, SYMBOL, BOOLEAN = "bigint", "double", "string", "boolean"
+SPOKEN = {NUMBER: "number", FLOAT: "float", SYMBOL: "symbol"}
+
+_ARITHMETIC = {"+": "Add", "-": "Subtract", "*": "Multiply", "%": "Remainder"}
+_BITS = {"band": "BitwiseAnd", "bor": "BitwiseOr", "bxor": "BitwiseXor"}
+_SHIFTS = {"bshl": "ShiftLeft", "bshr": "ShiftRight", "bshru": "ShiftRightUnsigned"}
+_LOGIC = {"land": "And", "lor": "Or"}
+_CONVERSIONS = {
+    "to_number": NUMBER, "to_unsigned": NUMBER, "to_float": FLOAT, "to_string": SYMBOL,
+    "itof": FLOAT, "utof": FLOAT, "ftoi": NUMBER, "ftou": NUMBER, "itou": NUMBER, "utoi": NUMBER,
+}  # fmt: skip
+_COMPARISONS = {
+    "=": "EqualTo", "<": "LessThan", "<=": "LessThanOrEqual", ">": "GreaterThan", ">=": "GreaterThanOrEqual",
+}  # fmt: skip
+_ARITY = {
+    **dict.fromkeys((*_ARITHMETIC, *_BITS, *_SHIFTS, *_LOGIC, "/", "^", "lxor"), 2),
+    **dict.fromkeys((*_CONVERSIONS, "neg", "bnot", "lnot", "strlen"), 1),
+    "substr": 3,
+}
+_LARGEST_POWER = 64
+
+
+class UnboundError(Exception):
+    """A variable without a value; ``args[0]`` is the node."""
+
+
+class Terms:
+    """Translates terms and constraints; ``places`` tells where something is wrong."""
+
+    def __init__(self, places: Places, base: Callable[[str, Span], str]) -> None:
+        self._places = places
+        self._base = base
+        self.unsigned: Mapping[str, Collection[int]] = {}
+
+    def base(self, cast: syntax.Cast) -> str:
+        """``number unsigned float symbol boolean``: what a term is cast to."""
+        return self._base(cast.type, cast.span)
+
+    def held(self, term: syntax.Term | syntax.HeadAggregate, expr: Expr, names: Collection[str]) -> Expr:
+        """``expr``, which is ``term``; where that is unsigned, as ``names`` are, an error for what cannot be held."""
+        leaves = expr.type == NUMBER and not isinstance(expr, Lit) and unsigned.may_leave(term)
+        if leaves and unsigned.is_unsigned(term, names, self.base):
+            return unsigned.asserted(expr, self._places.told(term.span))
+        return expr
+
+    def expr(self, term: syntax.Term, scope: Mapping[str, Expr], names: Collection[str] = ()) -> Expr:
+        """``term`` over the variables of ``scope``, of which ``names`` are unsigned; ``UnboundError`` for another."""
+        match term:
+            case syntax.Variable():
+                if term.name not in scope:
+                    raise UnboundError(term)
+                return scope[term.name]
+            case syntax.Number():
+                self._check_range(term)
+                return Lit(term.value, FLOAT if isinstance(term.value, float) else NUMBER)
+            case syntax.String():
+                return Lit(term.value, SYMBOL)
+            case syntax.Cast():
+                return self._cast(self.expr(term.term, scope, names), term)
+            case syntax.Apply(name="neg", args=(syntax.Number(value=value),)):
+                self._check_range(term.args[0], -value)  # type: ignore[arg-type]
+                return Lit(-value, FLOAT if isinstance(value, float) else NUMBER)
+            case syntax.Apply():
+                self._check_signs(term, names)
+                args = [self.expr(a, scope, names) for a in term.args]
+                if term.name in unsigned.READING:
+                    args = [self.held(a, e, names) for a, e in zip(term.args, args, strict=True)]
+                return self._apply(term, args)
+            case _:
+                raise UnboundError(term)
+
+    def _check_signs(self, term: syntax.Apply, names: Collection[str]) -> None:
+        if term.name == "neg" and unsigned.is_unsigned(term.args[0], names, self.base):
+            message = "an unsigned number has no `-` before it"
+            raise self._places.error(unsigned.CODE, message, term.span, hint=unsigned.HINT)
+
+    def constraint(self, literal: syntax.Comparison | syntax.Constraint, scope: Mapping[str, Expr]) -> Expr:
+        """A comparison or ``match``, ``contains`` as a condition."""
+        if isinstance(literal, syntax.Comparison):
+            return self.comparison(literal, self.expr(literal.left, scope), self.expr(literal.right, scope))
+        args = [self.expr(a, scope) for a in literal.args]
+        if len(args) != 2:  # noqa: PLR2004
+            raise self._wrong_count(literal.name, 2, len(args), literal.span)
+        for a in args:
+            self._expect(a, (SYMBOL,), literal.name, literal.span)
+        if literal.name == "contains":
+            return Call("Contains", (args[1], args[0]), BOOLEAN)
+        return self._match(args[0], args[1], literal.args[0].span)
+
+    def _match(self, pattern: Expr, text: Expr, span: Span) -> Expr:
+        """Soufflé's match, which is of the whole text."""
+        if isinstance(pattern, Lit):
+            fault = patterns.fault(str(pattern.value))
+            if fault is not None:
+                raise self._places.error(patterns.CODE, fault, span, value=pattern.value, hint=patterns.HINT)
+            return Call("RLike", (text, Lit(patterns.whole(str(pattern.value)), SYMBOL)), BOOLEAN)
+        whole = Call("Concat", (Lit(patterns.BEFORE, SYMBOL), pattern, Lit(patterns.AFTER, SYMBOL)), SYMBOL)
+        # By itself, too: what is no pattern may become one between the other two, such as `a)|(b`.
+        alone = Call("RLike", (text, pattern), BOOLEAN)
+        return Call("And", (alone, Call("RLike", (text, whole), BOOLEAN)), BOOLEAN)
+
+    def comparison(self, of: syntax.Comparison, left: Expr, right: Expr) -> Expr:
+        """``left op right`` with both sides of one type."""
+        left, right = self._alike(left, right, of.op, of.span)
+        if of.op == "!=":
+            return Call("Not", (Call("EqualTo", (left, right), BOOLEAN),), BOOLEAN)
+        return Call(_COMPARISONS[of.op], (left, right), BOOLEAN)
+
+    def truth(self, expr: Expr, span: Span) -> Expr:
+        """``expr`` as a boolean: a number is true where it is not 0."""
+        if expr.type == BOOLEAN:
+            return expr
+        self._expect(expr, (NUMBER,), "a truth value", span)
+        return Call("Not", (Call("EqualTo", (expr, Lit(0, NUMBER)), BOOLEAN),), BOOLEAN)
+
+    def as_type(self, expr: Expr, type_: str) -> Expr | None:
+        """``expr`` as a ``type_``; None where only the text itself may say so."""
+        if expr.type == type_:
+            return expr
+        if expr.type == NUMBER and type_ == FLOAT:
+            return Lit(float(expr.value), FLOAT) if isinstance(expr, Lit) else Call("Cast", (expr,), FLOAT)  # type: ignore[arg-type]
+        if type_ == BOOLEAN and isinstance(expr, Lit) and expr.type == NUMBER and expr.value in (0, 1):
+            return Lit(bool(expr.value), BOOLEAN)
+        return None
+
+    def _alike(self, left: Expr, right: Expr, what: str, span: Span) -> tuple[Expr, Expr]:
+        as_right, as_left = self.as_type(left, right.type), self.as_type(right, left.type)
+        if as_right is not None:
+            return as_right, right
+        if as_left is not None:
+            return left, as_left
+        message = f"`{what}` between {spoken(left.type)} and {spoken(right.type)}"
+        hint = "convert one of them: to_number, to_string, to_float"
+        raise self._places.error("PARALAGG_DATALOG_TYPE", message, span, value=what, hint=hint)
+
+    def _apply(self, term: syntax.Apply, args: list[Expr]) -> Expr:  # noqa: C901, PLR0911, PLR0912 - one functor a line
+        name, span = term.name, term.span
+        if name in _ARITY and len(args) != _ARITY[name]:
+            raise self._wrong_count(name, _ARITY[name], len(args), span)
+        if name in _ARITHMETIC or name in ("/", "^"):
+            for a in args:
+                self._expect(a, (NUMBER, FLOAT), name, span)
+            left, right = self._alike(args[0], args[1], name, span)
+            if name == "^":
+                return _power(left, right)
+            if name == "/":
+                return Call("IntegralDivide" if left.type == NUMBER else "Divide", (left, right), left.type)
+            return Call(_ARITHMETIC[name], (left, right), left.type)
+        if name == "neg":
+            self._expect(args[0], (NUMBER, FLOAT), "-", span)
+            return Call("UnaryMinus", (args[0],), args[0].type)
+        if name in _BITS or name in _SHIFTS or name in ("bnot", "lnot", "lxor") or name in _LOGIC:
+            return self._bits(name, args, span)
+        if name in ("max", "min"):
+            return self._extreme(name, args, span)
+        if name in _CONVERSIONS:
+            return self._converted(args[0], _CONVERSIONS[name], name, span)
+        if name == "cat":
+            for a in args:
+                self._expect(a, (SYMBOL,), name, span)
+            return Call("Concat", tuple(args), SYMBOL)
+        if name == "strlen":
+            self._expect(args[0], (SYMBOL,), name, span)
+            return Call("Cast", (Call("Length", (args[0],), "int"),), NUMBER)
+        if name == "substr":
+            return self._substring(args, span)
+        raise self._unknown(name, span)
+
+    def _bits(self, name: str, args: list[Expr], span: Span) -> Expr:
+        for a in args:
+            self._expect(a, (NUMBER,), name, span)
+        if name in _BITS:
+            return Call(_BITS[name], tuple(args), NUMBER)
+        if name in _SHIFTS:
+            return Call(_SHIFTS[name], (args[0], Call("Cast", (args[1],), "int")), NUMBER)
+        if name == "bnot":
+            return Call("BitwiseNot", (args[0],), NUMBER)
+        truths = [self.truth(a, span) for a in args]
+        if name == "lnot":
+            holds = Call("Not", (truths[0],), BOOLEAN)
+        elif name == "lxor":
+            holds = Call("Not", (Call("EqualTo", tuple(truths), BOOLEAN),), BOOLEAN)
+        else:
+            holds = Call(_LOGIC[name], tuple(truths), BOOLEAN)
+        return Call("If", (holds, Lit(1, NUMBER), Lit(0, NUMBER)), NUMBER)
+
+    def _extreme(self, name: str, args: list[Expr], span: Span) -> Expr:
+        if not args:
+            raise self._wrong_count(name, 2, 0, span)
+        found = args[0]
+        for a in args[1:]:
+            found, _ = self._alike(found, a, name, span)
+        alike = tuple(self.as_type(a, found.type) or a for a in args)
+        if len(alike) == 1:
+            return alike[0]
+        return Call("Greatest" if name == "max" else "Least", alike, found.type)
+
+    def _converted(self, expr: Expr, type_: str, name: str, span: Span) -> Expr:
+        allowed = {"to_number": (SYMBOL, NUMBER, FLOAT), "to_unsigned": (SYMBOL, NUMBER, FLOAT)}.get(
+            name, (NUMBER, FLOAT, SYMBOL) if name.startswith("to_") else (NUMBER, FLOAT)
+        )
+        self._expect(expr, allowed, name, span)
+        return expr if expr.type == type_ else Call("Cast", (expr,), type_)
+
+    def _substring(self, args: list[Expr], span: Span) -> Expr:
+        self._expect(args[0], (SYMBOL,), "substr", span)
+        for a in args[1:]:
+            self._expect(a, (NUMBER,), "substr", span)
+        start = Call("Cast", (Call("Add", (args[1], Lit(1, NUMBER)), NUMBER),), "int")  # Spark counts from 1
+        return Call("Substring", (args[0], start, Call("Cast", (args[2],), "int")), SYMBOL)
+
+    def _cast(self, expr: Expr, of: syntax.Cast) -> Expr:
+        wanted = BASES[self.base(of)]
+        if expr.type == wanted:
+            return expr
+        if {expr.type, wanted} <= {NUMBER, FLOAT}:
+            return Call("Cast", (expr,), wanted)
+        message = f"as() cannot make a {spoken(wanted)} of a {spoken(expr.type)}"
+        raise self._places.error(
+            "PARALAGG_DATALOG_TYPE", message, of.span, hint="to_number, to_string, to_float convert"
+        )
+
+    def _expect(self, expr: Expr, types: tuple[str, ...], what: str, span: Span) -> None:
+        if expr.type in types:
+            return
+        wanted = " or ".join(spoken(t) for t in types)
+        message = f"`{what}` takes {wanted}, and this is a {spoken(expr.type)}"
+        hint = "to_number and to_float convert" if expr.type == SYMBOL else "to_string converts"
+        raise self._places.error("PARALAGG_DATALOG_TYPE", message, span, value=what, hint=hint)
+
+    def _check_range(self, term: syntax.Number, value: float | None = None) -> None:
+        if term.is_unsigned and term.value < 0:
+            message = "an unsigned number has no `-` before it"
+            raise self._places.error(unsigned.CODE, message, term.span, value=term.value, hint=unsigned.HINT)
+        value = term.value if value is None else value
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            hint = unsigned.HINT if term.is_unsigned else "a number has 64 bits, with a sign"
+            raise self._places.error(
+                "PARALAGG_DATALOG_NUMBER", f"{value} is too large", term.span, value=value, hint=hint
+            )
+
+    def _wrong_count(self, name: str, wanted: int, found: int, span: Span) -> Exception:
+        message = f"`{name}` takes {wanted} argument{'s' * (wanted != 1)}, not {found}"
+        return self._places.error("PARALAGG_DATALOG_ARITY", message, span, value=name)
+
+    def _unknown(self, name: str, span: Span) -> Exception:
+        if name == "ord":
+            hint = "the order of symbols is that of their bytes: compare them, or take min and max"
+            return self._places.error(
+                "PARALAGG_DATALOG_UNSUPPORTED", "symbols have no numbers here: ord", span, hint=hint
+            )
+        known = [n for n in (*_ARITY, "max", "min", "cat", "range", "match", "contains") if n.isidentifier()]
+        message = f"functor `{name}` is not known"
+        return self._places.error("PARALAGG_DATALOG_FUNCTOR", message, span, value=name, hint=did_you_mean(name, known))
+
+
+def spoken(type_: str) -> str:
+    """What a text calls a Spark type."""
+    return SPOKEN.get(type_, type_)
+
+
+def _power(base: Expr, exponent: Expr) -> Expr:
+    if base.type == FLOAT:
+        return Call("Pow", (base, exponent), FLOAT)
+    if isinstance(exponent, Lit) and isinstance(exponent.value, int) and 0 <= exponent.value <= _LARGEST_POWER:
+        product: Expr = Lit(1, NUMBER) if exponent.value == 0 else base
+        for _ in range(exponent.value - 1):
+            product = Call("Multiply", (product, base), NUMBER)
+        return product
+    doubles = tuple(Call("Cast", (e,), FLOAT) for e in (base, exponent))
+    return Call("Cast", (Call("Pow", doubles, FLOAT),), NUMBER)

@@ -1,0 +1,74 @@
+"""Which operator binds tighter, as Soufflé has it: a flat list of operands and operators becomes one term.
+
+1 + 2 * 3 ^ 2      ->  1 + (2 * (3 ^ 2))
+- x ^ 2            ->  -(x ^ 2)
+a - b - c          ->  (a - b) - c
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lark import Token
+
+from pyspark_paralagg.datalog.parse.leaves import number
+from pyspark_paralagg.datalog.parse.problems import Problem, between, place
+from pyspark_paralagg.datalog.parse.syntax import Apply, Number, Term
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_LEVELS = (
+    ("lor",), ("lxor",), ("land",), ("bor",), ("bxor",), ("band",), ("bshl", "bshr", "bshru"),
+    ("+", "-"), ("*", "/", "%"),
+)  # fmt: skip
+PREFIX = len(_LEVELS)  # `-`, `bnot`, `lnot`: tighter than all of these, looser than `^`
+POWER = PREFIX + 1
+INFIX = {"^": POWER, **{sign: level for level, signs in enumerate(_LEVELS) for sign in signs}}
+PREFIXES = {"-": "neg", "bnot": "bnot", "lnot": "lnot"}
+
+_LONGEST = 400  # the passes after this one recurse
+_MOST_PREFIXES = 100
+
+
+def fold(items: Sequence[Token | Term]) -> Term:
+    """The term that ``items`` say: operands, numbers as tokens, and tokens of type INFIX and PREFIX."""
+    prefixes = sum(isinstance(i, Token) and i.type == "PREFIX" for i in items)
+    if len(items) > _LONGEST or prefixes > _MOST_PREFIXES:
+        span = place(items[0]) if isinstance(items[0], Token) else items[0].span
+        message = f"an expression of more than {_LONGEST} parts, or {_MOST_PREFIXES} signs before values"
+        raise Problem(message, span, "compute parts of it in rules of their own")
+    return _Folder(items).term(0)
+
+
+class _Folder:
+    def __init__(self, items: Sequence[Token | Term]) -> None:
+        self._items = items
+        self._next = 0
+
+    def term(self, least: int) -> Term:
+        """What stands here, as far as operators of level ``least`` and above hold it together."""
+        left = self._operand()
+        while self._next < len(self._items):
+            sign = str(self._items[self._next])
+            level = INFIX[sign]
+            if level < least:
+                break
+            self._next += 1
+            right = self.term(level if level == POWER else level + 1)
+            left = Apply(sign, (left, right), between(left, right))
+        return left
+
+    def _operand(self) -> Term:
+        item = self._items[self._next]
+        self._next += 1
+        if not isinstance(item, Token):
+            return item
+        if item.type == "NUMBER":
+            return number(item)
+        following = self._items[self._next]
+        operand = self.term(PREFIX)
+        span = between(item, operand)
+        if item == "-" and isinstance(following, Token) and isinstance(operand, Number) and operand.value >= 0:
+            return Number(-operand.value, operand.is_unsigned, span)
+        return Apply(PREFIXES[str(item)], (operand,), span)

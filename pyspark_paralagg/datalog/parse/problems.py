@@ -1,0 +1,114 @@
+"""What may be wrong with a text's form, and what of Soufflé is refused by name, with what to write instead.
+
+``tokens``, ``transform`` and ``syntax_errors`` raise a ``Problem``; ``parse`` makes a ``DatalogError`` of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from pyspark_paralagg.datalog.parse.syntax import Span
+
+if TYPE_CHECKING:
+    from lark import Token
+
+SYNTAX = "PARALAGG_DATALOG_SYNTAX"
+UNSUPPORTED = "PARALAGG_DATALOG_UNSUPPORTED"
+
+
+class Problem(Exception):  # noqa: N818 - never leaves the package
+    """Something at ``span`` is wrong."""
+
+    def __init__(self, message: str, span: Span, hint: str | None = None, *, code: str = SYNTAX) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span
+        self.hint = hint
+        self.code = code
+
+
+class Placed(Protocol):
+    """A node of the tree, or what will become one."""
+
+    @property
+    def span(self) -> Span:
+        """Where it stands."""
+
+
+def place(token: Token) -> Span:
+    """Where ``token`` stands."""
+    return Span(token.line or 1, token.column or 1, token.end_line or 1, token.end_column or 1)
+
+
+def end(token: Token) -> Span:
+    """The place right behind ``token``."""
+    return Span(token.end_line or 1, token.end_column or 1, token.end_line or 1, (token.end_column or 1) + 1)
+
+
+def between(first: Token | Placed, last: Token | Placed) -> Span:
+    """From ``first`` up to and with ``last``."""
+    a = first.span if hasattr(first, "span") else place(first)
+    b = last.span if hasattr(last, "span") else place(last)
+    return Span(a.line, a.column, b.end_line, b.end_column)
+
+
+_REFUSED = {
+    "choice-domain": (
+        "choice-domain is not supported: it keeps any one row of each key",
+        "say which row to keep, in the head: `r(x, $MIN(y)) :- ...`, or `$MIN_BY(y, cost)`",
+    ),
+    "eqrel": (
+        "eqrel relations are not supported",
+        "write the rules: `r(y, x) :- r(x, y).` and `r(x, z) :- r(x, y), r(y, z).` (and `r(x, x) :- r(x, _).`)",
+    ),
+    "record": (
+        "records are not supported",
+        "give each field a column of its own: `p(a, b)` in place of `p([a, b])`",
+    ),
+    "algebraic": (
+        "algebraic data types are not supported",
+        "use a relation for each case, or a column that names the case beside the columns of its fields",
+    ),
+    "component": (
+        "components are not supported",
+        "write the relations and rules out, with a prefix in place of the component's name: `graph_edge(x, y)`",
+    ),
+    "subsumption": (
+        "subsumption is not supported",
+        "aggregate in the head, which keeps the best row: `dist(x, $MIN(d)) :- ...`, `$MAX` or `$MIN_BY(v, x)`",
+    ),
+    "counter": (
+        "counters (`$`, `autoinc()`, `recursive_iteration_cnt()`) are not supported: a rule's rows have no order",
+        "number the rows of an input before: `row_number()` or `monotonically_increasing_id()` on the DataFrame",
+    ),
+    "functor": (
+        "functors of one's own are not supported in a text",
+        "compute the value in the DataFrame that is handed in, or use a built-in functor such as `cat` or `substr`",
+    ),
+    "aggregator": (
+        "aggregates of Soufflé's own interface (`@@name`) are not supported",
+        "define one with `ra.aggregator(...)` and use it in a rule's head: `$NAME(x)`",
+    ),
+    "annotation": ("annotations are not supported", "take the `@[...]` out: it changes no result"),
+    "pragma": ("pragmas are not supported", "take the line out, and give options where the text is run"),
+    "preprocessor": (
+        "preprocessor lines are not supported",
+        "run the preprocessor first, as Soufflé does: `cpp -P program.dl > expanded.dl`",
+    ),
+    "include": ("`.include` and `.once` are not supported", "put the files' texts together before they are run"),
+    "lattice": (
+        "lattices are not supported in this form",
+        "aggregate in the head: `r(x, $MAX(y)) :- ...`, or define the lattice's join with `ra.aggregator(...)`",
+    ),
+    "address": (
+        "addresses are not supported as numbers",
+        'write the address as text, "10.0.0.1", or the number that it stands for',
+    ),
+    "debug_delta": ("debug_delta is not supported", "see what each iteration derived in the report of the run"),
+}
+
+
+def refused(what: str, span: Span, spelled: str | None = None) -> Problem:
+    """The refusal of a part of Soufflé; ``spelled`` is how the text has it."""
+    message, hint = _REFUSED[what]
+    return Problem(message if spelled is None else f"`{spelled}`: {message}", span, hint, code=UNSUPPORTED)

@@ -1,0 +1,153 @@
+"""The syntax tree as text, in one canonical form: ``parse(show(text)) == text``.
+
+    p(x)<-q(x,_),(r(x);!s(x)).    ->    p(x) :- q(x, _), (r(x); !s(x)).
+
+Parentheses stand only where the operators' levels need them; comments and layout are gone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.datalog.parse import syntax
+from pyspark_paralagg.datalog.parse.operators import INFIX, POWER, PREFIX, PREFIXES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark_paralagg.datalog.parse.syntax import Body, Clause, HeadAggregate, Literal_, Term, Text
+
+_SIGNS = {name: sign if sign == "-" else f"{sign} " for sign, name in PREFIXES.items()}
+_OPERAND = POWER + 1  # the level of what needs no parentheses anywhere
+_ESCAPES = str.maketrans({
+    "\\": "\\\\", '"': '\\"', "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v",
+})  # fmt: skip
+
+
+def show(text: Text) -> str:
+    """``text`` with a line for each clause.
+
+    >>> from pyspark_paralagg.datalog.parse.parse import parse
+    >>> print(show(parse("p(x,$min(a+b*2))<-q(x,a),r(b);(s(x),t(a,b)).")), end="")
+    p(x, $MIN(a + b * 2)) :- q(x, a), r(b); s(x), t(a, b).
+    """
+    return "".join(f"{show_clause(c)}\n" for c in text.clauses)
+
+
+def show_clause(clause: Clause) -> str:
+    """One clause, without the end of its line."""
+    match clause:
+        case syntax.Rule():
+            return _rule(clause)
+        case syntax.Declaration():
+            attributes = ", ".join(f"{a.name}: {a.type}" for a in clause.attributes)
+            return " ".join((f".decl {clause.relation}({attributes})", *clause.qualifiers))
+        case syntax.TypeAlias():
+            return f".type {clause.name} {'<:' if len(clause.types) == 1 else '='} {' | '.join(clause.types)}"
+        case syntax.Directive():
+            parameters = _list(f"{name}={_string(value)}" for name, value in clause.parameters)
+            return f".{clause.kind} {clause.relation}{f'({parameters})' if parameters else ''}"
+        case syntax.Limit():
+            limits = {"iterations": clause.iterations, "tolerance": clause.tolerance}
+            return f".limit {clause.relation}({_list(f'{k}={v}' for k, v in limits.items() if v is not None)})"
+        case syntax.Assume():
+            column = clause.column if clause.relation is None else f"{clause.relation}.{clause.column}"
+            return f".assume {column} {clause.op} {clause.value}"
+
+
+def _rule(rule: syntax.Rule) -> str:
+    text = _list(_atom(h) for h in rule.heads)
+    if rule.body is not None:
+        text += f" :- {show_body(rule.body)}"
+    text += "."
+    if rule.plan is not None:
+        text += f" .plan {_list(f'{version}:({_list(map(str, order))})' for version, order in rule.plan.orders)}"
+    return text
+
+
+def show_body(body: Body) -> str:
+    """A rule's body, or that of an aggregate."""
+    if isinstance(body, syntax.Disjunction):
+        return "; ".join(show_body(p) if isinstance(p, syntax.Conjunction) else _part(p) for p in body.parts)
+    return _list(map(_part, body.parts)) if isinstance(body, syntax.Conjunction) else _part(body)
+
+
+def _part(part: Literal_) -> str:
+    """One of several conditions."""
+    match part:
+        case syntax.Atom():
+            return _atom(part)
+        case syntax.Negation():
+            return f"!{_part(part.body)}"
+        case syntax.Comparison():
+            return f"{show_term(part.left)} {part.op} {show_term(part.right)}"
+        case syntax.Constraint():
+            return f"{part.name}({_list(map(show_term, part.args))})" if part.args else part.name
+        case syntax.Conjunction() | syntax.Disjunction():
+            return f"({show_body(part)})"
+
+
+def _atom(atom: syntax.Atom) -> str:
+    return f"{atom.relation}({_list(_argument(a) for a in atom.args)})"
+
+
+def _argument(argument: Term | HeadAggregate) -> str:
+    if not isinstance(argument, syntax.HeadAggregate):
+        return show_term(argument)
+    args = _list(_part(a) if isinstance(a, syntax.Comparison) else show_term(a) for a in argument.args)
+    return f"${argument.name}{f'({args})' if args else ''}"
+
+
+def show_term(term: Term, least: int = 0) -> str:
+    """A value, in parentheses where it holds together less than an operator of level ``least``."""
+    text, level = _term(term)
+    return text if level >= least else f"({text})"
+
+
+def _term(term: Term) -> tuple[str, int]:  # noqa: PLR0911 - one for each kind
+    """A value as text, and the level of its outermost operator."""
+    match term:
+        case syntax.Variable():
+            return term.name, _OPERAND
+        case syntax.Wildcard():
+            return "_", _OPERAND
+        case syntax.Number():
+            text = f"{term.value}{'u' if term.is_unsigned else ''}"
+            return text, PREFIX if text.startswith("-") else _OPERAND
+        case syntax.String():
+            return _string(term.value), _OPERAND
+        case syntax.Cast():
+            return f"as({show_term(term.term)}, {term.type})", _OPERAND
+        case syntax.BodyAggregate():
+            value = "" if term.value is None else f" {show_term(term.value)}"
+            body = show_body(term.body)
+            return (
+                f"{term.function}{value} : {body if isinstance(term.body, syntax.Atom) else f'{{ {body} }}'}",
+                _OPERAND,
+            )
+        case syntax.Apply():
+            return _apply(term)
+
+
+def _apply(term: syntax.Apply) -> tuple[str, int]:
+    name, args = term.name, term.args
+    if name in INFIX and len(args) == 2:  # noqa: PLR2004 - of two operands
+        level = INFIX[name]
+        is_left = level != POWER  # a - b - c is (a - b) - c; a ^ b ^ c is a ^ (b ^ c)
+        left = show_term(args[0], level if is_left else level + 1)
+        right = show_term(args[1], level + 1 if is_left else level)
+        return f"{left} {name} {right}", level
+    if name in _SIGNS and len(args) == 1:
+        operand = show_term(args[0], PREFIX)
+        if name == "neg" and isinstance(args[0], syntax.Number):
+            operand = f"({operand})"  # -7 would be a number
+        return f"{_SIGNS[name]}{operand}", PREFIX
+    return f"{name}({_list(map(show_term, args))})", _OPERAND
+
+
+def _string(text: str) -> str:
+    return f'"{text.translate(_ESCAPES)}"'
+
+
+def _list(parts: Iterable[str]) -> str:
+    return ", ".join(parts)

@@ -1,0 +1,146 @@
+"""What the grammar leaves open: `f(x)` may be an atom or a call, `(...)` may group conditions or a value.
+
+Such a node is ``Raw`` until a rule of the grammar above it knows; then ``term``, ``literal`` and ``head`` decide, and
+say what is wrong where it is of the other sort.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from lark import Token
+
+from pyspark_paralagg.datalog.parse import syntax
+from pyspark_paralagg.datalog.parse.leaves import leaf
+from pyspark_paralagg.datalog.parse.problems import Problem, place, refused
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.datalog.parse.syntax import Span
+
+_CONSTRAINTS = ("match", "contains")
+_RESERVED = ("min", "max", *_CONSTRAINTS)
+_AGGREGATORS = frozenset((
+    "MIN", "MAX", "SUM", "COUNT", "MCOUNT", "MSUM", "ANY", "ALL", "MIN_BY", "MAX_BY",
+    "BITOR", "BITAND", "BIT_OR", "BIT_AND",
+))  # fmt: skip
+
+
+class Call(NamedTuple):
+    """``name(args)``: an atom, a functor's call or a constraint."""
+
+    name: Token
+    args: tuple[Raw, ...]
+    span: Span
+
+
+class Dollar(NamedTuple):
+    """``$NAME(args)``: an aggregate in a head; elsewhere a branch of an algebraic data type."""
+
+    name: Token
+    args: tuple[Raw, ...]
+    span: Span
+
+
+class Group(NamedTuple):
+    """``(...)``."""
+
+    content: Raw
+    span: Span
+
+
+class Arguments(NamedTuple):
+    """``(a, b)``."""
+
+    items: tuple[Raw, ...]
+    span: Span
+
+
+Raw = Token | Call | Dollar | Group | syntax.Term | syntax.Body
+
+
+def term(node: Raw) -> syntax.Term:
+    """``node`` as a value."""
+    if isinstance(node, syntax.Term):
+        return node
+    if isinstance(node, Token):
+        return leaf(node)
+    if isinstance(node, Call):
+        return syntax.Apply(str(node.name), tuple(term(a) for a in node.args), node.span)
+    if isinstance(node, Group):
+        return term(node.content)
+    if isinstance(node, Dollar):
+        refuse_dollar(node)
+    hint = None
+    if isinstance(node, syntax.Conjunction | syntax.Disjunction | syntax.Negation):
+        hint = "a value in parentheses is one expression: `(a + b)`"
+    elif isinstance(node, syntax.Comparison):
+        hint = "comparisons stand between the parts of a rule's body: `p(x) :- q(x), x < 5.`"
+    raise Problem(f"this is a condition, where a value is expected: {_KINDS[type(node)]}", node.span, hint)
+
+
+_KINDS = {
+    syntax.Comparison: "a comparison",
+    syntax.Negation: "a negation",
+    syntax.Conjunction: "a list of conditions",
+    syntax.Disjunction: "a list of conditions",
+    syntax.Atom: "an atom",
+    syntax.Constraint: "a constraint",
+}
+
+
+def literal(node: Raw) -> syntax.Literal_:
+    """``node`` as a condition."""
+    if isinstance(node, Call):
+        if str(node.name) in _CONSTRAINTS:
+            name: Any = str(node.name)
+            return syntax.Constraint(name, tuple(term(a) for a in node.args), node.span)
+        return _atom(node, tuple(term(a) for a in node.args))
+    if isinstance(node, Group):
+        return literal(node.content)
+    if isinstance(node, Token) and node.type == "TRUTH":
+        return syntax.Constraint("true" if node == "true" else "false", (), place(node))
+    if isinstance(node, Dollar):
+        refuse_dollar(node)
+    if isinstance(node, Token | syntax.Term):
+        span = place(node) if isinstance(node, Token) else node.span
+        hint = "write a comparison such as `x < 5`, or an atom such as `edge(x, y)`"
+        if isinstance(node, Token) and node.type == "NAME":
+            hint = f"an atom has parentheses: `{node}()`; a variable is compared: `{node} = 1`"
+        raise Problem("this is a value, where a condition is expected", span, hint)
+    return node
+
+
+def _atom(call: Call, args: tuple[syntax.Term | syntax.HeadAggregate, ...]) -> syntax.Atom:
+    name = str(call.name)
+    if name in _RESERVED or name in _CONSTRAINTS:
+        raise Problem(
+            f"`{name}` is a word of the language, not a relation's name", place(call.name), f"such as `{name}_of`"
+        )
+    return syntax.Atom(name, args, call.span)
+
+
+def head(call: Call) -> syntax.Atom:
+    """``call`` as the head of a rule: its arguments may be aggregates."""
+    return _atom(call, tuple(_aggregate(a) if isinstance(a, Dollar) else term(a) for a in call.args))
+
+
+def _aggregate(node: Dollar) -> syntax.HeadAggregate:
+    args = tuple(a if isinstance(a, syntax.Comparison) else term(a) for a in (_inner(a) for a in node.args))
+    return syntax.HeadAggregate(str(node.name)[1:].upper(), args, node.span)
+
+
+def _inner(node: Raw) -> Raw:
+    while isinstance(node, Group):
+        node = node.content
+    return node
+
+
+def refuse_dollar(node: Dollar, message: str = "an aggregate is a whole argument of a rule's head") -> NoReturn:
+    """``node`` stands where no aggregate can."""
+    name = str(node.name)
+    if name[1:].upper() not in _AGGREGATORS and not name[1:].isupper():
+        raise refused("algebraic", node.span, name)
+    hint = (
+        "in a body write `min x : { ... }`; a head's aggregate can be computed with in a rule that reads its relation"
+    )
+    raise Problem(f"`{name}` stands where none can be: {message}", node.span, hint)

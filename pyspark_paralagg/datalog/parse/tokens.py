@@ -1,0 +1,248 @@
+"""From a text to tokens, the words and signs of grammar.lark; comments and white space go.
+
+Written by hand, because some words mean different things at different places: `-` after an operand is binary; `<-` is a
+rule's arrow only after its head; `max(a, b)` is a functor and `max x : ...` an aggregate; words such as `count` are
+plain names between the parentheses of a directive. What no program can contain is a ``Problem``; the tokens before it
+come first, so that the first problem of a text is the one that is told.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import NamedTuple
+
+from lark import Token
+
+from pyspark_paralagg.datalog.parse.problems import Problem, refused
+from pyspark_paralagg.datalog.parse.syntax import Span
+from pyspark_paralagg.datalog.parse.words import (
+    CLOSES,
+    DIRECTIVES,
+    FOREIGN,
+    QUALIFIERS,
+    REFUSED_DIRECTIVES,
+    REFUSED_SIGNS,
+    REFUSED_WORDS,
+    SIGNS,
+    WORDS,
+)
+
+_TOKEN = re.compile(
+    r"""
+      (?P<SPACE> (?: [\s\ufeff]+ | //[^\n]* | /\*.*?\*/ )+ )
+    | (?P<NUMBER> 0[xX][0-9a-fA-F]+u? | 0[bB][01]+u?
+        | [0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)? | [0-9]+[eE][+-]?[0-9]+ | [0-9]+u? )
+    | (?P<NAME> (?:[^\W\d]|[?∆]) [\w?∆]* )
+    | (?P<STRING> "(?:\\.|[^"\\\n])*" )
+    | (?P<DOLLAR_NAME> \$[^\W\d]\w* )
+    | (?P<DIRECTIVE> \.[^\W\d]\w* )
+    | (?P<FOREIGN> == | => | =< | <> | -> | := | && | \|\| | \*\* | \\\+ | [&~'\\] )
+    | (?P<SIGN> :- | <- | <: | <= | >= | != | /\* | @@ | @\[ | @! | . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_QUALIFIED = re.compile(r"(?:\.(?:[^\W\d]|\?)[\w?]*)+")
+_WORD = re.compile(r"[\w?.]*[\w?]")
+_ADDRESS = re.compile(r"\d+(\.\d+){3}")
+
+_ENDS_OPERAND = frozenset(("NAME", "WILDCARD", "NUMBER", "STRING", "TRUTH", "RPAR", "RBRACE", "DOLLAR_NAME"))
+_GOES_ON = frozenset(("COMMA", "EQUAL", "SUBTYPE", "VBAR", *DIRECTIVES.values()))
+_BEFORE_A_RELATION = frozenset(
+    ("DOT", "ARROW", "COMMA", "SEMICOLON", "LPAR", "LBRACE", "BANG", "COLON", "SUBTYPE", "VBAR", *DIRECTIVES.values())
+)
+_DEEPEST = 100  # brackets; the passes after this one recurse
+
+
+class Tokens(NamedTuple):
+    """What a text consists of, up to the first problem if there is one; clauses begin at ``starts``."""
+
+    tokens: list[Token]
+    starts: list[int]
+    problem: Problem | None
+
+
+def tokenize(source: str) -> Tokens:
+    """The tokens of ``source``."""
+    tokenizer = _Tokenizer(source)
+    try:
+        tokenizer.run()
+    except Problem as problem:
+        return Tokens(tokenizer.tokens, tokenizer.starts, problem)
+    return Tokens(tokenizer.tokens, tokenizer.starts, None)
+
+
+class _Tokenizer:
+    def __init__(self, source: str) -> None:
+        self.tokens: list[Token] = []
+        self.starts: list[int] = []
+        self._source = source
+        self._position = 0
+        self._line = 1
+        self._line_start = 0
+        self._open: list[int] = []  # positions of open brackets in tokens
+        self._directive = ""  # the type of the directive that this clause is, "" in a rule
+        self._has_arrow = False
+
+    def run(self) -> None:
+        source, size = self._source, len(self._source)
+        while self._position < size:
+            match = _TOKEN.match(source, self._position)
+            if match is None or match.lastgroup is None:  # the last alternative takes anything
+                raise AssertionError(self._position)
+            kind, text = match.lastgroup, match.group()
+            if kind == "SPACE":
+                self._position += len(text)
+                newlines = text.count("\n")
+                if newlines:
+                    self._line += newlines
+                    self._line_start = self._position - len(text) + text.rindex("\n") + 1
+            elif kind == "NAME":
+                self._add_word(text)
+            elif kind == "SIGN":
+                self._add_sign(text)
+            elif kind == "NUMBER":
+                self._add_number(text)
+            elif kind == "DIRECTIVE":
+                self._add_directive(text)
+            elif kind == "FOREIGN":
+                raise self._foreign(text)
+            else:
+                self._add(kind, text)
+
+    @property
+    def _previous(self) -> str:
+        return self.tokens[-1].type if self.tokens else "DOT"
+
+    def _span(self, text: str) -> Span:
+        column = self._position - self._line_start + 1
+        return Span(self._line, column, self._line, column + len(text))
+
+    def _add(self, kind: str, text: str) -> None:
+        if self._previous == "DOT":
+            self.starts.append(len(self.tokens))
+        start, column = self._position, self._position - self._line_start + 1
+        self._position = start + len(text)
+        self.tokens.append(Token(kind, text, start, self._line, column, self._line, column + len(text), self._position))
+
+    def _add_word(self, text: str) -> None:
+        is_inside = bool(self._open) and self._directive not in ("", "PLAN")
+        if self._directive and not self._open and self._previous not in _GOES_ON:
+            if self._directive == "DECL" and self._add_qualifier(text):
+                return
+            self._directive = ""  # a name that nothing leads up to begins a rule
+            self.starts.append(len(self.tokens))
+        rest = _QUALIFIED.match(self._source, self._position + len(text))
+        if rest and (self._previous in _BEFORE_A_RELATION or (self._directive == "TYPE" and self._previous == "EQUAL")):
+            text += rest.group()
+            if self._directive != "ASSUME":
+                raise refused("component", self._span(text), text)
+            self._add("QUALIFIED", text)
+        elif is_inside:
+            self._add("NAME", text)
+        elif text in REFUSED_WORDS:
+            raise refused(REFUSED_WORDS[text], self._span(text), text)
+        elif text == "as" and self._follows("(", len(text)):
+            self._add("AS", text)
+        else:
+            self._add(WORDS.get(text, "NAME"), text)
+
+    def _add_qualifier(self, text: str) -> bool:
+        if text == "choice" and self._source.startswith("-domain", self._position + len(text)):
+            raise refused("choice-domain", self._span("choice-domain"))
+        if self._follows("(", len(text)):  # the head of a rule
+            return False
+        if text == "eqrel":
+            raise refused("eqrel", self._span(text))
+        if text in QUALIFIERS:
+            self._add("QUALIFIER", text)
+        return text in QUALIFIERS
+
+    def _follows(self, sign: str, offset: int) -> bool:
+        return self._source[self._position + offset :].lstrip()[:1] == sign
+
+    def _add_sign(self, text: str) -> None:
+        if text == "<-" and (self._open or self._has_arrow or self._previous != "RPAR"):
+            text = "<"
+        if text not in SIGNS:
+            raise self._no_sign(text)
+        kind = SIGNS[text]
+        if text == "-" and self._previous not in _ENDS_OPERAND:
+            kind = "PREFIX"
+        elif kind == "DOT":
+            self._directive, self._has_arrow = "", False
+        elif kind == "ARROW":
+            self._has_arrow = True
+        elif kind == "COMMA":
+            self._make_functor()
+        elif kind in CLOSES.values():
+            self._open_bracket(kind, text)
+        elif kind in CLOSES and self._open and self.tokens[self._open[-1]].type == CLOSES[kind]:
+            self._open.pop()
+        self._add(kind, text)
+
+    def _open_bracket(self, kind: str, text: str) -> None:
+        if kind == "LSQB" and self._directive != "LIMIT":
+            raise refused("record", self._span(text))
+        if kind == "LBRACE" and self._directive == "TYPE":
+            raise refused("algebraic", self._span(text))
+        if len(self._open) == _DEEPEST:
+            raise Problem(f"more than {_DEEPEST} brackets are open here", self._span(text), "split the rule in several")
+        self._open.append(len(self.tokens))
+
+    def _make_functor(self) -> None:
+        """A comma inside its parentheses makes `max` the functor: an aggregate has one value."""
+        if self._open and self._open[-1] > 0 and self.tokens[self._open[-1]].type == "LPAR":
+            word = self.tokens[self._open[-1] - 1]
+            if word.type == "AGGREGATE" and word.value in ("min", "max"):
+                word.type = "NAME"
+
+    def _add_number(self, text: str) -> None:
+        after = self._source[self._position + len(text) : self._position + len(text) + 2]
+        if not (after[:1].isalnum() or after[:1] in ("_", "?") or (after[:1] == "." and after[1:].isdigit())):
+            self._add("NUMBER", text)
+            return
+        match = _WORD.match(self._source, self._position)
+        word = match.group() if match else text
+        if self._follows("(", len(word)):
+            raise Problem(f"a relation's name starts with a letter: `{word}`", self._span(word), f"such as `r{word}`")
+        if _ADDRESS.fullmatch(word):
+            raise refused("address", self._span(word), word)
+        raise Problem(f"`{word}` is neither a number nor a name", self._span(word), "a name starts with a letter")
+
+    def _add_directive(self, text: str) -> None:
+        after = self._source[self._position + len(text) : self._position + len(text) + 1]
+        is_first = not self._source[self._line_start : self._position].strip() or self._previous == "DOT"
+        if text in DIRECTIVES and (is_first or not after.strip()):
+            self._directive, self._has_arrow = DIRECTIVES[text], False
+            self._open.clear()
+            self.starts.append(len(self.tokens))
+            self._add(self._directive, text)
+        elif text in REFUSED_DIRECTIVES and (is_first or not after.strip()):
+            raise refused(REFUSED_DIRECTIVES[text], self._span(text), text)
+        elif is_first:
+            close = difflib.get_close_matches(text.lower(), DIRECTIVES, n=1)
+            hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(DIRECTIVES)}"
+            raise Problem(f"unknown directive `{text}`", self._span(text), hint)
+        else:
+            self._add_sign(".")
+
+    def _foreign(self, text: str) -> Problem:
+        if text == "<>" and self._directive == "DECL":
+            return refused("lattice", self._span(text))
+        return Problem(f"`{text}` has no meaning here", self._span(text), FOREIGN[text])
+
+    def _no_sign(self, text: str) -> Problem:
+        line = self._source[self._position :].partition("\n")[0]
+        if text in REFUSED_SIGNS:
+            return refused(REFUSED_SIGNS[text], self._span(text))
+        if text == '"':
+            return Problem(
+                "unclosed string", self._span(line), 'a string ends with `"` on the same line; a quote in it is `\\"`'
+            )
+        if text == "/*":
+            return Problem("unclosed comment", self._span(text), "end it with `*/`")
+        if text == "#" and re.match(r"#\s*(\d|define|include|if|el|en|un|line|pragma|error|warning)", line):
+            return refused("preprocessor", self._span(line.rstrip()))
+        hint = "a comment starts with `//`" if text == "#" else FOREIGN.get(text)
+        return Problem(f"`{text}` has no meaning here", self._span(text), hint)

@@ -1,0 +1,1 @@
+"""Syntax tree -> flat rules over relations of known shape."""

@@ -1,0 +1,156 @@
+"""Which variables an aggregate of a body shares with its rule, as Soufflé has it.
+
+    p(x, n) :- q(x), n = count : { e(x, y) }.         x is bound outside: it is the aggregate's key
+    p(x, s) :- q(x), s = sum x : { r(x) }.            what is aggregated is local, whatever has its name outside
+    p(m) :- m = max m : { r(m) }.                     so is what only the aggregate's own value binds
+    p(x, m) :- m = max y : { e(x, y) }.               nothing binds x outside: it is a witness, where the maximum is
+
+A local variable that the rule has, too, gets another name. ``min`` and ``max`` have witnesses; of ``sum``, ``count``
+and ``mean`` they are an error. (Soufflé: ``ast/analysis/Aggregate.cpp``, ``ast/transform/GroundWitnesses.cpp``.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.datalog.parse import syntax
+from pyspark_paralagg.datalog.parse.syntax import Atom, BodyAggregate, Variable, Wildcard
+from pyspark_paralagg.datalog.resolve.expand import alternatives, names_in, nodes, rewritten, substituted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark_paralagg.datalog.parse.places import Places
+    from pyspark_paralagg.datalog.resolve.expand import Flat, Plain
+
+_WITH_WITNESSES = ("min", "max")
+_VALUE = Variable("value@")
+_VALUES = Atom("value@", (_VALUE,))
+
+
+class Scope:
+    """The aggregates of ``flat`` that are not inside of others, and what is theirs alone."""
+
+    def __init__(self, flat: Flat, places: Places) -> None:
+        self._flat = flat
+        self._places = places
+        self._outside = names_outside((flat.head, flat.literals))
+        self._taken = set(names_in((flat.head, flat.literals)))
+        self._witnesses: list[tuple[BodyAggregate, dict[str, str]]] = []
+
+    def renamed(self) -> Flat:
+        """The rule with names of their own for the variables that only an aggregate has."""
+        scoped = {id(a): self._scoped(a) for a in aggregates_in((self._flat.head.args, self._flat.literals))}
+
+        def change(node: object) -> object:
+            return scoped.get(id(node), node) if isinstance(node, BodyAggregate) else None
+
+        literals = tuple(self._discarding(x) for x in substituted(self._flat.literals, change))
+        return replace(self._flat, head=substituted(self._flat.head, change), literals=literals)
+
+    def witnesses(self) -> list[tuple[BodyAggregate, dict[str, str]]]:
+        """The aggregates that have witnesses, renamed, and what each witness is called inside."""
+        return self._witnesses
+
+    def _discarding(self, literal: Plain) -> Plain:
+        """``_ = max ...`` is for the witnesses alone; the value gets a name that nothing else uses."""
+        if isinstance(literal, syntax.Comparison) and literal.op == "=":
+            if isinstance(literal.left, Wildcard) and isinstance(literal.right, BodyAggregate):
+                return replace(literal, left=Variable(self._fresh(literal.right.function), literal.left.span))
+            if isinstance(literal.right, Wildcard) and isinstance(literal.left, BodyAggregate):
+                return replace(literal, right=Variable(self._fresh(literal.left.function), literal.right.span))
+        return literal
+
+    def _scoped(self, of: BodyAggregate) -> BodyAggregate:
+        # All aggregates have their values, then all but this one.
+        bound = bound_by((_VALUES, *_without_aggregates(self._flat.literals, lambda _: _VALUE)))
+        others = _without_aggregates(self._flat.literals, lambda a: Wildcard() if a is of else _VALUE)
+        bound_without = bound_by((_VALUES, *others))
+        target = names_in(of.value)
+        free = free_names(of)
+        shared = (free & bound_without) - target
+        inside = reduce(frozenset.__and__, (bound_by(b) for b in alternatives(of.body)))
+        witnesses = sorted((free & self._outside & inside) - bound)
+        for name in witnesses:
+            self._check_witness(name, of)
+        local = sorted((free & self._outside) - shared)
+        names = {n: self._fresh(n) for n in local}
+        result = _with_names(of, names)
+        if witnesses:
+            self._witnesses.append((result, {w: names[w] for w in witnesses}))
+        return result
+
+    def _check_witness(self, name: str, of: BodyAggregate) -> None:
+        if of.function not in _WITH_WITNESSES:
+            message = f"nothing outside of {of.function} binds `{name}`, and {of.function} has no witness"
+            hint = f"add an atom with {name} before the aggregate, which then is one for each {name}"
+        elif of.value == Variable(name):
+            message = f"`{name}` is what {of.function} goes over, and has no value outside of it"
+            hint = f"take the value of the aggregate: m = {of.function} {name} : {{ ... }}"
+        else:
+            return
+        at = next(n.span for n in nodes((of.value, of.body)) if n == Variable(name))
+        raise self._places.error("PARALAGG_DATALOG_UNBOUND", message, at, value=name, hint=hint)
+
+    def _fresh(self, stem: str) -> str:
+        name, n = f"{stem}_{2}", 3
+        while name in self._taken:
+            name, n = f"{stem}_{n}", n + 1
+        self._taken.add(name)
+        return name
+
+
+def bound_by(literals: tuple[Plain, ...]) -> frozenset[str]:
+    """The variables that positive atoms and equations bind."""
+    bound = {a.name for x in literals if isinstance(x, Atom) for a in x.args if isinstance(a, Variable)}
+    while True:
+        more = set()
+        for x in literals:
+            if isinstance(x, syntax.Comparison) and x.op == "=":
+                for one, other in ((x.left, x.right), (x.right, x.left)):
+                    if isinstance(one, Variable) and names_in(other) <= bound and not isinstance(other, Wildcard):
+                        more.add(one.name)
+        if more <= bound:
+            return frozenset(bound)
+        bound |= more
+
+
+def aggregates_in(node: object) -> list[BodyAggregate]:
+    """The aggregates of ``node`` that are not inside of others."""
+    found: list[BodyAggregate] = []
+
+    def note(n: object) -> object:
+        if not isinstance(n, BodyAggregate):
+            return None
+        found.append(n)
+        return n
+
+    substituted(node, note)
+    return found
+
+
+def free_names(of: BodyAggregate) -> frozenset[str]:
+    """The variables of an aggregate that are not those which an aggregate inside of it goes over."""
+    inner = aggregates_in((of.value, of.body))
+    below = frozenset().union(*(free_names(a) - names_in(a.value) for a in inner))
+    return names_outside((of.value, of.body)) | below
+
+
+def names_outside(node: object) -> frozenset[str]:
+    """The variables of ``node`` that occur outside of all aggregates."""
+    return names_in(_without_aggregates(node, lambda a: Wildcard(a.span)))
+
+
+def _without_aggregates(node: object, value: Callable[[BodyAggregate], syntax.Term]) -> tuple[Plain, ...]:
+    result: tuple[Plain, ...] = substituted(node, lambda n: value(n) if isinstance(n, BodyAggregate) else None)
+    return result
+
+
+def _with_names(of: BodyAggregate, names: Mapping[str, str]) -> BodyAggregate:
+    def change(node: object) -> object:
+        return replace(node, name=names[node.name]) if isinstance(node, Variable) and node.name in names else node
+
+    result: BodyAggregate = rewritten(of, change)
+    return result

@@ -1,0 +1,54 @@
+"""No negation, and no aggregate of a body, goes through the recursion of a text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.compile.rewrite.stratify import strongly_connected
+from pyspark_paralagg.datalog.parse.syntax import Atom, Negation
+from pyspark_paralagg.errors import VerificationError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark_paralagg.datalog.parse.places import Places
+    from pyspark_paralagg.datalog.resolve.expand import Flat
+
+_BODY_AGGREGATES = ("count", "sum", "min", "max", "mean", "keys")
+
+
+def check_stratified(rules: Sequence[Flat], derived: set[str], places: Places) -> None:
+    """Nothing, or ``VerificationError`` (``PARALAGG_NOT_STRATIFIED``) at the atom."""
+    needs: dict[str, set[str]] = {r.head.relation: set() for r in rules}
+    for rule in rules:
+        needs[rule.head.relation] |= {a.relation for a, _ in atoms(rule)} & derived
+    component = {n: names for names in strongly_connected(needs) for n in names}
+    for rule in rules:
+        for atom, is_negated in atoms(rule):
+            stem, _, number = atom.relation.partition("@")
+            is_aggregate = bool(number) and stem in _BODY_AGGREGATES
+            if (is_negated or is_aggregate) and atom.relation in component[rule.head.relation]:
+                raise _problem(rule, atom, component[rule.head.relation], places, is_aggregate=is_aggregate)
+
+
+def atoms(rule: Flat) -> list[tuple[Atom, bool]]:
+    """The atoms of a body, and whether each is negated."""
+    out = []
+    for x in rule.literals:
+        if isinstance(x, Atom):
+            out.append((x, False))
+        elif isinstance(x, Negation) and isinstance(x.body, Atom):
+            out.append((x.body, True))
+    return out
+
+
+def _problem(rule: Flat, atom: Atom, cycle: Sequence[str], places: Places, *, is_aggregate: bool) -> VerificationError:
+    names = ", ".join(n for n in cycle if "@" not in n)
+    if is_aggregate:
+        what = f"{atom.relation.split('@')[0]} in the body is over rows that depend on its own value ({names})"
+        hint = "aggregate in the head, where the check can prove it: $MIN, $MAX, $SUM, $MCOUNT ..."
+    else:
+        what = f"`!{atom.relation}` negates what depends on it ({names})"
+        hint = "compute what is negated in relations that do not read the result"
+    problem = VerificationError("PARALAGG_NOT_STRATIFIED", what, value=atom.relation, hint=hint)
+    return places.located(problem, atom.span if atom.span.line else rule.span)

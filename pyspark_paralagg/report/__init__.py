@@ -1,0 +1,1 @@
+"""Reports, progress, and their HTML pages and plots."""

@@ -1,0 +1,117 @@
+"""Configures a session before it starts: the jar on its class path, the extension, and confs of this package."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paralagg.session.before_session import run_actions
+from pyspark_paralagg.session.conf import PYTHON, PYTHON_PATH, checked
+from pyspark_paralagg.session.java import find_java
+from pyspark_paralagg.session.jvm import EXTENSION, EXTENSIONS, add_to_class_path, load_bridge
+from pyspark_paralagg.session.shim import find_jar, read_properties
+from pyspark_paralagg.session.spark_home import find_spark_home
+from pyspark_paralagg.session.standing_conf import add_to_submit_arguments, running_jvm, standing
+from pyspark_paralagg.version import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+JARS = "spark.jars"
+_LOG = logging.getLogger("pyspark_paralagg")
+
+
+def configure(builder: SparkSession.Builder, confs: Mapping[str, object] | None = None) -> SparkSession.Builder:
+    """Append the shim's jar to ``spark.jars`` and its extension to ``spark.sql.extensions``; return the builder.
+
+    ``confs`` are keys of this package, checked here and set on the builder.
+
+    Nothing that stands there is lost, be it from the builder, from ``spark-submit`` (whose JVM is asked), from
+    ``PYSPARK_SUBMIT_ARGS`` or from ``spark-defaults.conf``; calling it twice changes nothing. ``spark.paralagg.python``
+    and ``spark.paralagg.pythonPath``, where nobody set them, become this Python and this package's folder: SQL's
+    recursive queries are compiled there. No other conf is touched. Delta's ``configure_spark_with_delta_pip`` may come
+    before or after. A builder for Spark Connect is returned as it is: no jar can go there, and the plain-DataFrame
+    executor needs none.
+
+    Where a session already runs, ``getOrCreate`` would return that one and ignore these confs: a warning says so.
+
+    Raises ``EnvironmentProblem`` where Java, Spark or the jar is missing or does not fit, ``UsageError``
+    ``PARALAGG_BAD_CONF`` for a key of ``confs`` that is unknown or has a wrong value.
+
+    >>> from pyspark.sql import SparkSession                                                  # doctest: +SKIP
+    >>> spark = configure(SparkSession.builder.master("local[2]")).getOrCreate()              # doctest: +SKIP
+    """
+    run_actions()
+    _set(builder, confs or {})
+    if _is_remote(builder):
+        _LOG.info("a Spark Connect session takes no jar; recursions will run as plain DataFrames")
+        return builder
+    spark = find_spark_home()
+    jvm = running_jvm()
+    if jvm is None:
+        find_java()  # Spark's own message does not say what to install
+    jars = standing(builder, JARS, spark)
+    if not _has_shim(jvm, jars):
+        jar = find_jar(spark)
+        builder.config(JARS, _appended(jars, str(jar)))
+        if jvm is None:
+            add_to_submit_arguments("--jars", str(jar))
+        else:
+            # The JVM has read spark.jars when it started; a new context looks for extensions in this class loader.
+            add_to_class_path(jvm, jar)
+    builder.config(EXTENSIONS, _appended(standing(builder, EXTENSIONS, spark), EXTENSION))
+    for name, value in _compiler().items():
+        if not standing(builder, name, spark):
+            builder.config(name, value)
+    _warn_of_running_session()
+    return builder
+
+
+def _compiler() -> dict[str, str]:
+    """The confs by which the JVM finds a Python that has this package."""
+    return {PYTHON.name: sys.executable, PYTHON_PATH.name: str(Path(__file__).resolve().parents[2])}
+
+
+def _set(builder: SparkSession.Builder, confs: Mapping[str, object]) -> None:
+    for key, text in checked(confs, "ra.configure").items():
+        if text is not None:
+            builder.config(key.name, text)
+
+
+def _appended(standing_value: str, item: str) -> str:
+    items = [part.strip() for part in standing_value.split(",") if part.strip()]
+    return ",".join(items if item in items else [*items, item])
+
+
+def _has_shim(jvm: Any | None, jars: str) -> bool:  # noqa: ANN401 - a py4j object has no type
+    """Return whether the driver has loaded a shim of this version that the executors get from ``jars``, too.
+
+    This is the case under ``spark-submit --jars <the shim's jar>``.
+    """
+    module = None if jvm is None else load_bridge(jvm)
+    if module is None or not str(module.version()).endswith(f"|{VERSION}"):
+        return False
+    paths = (Path(jar.strip().removeprefix("file:")) for jar in jars.split(","))
+    return any("shim" in read_properties(path) for path in paths)
+
+
+def _warn_of_running_session() -> None:
+    from pyspark import SparkContext  # noqa: PLC0415 - this module loads without pyspark
+
+    running = SparkContext._active_spark_context  # noqa: SLF001 - no public way to know whether one runs
+    if running is not None and EXTENSION not in (running.getConf().get(EXTENSIONS) or ""):
+        _LOG.warning(
+            "a Spark session already runs, and getOrCreate() will return that one without the shim: "
+            "call ra.attach(spark) on it, or spark.stop() before getOrCreate()"
+        )
+
+
+def _is_remote(builder: SparkSession.Builder) -> bool:
+    options: dict[str, Any] = builder._options  # noqa: SLF001 - pyspark has no public way to read a builder
+    mode = str(options.get("spark.api.mode", os.environ.get("SPARK_API_MODE", "classic"))).lower()
+    return "spark.remote" in options or bool(os.environ.get("SPARK_REMOTE")) or mode == "connect"

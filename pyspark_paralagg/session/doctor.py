@@ -1,0 +1,149 @@
+"""What ``doctor`` found: one finding a part, with what is wrong and what to do where something is.
+
+Beside ``session``, whose ``doctor`` adds the finding on the running session. Nothing here starts Spark or compiles. Two
+MPI ranks are started for a moment where mpi4py and a launcher are installed.
+"""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+
+from pyspark_paralagg.errors import EnvironmentProblem, ParalaggError, error_of_rank
+from pyspark_paralagg.session.java import find_java
+from pyspark_paralagg.session.jvm import handshake, jvm_of, load_bridge
+from pyspark_paralagg.session.shim import locate_jar, read_properties
+from pyspark_paralagg.session.spark_home import find_spark_home
+from pyspark_paralagg.version import VERSION
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One part of the installation: its name, what was found, and the problem if there is one.
+
+    The Spark engine runs without a part that ``is_optional``.
+    """
+
+    part: str
+    found: str
+    problem: ParalaggError | None = None
+    is_optional: bool = False
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """All findings; ``str()`` of it is what a person reads.
+
+    ``is_healthy`` says whether the Spark engine can run; Delta and MPI are optional.
+    """
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_healthy(self) -> bool:
+        """Nothing that the Spark engine needs is missing."""
+        return all(finding.problem is None or finding.is_optional for finding in self.findings)
+
+    @property
+    def problems(self) -> tuple[ParalaggError, ...]:
+        """What is wrong; each says what to do."""
+        return tuple(finding.problem for finding in self.findings if finding.problem is not None)
+
+    def __str__(self) -> str:
+        width = max(len(finding.part) for finding in self.findings)
+        lines = [f"pyspark-paralagg {VERSION}"]
+        for finding in self.findings:
+            mark = "!" if finding.problem else " "
+            lines.append(f"{mark} {finding.part:<{width}}  {finding.found}")
+        if not self.problems:
+            return "\n".join([*lines, "", "Nothing is wrong."])
+        return "\n".join([*lines, "", *map(str, self.problems)])
+
+
+def examine(*more: Finding) -> Diagnosis:
+    """Look at Python, Java, Spark, the shim's jar and the optional parts; ``more`` findings are put at the end."""
+    python = Finding("python", platform.python_version())
+    return Diagnosis((python, _java(), _spark(), _jar(), _delta(), _mpi(), *more))
+
+
+def _java() -> Finding:
+    try:
+        java = find_java()
+    except EnvironmentProblem as problem:
+        return Finding("java", "none that Spark can use", problem)
+    return Finding("java", f"{java.description} ({java.launcher})")
+
+
+def _spark() -> Finding:
+    try:
+        spark = find_spark_home()
+    except EnvironmentProblem as problem:
+        return Finding("spark", str(problem.value or "none"), problem)
+    return Finding("spark", f"{spark.version} ({spark.home})")
+
+
+def _jar() -> Finding:
+    try:
+        jar = locate_jar(find_spark_home())
+    except EnvironmentProblem as problem:
+        # A Spark that is missing or unknown is the finding above: one cause, said once.
+        return Finding("shim", "none", problem if problem.code.startswith("PARALAGG_SHIM") else None)
+    if jar is None:
+        return Finding("shim", "none yet: it will be compiled on first use, which takes some seconds, once")
+    return Finding("shim", f"compiled for Spark {read_properties(jar)['spark']} ({jar})")
+
+
+def _delta() -> Finding:
+    return Finding("delta", _version_of("delta-spark") or "not installed (optional)")
+
+
+def _mpi() -> Finding:
+    from mpi_backend.launch import preflight, trial  # noqa: PLC0415 - this module loads without the MPI engine
+
+    versions = {name: _version_of(name) for name in ("mpi4py", "numba")}
+    installed = [f"{name} {version}" for name, version in versions.items() if version]
+    if versions["mpi4py"] is None:
+        return Finding("mpi", ", ".join([*installed, "no mpi4py: ranks cannot run (optional)"]), is_optional=True)
+    request = preflight.Request(launcher="local", ranks=2, oversubscribe=True)
+    try:
+        preflight.check(request)
+        trial.start_ranks(request)
+    except preflight.Problem as problem:
+        found = ", ".join([*installed, "ranks do not start (optional)"])
+        return Finding("mpi", found, error_of_rank({**problem.told, "kind": problem.kind}), is_optional=True)
+    found = ", ".join([*installed, preflight.mpiexec(request)])
+    return Finding("mpi", f"{found}: two ranks started and found each other", is_optional=True)
+
+
+def _version_of(distribution: str) -> str | None:
+    import importlib.metadata  # noqa: PLC0415 - takes a fifth of the time that importing this package does
+
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def doctor() -> Diagnosis:
+    """Say what is installed, what is wrong, and what to do.
+
+    Starts no Spark and compiles nothing. It starts two MPI ranks for a moment where mpi4py is installed.
+
+    >>> print(doctor())                                                                       # doctest: +SKIP
+    """
+    return examine(_examine_session())
+
+
+def _examine_session() -> Finding:
+    try:
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - this module loads without pyspark
+    except ImportError:
+        return Finding("session", "none")
+    spark = SparkSession.getActiveSession()
+    if spark is None:
+        return Finding("session", "none runs in this process")
+    try:
+        module = handshake(spark, load_bridge(jvm_of(spark)))
+    except EnvironmentProblem as problem:
+        return Finding("session", f"Spark {spark.version}", problem)
+    return Finding("session", f"Spark {spark.version}, shim {module.version()}")

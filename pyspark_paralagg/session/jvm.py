@@ -1,0 +1,96 @@
+"""The JVM of a Spark session: loading the shim's classes into it, and checking their version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paralagg.errors import EnvironmentProblem
+from pyspark_paralagg.session.running import check_running
+from pyspark_paralagg.session.spark_home import minor_of
+from pyspark_paralagg.version import VERSION
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+EXTENSIONS = "spark.sql.extensions"
+EXTENSION = "org.apache.spark.sql.paralagg.ParalaggExtensions"
+BRIDGE = "org.apache.spark.sql.paralagg.Bridge$"
+_ADVICE = (
+    "build the session from ra.configure(SparkSession.builder...), or call ra.attach(spark) on the one that runs; "
+    "print(ra.doctor()) tells more"
+)
+# The bridge of the one JVM that pyspark talks to, with the gateway it was found through.
+_found: list[tuple[Any, Any]] = []
+
+
+def jvm_of(spark: SparkSession) -> Any:  # noqa: ANN401 - a py4j object has no type
+    """Return the JVM of a classic session; raise ``PARALAGG_SHIM_MISSING`` for Spark Connect."""
+    if not hasattr(type(spark), "_jvm") and "_jvm" not in vars(spark):
+        raise EnvironmentProblem(
+            "PARALAGG_SHIM_MISSING",
+            "a Spark Connect session has no JVM that this process could reach",
+            value=type(spark).__module__,
+            hint="recursions run as plain DataFrames there: leave spark.paralagg.backend at auto",
+        )
+    check_running(spark)
+    return spark._jvm  # noqa: SLF001 - pyspark has no public way to its JVM
+
+
+def load_bridge(jvm: Any) -> Any | None:  # noqa: ANN401 - py4j objects have no type
+    """Return the bridge if the JVM can load it. Through the context class loader, which sees late jars as well."""
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - this module loads without pyspark
+
+    gateway = jvm._gateway_client  # noqa: SLF001 - what tells one JVM from the next
+    if _found and _found[0][0] is gateway:
+        return _found[0][1]
+    try:
+        loaded = _class_loader(jvm).loadClass(BRIDGE)
+    except Py4JJavaError as problem:
+        if "ClassNotFoundException" in str(problem.java_exception):
+            return None
+        raise
+    _found[:] = [(gateway, loaded.getField("MODULE$").get(None))]
+    return _found[0][1]
+
+
+def handshake(spark: SparkSession, module: Any | None) -> Any:  # noqa: ANN401 - py4j objects have no type
+    """Return ``module`` if its version fits; raise ``PARALAGG_SHIM_MISSING`` or ``PARALAGG_SHIM_MISMATCH``."""
+    if module is None:
+        message = "this Spark session runs without the shim of pyspark-paralagg"
+        raise EnvironmentProblem("PARALAGG_SHIM_MISSING", message, hint=_ADVICE)
+    compiled_against, _, shim_version = str(module.version()).partition("|")
+    if minor_of(compiled_against) != minor_of(spark.version) or shim_version != VERSION:
+        raise EnvironmentProblem(
+            "PARALAGG_SHIM_MISMATCH",
+            f"the session's shim is {shim_version} for Spark {compiled_against}; "
+            f"this is pyspark-paralagg {VERSION} and Spark {spark.version}",
+            value=f"{compiled_against}|{shim_version}",
+            hint="take the other jar out of spark.jars and off the class path; ra.configure() brings the right one",
+        )
+    return module
+
+
+def add_to_class_path(jvm: Any, jar: Path) -> None:  # noqa: ANN401 - a py4j object has no type
+    """Add ``jar`` to the class loader of the driver."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - this module loads without pyspark
+
+    try:
+        _class_loader(jvm).addURL(jvm.java.net.URI(jar.as_uri()).toURL())
+    except Py4JError as problem:
+        raise EnvironmentProblem(
+            "PARALAGG_SHIM_MISSING",
+            "this JVM takes no further jars: its class loader has no addURL",
+            value=str(jar),
+            hint=f"start the session with the jar: spark.jars={jar} and {EXTENSIONS}={EXTENSION}",
+        ) from problem
+
+
+def _class_loader(jvm: Any) -> Any:  # noqa: ANN401 - py4j objects have no type
+    return jvm.java.lang.Thread.currentThread().getContextClassLoader()
+
+
+def scala_list(sequence: Any) -> list[Any]:  # noqa: ANN401 - py4j objects have no type
+    """Return the items of a Scala sequence."""
+    return [sequence.apply(position) for position in range(sequence.size())]

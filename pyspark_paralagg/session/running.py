@@ -1,0 +1,29 @@
+"""Whether a session still runs: asked before anything is made of its DataFrames."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def check_running(spark: SparkSession) -> None:
+    """Raise ``PARALAGG_SESSION_STOPPED`` where ``spark.stop()`` was called."""
+    context = getattr(spark, "_sc", None)  # of the classic session; a Connect session knows it itself
+    is_stopped = getattr(spark, "is_stopped", False) if context is None else context._jsc is None  # noqa: SLF001 - no public way to know
+    if is_stopped:
+        raise EnvironmentProblem(
+            "PARALAGG_SESSION_STOPPED",
+            "the Spark session of this DataFrame was stopped",
+            value=spark,
+            place="spark",
+            hint="start another session by ra.configure(SparkSession.builder...).getOrCreate(), and read the data anew",
+        )
+
+
+def is_connect(df: object) -> bool:
+    """Whether ``df`` (or a session) belongs to Spark Connect, and so has no JVM beside it."""
+    return type(df).__module__.startswith("pyspark.sql.connect")

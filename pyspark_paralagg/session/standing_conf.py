@@ -1,0 +1,114 @@
+"""What a conf would be if nobody appended to it: where Spark looks, in Spark's order, before there is a session.
+
+Beside ``session``: a value set on a builder hides what spark-submit's arguments and ``spark-defaults.conf`` say, so
+whoever wants to append has to carry those over.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pyspark_paralagg.session.spark_home import SparkHome
+
+_PROPERTY = re.compile(r"\s*(?P<key>[^\s=:#!]+)\s*[=:\s]\s*(?P<value>.*?)\s*")
+_SHORT_FORMS = {"spark.jars": "--jars"}
+
+
+def running_jvm() -> Any | None:  # noqa: ANN401 - a py4j object has no type
+    """Return the JVM that pyspark talks to, or will talk to because spark-submit started it; None if there is none."""
+    from pyspark import SparkContext  # noqa: PLC0415 - this module loads without pyspark
+
+    if SparkContext._jvm is None and "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001 - no public way to know
+        SparkContext._ensure_initialized()  # noqa: SLF001 - connects; starts neither a JVM nor a context
+    return SparkContext._jvm  # noqa: SLF001 - likewise
+
+
+def standing(builder: SparkSession.Builder, key: str, spark: SparkHome) -> str:
+    """Return the value that ``key`` has for a session of this builder as it is now; "" where nobody set it.
+
+    The builder's own options come first. A JVM that runs is asked next: spark-submit has put its arguments, packages
+    and defaults there. Where none runs yet, they are read as the JVM will: ``PYSPARK_SUBMIT_ARGS``, the defaults file.
+    """
+    options: dict[str, object] = builder._options  # noqa: SLF001 - pyspark has no public way to read a builder
+    if key in options:
+        return str(options[key])
+    from pyspark import SparkConf  # noqa: PLC0415 - this module loads without pyspark
+
+    if running_jvm() is not None:
+        return SparkConf().get(key, "") or ""
+    arguments = _submit_arguments()
+    submitted = _from_arguments(arguments, key)
+    return submitted if submitted is not None else _from_defaults(arguments, key, spark)
+
+
+def add_to_submit_arguments(option: str, item: str) -> None:
+    """Append ``item`` to the list of an option in ``PYSPARK_SUBMIT_ARGS``, if that has the option.
+
+    There ``--jars`` outranks ``spark.jars``: a jar that only the conf names is not on the driver's class path when the
+    session loads its extensions.
+    """
+    arguments = _submit_arguments()
+    changed = False
+    for position, argument in enumerate(arguments):
+        name, is_joined, value = argument.partition("=")
+        if argument == option and position + 1 < len(arguments):
+            arguments[position + 1] = _with_item(arguments[position + 1], item)
+            changed = True
+        elif name == option and is_joined:
+            arguments[position] = f"{option}={_with_item(value, item)}"
+            changed = True
+    if changed:
+        os.environ["PYSPARK_SUBMIT_ARGS"] = shlex.join(arguments)
+
+
+def _with_item(items: str, item: str) -> str:
+    return items if item in items.split(",") else f"{items},{item}"
+
+
+def _submit_arguments() -> list[str]:
+    return shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+
+
+def _from_arguments(arguments: list[str], key: str) -> str | None:
+    by_conf: str | None = None
+    by_short_form: str | None = None
+    for option, value in _options(arguments):
+        if option in ("--conf", "-c") and value.split("=", 1)[0] == key:
+            by_conf = value.partition("=")[2]
+        elif option == _SHORT_FORMS.get(key):
+            by_short_form = value
+    return by_short_form if by_short_form is not None else by_conf  # spark-submit's own order
+
+
+def _from_defaults(arguments: list[str], key: str, spark: SparkHome) -> str:
+    named = [value for option, value in _options(arguments) if option == "--properties-file"]
+    folder = os.environ.get("SPARK_CONF_DIR")
+    defaults = (Path(folder) if folder else spark.home / "conf") / "spark-defaults.conf"
+    file = Path(named[-1]) if named else defaults
+    if not file.is_file():
+        return ""
+    found = ""
+    for line in file.read_text(encoding="utf-8").splitlines():
+        entry = _PROPERTY.fullmatch(line)
+        if entry and entry["key"] == key:
+            found = entry["value"]
+    return found
+
+
+def _options(arguments: list[str]) -> list[tuple[str, str]]:
+    """Pair each ``--option`` with its value, whether written ``--option value`` or ``--option=value``."""
+    pairs = []
+    for position, argument in enumerate(arguments):
+        if argument.startswith("--") and "=" in argument:
+            option, _, value = argument.partition("=")
+            pairs.append((option, value))
+        elif argument.startswith("-") and position + 1 < len(arguments):
+            pairs.append((argument, arguments[position + 1]))
+    return pairs
