@@ -14,6 +14,9 @@ imports without pyspark: for Programs, Plans, and the engine of ``mpi_backend``.
 
 from __future__ import annotations
 
+# These packages load before the functions of the same names are bound: a later import would replace the functions.
+import pyspark_paralagg.datalog
+import pyspark_paralagg.report  # noqa: F401 - as the comment says
 from pyspark_paralagg import delta
 from pyspark_paralagg.api.aggregator import aggregator
 from pyspark_paralagg.api.dataframe import recursive, recursive_agg, relation

@@ -92,3 +92,15 @@ def test_importing_the_package_imports_no_pyspark_and_adds_no_finder() -> None:
         for c in (ours, plain)
     ]
     assert runs[0].stdout == runs[1].stdout
+
+
+def test_no_module_replaces_a_function_of_its_name() -> None:
+    """``import package.name`` sets the attribute ``name`` of the package, whatever stood there."""
+    code = "import pkgutil, importlib, pyspark_paralagg as ra\n"
+    code += "modules = pkgutil.walk_packages(ra.__path__, 'pyspark_paralagg.')\n"
+    code += "names = [m.name for m in modules if '__main__' not in m.name]\n"
+    code += "before = {n: getattr(ra, n) for n in ra.__all__}\n"
+    code += "for name in names: importlib.import_module(name)\n"
+    code += "print([n for n in ra.__all__ if getattr(ra, n) is not before[n]])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    assert run.stdout == "[]\n"

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Input
 
 _WORD = 8
-_UNKNOWN_BYTES = 1 << 62
-"""Spark says so much, or more, where it knows nothing."""
 
 
 class OffloadBackend:
@@ -175,7 +173,7 @@ def _check_size(plan: Plan, session: SparkSession) -> None:
 def _rows(source: Input) -> int:
     """By bytes and columns; 0 where Spark does not know."""
     size = source.size_bytes
-    return 0 if size is None or size >= _UNKNOWN_BYTES else size // (_WORD * max(1, len(source.columns)))
+    return 0 if size is None else size // (_WORD * max(1, len(source.columns)))
 
 
 def _own(plan: Plan, position: int) -> Plan:

@@ -20,6 +20,7 @@ from pyspark_paralagg.program.program import Column, Input, JoinOrder, Program, 
 from pyspark_paralagg.program.schema import check_step_columns
 
 _MOST_CASES = 16
+_UNKNOWN_BYTES = 1 << 50
 _JOINS = {"leftouter": "left outer join", "rightouter": "right outer join", "fullouter": "full outer join"}
 
 
@@ -82,7 +83,13 @@ def _source(input_id: int, source: dict[str, Any]) -> Input:
         taken.add(name)
         found.append(Column(name, c["type"], c["nullable"]))
     plain = tuple(Col(c.name, c.type, c.nullable) for c in found)
-    return Input(input_id, source["id"], tuple(found), plain, (), source.get("size"), name=source.get("name"))
+    size = _known_size(source.get("size"))
+    return Input(input_id, source["id"], tuple(found), plain, (), size, name=source.get("name"))
+
+
+def _known_size(size: int | None) -> int | None:
+    """Return None for a size that Spark guessed: its default is 2^63, and a join multiplies the sizes of its inputs."""
+    return None if size is None or size >= _UNKNOWN_BYTES else size
 
 
 class _StepReader:

@@ -79,7 +79,7 @@ def test_carried_key_and_small_edges_decompose() -> None:
     assert [i.placement for i in stratum.static_indexes] == ["everywhere"]
 
 
-@pytest.mark.parametrize("size", [None, 2_000])
+@pytest.mark.parametrize("size", [None, 2_000, 1 << 63, (1 << 63) ** 20])
 def test_large_edges_do_not_decompose(size: int | None) -> None:
     plan = compile_program(programs.multi_source(size), broadcast_max_bytes=1_500)
     [stratum] = plan.strata

@@ -26,8 +26,6 @@ UNKNOWN_ROWS = 1e6
 """What an input of unknown size, and a relation that is still growing, is taken to hold."""
 
 _WORD = 8
-_NO_SIZE = 1 << 50
-"""Spark says so much where it knows nothing, and multiplies sizes for a join."""
 _KEPT_BY_EQUALITY = 0.1
 _KEPT_BY_FILTER = 0.33
 
@@ -80,8 +78,7 @@ def _magnitude(rows: float) -> int:
 
 def _rows(source: Input) -> float:
     size = source.size_bytes
-    is_known = size is not None and size < _NO_SIZE
-    rows = (size or 0) / (_WORD * max(1, len(source.columns))) if is_known else UNKNOWN_ROWS
+    rows = UNKNOWN_ROWS if size is None else size / (_WORD * max(1, len(source.columns)))
     for f in source.filters:
         rows *= _KEPT_BY_EQUALITY if _is_equality(f) else _KEPT_BY_FILTER
     return max(rows, 1.0)
