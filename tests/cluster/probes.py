@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ASK_EXECUTORS = True
-ENGINE = "org.apache.spark.sql.paralagg.exec"
+ENGINE = "org.apache.spark.sql.paralagg"
 
 
 def iterations_now(spark: SparkSession, *, over: bool = False) -> int:
@@ -59,7 +59,7 @@ def module(spark: SparkSession, name: str) -> Any:  # noqa: ANN401 - a py4j obje
 
 def sessions_in_executors(spark: SparkSession) -> list[int]:
     """Live gang sessions in the JVM of each task's executor."""
-    count = f"reflect('{ENGINE}.GangSession', 'liveCount') as n"
+    count = f"reflect('{ENGINE}.gang.GangSession', 'liveCount') as n"
     return [int(row.n) for row in spark.range(0, 8, 1, 8).selectExpr(count).collect()]
 
 
@@ -78,8 +78,8 @@ def left_behind(spark: SparkSession) -> dict[str, Any]:
     threads = [t.getName() for t in spark._jvm.Thread.getAllStackTraces().keySet()]
     return {
         "persisted": sorted(str(k) for k in spark.sparkContext._jsc.getPersistentRDDs()),
-        "sessions": module(spark, "GangSession").liveCount(),
-        "runs": module(spark, "RunRegistry").liveCount(),
+        "sessions": module(spark, "gang.GangSession").liveCount(),
+        "runs": module(spark, "driver.RunRegistry").liveCount(),
         "threads": sorted(t for t in threads if "paralagg" in t.lower()),
         "blocks": sorted(b for b in blocks if re.match(r"broadcast_\d+_g_", b)),
         "jobs": list(spark.sparkContext.statusTracker().getActiveJobsIds()),

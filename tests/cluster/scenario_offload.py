@@ -173,7 +173,7 @@ def files() -> list[str]:
 
 def left_after(spark: SparkSession) -> dict[str, Any]:
     """Ranks, runs and files that are still there a little later."""
-    runs = module(spark, "Offloads")
+    runs = module(spark, "offload.Offloads")
     with contextlib.suppress(TimeoutError):
         wait_until(lambda: not ranks() and not runs.liveCount() and not files(), 5, "all is cleared")
     return {"ranks": len(ranks()), "runs": int(runs.liveCount()), "files": files()}

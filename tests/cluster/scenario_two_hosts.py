@@ -83,7 +83,7 @@ def killed(spark: SparkSession) -> dict[str, Any]:
         "error": re.sub(r"\n.*", "", error),
         "seconds": ended - harmed[0],
         "left": left_after(),
-        "runs": int(module(spark, "Offloads").liveCount()),
+        "runs": int(module(spark, "offload.Offloads").liveCount()),
         "next_is_right": total(chain(spark, SHORT, backend="mpi")) == chain_total(SHORT),
     }
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def runs(spark: SparkSession, query: Callable[[], object]) -> int:
     """How many fixpoints ran: each has a broadcast marker of its own."""
-    registry = spark._jvm.org.apache.spark.sql.paralagg.exec.RunRegistry
+    registry = spark._jvm.org.apache.spark.sql.paralagg.driver.RunRegistry
     before = registry.begun()
     query()
     return int(registry.begun() - before)
@@ -68,7 +68,7 @@ def test_other_rows_steps_or_filters_are_other_fixpoints(spark: SparkSession) ->
 def test_two_queries_are_two_runs_and_nothing_is_kept(spark: SparkSession) -> None:
     found = tree(spark)
     assert runs(spark, lambda: (sorted_rows(found), sorted_rows(found.select("*")))) == 2
-    shared = spark._jvm.org.apache.spark.sql.paralagg.exec.SharedResults
+    shared = spark._jvm.org.apache.spark.sql.paralagg.driver.SharedResults
     until = time.monotonic() + 10
     while shared.liveCount() and time.monotonic() < until:
         time.sleep(0.05)  # the listener bus is a little behind

@@ -120,7 +120,7 @@ def held(spark: SparkSession) -> dict[str, Any]:
     gc.collect()
     spark._jvm.System.gc()  # a checkpoint whose making was interrupted is freed when Spark hears that nobody reads it
     module = spark._jvm.Thread.currentThread().getContextClassLoader().loadClass
-    engine = "org.apache.spark.sql.paralagg.exec"
+    engine = "org.apache.spark.sql.paralagg"
 
     def live(name: str) -> int:
         return int(module(f"{engine}.{name}$").getField("MODULE$").get(None).liveCount())
@@ -128,7 +128,7 @@ def held(spark: SparkSession) -> dict[str, Any]:
     return {
         "persisted": sorted(str(k) for k in spark.sparkContext._jsc.getPersistentRDDs()),
         "jobs": list(spark.sparkContext.statusTracker().getActiveJobsIds()),
-        "runs": live("RunRegistry") + live("Offloads") + live("GangSession"),
+        "runs": live("driver.RunRegistry") + live("offload.Offloads") + live("gang.GangSession"),
     }
 
 

@@ -7,13 +7,13 @@ import scala.jdk.CollectionConverters._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods
 
-import org.apache.spark.sql.{classic, DataFrame, SparkSession}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnionLoop, WithCTE}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
-import org.apache.spark.sql.paralagg.exec.{FixpointStrategy, RunRegistry, Slots}
-import org.apache.spark.sql.paralagg.plan._
+import org.apache.spark.sql.{classic, DataFrame, SparkSession}
+import org.apache.spark.sql.paralagg.driver.RunRegistry
+import org.apache.spark.sql.paralagg.gang.Slots
+import org.apache.spark.sql.paralagg.plan.{Analysis, FixpointSpec, Reads, RecursiveAggregate, RecursiveReference}
 import org.apache.spark.sql.paralagg.rules.{RewriteUnionLoop, Rules}
-import org.apache.spark.sql.paralagg.sql.AttachedSql
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /** The only class that Python calls. Python decides, this side executes. */

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.paralagg
 
 import org.apache.spark.sql.SparkSessionExtensions
-import org.apache.spark.sql.paralagg.exec.{FixpointStrategy, InputCoalescing}
+import org.apache.spark.sql.paralagg.driver.InputCoalescing
 import org.apache.spark.sql.paralagg.rules.{RewriteUnionLoop, Rules}
 import org.apache.spark.sql.paralagg.sql.{RecursionParser, ResolveRecursion}
 

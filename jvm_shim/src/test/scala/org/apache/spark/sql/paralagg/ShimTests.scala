@@ -8,7 +8,13 @@ import scala.util.Random
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, BindReferences}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
-import org.apache.spark.sql.paralagg.exec._
+import org.apache.spark.sql.paralagg.codegen.{SumOverflow, Sums}
+import org.apache.spark.sql.paralagg.gang.Votes
+import org.apache.spark.sql.paralagg.load.{
+  Block, BlocksCodec, Dictionary, LocalDictionary, Route, StringWords, Strings, Words, WordsSection
+}
+import org.apache.spark.sql.paralagg.offload.PrivateFiles
+import org.apache.spark.sql.paralagg.state.{KeyMap, LongKeyMap}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 

@@ -17,7 +17,11 @@ case class DependentSpec(
     order: Int,
     view: Option[ViewSpec] = None,
     custom: Option[CustomSpec] = None,
-    part: Int = 0)
+    part: Int = 0) {
+
+  /** Counts or adds up the rows of the relation that it follows; other columns with a view are copied. */
+  def isCounted: Boolean = aggregator == "mcount" || aggregator == "msum"
+}
 
 /** A column that follows another relation of the stratum: how many rows it has, or what is in its dependent `column`. */
 case class ViewSpec(relation: Int, column: Int)

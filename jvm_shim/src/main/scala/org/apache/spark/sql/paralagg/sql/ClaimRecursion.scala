@@ -3,6 +3,7 @@ package org.apache.spark.sql.paralagg.sql
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.CurrentOrigin
+import org.apache.spark.sql.paralagg.AttachedSql
 
 /**
  * Takes the recursive CTEs of a parsed plan that Spark itself cannot do, and leaves the others as they are: those with an

@@ -10,8 +10,8 @@ import org.apache.spark.sql.catalyst.plans.logical.{
 }
 import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttribute
-import org.apache.spark.sql.paralagg.plan.{Analysis, FixpointSpec, PlanReader, RecursiveAggregate, RecursiveReference}
 import org.apache.spark.sql.types.{DataType, LongType, StructField}
+import org.apache.spark.sql.paralagg.plan.{Analysis, FixpointSpec, PlanReader, RecursiveAggregate, RecursiveReference}
 
 /** Asks Python what a resolved recursion is, and builds the nodes that it answers. */
 object CompileRecursion {

@@ -1,0 +1,36 @@
+package org.apache.spark.sql.paralagg
+
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Union}
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy, UnionExec}
+import org.apache.spark.sql.paralagg.driver.{FixpointExec, FixpointRows}
+import org.apache.spark.sql.paralagg.gang.Slots
+import org.apache.spark.sql.paralagg.offload.OffloadExec
+import org.apache.spark.sql.paralagg.plan.{RecursiveAggregate, RecursiveReference}
+
+/**
+ * RecursiveAggregate to FixpointExec, or to OffloadExec where Python wants ranks. The number of partitions is fixed here:
+ * the smaller of the wish and the slots.
+ */
+object FixpointStrategy extends SparkStrategy {
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case RecursiveAggregate(inputs, output, spec) if spec.offload.isDefined =>
+      val partitions = Slots.likely(SparkSession.active.sparkContext, plan.conf.numShufflePartitions)
+      OffloadExec(inputs.map(planLater), output, spec, partitions) :: Nil
+    case RecursiveAggregate(inputs, output, spec) =>
+      val sc = SparkSession.active.sparkContext
+      val partitions = Slots.gang(sc, plan.conf.numShufflePartitions)
+      FixpointExec(inputs.map(planLater), output, spec, partitions) :: Nil
+    case u: Union if u.children.exists(_.isInstanceOf[RecursiveAggregate]) =>
+      UnionExec(u.children.map {
+        case r: RecursiveAggregate => FixpointRows(planLater(r))
+        case other => planLater(other)
+      }) :: Nil
+    case RecursiveReference(name, _) =>
+      throw new ParalaggException(
+        "PARALAGG_REFERENCE_OUTSIDE_STEP",
+        s"the recursive relation $name stands for rows that do not exist yet, so it cannot be evaluated on its own.",
+        "inside step only build a DataFrame; run actions on the result.")
+    case _ => Nil
+  }
+}

@@ -1,0 +1,234 @@
+package org.apache.spark.sql.paralagg.codegen
+
+import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext
+import org.apache.spark.sql.paralagg.load.Words
+import org.apache.spark.sql.paralagg.plan.{DependentSpec, RelationSpec}
+import org.apache.spark.sql.paralagg.state.{Identity, RelationShape}
+import org.apache.spark.sql.types._
+
+/** A value in generated code: the Java expression of its word, and of whether it is null ("false" where it cannot be). */
+case class WordCode(word: String, isNull: String) {
+  def isNullable: Boolean = isNull != "false"
+}
+
+/**
+ * Java source that aggregates into an [[Accumulator]] held in local variables: deduplication and aggregation are one pass
+ * over what comes.
+ *
+ * @param name prefix of the local variables
+ * @param makesStrings words of strings do not stand in the order of the strings
+ * @param traced each change notes where it came from (`from` in the methods below)
+ */
+final class AccumulatorCode(
+    name: String,
+    source: String,
+    relation: RelationSpec,
+    shape: RelationShape,
+    makesStrings: Boolean,
+    ansi: Boolean,
+    traced: Boolean,
+    context: CodegenContext) {
+  private val deps = relation.dependents
+  private val nullable = shape.dependents
+
+  def declare: String = s"${JavaNames.Accumulator} $name = $source;\n" +
+    deps.indices.map(j => s"long[] ${v(j)} = $name.columns()[$j];\n").mkString +
+    deps.indices.filter(nullable(_)).map(j => s"byte[] ${k(j)} = $name.valid()[$j];\n").mkString +
+    s"byte[] ${name}_f = $name.flags(); int[] ${name}_d = $name.dirty(); int ${name}_n = $name.dirtySize();\n" +
+    (if (traced) s"long[] ${name}_p = $name.parents();\n" else "")
+
+  def reload: String =
+    deps.indices.map(j => s"${v(j)} = $name.columns()[$j];\n").mkString +
+      deps.indices.filter(nullable(_)).map(j => s"${k(j)} = $name.valid()[$j];\n").mkString +
+      s"${name}_f = $name.flags(); ${name}_d = $name.dirty();\n" +
+      (if (traced) s"${name}_p = $name.parents();\n" else "")
+
+  def writeBack: String = s"$name.dirtySize_$$eq(${name}_n);\n"
+
+  def capacity: String = s"${name}_f.length"
+
+  /** The column `j` of row `id`, for reading. */
+  def read(j: Int, id: String): WordCode =
+    WordCode(s"${v(j)}[$id]", if (nullable(j)) s"(${k(j)}[$id] == 0)" else "false")
+
+  /** Aggregates one row of a lattice; marks `id` dirty if that changed anything. */
+  def join(id: String, values: Array[WordCode], from: String): String = {
+    val carriers = deps.indices.filter(j => isCarried(deps(j)))
+    val plain = carriers.isEmpty && !nullable.contains(true) && !deps.exists(_.custom.isDefined)
+    val body = new StringBuilder
+    if (plain) {
+      body ++= "boolean ra_ch = false;\n"
+      deps.indices.foreach(j => body ++= improve(j, id, values(j).word))
+      // A row that improves nothing is still new if all its values are what an empty entry holds.
+      val identical = deps.indices.map(j => s"${values(j).word} == ${literal(Identity.of(deps(j)))}")
+      body ++= s"if (!ra_ch${identical.map(" && " + _).mkString}) ra_ch = (${name}_f[$id] & 2) == 0;\n"
+    } else {
+      body ++= s"boolean ra_ch = (${name}_f[$id] & 2) == 0;\n"
+      uses.foreach(first => body ++= combined(first, id, values, "ra_ch = true;"))
+      deps.indices.filterNot(j => carriers.contains(j) || deps(j).custom.isDefined).foreach { j =>
+        val carried = carriers.filter(deps(_).order == j)
+        val one =
+          if (carried.nonEmpty) lexicographic(j, carried, id, values)
+          else if (nullable(j)) {
+            s"if (${k(j)}[$id] == 0) { ${v(j)}[$id] = ${alone(j, values(j).word)}; " +
+              s"${k(j)}[$id] = 1; ra_ch = true; }\n" +
+              s"else { ${improve(j, id, values(j).word)} }\n"
+          } else improve(j, id, values(j).word)
+        body ++= (if (values(j).isNullable) s"if (!${values(j).isNull}) { $one }\n" else one)
+      }
+    }
+    s"""{ $body
+       |  if (ra_ch) { ${mark(id, from)} }
+       |}
+       |""".stripMargin
+  }
+
+  /** Adds one row to running sums; other aggregates are taken as in `join`. Marks `id` dirty always (iterated, accumulating). */
+  def add(id: String, values: Array[WordCode], from: String): String =
+    if (!deps.exists(isSum)) join(id, values, from)
+    else {
+      val others = deps.indices.filterNot(j => isSum(deps(j)) || deps(j).custom.isDefined)
+      val sums = deps.indices.filter(j => isSum(deps(j))).map { j =>
+        val plus = s"${v(j)}[$id] = ${sum(j, s"${v(j)}[$id]", values(j).word)};"
+        val one = if (nullable(j)) s"$plus ${k(j)}[$id] = 1;" else plus
+        if (values(j).isNullable) s"if (!${values(j).isNull}) { $one }\n" else one + "\n"
+      }
+      val rest = if (others.isEmpty) "" else s"boolean ra_ch = false;\n" + others.map(mixed(_, id, values)).mkString
+      val own = uses.map(combined(_, id, values, ""))
+      s"""{ ${sums.mkString} $rest ${own.mkString}
+         |  ${mark(id, from)}
+         |}
+         |""".stripMargin
+    }
+
+  /** Adds a difference to a total: dirty if the row is new or the total is another one; `tol` sums the differences. */
+  def addChange(id: String, values: Array[WordCode], from: String): String = {
+    val own = uses.map(combined(_, id, values, "ra_ch = true;")).mkString
+    val each = own + deps.indices.filter(j => isSum(deps(j))).map {
+      j =>
+        val w = values(j).word
+        val cell = s"${v(j)}[$id]"
+        val plus = s"long ra_z = ${sum(j, cell, w)}; if (ra_z != $cell) { $cell = ra_z; ra_ch = true; } " +
+          s"ra_tol += ${magnitude(j, w)};"
+        if (!nullable(j)) s"{ $plus }\n"
+        else s"if (!${values(j).isNull}) { if (${k(j)}[$id] == 0) { ${k(j)}[$id] = 1; ra_ch = true; } $plus }\n"
+    }.mkString
+    s"""{ boolean ra_ch = (${name}_f[$id] & 2) == 0;
+       |  $each
+       |  if (ra_ch) { ${mark(id, from)} }
+       |}
+       |""".stripMargin
+  }
+
+  /** The parent of a traced row, for those who take it over. */
+  def parent(id: String): String = if (traced) s"${name}_p[$id]" else "-1L"
+
+  private def mark(id: String, from: String): String =
+    s"byte ra_fl = ${name}_f[$id]; if ((ra_fl & 3) != 3) { if ((ra_fl & 1) == 0) ${name}_d[${name}_n++] = $id; " +
+      s"${name}_f[$id] = (byte) (ra_fl | 3); }" +
+      (if (traced) s" ${name}_p[$id] = $from;" else "")
+
+  private def v(j: Int): String = s"${name}_v$j"
+  private def k(j: Int): String = s"${name}_k$j"
+  private def isCarried(d: DependentSpec): Boolean = d.aggregator == "min_by" || d.aggregator == "max_by"
+  private def isSum(d: DependentSpec): Boolean = d.aggregator == "sum" || d.aggregator == "count"
+  private def literal(word: Long): String = if (word == Long.MinValue) "Long.MIN_VALUE" else s"${word}L"
+
+  private def mixed(j: Int, id: String, values: Array[WordCode]): String = {
+    if (isCarried(deps(j))) {
+      throw new IllegalStateException("min_by beside a sum: the compiler refuses this")
+    }
+    val one =
+      if (nullable(j)) {
+        val better = improve(j, id, values(j).word)
+        s"if (${k(j)}[$id] == 0) { ${v(j)}[$id] = ${alone(j, values(j).word)}; ${k(j)}[$id] = 1; } else { $better }"
+      } else improve(j, id, values(j).word)
+    if (values(j).isNullable) s"if (!${values(j).isNull}) { $one }\n" else one
+  }
+
+  /** `if` the value is better than what stands there, put it there. */
+  private def improve(j: Int, id: String, y: String): String = {
+    val old = s"${v(j)}[$id]"
+    deps(j).aggregator match {
+      case "bit_or" => s"{ long ra_z = $old | $y; if (ra_z != $old) { $old = ra_z; ra_ch = true; } }\n"
+      case "bit_and" => s"{ long ra_z = $old & $y; if (ra_z != $old) { $old = ra_z; ra_ch = true; } }\n"
+      case "gcd" => s"{ long ra_z = ${gcd(j, old, y)}; if (ra_z != $old) { $old = ra_z; ra_ch = true; } }\n"
+      case _ => s"if (${better(j, y, old)}) { $old = $y; ra_ch = true; }\n"
+    }
+  }
+
+  /** What a value is where it is the only one. */
+  private def alone(j: Int, y: String): String = if (deps(j).aggregator == "gcd") gcd(j, "0L", y) else y
+
+  private def gcd(j: Int, a: String, b: String): String =
+    s"${JavaNames.Sums}.gcd($a, $b, ${deps(j).column.dataType.defaultSize})"
+
+  /** Where the users' aggregators begin. */
+  private val uses = deps.indices.filter(j => deps(j).custom.isDefined && deps(j).part == 0)
+
+  /**
+   * The columns from `first` on by the user's own expressions, which Catalyst compiles. A row with a null in one of them
+   * contributes nothing; the first one that has none is stored as it is.
+   */
+  private def combined(first: Int, id: String, values: Array[WordCode], onChange: String): String = {
+    val custom = deps(first).custom.get
+    val all = custom.columns.indices.map(first + _)
+    val code = new CustomCode(custom, all.map(deps(_).column.dataType), context)
+    val valid = all.filter(nullable(_)).map(j => s"${k(j)}[$id] = 1; ").mkString
+    val isEmpty = if (nullable(first)) s"${k(first)}[$id] == 0" else s"(${name}_f[$id] & 2) == 0"
+    val store = all.map(j => s"${v(j)}[$id] = ${values(j).word}; ").mkString + valid + onChange
+    val merge = code.merge(all.map(j => s"${v(j)}[$id]"), all.map(values(_).word), onChange)
+    val nulls = all.map(values(_)).filter(_.isNullable).map("!" + _.isNull)
+    val one = s"if ($isEmpty) { $store } else { $merge }\n"
+    if (nulls.isEmpty) one else s"if (${nulls.mkString(" && ")}) { $one }\n"
+  }
+
+  /** Order of the aggregator: Spark's, in which NaN is the largest number. */
+  private def better(j: Int, y: String, old: String): String = {
+    val smaller = deps(j).aggregator match {
+      case "min" | "all" => true
+      case "max" | "any" | "mcount" | "msum" => false
+      case other => throw new IllegalStateException(other)
+    }
+    less(deps(j).column.dataType, y, old, smaller)
+  }
+
+  private def less(t: DataType, y: String, old: String, smaller: Boolean): String = t match {
+    case DoubleType | FloatType =>
+      val (a, b) = (Words.of(t).decode(y), Words.of(t).decode(old))
+      if (smaller) s"($a < $b || ($b != $b && $a == $a))" else s"($a > $b || ($a != $a && $b == $b))"
+    case _: StringType if makesStrings => if (smaller) s"ra_strings.less($y, $old)" else s"ra_strings.less($old, $y)"
+    case _ => if (smaller) s"$y < $old" else s"$y > $old"
+  }
+
+  /** (order, carried…): a better order replaces all; at a tie the smallest carried value wins, null last. */
+  private def lexicographic(o: Int, carried: Seq[Int], id: String, values: Array[WordCode]): String = {
+    val (y, old) = (values(o).word, s"${v(o)}[$id]")
+    val replace = s"$old = $y; ra_ch = true; " + (if (nullable(o)) s"${k(o)}[$id] = 1; " else "") + carried.map { c =>
+      s"${v(c)}[$id] = ${values(c).word}; " +
+        (if (!nullable(c)) "" else s"${k(c)}[$id] = (byte) (${values(c).isNull} ? 0 : 1); ")
+    }.mkString
+    val tie = carried.map { c =>
+      val smaller = less(deps(c).column.dataType, values(c).word, s"${v(c)}[$id]", smaller = true)
+      val wins = if (nullable(c)) s"(${k(c)}[$id] == 0 || $smaller)" else smaller
+      val set = s"${v(c)}[$id] = ${values(c).word}; ra_ch = true; " + (if (nullable(c)) s"${k(c)}[$id] = 1; " else "")
+      s"if (${if (values(c).isNullable) s"!${values(c).isNull} && " else ""}$wins) { $set }\n"
+    }.mkString
+    val empty = if (nullable(o)) s"${k(o)}[$id] == 0" else s"(${name}_f[$id] & 2) == 0"
+    s"if ($empty || ${better(o, y, old)}) { $replace }\nelse if ($y == $old) { $tie }\n"
+  }
+
+  private def sum(j: Int, a: String, b: String): String = deps(j).column.dataType match {
+    case DoubleType => s"Double.doubleToRawLongBits(Double.longBitsToDouble($a) + Double.longBitsToDouble($b))"
+    case FloatType => s"${JavaNames.Sums}.addFloat($a, $b)"
+    case d: DecimalType => s"${JavaNames.Sums}.addDecimal($a, $b, ${d.precision})"
+    case LongType => if (ansi) s"${JavaNames.Sums}.addLong($a, $b)" else s"($a + $b)"
+    case t => s"${JavaNames.Sums}.addSmall($a, $b, ${t.defaultSize}, $ansi)"
+  }
+
+  private def magnitude(j: Int, w: String): String = deps(j).column.dataType match {
+    case DoubleType | FloatType => s"Math.abs(${Words.of(deps(j).column.dataType).decode(w)})"
+    case d: DecimalType => s"(Math.abs((double) $w) / ${math.pow(10, d.scale)})"
+    case _ => s"Math.abs((double) $w)"
+  }
+}

@@ -1,0 +1,120 @@
+package org.apache.spark.sql.paralagg.codegen
+
+import org.apache.spark.sql.paralagg.load.{DecimalWord, DoubleWord, LongWord, StringWord, Words}
+import org.apache.spark.sql.paralagg.plan.{ColumnSpec, ProbeSpec, RuleFacts, RuleSpec, RuleVariable, StratumSpec}
+import org.apache.spark.sql.paralagg.state.Shape
+
+/**
+ * The innermost code of a rule: the derived row is aggregated into its target, a row of this task or a ghost. The Plan says
+ * how the target is found: it is the driver's row, was resolved at load, or its key is computed and hashed in the loop.
+ */
+private[paralagg] final class HeadCode(
+    stratum: StratumSpec,
+    shape: Shape,
+    tasks: Int,
+    rule: RuleSpec,
+    position: Int,
+    variables: RuleVariables,
+    locals: KernelLocals) {
+  private val spec = stratum.relations(rule.head)
+  private val form = shape.relations(rule.head)
+  private val (keyExprs, valueExprs) = rule.emit.splitAt(spec.keys.length)
+
+  /**
+   * Values that the last probe does not change are computed once a group, not once a row of it: their code, their words.
+   * Its own variables may be bound already, where the steps are written for the second time, for targets of others.
+   */
+  def computeEarly(last: ProbeSpec): (String, Map[Int, WordCode]) = {
+    val early = valueExprs.indices.filter { j =>
+      val names = valueExprs(j).collect { case v: RuleVariable => v.name }
+      !valueExprs(j).isInstanceOf[RuleVariable] && names.forall(n => variables.isBound(n) && !last.binds.contains(n))
+    }
+    val (codes, words) = early.map(j => variables.word(valueExprs(j))).unzip
+    (codes.mkString, early.zip(words).toMap)
+  }
+
+  def emit(place: InnerPlace): String = {
+    val (codes, values) =
+      valueExprs.indices.map(j =>
+        place.ready.get(j).map(("", _)).getOrElse(variables.word(valueExprs(j)))).toArray.unzip
+    val own = locals.accumulator(s"ra_h${rule.head}", s"ra_loop.part(${rule.head}).pending()", rule.head, writes = true)
+    val put = rule.target.kind match {
+      case "same" => combine(own, "ra_u", values)
+      case "resolved" => resolved(place, own, values)
+      case _ => computed(own, values)
+    }
+    codes.mkString + put
+  }
+
+  private def combine(acc: AccumulatorCode, id: String, values: Array[WordCode]): String =
+    if (stratum.isLattice) acc.join(id, values, "ra_origin") else acc.add(id, values, "ra_origin")
+
+  private def ghosts: AccumulatorCode =
+    locals.accumulator(s"ra_g${rule.head}", s"ra_loop.part(${rule.head}).ghost()", rule.head, writes = true)
+
+  /** The target is known by the row of the probe that resolves it; ghosts stand there as complements of their ids. */
+  private def resolved(place: InnerPlace, own: AccumulatorCode, values: Array[WordCode]): String = {
+    val targets = locals.local(s"ra_t$position", s"int[] ra_t$position = ra_loop.resolved()[$position];\n")
+    val target = locals.freshName("h")
+    val found = s"int $target = $targets[${place.rowOf(rule.target.step)}];\n"
+    if (tasks == 1 || place.side == TargetSide.Own) found + combine(own, target, values)
+    else {
+      val ghost = locals.freshName("gh")
+      if (place.side == TargetSide.Remote) s"$found int $ghost = ~$target; ${combine(ghosts, ghost, values)}"
+      else {
+        s"""$found if ($target >= 0) { ${combine(own, target, values)} } else {
+           |  int $ghost = ~$target; ${combine(ghosts, ghost, values)} }
+           |""".stripMargin
+      }
+    }
+  }
+
+  /** The head's key is hashed in the loop; owner by Catalyst's hash. */
+  private def computed(own: AccumulatorCode, values: Array[WordCode]): String = {
+    val (codes, words) = keyExprs.map(variables.word).unzip
+    val part =
+      locals.local(s"ra_p${rule.head}", s"${JavaNames.RelationPart} ra_p${rule.head} = ra_loop.part(${rule.head});\n")
+    val key =
+      locals.local(s"ra_hk${rule.head}", s"long[] ra_hk${rule.head} = new long[${math.max(1, form.keyWords)}];\n")
+    val mask =
+      if (!form.hasNullKeys) ""
+      else {
+        val bits = words.zipWithIndex.filter(_._1.isNullable).map { case (w, j) => s"(${w.isNull} ? ${1L << j}L : 0L)" }
+        s"$key[${words.length}] = ${if (bits.isEmpty) "0L" else bits.mkString(" | ")};\n"
+      }
+    val fill = words.zipWithIndex.map { case (w, j) =>
+      s"$key[$j] = ${if (w.isNullable) s"(${w.isNull} ? 0L : ${w.word})" else w.word};\n"
+    }.mkString + mask
+    val id = locals.freshName("id")
+    val local =
+      s"""int $id = $part.keys().add($key);
+         |if ($id >= ${own.capacity}) { $part.grow(); ${KernelLocals.Reload} }
+         |${combine(own, id, values)}""".stripMargin
+    val put =
+      if (tasks == 1 || RuleFacts.staysLocal(stratum, rule)) local
+      else {
+        val owner = locals.freshName("owner")
+        val found = if (spec.distributeBy.isEmpty) "0" else s"${JavaNames.Words}.owner(${hash(words)}, $tasks)"
+        s"""int $owner = $found;
+           |if ($owner == ra_loop.me()) { $local } else {
+           |  int $id = $part.addGhost($key, $owner);
+           |  if ($id >= ${ghosts.capacity}) { $part.growGhosts(); ${KernelLocals.Reload} }
+           |  ${combine(ghosts, id, values)} }
+           |""".stripMargin
+      }
+    codes.mkString + fill + put
+  }
+
+  /** Catalyst's hash of the distribution columns, one chained into the next; nulls do not change it. */
+  private def hash(words: Array[WordCode]): String = spec.distributeBy.foldLeft(Words.Seed.toString) { (seed, k) =>
+    val chained = hash(spec.keys(k), words(k).word, seed)
+    if (words(k).isNullable) s"(${words(k).isNull} ? $seed : $chained)" else chained
+  }
+
+  private def hash(column: ColumnSpec, word: String, seed: String): String = Words.of(column.dataType) match {
+    case LongWord | DoubleWord | _: DecimalWord =>
+      s"org.apache.spark.unsafe.hash.Murmur3_x86_32.hashLong($word, $seed)"
+    case StringWord => s"${JavaNames.StringWord}.hash($word, $seed, ra_strings)"
+    case _ => s"org.apache.spark.unsafe.hash.Murmur3_x86_32.hashInt((int) $word, $seed)"
+  }
+}

@@ -1,0 +1,24 @@
+package org.apache.spark.sql.paralagg.codegen
+
+import org.apache.spark.sql.paralagg.{codegen, load, state}
+
+/** Full names of the classes that generated code uses: it stands in a package of Catalyst. */
+private[codegen] object JavaNames {
+  val Accumulator: String = classOf[state.Accumulator].getName
+  val Combiner: String = classOf[codegen.Combiner].getName
+  val Dictionary: String = classOf[load.Dictionary].getName
+  val Kernel: String = classOf[codegen.Kernel].getName
+  val LongKeyMap: String = classOf[state.LongKeyMap].getName
+  val LoopState: String = classOf[state.LoopState].getName
+  val RelationIndex: String = classOf[state.RelationIndex].getName
+  val RelationPart: String = classOf[state.RelationPart].getName
+  val RowAddress: String = static(state.RowAddress)
+  val StaticIndex: String = classOf[state.StaticIndex].getName
+  val StringWord: String = static(load.StringWord)
+  val Sums: String = static(codegen.Sums)
+  val TupleKeyMap: String = classOf[state.TupleKeyMap].getName
+  val Words: String = static(load.Words)
+
+  /** Java calls the methods of an object as static ones of the class that has its name. */
+  private def static(module: AnyRef): String = module.getClass.getName.stripSuffix("$")
+}

@@ -1,0 +1,89 @@
+package org.apache.spark.sql.paralagg.codegen
+
+import org.apache.spark.sql.catalyst.expressions.codegen._
+import org.apache.spark.sql.paralagg.load.Dictionary
+import org.apache.spark.sql.paralagg.plan.{RuleSpec, StratumSpec}
+import org.apache.spark.sql.paralagg.state.Shape
+
+/**
+ * Java source of the loop's inner parts, compiled by Janino as Spark compiles its own (design section 5, "Data in the
+ * loop"). Expressions come from Catalyst's `genCode` with `currentVars` bound to the loop's locals, so they mean exactly
+ * what Spark means.
+ *
+ * Catalyst's code declares locals of plain names (`d`, `c`, `i`) beside its fresh ones (`value_3`). A local of ours is
+ * fresh too or begins with `ra_`, as no name of Catalyst's does: janino refuses a name that is declared twice.
+ *
+ * The source holds no ids of a run: the second run of a query finds the class in Spark's cache, compiled by the JIT already.
+ */
+final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, val ansi: Boolean, traced: Boolean) {
+
+  def combiner(relation: Int, strings: Dictionary): Combiner = {
+    val spec = stratum.relations(relation)
+    val form = shape.relations(relation)
+    val context = new CodegenContext
+    val acc = new AccumulatorCode("ra_a", "ra_into", spec, form, stratum.makesStrings, ansi, traced, context)
+    val from = new AccumulatorCode("ra_b", "ra_from", spec, form, stratum.makesStrings, ansi, traced, context)
+    val maskAt = spec.dependents.length
+    // The last word of a traced row.
+    val origin = s"ra_rows[ra_at + ${maskAt + (if (form.dependents.contains(true)) 1 else 0)}]"
+    val fromRows = spec.dependents.indices.map { j =>
+      val isNull = if (form.dependents(j)) s"((ra_rows[ra_at + $maskAt] >> $j & 1L) != 0L)" else "false"
+      WordCode(s"ra_rows[ra_at + $j]", isNull)
+    }.toArray
+    val fromAccumulator = spec.dependents.indices.map(j => from.read(j, "ra_id")).toArray
+    val made = compile(
+      JavaNames.Combiner,
+      s"""public void rows(
+         |    ${JavaNames.Accumulator} ra_into, int[] ra_ids, long[] ra_rows, int ra_at, int ra_stride, int ra_count) {
+         |  ${JavaNames.Dictionary} ra_strings = strings();
+         |  ${acc.declare}
+         |  for (int ra_i = 0; ra_i < ra_count; ra_i++) {
+         |    int ra_id = ra_ids[ra_i];
+         |    ${if (stratum.isLattice) acc.join("ra_id", fromRows, origin) else acc.add("ra_id", fromRows, origin)}
+         |    ra_at += ra_stride;
+         |  }
+         |  ${acc.writeBack}
+         |}
+         |public double apply(${JavaNames.Accumulator} ra_from, ${JavaNames.Accumulator} ra_into) {
+         |  ${JavaNames.Dictionary} ra_strings = strings();
+         |  double ra_tol = 0.0;
+         |  ${from.declare}
+         |  ${acc.declare}
+         |  for (int ra_i = 0; ra_i < ra_b_n; ra_i++) {
+         |    int ra_id = ra_b_d[ra_i];
+         |    ${if (stratum.isAccumulating) acc.addChange("ra_id", fromAccumulator, from.parent("ra_id"))
+        else if (stratum.isLattice) acc.join("ra_id", fromAccumulator, from.parent("ra_id"))
+        else "" /* iterated: the pending rows become the rows */}
+         |  }
+         |  ${acc.writeBack}
+         |  return ra_tol;
+         |}
+         |""".stripMargin,
+      context).asInstanceOf[Combiner]
+    made.strings = strings
+    made
+  }
+
+  /** All rules that start from the same rows, fused into one pass over them. */
+  def kernel(rules: Seq[(RuleSpec, Int)]): Kernel = {
+    val body = new KernelBody(stratum, shape, tasks, ansi, traced, rules)
+    compile(JavaNames.Kernel, body.source, body.context).asInstanceOf[Kernel]
+  }
+
+  private def compile(parent: String, methods: String, context: CodegenContext): Any = {
+    val source = s"""
+      public java.lang.Object generate(Object[] references) { return new Generated(references); }
+      final class Generated extends $parent {
+        private Object[] references;
+        ${context.declareMutableStates()}
+        public Generated(Object[] references) {
+          this.references = references;
+          ${context.initMutableStates()}
+        }
+        $methods
+        ${context.declareAddedFunctions()}
+      }"""
+    val code = CodeFormatter.stripOverlappingComments(new CodeAndComment(source, context.getPlaceHolderToComments()))
+    CodeGenerator.compile(code)._1.generate(context.references.toArray)
+  }
+}

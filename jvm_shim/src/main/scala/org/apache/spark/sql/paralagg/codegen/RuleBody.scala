@@ -1,0 +1,167 @@
+package org.apache.spark.sql.paralagg.codegen
+
+import org.apache.spark.sql.paralagg.plan.{FilterSpec, ProbeSpec, RuleFacts, RuleSpec, StratumSpec}
+import org.apache.spark.sql.paralagg.state.Shape
+
+/**
+ * The code of one rule for one row `u` of its driver: steps nest, an inner one for each row that an outer one finds, and
+ * the innermost gives the derived row to the head ([[HeadCode]]).
+ *
+ * @param position the rule's place in the stratum
+ * @param driverValues the values of the driver's rows
+ */
+private[paralagg] final class RuleBody(
+    stratum: StratumSpec,
+    shape: Shape,
+    tasks: Int,
+    rule: RuleSpec,
+    position: Int,
+    driverValues: AccumulatorCode,
+    locals: KernelLocals) {
+  private val variables = new RuleVariables(stratum, rule, locals.context)
+  private val head = new HeadCode(stratum, shape, tasks, rule, position, variables, locals)
+
+  def code: String = {
+    val names = rule.driver.binds
+    val binds = names.indices.filter(names(_) != null).map { c =>
+      variables.bind(names(c), column(rule.driver.relation, "ra_dk", driverValues, "ra_u", c))
+    }
+    s"ra_rule$position: { ${binds.mkString} ${step(0, InnerPlace.Outermost)} }\n"
+  }
+
+  /** Column `c` of a row of a relation: a key from the map's words, or a value. */
+  private def column(relation: Int, keys: String, values: AccumulatorCode, id: String, c: Int): WordCode = {
+    val form = shape.relations(relation)
+    val k = stratum.relations(relation).keys.length
+    if (c >= k) values.read(c - k, id)
+    else {
+      WordCode(
+        s"$keys[$id * ${form.keyWords} + $c]",
+        if (form.keys(c)) s"(($keys[$id * ${form.keyWords} + $k] >> $c & 1L) != 0L)" else "false")
+    }
+  }
+
+  private def step(at: Int, place: InnerPlace): String =
+    if (at == rule.steps.length) head.emit(place)
+    else rule.steps(at) match {
+      case FilterSpec(condition) =>
+        val (code, passes) = variables.test(condition)
+        s"$code\nif ($passes) { ${step(at + 1, place)} }\n"
+      case p: ProbeSpec if p.recursive => probeRelation(p, at, place)
+      case p: ProbeSpec => probeStatic(p, at, place)
+    }
+
+  /** Runs what `found` says for the group of the keys; a null key has none. */
+  private def lookup(p: ProbeSpec, map: String, found: String => String, missing: String): String = {
+    val (codes, words) = p.keys.map(variables.word).unzip
+    val group = locals.freshName("g")
+    val (fill, find) =
+      if (words.length == 1) ("", s"$map.findWord(${words(0).word})")
+      else {
+        val n = p.keys.length
+        val scratch = locals.local(s"ra_kb$n", s"long[] ra_kb$n = new long[$n];\n")
+        (words.zipWithIndex.map { case (w, j) => s"$scratch[$j] = ${w.word};\n" }.mkString, s"$map.find($scratch)")
+      }
+    val noNull = words.filter(_.isNullable).map("!" + _.isNull)
+    val guarded = if (noNull.isEmpty) find else s"(${noNull.mkString(" && ")}) ? $find : -1"
+    s"${codes.mkString} $fill int $group = $guarded;\nif ($group >= 0) { ${found(group)} } $missing\n"
+  }
+
+  private def probeStatic(p: ProbeSpec, at: Int, place: InnerPlace): String = {
+    val index = s"ra_s${p.index}"
+    locals.local(index, s"${JavaNames.StaticIndex} $index = ra_loop.staticIndex(${p.index});\n")
+    val offsets = locals.local(s"${index}_o", s"int[] ${index}_o = $index.offsets();\n")
+    def rows(group: String): String = p.kind match {
+      case "semi" => step(at + 1, place)
+      case "anti" => ""
+      case _ => staticRows(p, at, place, group, offsets)
+    }
+    val missing = if (p.kind == "anti") s"else { ${step(at + 1, place)} }" else ""
+    if (p.keys.isEmpty) s"if ($index.groups() > 0) { ${rows("0")} }\n"
+    else if (RuleFacts.isAligned(stratum, rule, at)) {
+      val any = s"ra_u + 1 < $offsets.length"
+      if (p.kind == "join") s"if ($any) { ${rows("ra_u")} }\n"
+      else s"if ($any && $offsets[ra_u] < $offsets[ra_u + 1]) { ${rows("ra_u")} } $missing\n"
+    } else lookup(p, locals.keyMap(s"${index}_m", s"$index.keys()", p.keys.length), rows, missing)
+  }
+
+  /** The following steps for each row of a group; in two loops where rows with own targets stand before the others. */
+  private def staticRows(p: ProbeSpec, at: Int, place: InnerPlace, group: String, offsets: String): String = {
+    val index = s"ra_s${p.index}"
+    val row = locals.freshName("p")
+    val (early, ready) = if (at == rule.steps.length - 1) head.computeEarly(p) else ("", place.ready)
+    val (first, end) = (locals.freshName("b"), locals.freshName("e"))
+    def loop(from: String, until: String, side: TargetSide): String = {
+      val inside = InnerPlace(place.rowOf + (at -> row), side, ready)
+      s"for (int $row = $from; $row < $until; $row++) { ${bindPayload(p, row)} ${step(at + 1, inside)} }\n"
+    }
+    val loops =
+      if (at == rule.target.step && RuleFacts.splittingRule(stratum, p.index, tasks).contains(position)) {
+        val splits = locals.local(s"${index}_s", s"int[] ${index}_s = $index.splits();\n")
+        val split = locals.freshName("m")
+        val own = loop(first, split, TargetSide.Own)
+        val remote = loop(split, end, TargetSide.Remote)
+        s"int $split = $splits[$group];\n$own $remote"
+      } else loop(first, end, place.side)
+    s"int $first = $offsets[$group], $end = $offsets[$group + 1];\nif ($first < $end) { $early $loops }\n"
+  }
+
+  private def bindPayload(p: ProbeSpec, row: String): String = {
+    val index = s"ra_s${p.index}"
+    val nulls = shape.staticPayload(p.index)
+    p.binds.indices.filter(p.binds(_) != null).map { c =>
+      val payload = locals.local(s"${index}_v$c", s"long[] ${index}_v$c = $index.payload()[$c];\n")
+      val isNull =
+        if (!nulls(c)) "false"
+        else {
+          // This task may have none of the nulls that others met.
+          val holes = locals.local(s"${index}_z$c", s"boolean[] ${index}_z$c = $index.nulls()[$c];\n")
+          s"($holes != null && $holes[$row])"
+        }
+      variables.bind(p.binds(c), WordCode(s"$payload[$row]", isNull))
+    }.mkString
+  }
+
+  private def probeRelation(p: ProbeSpec, at: Int, place: InnerPlace): String = {
+    val relation = stratum.relationIndex(p.index).relation
+    val index = s"ra_r${p.index}"
+    locals.local(index, s"${JavaNames.RelationIndex} $index = ra_loop.relationIndex(${p.index});\n")
+    val heads = locals.local(s"${index}_h", s"int[] ${index}_h = $index.head();\n")
+    val nexts = locals.local(s"${index}_n", s"int[] ${index}_n = $index.next();\n")
+    val keys = locals.local(s"${index}_k", s"long[] ${index}_k = $index.part().keys().words();\n")
+    val values = locals.accumulator(s"${index}_a", s"$index.part().state()", relation, writes = false)
+    def rows(group: String): String = {
+      val row = locals.freshName("t")
+      val binds = p.binds.indices.filter(p.binds(_) != null).map { c =>
+        variables.bind(p.binds(c), column(relation, keys, values, row, c))
+      }
+      val wanted = if (p.old) s"(${index}_a_f[$row] & 6) == 2" else s"(${index}_a_f[$row] & 2) != 0"
+      val inner = s"if ($wanted) { ${binds.mkString} ${step(at + 1, place)} }"
+      s"for (int $row = $heads[$group]; $row >= 0; $row = $nexts[$row]) { $inner }\n"
+    }
+    if (p.keys.isEmpty) s"if ($index.groups().size() > 0) { ${rows("0")} }\n"
+    else lookup(p, locals.keyMap(s"${index}_m", s"$index.groups()", p.keys.length), rows, "")
+  }
+}
+
+/**
+ * What the steps around a place of the code have settled.
+ *
+ * @param rowOf the local variable with the row of each static probe, by step
+ * @param side whose the targets of these rows are
+ * @param ready values of the derived row that are computed already, by dependent column
+ */
+private[paralagg] case class InnerPlace(rowOf: Map[Int, String], side: TargetSide, ready: Map[Int, WordCode])
+
+private[paralagg] object InnerPlace {
+  val Outermost: InnerPlace = InnerPlace(Map.empty, TargetSide.Either, Map.empty)
+}
+
+/** Whether targets that were resolved at load are rows of this task, of others, or may be both. */
+private[paralagg] sealed trait TargetSide
+
+private[paralagg] object TargetSide {
+  case object Own extends TargetSide
+  case object Remote extends TargetSide
+  case object Either extends TargetSide
+}

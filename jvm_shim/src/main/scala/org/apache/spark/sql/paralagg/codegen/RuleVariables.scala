@@ -1,0 +1,86 @@
+package org.apache.spark.sql.paralagg.codegen
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression}
+import org.apache.spark.sql.catalyst.expressions.codegen._
+import org.apache.spark.sql.paralagg.load.Words
+import org.apache.spark.sql.paralagg.plan.{FilterSpec, PlainVariable, RuleFacts, RuleSpec, RuleVariable, StratumSpec}
+
+/**
+ * The variables of one rule as locals of its code, and the expressions over them. Each variable has a local for its word;
+ * one for its value as well where Catalyst's code reads it.
+ */
+private[paralagg] final class RuleVariables(stratum: StratumSpec, rule: RuleSpec, context: CodegenContext) {
+  private val evaluated = RuleFacts.evaluated(stratum, rule)
+
+  /** Variables that the rule reads at all, by name. */
+  private val types: Map[String, RuleVariable] =
+    evaluated.flatMap(_.collect { case v: RuleVariable => v.name -> v }).toMap
+
+  /** Variables whose value is read, not only their word. */
+  private val needsValue: Set[String] = {
+    evaluated.flatMap {
+      case PlainVariable(_) => Nil
+      case e => e.collect { case v: RuleVariable => v.name }
+    }.toSet ++ rule.steps.collect { case FilterSpec(PlainVariable(name)) => name }
+  }
+
+  // What was bound so far.
+  private val words = mutable.Map.empty[String, WordCode]
+  private val slots = mutable.Map.empty[String, Int]
+  private var values = Vector.empty[ExprCode]
+
+  def isBound(name: String): Boolean = words.contains(name)
+
+  /** Code that gives the variable its locals; nothing where the rule does not read it. */
+  def bind(name: String, code: WordCode): String = types.get(name).fold("") { variable =>
+    val local = context.freshName("x")
+    val isNull = if (code.isNullable) s"${local}_null" else "false"
+    words(name) = WordCode(s"${local}_w", isNull)
+    val declared =
+      s"long ${local}_w = ${code.word};\n" + (if (isNull == "false") "" else s"boolean $isNull = ${code.isNull};\n")
+    if (!needsValue(name)) declared
+    else {
+      val t = Words.of(variable.dataType)
+      slots(name) = values.length
+      values :+= ExprCode(
+        EmptyBlock,
+        if (isNull == "false") FalseLiteral else JavaCode.isNullVariable(isNull),
+        JavaCode.variable(local, variable.dataType))
+      val value =
+        if (isNull == "false" || t.javaType != "UTF8String") t.decode(s"${local}_w")
+        else s"($isNull ? null : ${t.decode(s"${local}_w")})"
+      s"$declared ${t.javaType} $local = $value;\n"
+    }
+  }
+
+  /** Code that computes `e`, and its word; a plain variable is just its word. */
+  def word(e: Expression): (String, WordCode) = e match {
+    case PlainVariable(name) => ("", words(name))
+    case _ =>
+      val value = generate(e)
+      val t = Words.of(e.dataType)
+      val local = context.freshName("w")
+      val isNull = if (value.isNull == FalseLiteral) "false" else value.isNull.toString
+      val encoded = t.encode(value.value.toString)
+      val code = if (isNull == "false") encoded else s"($isNull ? 0L : $encoded)"
+      (s"${value.code}\nlong $local = $code;\n", WordCode(local, isNull))
+  }
+
+  /** Code that computes whether `condition` is true, and the test: null is not. */
+  def test(condition: Expression): (String, String) = {
+    val value = generate(condition)
+    val passes = if (value.isNull == FalseLiteral) s"${value.value}" else s"!${value.isNull} && ${value.value}"
+    (s"${value.code}", passes)
+  }
+
+  private def generate(e: Expression): ExprCode = {
+    val bound = e.transform { case v: RuleVariable =>
+      BoundReference(slots(v.name), v.dataType, words(v.name).isNullable)
+    }
+    context.currentVars = values
+    context.INPUT_ROW = null
+    bound.genCode(context)
+  }
+}

@@ -1,0 +1,59 @@
+package org.apache.spark.sql.paralagg.codegen
+
+import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.paralagg.load.FloatWord
+
+/** Checked addition of words, called by generated code. */
+object Sums {
+
+  def addLong(a: Long, b: Long): Long = {
+    val sum = a + b
+    if (((a ^ sum) & (b ^ sum)) < 0) throw overflow("a sum of bigint", a, b)
+    sum
+  }
+
+  /** For integers of `bytes` < 8. */
+  def addSmall(a: Long, b: Long, bytes: Int, ansi: Boolean): Long = {
+    val sum = a + b
+    val cut = sum << (64 - 8 * bytes) >> (64 - 8 * bytes)
+    if (ansi && cut != sum) throw overflow(s"a sum of integers of $bytes bytes", a, b)
+    cut
+  }
+
+  def addDecimal(a: Long, b: Long, precision: Int): Long = {
+    val sum = addLong(a, b)
+    if (math.abs(sum) >= math.pow(10, precision).toLong) throw overflow(s"a sum of decimals of $precision digits", a, b)
+    sum
+  }
+
+  def addFloat(a: Long, b: Long): Long =
+    FloatWord.word(java.lang.Float.intBitsToFloat(a.toInt) + java.lang.Float.intBitsToFloat(b.toInt))
+
+  /** For integers of `bytes`: never negative; only the least number of a type has none that fits. */
+  def gcd(a: Long, b: Long, bytes: Int): Long = {
+    var (x, y) = (a, b)
+    while (y != 0) {
+      val rest = x % y
+      x = y
+      y = rest
+    }
+    val positive = math.abs(x)
+    if (positive < 0 || (bytes < 8 && positive >>> (8 * bytes - 1) != 0))
+      throw overflow(s"a greatest common divisor of integers of $bytes bytes", a, b)
+    positive
+  }
+
+  /** Called by generated code where a user's aggregator gives null. */
+  def combinedToNull(aggregator: String): Unit = throw new ParalaggException(
+    "PARALAGG_AGGREGATOR_NULL", s"combine of the aggregator $aggregator gives null.",
+    "let it give a value for any two values.")
+
+  private def overflow(what: String, a: Long, b: Long) = new SumOverflow(what, a, b)
+}
+
+/** A sum left the range of its type. */
+class SumOverflow(what: String, a: Long, b: Long)
+    extends ParalaggException(
+      "PARALAGG_OVERFLOW",
+      s"$what overflows: $a + $b.",
+      "a cycle makes counts and sums grow without end; else use a wider type (bigint, decimal, double).")

@@ -1,0 +1,185 @@
+package org.apache.spark.sql.paralagg.driver
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.{BarrierTaskContext, TaskContext, TaskKilledException}
+import org.apache.spark.shuffle.FetchFailedException
+import org.apache.spark.sql.paralagg.codegen.KernelCode
+import org.apache.spark.sql.paralagg.gang.{Codec, Gang, GangAborted, GangEnd, GangKey, GangStopped, MemoryAccount}
+import org.apache.spark.sql.paralagg.load.{Block, BlocksCodec, Dictionary, LocalDictionary, Routes, Strings}
+import org.apache.spark.sql.paralagg.loop.{BitmapLoop, Checkpoint, CheckpointConf, EndlessClimb, FixpointLoop}
+import org.apache.spark.sql.paralagg.plan.StratumSpec
+import org.apache.spark.sql.paralagg.state.{BitmapEdges, LoopBuilder, Shape}
+import org.apache.spark.sql.types.DataType
+import org.apache.spark.unsafe.types.UTF8String
+
+/** What every task of a gang knows: the run, the Plan, where rows go. Shipped in the task's closure. */
+case class GangJob(
+    run: Long,
+    stratum: StratumSpec,
+    output: Int,
+    tasks: Int,
+    partitions: Int,
+    ansi: Boolean,
+    blockSpace: Long,
+    direct: Boolean,
+    checkpoint: Option[CheckpointConf]) {
+  lazy val routes: Routes = Routes.of(stratum)
+  def inputTypes: Map[Int, Array[DataType]] = stratum.inputs.map(i => i.id -> i.exprs.map(_.dataType)).toMap
+}
+
+/** One task of the gang: load, loop, result. State belongs to the task; a retried stage begins anew. */
+final class GangTask(job: GangJob, context: TaskContext) {
+  import job._
+
+  GangTask.checkWhole(context, tasks)
+
+  private val results = new ResultBlocks(stratum.relations(output))
+  private val gang =
+    new Gang(GangKey(job.run, context.stageAttemptNumber()), context.partitionId(), tasks, blockSpace, context)
+  private val memory = new MemoryAccount(context)
+  private val began = System.nanoTime()
+
+  /** `load` brings this task's blocks (for itself, or for every task when it reads the inputs itself) and their strings. */
+  def run(load: (GangJob, () => Unit) => (Array[Array[Block]], LocalDictionary)): Iterator[(Int, Array[Byte])] = {
+    context.addTaskCompletionListener[Unit] { _ =>
+      if (context.isFailed() || context.isInterrupted()) gang.abort("a task of the gang failed or was cancelled")
+      gang.leave()
+      memory.release()
+    }
+    try compute(load)
+    catch {
+      case e: GangAborted => throw e
+      case _: GangStopped => Iterator.empty
+      case e: TaskKilledException => throw e
+      case e: InterruptedException => throw e
+      case e: FetchFailedException => throw e
+      case NonFatal(e) =>
+        gang.abort(GangEnd.stopped(e.toString))
+        results.error(e, partitions)
+      case e: OutOfMemoryError =>
+        gang.abort(GangEnd.stopped(e.toString))
+        results.error(GangTask.outOfMemory(e), partitions)
+    }
+  }
+
+  private def compute(
+      load: (GangJob, () => Unit) => (Array[Array[Block]], LocalDictionary)): Iterator[(Int, Array[Byte])] = {
+    val (packed, dictionary) = load(job, () => gang.check())
+    val strings = intern(packed, dictionary)
+    val blocks = distribute(packed)
+    memory.hold(blocks.flatten.map(_.bytes).sum, "loading the inputs")
+    val shape = new Shape(stratum, routes, nulls(blocks))
+    val rows = (route: Int) => blocks(route)
+    if (stratum.bitmap.isDefined && !shape.relations.exists(_.hasNullKeys)) bitmaps(strings, blocks)
+    else tuples(strings, shape, rows)
+  }
+
+  /** Every relation by tuples, with dense ids. */
+  private def tuples(
+      strings: Dictionary, shape: Shape, rows: Int => Array[Block]): Iterator[(Int, Array[Byte])] = {
+    val loop = new LoopBuilder(stratum, routes, shape, gang, strings, rows).build()
+    // A checkpoint does not say which rows have changed, and going on from settled rows takes few iterations.
+    val isContinued = stratum.relations.exists(_.settled)
+    def fixpoint(traced: Boolean): FixpointLoop = {
+      val kept =
+        checkpoint.filterNot(_ => traced || loop.indexes.nonEmpty || stratum.makesStrings || isContinued)
+          .map(new Checkpoint(_, job.run, gang, loop.parts))
+      new FixpointLoop(stratum, routes, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, rows,
+        kept)
+    }
+    val run = fixpoint(traced = false)
+    gang.meet(Array.emptyDoubleArray)
+    val loaded = System.nanoTime()
+    try run.run()
+    catch {
+      case climb: EndlessClimb =>
+        loop.restartTraced()
+        fixpoint(traced = true).trace(climb)
+    }
+    val looped = System.nanoTime()
+    val result = results.rows(run.part(output), strings, partitions, gang.part, tasks == partitions)
+    if (gang.part == 0) report(run.stats.iterations, run.stats.tuples, run.stats.perIteration, loaded, looped)
+    result
+  }
+
+  /** A set relation with a carried key, by bitmaps. Blocks are encoded as they are made. */
+  private def bitmaps(strings: Dictionary, blocks: Array[Array[Block]]): Iterator[(Int, Array[Byte])] = {
+    val edges = gang.once(BitmapEdges.build(stratum.bitmap.get.edges.flatMap(i => blocks(routes.static(i)))))
+    val loop = new BitmapLoop(stratum, edges, blocks(routes.base(output)), gang, memory)
+    gang.meet(Array.emptyDoubleArray)
+    val loaded = System.nanoTime()
+    val out = scala.collection.mutable.ArrayBuffer.empty[(Int, Array[Byte])]
+    loop.run(b =>
+      out ++= results.bitmaps(b, stratum.bitmap.get.moving, strings, partitions, gang.part, tasks == partitions))
+    if (gang.part == 0) report(loop.iterations, loop.pairs, Nil, loaded, System.nanoTime())
+    out.iterator
+  }
+
+  /** Strings of all tasks become one sorted dictionary; words of string columns become ranks in it. */
+  private def intern(packed: Array[Array[Block]], dictionary: LocalDictionary): Dictionary = {
+    // Where rules make strings, the word 0, which stands beside a null, must not be one of those.
+    if (stratum.makesStrings) dictionary.add(UTF8String.EMPTY_UTF8)
+    if (!stratum.makesStrings && !routes.all.exists(_.stringColumns.nonEmpty)) new Dictionary(Array.empty)
+    else {
+      val all = gang.gather(dictionary.sorted, Strings)
+      val strings = gang.once(new Dictionary(Strings.merge(all)))
+      val ranks = dictionary.ranksIn(strings.ranked)
+      packed.foreach(_.foreach(b => routes.all(b.route).stringColumns.foreach(b.rank(_, ranks))))
+      strings
+    }
+  }
+
+  /** Blocks by route: from all tasks where each read for all, and everything of an `everywhere` route. */
+  private def distribute(packed: Array[Array[Block]]): Array[Array[Block]] = {
+    val codec = new GangTask.RankedBlocks(routes)
+    val mine: Array[Block] =
+      if (!direct) packed.flatten
+      else gang.exchange(packed, codec, Array.emptyDoubleArray)._1.flatten
+    routes.all.map { route =>
+      val own = mine.filter(b => b.route == route.id && b.rows > 0)
+      if (route.everywhere) gang.gather(own, codec).flatten else own
+    }
+  }
+
+  /** Whether some task has a null in a column of a route. */
+  private def nulls(blocks: Array[Array[Block]]): Array[Array[Boolean]] = {
+    val flags =
+      routes.all.flatMap(r => r.columns.indices.map(c => if (blocks(r.id).exists(_.nulls(c) != null)) 1.0 else 0.0))
+    val sums = gang.meet(flags).iterator
+    routes.all.map(_.columns.map(_ => sums.next() > 0))
+  }
+
+  private def report(iterations: Int, tuples: Long, perIteration: Seq[String], loaded: Long, looped: Long): Unit = {
+    val Seq(load, loop, store) = Seq(loaded - began, looped - loaded, System.nanoTime() - looped).map(_ / 1e9)
+    gang.report(
+      s"""{"backend":"spark","iterations":$iterations,"tuples":$tuples,"tasks":$tasks,""" +
+        s""""seconds":{"load":$load,"loop":$loop,"store":$store},"per_iteration":[${perIteration.mkString(",")}]}""")
+  }
+}
+
+object GangTask {
+
+  /**
+   * A task that ends well after a peer has failed leaves its output registered, and Spark then launches only the others
+   * again: they would wait for it for ever. Failing at once makes Spark forget that output and launch all.
+   */
+  private[paralagg] def checkWhole(context: TaskContext, tasks: Int): Unit = context match {
+    case b: BarrierTaskContext if b.getTaskInfos().length != tasks =>
+      throw new GangAborted(
+        s"${b.getTaskInfos().length} of the gang's $tasks tasks were launched again; it starts as a whole")
+    case _ =>
+  }
+
+  /** Blocks whose string words are ranks already: the words are all there is to send. */
+  private final class RankedBlocks(routes: Routes) extends Codec[Array[Block]] {
+    private val plain = new BlocksCodec(routes.all.map(_.copy(types = Array.empty)))
+    override def encode(blocks: Array[Block]): Array[Byte] = plain.encode(blocks, Array.empty)
+    override def decode(bytes: Array[Byte]): Array[Block] = plain.decode(bytes, new LocalDictionary)
+  }
+
+  private def outOfMemory(e: OutOfMemoryError) = new org.apache.spark.sql.paralagg.ParalaggException(
+    "PARALAGG_OUT_OF_MEMORY",
+    s"the heap of ${Runtime.getRuntime.maxMemory >> 20} MiB is full (${e.getMessage}).",
+    "give executors more memory (spark.executor.memory; spark.driver.memory under local[N]).")
+}

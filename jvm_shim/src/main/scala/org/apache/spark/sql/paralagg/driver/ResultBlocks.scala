@@ -1,0 +1,240 @@
+package org.apache.spark.sql.paralagg.driver
+
+import java.io.{
+  ByteArrayInputStream, ByteArrayOutputStream, NotSerializableException, ObjectInputStream, ObjectOutputStream
+}
+import java.nio.ByteBuffer
+
+import org.apache.spark.SparkException
+import org.apache.spark.sql.paralagg.load.{Block, BlocksCodec, Dictionary, LocalDictionary, Owner, Route}
+import org.apache.spark.sql.paralagg.loop.BitmapBlock
+import org.apache.spark.sql.paralagg.plan.RelationSpec
+import org.apache.spark.sql.paralagg.state.RelationPart
+import org.apache.spark.sql.types.{DataType, Decimal}
+import org.apache.spark.sql.vectorized.{ColumnarArray, ColumnarBatch, ColumnarMap, ColumnVector}
+import org.apache.spark.unsafe.types.UTF8String
+import org.apache.spark.util.Utils
+
+/**
+ * How results leave the gang: blocks of bytes, for the partition that owns their rows. A first byte says what the rest
+ * is: rows by columns, pairs by bitmaps, or the error that the reader shall raise (raised in the gang it would be tried four times).
+ */
+final class ResultBlocks(relation: RelationSpec) {
+  private val types = relation.columns.map(_.dataType)
+  private val route = Route(0, 0, types.indices.toArray, types, Array.empty, everywhere = false, Array.empty)
+  private val codec = new BlocksCodec(Array(route))
+
+  /** The rows of a part, a block for each target and some 2^20 rows. */
+  def rows(
+      p: RelationPart, strings: Dictionary, targets: Int, me: Int, aligned: Boolean): Iterator[(Int, Array[Byte])] = {
+    val owner = new Owner(p.spec, p.spec.distributeBy, p.shape.hasNullKeys, targets, strings)
+    val ids = (0 until p.keys.size).iterator.filter(p.isResult)
+    new Iterator[Iterator[(Int, Array[Byte])]] {
+      override def hasNext: Boolean = ids.hasNext
+      override def next(): Iterator[(Int, Array[Byte])] = {
+        val blocks = Array.fill(targets)(new Block(0, types.length))
+        var n = 0
+        while (n < ResultBlocks.Rows && ids.hasNext) {
+          val id = ids.next()
+          append(blocks(if (aligned) me else owner.of(p.keys.words, id * p.keys.arity)), p, id)
+          n += 1
+        }
+        blocks.iterator.zipWithIndex.collect {
+          case (b, t) if b.rows > 0 => (t, ResultBlocks.tag(0, codec.encode(Array(b), strings.all)))
+        }
+      }
+    }.flatten
+  }
+
+  private def append(b: Block, p: RelationPart, id: Int): Unit = {
+    val k = p.spec.keys.length
+    val mask = if (p.shape.hasNullKeys) p.keys.word(id, k) else 0L
+    var c = 0
+    while (c < k) {
+      if ((mask >> c & 1) != 0) b.setNull(c, b.rows)
+      b.words(c).add(p.keys.word(id, c))
+      c += 1
+    }
+    var j = 0
+    while (j < types.length - k) {
+      val valid = p.state.valid(j)
+      if (valid != null && valid(id) == 0) {
+        b.setNull(k + j, b.rows)
+        b.words(k + j).add(0)
+      } else b.words(k + j).add(p.state.columns(j)(id))
+      j += 1
+    }
+    b.rows += 1
+  }
+
+  /** A block of bitmaps. Its x all belong to task `me`; where partitions are no tasks, x by x to their owners. */
+  def bitmaps(
+      b: BitmapBlock, moving: Int, strings: Dictionary, targets: Int, me: Int, aligned: Boolean)
+      : Iterator[(Int, Array[Byte])] =
+    if (aligned) Iterator((me, ResultBlocks.tag(2, encodeBitmaps(b, moving, strings))))
+    else {
+      val owner = new Owner(relation, relation.distributeBy, masked = false, targets, strings)
+      val row = new Array[Long](2)
+      val of = b.xs.map { x =>
+        row(1 - moving) = x
+        owner.of(row)
+      }
+      of.distinct.iterator.map { t =>
+        (t, ResultBlocks.tag(2, encodeBitmaps(b.only(of.map(_ == t)), moving, strings)))
+      }
+    }
+
+  private def bitmapCodec(moving: Int) = new BlocksCodec(Array(1 - moving, moving).map { c =>
+    Route(c, 0, Array(0), Array(types(c)), Array.empty, everywhere = false, Array.empty)
+  })
+
+  private def encodeBitmaps(b: BitmapBlock, moving: Int, strings: Dictionary): Array[Byte] = {
+    val ends = Array(b.xs, b.ys).zipWithIndex.map { case (words, side) =>
+      val block = new Block(side, 1)
+      block.words(0).array = words.clone()
+      block.words(0).size = words.length
+      block.rows = words.length
+      block
+    }
+    val head = bitmapCodec(moving).encode(ends, strings.all)
+    val out = ByteBuffer.allocate(12 + head.length + b.bits.length * 8)
+    out.putInt(moving).putInt(b.width).putInt(head.length).put(head)
+    out.asLongBuffer().put(b.bits)
+    out.array
+  }
+
+  private def readBitmaps(bytes: Array[Byte]): Iterator[ColumnarBatch] = {
+    val in = ByteBuffer.wrap(bytes)
+    val moving = in.getInt()
+    val width = in.getInt()
+    val head = new Array[Byte](in.getInt())
+    in.get(head)
+    val dictionary = new LocalDictionary
+    val Array(xs, ys) = bitmapCodec(moving).decode(head, dictionary)
+    val bits = new Array[Long](in.remaining() / 8)
+    in.asLongBuffer().get(bits)
+    new BitmapRows(BitmapBlock(xs.words(0).trimmed, ys.words(0).trimmed, width, bits)).map { case (x, y, n) =>
+      val columns = new Array[ColumnVector](2)
+      columns(1 - moving) = new WordVector(types(1 - moving), x, null, dictionary.strings)
+      columns(moving) = new WordVector(types(moving), y, null, dictionary.strings)
+      new ColumnarBatch(columns, n)
+    }
+  }
+
+  def error(cause: Throwable, targets: Int): Iterator[(Int, Array[Byte])] = {
+    val bytes = ResultBlocks.tag(1, ResultBlocks.serialize(cause))
+    (0 until targets).iterator.map(_ -> bytes)
+  }
+
+  /** Batches of one block. */
+  def read(bytes: Array[Byte]): Iterator[ColumnarBatch] = bytes(0) match {
+    case 1 => throw ResultBlocks.deserialize(bytes.drop(1))
+    case 2 => readBitmaps(bytes.drop(1))
+    case _ =>
+      val dictionary = new LocalDictionary
+      codec.decode(bytes.drop(1), dictionary).iterator.map { b =>
+        val columns = types.indices.map { c =>
+          new WordVector(types(c), b.words(c).array, b.nulls(c), dictionary.strings): ColumnVector
+        }
+        new ColumnarBatch(columns.toArray, b.rows)
+      }
+  }
+}
+
+object ResultBlocks {
+  private val Rows = 1 << 20
+
+  private[paralagg] def tag(kind: Byte, bytes: Array[Byte]): Array[Byte] = {
+    val out = new Array[Byte](bytes.length + 1)
+    out(0) = kind
+    System.arraycopy(bytes, 0, out, 1, bytes.length)
+    out
+  }
+
+  private def serialize(cause: Throwable): Array[Byte] = {
+    def write(t: Throwable): Array[Byte] = {
+      val out = new ByteArrayOutputStream
+      val objects = new ObjectOutputStream(out)
+      objects.writeObject(t)
+      objects.close()
+      out.toByteArray
+    }
+    try write(cause)
+    catch { case _: NotSerializableException => write(new SparkException(cause.toString)) }
+  }
+
+  private def deserialize(bytes: Array[Byte]): Throwable = {
+    val loader = Utils.getContextOrSparkClassLoader
+    val in = new ObjectInputStream(new ByteArrayInputStream(bytes)) {
+      override def resolveClass(d: java.io.ObjectStreamClass): Class[_] = Class.forName(d.getName, false, loader)
+    }
+    in.readObject().asInstanceOf[Throwable]
+  }
+}
+
+/** A column of words as Spark's operators read it: no copy. */
+final class WordVector(t: DataType, words: Array[Long], nulls: java.util.BitSet, strings: Array[UTF8String])
+    extends ColumnVector(t) {
+  override def close(): Unit = ()
+  override def hasNull: Boolean = nulls != null
+  override def numNulls: Int = if (nulls == null) 0 else nulls.cardinality
+  override def isNullAt(row: Int): Boolean = nulls != null && nulls.get(row)
+  override def getBoolean(row: Int): Boolean = words(row) != 0
+  override def getByte(row: Int): Byte = words(row).toByte
+  override def getShort(row: Int): Short = words(row).toShort
+  override def getInt(row: Int): Int = words(row).toInt
+  override def getLong(row: Int): Long = words(row)
+  override def getFloat(row: Int): Float = java.lang.Float.intBitsToFloat(words(row).toInt)
+  override def getDouble(row: Int): Double = java.lang.Double.longBitsToDouble(words(row))
+  override def getDecimal(row: Int, precision: Int, scale: Int): Decimal =
+    if (isNullAt(row)) null else Decimal.createUnsafe(words(row), precision, scale)
+  override def getUTF8String(row: Int): UTF8String = if (isNullAt(row)) null else strings(words(row).toInt)
+  override def getArray(row: Int): ColumnarArray = throw new UnsupportedOperationException
+  override def getMap(row: Int): ColumnarMap = throw new UnsupportedOperationException
+  override def getBinary(row: Int): Array[Byte] = throw new UnsupportedOperationException
+  override def getChild(ordinal: Int): ColumnVector = throw new UnsupportedOperationException
+}
+
+/** Pairs of a block of bitmaps, some thousands at a time: words of x, words of y, how many. */
+private final class BitmapRows(b: BitmapBlock) extends Iterator[(Array[Long], Array[Long], Int)] {
+  private var i = 0 // position in ys
+  private var w = 0
+  private var left = if (b.width > 0 && b.ys.nonEmpty) b.bits(0) else 0L
+  skip()
+
+  private def skip(): Unit = while (left == 0 && i < b.ys.length && b.width > 0) {
+    w += 1
+    if (w == b.width) {
+      w = 0
+      i += 1
+    }
+    if (i < b.ys.length) left = b.bits(i * b.width + w)
+  }
+
+  override def hasNext: Boolean = i < b.ys.length
+
+  override def next(): (Array[Long], Array[Long], Int) =
+    if (b.width == 0) {
+      i = b.ys.length
+      (b.xs, b.ys, b.xs.length)
+    } else {
+      val x = new Array[Long](BitmapRows.Most)
+      val y = new Array[Long](BitmapRows.Most)
+      var n = 0
+      while (i < b.ys.length && n < BitmapRows.Most) {
+        val word = b.ys(i)
+        while (left != 0 && n < BitmapRows.Most) {
+          x(n) = b.xs(64 * w + java.lang.Long.numberOfTrailingZeros(left))
+          y(n) = word
+          left &= left - 1
+          n += 1
+        }
+        skip()
+      }
+      (x, y, n)
+    }
+}
+
+private object BitmapRows {
+  private val Most = 1 << 14
+}

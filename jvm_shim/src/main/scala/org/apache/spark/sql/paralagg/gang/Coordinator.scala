@@ -1,0 +1,118 @@
+package org.apache.spark.sql.paralagg.gang
+
+import scala.collection.mutable
+
+import org.apache.spark.{SparkContext, SparkEnv, SparkException}
+import org.apache.spark.internal.Logging
+import org.apache.spark.rpc.{RpcAddress, RpcCallContext, RpcEnv, ThreadSafeRpcEndpoint}
+
+/** The driver's runs as gangs report on them. */
+trait RunEvents {
+  def joined(run: Long, attempt: Int, count: Int): Unit
+  def progress(run: Long, counts: RunCounts): Unit
+  def reported(run: Long, json: String): Unit
+}
+
+/**
+ * The driver's side of all gangs of a SparkContext: who is in which executor, votes between executors, the death of
+ * peers, progress. Messages are tuples of JDK types (see [[Gang]]).
+ *
+ * A session is made by its first join and keyed by run and stage attempt; a newer attempt ends the older one.
+ */
+final class Coordinator(override val rpcEnv: RpcEnv, runs: RunEvents) extends ThreadSafeRpcEndpoint with Logging {
+
+  private final class Session(val tasks: Int) {
+    val executor = new Array[String](tasks)
+    val host = new Array[String](tasks)
+    val port = new Array[Int](tasks)
+    val joined = mutable.Map.empty[Int, RpcCallContext]
+    val addresses = mutable.Set.empty[RpcAddress]
+    val votes = mutable.Map.empty[Int, (RpcCallContext, Array[Double], Array[Int], Array[Array[Byte]])]
+
+    /** Why no one needs to wait any more, or null. */
+    var over: String = _
+
+    def end(reason: String): Unit = if (over == null) {
+      over = reason
+      val waiting = joined.values.filter(_ => joined.size < tasks) ++ votes.values.map(_._1)
+      waiting.foreach(_.sendFailure(new SparkException(reason)))
+      votes.clear()
+    }
+  }
+
+  private val sessions = mutable.Map.empty[(Long, Int), Session]
+
+  override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
+    case ("join", run: Long, attempt: Int, part: Int, tasks: Int, executor: String, host: String, port: Int) =>
+      val newest = sessions.keys.filter(_._1 == run).map(_._2).maxOption.getOrElse(attempt)
+      if (newest > attempt) context.sendFailure(new SparkException(s"attempt $attempt of run $run is over"))
+      else {
+        sessions.keys.filter(k => k._1 == run && k._2 < attempt).toSeq.foreach(end(_, "a newer attempt has begun"))
+        val session = sessions.getOrElseUpdate((run, attempt), new Session(tasks))
+        if (session.over != null) context.sendFailure(new SparkException(session.over))
+        else if (session.joined.contains(part)) {
+          context.sendFailure(new SparkException(s"task $part of run $run is in already"))
+        } else {
+          session.executor(part) = executor
+          session.host(part) = host
+          session.port(part) = port
+          session.joined(part) = context
+          session.addresses += context.senderAddress
+          runs.joined(run, attempt, session.joined.size)
+          if (session.joined.size == tasks) {
+            session.joined.values.foreach(_.reply((session.executor, session.host, session.port)))
+          }
+        }
+      }
+
+    case ("vote", run: Long, attempt: Int, from: Int, executors: Int, votes: Array[Double], maxima: Int,
+          sizes: Array[Int], inline: Array[Array[Byte]]) =>
+      sessions.get((run, attempt)) match {
+        case None => context.sendFailure(new SparkException(s"run $run was ended"))
+        case Some(session) if session.over != null => context.sendFailure(new SparkException(session.over))
+        case Some(session) =>
+          session.votes(from) = (context, votes, sizes, inline)
+          if (session.votes.size == executors) {
+            val all = (0 until executors).map(session.votes)
+            val totals = all.head._2.clone()
+            all.tail.foreach(v => Votes.add(totals, v._2, maxima))
+            session.votes.clear()
+            all.indices.foreach { e =>
+              all(e)._1.reply((totals, all.map(_._3(e)).toArray, all.map(_._4(e)).toArray))
+            }
+          }
+      }
+  }
+
+  override def receive: PartialFunction[Any, Unit] = {
+    case ("progress", run: Long, counts: Array[Long]) => runs.progress(run, RunCounts.unpacked(counts))
+    case ("report", run: Long, json: String) => runs.reported(run, json)
+    case ("failed", run: Long, attempt: Int, reason: String) => end((run, attempt), reason)
+    case ("ended", run: Long) =>
+      sessions.keys.filter(_._1 == run).toSeq.foreach { key =>
+        end(key, "the job has ended")
+        sessions.remove(key)
+      }
+  }
+
+  /** A peer's connection is gone: those who wait for it must not. */
+  override def onDisconnected(address: RpcAddress): Unit =
+    sessions.collect { case (key, s) if s.addresses.contains(address) => key }.toSeq
+      .foreach(end(_, s"the executor at $address was lost"))
+
+  private def end(key: (Long, Int), reason: String): Unit = sessions.get(key).foreach(_.end(reason))
+}
+
+object Coordinator {
+  val Name = "paralagg-coordinator"
+  private var current: (SparkContext, org.apache.spark.rpc.RpcEndpointRef) = _
+
+  /** Registered in Spark's own RpcEnv at the first run of a SparkContext; it goes with the context. */
+  def of(sc: SparkContext, runs: RunEvents): org.apache.spark.rpc.RpcEndpointRef = synchronized {
+    if (current == null || (current._1 ne sc)) {
+      val rpcEnv = SparkEnv.get.rpcEnv
+      current = (sc, rpcEnv.setupEndpoint(Name, new Coordinator(rpcEnv, runs)))
+    }
+    current._2
+  }
+}

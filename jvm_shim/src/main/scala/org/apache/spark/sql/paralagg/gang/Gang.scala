@@ -1,0 +1,222 @@
+package org.apache.spark.sql.paralagg.gang
+
+import java.nio.ByteBuffer
+
+import scala.concurrent.{Await, Future}
+import scala.concurrent.duration._
+import scala.reflect.ClassTag
+
+import org.apache.spark.{SparkEnv, TaskContext}
+import org.apache.spark.rpc.{RpcEndpointRef, RpcTimeout}
+import org.apache.spark.storage.{BlockId, BroadcastBlockId, StorageLevel}
+import org.apache.spark.util.RpcUtils
+import org.apache.spark.util.io.ChunkedByteBuffer
+
+/**
+ * One task's view of its gang: meet, exchange, gather. Every call is collective: all tasks make the same calls in
+ * the same order.
+ *
+ * Within an executor payloads are handed over by reference. Between executors one message a pair of executors and
+ * round rides on the vote when it is small, else it is a block that the receiver fetches over Spark's block transfer
+ * service (which brings authentication and encryption). RPC messages hold JDK and Scala types only: replies are
+ * deserialised by threads that do not see this jar.
+ */
+final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Long, context: TaskContext) {
+  import Gang._
+
+  private val env = SparkEnv.get
+  private val coordinator: RpcEndpointRef = RpcUtils.makeDriverRef(Coordinator.Name, env.conf, env.rpcEnv)
+  private val (executorOf, hosts, ports) = join()
+  private val executors = executorOf.distinct
+  private val here = executors.indexOf(env.executorId)
+  private val local = executorOf.indices.filter(executorOf(_) == env.executorId).toArray
+  private val session = GangSession.of(key, local.length, tasks)
+  private val isSingleExecutor: Boolean = executors.length == 1
+  private var lastProgress = System.nanoTime()
+
+  /** Throws if the task was cancelled, or a peer failed. Call it at least every few milliseconds. */
+  def check(): Unit = {
+    context.killTaskIfInterrupted()
+    session.fail()
+  }
+
+  /** The sums over all tasks of each vote; of the last `maxima` votes the greatest. */
+  def meet(votes: Array[Double], maxima: Int = 0): Array[Double] = meet(votes, maxima, 0, null)
+
+  /** Payload `out(t)` goes to task t (null: nothing); returns what came from each task, and the sums of the votes. */
+  def exchange[T <: AnyRef: ClassTag](
+      out: Array[T], codec: Codec[T], votes: Array[Double], maxima: Int = 0): (Array[T], Array[Double]) = {
+    val p = session.parity
+    val boxes = session.box(p)
+    var t = 0
+    while (t < tasks) {
+      boxes(part)(t) = out(t)
+      t += 1
+    }
+    val sums = meet(votes, maxima, p, codec.asInstanceOf[Codec[AnyRef]])
+    val in = new Array[T](tasks)
+    t = 0
+    while (t < tasks) {
+      in(t) = boxes(t)(part).asInstanceOf[T]
+      boxes(t)(part) = null
+      t += 1
+    }
+    (in, sums)
+  }
+
+  /** What each task brought, in every task; one instance an executor. */
+  def gather[T <: AnyRef: ClassTag](mine: T, codec: Codec[T]): Array[T] = {
+    val p = session.parity
+    val all = session.everyone(p)
+    all(part) = mine
+    meet(NoVotes, 0, p, codec.asInstanceOf[Codec[AnyRef]])
+    val copy = Array.tabulate(tasks)(all(_).asInstanceOf[T])
+    meet(NoVotes) // nobody writes to this parity before all have read
+    all(part) = null
+    copy
+  }
+
+  /** Made by one task of each executor and shared by its others. Collective like the rest. */
+  def once[T <: AnyRef](make: => T): T = {
+    val made = session.once(() => make)
+    val meeting = session.meetings
+    meet(NoVotes)
+    session.forget(meeting)
+    made
+  }
+
+  /**
+   * Tells the driver how far the run is, if it has not heard of it for a while, or must (`isLast`). Never waits; a loop of
+   * microseconds would else keep the driver busier than itself.
+   */
+  def progress(isLast: Boolean)(counts: => RunCounts): Unit = {
+    val now = System.nanoTime()
+    if (isLast || now - lastProgress > ProgressNanos) {
+      lastProgress = now
+      coordinator.send(("progress", key.run, counts.packed))
+    }
+  }
+
+  def report(json: String): Unit = coordinator.send(("report", key.run, json))
+
+  /** This task cannot go on: nobody must wait for it. */
+  def abort(reason: String): Unit = {
+    session.abort(reason)
+    coordinator.send(("failed", key.run, key.attempt, reason))
+  }
+
+  /** To be called once by every task, however it ends. */
+  def leave(): Unit = {
+    if (session.leave()) session.published.foreach(env.blockManager.removeBlock(_, tellMaster = false))
+  }
+
+  private def join(): (Array[String], Array[String], Array[Int]) = {
+    val me = env.blockManager.blockManagerId
+    ask[(Array[String], Array[String], Array[Int])](
+      ("join", key.run, key.attempt, part, tasks, env.executorId, me.host, me.port),
+      () => context.killTaskIfInterrupted())
+  }
+
+  private def meet(votes: Array[Double], maxima: Int, parity: Int, codec: Codec[AnyRef]): Array[Double] =
+    session.meet(
+      votes,
+      maxima,
+      if (isSingleExecutor) identity else acrossExecutors(_, maxima, parity, codec),
+      () => context.killTaskIfInterrupted())
+
+  /** Run by the last local task to arrive: vote on the driver, and move what goes to other executors. */
+  private def acrossExecutors(
+      sums: Array[Double], maxima: Int, parity: Int, codec: Codec[AnyRef]): Array[Double] = {
+    val round = session.meetings
+    val before = session.published
+    val messages = executors.indices.map(e => if (e == here || codec == null) null else pack(e, parity, codec)).toArray
+    val sizes = messages.map(m => if (m == null) 0 else m.length)
+    messages.indices.foreach { e =>
+      if (sizes(e) > InlineBytes) {
+        val id = blockId(round, here, e)
+        val data = new ChunkedByteBuffer(ByteBuffer.wrap(messages(e)))
+        val stored = env.blockManager
+          .putBytes(id, data, StorageLevel.MEMORY_AND_DISK_SER, tellMaster = false)(
+            ClassTag.Byte.asInstanceOf[ClassTag[AnyRef]])
+        if (!stored) throw new IllegalStateException(s"cannot store block $id of ${messages(e).length} bytes")
+        session.published :+= id // at once: it must go as well if this round fails
+      }
+    }
+    val inline = messages.map(m => if (m != null && m.length <= InlineBytes) m else null)
+    val (totals, from, inlined) = ask[(Array[Double], Array[Int], Array[Array[Byte]])](
+      ("vote", key.run, key.attempt, here, executors.length, sums, maxima, sizes, inline), () => check())
+    // Everyone has passed the vote of the round before: its blocks were read.
+    before.foreach(env.blockManager.removeBlock(_, tellMaster = false))
+    session.published = session.published.drop(before.length)
+    executors.indices.foreach { e =>
+      if (from(e) > 0) unpack(if (inlined(e) != null) inlined(e) else fetch(round, e), parity, codec)
+    }
+    totals
+  }
+
+  /** All that local tasks have for tasks of executor `e`: (from, to or -1 for all, length, bytes)*. */
+  private def pack(e: Int, parity: Int, codec: Codec[AnyRef]): Array[Byte] = {
+    val boxes = session.box(parity)
+    val all = session.everyone(parity)
+    val items = local.flatMap { f =>
+      val each = executorOf.indices.filter(t => executorOf(t) == executors(e) && boxes(f)(t) != null).map { t =>
+        val bytes = codec.encode(boxes(f)(t))
+        boxes(f)(t) = null
+        (f, t, bytes)
+      }
+      if (all(f) == null) each else each :+ ((f, -1, codec.encode(all(f))))
+    }
+    if (items.isEmpty) null
+    else {
+      val out = ByteBuffer.allocate(items.map(12 + _._3.length).sum)
+      items.foreach { case (f, t, bytes) => out.putInt(f).putInt(t).putInt(bytes.length).put(bytes) }
+      out.array
+    }
+  }
+
+  private def unpack(bytes: Array[Byte], parity: Int, codec: Codec[AnyRef]): Unit = {
+    val in = ByteBuffer.wrap(bytes)
+    while (in.hasRemaining) {
+      val from = in.getInt()
+      val to = in.getInt()
+      val item = new Array[Byte](in.getInt())
+      in.get(item)
+      if (to < 0) session.everyone(parity)(from) = codec.decode(item)
+      else session.box(parity)(from)(to) = codec.decode(item)
+    }
+  }
+
+  private def fetch(round: Long, e: Int): Array[Byte] = {
+    val task = executorOf.indexOf(executors(e))
+    val buffer = env.blockManager.blockTransferService
+      .fetchBlockSync(hosts(task), ports(task), executors(e), blockId(round, e, here).name, null)
+    try {
+      val data = buffer.nioByteBuffer()
+      val bytes = new Array[Byte](data.remaining())
+      data.get(bytes)
+      bytes
+    } finally buffer.release()
+  }
+
+  /** Only names that Spark can parse travel; removing the broadcast of this id clears whatever a dead task left. */
+  private def blockId(round: Long, from: Int, to: Int): BlockId =
+    BroadcastBlockId(blockSpace, s"g_${key.attempt}_${round}_${from}_$to")
+
+  /** An ask that can be cancelled without interrupts: waits in slices. */
+  private def ask[T: ClassTag](message: Any, check: () => Unit): T = {
+    val reply: Future[T] = coordinator.ask[T](message, AskTimeout)
+    while (!reply.isCompleted) {
+      try Await.ready(reply, 20.millis)
+      catch { case _: java.util.concurrent.TimeoutException => check() }
+    }
+    try Await.result(reply, Duration.Zero)
+    catch { case e: Exception => throw GangEnd.exception(String.valueOf(e.getMessage)) }
+  }
+}
+
+object Gang {
+  private val NoVotes = Array.emptyDoubleArray
+  private val InlineBytes = 16 * 1024
+  private val ProgressNanos = 20L * 1000 * 1000
+  private val AskTimeout = new RpcTimeout(7.days, "spark.paralagg (a gang waits as long as its slowest task)")
+}

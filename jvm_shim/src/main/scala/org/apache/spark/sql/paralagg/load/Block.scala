@@ -1,0 +1,97 @@
+package org.apache.spark.sql.paralagg.load
+
+import java.nio.ByteBuffer
+import java.util.BitSet
+
+import org.apache.spark.unsafe.types.UTF8String
+
+/**
+ * Rows of one input on one route, by columns: words, and where a column has nulls, which rows they are in.
+ *
+ * Words of string columns are local ids until [[Block.rank]] makes them ranks in the run's dictionary.
+ */
+final class Block(val route: Int, columns: Int, initial: Int = 0) extends Serializable {
+  val words: Array[LongBuffer] = Array.fill(columns)(new LongBuffer(initial))
+  val nulls: Array[BitSet] = new Array[BitSet](columns)
+  var rows: Int = 0
+
+  def isNull(column: Int, row: Int): Boolean = nulls(column) != null && nulls(column).get(row)
+
+  def setNull(column: Int, row: Int): Unit = {
+    if (nulls(column) == null) nulls(column) = new BitSet()
+    nulls(column).set(row)
+  }
+
+  /** Replaces local string ids by what `ranks` says. */
+  def rank(column: Int, ranks: Array[Int]): Unit = {
+    val a = words(column).array
+    var i = 0
+    while (i < rows) {
+      if (!isNull(column, i)) a(i) = ranks(a(i).toInt)
+      i += 1
+    }
+  }
+
+  /** Lets go of the words; whoever still holds the block holds nothing. */
+  def free(): Unit = words.foreach(_.array = Array.emptyLongArray)
+
+  def bytes: Long = words.map(_.array.length * 8L).sum
+}
+
+/** Blocks of one target task with the strings that they use: what a map task of the loading shuffle writes. */
+final class BlocksCodec(routes: Array[Route]) {
+
+  def encode(blocks: Array[Block], strings: Array[UTF8String]): Array[Byte] = {
+    val used = new LocalDictionary
+    blocks.foreach { b =>
+      routes(b.route).stringColumns.foreach { c =>
+        val a = b.words(c).array
+        (0 until b.rows).foreach(i => if (!b.isNull(c, i)) a(i) = used.add(strings(a(i).toInt)))
+      }
+    }
+    val dictionary = java.util.Arrays.copyOf(used.strings, used.size)
+    val size = 4 + blocks.map { b =>
+      8 + b.words.indices.map(c => 4 + nullBytes(b, c).length + 8 * b.rows).sum
+    }.sum + Strings.bytes(dictionary)
+    val out = ByteBuffer.allocate(size)
+    out.putInt(blocks.length)
+    blocks.foreach { b =>
+      out.putInt(b.route).putInt(b.rows)
+      b.words.indices.foreach { c =>
+        val nulls = nullBytes(b, c)
+        out.putInt(nulls.length).put(nulls)
+        out.asLongBuffer().put(b.words(c).array, 0, b.rows)
+        out.position(out.position() + 8 * b.rows)
+      }
+    }
+    Strings.write(dictionary, out)
+    out.array
+  }
+
+  /** The blocks, their strings added to `strings`. */
+  def decode(bytes: Array[Byte], strings: LocalDictionary): Array[Block] = {
+    val in = ByteBuffer.wrap(bytes)
+    val blocks = Array.fill(in.getInt()) {
+      val route = in.getInt()
+      val filled = new Block(route, routes(route).columns.length)
+      filled.rows = in.getInt()
+      filled.words.indices.foreach { c =>
+        val nulls = new Array[Byte](in.getInt())
+        in.get(nulls)
+        if (nulls.nonEmpty) filled.nulls(c) = BitSet.valueOf(nulls)
+        val buffer = filled.words(c)
+        buffer.reserve(filled.rows)
+        in.asLongBuffer().get(buffer.array, 0, filled.rows)
+        buffer.size = filled.rows
+        in.position(in.position() + 8 * filled.rows)
+      }
+      filled
+    }
+    val ids = Strings.read(in).map(strings.add)
+    blocks.foreach(b => routes(b.route).stringColumns.foreach(c => b.rank(c, ids)))
+    blocks
+  }
+
+  private def nullBytes(block: Block, column: Int): Array[Byte] =
+    if (block.nulls(column) == null) Array.emptyByteArray else block.nulls(column).toByteArray
+}

@@ -1,0 +1,22 @@
+package org.apache.spark.sql.paralagg.load
+
+import org.apache.spark.sql.paralagg.plan.RelationSpec
+
+/** The owner of a key of a relation, by Catalyst's hash of its distribution columns; nulls do not change the hash. */
+final class Owner(spec: RelationSpec, columns: Array[Int], masked: Boolean, tasks: Int, strings: Dictionary) {
+  private val types = columns.map(c => Words.of(spec.keys(c).dataType))
+
+  /** `words` holds the key from `at` on, then the null mask if keys have one. */
+  def of(words: Array[Long], at: Int = 0): Int =
+    if (columns.isEmpty) 0
+    else {
+      val mask = if (masked) words(at + spec.keys.length) else 0L
+      var hash = Words.Seed
+      var i = 0
+      while (i < columns.length) {
+        if ((mask >> columns(i) & 1) == 0) hash = types(i).hash(words(at + columns(i)), hash, strings)
+        i += 1
+      }
+      Words.owner(hash, tasks)
+    }
+}

@@ -1,0 +1,49 @@
+package org.apache.spark.sql.paralagg.load
+
+import org.apache.spark.sql.paralagg.plan.StratumSpec
+import org.apache.spark.sql.types.{DataType, StringType}
+
+/**
+ * Where the rows of an input go: which columns, to the owner of which columns.
+ *
+ * `partitionBy` are positions in the input; none and not `everywhere`: all to task 0. Rows that are null in one of
+ * `notNull` can never join and are dropped.
+ */
+case class Route(
+    id: Int,
+    input: Int,
+    columns: Array[Int],
+    types: Array[DataType],
+    partitionBy: Array[Int],
+    everywhere: Boolean,
+    notNull: Array[Int]) {
+  val stringColumns: Array[Int] = types.indices.filter(types(_).isInstanceOf[StringType]).toArray
+}
+
+/** All routes of a stratum, found again by what they feed. */
+case class Routes(all: Array[Route], base: Array[Int], initial: Array[Int], static: Map[Int, Int]) {
+  def ofInput(input: Int): Array[Route] = all.filter(_.input == input)
+}
+
+object Routes {
+  def of(stratum: StratumSpec): Routes = {
+    val all = Array.newBuilder[Route]
+    var next = 0
+    def route(input: Int, columns: Array[Int], by: Array[Int], everywhere: Boolean, notNull: Array[Int]): Int = {
+      val exprs = stratum.input(input).exprs
+      all += Route(next, input, columns, columns.map(exprs(_).dataType), by, everywhere, notNull)
+      next += 1
+      next - 1
+    }
+    def rows(input: Int, relation: Int): Int = {
+      val r = stratum.relations(relation)
+      route(input, r.columns.indices.toArray, r.distributeBy, everywhere = false, Array.empty)
+    }
+    val base = stratum.relations.indices.map(r => rows(stratum.relations(r).base, r)).toArray
+    val initial = stratum.relations.indices.map(r => stratum.relations(r).initial.fold(-1)(rows(_, r))).toArray
+    val static = stratum.staticIndexes.map { i =>
+      i.id -> route(i.input, i.keys ++ i.payload, i.partitionBy, i.everywhere, i.keys)
+    }.toMap
+    Routes(all.result(), base, initial, static)
+  }
+}

@@ -1,0 +1,99 @@
+package org.apache.spark.sql.paralagg.load
+
+import java.nio.ByteBuffer
+import java.util.Arrays
+
+import org.apache.spark.sql.paralagg.gang.Codec
+import org.apache.spark.unsafe.Platform
+import org.apache.spark.unsafe.types.UTF8String
+
+/** Strings by their words. */
+trait StringTable {
+  def get(word: Int): UTF8String
+}
+
+/** Strings as one task met them, numbered in that order (design section 8, first half). */
+final class LocalDictionary extends StringTable {
+  private val ids = new java.util.HashMap[UTF8String, Integer]()
+  private var seen = new Array[UTF8String](16)
+
+  def size: Int = ids.size
+
+  override def get(word: Int): UTF8String = seen(word)
+
+  def add(s: UTF8String): Int = {
+    val known = ids.get(s)
+    if (known != null) known
+    else {
+      val id = ids.size
+      val own = s.copy() // the reader reuses its buffers
+      ids.put(own, id)
+      if (id == seen.length) seen = Arrays.copyOf(seen, id * 2)
+      seen(id) = own
+      id
+    }
+  }
+
+  /** By id; longer than `size`. */
+  def strings: Array[UTF8String] = seen
+
+  def sorted: Array[UTF8String] = {
+    val copy = Arrays.copyOf(seen, size)
+    Arrays.sort(copy.asInstanceOf[Array[AnyRef]])
+    copy
+  }
+
+  /** For each local id, its rank in `global`, which holds all strings of the run in order. */
+  def ranksIn(global: Array[UTF8String]): Array[Int] = Array.tabulate(size) { id =>
+    Arrays.binarySearch(global.asInstanceOf[Array[AnyRef]], seen(id))
+  }
+}
+
+/**
+ * All strings of a run, sorted: a string's word is its rank, so words compare as Spark compares the strings (by bytes), and
+ * every executor gives the same rank without asking anyone. Held once an executor.
+ */
+object Strings extends Codec[Array[UTF8String]] {
+
+  def merge(parts: Array[Array[UTF8String]]): Array[UTF8String] = {
+    val all = new Array[UTF8String](parts.map(_.length).sum)
+    var at = 0
+    parts.foreach { p =>
+      System.arraycopy(p, 0, all, at, p.length)
+      at += p.length
+    }
+    Arrays.sort(all.asInstanceOf[Array[AnyRef]]) // runs that are sorted already: a merge
+    var n = 0
+    all.indices.foreach { i =>
+      if (n == 0 || all(i) != all(n - 1)) {
+        all(n) = all(i)
+        n += 1
+      }
+    }
+    Arrays.copyOf(all, n)
+  }
+
+  override def encode(strings: Array[UTF8String]): Array[Byte] = {
+    val out = ByteBuffer.allocate(4 + strings.map(_.numBytes + 4).sum)
+    write(strings, out)
+    out.array
+  }
+
+  override def decode(bytes: Array[Byte]): Array[UTF8String] = read(ByteBuffer.wrap(bytes))
+
+  def write(strings: Array[UTF8String], out: ByteBuffer): Unit = {
+    out.putInt(strings.length)
+    strings.foreach { s =>
+      out.putInt(s.numBytes)
+      s.writeTo(out)
+    }
+  }
+
+  def bytes(strings: Array[UTF8String]): Int = 4 + strings.map(_.numBytes + 4).sum
+
+  def read(in: ByteBuffer): Array[UTF8String] = Array.fill(in.getInt()) {
+    val bytes = new Array[Byte](in.getInt())
+    in.get(bytes)
+    UTF8String.fromAddress(bytes, Platform.BYTE_ARRAY_OFFSET, bytes.length)
+  }
+}

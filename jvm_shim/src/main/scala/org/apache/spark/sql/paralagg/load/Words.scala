@@ -1,0 +1,117 @@
+package org.apache.spark.sql.paralagg.load
+
+import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
+import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.hash.Murmur3_x86_32
+
+/** How a value stands in a 64-bit word, and which task owns it: the hash is Catalyst's, so partitioning stays true. */
+sealed abstract class WordType extends Serializable {
+
+  /** The word of a value in a row; strings are words only after interning. */
+  def read(row: SpecializedGetters, ordinal: Int, strings: LocalDictionary): Long
+
+  /** Spark's Murmur3Hash of one column, chained through `seed`. */
+  def hash(word: Long, seed: Int, strings: StringTable): Int
+
+  /** Java source: the typed value of the word `w`, its Java type, and back. */
+  def javaType: String
+  def decode(w: String): String
+  def encode(value: String): String
+}
+
+object Words {
+  val Seed = 42
+
+  def of(dataType: DataType): WordType = dataType match {
+    case LongType | TimestampType | TimestampNTZType | _: DayTimeIntervalType => LongWord
+    case IntegerType | DateType | _: YearMonthIntervalType => IntWord("int", "getInt")
+    case ShortType => IntWord("short", "getShort")
+    case ByteType => IntWord("byte", "getByte")
+    case BooleanType => BooleanWord
+    case DoubleType => DoubleWord
+    case FloatType => FloatWord
+    case d: DecimalType if d.precision <= Decimal.MAX_LONG_DIGITS => DecimalWord(d.precision, d.scale)
+    case s: StringType if s.isUTF8BinaryCollation => StringWord
+    case other =>
+      throw new ParalaggException(
+        "PARALAGG_TYPE_UNSUPPORTED",
+        s"the gang engine cannot hold ${other.simpleString} in a word.",
+        "use backend='dataframe' for this relation.")
+  }
+
+  /** The task that owns these key words; all null or none: task 0 is the owner of the empty key. */
+  def owner(hash: Int, tasks: Int): Int = {
+    val m = hash % tasks
+    if (m < 0) m + tasks else m
+  }
+}
+
+case object LongWord extends WordType {
+  override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = row.getLong(i)
+  override def hash(word: Long, seed: Int, strings: StringTable): Int = Murmur3_x86_32.hashLong(word, seed)
+  override def javaType: String = "long"
+  override def decode(w: String): String = w
+  override def encode(value: String): String = value
+}
+
+case class IntWord(javaType: String, getter: String) extends WordType {
+  override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = javaType match {
+    case "int" => row.getInt(i)
+    case "short" => row.getShort(i)
+    case _ => row.getByte(i)
+  }
+  override def hash(word: Long, seed: Int, strings: StringTable): Int =
+    Murmur3_x86_32.hashInt(word.toInt, seed)
+  override def decode(w: String): String = s"(($javaType) $w)"
+  override def encode(value: String): String = s"((long) $value)"
+}
+
+case object BooleanWord extends WordType {
+  override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = if (row.getBoolean(i)) 1 else 0
+  override def hash(word: Long, seed: Int, strings: StringTable): Int =
+    Murmur3_x86_32.hashInt(word.toInt, seed)
+  override def javaType: String = "boolean"
+  override def decode(w: String): String = s"($w != 0L)"
+  override def encode(value: String): String = s"($value ? 1L : 0L)"
+}
+
+/** One NaN and one zero, as Spark's grouping has it. */
+case object DoubleWord extends WordType {
+  def word(value: Double): Long = java.lang.Double.doubleToLongBits(if (value == 0.0d) 0.0d else value)
+  override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = word(row.getDouble(i))
+  override def hash(w: Long, seed: Int, strings: StringTable): Int = Murmur3_x86_32.hashLong(w, seed)
+  override def javaType: String = "double"
+  override def decode(w: String): String = s"Double.longBitsToDouble($w)"
+  override def encode(value: String): String = s"${getClass.getName.stripSuffix("$")}.word($value)"
+}
+
+case object FloatWord extends WordType {
+  def word(value: Float): Long = java.lang.Float.floatToIntBits(if (value == 0.0f) 0.0f else value)
+  override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = word(row.getFloat(i))
+  override def hash(w: Long, seed: Int, strings: StringTable): Int = Murmur3_x86_32.hashInt(w.toInt, seed)
+  override def javaType: String = "float"
+  override def decode(w: String): String = s"Float.intBitsToFloat((int) $w)"
+  override def encode(value: String): String = s"${getClass.getName.stripSuffix("$")}.word($value)"
+}
+
+case class DecimalWord(precision: Int, scale: Int) extends WordType {
+  override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long =
+    row.getDecimal(i, precision, scale).toUnscaledLong
+  override def hash(w: Long, seed: Int, strings: StringTable): Int = Murmur3_x86_32.hashLong(w, seed)
+  override def javaType: String = "Decimal"
+  override def decode(w: String): String = s"Decimal.createUnsafe($w, $precision, $scale)"
+  override def encode(value: String): String = s"$value.toUnscaledLong()"
+}
+
+/** The word of a string is its place in the run's [[Dictionary]]. */
+case object StringWord extends WordType {
+  override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = strings.add(row.getUTF8String(i))
+  override def hash(w: Long, seed: Int, strings: StringTable): Int = {
+    val s = strings.get(w.toInt)
+    Murmur3_x86_32.hashUnsafeBytes(s.getBaseObject, s.getBaseOffset, s.numBytes, seed)
+  }
+  override def javaType: String = "UTF8String"
+  override def decode(w: String): String = s"ra_strings.get((int) $w)"
+  override def encode(value: String): String = s"ra_strings.word($value)"
+}

@@ -1,0 +1,111 @@
+package org.apache.spark.sql.paralagg.loop
+
+import org.apache.spark.sql.paralagg.gang.Gang
+import org.apache.spark.sql.paralagg.load.{LongBuffer, Owner, StringWords, WordsSection}
+import org.apache.spark.sql.paralagg.plan.StratumSpec
+import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState, RelationIndex, RelationPart}
+
+/**
+ * Copies of relations that live where rules look them up (non-linear recursion, products): after each round the rows that
+ * changed go there and replace the old ones ("copy rules", design section 4).
+ */
+final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
+  private val copies = loop.indexes.values.filter(_.spec.copy).toArray.sortBy(_.spec.id)
+  private val codec = StringWords.codec(stratum, sections, loop.strings)
+  private var sent = 0L
+
+  def takeBytes(): Double = {
+    val b = sent
+    sent = 0
+    b.toDouble
+  }
+
+  def run(): Unit = if (copies.nonEmpty) {
+    val out = Array.fill(gang.tasks)(new LongBuffer)
+    copies.foreach { index =>
+      val from = out.map(_.size)
+      out.foreach(_.add(0))
+      send(index, loop.part(index.spec.relation), out)
+      out.indices.foreach(t => out(t).array(from(t)) = (out(t).size - from(t) - 1) / rowWords(index.part))
+    }
+    sent += out.map(_.size * 8L).sum
+    val (in, _) = gang.exchange(out.map(_.trimmed), codec, Array.emptyDoubleArray)
+    val at = new Array[Int](gang.tasks)
+    copies.foreach { index =>
+      forget(index)
+      in.indices.foreach(t => at(t) = receive(index, in(t), at(t)))
+      index.linkCurrent()
+    }
+  }
+
+  private def send(index: RelationIndex, part: RelationPart, out: Array[LongBuffer]): Unit = {
+    val shape = part.shape
+    val owner = new Owner(part.spec, index.spec.keys, shape.hasNullKeys, gang.tasks, loop.strings)
+    val row = new LongBuffer
+    var i = 0
+    while (i < part.currentSize) {
+      val id = part.current(i)
+      row.size = 0
+      (0 until shape.keyWords).foreach(c => row.add(part.keys.word(id, c)))
+      part.appendValues(row, part.driverValues, id)
+      if (row.size == 0) row.add(0) // a relation without any column: the row itself is the news
+      if (index.spec.everywhere) out.foreach(append(_, row))
+      else append(out(owner.of(row.array)), row)
+      i += 1
+    }
+  }
+
+  private def sections: Array[WordsSection] = copies.map { c =>
+    val p = c.part
+    WordsSection(rowWords(p), p.stringKeys ++ p.stringValues.map(p.shape.keyWords + _))
+  }
+
+  private def rowWords(part: RelationPart): Int = math.max(1, part.shape.keyWords + part.valueWords)
+
+  private def append(out: LongBuffer, row: LongBuffer): Unit = {
+    out.reserve(row.size)
+    System.arraycopy(row.array, 0, out.array, out.size, row.size)
+    out.size += row.size
+  }
+
+  /** The former delta is no delta any more; an iterated relation comes anew. */
+  private def forget(index: RelationIndex): Unit = {
+    val part = index.part
+    var i = 0
+    while (i < part.currentSize) {
+      val id = part.current(i)
+      part.state.flags(id) =
+        if (stratum.isIterated) 0 else (part.state.flags(id) & ~Accumulator.InDelta).toByte
+      i += 1
+    }
+    part.currentSize = 0
+  }
+
+  private def receive(index: RelationIndex, words: Array[Long], from: Int): Int = {
+    val part = index.part
+    val shape = part.shape
+    val n = words(from).toInt
+    val masked = shape.dependents.contains(true)
+    val key = new Array[Long](shape.keyWords)
+    var at = from + 1
+    (0 until n).foreach { _ =>
+      System.arraycopy(words, at, key, 0, key.length)
+      val id = part.keys.add(key)
+      if (id >= part.state.capacity) part.grow()
+      if (part.currentSize == part.current.length) {
+        part.current = java.util.Arrays.copyOf(part.current, math.max(16, part.currentSize * 2))
+      }
+      val values = at + key.length
+      val mask = if (masked) words(values + shape.dependents.length) else 0L
+      shape.dependents.indices.foreach { j =>
+        part.state.columns(j)(id) = words(values + j)
+        if (part.state.valid(j) != null) part.state.valid(j)(id) = if ((mask >> j & 1) == 0) 1 else 0
+      }
+      part.state.flags(id) = (Accumulator.Present | Accumulator.InDelta).toByte
+      part.current(part.currentSize) = id
+      part.currentSize += 1
+      at += rowWords(part)
+    }
+    at
+  }
+}

@@ -1,0 +1,143 @@
+package org.apache.spark.sql.paralagg.loop
+
+import org.apache.spark.sql.paralagg.codegen.Combiner
+import org.apache.spark.sql.paralagg.gang.Gang
+import org.apache.spark.sql.paralagg.load.{LongBuffer, StringWords, WordsSection}
+import org.apache.spark.sql.paralagg.plan.StratumSpec
+import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState, RelationPart}
+
+/**
+ * Sends what rules derived for keys that other tasks own, and aggregates what comes in. A row is (id at the owner, values)
+ * or, where the id is not known, (key, values): for each relation the first kind, then the second, each with its number.
+ */
+final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Array[Combiner], gang: Gang) {
+  private val parts = loop.parts
+  private val byId = Array.fill(gang.tasks)(new LongBuffer)
+  private val byKey = Array.fill(gang.tasks)(new LongBuffer)
+  private val codec = StringWords.codec(stratum, sections, loop.strings)
+  private var sent = 0L
+
+  /** Rows that wait to be sent. */
+  def waiting: Int = parts.map(_.ghost.dirtySize).sum
+
+  /** Bytes of the rows that wait, before they are sent. */
+  def bytes: Double = parts.map(p => p.ghost.dirtySize * 8.0 * (1 + p.valueWords)).sum
+
+  def takeBytes(): Double = {
+    val b = sent
+    sent = 0
+    b.toDouble
+  }
+
+  /** The votes of all; of the last `maxima` the greatest. */
+  def run(votes: Array[Double], maxima: Int = 0): Array[Double] =
+    if (gang.tasks == 1) gang.meet(votes, maxima)
+    else {
+      val (in, sums) = gang.exchange(encode(), codec, votes, maxima)
+      in.foreach(words => if (words != null) receive(words))
+      sums
+    }
+
+  private def sections: Array[WordsSection] = parts.flatMap { p =>
+    val keys = p.shape.keyWords
+    Array(
+      WordsSection(1 + p.valueWords, p.stringValues.map(1 + _)),
+      WordsSection(keys + p.valueWords, p.stringKeys ++ p.stringValues.map(keys + _)))
+  }
+
+  private def encode(): Array[Array[Long]] = {
+    val out = Array.fill(gang.tasks)(null: LongBuffer)
+    parts.foreach { p =>
+      if (p.ghost.dirtySize > 0 || out.exists(_ != null)) {
+        collect(p)
+        var t = 0
+        while (t < gang.tasks) {
+          if (byId(t).size + byKey(t).size > 0 && out(t) == null) {
+            out(t) = new LongBuffer(byId(t).size + byKey(t).size + 2 * parts.length)
+            (0 until p.index).foreach { _ =>
+              out(t).add(0)
+              out(t).add(0)
+            }
+          }
+          if (out(t) != null) {
+            append(out(t), byId(t), 1 + p.valueWords)
+            append(out(t), byKey(t), (p.shape.keyWords + p.valueWords))
+          }
+          t += 1
+        }
+      }
+    }
+    out.foreach(b => if (b != null) sent += b.size * 8L)
+    out.map(b => if (b == null) null else b.trimmed)
+  }
+
+  private def append(out: LongBuffer, rows: LongBuffer, stride: Int): Unit = {
+    out.add(if (stride == 0) 0 else rows.size / stride)
+    out.reserve(rows.size)
+    System.arraycopy(rows.array, 0, out.array, out.size, rows.size)
+    out.size += rows.size
+    rows.size = 0
+  }
+
+  private def collect(p: RelationPart): Unit = {
+    val g = p.ghost
+    var i = 0
+    while (i < g.dirtySize) {
+      val id = g.dirty(i)
+      val owner = p.ghostOwner(id)
+      val remote = p.ghostRemote(id)
+      val out = if (remote >= 0) byId(owner) else byKey(owner)
+      if (remote >= 0) out.add(remote)
+      else {
+        var c = 0
+        while (c < p.shape.keyWords) {
+          out.add(p.ghosts.word(id, c))
+          c += 1
+        }
+      }
+      p.appendValues(out, g, id)
+      i += 1
+    }
+    // Under a lattice the best value sent stays: what is no better is never sent again.
+    if (stratum.isLattice) {
+      i = 0
+      while (i < g.dirtySize) {
+        g.flags(g.dirty(i)) = (g.flags(g.dirty(i)) & ~Accumulator.Queued).toByte
+        i += 1
+      }
+      g.dirtySize = 0
+    } else g.clearDirty()
+  }
+
+  private def receive(words: Array[Long]): Unit = {
+    var at = 0
+    parts.foreach { p =>
+      if (at < words.length) {
+        val values = p.valueWords
+        val row = p.shape.keyWords + values
+        val known = words(at).toInt
+        val ids = new Array[Int](known)
+        var i = 0
+        while (i < known) {
+          ids(i) = words(at + 1 + i * (1 + values)).toInt
+          i += 1
+        }
+        combiners(p.index).rows(p.pending, ids, words, at + 2, 1 + values, known)
+        at += 1 + known * (1 + values)
+        val unknown = words(at).toInt
+        at += 1
+        val keyed = new Array[Int](unknown)
+        val key = new Array[Long](p.shape.keyWords)
+        i = 0
+        while (i < unknown) {
+          System.arraycopy(words, at + i * row, key, 0, key.length)
+          keyed(i) = p.keys.add(key)
+          i += 1
+        }
+        if (p.keys.size > p.state.capacity) p.grow()
+        combiners(p.index).rows(p.pending, keyed, words, at + p.shape.keyWords, row, unknown)
+        at += unknown * row
+      }
+    }
+  }
+}

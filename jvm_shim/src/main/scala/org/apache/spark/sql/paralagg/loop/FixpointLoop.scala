@@ -1,0 +1,324 @@
+package org.apache.spark.sql.paralagg.loop
+
+import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.paralagg.codegen.{KernelCode, SumOverflow}
+import org.apache.spark.sql.paralagg.gang.{Gang, MemoryAccount}
+import org.apache.spark.sql.paralagg.load.{Block, Routes}
+import org.apache.spark.sql.paralagg.plan.{RuleSpec, StratumSpec}
+import org.apache.spark.sql.paralagg.state.{Accumulator, BaseRows, LoopState, RelationPart}
+import org.apache.spark.sql.types.{DecimalType, DoubleType, FloatType}
+
+/**
+ * The fixpoint, one task's part of it: apply all rules to the delta, exchange what other tasks own, aggregate, vote.
+ *
+ * In place (a lattice without a limit) an iteration is one pass and one meeting. In rounds, rules write to `pending` and
+ * the relation changes only when the whole step was applied, so iterations are exactly those of design section 3:
+ * {{{
+ *   lattice       delta = what pending improves
+ *   accumulating  state += pending;  delta = pending            (theorem 1 of Wang et al. 2020, PowerLog)
+ *   iterated      state = base ∪ pending                        (recomputed each round)
+ * }}}
+ */
+final class FixpointLoop(
+    stratum: StratumSpec,
+    routes: Routes,
+    loop: LoopState,
+    code: KernelCode,
+    gang: Gang,
+    memory: MemoryAccount,
+    blocks: Int => Array[Block],
+    checkpoint: Option[Checkpoint]) {
+  import FixpointLoop._
+
+  private val parts = loop.parts
+  private val combiners = parts.map(p => code.combiner(p.index, loop.strings))
+  private val exchange = new DeltaExchange(stratum, loop, combiners, gang)
+  private val copies = new CopyExchange(stratum, loop, gang)
+  private val views = new Views(stratum, loop)
+  private val (followers, derived) = parts.partition(_.spec.isView)
+  private val ownIndexes = loop.indexes.values.filterNot(_.spec.copy).toArray
+  private val drivers = {
+    val byDriver = stratum.rules.zipWithIndex.groupBy { case (r, _) => (r.driver.relation, copyIndex(r)) }
+    byDriver.toSeq.sortBy(_._1).map { case ((relation, copy), rules) =>
+      (code.kernel(rules.toSeq), if (copy < 0) parts(relation) else loop.relationIndex(copy).part)
+    }.toArray
+  }
+  private val base = parts.map { p =>
+    loop.baseIds(p.index).zip(blocks(routes.base(p.index)).map(BaseRows.values(p, _)))
+  }
+
+  def part(relation: Int): RelationPart = parts(relation)
+
+  val stats = new LoopStats(stratum.relations.map(_.name), gang.tasks)
+
+  def run(): Unit = {
+    var iteration = resume()
+    stats.resumed = iteration
+    if (iteration == 0) start()
+    var going = applications(iteration)
+    while (going) {
+      iteration += 1
+      val began = System.nanoTime()
+      val sums = if (stratum.inPlace) passInPlace() else round()
+      stats.add(sums, (System.nanoTime() - began) / 1e9, ahead = stratum.inPlace)
+      val changed = sums(Changed) > 0 && !stratum.tolerance.exists(sums(Difference) < _)
+      going = changed && applications(iteration)
+      val isEndless = sums(Overflow) > 0 || going && climbs(iteration, sums)
+      // Before the check: a peer that ends the run at once must not hide the iteration that all have made.
+      if (gang.part == 0) gang.progress(isLast = !going || isEndless)(stats.counts(iteration))
+      gang.check()
+      memory.hold(parts.map(_.bytes).sum + views.bytes + loop.statics.values.map(_.bytes).sum, "the recursive relation")
+      if (going && !isEndless)
+        checkpoint.filter(_.isDue(iteration)).foreach(_.write(iteration, p => if (stratum.inPlace) p.state else null))
+      if (isEndless) {
+        val overflowed = sums(Overflow) > 0
+        throw new EndlessClimb(iteration, overflowed, if (overflowed) overflow else null)
+      }
+      if (changed && !going && stratum.onLimitError) throw limitReached(iteration, sums)
+    }
+    stats.iterations = iteration
+  }
+
+  private val isBounded = stratum.maxIterations.isDefined || stratum.tolerance.isDefined || !stratum.cycleCheck
+  private val sumsFractions = stratum.relations.flatMap(_.dependents).exists { d =>
+    d.aggregator == "sum" && (d.column.dataType match {
+      case DoubleType | FloatType | _: DecimalType => true
+      case _ => false
+    })
+  }
+
+  /**
+   * Values still change after more rounds than there are keys, so each further change goes around a cycle. Where rules only
+   * translate values that is a climb without end; elsewhere they may converge late, and a limit of iterations decides. Sums
+   * of fractions may converge too (damping): they climb if a turn around all keys has not made the changes smaller. An
+   * iterated step may start from initial rows beyond the fixpoint: it is given some patience.
+   */
+  private def climbs(iteration: Int, sums: Array[Double]): Boolean = !isBounded && {
+    val turn = stats.total(sums) + 1
+    if (stratum.climbLimit.isDefined) iteration >= stratum.climbLimit.get
+    else if (sumsFractions)
+      iteration > 2 * turn && stats.difference(iteration - turn.toInt).exists(_ <= sums(Difference))
+    else iteration > (if (stratum.isIterated) math.max(turn, Patience) else turn)
+  }
+
+  /** After an endless climb, in a traced run: goes on until parents form a cycle. Every task throws the same. */
+  def trace(climb: EndlessClimb): Nothing = {
+    start()
+    val search = new CycleTrace(loop, gang)
+    var iteration = 0
+    var cycle = Seq.empty[String]
+    var going = true
+    while (going) {
+      iteration += 1
+      val sums = if (stratum.inPlace) passInPlace() else round()
+      if (iteration <= 64 || Integer.bitCount(iteration) == 1 || sums(Overflow) > 0) cycle = search.find()
+      going = cycle.isEmpty && iteration <= 2 * climb.iterations && sums(Overflow) == 0
+    }
+    throw endless(climb, cycle)
+  }
+
+  private var overflow: SumOverflow = _
+
+  /** A sum that overflows ends the run, but not before all tasks know. */
+  private def catching(body: => Unit): Unit =
+    try body
+    catch { case e: SumOverflow if stratum.cycleCheck => overflow = e }
+
+  private def applications(done: Int): Boolean = stratum.maxIterations.forall(done < _)
+
+  private def copyIndex(rule: RuleSpec): Int =
+    if (rule.driver.index >= 0 && stratum.relationIndex(rule.driver.index).copy) rule.driver.index else -1
+
+  private def initial(p: RelationPart): Array[(Array[Int], (Array[Long], Int))] =
+    blocks(routes.initial(p.index)).map(b => (BaseRows.ids(p, b), BaseRows.values(p, b)))
+
+  /** Initial rows of settled relations are known to all indexes and copies, and nobody's delta. */
+  private def settle(): Unit = {
+    parts.filter(_.spec.settled).foreach { p =>
+      val rows = initial(p)
+      p.grow()
+      put(p, p.state, rows)
+      takeCurrent(p)
+      p.settle()
+    }
+    if (!stratum.inPlace) publish()
+    parts.foreach { p =>
+      Rounds.unmark(p)
+      p.currentSize = 0
+    }
+  }
+
+  /** R₀: base rows, or the initial ones; base rows beside the initial ones where these are settled. */
+  private def start(): Unit = {
+    if (parts.exists(_.spec.settled)) settle()
+    parts.foreach { p =>
+      val rows = if (routes.initial(p.index) < 0 || p.spec.settled) base(p.index) else initial(p)
+      p.grow()
+      put(p, p.state, rows)
+      if (stratum.isAccumulating) put(p, p.delta, rows)
+      if (stratum.isIterated) Rounds.readAll(p)
+      else if (!stratum.inPlace) takeCurrent(p)
+    }
+    followViews()
+    if (!stratum.inPlace) publish()
+  }
+
+  /** The iterations of the newest checkpoint, whose rows stand in the parts now; 0 where there is none. */
+  private def resume(): Int = {
+    val newest = checkpoint.fold(0)(_.newest())
+    if (newest > 0) {
+      parts.foreach(_.grow())
+      checkpoint.get.read(newest, (p, id, isDelta) => Rounds.restore(p, id, isDelta, stratum))
+      parts.foreach(p => if (stratum.isIterated) Rounds.readAll(p) else if (!stratum.inPlace) Rounds.mark(p))
+      views.settle()
+    }
+    newest
+  }
+
+  private def put(p: RelationPart, into: Accumulator, rows: Array[(Array[Int], (Array[Long], Int))]): Unit =
+    rows.foreach { case (ids, (values, stride)) => combiners(p.index).rows(into, ids, values, 0, stride, ids.length) }
+
+  /** One pass over the delta that reads what it writes. */
+  private def passInPlace(): Array[Double] = {
+    parts.foreach { p =>
+      p.current = take(p)
+      p.count()
+    }
+    runKernels()
+    val queued = parts.map(_.state.dirtySize).sum
+    exchange.run(stats.votes(queued + exchange.waiting, 0.0, 0.0, parts, exchange.bytes), stats.maxima)
+  }
+
+  private def round(): Array[Double] = {
+    catching {
+      if (stratum.isIterated) parts.foreach(p => put(p, p.pending, base(p.index)))
+      runKernels()
+    }
+    catching(exchange.run(NoVotes))
+    var changed = 0L
+    var difference = 0.0
+    derived.foreach { p =>
+      // Who is followed has changed where its follower has: only that can be seen, and read by rules.
+      val isSeen = !stratum.isViewed(p.index)
+      if (stratum.isIterated) {
+        val (n, d) = Rounds.replace(p)
+        if (isSeen) changed += n
+        difference += d
+      } else {
+        catching { difference += combiners(p.index).apply(p.pending, p.state) }
+        if (stratum.isAccumulating) Rounds.swapDelta(p) else p.pending.clearDirty()
+        takeCurrent(p)
+        if (isSeen) changed += p.currentSize
+      }
+    }
+    changed += followViews()
+    publish()
+    val failed = if (overflow == null) 0.0 else 1.0
+    gang.meet(
+      stats.votes(changed, difference, failed, parts, exchange.takeBytes() + copies.takeBytes()),
+      stats.maxima)
+  }
+
+  /** Relations that follow others, after these have changed; how many of their rows have. */
+  private def followViews(): Long = if (followers.isEmpty) 0L
+  else if (stratum.isIterated) {
+    catching(views.recount())
+    followers.map(Rounds.replace(_)._1).sum
+  } else {
+    catching(views.follow())
+    followers.map { p =>
+      takeCurrent(p)
+      p.currentSize.toLong
+    }.sum
+  }
+
+  /** What the next application reads is known: to indexes on the relation itself, and to its copies elsewhere. */
+  private def publish(): Unit = {
+    ownIndexes.foreach(_.linkCurrent())
+    copies.run()
+  }
+
+  private def take(p: RelationPart): Array[Int] = {
+    p.currentSize = p.state.dirtySize
+    p.state.takeDirty(p.current)
+  }
+
+  /** Moves the list of what changed from the accumulator to `current`, and marks it as the delta. */
+  private def takeCurrent(p: RelationPart): Unit = {
+    Rounds.unmark(p)
+    p.current = take(p)
+    Rounds.mark(p)
+    p.count()
+  }
+
+  /** In chunks that take some milliseconds each, whatever a row leads to, so that a cancelled task hears of it. */
+  private def runKernels(): Unit = drivers.foreach { case (kernel, part) =>
+    var from = 0
+    while (from < part.currentSize) {
+      val to = math.min(part.currentSize, from + chunk)
+      val began = System.nanoTime()
+      try kernel.run(loop, from, to)
+      catch { case e: ArithmeticException if !code.ansi => throw overflows(e) }
+      val took = System.nanoTime() - began
+      if (took > ChunkNanos) chunk = math.max(1, chunk / 4)
+      else if (took < ChunkNanos / 8) chunk = math.min(MostChunk, chunk * 2)
+      gang.check()
+      from = to
+    }
+  }
+
+  private var chunk = FirstChunk
+
+  private def limitReached(iterations: Int, sums: Array[Double]) = new ParalaggException(
+    "PARALAGG_LIMIT_REACHED",
+    s"${stratum.name}: after $iterations iterations the last one still changed ${stats.delta(sums)} rows.",
+    "raise max_iterations, or say on_limit='return' if R_n itself is what you want.")
+
+  private def endless(climb: EndlessClimb, cycle: Seq[String]) = new ParalaggException(
+    "PARALAGG_NO_FIXPOINT",
+    s"${stratum.name}: " + (
+      if (!climb.overflowed && stratum.climbLimit.isDefined)
+        s"values still change after ${climb.iterations} iterations, the most that spark.paralagg.climb.maxIterations allows"
+      else if (!climb.overflowed) s"values still change after ${climb.iterations} iterations, more than there are keys"
+      else s"a sum overflows in iteration ${climb.iterations}") + (
+      if (cycle.isEmpty) "." else s": a cycle goes on without end, ${FixpointLoop.shown(cycle)}."),
+    if (climb.overflowed && cycle.isEmpty) FixpointLoop.OfOverflow
+    else if (stratum.climbLimit.isDefined && !climb.overflowed) FixpointLoop.OfLimit
+    else "remove the cycle, bound the values with a filter, or set max_iterations with on_limit='return'.",
+    climb.overflow)
+}
+
+/** A run that will not end by itself: more iterations than keys, or a sum beyond its type. Seen by all tasks in the same round. */
+class EndlessClimb(val iterations: Int, val overflowed: Boolean, val overflow: SumOverflow) extends RuntimeException
+
+object FixpointLoop {
+
+  /** With ANSI mode off only a check that a proof has asked for raises it; Spark's hint is to turn ANSI mode off. */
+  private def overflows(e: ArithmeticException): ParalaggException = new ParalaggException(
+    "PARALAGG_ASSUMPTION_VIOLATED",
+    "the proof rests on no value leaving the range of its type, and one does.",
+    "take a wider type, or ask for mode='iterate', where it wraps around as without ANSI mode.",
+    e)
+
+  private val FirstChunk = 64
+  private val MostChunk = 4096
+  private val Patience = 100L
+  private val ChunkNanos = 40L * 1000 * 1000
+  private val NoVotes = Array.emptyDoubleArray
+  private[paralagg] val Changed = 0
+  private[paralagg] val Difference = 1
+  private[paralagg] val Overflow = 2
+  private val MostShown = 12
+  private val OfOverflow =
+    "no cycle leads there: the sum leaves its type on the way, even if later rows take it back. Cast the " +
+      "column to double, or to a wider decimal."
+  private val OfLimit =
+    "if the values converge, raise that setting; otherwise bound them with a filter, or set max_iterations."
+
+  /** The cycle closed, in its middle cut where it is long. */
+  private def shown(cycle: Seq[String]): String = {
+    val around = cycle :+ cycle.head
+    if (around.length <= MostShown) around.mkString(" -> ")
+    else around.take(MostShown - 1).mkString(" -> ") + s" -> … (${cycle.length} keys) -> ${cycle.head}"
+  }
+}

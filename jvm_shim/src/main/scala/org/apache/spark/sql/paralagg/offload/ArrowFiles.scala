@@ -1,0 +1,184 @@
+package org.apache.spark.sql.paralagg.offload
+
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream, File, FileInputStream, IOException}
+import java.nio.channels.Channels
+import java.nio.file.{Files, StandardCopyOption}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.arrow.vector.{
+  BaseFixedWidthVector, BigIntVector, BitVector, DateDayVector, DecimalVector, FieldVector, Float4Vector, Float8Vector,
+  IntVector, SmallIntVector, TimeStampVector, TinyIntVector, VarCharVector, VectorSchemaRoot
+}
+import org.apache.arrow.vector.ipc.{ArrowStreamReader, ArrowStreamWriter}
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.execution.arrow.ArrowWriter
+import org.apache.spark.sql.execution.vectorized.WritableColumnVector
+import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.types._
+import org.apache.spark.sql.util.ArrowUtils
+import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch, ColumnVector}
+import org.apache.spark.unsafe.Platform
+import org.apache.spark.util.Utils
+
+/** Rows as a file in Arrow's IPC stream format, whole or not at all: it gets its name when it is complete. */
+final class ArrowFile(types: Seq[DataType], writing: File, file: File) {
+  private val schema = StructType(types.zipWithIndex.map { case (t, i) => StructField(s"c$i", t) })
+  private val root =
+    VectorSchemaRoot.create(ArrowUtils.toArrowSchema(schema, "UTC", true, false), ArrowUtils.rootAllocator)
+  private val fields = root.getFieldVectors.asScala.toArray
+
+  def rows(rows: Iterator[InternalRow], check: () => Unit): Unit = write { out =>
+    val writer = ArrowWriter.create(root)
+    var n = 0
+    while (rows.hasNext) {
+      writer.write(rows.next())
+      n += 1
+      if (n == ArrowFiles.Rows || !rows.hasNext) {
+        writer.finish()
+        out.writeBatch()
+        writer.reset()
+        n = 0
+        check()
+      }
+    }
+  }
+
+  def batches(batches: Iterator[ColumnarBatch], ordinals: Array[Int], check: () => Unit): Unit = write { out =>
+    batches.foreach { batch =>
+      ordinals.indices.foreach(i => copy(batch, ordinals(i), i))
+      root.setRowCount(batch.numRows())
+      if (batch.numRows() > 0) out.writeBatch()
+      check()
+    }
+  }
+
+  /** A column of a batch. Numbers are copied as memory, anything else value by value. */
+  private def copy(batch: ColumnarBatch, from: Int, to: Int): Unit = {
+    val column = batch.column(from)
+    val n = batch.numRows()
+    // Of what is null only Spark's own columns give a value.
+    val isPlain = !column.hasNull || column.isInstanceOf[WritableColumnVector]
+    val memory: (AnyRef, Long, Int) = if (!isPlain) null
+    else types(to) match {
+      case LongType | TimestampType | TimestampNTZType => (column.getLongs(0, n), Platform.LONG_ARRAY_OFFSET, 8)
+      case DoubleType => (column.getDoubles(0, n), Platform.DOUBLE_ARRAY_OFFSET, 8)
+      case IntegerType | DateType => (column.getInts(0, n), Platform.INT_ARRAY_OFFSET, 4)
+      case FloatType => (column.getFloats(0, n), Platform.FLOAT_ARRAY_OFFSET, 4)
+      case _ => null
+    }
+    if (memory == null) values(column, n, fields(to))
+    else {
+      val (source, offset, width) = memory
+      val target = fields(to).asInstanceOf[BaseFixedWidthVector]
+      target.reset()
+      while (target.getValueCapacity < n) target.reAlloc()
+      Platform.copyMemory(source, offset, null, target.getDataBufferAddress, n.toLong * width)
+      target.getValidityBuffer.setOne(0, (n + 7) / 8)
+      if (column.hasNull) (0 until n).foreach(i => if (column.isNullAt(i)) target.setNull(i))
+      target.setValueCount(n)
+    }
+  }
+
+  private def values(column: ColumnVector, n: Int, target: FieldVector): Unit = {
+    target.reset()
+    val put: Int => Unit = target match {
+      case v: BitVector => i => v.setSafe(i, if (column.getBoolean(i)) 1 else 0)
+      case v: BigIntVector => i => v.setSafe(i, column.getLong(i))
+      case v: TimeStampVector => i => v.setSafe(i, column.getLong(i))
+      case v: IntVector => i => v.setSafe(i, column.getInt(i))
+      case v: DateDayVector => i => v.setSafe(i, column.getInt(i))
+      case v: Float8Vector => i => v.setSafe(i, column.getDouble(i))
+      case v: Float4Vector => i => v.setSafe(i, column.getFloat(i))
+      case v: TinyIntVector => i => v.setSafe(i, column.getByte(i))
+      case v: SmallIntVector => i => v.setSafe(i, column.getShort(i))
+      case v: DecimalVector =>
+        i => v.setSafe(i, column.getDecimal(i, v.getPrecision, v.getScale).toJavaBigDecimal)
+      case v: VarCharVector =>
+        i => {
+          val bytes = column.getUTF8String(i).getByteBuffer
+          v.setSafe(i, bytes, bytes.position(), bytes.remaining())
+        }
+      case other => throw new UnsupportedOperationException(s"columns of ${other.getMinorType}")
+    }
+    var i = 0
+    while (i < n) {
+      if (column.isNullAt(i)) target.setNull(i) else put(i)
+      i += 1
+    }
+    target.setValueCount(n)
+  }
+
+  private def write(fill: ArrowStreamWriter => Unit): Unit = {
+    try ArrowFiles.onDisk(file) {
+        val out = new ArrowStreamWriter(root, null, PrivateFiles.channel(writing))
+        try {
+          out.start()
+          fill(out)
+          out.end()
+        } finally out.close()
+        Files.move(writing.toPath, file.toPath, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING)
+      }
+    finally {
+      root.close()
+      writing.delete()
+    }
+  }
+}
+
+object ArrowFiles {
+  private[paralagg] val Rows = 1 << 16
+
+  /** Writes `file`; a full disk or a read-only folder is an error that names it. */
+  private[paralagg] def onDisk[T](file: File)(write: => T): T = {
+    def failed(cause: Throwable) = new ParalaggException(
+      "PARALAGG_MPI_STAGING",
+      s"rows for ranks cannot be written to ${file.getParent} on ${Utils.localHostName()}: ${cause.getMessage}.",
+      "free space there, or name a larger disk by spark.paralagg.mpi.stagingDir, or by spark.local.dir.",
+      cause)
+    try write
+    catch {
+      case e: IOException => throw failed(e)
+      case e: RuntimeException if e.getCause.isInstanceOf[IOException] => throw failed(e.getCause) // Arrow's close
+    }
+  }
+
+  /** The batches of a file, each as a stream of its own: they can go their ways alone. */
+  def split(file: File): Iterator[Array[Byte]] = {
+    val reader = new ArrowStreamReader(new FileInputStream(file).getChannel, ArrowUtils.rootAllocator)
+    closing(() => reader.close())
+    Iterator.continually(reader.loadNextBatch()).takeWhile(identity).filter(_ => root(reader).getRowCount > 0).map {
+      _ =>
+        val bytes = new ByteArrayOutputStream
+        val out = new ArrowStreamWriter(root(reader), null, Channels.newChannel(bytes))
+        out.start()
+        out.writeBatch()
+        out.end()
+        bytes.toByteArray
+    }
+  }
+
+  /** Reads what `split` made. Batches share their memory with nothing that comes after them. */
+  def batches(streams: Iterator[Array[Byte]]): Iterator[ColumnarBatch] = {
+    var open: ArrowStreamReader = null
+    def close(): Unit = if (open != null) {
+      open.close()
+      open = null
+    }
+    closing(() => close())
+    streams.map { bytes =>
+      close()
+      open = new ArrowStreamReader(new ByteArrayInputStream(bytes), ArrowUtils.rootAllocator)
+      open.loadNextBatch()
+      val columns = root(open).getFieldVectors.asScala.map(v => new ArrowColumnVector(v): ColumnVector)
+      new ColumnarBatch(columns.toArray, root(open).getRowCount)
+    }
+  }
+
+  private def root(reader: ArrowStreamReader): VectorSchemaRoot = reader.getVectorSchemaRoot
+
+  private def closing(close: () => Unit): Unit =
+    Option(TaskContext.get()).foreach(_.addTaskCompletionListener[Unit](_ => close()))
+}

@@ -1,0 +1,66 @@
+package org.apache.spark.sql.paralagg.offload
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.rdd.{RDD, ShuffledRDD}
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.paralagg.driver.{FixpointExec, FixpointOperator, IndexPartitioner, RunRegistry}
+import org.apache.spark.sql.paralagg.gang.Slots
+import org.apache.spark.sql.paralagg.load.InputSource
+import org.apache.spark.sql.paralagg.plan.FixpointSpec
+import org.apache.spark.sql.vectorized.ColumnarBatch
+
+/**
+ * The fixpoint on ranks: inputs go out as files, the supervisor starts ranks when a job wants the result, and what they
+ * wrote comes back as partitions. Python decides all of it (`OffloadSpec`).
+ */
+case class OffloadExec(
+    inputs: Seq[SparkPlan],
+    output: Seq[Attribute],
+    @transient spec: FixpointSpec, // generated code of operators above may keep the plan and ship it
+    partitions: Int)
+    extends FixpointOperator
+    with Logging {
+
+  override def nodeName: String = "OffloadedFixpoint"
+  override def withInputs(inputs: Seq[SparkPlan]): OffloadExec = copy(inputs = inputs)
+
+  override protected def compute(): RDD[ColumnarBatch] = {
+    checkSlots()
+    RunRegistry.beginOffload(spec)
+    val run = new OffloadRun(sparkContext, spec, runMetrics, partitions, conf.ansiEnabled)
+    val sources = inputs.zip(spec.program.inputs).map { case (plan, input) =>
+      (InputSource.of(plan, input.id), plan.output.map(_.dataType))
+    }
+    val stages = new OffloadStages(sparkContext, run, sources, partitions)
+    run.stages = stages
+    Offloads.register(run)
+    val blocks = new ShuffledRDD[Int, Array[Byte], Array[Byte]](stages.results, new IndexPartitioner(partitions))
+    if (run.offload.fallback && !hasWorked(blocks)) FixpointExec(inputs, output, spec, partitions).executeColumnar()
+    else blocks.mapPartitionsInternal(b => ArrowFiles.batches(b.map(_._2)))
+  }
+
+  /** Ranks on executors are a gang: too few slots shut the user's SparkContext down if Spark itself finds out. */
+  private def checkSlots(): Unit = {
+    val ranks = spec.offload.get.ranks
+    if (spec.offload.get.isOnExecutors && Slots.gang(sparkContext, ranks) < ranks) {
+      throw new ParalaggException(
+        "PARALAGG_MPI_TOO_MANY_RANKS",
+        s"$ranks ranks need as many slots at the same moment, and there are ${Slots.available(sparkContext)}.",
+        "ask for fewer by spark.paralagg.mpi.ranks.")
+    }
+  }
+
+  /** Runs the ranks now, where something else can still be done about a failure. Errors of the query stay errors. */
+  private def hasWorked(blocks: RDD[_]): Boolean =
+    try {
+      sparkContext.runJob(blocks, (_: Iterator[_]) => (), Seq(0))
+      true
+    } catch {
+      case e: ParalaggException if e.getCondition.startsWith("PARALAGG_MPI_") =>
+        logWarning(s"${spec.program.name} runs on Spark after all (spark.paralagg.mpi.fallback=true): ${e.getMessage}")
+        RunRegistry.fellBack(spec, e.getMessage)
+        false
+    }
+}

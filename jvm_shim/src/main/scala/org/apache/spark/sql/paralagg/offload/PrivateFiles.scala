@@ -1,0 +1,39 @@
+package org.apache.spark.sql.paralagg.offload
+
+import java.io.{File, OutputStream}
+import java.nio.channels.FileChannel
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Path, StandardOpenOption}
+import java.nio.file.attribute.PosixFilePermissions.{asFileAttribute, fromString}
+import java.util.EnumSet
+
+import org.apache.commons.io.FileUtils
+
+/** Folders and files of rows on their way to ranks: nobody else reads them, whatever the umask (0700 and 0600). */
+private[paralagg] object PrivateFiles {
+  private val OfFolders = asFileAttribute(fromString("rwx------"))
+  private val OfFiles = asFileAttribute(fromString("rw-------"))
+  private val Options =
+    EnumSet.of(StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING, StandardOpenOption.WRITE)
+
+  /** With all above it that is missing; a folder that is there, or a link to one, stays as it is. */
+  def createFolders(folder: File): Path =
+    if (folder.isDirectory) folder.toPath else Files.createDirectories(folder.toPath, OfFolders)
+
+  /** One that must not be there yet. */
+  def createFolder(folder: File): Path = Files.createDirectory(folder.toPath, OfFolders)
+
+  /** Delete a folder. Spark's own way starts `rm` and gives up in a cancelled task, whose thread is interrupted. */
+  def deleteFolder(folder: File): Unit = if (folder.exists()) FileUtils.deleteDirectory(folder)
+
+  def channel(file: File): FileChannel = FileChannel.open(file.toPath, Options, OfFiles)
+
+  def write(file: File, content: Array[Byte]): Path = {
+    val out: OutputStream = java.nio.channels.Channels.newOutputStream(channel(file))
+    try out.write(content)
+    finally out.close()
+    file.toPath
+  }
+
+  def write(file: File, text: String): Path = write(file, text.getBytes(UTF_8))
+}

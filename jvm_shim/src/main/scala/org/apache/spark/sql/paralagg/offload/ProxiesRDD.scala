@@ -1,0 +1,104 @@
+package org.apache.spark.sql.paralagg.offload
+
+import java.io.{File, IOException}
+import java.util.concurrent.TimeUnit
+
+import org.json4s._
+import org.json4s.jackson.JsonMethods
+
+import org.apache.spark.{OneToOneDependency, Partition, SparkContext, SparkEnv, TaskContext}
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.paralagg.driver.GangTask
+import org.apache.spark.util.Utils
+
+/**
+ * Ranks inside of tasks, without ssh: a gang with a task for each rank. hydra (MPICH's process manager) runs on the driver
+ * and says which proxies to start; the first task of each executor starts one, and that starts the executor's ranks. Where
+ * no files are shared, it starts them in a folder with what has come to the executor's tasks.
+ *
+ * Whether the ranks succeeded is not told here but to those who read the result: a gang that fails is tried four times.
+ */
+private final class ProxiesRDD(sc: SparkContext, below: RDD[(Int, Array[Byte])], @transient private val run: OffloadRun)
+    extends RDD[(Int, Array[Byte])](sc, Seq(new OneToOneDependency(below))) {
+  private val runId = run.id
+  private val python = run.offload.python
+  private val env = run.offload.env
+  private val shuffle = OffloadStages.shuffleBelow(this)
+  private val result = run.offload.result
+  private val plan = if (run.offload.isShared) None else Some(JsonMethods.compact(run.offload.plan))
+
+  private def pieces: PiecePartitioner = new PiecePartitioner(partitions.length)
+
+  @transient protected lazy override val isBarrier_ : Boolean = true
+
+  override protected def getPartitions: Array[Partition] = below.partitions
+
+  override def compute(split: Partition, context: TaskContext): Iterator[(Int, Array[Byte])] = {
+    GangTask.checkWhole(context, partitions.length)
+    val me = (context.stageId(), context.stageAttemptNumber())
+    val folder = plan.map(_ => RanksFolder.of(s"$runId-${me._1}-${me._2}", context))
+    folder.foreach(_.put(split.index, firstParent[(Int, Array[Byte])].iterator(split, context), pieces))
+    val command = Offloads.ask(
+      ("join", runId, me._1, me._2, split.index, SparkEnv.get.executorId, OffloadStages.execution(context)),
+      context).getOrElse(OffloadStages.gone(shuffle, split.index))
+    val problem = if (command.isEmpty) None else runProxy(JsonMethods.parse(command).children, folder, context)
+    val (code, text) = problem.getOrElse(("", ""))
+    Offloads.ask(("over", runId, me._1, code, text), context)
+    if (command.isEmpty) Iterator.empty else folder.fold(Iterator.empty[(Int, Array[Byte])])(_.results(result))
+  }
+
+  /** Until it ends; what hydra does not tell by itself. The guard ends all below it when this JVM or task does. */
+  private def runProxy(
+      words: Seq[JValue], folder: Option[RanksFolder], context: TaskContext): Option[(String, String)] = {
+    def missing(text: String) = Some(("PARALAGG_MPI_NO_LAUNCHER", text))
+    def failed(text: String) = Some(("PARALAGG_MPI_RANK_FAILED", text))
+    val host = Utils.localHostName()
+    val command = python ++ Seq("-m", "mpi_backend.launch.guard") ++ words.collect { case JString(word) => word }
+    val builder =
+      new ProcessBuilder(command: _*).redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.DISCARD)
+    env.foreach { case (key, value) => builder.environment().put(key, value) }
+    try {
+      folder.foreach { f =>
+        PrivateFiles.write(new File(f.folder, "plan.json"), plan.get)
+        builder.environment().put(ProxiesRDD.FolderVariable, f.folder.getPath)
+      }
+      val guard = builder.start()
+      try {
+        val stop = new ProcessStop(guard)
+        var isStopped = false
+        while (!guard.waitFor(20, TimeUnit.MILLISECONDS)) {
+          context.killTaskIfInterrupted()
+          if (!isStopped && stop.lasts()) {
+            isStopped = true
+            stop.kill()
+          }
+        }
+        guard.exitValue() match {
+          case _ if isStopped =>
+            failed(s"the guard of the ranks on $host has been stopped for ${ProcessStop.Seconds} s")
+          case ProxiesRDD.NotStarted => missing(s"${command(python.length + 2)} cannot be run on $host")
+          case ProxiesRDD.ProxyKilled => failed(s"hydra's proxy on $host, which started the ranks there, was killed")
+          case ProxiesRDD.GuardKilled => failed(s"the guard of the ranks on $host was killed")
+          case _ => None
+        }
+      } finally guard.getOutputStream.close()
+    } catch {
+      case e: IOException => missing(s"${python.head} cannot be run on $host: ${e.getMessage}")
+    }
+  }
+}
+
+private object ProxiesRDD {
+
+  /** The guard's exit code where there is no such command. */
+  val NotStarted = 127
+
+  /** Its exit code where the proxy was killed by signal 9, or was stopped for too long. */
+  val ProxyKilled = 247
+
+  /** Java's exit code for signal 9. */
+  val GuardKilled = 137
+
+  /** `FOLDER_VARIABLE` of `mpi_backend/launch/messages.py`. */
+  val FolderVariable = "PARALAGG_MPI_FOLDER"
+}

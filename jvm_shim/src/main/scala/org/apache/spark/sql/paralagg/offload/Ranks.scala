@@ -1,0 +1,149 @@
+package org.apache.spark.sql.paralagg.offload
+
+import java.io.{BufferedReader, File, InputStreamReader, IOException}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.Files
+import java.util.concurrent.TimeUnit
+
+import scala.util.Try
+
+import org.json4s._
+import org.json4s.jackson.JsonMethods
+
+import org.apache.spark.sql.paralagg.driver.RunSummary
+import org.apache.spark.sql.paralagg.gang.RunCounts
+
+/**
+ * The supervisor's process (`python -m mpi_backend.launch`), which starts the ranks, watches and ends them. It reads our end
+ * of its stdin: should this JVM die, it ends the ranks by itself.
+ *
+ * `proxy` gets the commands that someone else must run (launcher `spark`). `ended` is called once, when no rank runs any
+ * more, with the error if there was one.
+ */
+private[paralagg] final class Ranks(
+    name: String,
+    command: Seq[String],
+    env: Map[String, String],
+    log: File,
+    progress: RunCounts => Unit,
+    proxy: Seq[String] => Unit,
+    ended: (Ranks, Option[JValue]) => Unit) {
+  import Ranks._
+
+  private val began = System.currentTimeMillis() / 1000 - 1 // file systems count in ticks
+  private val process: Process = {
+    val builder = new ProcessBuilder(command: _*).redirectError(log)
+    env.foreach { case (key, value) => builder.environment().put(key, value) }
+    builder.environment().put(RunVariable, command.last)
+    builder.start()
+  }
+  @volatile private var wasStopped = false
+  start(name, () => read())
+  start(s"$name-watch", () => watch())
+
+  private def start(name: String, body: () => Unit): Unit = {
+    val thread = new Thread(() => body(), name)
+    thread.setDaemon(true)
+    thread.start()
+  }
+
+  /** A supervisor that is stopped tells nothing; its ranks would run on. */
+  private def watch(): Unit = {
+    val stop = new ProcessStop(process)
+    while (!process.waitFor(LookMillis, TimeUnit.MILLISECONDS)) {
+      if (stop.lasts()) {
+        wasStopped = true
+        stop.kill()
+      }
+    }
+  }
+
+  /** Returns at once; `ended` tells when it is done. */
+  def stop(): Unit = {
+    try process.getOutputStream.close()
+    catch { case _: IOException => } // it has ended already
+    process.destroy()
+  }
+
+  private def read(): Unit = {
+    var end: Option[JValue] = None
+    val lines = new BufferedReader(new InputStreamReader(process.getInputStream, UTF_8))
+    try {
+      Iterator.continually(lines.readLine()).takeWhile(_ != null).flatMap(l => Try(JsonMethods.parse(l)).toOption)
+        .foreach { event =>
+          event \ "event" match {
+            case JString("progress") =>
+              def of(name: String): Long = RunSummary.number(event \ name)
+              progress(
+                RunCounts(of("iteration").toInt, of("delta"), of("total"), of("changed"), of("bytes"), of("heaviest")))
+            case JString("proxy") => proxy((event \ "argv").children.collect { case JString(word) => word })
+            case JString("end") => end = Some(event)
+            case _ =>
+          }
+        }
+    } catch { case _: IOException => } // the pipe is closed with the process
+    if (!process.waitFor(EndSeconds, TimeUnit.SECONDS)) process.destroyForcibly().waitFor()
+    if (process.exitValue() > Signals) clear()
+    ended(this,
+      end match {
+        case Some(event) if event \ "ok" == JBool(true) => None
+        case Some(event) => Some(event \ "error")
+        case None =>
+          val code = process.exitValue()
+          val how =
+            if (wasStopped) s"has been stopped for ${ProcessStop.Seconds} s"
+            else if (code > Signals) s"was killed by signal ${code - Signals}"
+            else s"ended with exit code $code"
+          Some(JObject("message" -> JString(s"the supervisor of the ranks $how"), "traceback" -> JString(tail)))
+      })
+  }
+
+  /** What a killed supervisor has left; no file of the run is deleted under the hands of its ranks. */
+  private def clear(): Unit = Try {
+    val builder =
+      new ProcessBuilder(command.dropRight(2) ++ Seq("mpi_backend.launch.clear", command.last, s"$began"): _*)
+    env.foreach { case (key, value) => builder.environment().put(key, value) }
+    builder.redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.DISCARD).start()
+      .waitFor(EndSeconds, TimeUnit.SECONDS)
+  }
+
+  private def tail: String = Try(Files.readString(log.toPath, UTF_8)).getOrElse("").takeRight(TailChars)
+}
+
+private object Ranks {
+  private val EndSeconds = 20L
+
+  /** `RUN_VARIABLE` of `mpi_backend/launch/process_tree.py`. */
+  private val RunVariable = "PARALAGG_MPI_RUN"
+  private val LookMillis = 500L
+  private val Signals = 128 // Java adds a signal's number to it
+  private val TailChars = 4000
+}
+
+/** What the ranks have left for the driver. */
+private[paralagg] object RanksAnswer {
+
+  /** The report, under the name that the user knows, and with what it took to write the inputs. */
+  def report(out: File, backend: String, exported: Double): String = {
+    val told = JsonMethods.parse(Files.readString(new File(out, "report.json").toPath, UTF_8))
+    val more = JObject("backend" -> JString(backend), "seconds" -> JObject("export" -> JDouble(exported)))
+    JsonMethods.compact(told.merge(more))
+  }
+
+  /** An error of a rank or of the supervisor, as tasks are told. */
+  def failure(error: JValue): Any = {
+    def field(name: String): Option[String] = error \ name match {
+      case JString(text) if text.nonEmpty => Some(text)
+      case JInt(number) => Some(number.toString)
+      case _ => None
+    }
+    val code = field("code").getOrElse("PARALAGG_MPI_RANK_FAILED")
+    // Which rank met an error in the data is chance.
+    val who = field("rank").filter(_ => code.startsWith("PARALAGG_MPI_"))
+      .map(r => s"rank $r" + field("host").fold("")(h => s" on $h")).toSeq
+    val where = field("place").map("in " + _).toSeq ++ who
+    val message = field("message").getOrElse("the ranks ended without a word").stripSuffix(".")
+    val text = s"$message${if (where.isEmpty) "" else where.mkString(" (", ", ", ")")}."
+    ("failed", code, text + field("traceback").fold("")("\n" + _ + "\n"), field("hint").getOrElse(""))
+  }
+}

@@ -1,0 +1,76 @@
+package org.apache.spark.sql.paralagg.state
+
+import java.util.Arrays
+
+/**
+ * Values of dependent columns by dense id, with the list of ids that changed ("dirty").
+ *
+ * A column that may hold null in this run has a byte an id in `valid`; else that entry is null. `identity` is the word
+ * that an id has before anything came in. Flags: [[Accumulator.Queued]] is in `dirty`, [[Accumulator.Present]] has a
+ * row, [[Accumulator.InDelta]] belongs to the delta that is being applied, [[Accumulator.Counted]] is in the
+ * number of rows, [[Accumulator.Settled]] is as it was before the run (settled relations).
+ */
+final class Accumulator(val identity: Array[Long], nullable: Array[Boolean], isTraced: Boolean = false) {
+  val columns: Array[Array[Long]] = identity.map(_ => Array.emptyLongArray)
+  val valid: Array[Array[Byte]] = nullable.map(n => if (n) Array.emptyByteArray else null)
+  /** In a traced run: where the value came from (see [[CycleTrace]]), -1 from the base. Else null. */
+  var parents: Array[Long] = if (isTraced) Array.emptyLongArray else null
+  var flags: Array[Byte] = Array.emptyByteArray
+  var dirty: Array[Int] = Array.emptyIntArray
+  var dirtySize: Int = 0
+
+  def capacity: Int = flags.length
+
+  /** Room for ids below `size`. */
+  def ensure(size: Int): Unit = if (size > flags.length) {
+    val wanted = math.max(size, math.min(flags.length.toLong * 2, Int.MaxValue - 8).toInt)
+    val before = flags.length
+    flags = Arrays.copyOf(flags, wanted)
+    dirty = Arrays.copyOf(dirty, wanted)
+    if (isTraced) {
+      parents = Arrays.copyOf(parents, wanted)
+      Arrays.fill(parents, before, wanted, -1L)
+    }
+    columns.indices.foreach { j =>
+      columns(j) = Arrays.copyOf(columns(j), wanted)
+      if (identity(j) != 0) Arrays.fill(columns(j), before, wanted, identity(j))
+      if (valid(j) != null) valid(j) = Arrays.copyOf(valid(j), wanted)
+    }
+  }
+
+  /** Takes the dirty list, leaving `spare` (of at least the same capacity) in its place. */
+  def takeDirty(spare: Array[Int]): Array[Int] = {
+    val taken = dirty
+    dirty = if (spare.length >= flags.length) spare else new Array[Int](flags.length)
+    dirtySize = 0
+    taken
+  }
+
+  /** Back to "nothing came in" for every dirty id. */
+  def clearDirty(): Unit = {
+    var i = 0
+    while (i < dirtySize) {
+      val id = dirty(i)
+      flags(id) = 0
+      var j = 0
+      while (j < columns.length) {
+        columns(j)(id) = identity(j)
+        if (valid(j) != null) valid(j)(id) = 0
+        j += 1
+      }
+      i += 1
+    }
+    dirtySize = 0
+  }
+
+  /** Bytes held, for the memory account. */
+  def bytesPerId: Long = columns.length * 8L + valid.count(_ != null) + 5
+}
+
+object Accumulator {
+  final val Queued = 1
+  final val Present = 2
+  final val InDelta = 4
+  final val Counted = 8
+  final val Settled = 16
+}

@@ -1,0 +1,53 @@
+package org.apache.spark.sql.paralagg.state
+
+import org.apache.spark.sql.paralagg.load.Block
+
+/** The edges that a bitmap evaluation follows, on dense ids of their end points (CSR). One an executor, never written. */
+final class BitmapEdges(val vertices: KeyMap, val offsets: Array[Int], val targets: Array[Int]) {
+  def bytes: Long = (offsets.length + targets.length) * 4L + vertices.words.length * 24L
+}
+
+object BitmapEdges {
+
+  /** From blocks of (from, to); edges of several rules are one set of edges. */
+  def build(blocks: Array[Block]): BitmapEdges = {
+    val map = new LongKeyMap
+    StaticIndex.expect(map, blocks.toSeq.flatMap(b => Seq(0, 1).map(c => (b.words(c).array, b.rows))))
+    val n = blocks.map(_.rows).sum
+    val from = new Array[Int](n)
+    val to = new Array[Int](n)
+    var at = 0
+    blocks.foreach { b =>
+      val (f, t) = (b.words(0).array, b.words(1).array)
+      var i = 0
+      while (i < b.rows) {
+        if (!b.isNull(1, i)) {
+          from(at) = map.addWord(f(i))
+          to(at) = map.addWord(t(i))
+          at += 1
+        }
+        i += 1
+      }
+    }
+    val offsets = new Array[Int](map.size + 1)
+    var i = 0
+    while (i < at) {
+      offsets(from(i) + 1) += 1
+      i += 1
+    }
+    i = 0
+    while (i < map.size) {
+      offsets(i + 1) += offsets(i)
+      i += 1
+    }
+    val next = offsets.clone()
+    val targets = new Array[Int](at)
+    i = 0
+    while (i < at) {
+      targets(next(from(i))) = to(i)
+      next(from(i)) += 1
+      i += 1
+    }
+    new BitmapEdges(map, offsets, targets)
+  }
+}

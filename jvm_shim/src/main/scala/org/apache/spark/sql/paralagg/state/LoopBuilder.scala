@@ -1,0 +1,146 @@
+package org.apache.spark.sql.paralagg.state
+
+import org.apache.spark.sql.paralagg.gang.{Gang, WordsCodec}
+import org.apache.spark.sql.paralagg.load.{Block, Dictionary, LongBuffer, Routes}
+import org.apache.spark.sql.paralagg.plan.{ProbeSpec, RuleFacts, StaticIndexSpec, StratumSpec}
+
+/**
+ * From loaded blocks to what the loop works on: relation parts with dense ids, static indexes, resolved targets.
+ *
+ * Ids come first: base rows, keys that static sides join on, keys that rules derive. Then ghosts ask their owners for their
+ * ids there, so that from here on a message is (id, value) and the loop hashes nothing.
+ */
+final class LoopBuilder(
+    stratum: StratumSpec,
+    routes: Routes,
+    shape: Shape,
+    gang: Gang,
+    strings: Dictionary,
+    blocks: Int => Array[Block]) {
+
+  private val parts = stratum.relations.indices.map { r =>
+    new RelationPart(r, stratum.relations(r), shape.relations(r), stratum)
+  }.toArray
+
+  def build(): LoopState = {
+    val aligned = alignedIndexes
+    val resolving = stratum.rules.indices.filter(stratum.rules(_).target.kind == "resolved")
+    expectRanges(aligned, resolving)
+    val baseIds = parts.map(p => blocks(routes.base(p.index)).map(BaseRows.ids(p, _)))
+    val ids = aligned.map { case (index, relation) =>
+      index -> BlockKeys.intern(blocks(routes.static(index)), keyColumns(index), parts(relation).keys, masked = false)
+    }
+    // Targets by row of the blocks; ghosts among them get their ids at the owner next.
+    val resolver = new Targets(stratum, routes, parts, gang, strings, blocks)
+    val targets = resolving.map(rule => rule -> resolver.resolve(stratum.rules(rule))).toMap
+    exchangeGhosts()
+    parts.foreach { p =>
+      p.grow()
+      p.growGhosts()
+    }
+    val placed = stratum.staticIndexes.map(i => i.id -> place(i, aligned, ids, targets)).toMap
+    val statics = placed.map { case (id, (index, _)) => id -> index }
+    val resolved = stratum.rules.indices.map { rule =>
+      def placement = placed(RuleFacts.resolvingProbe(stratum.rules(rule)).index)._2
+      targets.get(rule).map(Targets.order(_, placement)).orNull
+    }.toArray
+    val indexes = stratum.relationIndexes.map { i =>
+      val own = parts(i.relation)
+      val part = if (i.copy) new RelationPart(i.relation, own.spec, own.shape, stratum) else own
+      part.grow()
+      i.id -> new RelationIndex(i, part)
+    }.toMap
+    // The indexes hold what the rules need: the rows as they were loaded can go. Base rows are still read.
+    stratum.staticIndexes.filterNot(_.everywhere).foreach(i => blocks(routes.static(i.id)).foreach(_.free()))
+    new LoopState(gang.part, gang.tasks, strings, parts, statics, indexes, resolved, baseIds)
+  }
+
+  /** Static indexes whose groups are ids of a relation: every rule that probes one drives from that relation, by its whole key. */
+  private def alignedIndexes: Map[Int, Int] = {
+    val uses = for (rule <- stratum.rules.toSeq; (p: ProbeSpec, at) <- rule.steps.zipWithIndex.toSeq if !p.recursive)
+      yield (p.index, rule.driver.relation, RuleFacts.isAligned(stratum, rule, at))
+    uses.collect { case (index, relation, true) => index -> relation }.toMap
+  }
+
+  private def keyColumns(index: Int): Int = stratum.staticIndex(index).keys.length
+
+  /** Tells maps of one-word keys what will come: base rows, keys that static sides join on, keys that rules derive. */
+  private def expectRanges(aligned: Map[Int, Int], resolving: Seq[Int]): Unit = parts.foreach { p =>
+    if (p.shape.keyWords == 1) {
+      val base = Seq(routes.base(p.index), routes.initial(p.index)).filter(_ >= 0).flatMap(blocks(_))
+      val joined = aligned.filter(_._2 == p.index).keys.toSeq.flatMap(i => blocks(routes.static(i)).toSeq)
+      val derived = resolving.map(stratum.rules(_)).filter(r => stratum.relations(r.head) eq p.spec).flatMap { r =>
+        val column = RuleFacts.targetColumn(stratum, r, 0)
+        blocks(routes.static(RuleFacts.resolvingProbe(r).index)).toSeq.map(b => (b.words(column).array, b.rows))
+      }
+      StaticIndex.expect(p.keys, (base ++ joined).map(b => (b.words(0).array, b.rows)) ++ derived)
+      StaticIndex.expect(p.ghosts, derived)
+    }
+  }
+
+  /** The index, and where its rows went. */
+  private def place(
+      i: StaticIndexSpec, aligned: Map[Int, Int], ids: Map[Int, Array[Int]], targets: Map[Int, Array[Int]])
+      : (StaticIndex, Placement) = {
+    val rows = blocks(routes.static(i.id))
+    val n = keyColumns(i.id)
+    def make(keys: KeyMap, groups: Array[Int]): (StaticIndex, Placement) = {
+      val split = RuleFacts.splittingRule(stratum, i.id, gang.tasks).flatMap(targets.get).orNull
+      val placement = StaticIndex.place(groups, keys.size, split)
+      (StaticIndex.build(rows, n, keys, placement, RuleFacts.readPayload(stratum, i.id)), placement)
+    }
+    def own: (StaticIndex, Placement) = {
+      val keys = KeyMap(n)
+      if (n == 1) StaticIndex.expect(keys, rows.toSeq.map(b => (b.words(0).array, b.rows)))
+      make(keys, BlockKeys.intern(rows, n, keys, masked = false))
+    }
+    aligned.get(i.id) match {
+      case Some(r) => make(parts(r).keys, ids(i.id))
+      case None if i.everywhere => gang.once(own)
+      case None => own
+    }
+  }
+
+  /** Tells the owner of each ghost its key, and learns its id there. Two exchanges for all relations. */
+  private def exchangeGhosts(): Unit = if (gang.tasks > 1) {
+    val asked = Array.fill(gang.tasks)(new LongBuffer)
+    val mine = Array.fill(gang.tasks)(Array.fill(parts.length)(new LongBuffer))
+    parts.foreach { p =>
+      (0 until p.ghosts.size).foreach(g => mine(p.ghostOwner(g))(p.index).add(g))
+      (0 until gang.tasks).foreach { t =>
+        val ghosts = mine(t)(p.index)
+        asked(t).add(ghosts.size)
+        (0 until ghosts.size).foreach { i =>
+          (0 until p.shape.keyWords).foreach(c => asked(t).add(p.ghosts.word(ghosts.array(i).toInt, c)))
+        }
+      }
+    }
+    val (questions, _) = gang.exchange(asked.map(_.trimmed), WordsCodec, Array.emptyDoubleArray)
+    val answers = questions.map { words =>
+      val out = new LongBuffer
+      var at = 0
+      parts.foreach { p =>
+        val key = new Array[Long](p.shape.keyWords)
+        val n = words(at).toInt
+        at += 1
+        (0 until n).foreach { _ =>
+          System.arraycopy(words, at, key, 0, key.length)
+          at += key.length
+          out.add(p.keys.add(key))
+        }
+      }
+      out.trimmed
+    }
+    val (ids, _) = gang.exchange(answers, WordsCodec, Array.emptyDoubleArray)
+    (0 until gang.tasks).foreach { t =>
+      var at = 0
+      parts.foreach { p =>
+        val ghosts = mine(t)(p.index)
+        (0 until ghosts.size).foreach { i =>
+          p.ghostRemote(ghosts.array(i).toInt) = ids(t)(at).toInt
+          at += 1
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,31 @@
+package org.apache.spark.sql.paralagg.state
+
+import org.apache.spark.sql.paralagg.load.Dictionary
+
+/**
+ * Everything that generated code reaches: parts, indexes, resolved targets, strings. One a task.
+ *
+ * @param baseIds ids of the base rows: by relation, by block, by row
+ */
+final class LoopState(
+    val me: Int,
+    val tasks: Int,
+    val strings: Dictionary,
+    val parts: Array[RelationPart],
+    val statics: Map[Int, StaticIndex],
+    val indexes: Map[Int, RelationIndex],
+    val resolved: Array[Array[Int]],
+    val baseIds: Array[Array[Array[Int]]]) {
+  def part(relation: Int): RelationPart = parts(relation)
+  def staticIndex(index: Int): StaticIndex = statics(index)
+  def relationIndex(index: Int): RelationIndex = indexes(index)
+
+  /** Ready for a traced run from the start, with the ids and indexes that are there. */
+  def restartTraced(): Unit = {
+    parts.foreach(_.restartTraced())
+    indexes.values.foreach { i =>
+      if (i.spec.copy) i.part.restartTraced()
+      i.clear()
+    }
+  }
+}

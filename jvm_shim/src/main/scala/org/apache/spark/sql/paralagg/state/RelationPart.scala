@@ -1,0 +1,141 @@
+package org.apache.spark.sql.paralagg.state
+
+import java.util.Arrays
+
+import org.apache.spark.sql.paralagg.load.LongBuffer
+import org.apache.spark.sql.paralagg.plan.{RelationSpec, StratumSpec}
+import org.apache.spark.sql.types.StringType
+
+/**
+ * One task's part of a recursive relation: its keys as dense ids, values by id, and the *ghosts*: keys that other tasks
+ * own, with the best value already sent to each, so that what cannot improve anything is never sent.
+ *
+ * `state` holds the rows. Rules write to `pending`, which is `state` itself where the Plan allows reading values in
+ * the iteration that wrote them. `delta` is what a driver of version delta reads: new values under a lattice, differences
+ * under sums.
+ */
+final class RelationPart(
+    val index: Int, val spec: RelationSpec, val shape: RelationShape, stratum: StratumSpec) {
+  val keys: KeyMap = KeyMap(shape.keyWords)
+  val ghosts: KeyMap = KeyMap(shape.keyWords)
+  private val identity = spec.dependents.map(Identity.of)
+
+  /** Changes note where they came from, see [[CycleTrace]]. */
+  var isTraced = false
+  private def accumulator() = new Accumulator(identity, shape.dependents, isTraced)
+
+  var state: Accumulator = accumulator()
+  var pending: Accumulator = if (stratum.inPlace) state else accumulator()
+  var delta: Accumulator = if (stratum.isAccumulating) accumulator() else null
+  var ghost: Accumulator = accumulator()
+
+  /** What a driver reads: differences under sums, else the values of the rows. */
+  def driverValues: Accumulator = if (stratum.isAccumulating) delta else state
+
+  /** Owner of each ghost, and its id there (-1 where only its key is known). */
+  var ghostOwner: Array[Int] = new Array[Int](16)
+  var ghostRemote: Array[Int] = new Array[Int](16)
+
+  /** Ids of the delta that the next application reads. */
+  var current: Array[Int] = Array.emptyIntArray
+  var currentSize: Int = 0
+
+  /** Rows that are there: ids without a row are keys that only joins mention. */
+  var rows: Long = 0
+
+  /** Words of a row's values: the columns, the null mask where there is one, the parent in a traced run. */
+  def valueWords: Int =
+    spec.dependents.length + (if (shape.dependents.contains(true)) 1 else 0) + (if (isTraced) 1 else 0)
+
+  /** Where a row's key, and its values, have strings. */
+  def stringKeys: Array[Int] = spec.keys.indices.filter(spec.keys(_).dataType.isInstanceOf[StringType]).toArray
+  def stringValues: Array[Int] =
+    spec.dependents.indices.filter(spec.dependents(_).column.dataType.isInstanceOf[StringType]).toArray
+
+  /** Appends the values of row `id` of `a`, in the form that combiners read. */
+  def appendValues(out: LongBuffer, a: Accumulator, id: Int): Unit = {
+    var mask = 0L
+    var j = 0
+    while (j < a.columns.length) {
+      out.add(a.columns(j)(id))
+      if (a.valid(j) != null && a.valid(j)(id) == 0) mask |= 1L << j
+      j += 1
+    }
+    if (shape.dependents.contains(true)) out.add(mask)
+    if (isTraced) out.add(a.parents(id))
+  }
+
+  /** Makes room for all keys; generated code calls it after it added one beyond `capacity`. */
+  def grow(): Unit = {
+    val size = math.max(keys.size, 16)
+    state.ensure(size)
+    if (pending ne state) pending.ensure(size)
+    if (delta != null) delta.ensure(size)
+  }
+
+  def growGhosts(): Unit = {
+    ghost.ensure(math.max(ghosts.size, 16))
+    if (ghostOwner.length < ghost.capacity) {
+      val from = ghostOwner.length
+      ghostOwner = Arrays.copyOf(ghostOwner, ghost.capacity)
+      ghostRemote = Arrays.copyOf(ghostRemote, ghost.capacity)
+      Arrays.fill(ghostRemote, from, ghost.capacity, -1)
+    }
+  }
+
+  /** A ghost's id; its owner is noted when it is new. Called by generated code. */
+  def addGhost(key: Array[Long], owner: Int): Int = {
+    val id = ghosts.add(key)
+    if (id >= ghostOwner.length || id >= ghost.capacity) growGhosts()
+    ghostOwner(id) = owner
+    id
+  }
+
+  /** Counts rows of the current delta that were not there before; all of them have changed. */
+  def count(): Unit = {
+    var i = 0
+    while (i < currentSize) {
+      val id = current(i)
+      val before = state.flags(id)
+      if ((before & Accumulator.Counted) == 0) rows += 1
+      state.flags(id) = ((before | Accumulator.Counted) & ~Accumulator.Settled).toByte
+      i += 1
+    }
+  }
+
+  /** The rows of the current delta are as they were before the run, until they change. */
+  def settle(): Unit = {
+    var i = 0
+    while (i < currentSize) {
+      val id = current(i)
+      state.flags(id) = (state.flags(id) | Accumulator.Settled).toByte
+      i += 1
+    }
+  }
+
+  /** Whether row `id` belongs to the result: it is there and, where the relation is settled, was not so before. */
+  def isResult(id: Int): Boolean =
+    (state.flags(id) & (Accumulator.Present | Accumulator.Settled)) == Accumulator.Present
+
+  /** Forgets all rows, keeps all ids, and notes from here on where each change came from. */
+  def restartTraced(): Unit = {
+    isTraced = true
+    state = accumulator()
+    pending = if (stratum.inPlace) state else accumulator()
+    delta = if (stratum.isAccumulating) accumulator() else null
+    ghost = accumulator()
+    current = Array.emptyIntArray
+    currentSize = 0
+    rows = 0
+    grow()
+    growGhosts()
+  }
+
+  /** Bytes held, for the memory account. */
+  def bytes: Long = {
+    val own = Seq(state, pending, delta).filter(_ != null).distinct.map(a => a.capacity * a.bytesPerId).sum
+    own + ghost.capacity * (ghost.bytesPerId + 8) + (keys.words.length + ghosts.words.length) * 16L + current.length * 4L
+  }
+
+  Arrays.fill(ghostRemote, -1)
+}
