@@ -1,71 +1,63 @@
-"""The layer law (design section 2): who may import whom. Read from the sources, so nothing has to be installed."""
+"""The rooms of the code and the arrows between them (docs/architecture.md), read from the sources."""
 
 from __future__ import annotations
 
-import ast
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+import rooms
 
 ROOT = Path(__file__).parent.parent
 PURE = ("program", "compile", "plan", "datalog")
-OF_THE_PACKAGE = {
-    "program": {"errors", "program"},
-    "plan": {"errors", "program", "plan"},
-    "compile": {"errors", "program", "plan", "compile"},
-    "datalog": {"errors", "program", "compile", "datalog"},
+ENGINES = {"pyspark", "py4j", "mpi4py", "numpy", "pandas"}
+LINES = {
+    "pyspark_paralagg": 26_400,
+    "mpi_backend": 10_400,
+    "jvm_shim/src/main": 10_400,
 }
+"""The most lines of each part. Raising one needs a reason in the commit."""
 
 
-def _imports(file: Path) -> set[str]:
-    return _imports_among(ast.walk(ast.parse(file.read_text())))
+def test_no_module_and_no_room_lies_on_a_circle() -> None:
+    assert rooms.circles(rooms.module_graph()) == []
+    assert rooms.circles(rooms.python_rooms()) == []
+    assert rooms.circles(rooms.scala_rooms()) == []
 
 
-def _imports_among(nodes: Iterable[ast.AST]) -> set[str]:
-    found = set()
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-    return found
+def test_the_picture_of_the_rooms_is_the_code() -> None:
+    """An arrow that the picture's own do not imply changes it; an arrow upwards makes a circle."""
+    page = rooms.PAGE.read_text(encoding="utf-8")
+    assert rooms.picture() in page, "python tests/rooms.py draws it anew"
 
 
-def _files(layer: str) -> list[Path]:
-    # `datalog/api.py` is the door to Spark.
-    files = sorted(f for f in (ROOT / "pyspark_paralagg" / layer).rglob("*.py") if f.name != "api.py")
+@pytest.mark.parametrize("part", LINES)
+def test_lines_stay_in_their_budget(part: str) -> None:
+    suffix = ".scala" if part.startswith("jvm") else ".py"
+    assert rooms.lines_of(ROOT / part, suffix) <= LINES[part]
+
+
+@pytest.mark.parametrize("room", PURE)
+def test_pure_rooms_import_no_engine(room: str) -> None:
+    files = sorted((ROOT / "pyspark_paralagg" / room).rglob("*.py"))
     assert files
-    return files
+    for file in files:
+        assert not {i.split(".")[0] for i in rooms.imports_of(file)} & ENGINES, file
 
 
-@pytest.mark.parametrize("layer", PURE)
-def test_pure_layers_import_no_engine(layer: str) -> None:
-    banned = {"pyspark", "py4j", "mpi4py", "numpy", "pandas"}
-    assert {f.name: sorted({i.split(".")[0] for i in _imports(f)} & banned) for f in _files(layer)} == {
-        f.name: [] for f in _files(layer)
-    }
-
-
-@pytest.mark.parametrize("layer", PURE)
-def test_pure_layers_look_down_only(layer: str) -> None:
-    for file in _files(layer):
-        inner = {i.split(".")[1] for i in _imports(file) if i.startswith("pyspark_paralagg.")}
-        assert inner <= OF_THE_PACKAGE[layer], file.name
+def test_the_engine_on_ranks_imports_no_spark() -> None:
+    for file in sorted((ROOT / "mpi_backend").rglob("*.py")):
+        assert not {i.split(".")[0] for i in rooms.imports_of(file)} & {"pyspark", "py4j"}, file
 
 
 def test_only_choose_imports_a_backend() -> None:
-    for file in sorted((ROOT / "pyspark_paralagg").rglob("*.py")):
-        backends = {i for i in _imports(file) if i.startswith("pyspark_paralagg.backends.")}
-        allowed = {f"pyspark_paralagg.backends.{m}" for m in ("choose", "protocol")}
-        if file.parent.name != "backends":
-            assert not backends - allowed or file.name in ("explain.py", "report.py"), (file.name, backends)
+    backends = {f"pyspark_paralagg.backends.{m}" for m in ("dataframe", "offload", "spark")}
+    inside = ROOT / "pyspark_paralagg" / "backends"
+    for name, imported in rooms.module_graph().items():
+        if rooms.python_modules()[name].parent != inside:
+            assert not imported & backends, name
 
 
 def test_what_python_3_10_does_not_get_is_not_imported_by_whole_test_files() -> None:
@@ -73,7 +65,7 @@ def test_what_python_3_10_does_not_get_is_not_imported_by_whole_test_files() -> 
     missing = set(re.findall(r'"(\w+)[^"]*; python_version >= ', (ROOT / "pyproject.toml").read_text()))
     assert missing == {"duckdb"}
     for file in sorted((ROOT / "tests").rglob("*.py")):
-        names = {i.split(".")[0] for i in _imports_among(ast.parse(file.read_text(encoding="utf-8")).body)}
+        names = {i.split(".")[0] for i in rooms.imports_of(file, whole=False)}
         assert not names & missing, file
 
 

@@ -12,8 +12,8 @@ from mpi_backend.codegen.writer import Sites
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpi_backend.facts import Facts
     from mpi_backend.kernels.compiler import Array
+    from mpi_backend.state.facts import Facts
     from mpi_backend.state.loop_state import Loop
     from mpi_backend.state.shape import Shape
 

@@ -14,8 +14,8 @@ from mpi_backend.kernels.status import DONE
 from mpi_backend.state.types import type_of
 
 if TYPE_CHECKING:
-    from mpi_backend.facts import Facts
     from mpi_backend.kernels.compiler import Array
+    from mpi_backend.state.facts import Facts
     from mpi_backend.state.loop_state import Loop
     from mpi_backend.state.relation_part import Accumulator
     from mpi_backend.state.shape import Shape

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mpi_backend.codegen.expressions import Expressions
     from mpi_backend.codegen.source import Source
     from mpi_backend.codegen.values import Value
-    from mpi_backend.facts import Facts
+    from mpi_backend.state.facts import Facts
     from mpi_backend.state.shape import Shape
     from mpi_backend.state.types import Type
     from pyspark_paralagg.plan.plan import PlannedRule, Probe

@@ -20,7 +20,7 @@ from pyspark_paralagg.program.expr import Col
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mpi_backend.facts import Facts
+    from mpi_backend.state.facts import Facts
     from mpi_backend.state.types import Type
     from pyspark_paralagg.plan.plan import PlannedRelation, PlannedRule
     from pyspark_paralagg.program.expr import Expr

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mpi_backend.codegen.rule import RuleKernel
-    from mpi_backend.facts import Facts
     from mpi_backend.kernels.compiler import Array
+    from mpi_backend.state.facts import Facts
     from mpi_backend.state.loop_state import Loop
     from mpi_backend.state.types import Type
 

@@ -21,7 +21,7 @@ from pyspark_paralagg.plan.plan import Probe
 from pyspark_paralagg.program.expr import columns
 
 if TYPE_CHECKING:
-    from mpi_backend.facts import Facts
+    from mpi_backend.state.facts import Facts
     from mpi_backend.state.shape import Shape
     from pyspark_paralagg.plan.plan import PlannedRule
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from mpi_backend.codegen.aggregates import Accumulating
     from mpi_backend.codegen.arguments import Getter
-    from mpi_backend.facts import Facts
     from mpi_backend.kernels.compiler import Array
+    from mpi_backend.state.facts import Facts
     from mpi_backend.state.loop_state import Loop
     from mpi_backend.state.shape import Shape
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from mpi_backend.comm import Comm
-    from mpi_backend.facts import Facts
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.load.inputs import Inputs
+    from mpi_backend.state.facts import Facts
     from mpi_backend.state.loop_state import Loop
     from pyspark_paralagg.plan.plan import PlannedRule, StaticIndex
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from mpi_backend.comm import Comm
-    from mpi_backend.facts import Facts
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.load.inputs import Inputs
+    from mpi_backend.state.facts import Facts
     from mpi_backend.state.types import Column
     from pyspark_paralagg.plan.plan import PlannedRelation, PlannedRule, StaticIndex
 

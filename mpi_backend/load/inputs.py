@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from mpi_backend.comm import Comm
-    from mpi_backend.facts import Facts
     from mpi_backend.kernels.compiler import Array
+    from mpi_backend.state.facts import Facts
     from mpi_backend.state.types import Column
     from pyspark_paralagg.program.expr import Expr
     from pyspark_paralagg.program.program import Input

@@ -18,9 +18,9 @@ from mpi_backend.state.rows import flat
 from mpi_backend.state.types import Column, Table
 
 if TYPE_CHECKING:
-    from mpi_backend.facts import Facts
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.load.builder import Routed
+    from mpi_backend.state.facts import Facts
     from mpi_backend.state.strings import Strings
 
 _MOST_WORDS = 1 << 25

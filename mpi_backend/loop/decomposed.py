@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpi_backend.comm import Alone
-from mpi_backend.facts import Facts
 from mpi_backend.load.builder import Builder, Routed
 from mpi_backend.load.inputs import Inputs
 from mpi_backend.loop.tuples import Tuples
 from mpi_backend.machine import available_cores
+from mpi_backend.state.facts import Facts
 from mpi_backend.state.key_map import KeyMap
 from mpi_backend.state.loop_state import Rows
 from mpi_backend.state.rows import flat, share

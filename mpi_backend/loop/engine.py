@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from mpi_backend.exchange.mirrors import mirrored
-from mpi_backend.facts import Facts
 from mpi_backend.load.builder import Builder
 from mpi_backend.load.inputs import read_inputs
 from mpi_backend.loop.bitmaps import Bitmaps
 from mpi_backend.loop.decomposed import Decomposed
 from mpi_backend.loop.tuples import Tuples
-from mpi_backend.spread import spread
+from mpi_backend.state.facts import Facts
+from mpi_backend.state.spread import spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

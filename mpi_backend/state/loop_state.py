@@ -9,8 +9,8 @@ import numpy as np
 
 if TYPE_CHECKING:
     from mpi_backend.comm import Comm
-    from mpi_backend.facts import Facts
     from mpi_backend.kernels.compiler import Array
+    from mpi_backend.state.facts import Facts
     from mpi_backend.state.index import Pull, RelationIndex, StaticIndex
     from mpi_backend.state.owner import Owner
     from mpi_backend.state.relation_part import Part

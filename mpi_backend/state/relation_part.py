@@ -17,8 +17,8 @@ from mpi_backend.state.key_map import KeyMap
 from mpi_backend.state.types import Column, type_of, words_of_doubles
 
 if TYPE_CHECKING:
-    from mpi_backend.facts import Facts
     from mpi_backend.kernels.compiler import Array
+    from mpi_backend.state.facts import Facts
     from mpi_backend.state.shape import RelationShape
     from mpi_backend.state.strings import Strings
     from pyspark_paralagg.plan.plan import PlannedRelation

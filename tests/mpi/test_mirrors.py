@@ -8,9 +8,9 @@ import pytest
 
 from mpi_backend.comm import Alone
 from mpi_backend.exchange.mirrors import mirrored
-from mpi_backend.facts import Facts
 from mpi_backend.load.inputs import Inputs
-from mpi_backend.spread import NO_SPREAD, spread
+from mpi_backend.state.facts import Facts
+from mpi_backend.state.spread import NO_SPREAD, spread
 from mpi_backend.state.strings import Strings
 from mpi_backend.state.types import Column, Table, type_of
 from pyspark_paralagg.compile import compile_program

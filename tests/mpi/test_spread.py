@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from mpi_backend.spread import NO_SPREAD, spread
 from mpi_backend.state.owner import Owner
+from mpi_backend.state.spread import NO_SPREAD, spread
 from mpi_backend.state.strings import Strings, sorted_texts
 from mpi_backend.state.types import type_of
 from pyspark_paralagg.compile import compile_program

@@ -18,7 +18,8 @@ def spark_session() -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "2g",
+        "spark.driver.memory": "3g",
+        "spark.sql.ui.retainedExecutions": "5",  # the store keeps plan graphs, and programs have large ones
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",

@@ -2,10 +2,9 @@ package org.apache.spark.sql.paralagg
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.parser.ParserInterface
-import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.internal.SessionState
-import org.apache.spark.sql.paralagg.sql.{RecursionParser, SqlProblem}
+import org.apache.spark.sql.paralagg.sql.RecursionParser
 
 /**
  * Recursive queries in a session that ran before `ra.attach`. Its analyzer is made and takes no further rules, so such a
@@ -25,11 +24,4 @@ object AttachedSql extends Logging {
       case e: RuntimeException => logWarning("recursive queries in SQL need ra.configure, not ra.attach", e)
     }
   }
-
-  def refuse(name: String, at: Origin): Nothing = throw new SqlProblem(
-    "PARALAGG_SQL_NOT_CONFIGURED",
-    s"this session cannot run the recursive query $name: it was started without the extension, and ra.attach came later",
-    "run it in spark.newSession(), write it with df.recursive_agg, or start the session by ra.configure(builder), or " +
-      "by --jars <the shim's jar> --conf spark.sql.extensions=org.apache.spark.sql.paralagg.ParalaggExtensions",
-    at)
 }

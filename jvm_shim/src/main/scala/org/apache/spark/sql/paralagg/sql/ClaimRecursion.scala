@@ -3,7 +3,6 @@ package org.apache.spark.sql.paralagg.sql
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.CurrentOrigin
-import org.apache.spark.sql.paralagg.AttachedSql
 
 /**
  * Takes the recursive CTEs of a parsed plan that Spark itself cannot do, and leaves the others as they are: those with an
@@ -72,7 +71,7 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
   private def own(w: UnresolvedWith): UnresolvedWith = {
     val ctes = w.cteRelations.map { case (name, alias, depth) => new Cte(name, alias, depth, heads) }
     val groups = ctes.map(c => c -> recursionOf(c, ctes)).filter(g => isOurs(g._1, g._2)).toMap
-    if (!isConfigured) groups.keys.headOption.foreach(cte => AttachedSql.refuse(cte.name, cte.alias.origin))
+    if (!isConfigured) groups.keys.headOption.foreach(cte => SqlProblem.notConfigured(cte.name, cte.alias.origin))
     groups.values.toSet.foreach(checkBases)
     if (groups.isEmpty) w
     else {

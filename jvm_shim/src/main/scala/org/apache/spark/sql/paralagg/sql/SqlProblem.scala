@@ -26,6 +26,14 @@ class SqlProblem(code: String, text: String, hint: String, at: Origin)
 object SqlProblem {
   private val SqlState = "42836" // the standard's for recursion that it does not allow
 
+  /** A recursive query in a session that was attached after it had started. */
+  def notConfigured(name: String, at: Origin): Nothing = throw new SqlProblem(
+    "PARALAGG_SQL_NOT_CONFIGURED",
+    s"this session cannot run the recursive query $name: it was started without the extension, and ra.attach came later",
+    "run it in spark.newSession(), write it with df.recursive_agg, or start the session by ra.configure(builder), or " +
+      "by --jars <the shim's jar> --conf spark.sql.extensions=org.apache.spark.sql.paralagg.ParalaggExtensions",
+    at)
+
   private def message(code: String, text: String, hint: String, at: Origin): String = {
     val advice = if (hint.isEmpty) "" else s" Hint: $hint"
     val shown = at.getQueryContext.map("\n" + _.summary).mkString

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from mpi_backend.spread import NO_SPREAD, Spread
+from mpi_backend.state.spread import NO_SPREAD, Spread
 from mpi_backend.state.types import Type, type_of
 from pyspark_paralagg.plan.plan import Filter, Probe
 from pyspark_paralagg.program.expr import Col, columns
