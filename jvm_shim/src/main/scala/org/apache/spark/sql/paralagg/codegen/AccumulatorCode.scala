@@ -2,8 +2,8 @@ package org.apache.spark.sql.paralagg.codegen
 
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext
 import org.apache.spark.sql.paralagg.load.Words
-import org.apache.spark.sql.paralagg.plan.{DependentSpec, RelationSpec}
-import org.apache.spark.sql.paralagg.state.{Identity, RelationShape}
+import org.apache.spark.sql.paralagg.plan.{Merge, RelationSpec}
+import org.apache.spark.sql.paralagg.state.{Accumulator, Identity, RelationShape}
 import org.apache.spark.sql.types._
 
 /** A value in generated code: the Java expression of its word, and of whether it is null ("false" where it cannot be). */
@@ -28,6 +28,8 @@ final class AccumulatorCode(
     ansi: Boolean,
     traced: Boolean,
     context: CodegenContext) {
+  import Accumulator._
+
   private val deps = relation.dependents
   private val nullable = shape.dependents
 
@@ -53,7 +55,7 @@ final class AccumulatorCode(
 
   /** Aggregates one row of a lattice; marks `id` dirty if that changed anything. */
   def join(id: String, values: Array[WordCode], from: String): String = {
-    val carriers = deps.indices.filter(j => isCarried(deps(j)))
+    val carriers = deps.indices.filter(j => deps(j).isCarried)
     val plain = carriers.isEmpty && !nullable.contains(true) && !deps.exists(_.custom.isDefined)
     val body = new StringBuilder
     if (plain) {
@@ -61,9 +63,9 @@ final class AccumulatorCode(
       deps.indices.foreach(j => body ++= improve(j, id, values(j).word))
       // A row that improves nothing is still new if all its values are what an empty entry holds.
       val identical = deps.indices.map(j => s"${values(j).word} == ${literal(Identity.of(deps(j)))}")
-      body ++= s"if (!ra_ch${identical.map(" && " + _).mkString}) ra_ch = (${name}_f[$id] & 2) == 0;\n"
+      body ++= s"if (!ra_ch${identical.map(" && " + _).mkString}) ra_ch = (${name}_f[$id] & $Present) == 0;\n"
     } else {
-      body ++= s"boolean ra_ch = (${name}_f[$id] & 2) == 0;\n"
+      body ++= s"boolean ra_ch = (${name}_f[$id] & $Present) == 0;\n"
       uses.foreach(first => body ++= combined(first, id, values, "ra_ch = true;"))
       deps.indices.filterNot(j => carriers.contains(j) || deps(j).custom.isDefined).foreach { j =>
         val carried = carriers.filter(deps(_).order == j)
@@ -85,10 +87,10 @@ final class AccumulatorCode(
 
   /** Adds one row to running sums; other aggregates are taken as in `join`. Marks `id` dirty always (iterated, accumulating). */
   def add(id: String, values: Array[WordCode], from: String): String =
-    if (!deps.exists(isSum)) join(id, values, from)
+    if (!deps.exists(_.isSum)) join(id, values, from)
     else {
-      val others = deps.indices.filterNot(j => isSum(deps(j)) || deps(j).custom.isDefined)
-      val sums = deps.indices.filter(j => isSum(deps(j))).map { j =>
+      val others = deps.indices.filterNot(j => deps(j).isSum || deps(j).custom.isDefined)
+      val sums = deps.indices.filter(j => deps(j).isSum).map { j =>
         val plus = s"${v(j)}[$id] = ${sum(j, s"${v(j)}[$id]", values(j).word)};"
         val one = if (nullable(j)) s"$plus ${k(j)}[$id] = 1;" else plus
         if (values(j).isNullable) s"if (!${values(j).isNull}) { $one }\n" else one + "\n"
@@ -104,7 +106,7 @@ final class AccumulatorCode(
   /** Adds a difference to a total: dirty if the row is new or the total is another one; `tol` sums the differences. */
   def addChange(id: String, values: Array[WordCode], from: String): String = {
     val own = uses.map(combined(_, id, values, "ra_ch = true;")).mkString
-    val each = own + deps.indices.filter(j => isSum(deps(j))).map {
+    val each = own + deps.indices.filter(j => deps(j).isSum).map {
       j =>
         val w = values(j).word
         val cell = s"${v(j)}[$id]"
@@ -113,7 +115,7 @@ final class AccumulatorCode(
         if (!nullable(j)) s"{ $plus }\n"
         else s"if (!${values(j).isNull}) { if (${k(j)}[$id] == 0) { ${k(j)}[$id] = 1; ra_ch = true; } $plus }\n"
     }.mkString
-    s"""{ boolean ra_ch = (${name}_f[$id] & 2) == 0;
+    s"""{ boolean ra_ch = (${name}_f[$id] & $Present) == 0;
        |  $each
        |  if (ra_ch) { ${mark(id, from)} }
        |}
@@ -124,18 +126,16 @@ final class AccumulatorCode(
   def parent(id: String): String = if (traced) s"${name}_p[$id]" else "-1L"
 
   private def mark(id: String, from: String): String =
-    s"byte ra_fl = ${name}_f[$id]; if ((ra_fl & 3) != 3) { if ((ra_fl & 1) == 0) ${name}_d[${name}_n++] = $id; " +
-      s"${name}_f[$id] = (byte) (ra_fl | 3); }" +
+    s"byte ra_fl = ${name}_f[$id]; if ((ra_fl & $Listed) != $Listed) { " +
+      s"if ((ra_fl & $Queued) == 0) ${name}_d[${name}_n++] = $id; ${name}_f[$id] = (byte) (ra_fl | $Listed); }" +
       (if (traced) s" ${name}_p[$id] = $from;" else "")
 
   private def v(j: Int): String = s"${name}_v$j"
   private def k(j: Int): String = s"${name}_k$j"
-  private def isCarried(d: DependentSpec): Boolean = d.aggregator == "min_by" || d.aggregator == "max_by"
-  private def isSum(d: DependentSpec): Boolean = d.aggregator == "sum" || d.aggregator == "count"
   private def literal(word: Long): String = if (word == Long.MinValue) "Long.MIN_VALUE" else s"${word}L"
 
   private def mixed(j: Int, id: String, values: Array[WordCode]): String = {
-    if (isCarried(deps(j))) {
+    if (deps(j).isCarried) {
       throw new IllegalStateException("min_by beside a sum: the compiler refuses this")
     }
     val one =
@@ -149,19 +149,21 @@ final class AccumulatorCode(
   /** `if` the value is better than what stands there, put it there. */
   private def improve(j: Int, id: String, y: String): String = {
     val old = s"${v(j)}[$id]"
-    deps(j).aggregator match {
-      case "bit_or" => s"{ long ra_z = $old | $y; if (ra_z != $old) { $old = ra_z; ra_ch = true; } }\n"
-      case "bit_and" => s"{ long ra_z = $old & $y; if (ra_z != $old) { $old = ra_z; ra_ch = true; } }\n"
-      case "gcd" => s"{ long ra_z = ${gcd(j, old, y)}; if (ra_z != $old) { $old = ra_z; ra_ch = true; } }\n"
-      case _ => s"if (${better(j, y, old)}) { $old = $y; ra_ch = true; }\n"
+    computed(j, old, y) match {
+      case Some(merged) => s"{ long ra_z = $merged; if (ra_z != $old) { $old = ra_z; ra_ch = true; } }\n"
+      case None => s"if (${better(j, y, old)}) { $old = $y; ra_ch = true; }\n"
     }
   }
 
   /** What a value is where it is the only one. */
-  private def alone(j: Int, y: String): String = if (deps(j).aggregator == "gcd") gcd(j, "0L", y) else y
+  private def alone(j: Int, y: String): String = computed(j, literal(Identity.of(deps(j))), y).getOrElse(y)
 
-  private def gcd(j: Int, a: String, b: String): String =
-    s"${JavaNames.Sums}.gcd($a, $b, ${deps(j).column.dataType.defaultSize})"
+  /** The merged value where it is neither of the two. */
+  private def computed(j: Int, a: String, b: String): Option[String] = deps(j).merging.merge match {
+    case Merge.Operator(symbol) => Some(s"$a $symbol $b")
+    case Merge.Method(name) => Some(s"${JavaNames.Sums}.$name($a, $b, ${deps(j).column.dataType.defaultSize})")
+    case _ => None
+  }
 
   /** Where the users' aggregators begin. */
   private val uses = deps.indices.filter(j => deps(j).custom.isDefined && deps(j).part == 0)
@@ -175,7 +177,7 @@ final class AccumulatorCode(
     val all = custom.columns.indices.map(first + _)
     val code = new CustomCode(custom, all.map(deps(_).column.dataType), context)
     val valid = all.filter(nullable(_)).map(j => s"${k(j)}[$id] = 1; ").mkString
-    val isEmpty = if (nullable(first)) s"${k(first)}[$id] == 0" else s"(${name}_f[$id] & 2) == 0"
+    val isEmpty = if (nullable(first)) s"${k(first)}[$id] == 0" else s"(${name}_f[$id] & $Present) == 0"
     val store = all.map(j => s"${v(j)}[$id] = ${values(j).word}; ").mkString + valid + onChange
     val merge = code.merge(all.map(j => s"${v(j)}[$id]"), all.map(values(_).word), onChange)
     val nulls = all.map(values(_)).filter(_.isNullable).map("!" + _.isNull)
@@ -185,10 +187,10 @@ final class AccumulatorCode(
 
   /** Order of the aggregator: Spark's, in which NaN is the largest number. */
   private def better(j: Int, y: String, old: String): String = {
-    val smaller = deps(j).aggregator match {
-      case "min" | "all" => true
-      case "max" | "any" | "mcount" | "msum" => false
-      case other => throw new IllegalStateException(other)
+    val smaller = deps(j).merging.merge match {
+      case Merge.Smaller => true
+      case Merge.Greater => false
+      case other => throw new IllegalStateException(s"$other has no order")
     }
     less(deps(j).column.dataType, y, old, smaller)
   }
@@ -214,7 +216,7 @@ final class AccumulatorCode(
       val set = s"${v(c)}[$id] = ${values(c).word}; ra_ch = true; " + (if (nullable(c)) s"${k(c)}[$id] = 1; " else "")
       s"if (${if (values(c).isNullable) s"!${values(c).isNull} && " else ""}$wins) { $set }\n"
     }.mkString
-    val empty = if (nullable(o)) s"${k(o)}[$id] == 0" else s"(${name}_f[$id] & 2) == 0"
+    val empty = if (nullable(o)) s"${k(o)}[$id] == 0" else s"(${name}_f[$id] & $Present) == 0"
     s"if ($empty || ${better(o, y, old)}) { $replace }\nelse if ($y == $old) { $tie }\n"
   }
 

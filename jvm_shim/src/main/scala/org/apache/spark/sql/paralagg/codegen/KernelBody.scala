@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext
 import org.apache.spark.sql.paralagg.plan.{RuleSpec, StratumSpec}
-import org.apache.spark.sql.paralagg.state.Shape
+import org.apache.spark.sql.paralagg.state.{Accumulator, Shape}
 
 /**
  * The code of one kernel: one loop over the driver's rows, in which each of the rules stands as a block of its own
@@ -42,7 +42,7 @@ private[paralagg] final class KernelBody(
        |  ${locals.declare}
        |  for (int ra_i = ra_from; ra_i < ra_to; ra_i++) {
        |    int ra_u = ra_current[ra_i];
-       |    ${if (popsFlags) "ra_flags[ra_u] &= ~1;" else ""}
+       |    ${if (popsFlags) "ra_flags[ra_u] &= ~${Accumulator.Queued};" else ""}
        |    ${if (traced) s"long ra_origin = ${JavaNames.RowAddress}.of(${driver.relation}, ra_loop.me(), ra_u);"
       else ""}
        |    ${bodies.mkString}

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.paralagg.codegen
 
 import org.apache.spark.sql.paralagg.plan.{FilterSpec, ProbeSpec, RuleFacts, RuleSpec, StratumSpec}
-import org.apache.spark.sql.paralagg.state.Shape
+import org.apache.spark.sql.paralagg.state.{Accumulator, Shape}
 
 /**
  * The code of one rule for one row `u` of its driver: steps nest, an inner one for each row that an outer one finds, and
@@ -18,6 +18,8 @@ private[paralagg] final class RuleBody(
     position: Int,
     driverValues: AccumulatorCode,
     locals: KernelLocals) {
+  import Accumulator._
+
   private val variables = new RuleVariables(stratum, rule, locals.context)
   private val head = new HeadCode(stratum, shape, tasks, rule, position, variables, locals)
 
@@ -135,7 +137,9 @@ private[paralagg] final class RuleBody(
       val binds = p.binds.indices.filter(p.binds(_) != null).map { c =>
         variables.bind(p.binds(c), column(relation, keys, values, row, c))
       }
-      val wanted = if (p.old) s"(${index}_a_f[$row] & 6) == 2" else s"(${index}_a_f[$row] & 2) != 0"
+      val wanted =
+        if (p.old) s"(${index}_a_f[$row] & ${Present | InDelta}) == $Present"
+        else s"(${index}_a_f[$row] & $Present) != 0"
       val inner = s"if ($wanted) { ${binds.mkString} ${step(at + 1, place)} }"
       s"for (int $row = $heads[$group]; $row >= 0; $row = $nexts[$row]) { $inner }\n"
     }

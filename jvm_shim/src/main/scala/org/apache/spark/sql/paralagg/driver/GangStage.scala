@@ -35,7 +35,7 @@ object GangStage {
   /** Sums of floating point numbers depend on the order of rows: a retried stage must not be mixed with a former run. */
   private[paralagg] def determinism(stratum: StratumSpec): DeterministicLevel.Value = {
     val sums = stratum.relations.flatMap(_.dependents).filter { d =>
-      d.aggregator == "sum" || d.aggregator == "msum" || d.custom.isDefined
+      d.isSum || d.merging.isCounted || d.custom.isDefined
     }
     if (sums.exists(d => d.column.dataType == DoubleType || d.column.dataType == FloatType))
       DeterministicLevel.INDETERMINATE

@@ -81,7 +81,7 @@ final class FixpointLoop(
 
   private val isBounded = stratum.maxIterations.isDefined || stratum.tolerance.isDefined || !stratum.cycleCheck
   private val sumsFractions = stratum.relations.flatMap(_.dependents).exists { d =>
-    d.aggregator == "sum" && (d.column.dataType match {
+    d.isSum && (d.column.dataType match {
       case DoubleType | FloatType | _: DecimalType => true
       case _ => false
     })

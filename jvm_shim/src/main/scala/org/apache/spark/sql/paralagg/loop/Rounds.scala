@@ -29,7 +29,7 @@ object Rounds {
         if (isNull != wasNull || (!isNull && fresh.columns(j)(id) != old.columns(j)(id))) {
           same = false
           val d = p.spec.dependents(j)
-          if (d.aggregator == "sum" || d.aggregator == "count") {
+          if (d.isSum) {
             val before = if (wasNull) 0.0 else number(d.column.dataType, old.columns(j)(id))
             val after = if (isNull) 0.0 else number(d.column.dataType, fresh.columns(j)(id))
             difference += math.abs(after - before)

@@ -42,7 +42,7 @@ private final class View(loop: LoopState, val target: RelationPart, val source: 
   private val columns =
     target.spec.dependents.indices.filter(target.spec.dependents(_).view.exists(_.relation == source.index))
       .toArray
-  private val counted = columns.filter(j => target.spec.dependents(j).isCounted)
+  private val counted = columns.filter(j => target.spec.dependents(j).merging.isCounted)
   private val copied = columns.filterNot(counted.contains)
   private val from = columns.map(j => j -> target.spec.dependents(j).view.get.column).toMap
 

@@ -19,8 +19,9 @@ case class DependentSpec(
     custom: Option[CustomSpec] = None,
     part: Int = 0) {
 
-  /** Counts or adds up the rows of the relation that it follows; other columns with a view are copied. */
-  def isCounted: Boolean = aggregator == "mcount" || aggregator == "msum"
+  private[paralagg] val merging: Aggregator = Aggregator.of(aggregator, custom.isDefined)
+  def isSum: Boolean = merging.merge == Merge.Sum
+  def isCarried: Boolean = merging.merge == Merge.Carried
 }
 
 /** A column that follows another relation of the stratum: how many rows it has, or what is in its dependent `column`. */

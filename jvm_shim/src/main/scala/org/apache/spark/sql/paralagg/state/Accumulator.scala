@@ -73,4 +73,7 @@ object Accumulator {
   final val InDelta = 4
   final val Counted = 8
   final val Settled = 16
+
+  /** Of a row on the list of changed ones. */
+  final val Listed = Queued | Present
 }

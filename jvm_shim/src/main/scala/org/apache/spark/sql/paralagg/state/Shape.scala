@@ -62,7 +62,7 @@ final class Shape(stratum: StratumSpec, routes: Routes, routeNulls: Array[Array[
       d.view.foreach { view =>
         val theirs = all(view.relation)
         (0 until k).foreach(c => nulls(c) |= theirs(c))
-        if (!d.isCounted) nulls(k + j) |= theirs(stratum.relations(view.relation).keys.length + view.column)
+        if (!d.merging.isCounted) nulls(k + j) |= theirs(stratum.relations(view.relation).keys.length + view.column)
       }
     }
   }
@@ -91,14 +91,9 @@ final class Shape(stratum: StratumSpec, routes: Routes, routeNulls: Array[Array[
 
 /** The word of a dependent column before any value came in: aggregating it with a value gives the value. */
 object Identity {
-  def of(dependent: DependentSpec): Long = dependent.aggregator match {
-    case "min" | "min_by" | "max_by" => greatest(dependent.column.dataType)
-    case "max" => least(dependent.column.dataType)
-    case "all" => 1L
-    case "bit_and" => -1L
-    case "any" | "bit_or" | "gcd" | "sum" | "count" | "mcount" | "msum" => 0L
-    case _ if dependent.custom.isDefined => 0L // never read: the first value is stored as it is
-    case other => throw new IllegalArgumentException(s"aggregator $other")
+  def of(dependent: DependentSpec): Long = dependent.merging.identity.getOrElse {
+    val bound: DataType => Long = if (dependent.merging.merge == Merge.Greater) least else greatest
+    bound(dependent.column.dataType)
   }
   private def greatest(t: DataType): Long = t match {
     case DoubleType => DoubleWord.word(Double.NaN)
