@@ -1,1 +1,1 @@
-"""Datalog text: a second way in. ``parse`` -> ``resolve`` -> a Program like any other; ``api`` runs it on Spark."""
+"""Compile Datalog text: ``parse`` -> ``resolve`` -> ``lower`` -> a Program. ``api/datalog.py`` runs it on Spark."""

@@ -134,7 +134,7 @@ class _Resolver:
             self.mentioned,
             tuple(dict.fromkeys(outputs)) or tuple(r.name for r in relations if "@" not in r.name),
             self.assumed,
-            {self.places.told(f.span): f.span for f in self.rules},
+            {self.places.describe(f.span): f.span for f in self.rules},
             self.input_spans,
             self.places,
             overflowing(self.rules, self.terms.unsigned, self.terms.base),
@@ -153,7 +153,7 @@ class _Resolver:
             if not isinstance(c, syntax.Declaration):
                 continue
             if c.relation in out:
-                message = f"`{c.relation}` is declared twice, see {self.places.told(out[c.relation][2])}"
+                message = f"`{c.relation}` is declared twice, see {self.places.describe(out[c.relation][2])}"
                 raise self.places.error("PARALAGG_DATALOG_DECLARED_TWICE", message, c.span, value=c.relation)
             names = tuple(a.name for a in c.attributes)
             for p, a in enumerate(c.attributes):

@@ -238,7 +238,7 @@ class _Binder:
         is_plain = held is expr and expr.type == NUMBER and not isinstance(expr, Lit)
         mixes = unsigned.may_leave(arg) or unsigned.mixes(arg, self.unsigned)
         if is_plain and mixes and p in self.terms.unsigned.get(relation, ()):
-            return unsigned.asserted(expr, self.places.told(arg.span))
+            return unsigned.asserted(expr, self.places.describe(arg.span))
         return held
 
     def aggregated(self, p: int, arg: syntax.HeadAggregate, shape: Shape) -> dict[Slot, Expr]:

@@ -68,7 +68,7 @@ class Builder:
         bound = typed_head(flat, bound, shape, self.types[shape.relation], self.terms, self.places)
         exprs = tuple(bound.head[slot] for slot in supplied(shape))
         order = _order_of(flat, bound.atoms)
-        return Rule(shape.relation, exprs, bound.atoms, bound.conditions, self.places.told(flat.span), order)
+        return Rule(shape.relation, exprs, bound.atoms, bound.conditions, self.places.describe(flat.span), order)
 
     def relation(self, name: str, derived: set[str], inputs: dict[str, Input], extra: list[Input]) -> Relation:
         """The relation ``name``; its initial rows, where it has any, are one of the ``extra`` inputs."""

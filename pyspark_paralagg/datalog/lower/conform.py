@@ -25,7 +25,7 @@ def conformed_columns(
     Raises ``UsageError`` (``PARALAGG_DATALOG_INPUT``) where ``found`` does not fit.
     """
     span = resolved.shapes[source.relation].place
-    where = f", see {resolved.places.told(span)}" if span.line else ""
+    where = f", see {resolved.places.describe(span)}" if span.line else ""
     if len(found) != len(source.columns):
         raise UsageError(
             "PARALAGG_DATALOG_INPUT",

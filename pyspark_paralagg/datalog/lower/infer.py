@@ -89,7 +89,9 @@ def typed_head(  # noqa: PLR0913, PLR0917 - a rule and all that its types come f
             p = slot[1]
             name = shape.columns[p] if shape.columns else HOLDS
             at = rule.head.args[p].span if rule.head.args else rule.head.span
-            where = f", see {places.told(shape.place)}" if shape.place.line and shape.place != rule.head.span else ""
+            where = (
+                f", see {places.describe(shape.place)}" if shape.place.line and shape.place != rule.head.span else ""
+            )
             message = (
                 f"`{name}` of `{shape.relation}` is a {spoken(types[slot])}{where}, and here a {spoken(expr.type)}"
             )

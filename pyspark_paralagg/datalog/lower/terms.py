@@ -64,7 +64,7 @@ class Terms:
         """``expr``, which is ``term``; where that is unsigned, as ``names`` are, an error for what cannot be held."""
         leaves = expr.type == NUMBER and not isinstance(expr, Lit) and unsigned.may_leave(term)
         if leaves and unsigned.is_unsigned(term, names, self.base):
-            return unsigned.asserted(expr, self._places.told(term.span))
+            return unsigned.asserted(expr, self._places.describe(term.span))
         return expr
 
     def expr(self, term: syntax.Term, scope: Mapping[str, Expr], names: Collection[str] = ()) -> Expr:

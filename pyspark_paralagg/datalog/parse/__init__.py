@@ -1,1 +1,1 @@
-"""Text -> syntax tree."""
+"""Parse Datalog text into a syntax tree."""

@@ -1,6 +1,9 @@
-"""The nodes of directives: declarations, types, inputs and outputs, limits, assumptions, plans."""
+"""Build the syntax nodes of directives: declarations, types, inputs, outputs, limits, assumptions and plans.
 
-# ruff: noqa: D102  (each method is for the grammar's rule of its name)
+``transform`` derives its transformer from the class ``Directives``, which lark calls for each grammar rule.
+"""
+
+# ruff: noqa: D102  (each method handles the grammar rule of the same name)
 
 from __future__ import annotations
 
@@ -19,11 +22,11 @@ if TYPE_CHECKING:
     from pyspark_paralagg.datalog.parse.syntax import Span
 
 _KINDS = ("input", "output", "printsize", "limitsize")
-_DELTAS = ("Δ", "∆", "delta_", "delta")
+_DELTA_PREFIXES = ("Δ", "∆", "delta_", "delta")
 
 
 class Parameter(NamedTuple):
-    """``name=value``: the tokens, and the value as text."""
+    """A parameter ``name=value``: its tokens, and its value as text."""
 
     name: Token
     value: str
@@ -32,24 +35,24 @@ class Parameter(NamedTuple):
 
 
 class Bracketed(NamedTuple):
-    """``(a=1, b="text")``, ``(x: number)``: what stands between brackets."""
+    """The items between brackets: ``(a=1, b="text")``, ``(x: number)``."""
 
     items: tuple[Any, ...]
     span: Span
 
 
 class Change(NamedTuple):
-    """``{sum[Δrank] < 0.001}``: the tokens."""
+    """The tokens of an end condition: ``{sum[Δrank] < 0.001}``."""
 
     items: tuple[Token, ...]
     span: Span
 
 
 class Directives(Transformer[Token, Any]):
-    """One method for each of the grammar's rules of directives."""
+    """The transformer for directives; each method handles one grammar rule."""
 
     def text(self, children: list[Any]) -> list[syntax.Clause]:
-        """All clauses; one directive may have become several."""
+        """Return all clauses in one flat list; a directive with several names yields several clauses."""
         return [c for child in children for c in (child if isinstance(child, list) else [child])]
 
     def names(self, children: list[Token]) -> list[Token]:
@@ -58,7 +61,7 @@ class Directives(Transformer[Token, Any]):
     def declaration(self, children: list[Any]) -> list[syntax.Clause]:
         names, attributes, *tags = children[1:]
         span = between(children[0], children[-1])
-        # Soufflé's old form: `output` behind a declaration is a directive.
+        # Soufflé's old syntax allows directives such as `output` after a declaration.
         directives = [t for t in tags if t in _KINDS]
         qualifiers = tuple(str(t) for t in tags if t not in _KINDS)
         declared = [syntax.Declaration(str(n), attributes.items, qualifiers, span) for n in names]
@@ -100,21 +103,21 @@ class Directives(Transformer[Token, Any]):
         return children[:]
 
     def limit(self, children: list[Any]) -> syntax.Limit:
-        word, relation, what = children
-        span = between(word, what)
-        if isinstance(what, Change):
-            return syntax.Limit(str(relation), tolerance=_tolerance(what.items, relation), span=span)
-        found: dict[str, Any] = {}
-        for p in what.items:
+        word, relation, bound = children
+        span = between(word, bound)
+        if isinstance(bound, Change):
+            return syntax.Limit(str(relation), tolerance=_tolerance(bound.items, relation), span=span)
+        limits: dict[str, Any] = {}
+        for p in bound.items:
             if p.name not in ("iterations", "tolerance"):
                 close = difflib.get_close_matches(str(p.name), ("iterations", "tolerance"), n=1)
                 hint = f"did you mean `{close[0]}`?" if close else "there are `iterations` and `tolerance`"
                 raise Problem(f"`.limit` has no parameter `{p.name}`", place(p.name), hint)
-            found[str(p.name)] = _positive(p)
-        if not found:
+            limits[str(p.name)] = _positive(p)
+        if not limits:
             hint = "write `(iterations=20)`, `(tolerance=0.001)` or both"
-            raise Problem("`.limit` says no limit", what.span, hint)
-        return syntax.Limit(str(relation), **found, span=span)
+            raise Problem("`.limit` says no limit", bound.span, hint)
+        return syntax.Limit(str(relation), **limits, span=span)
 
     def change(self, children: list[Token]) -> Change:
         return Change(tuple(children[1:-1]), between(children[0], children[-1]))
@@ -127,10 +130,10 @@ class Directives(Transformer[Token, Any]):
         if sign == "!=":
             raise Problem("`.assume` bounds a column: `!=` bounds nothing", place(sign), "write `<`, `<=`, `>` or `>=`")
         relation, _, name = str(column).rpartition(".")
-        size = number(value).value
+        literal = number(value).value
         op: Any = str(sign)
         span = between(column, value)
-        return syntax.Assume(name, op, -size if len(children) > 3 else size, relation or None, span)  # noqa: PLR2004
+        return syntax.Assume(name, op, -literal if len(children) > 3 else literal, relation or None, span)  # noqa: PLR2004
 
     def plan(self, children: list[Any]) -> syntax.Plan:
         orders = tuple((version, order) for version, order, _ in children[1:])
@@ -152,21 +155,21 @@ def _positive(parameter: Parameter) -> int | float:
     name, token = str(parameter.name), parameter.token
     value = number(token).value if token.type == "NUMBER" else -1
     if parameter.value.startswith("-") or value < 0 or (name == "iterations" and isinstance(value, float)):
-        wanted = "a whole number such as 20" if name == "iterations" else "a number such as 0.001"
-        raise Problem(f"`{name}` is {wanted}, not `{token}`", parameter.span)
+        expected = "a whole number such as 20" if name == "iterations" else "a number such as 0.001"
+        raise Problem(f"`{name}` is {expected}, not `{token}`", parameter.span)
     return value if name == "iterations" else float(value)
 
 
 def _tolerance(change: Sequence[Token], relation: Token) -> float:
-    """PowerLog's end condition, `sum[Δrank] < 0.001`."""
-    function, inside, sign, limit = change[0], change[2:-3], change[-2], change[-1]
+    """Return the tolerance of an end condition in PowerLog's syntax: `sum[Δrank] < 0.001`."""
+    function, argument, operator, limit = change[0], change[2:-3], change[-2], change[-1]
     hint = f"write `{{sum[Δ{relation}] < 0.001}}`"
     if function != "sum":
         raise Problem(f"an end condition is over the sum of the changes, not `{function}`", place(function), hint)
-    spelled = "".join(str(t) for t in inside)
-    delta = next((d for d in _DELTAS if spelled.startswith(d)), None)
-    if delta is None or spelled.removeprefix(delta) not in ("", relation):
-        raise Problem(f"`{spelled}` is not the change of `{relation}`", between(inside[0], inside[-1]), hint)
-    if sign not in ("<", "<="):
-        raise Problem("an end condition says when the change is small", place(sign), hint)
+    argument_text = "".join(str(t) for t in argument)
+    prefix = next((p for p in _DELTA_PREFIXES if argument_text.startswith(p)), None)
+    if prefix is None or argument_text.removeprefix(prefix) not in ("", relation):
+        raise Problem(f"`{argument_text}` is not the change of `{relation}`", between(argument[0], argument[-1]), hint)
+    if operator not in ("<", "<="):
+        raise Problem("an end condition says when the change is small", place(operator), hint)
     return float(number(limit).value)

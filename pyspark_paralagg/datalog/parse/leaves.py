@@ -1,4 +1,4 @@
-"""Values of the smallest parts of a text: names, numbers, strings."""
+"""Convert single tokens to terms: names, wildcards, numbers and strings."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pyspark_paralagg.datalog.parse.problems import Problem, place
 if TYPE_CHECKING:
     from lark import Token
 
-_LARGEST = 2**64
+_NUMBER_LIMIT = 2**64
 _ESCAPES = {
     '"': '"', "'": "'", "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
 }  # fmt: skip
 
 
 def leaf(token: Token) -> syntax.Term:
-    """The term that ``token`` is alone."""
+    """Return the term that ``token`` alone forms."""
     span = place(token)
     if token.type == "NAME":
         return syntax.Variable(str(token), span)
@@ -31,42 +31,44 @@ def leaf(token: Token) -> syntax.Term:
 
 
 def number(token: Token) -> syntax.Number:
-    """The number that ``token`` writes."""
+    """Return the number that ``token`` denotes."""
     text, span = str(token).lower(), place(token)
-    is_based = text[:2] in ("0x", "0b")
+    has_radix_prefix = text[:2] in ("0x", "0b")
     is_unsigned = text.endswith("u")
     digits = text.removesuffix("u")
     value: int | float
-    if not is_based and ("." in digits or "e" in digits):
+    if not has_radix_prefix and ("." in digits or "e" in digits):
         value = float(digits)
-        is_large = value == float("inf")
+        is_too_large = value == float("inf")
     else:
-        is_large = len(digits) > 70  # noqa: PLR2004 - more than 64 binary digits: int() need not read them
-        value = 0 if is_large else int(digits, {"0x": 16, "0b": 2}.get(text[:2], 10))
-        is_large = is_large or value >= _LARGEST
-    if is_large:
+        is_too_large = len(digits) > 70  # noqa: PLR2004 - longer than any 64-bit literal, so int() is not called
+        value = 0 if is_too_large else int(digits, {"0x": 16, "0b": 2}.get(text[:2], 10))
+        is_too_large = is_too_large or value >= _NUMBER_LIMIT
+    if is_too_large:
         raise Problem("this number is too large", span, "a number has 64 bits, a float is below 1.8e308")
     return syntax.Number(value, is_unsigned, span)
 
 
 def string(token: Token) -> str:
-    """The text of a string, its escapes resolved."""
-    inner = str(token)[1:-1]
-    if "\\" not in inner:
-        return inner
+    """Return the text of a string literal with its escapes resolved."""
+    content = str(token)[1:-1]
+    if "\\" not in content:
+        return content
     parts = []
     position = 0
-    while position < len(inner):
-        sign = inner[position]
-        if sign == "\\":
+    while position < len(content):
+        character = content[position]
+        if character == "\\":
             position += 1
-            sign = inner[position]
-            if sign not in _ESCAPES:
-                at = place(token)
-                column = at.column + position
-                span = syntax.Span(at.line, column, at.line, column + 2)
-                raise Problem(f"unknown escape `\\{sign}` in a string", span, "a backslash itself is written `\\\\`")
-            sign = _ESCAPES[sign]
-        parts.append(sign)
+            character = content[position]
+            if character not in _ESCAPES:
+                start = place(token)
+                column = start.column + position
+                span = syntax.Span(start.line, column, start.line, column + 2)
+                raise Problem(
+                    f"unknown escape `\\{character}` in a string", span, "a backslash itself is written `\\\\`"
+                )
+            character = _ESCAPES[character]
+        parts.append(character)
         position += 1
     return "".join(parts)

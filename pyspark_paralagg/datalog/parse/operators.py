@@ -1,4 +1,4 @@
-"""Which operator binds tighter, as Soufflé has it: a flat list of operands and operators becomes one term.
+"""Fold a flat list of operands and operators into one term, with Soufflé's operator precedence.
 
 1 + 2 * 3 ^ 2      ->  1 + (2 * (3 ^ 2))
 - x ^ 2            ->  -(x ^ 2)
@@ -22,21 +22,21 @@ _LEVELS = (
     ("lor",), ("lxor",), ("land",), ("bor",), ("bxor",), ("band",), ("bshl", "bshr", "bshru"),
     ("+", "-"), ("*", "/", "%"),
 )  # fmt: skip
-PREFIX = len(_LEVELS)  # `-`, `bnot`, `lnot`: tighter than all of these, looser than `^`
+PREFIX = len(_LEVELS)  # `-`, `bnot`, `lnot` bind tighter than all of these, and looser than `^`
 POWER = PREFIX + 1
 INFIX = {"^": POWER, **{sign: level for level, signs in enumerate(_LEVELS) for sign in signs}}
 PREFIXES = {"-": "neg", "bnot": "bnot", "lnot": "lnot"}
 
-_LONGEST = 400  # the passes after this one recurse
-_MOST_PREFIXES = 100
+_MAX_PARTS = 400  # later passes recurse over the term
+_MAX_PREFIXES = 100
 
 
 def fold(items: Sequence[Token | Term]) -> Term:
-    """The term that ``items`` say: operands, numbers as tokens, and tokens of type INFIX and PREFIX."""
+    """Return the term of ``items``: operands, numbers as tokens, and tokens of type INFIX and PREFIX."""
     prefixes = sum(isinstance(i, Token) and i.type == "PREFIX" for i in items)
-    if len(items) > _LONGEST or prefixes > _MOST_PREFIXES:
+    if len(items) > _MAX_PARTS or prefixes > _MAX_PREFIXES:
         span = place(items[0]) if isinstance(items[0], Token) else items[0].span
-        message = f"an expression of more than {_LONGEST} parts, or {_MOST_PREFIXES} signs before values"
+        message = f"an expression of more than {_MAX_PARTS} parts, or {_MAX_PREFIXES} signs before values"
         raise Problem(message, span, "compute parts of it in rules of their own")
     return _Folder(items).term(0)
 
@@ -46,17 +46,17 @@ class _Folder:
         self._items = items
         self._next = 0
 
-    def term(self, least: int) -> Term:
-        """What stands here, as far as operators of level ``least`` and above hold it together."""
+    def term(self, min_level: int) -> Term:
+        """Parse a term from the current position, up to the first operator below ``min_level``."""
         left = self._operand()
         while self._next < len(self._items):
-            sign = str(self._items[self._next])
-            level = INFIX[sign]
-            if level < least:
+            operator = str(self._items[self._next])
+            level = INFIX[operator]
+            if level < min_level:
                 break
             self._next += 1
             right = self.term(level if level == POWER else level + 1)
-            left = Apply(sign, (left, right), between(left, right))
+            left = Apply(operator, (left, right), between(left, right))
         return left
 
     def _operand(self) -> Term:

@@ -1,7 +1,7 @@
-"""A text -> its syntax tree: ``tokens``, lark's LALR parser over grammar.lark, ``transform``; or what is wrong with it.
+"""Parse a text into its syntax tree: ``tokens``, lark's LALR parser over grammar.lark, ``transform``.
 
-Behind a problem the parser goes on with the next clause, so that a text's problems are found together. lark is loaded
-and its tables are built when the first text comes.
+After a problem the parser continues with the next clause, so one error reports all problems of a text. The first
+call of ``parse`` imports lark and builds its tables.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.datalog.parse.problems import Problem
 
-MOST_PROBLEMS = 20
-"""Of a text, told at once."""
+MAX_PROBLEMS = 20
+"""The maximum number of problems of a text that one error reports."""
 
 
 def parse(source: str, name: str = "<text>") -> Text:
-    """The syntax tree of ``source``; raises ``DatalogError`` with the places of its problems.
+    """Return the syntax tree of ``source``; raise ``DatalogError`` with the places of its problems.
 
     >>> parse("path(x, y) :- edge(x, y).").clauses[0].heads[0].relation
     'path'
@@ -42,71 +42,71 @@ def parse(source: str, name: str = "<text>") -> Text:
 
 
 def _clauses(source: str) -> tuple[Sequence[Any], list[Problem]]:
-    """The clauses, and what is wrong: with each clause one problem, up to signs that are none."""
-    from lark import Token, UnexpectedToken  # noqa: PLC0415 - lark is loaded when the first text comes
+    """Return the clauses and the problems: at most one for each clause, and at most one of the tokenizer."""
+    from lark import Token, UnexpectedToken  # noqa: PLC0415 - lark is loaded with the first text
 
     from pyspark_paralagg.datalog.parse.problems import Problem  # noqa: PLC0415 - with lark
     from pyspark_paralagg.datalog.parse.tokens import tokenize  # noqa: PLC0415 - likewise
 
-    tokens, starts, problem = tokenize(source)
-    is_whole = problem is None
-    if is_whole:
+    tokens, starts, token_problem = tokenize(source)
+    is_complete = token_problem is None
+    if is_complete:
         tokens.append(Token.new_borrow_pos("$END", "", tokens[-1]) if tokens else Token("$END", "", line=1, column=1))
     problems: list[Problem] = []
     clauses: Sequence[Any] = []
     first = 0
-    while first < len(tokens) and len(problems) < MOST_PROBLEMS:
-        run = _parser().parse_interactive()
-        at = first
+    while first < len(tokens) and len(problems) < MAX_PROBLEMS:
+        parser = _parser().parse_interactive()
+        position = first
         try:
-            for at in range(first, len(tokens)):
-                clauses = run.feed_token(tokens[at])
+            for position in range(first, len(tokens)):
+                clauses = parser.feed_token(tokens[position])
             first = len(tokens)
-        except (UnexpectedToken, Problem) as wrong:
-            problems.append(wrong if isinstance(wrong, Problem) else _explained(tokens, starts, first, at))
-            first = next((s for s in starts if s > first and s >= at), len(tokens))
-    if problem is not None and len(problems) < MOST_PROBLEMS:
-        problems.append(problem)
+        except (UnexpectedToken, Problem) as error:
+            problems.append(error if isinstance(error, Problem) else _explain(tokens, starts, first, position))
+            first = next((s for s in starts if s > first and s >= position), len(tokens))
+    if token_problem is not None and len(problems) < MAX_PROBLEMS:
+        problems.append(token_problem)
     return clauses, problems
 
 
-def _explained(tokens: Sequence[Token], starts: Sequence[int], first: int, at: int) -> Problem:
-    """What to say of the token that does not fit; the parser had begun with ``first``."""
-    from pyspark_paralagg.datalog.parse.stuck import Stuck  # noqa: PLC0415 - most texts are right
+def _explain(tokens: Sequence[Token], starts: Sequence[int], first: int, position: int) -> Problem:
+    """Explain the unexpected token at ``position``; the parser had started at token ``first``."""
+    from pyspark_paralagg.datalog.parse.stuck import Stuck  # noqa: PLC0415 - needed for invalid texts only
     from pyspark_paralagg.datalog.parse.syntax_errors import explain  # noqa: PLC0415 - likewise
 
-    return explain(Stuck(tokens, starts, at, _accepted(tokens[first:at])))
+    return explain(Stuck(tokens, starts, position, _accepted(tokens[first:position])))
 
 
 def _accepted(tokens: Sequence[Token]) -> set[str]:
-    """The types of tokens that may follow ``tokens``."""
-    run = _parser().parse_interactive()
-    run.parser_state.parse_conf = copy(run.parser_state.parse_conf)
-    run.parser_state.parse_conf.callbacks = {}  # what the tokens mean was told, or is not of interest any more
+    """Return the types of tokens that may follow ``tokens``."""
+    parser = _parser().parse_interactive()
+    parser.parser_state.parse_conf = copy(parser.parser_state.parse_conf)
+    parser.parser_state.parse_conf.callbacks = {}  # only the accepted types matter, so no nodes are built
     for token in tokens:
-        run.feed_token(token)
-    accepted: set[str] = run.accepts()  # type: ignore[no-untyped-call]
+        parser.feed_token(token)
+    accepted: set[str] = parser.accepts()  # type: ignore[no-untyped-call]
     return accepted
 
 
 @cache
 def _parser() -> Lark:
-    from lark import Lark  # noqa: PLC0415 - lark is loaded when the first text comes
+    from lark import Lark  # noqa: PLC0415 - lark is loaded with the first text
     from lark.lexer import Lexer  # noqa: PLC0415 - with lark
 
     from pyspark_paralagg.datalog.parse.transform import Transform  # noqa: PLC0415 - with lark
 
-    class Handed(Lexer):
-        """The tokens are handed to the parser one by one."""
+    class _ExternalTokens(Lexer):
+        """A lexer that yields nothing: ``_clauses`` feeds the tokens to the parser."""
 
         def __init__(self, _: object) -> None: ...
 
         def lex(self, *_: object) -> Iterator[Token]:
-            """Nothing of its own."""
+            """Return no tokens."""
             return iter(())
 
     grammar = files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", start="text", lexer=Handed, transformer=Transform())
+    return Lark(grammar, parser="lalr", start="text", lexer=_ExternalTokens, transformer=Transform())
 
 
 def _line_starts(source: str) -> list[int]:
@@ -116,7 +116,7 @@ def _line_starts(source: str) -> list[int]:
     return starts
 
 
-def _with_text(rule: Rule, source: str, starts: Sequence[int]) -> Rule:
+def _with_text(rule: Rule, source: str, line_starts: Sequence[int]) -> Rule:
     span: Span = rule.span
-    text = source[starts[span.line - 1] + span.column - 1 : starts[span.end_line - 1] + span.end_column - 1]
+    text = source[line_starts[span.line - 1] + span.column - 1 : line_starts[span.end_line - 1] + span.end_column - 1]
     return replace(rule, text=text)

@@ -1,4 +1,4 @@
-"""From spans to errors: the one place that knows how a place in a text is told."""
+"""Turn spans into places in error messages: the file's name, line, column and an excerpt."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Problem = TypeVar("Problem", bound=ParalaggError)
 
 @dataclass(frozen=True)
 class Places:
-    """A text's source and its name, for messages."""
+    """The source of a text and its name, for messages."""
 
     source: str
     name: str = "<text>"
 
-    def told(self, span: Span) -> str:
-        """``line 4, column 17``, after the file's name where there is one."""
+    def describe(self, span: Span) -> str:
+        """Return ``line 4, column 17``, after the file's name if the text has one."""
         place = f"line {span.line}, column {span.column}"
         return place if self.name.startswith("<") else f"{self.name}, {place}"
 
     def line(self, span: Span) -> str:
-        """The line at ``span`` with a mark below it."""
+        """Return the line at ``span`` with a mark below it."""
         width = span.end_column - span.column if span.end_line == span.line else len(self.source)
         return excerpt(self.source, span.line, span.column, width)
 
@@ -40,20 +40,20 @@ class Places:
         hint: str | None = None,
         value: Any = None,  # noqa: ANN401 - the offending value may be anything
     ) -> DatalogError:
-        """A ``DatalogError`` that shows the line at ``span``."""
-        found = DatalogError(code, message, value=value, place=self.told(span), hint=hint, excerpt=self.line(span))
-        found.position = (span.line, span.column)
-        return found
+        """Return a ``DatalogError`` that shows the line at ``span``."""
+        result = DatalogError(code, message, value=value, place=self.describe(span), hint=hint, excerpt=self.line(span))
+        result.position = (span.line, span.column)
+        return result
 
     def located(self, problem: Problem, span: Span) -> Problem:
-        """``problem``, of the same class, at ``span``."""
-        found = type(problem)(
+        """Return a copy of ``problem`` placed at ``span``."""
+        result = type(problem)(
             problem.code,
             problem.message,
             value=problem.value,
-            place=self.told(span),
+            place=self.describe(span),
             hint=problem.hint,
             excerpt=self.line(span),
         )
-        found.position = (span.line, span.column)
-        return found
+        result.position = (span.line, span.column)
+        return result

@@ -1,6 +1,6 @@
-"""What may be wrong with a text's form, and what of Soufflé is refused by name, with what to write instead.
+"""Define syntax problems, and the Soufflé features that are refused by name with an alternative.
 
-``tokens``, ``transform`` and ``syntax_errors`` raise a ``Problem``; ``parse`` makes a ``DatalogError`` of it.
+``tokens``, ``transform`` and ``syntax_errors`` raise a ``Problem``; ``parse`` converts it to a ``DatalogError``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ UNSUPPORTED = "PARALAGG_DATALOG_UNSUPPORTED"
 
 
 class Problem(Exception):  # noqa: N818 - never leaves the package
-    """Something at ``span`` is wrong."""
+    """A syntax problem at ``span``."""
 
     def __init__(self, message: str, span: Span, hint: str | None = None, *, code: str = SYNTAX) -> None:
         super().__init__(message)
@@ -28,28 +28,28 @@ class Problem(Exception):  # noqa: N818 - never leaves the package
 
 
 class Placed(Protocol):
-    """A node of the tree, or what will become one."""
+    """A syntax node, or a raw node that becomes one."""
 
     @property
     def span(self) -> Span:
-        """Where it stands."""
+        """The node's place in the text."""
 
 
 def place(token: Token) -> Span:
-    """Where ``token`` stands."""
+    """Return the span of ``token``."""
     return Span(token.line or 1, token.column or 1, token.end_line or 1, token.end_column or 1)
 
 
 def end(token: Token) -> Span:
-    """The place right behind ``token``."""
+    """Return the span of one column right after ``token``."""
     return Span(token.end_line or 1, token.end_column or 1, token.end_line or 1, (token.end_column or 1) + 1)
 
 
 def between(first: Token | Placed, last: Token | Placed) -> Span:
-    """From ``first`` up to and with ``last``."""
-    a = first.span if hasattr(first, "span") else place(first)
-    b = last.span if hasattr(last, "span") else place(last)
-    return Span(a.line, a.column, b.end_line, b.end_column)
+    """Return the span from ``first`` to ``last``, both included."""
+    start = first.span if hasattr(first, "span") else place(first)
+    stop = last.span if hasattr(last, "span") else place(last)
+    return Span(start.line, start.column, stop.end_line, stop.end_column)
 
 
 _REFUSED = {
@@ -108,7 +108,7 @@ _REFUSED = {
 }
 
 
-def refused(what: str, span: Span, spelled: str | None = None) -> Problem:
-    """The refusal of a part of Soufflé; ``spelled`` is how the text has it."""
-    message, hint = _REFUSED[what]
-    return Problem(message if spelled is None else f"`{spelled}`: {message}", span, hint, code=UNSUPPORTED)
+def refused(feature: str, span: Span, spelling: str | None = None) -> Problem:
+    """Return the problem for an unsupported Soufflé feature; ``spelling`` is how the text writes it."""
+    message, hint = _REFUSED[feature]
+    return Problem(message if spelling is None else f"`{spelling}`: {message}", span, hint, code=UNSUPPORTED)

@@ -1,8 +1,8 @@
-"""The syntax tree as text, in one canonical form: ``parse(show(text)) == text``.
+"""Print the syntax tree as text in one canonical form: ``parse(show(text)) == text``.
 
     p(x)<-q(x,_),(r(x);!s(x)).    ->    p(x) :- q(x, _), (r(x); !s(x)).
 
-Parentheses stand only where the operators' levels need them; comments and layout are gone.
+The output has parentheses only where operator precedence needs them; it drops comments and layout.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from pyspark_paralagg.datalog.parse.syntax import Body, Clause, HeadAggregate, Literal_, Term, Text
 
 _SIGNS = {name: sign if sign == "-" else f"{sign} " for sign, name in PREFIXES.items()}
-_OPERAND = POWER + 1  # the level of what needs no parentheses anywhere
+_OPERAND = POWER + 1  # the level of terms that never need parentheses
 _ESCAPES = str.maketrans({
     "\\": "\\\\", '"': '\\"', "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v",
 })  # fmt: skip
 
 
 def show(text: Text) -> str:
-    """``text`` with a line for each clause.
+    """Return ``text`` with a line for each clause.
 
     >>> from pyspark_paralagg.datalog.parse.parse import parse
     >>> print(show(parse("p(x,$min(a+b*2))<-q(x,a),r(b);(s(x),t(a,b)).")), end="")
@@ -35,7 +35,7 @@ def show(text: Text) -> str:
 
 
 def show_clause(clause: Clause) -> str:
-    """One clause, without the end of its line."""
+    """Return one clause without a line end."""
     match clause:
         case syntax.Rule():
             return _rule(clause)
@@ -66,14 +66,14 @@ def _rule(rule: syntax.Rule) -> str:
 
 
 def show_body(body: Body) -> str:
-    """A rule's body, or that of an aggregate."""
+    """Return the body of a rule or of an aggregate as text."""
     if isinstance(body, syntax.Disjunction):
         return "; ".join(show_body(p) if isinstance(p, syntax.Conjunction) else _part(p) for p in body.parts)
     return _list(map(_part, body.parts)) if isinstance(body, syntax.Conjunction) else _part(body)
 
 
 def _part(part: Literal_) -> str:
-    """One of several conditions."""
+    """Return one condition of a list as text."""
     match part:
         case syntax.Atom():
             return _atom(part)
@@ -98,14 +98,14 @@ def _argument(argument: Term | HeadAggregate) -> str:
     return f"${argument.name}{f'({args})' if args else ''}"
 
 
-def show_term(term: Term, least: int = 0) -> str:
-    """A value, in parentheses where it holds together less than an operator of level ``least``."""
+def show_term(term: Term, min_level: int = 0) -> str:
+    """Return a value as text, in parentheses if its outermost operator is below ``min_level``."""
     text, level = _term(term)
-    return text if level >= least else f"({text})"
+    return text if level >= min_level else f"({text})"
 
 
 def _term(term: Term) -> tuple[str, int]:  # noqa: PLR0911 - one for each kind
-    """A value as text, and the level of its outermost operator."""
+    """Return a value as text, and the level of its outermost operator."""
     match term:
         case syntax.Variable():
             return term.name, _OPERAND
@@ -131,11 +131,11 @@ def _term(term: Term) -> tuple[str, int]:  # noqa: PLR0911 - one for each kind
 
 def _apply(term: syntax.Apply) -> tuple[str, int]:
     name, args = term.name, term.args
-    if name in INFIX and len(args) == 2:  # noqa: PLR2004 - of two operands
+    if name in INFIX and len(args) == 2:  # noqa: PLR2004 - two operands
         level = INFIX[name]
-        is_left = level != POWER  # a - b - c is (a - b) - c; a ^ b ^ c is a ^ (b ^ c)
-        left = show_term(args[0], level if is_left else level + 1)
-        right = show_term(args[1], level + 1 if is_left else level)
+        is_left_associative = level != POWER  # a - b - c is (a - b) - c; a ^ b ^ c is a ^ (b ^ c)
+        left = show_term(args[0], level if is_left_associative else level + 1)
+        right = show_term(args[1], level + 1 if is_left_associative else level)
         return f"{left} {name} {right}", level
     if name in _SIGNS and len(args) == 1:
         operand = show_term(args[0], PREFIX)

@@ -1,7 +1,7 @@
-"""What the grammar leaves open: `f(x)` may be an atom or a call, `(...)` may group conditions or a value.
+"""Decide between value and condition where the grammar is ambiguous.
 
-Such a node is ``Raw`` until a rule of the grammar above it knows; then ``term``, ``literal`` and ``head`` decide, and
-say what is wrong where it is of the other sort.
+`f(x)` may be an atom or a call, `(...)` may group conditions or a value. Such a node stays ``Raw`` until a grammar
+rule above it requires one of the two. Then ``term``, ``literal`` or ``head`` converts it, or raises a ``Problem``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _AGGREGATORS = frozenset((
 
 
 class Call(NamedTuple):
-    """``name(args)``: an atom, a functor's call or a constraint."""
+    """``name(args)``: an atom, a functor call or a constraint."""
 
     name: Token
     args: tuple[Raw, ...]
@@ -42,14 +42,14 @@ class Dollar(NamedTuple):
 
 
 class Group(NamedTuple):
-    """``(...)``."""
+    """A group in parentheses: ``(...)``."""
 
     content: Raw
     span: Span
 
 
 class Arguments(NamedTuple):
-    """``(a, b)``."""
+    """The arguments of a call: ``(a, b)``."""
 
     items: tuple[Raw, ...]
     span: Span
@@ -59,7 +59,7 @@ Raw = Token | Call | Dollar | Group | syntax.Term | syntax.Body
 
 
 def term(node: Raw) -> syntax.Term:
-    """``node`` as a value."""
+    """Convert ``node`` to a value."""
     if isinstance(node, syntax.Term):
         return node
     if isinstance(node, Token):
@@ -89,7 +89,7 @@ _KINDS = {
 
 
 def literal(node: Raw) -> syntax.Literal_:
-    """``node`` as a condition."""
+    """Convert ``node`` to a condition."""
     if isinstance(node, Call):
         if str(node.name) in _CONSTRAINTS:
             name: Any = str(node.name)
@@ -120,23 +120,25 @@ def _atom(call: Call, args: tuple[syntax.Term | syntax.HeadAggregate, ...]) -> s
 
 
 def head(call: Call) -> syntax.Atom:
-    """``call`` as the head of a rule: its arguments may be aggregates."""
+    """Convert ``call`` to the head of a rule, whose arguments may be aggregates."""
     return _atom(call, tuple(_aggregate(a) if isinstance(a, Dollar) else term(a) for a in call.args))
 
 
 def _aggregate(node: Dollar) -> syntax.HeadAggregate:
-    args = tuple(a if isinstance(a, syntax.Comparison) else term(a) for a in (_inner(a) for a in node.args))
+    args = tuple(
+        a if isinstance(a, syntax.Comparison) else term(a) for a in (_without_parentheses(a) for a in node.args)
+    )
     return syntax.HeadAggregate(str(node.name)[1:].upper(), args, node.span)
 
 
-def _inner(node: Raw) -> Raw:
+def _without_parentheses(node: Raw) -> Raw:
     while isinstance(node, Group):
         node = node.content
     return node
 
 
 def refuse_dollar(node: Dollar, message: str = "an aggregate is a whole argument of a rule's head") -> NoReturn:
-    """``node`` stands where no aggregate can."""
+    """Raise the problem of an aggregate outside a head."""
     name = str(node.name)
     if name[1:].upper() not in _AGGREGATORS and not name[1:].isupper():
         raise refused("algebraic", node.span, name)

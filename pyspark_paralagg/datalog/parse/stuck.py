@@ -1,4 +1,4 @@
-"""Where the parser got stuck, and what could have stood there: what ``syntax_errors`` looks at."""
+"""Describe the state of the parser at an unexpected token; ``syntax_errors`` explains it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ DIRECTIVE_TYPES = frozenset(DIRECTIVES.values())
 
 @dataclass(frozen=True)
 class Stuck:
-    """``tokens[at]`` does not fit; a token of ``accepts`` would have. Clauses begin at ``starts``."""
+    """The parser's state at the unexpected token ``tokens[at]``.
+
+    ``accepts`` has the token types that the parser accepts there. Clauses begin at ``starts``.
+    """
 
     tokens: Sequence[Token]
     starts: Sequence[int]
@@ -34,90 +37,94 @@ class Stuck:
 
     @property
     def token(self) -> Token:
-        """The token that does not fit."""
+        """The unexpected token."""
         return self.tokens[self.at]
 
     @property
     def before(self) -> Token | None:
-        """The last one that did."""
+        """The token before the unexpected one."""
         return self.tokens[self.at - 1] if self.at else None
 
     @property
     def is_on_a_new_line(self) -> bool:
-        """Whether a line ends between the two."""
+        """True if a line ends between ``before`` and ``token``."""
         return self.before is None or self.token.type == "$END" or self.token.line != self.before.end_line
 
     @cached_property
     def start(self) -> int:
-        """Where the clause begins that the token breaks."""
+        """The position at which the current clause begins."""
         if self.before is None or self.before.type == "DOT":
             return self.at
         return max(n for n in self.starts if n < self.at)
 
     @property
     def directive(self) -> Token | None:
-        """The directive that this clause is, None in a rule."""
+        """The directive of the current clause; None in a rule."""
         first = self.tokens[self.start]
         return first if first.type in DIRECTIVE_TYPES and self.start < self.at else None
 
     @cached_property
     def open(self) -> Token | None:
-        """The innermost bracket that is open."""
-        found: list[Token] = []
-        for t in self.tokens[self.start : self.at]:
-            if t.type in OPENS:
-                found.append(t)
-            elif found and t.type == OPENS[found[-1].type]:
-                found.pop()
-        return found[-1] if found else None
+        """The innermost open bracket."""
+        brackets: list[Token] = []
+        for token in self.tokens[self.start : self.at]:
+            if token.type in OPENS:
+                brackets.append(token)
+            elif brackets and token.type == OPENS[brackets[-1].type]:
+                brackets.pop()
+        return brackets[-1] if brackets else None
 
     def problem(self, message: str, hint: str | None = None) -> Problem:
-        """At the token, or behind the one before it where the token is on another line."""
+        """Return a problem at the token, or after the previous one if the token is on another line."""
         span = end(self.before) if self.before is not None and self.is_on_a_new_line else place(self.token)
         return Problem(message, span, hint)
 
     def opening(self, closing: Token) -> int:
-        """The position of the bracket that ``closing``, the token before, closes."""
-        depth, n = 0, self.at - 1
-        while n > self.start:
-            depth += (self.tokens[n].type == closing.type) - (OPENS.get(self.tokens[n].type) == closing.type)
+        """Return the position of the bracket that the previous token, ``closing``, closes."""
+        depth, position = 0, self.at - 1
+        while position > self.start:
+            depth += (self.tokens[position].type == closing.type) - (
+                OPENS.get(self.tokens[position].type) == closing.type
+            )
             if depth == 0:
                 break
-            n -= 1
-        return n
+            position -= 1
+        return position
 
     def expected(self) -> str:
-        """What could stand here, in words."""
-        found = []
+        """Describe the accepted tokens in words."""
+        phrases = []
         if "BANG" in self.accepts:
-            found.append("an atom or a condition")
+            phrases.append("an atom or a condition")
         elif "WILDCARD" in self.accepts:
-            found.append("a value")
+            phrases.append("a value")
         elif "DECL" in self.accepts:
-            found.append("a rule, a fact or a directive")
+            phrases.append("a rule, a fact or a directive")
         elif "NAME" in self.accepts:
-            found.append("a name")
+            phrases.append("a name")
         elif "NUMBER" in self.accepts:
-            found.append("a number")
+            phrases.append("a number")
         if "LPAR" in self.accepts and not self.accepts & {"WILDCARD", "INFIX"}:
-            found.append("`(`")
-        found += [
-            f"`{SIGNS[t]}`" for t in SIGNS if t in self.accepts and t not in ("LPAR", "EQUAL") and t in self._wanted()
+            phrases.append("`(`")
+        phrases += [
+            f"`{SIGNS[t]}`"
+            for t in SIGNS
+            if t in self.accepts and t not in ("LPAR", "EQUAL") and t in self._suggested_types()
         ]
-        if not found:
-            found.append("a comparison" if "COMPARE" in self.accepts else "another sign")
+        if not phrases:
+            phrases.append("a comparison" if "COMPARE" in self.accepts else "another sign")
         if "EQUAL" in self.accepts and "COMPARE" not in self.accepts:
-            found.append("`=`")
-        *most, last = found
-        return f"{', '.join(most)} or {last}" if most else last
+            phrases.append("`=`")
+        *others, last = phrases
+        return f"{', '.join(others)} or {last}" if others else last
 
-    def _wanted(self) -> AbstractSet[str]:
-        """Signs worth a word: of closing ones that of the open bracket."""
+    def _suggested_types(self) -> AbstractSet[str]:
+        """Return the types of signs to suggest; of the closing brackets only that of the open one."""
         closing = {OPENS[self.open.type]} if self.open is not None else set()
         return (set(SIGNS) - set(OPENS.values()) - {"SEMICOLON"}) | closing
 
     def after(self) -> str:
-        """Behind what the expected thing is missing."""
+        """Describe the position of the missing token: after which token it belongs."""
         if self.before is None:
             return ""
         if self.before.type == "RPAR" and self.directive is None:

@@ -1,7 +1,7 @@
-"""The syntax tree of a Datalog text, as it was written: nothing is resolved, every node knows its place.
+"""Define the syntax tree of a Datalog text: as written, with no names or types resolved.
 
-First station of a text: **parse** -> ``resolve`` -> ``Program``. Nodes are frozen, and ``span`` takes no part in
-equality, so that two texts that say the same have equal trees.
+First stage of a text: **parse** -> ``resolve`` -> ``Program``. Nodes are frozen. Each has a ``span``, which equality
+ignores, so texts that differ only in layout have equal trees.
 """
 
 # ruff: noqa: RUF009  (_span() is a dataclass field like any other)
@@ -14,7 +14,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Span:
-    """Where something stands: line and column count from 1, ``end_column`` is one past the last character."""
+    """A place in a text. Line and column count from 1; ``end_column`` is one past the last character."""
 
     line: int
     column: int
@@ -34,7 +34,7 @@ def _span() -> Span:
 
 @dataclass(frozen=True)
 class Variable:
-    """``x``."""
+    """A variable: ``x``."""
 
     name: str
     span: Span = _span()
@@ -42,14 +42,14 @@ class Variable:
 
 @dataclass(frozen=True)
 class Wildcard:
-    """``_``: a variable that is read nowhere."""
+    """An unnamed variable, which nothing reads: ``_``."""
 
     span: Span = _span()
 
 
 @dataclass(frozen=True)
 class Number:
-    """``7``, ``0x1f``, ``0b101``, ``7u`` (``is_unsigned``), ``0.5``, ``1e-3`` (a float)."""
+    """A number: ``7``, ``0x1f``, ``0b101``, ``7u`` (``is_unsigned``), ``0.5``, ``1e-3`` (a float)."""
 
     value: int | float
     is_unsigned: bool = False
@@ -58,7 +58,7 @@ class Number:
 
 @dataclass(frozen=True)
 class String:
-    """``"text"``, escapes resolved."""
+    """A string, ``"text"``, with escapes resolved."""
 
     value: str
     span: Span = _span()
@@ -66,10 +66,10 @@ class String:
 
 @dataclass(frozen=True)
 class Apply:
-    """An operator or a functor: ``+ - * / % ^ band bor bxor bshl bshr bnot land lor lnot``, ``neg`` (minus), a name.
+    """An operator or functor: ``+ - * / % ^ band bor bxor bshl bshr bnot land lor lnot``, ``neg`` (minus), a name.
 
-    ``name`` is the operator's sign or the functor's name in lower case as written (``cat``, ``strlen``, ``max``,
-    ``to_number``). Infix forms ``a band b`` and calls ``max(a, b)`` look the same here.
+    ``name`` is the operator's sign, or the functor's name in lower case as written (``cat``, ``strlen``, ``max``,
+    ``to_number``). Infix operators ``a band b`` and calls ``max(a, b)`` have the same form.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Apply:
 
 @dataclass(frozen=True)
 class Cast:
-    """``as(x, type)``."""
+    """A type cast: ``as(x, type)``."""
 
     term: Term
     type: str
@@ -88,7 +88,10 @@ class Cast:
 
 @dataclass(frozen=True)
 class BodyAggregate:
-    """``sum v : { body }``, ``count : { body }``, ``min v : edge(x, v)``; ``value`` is None for ``count``."""
+    """An aggregate in a body: ``sum v : { body }``, ``min v : edge(x, v)``.
+
+    ``value`` is None for ``count : { body }``.
+    """
 
     function: Literal["count", "sum", "min", "max", "mean"]
     value: Term | None
@@ -98,7 +101,7 @@ class BodyAggregate:
 
 @dataclass(frozen=True)
 class HeadAggregate:
-    """``$MIN(l + w)``, ``$COUNT``: an argument of a rule's head. ``name`` is without the dollar, in upper case."""
+    """An aggregate in a head: ``$MIN(l + w)``, ``$COUNT``. ``name`` is in upper case, without the dollar."""
 
     name: str
     args: tuple[Term | Comparison, ...]
@@ -112,7 +115,7 @@ Term = Variable | Wildcard | Number | String | Apply | Cast | BodyAggregate
 
 @dataclass(frozen=True)
 class Atom:
-    """``edge(x, _, 3)``. In a head, arguments may be ``HeadAggregate``."""
+    """An atom: ``edge(x, _, 3)``. In a head, arguments may be ``HeadAggregate``."""
 
     relation: str
     args: tuple[Term | HeadAggregate, ...]
@@ -121,7 +124,7 @@ class Atom:
 
 @dataclass(frozen=True)
 class Negation:
-    """``!edge(x, y)`` or ``!(a; b, c)``."""
+    """A negation: ``!edge(x, y)`` or ``!(a; b, c)``."""
 
     body: Atom | Comparison | Constraint | Disjunction | Conjunction
     span: Span = _span()
@@ -129,7 +132,7 @@ class Negation:
 
 @dataclass(frozen=True)
 class Comparison:
-    """``a < b``; ``op`` is one of ``= != < <= > >=``."""
+    """A comparison: ``a < b``. ``op`` is one of ``= != < <= > >=``."""
 
     op: Literal["=", "!=", "<", "<=", ">", ">="]
     left: Term
@@ -139,7 +142,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Constraint:
-    """``match(pattern, text)``, ``contains(part, text)``; ``true`` and ``false`` have no arguments."""
+    """A constraint: ``match(pattern, text)``, ``contains(part, text)``. ``true`` and ``false`` have no arguments."""
 
     name: Literal["match", "contains", "true", "false"]
     args: tuple[Term, ...] = ()
@@ -148,7 +151,7 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Conjunction:
-    """``a, b, c``."""
+    """A conjunction: ``a, b, c``."""
 
     parts: tuple[Literal_, ...]
     span: Span = _span()
@@ -156,7 +159,7 @@ class Conjunction:
 
 @dataclass(frozen=True)
 class Disjunction:
-    """``a; b``."""
+    """A disjunction: ``a; b``."""
 
     parts: tuple[Literal_, ...]
     span: Span = _span()
@@ -170,7 +173,7 @@ Body = Literal_
 
 @dataclass(frozen=True)
 class Plan:
-    """``.plan 0:(2,1), 1:(1,2)`` after a rule: join orders by hand; atoms count from 1, versions from 0."""
+    """The join orders of a rule: ``.plan 0:(2,1), 1:(1,2)``. Atoms count from 1, versions from 0."""
 
     orders: tuple[tuple[int, tuple[int, ...]], ...]
     span: Span = _span()
@@ -178,7 +181,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Rule:
-    """``a(x), b(x) :- body.``; a fact has no body. ``text`` is the clause as written, for messages."""
+    """A rule: ``a(x), b(x) :- body.`` A fact has no body. ``text`` is the clause as written, for messages."""
 
     heads: tuple[Atom, ...]
     body: Body | None = None
@@ -189,7 +192,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Attribute:
-    """``name: type`` of a declaration."""
+    """An attribute of a declaration: ``name: type``."""
 
     name: str
     type: str
@@ -198,7 +201,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Declaration:
-    """``.decl a, b(x: number, y: symbol) inline``: one for each name. Qualifiers as written, in lower case."""
+    """One name of ``.decl a, b(x: number, y: symbol) inline``. Qualifiers are in lower case, as written."""
 
     relation: str
     attributes: tuple[Attribute, ...]
@@ -208,7 +211,7 @@ class Declaration:
 
 @dataclass(frozen=True)
 class TypeAlias:
-    """``.type Node <: symbol``, ``.type Node = number``, ``.type Either = A | B`` (``types`` has both)."""
+    """A type: ``.type Node <: symbol``, ``.type Node = number``, ``.type Either = A | B`` (two ``types``)."""
 
     name: str
     types: tuple[str, ...]
@@ -217,7 +220,7 @@ class TypeAlias:
 
 @dataclass(frozen=True)
 class Directive:
-    """``.input edge(filename="e.csv", delimiter=",")``; one for each relation that it names."""
+    """One relation of a directive such as ``.input edge(filename="e.csv", delimiter=",")``."""
 
     kind: Literal["input", "output", "printsize", "limitsize"]
     relation: str
@@ -227,7 +230,10 @@ class Directive:
 
 @dataclass(frozen=True)
 class Limit:
-    """``.limit rank(iterations=20)``, ``.limit rank(tolerance=0.001)``, ``.limit rank {sum[Δrank] < 0.001}``."""
+    """A limit: ``.limit rank(iterations=20)``, ``.limit rank(tolerance=0.001)``.
+
+    ``.limit rank {sum[Δrank] < 0.001}`` is a tolerance, too.
+    """
 
     relation: str
     iterations: int | None = None
@@ -237,7 +243,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Assume:
-    """``.assume w >= 0``, ``.assume edge.w >= 0``: what the proof may use, guarded when the data is loaded."""
+    """A bound that the proof may use: ``.assume w >= 0``, ``.assume edge.w >= 0``. The loader checks it."""
 
     column: str
     op: Literal["<", "<=", ">", ">="]
@@ -251,7 +257,7 @@ Clause = Rule | Declaration | TypeAlias | Directive | Limit | Assume
 
 @dataclass(frozen=True)
 class Text:
-    """A whole text: its clauses in order, and the source for messages."""
+    """A whole text: its clauses in order, and its source for messages."""
 
     clauses: tuple[Clause, ...]
     source: str = field(default="", compare=False, repr=False)

@@ -1,8 +1,8 @@
-"""A token that does not fit -> what is wrong, in the words of somebody who writes programs.
+"""Explain an unexpected token in terms of the Datalog language.
 
-The frequent mistakes are recognised one by one, in the order of ``_MISTAKES``; for all others the message says what
-could have stood there. A message's place is the place to write at: the end of a rule that lacks its dot, not the
-start of the next one.
+``_MISTAKES`` lists a function for each frequent mistake, in the order in which they apply. For every other mistake
+the message lists what the parser accepts there. A problem's place is where to edit the text: the end of a rule that
+lacks its dot, not the start of the next rule.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from pyspark_paralagg.datalog.parse.words import QUALIFIERS
 _WORDS = ("AGGREGATE", "INFIX", "PREFIX", "TRUTH", "AS")
 
 
-def explain(where: Stuck) -> Problem:
-    """What is wrong."""
+def explain(p: Stuck) -> Problem:
+    """Return the problem at the parser's state ``p``."""
     for mistake in _MISTAKES:
-        problem = mistake(where)
+        problem = mistake(p)
         if problem is not None:
             return problem
-    if "DECL" in where.accepts and "DOT" not in where.accepts:
-        return Problem(f"expected {where.expected()}, not `{where.token}`", place(where.token))
-    after = where.after()
+    if "DECL" in p.accepts and "DOT" not in p.accepts:
+        return Problem(f"expected {p.expected()}, not `{p.token}`", place(p.token))
+    after = p.after()
     hint = "`,` goes on with the conditions, `.` ends the rule" if after == " after the atom" else None
-    return where.problem(f"expected {where.expected()}{after}", hint)
+    return p.problem(f"expected {p.expected()}{after}", hint)
 
 
-def _word_of_the_language(p: Stuck) -> Problem | None:
+def _reserved_word(p: Stuck) -> Problem | None:
     word = p.token if p.token.type in _WORDS and str(p.token)[0].isalpha() and "NAME" in p.accepts else None
     is_before = p.before is not None and p.before.type in _WORDS and str(p.before)[0].isalpha()
     if word is None and is_before and p.token.type in ("COMMA", "RPAR", "EQUAL", "COMPARE", "DOT", "INFIX", "ARROW"):
@@ -41,7 +41,7 @@ def _word_of_the_language(p: Stuck) -> Problem | None:
     )
 
 
-def _not(p: Stuck) -> Problem | None:
+def _not_keyword(p: Stuck) -> Problem | None:
     if p.before is not None and p.before == "not" and p.token.type in ("NAME", "LPAR"):
         return Problem("`not` has no meaning here", place(p.before), f"negation is `!`: `!{p.token}...`")
     return None
@@ -49,14 +49,14 @@ def _not(p: Stuck) -> Problem | None:
 
 def _query(p: Stuck) -> Problem | None:
     if (p.token.type == "ARROW" and p.at == p.start) or (p.before is not None and p.before == "?"):
-        at = p.token if p.token.type == "ARROW" else p.before
+        token = p.token if p.token.type == "ARROW" else p.before
         message = "there are no queries: a rule has a head before `:-`"
-        return Problem(message, place(at or p.token), "name the result: `result(x) :- ...`, and `.output result`")
+        return Problem(message, place(token or p.token), "name the result: `result(x) :- ...`, and `.output result`")
     return None
 
 
 def _qualifier(p: Stuck) -> Problem | None:
-    """``.decl r(x: number) inlin``: the word was taken for the head of a rule."""
+    """Explain an unknown qualifier, ``.decl r(x: number) inlin``, which the parser reads as the head of a rule."""
     word, before = p.before, p.tokens[p.at - 2] if p.at > 1 else None
     if word is None or before is None or word.type != "NAME" or before.type not in ("RPAR", "QUALIFIER"):
         return None
@@ -68,13 +68,13 @@ def _qualifier(p: Stuck) -> Problem | None:
     return Problem(f"unknown qualifier `{word}`", place(word), hint)
 
 
-def _dot_of_a_directive(p: Stuck) -> Problem | None:
+def _dot_after_directive(p: Stuck) -> Problem | None:
     if p.token.type == "DOT" and p.directive is not None and p.open is None and p.before is not p.directive:
         return Problem(f"`{p.directive}` has no `.` at its end", place(p.token), "take the `.` away")
     return None
 
 
-def _type_missing(p: Stuck) -> Problem | None:
+def _missing_type(p: Stuck) -> Problem | None:
     is_attribute = p.directive is not None and p.directive.type == "DECL" and "COLON" in p.accepts
     if is_attribute and p.token.type in ("COMMA", "RPAR"):
         return p.problem(
@@ -83,7 +83,7 @@ def _type_missing(p: Stuck) -> Problem | None:
     return None
 
 
-def _name_starts_with_a_letter(p: Stuck) -> Problem | None:
+def _invalid_relation_name(p: Stuck) -> Problem | None:
     if p.token.type == "LPAR" and p.before is not None and p.before.type in ("WILDCARD", "STRING", "NUMBER"):
         return Problem(f"a relation's name starts with a letter: `{p.before}`", place(p.before))
     if p.at == p.start and p.token.type in ("WILDCARD", "STRING", "NUMBER", "DOLLAR_NAME"):
@@ -91,26 +91,29 @@ def _name_starts_with_a_letter(p: Stuck) -> Problem | None:
     return None
 
 
-def _closes_nothing(p: Stuck) -> Problem | None:
+def _unmatched_closing(p: Stuck) -> Problem | None:
     if p.token.type in OPENS.values() and p.open is None:
         return Problem(f"`{p.token}` closes nothing", place(p.token), "take it away, or open a bracket before")
     return None
 
 
-def _bracket_missing(p: Stuck) -> Problem | None:
+def _missing_bracket(p: Stuck) -> Problem | None:
     if p.open is None:
         return None
     missing = OPENS[p.open.type]
-    is_next_clause = p.is_on_a_new_line and (p.token.type in DIRECTIVE_TYPES or p.token.type == "$END" or _is_a_head(p))
-    is_the_end = p.token.type in ("DOT", "ARROW", *OPENS.values()) and p.token.type != missing
-    if missing in p.accepts and (is_next_clause or is_the_end):
+    is_next_clause = p.is_on_a_new_line and (p.token.type in DIRECTIVE_TYPES or p.token.type == "$END" or _is_head(p))
+    is_clause_end = p.token.type in ("DOT", "ARROW", *OPENS.values()) and p.token.type != missing
+    if missing in p.accepts and (is_next_clause or is_clause_end):
         since = f"`{p.open}` is open since line {p.open.line}, column {p.open.column}"
         return p.problem(f"`{SIGNS[missing]}` is missing: {since}", f"write `{SIGNS[missing]}` here or before")
     return None
 
 
-def _is_a_head(p: Stuck) -> bool:
-    """Whether a name looks like the start of a rule: no further right than this one's, or `:-` comes before a dot."""
+def _is_head(p: Stuck) -> bool:
+    """Return whether a name looks like the start of a rule.
+
+    It does if it is no further right than the current rule's start, or if `:-` follows before a dot.
+    """
     if p.token.type != "NAME":
         return False
     if (p.token.column or 0) <= (p.tokens[p.start].column or 0):
@@ -118,10 +121,10 @@ def _is_a_head(p: Stuck) -> bool:
     return next((t.type for t in p.tokens[p.at :] if t.type in ("DOT", "ARROW")), "") == "ARROW"
 
 
-def _dot_missing(p: Stuck) -> Problem | None:
+def _missing_dot(p: Stuck) -> Problem | None:
     if p.directive is not None or not p.is_on_a_new_line or "DOT" not in p.accepts or p.before is None:
         return None
-    if p.token.type in DIRECTIVE_TYPES or p.token.type == "$END" or _is_a_head(p):
+    if p.token.type in DIRECTIVE_TYPES or p.token.type == "$END" or _is_head(p):
         what = "rule" if any(t.type == "ARROW" for t in p.tokens[p.start : p.at]) else "fact"
         return p.problem(f"this {what} has no `.` at its end", "write `.` here")
     return None
@@ -145,7 +148,7 @@ def _subsumption(p: Stuck) -> Problem | None:
     return refused("subsumption", place(p.token)) if is_head and str(p.token) == "<=" else None
 
 
-def _chained(p: Stuck) -> Problem | None:
+def _chained_comparison(p: Stuck) -> Problem | None:
     if p.token.type not in ("COMPARE", "EQUAL") or p.before is None or "COMMA" not in p.accepts:
         return None
     for t in reversed(p.tokens[p.start : p.at]):
@@ -169,14 +172,14 @@ def _aggregate_without_body(p: Stuck) -> Problem | None:
 
 
 def _text_without_quotes(p: Stuck) -> Problem | None:
-    """``filename=edges.csv``."""
+    """Explain a parameter's text without quotes: ``filename=edges.csv``."""
     is_value = p.directive is not None and p.directive.type == "DIRECTIVE" and p.tokens[p.at - 2].type == "EQUAL"
     if not is_value or p.before is None or p.token.line != p.before.line or p.token.type in ("COMMA", "RPAR"):
         return None
     return p.problem(f"expected {p.expected()}{p.after()}", f'text stands in double quotes: {p.tokens[p.at - 3]}="..."')
 
 
-def _nothing_there(p: Stuck) -> Problem | None:
+def _missing_part(p: Stuck) -> Problem | None:
     if p.before is None or p.token.type not in ("DOT", "COMMA", "SEMICOLON", "$END", *OPENS.values()):
         return None
     if p.before.type == "ARROW":
@@ -187,20 +190,20 @@ def _nothing_there(p: Stuck) -> Problem | None:
 
 
 _MISTAKES = (
-    _not,
+    _not_keyword,
     _query,
-    _word_of_the_language,
+    _reserved_word,
     _qualifier,
-    _dot_of_a_directive,
-    _type_missing,
-    _name_starts_with_a_letter,
-    _closes_nothing,
+    _dot_after_directive,
+    _missing_type,
+    _invalid_relation_name,
+    _unmatched_closing,
     _second_arrow,
     _aggregate_without_body,
     _text_without_quotes,
-    _nothing_there,
-    _bracket_missing,
-    _dot_missing,
+    _missing_part,
+    _missing_bracket,
+    _missing_dot,
     _subsumption,
-    _chained,
+    _chained_comparison,
 )

@@ -1,9 +1,9 @@
-"""From a text to tokens, the words and signs of grammar.lark; comments and white space go.
+"""Split a text into the tokens of grammar.lark; drop comments and white space.
 
-Written by hand, because some words mean different things at different places: `-` after an operand is binary; `<-` is a
-rule's arrow only after its head; `max(a, b)` is a functor and `max x : ...` an aggregate; words such as `count` are
-plain names between the parentheses of a directive. What no program can contain is a ``Problem``; the tokens before it
-come first, so that the first problem of a text is the one that is told.
+The tokenizer is written by hand because some words depend on their context. `-` after an operand is binary. `<-` is a
+rule's arrow only after its head. `max(a, b)` is a functor, `max x : ...` an aggregate. Words such as `count` are plain
+names between the parentheses of a directive. A sign that no program can contain is a ``Problem``. The tokens before it
+are returned with it, so that the parser reports earlier problems first.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ _WORD = re.compile(r"[\w?.]*[\w?]")
 _ADDRESS = re.compile(r"\d+(\.\d+){3}")
 
 _ENDS_OPERAND = frozenset(("NAME", "WILDCARD", "NUMBER", "STRING", "TRUTH", "RPAR", "RBRACE", "DOLLAR_NAME"))
-_GOES_ON = frozenset(("COMMA", "EQUAL", "SUBTYPE", "VBAR", *DIRECTIVES.values()))
+_CONTINUES_DIRECTIVE = frozenset(("COMMA", "EQUAL", "SUBTYPE", "VBAR", *DIRECTIVES.values()))
 _BEFORE_A_RELATION = frozenset(
     ("DOT", "ARROW", "COMMA", "SEMICOLON", "LPAR", "LBRACE", "BANG", "COLON", "SUBTYPE", "VBAR", *DIRECTIVES.values())
 )
-_DEEPEST = 100  # brackets; the passes after this one recurse
+_MAX_DEPTH = 100  # open brackets; later passes recurse over them
 
 
 class Tokens(NamedTuple):
-    """What a text consists of, up to the first problem if there is one; clauses begin at ``starts``."""
+    """The tokens of a text, up to its first problem if there is one. Clauses begin at ``starts``."""
 
     tokens: list[Token]
     starts: list[int]
@@ -63,7 +63,7 @@ class Tokens(NamedTuple):
 
 
 def tokenize(source: str) -> Tokens:
-    """The tokens of ``source``."""
+    """Return the tokens of ``source``."""
     tokenizer = _Tokenizer(source)
     try:
         tokenizer.run()
@@ -80,15 +80,15 @@ class _Tokenizer:
         self._position = 0
         self._line = 1
         self._line_start = 0
-        self._open: list[int] = []  # positions of open brackets in tokens
-        self._directive = ""  # the type of the directive that this clause is, "" in a rule
+        self._open: list[int] = []  # positions of the open brackets in tokens
+        self._directive = ""  # the type of the current clause's directive, "" in a rule
         self._has_arrow = False
 
     def run(self) -> None:
         source, size = self._source, len(self._source)
         while self._position < size:
             match = _TOKEN.match(source, self._position)
-            if match is None or match.lastgroup is None:  # the last alternative takes anything
+            if match is None or match.lastgroup is None:  # unreachable: the last alternative matches anything
                 raise AssertionError(self._position)
             kind, text = match.lastgroup, match.group()
             if kind == "SPACE":
@@ -106,7 +106,7 @@ class _Tokenizer:
             elif kind == "DIRECTIVE":
                 self._add_directive(text)
             elif kind == "FOREIGN":
-                raise self._foreign(text)
+                raise self._foreign_sign(text)
             else:
                 self._add(kind, text)
 
@@ -126,11 +126,11 @@ class _Tokenizer:
         self.tokens.append(Token(kind, text, start, self._line, column, self._line, column + len(text), self._position))
 
     def _add_word(self, text: str) -> None:
-        is_inside = bool(self._open) and self._directive not in ("", "PLAN")
-        if self._directive and not self._open and self._previous not in _GOES_ON:
+        is_in_brackets = bool(self._open) and self._directive not in ("", "PLAN")
+        if self._directive and not self._open and self._previous not in _CONTINUES_DIRECTIVE:
             if self._directive == "DECL" and self._add_qualifier(text):
                 return
-            self._directive = ""  # a name that nothing leads up to begins a rule
+            self._directive = ""  # a name that does not continue the directive begins a rule
             self.starts.append(len(self.tokens))
         rest = _QUALIFIED.match(self._source, self._position + len(text))
         if rest and (self._previous in _BEFORE_A_RELATION or (self._directive == "TYPE" and self._previous == "EQUAL")):
@@ -138,7 +138,7 @@ class _Tokenizer:
             if self._directive != "ASSUME":
                 raise refused("component", self._span(text), text)
             self._add("QUALIFIED", text)
-        elif is_inside:
+        elif is_in_brackets:
             self._add("NAME", text)
         elif text in REFUSED_WORDS:
             raise refused(REFUSED_WORDS[text], self._span(text), text)
@@ -165,7 +165,7 @@ class _Tokenizer:
         if text == "<-" and (self._open or self._has_arrow or self._previous != "RPAR"):
             text = "<"
         if text not in SIGNS:
-            raise self._no_sign(text)
+            raise self._unknown_sign(text)
         kind = SIGNS[text]
         if text == "-" and self._previous not in _ENDS_OPERAND:
             kind = "PREFIX"
@@ -186,12 +186,14 @@ class _Tokenizer:
             raise refused("record", self._span(text))
         if kind == "LBRACE" and self._directive == "TYPE":
             raise refused("algebraic", self._span(text))
-        if len(self._open) == _DEEPEST:
-            raise Problem(f"more than {_DEEPEST} brackets are open here", self._span(text), "split the rule in several")
+        if len(self._open) == _MAX_DEPTH:
+            raise Problem(
+                f"more than {_MAX_DEPTH} brackets are open here", self._span(text), "split the rule in several"
+            )
         self._open.append(len(self.tokens))
 
     def _make_functor(self) -> None:
-        """A comma inside its parentheses makes `max` the functor: an aggregate has one value."""
+        """Retype `min` or `max` as a functor if its parentheses have a comma: an aggregate has one value."""
         if self._open and self._open[-1] > 0 and self.tokens[self._open[-1]].type == "LPAR":
             word = self.tokens[self._open[-1] - 1]
             if word.type == "AGGREGATE" and word.value in ("min", "max"):
@@ -227,12 +229,12 @@ class _Tokenizer:
         else:
             self._add_sign(".")
 
-    def _foreign(self, text: str) -> Problem:
+    def _foreign_sign(self, text: str) -> Problem:
         if text == "<>" and self._directive == "DECL":
             return refused("lattice", self._span(text))
         return Problem(f"`{text}` has no meaning here", self._span(text), FOREIGN[text])
 
-    def _no_sign(self, text: str) -> Problem:
+    def _unknown_sign(self, text: str) -> Problem:
         line = self._source[self._position :].partition("\n")[0]
         if text in REFUSED_SIGNS:
             return refused(REFUSED_SIGNS[text], self._span(text))

@@ -1,9 +1,9 @@
-"""From what the grammar finds to the nodes of ``syntax``: a method for each of its rules, called from the leaves up.
+"""Build the nodes of ``syntax`` from the grammar's matches; lark calls one method for each rule, leaves first.
 
-The methods for directives are in ``directives``; whether a node is a value or a condition is decided in ``sorts``.
+``directives`` has the methods for directives. ``sorts`` decides whether a node is a value or a condition.
 """
 
-# ruff: noqa: D102  (each method is for the grammar's rule of its name)
+# ruff: noqa: D102  (each method handles the grammar rule of the same name)
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pyspark_paralagg.datalog.parse.operators import fold
 from pyspark_paralagg.datalog.parse.problems import Problem, between, place
 from pyspark_paralagg.datalog.parse.sorts import Arguments, Call, Dollar, Group, Raw, head, literal, refuse_dollar, term
 
-_OF_AN_EXPRESSION = ("INFIX", "PREFIX", "NUMBER")
+_EXPRESSION_TOKENS = ("INFIX", "PREFIX", "NUMBER")
 
 
 class Transform(Directives):
-    """One method for each rule of the grammar; ``children`` are what its parts gave."""
+    """The transformer of the grammar; ``children`` are the results of a rule's parts."""
 
     def rule(self, children: list[Any]) -> syntax.Rule:
         heads, second = children[0], children[1]
@@ -49,7 +49,7 @@ class Transform(Directives):
     def negation(self, children: list[Any]) -> syntax.Literal_:
         bang, negated = children[0], literal(children[1])
         if isinstance(negated, syntax.Negation):
-            return negated.body  # as Soufflé has it
+            return negated.body  # two negations cancel, as in Soufflé
         return syntax.Negation(negated, between(bang, negated))
 
     def condition(self, children: list[Any]) -> syntax.Comparison:
@@ -57,7 +57,7 @@ class Transform(Directives):
         return syntax.Comparison(sign.value, left, right, between(left, right))
 
     def expression(self, children: list[Raw]) -> syntax.Term:
-        return fold([c if isinstance(c, Token) and c.type in _OF_AN_EXPRESSION else term(c) for c in children])
+        return fold([c if isinstance(c, Token) and c.type in _EXPRESSION_TOKENS else term(c) for c in children])
 
     def call(self, children: list[Any]) -> Call:
         name, arguments = children
@@ -82,7 +82,7 @@ class Transform(Directives):
         value = term(children[1]) if colon > 1 else None
         body = literal(children[-1] if isinstance(children[-1], Call) else children[-2])
         if (function == "count") != (value is None):
-            what = "takes no value" if function == "count" else "needs a value before `:`"
+            requirement = "takes no value" if function == "count" else "needs a value before `:`"
             hint = "`count : { ... }`" if function == "count" else f"`{function} x : {{ ... }}`"
-            raise Problem(f"`{function}` {what}", place(function), f"write {hint}")
+            raise Problem(f"`{function}` {requirement}", place(function), f"write {hint}")
         return syntax.BodyAggregate(function.value, value, body, between(function, children[-1]))

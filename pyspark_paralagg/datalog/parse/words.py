@@ -1,4 +1,4 @@
-"""The signs and words of the language with the type of token that each one is, and those of others that it lacks."""
+"""Define the signs and words of the language with their token types, and those of other languages with hints."""
 
 from __future__ import annotations
 

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.datalog.parse.places import Places
     from pyspark_paralagg.datalog.resolve.expand import Plain
 
-_IDEMPOTENT = frozenset(
-    ("MIN", "MAX", "ANY", "ALL", "BITOR", "BITAND", "GCD", "MCOUNT", "MSUM", "MINBY", "MAXBY", "SET")
-)
+_IDEMPOTENT = frozenset(("SET", *(a.name.upper().replace("_", "") for a in AGGREGATORS.values() if a.is_idempotent)))
 _OF_ONE_VALUE = ("count", "sum")
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from pyspark_paralagg.datalog.parse import syntax
-from pyspark_paralagg.datalog.parse.parse import MOST_PROBLEMS
+from pyspark_paralagg.datalog.parse.parse import MAX_PROBLEMS
 from pyspark_paralagg.datalog.resolve.expand import nodes
 from pyspark_paralagg.errors import ParalaggError, together
 
@@ -27,7 +27,7 @@ def with_all_problems(text: syntax.Text, use: Callable[[syntax.Text], Result]) -
     problems: list[ParalaggError] = []
     removed: list[syntax.Clause] = []
     left = text
-    while len(problems) < MOST_PROBLEMS:
+    while len(problems) < MAX_PROBLEMS:
         try:
             result = use(left)
         except ParalaggError as problem:  # noqa: PERF203 - a problem is the end of a round

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 HOLDS = "holds"
 """The column of a relation without columns: true where the relation holds."""
 
-_NAMES = {"BITOR": "bit_or", "BITAND": "bit_and", "MINBY": "min_by", "MAXBY": "max_by"}
-_ARITY = {"count": (0, 1), "mcount": (1,), "msum": (2,), "min_by": (2,), "max_by": (2,)}
+_NAMES = {name.upper().replace("_", ""): name for name in AGGREGATORS}
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class Shapes:
             hint = did_you_mean(f"${of.name.upper()}", known).replace("'", "`")
             message = f"${of.name} is no aggregate"
             raise self._places.error("PARALAGG_UNKNOWN_AGGREGATE", message, of.span, value=of.name, hint=hint)
-        wanted = _ARITY.get(name, (1,))
+        wanted = AGGREGATORS[name].arguments if name in AGGREGATORS else (1,)
         if len(of.args) not in wanted and name in AGGREGATORS:
             message = f"${of.name.upper()} takes {' or '.join(map(str, wanted))} arguments, not {len(of.args)}"
             raise self._places.error("PARALAGG_DATALOG_ARITY", message, of.span, value=of.name)
@@ -149,7 +148,7 @@ class Shapes:
                 if p in first and found[p] != name:
                     message = (
                         f"`{rule.head.relation}` has ${a.name} here and ${first[p].name} "
-                        f"in {self._places.told(first[p].span)}"
+                        f"in {self._places.describe(first[p].span)}"
                     )
                     hint = "a column has one aggregate, in all rules"
                     raise self._places.error("PARALAGG_DATALOG_AGGREGATE", message, a.span, value=a.name, hint=hint)
@@ -161,7 +160,7 @@ class Shapes:
         return tuple(found), tuple(sorted(orders.items()))
 
     def _arity(self, atom: Atom, wanted: int, place: Span | None) -> Exception:
-        where = f", see {self._places.told(place)}" if place is not None and place.line else ""
+        where = f", see {self._places.describe(place)}" if place is not None and place.line else ""
         message = f"`{atom.relation}` has {_arguments(wanted)}, and here {_arguments(len(atom.args))}{where}"
         return self._places.error("PARALAGG_DATALOG_ARITY", message, atom.span, value=len(atom.args))
 
