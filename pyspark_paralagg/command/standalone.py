@@ -17,7 +17,7 @@ from pyspark_paralagg.command.progress import Progress
 from pyspark_paralagg.command.table_results import TableResult
 from pyspark_paralagg.command.work import work_folder
 from pyspark_paralagg.compile import compile_stages
-from pyspark_paralagg.compile.stages import beside_plan
+from pyspark_paralagg.compile.stages import stage_changes
 from pyspark_paralagg.datalog.lower.requested import asked_program, recursion_of
 from pyspark_paralagg.datalog.lower.unsigned import check_ansi
 from pyspark_paralagg.datalog.text_to_program import resolve_text
@@ -156,7 +156,7 @@ def _compiled(
             value=what,
             hint="--backend spark runs any deterministic expression",
         )
-    return plan, (show_program(program), beside_plan(stages), plan.to_json())
+    return plan, (show_program(program), stage_changes(stages), plan.to_json())
 
 
 def _computed(  # noqa: PLR0913, PLR0917 - what a run has come to by now

@@ -1,25 +1,25 @@
-"""Program -> Plan. Each pass is ``Program -> Program``, one file, named by a verb; ``PASSES`` is their order.
+"""Compile a Program to a Plan. Each pass is ``Program -> Program``, one file; ``PASSES`` is their order.
 
-    track_witnesses  mcount and msum count the rows of relations of their own
-    stratify      what is mutually recursive is one fixpoint, what it needs comes before it
-    drive_static  a rule without a recursive atom gets one to start from
-    simplify      conditions that say nothing go, those about one input become its filters
-    hoist         what an input can compute at load leaves the loop
-    place_semi    semi and anti joins are lookups of equal columns
-    prune         columns that nobody reads go
-    check_types   what the loop has no words for is refused
-    verify        each stratum gets its class, by proof
-    limit_growth  keys that may grow for ever get a limit
+    track_witnesses  move the rows that mcount and msum count into relations of their own
+    stratify         group mutually recursive relations into strata and order them by dependency
+    drive_static     give a rule without a recursive atom one to start from
+    simplify         drop conditions that are always true; move those about one input into its filters
+    hoist            move expressions over one input from the loop to load time
+    place_semi       turn semi and anti joins into lookups of equal columns
+    prune            drop columns that no rule reads
+    check_types      refuse types that the loop cannot hold
+    verify           prove the class of each stratum
+    limit_growth     limit the iterations of strata whose keys may grow without end
 
-and then ``plan`` builds the physical form:
+Then ``plan`` builds the physical form:
 
-    differentiate     a Δ variant for each recursive atom of a rule
-    binarize          each a linear chain of binary joins, in the order of order_joins
-    distribute        by which keys each relation lies
-    select_indexes    one index for each set of join columns
-    assign_placement  where each probe finds its rows
+    differentiate     make a Δ variant for each recursive atom of a rule
+    binarize          make each variant a linear chain of binary joins, ordered by order_joins
+    distribute        choose the keys by which each relation is distributed
+    select_indexes    keep one index for each set of join columns
+    assign_placement  choose the index that each probe reads, so that every probe is local
 
-``stages`` shows all of them as text.
+``stages`` shows the result of each step as text.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from pyspark_paralagg.compile.rewrite.prune import prune
 from pyspark_paralagg.compile.rewrite.simplify import simplify
 from pyspark_paralagg.compile.rewrite.stratify import stratify
 from pyspark_paralagg.compile.rewrite.track_witnesses import track_witnesses
-from pyspark_paralagg.compile.stages import Stage, after_pass, of_plan
+from pyspark_paralagg.compile.stages import Stage, plan_stages, stage_after
 
 logger = logging.getLogger("pyspark_paralagg")
 
@@ -62,37 +62,45 @@ PASSES: tuple[Callable[[Program], Program], ...] = (
 )
 
 
-STAGES = (*(run.__name__ for run in PASSES), "differentiate", "binarize", "select_indexes", "assign_placement", "plan")
+STAGES = (
+    *(run_pass.__name__ for run_pass in PASSES),
+    "differentiate",
+    "binarize",
+    "select_indexes",
+    "assign_placement",
+    "plan",
+)
 """The names of all stages, in their order."""
 
 
 def compile_program(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> Plan:
-    """The plan of ``program``.
+    """Compile ``program``.
 
-    ``broadcast_max_bytes`` is the size up to which a static side may stand in every task. Raises ``VerificationError``
-    where an aggregate may not recurse through a rule, ``UnsupportedError`` where the loop cannot say what a rule says.
+    ``broadcast_max_bytes`` is the size up to which a static side may be replicated to every task. Raises
+    ``VerificationError`` if an aggregate may not recurse through a rule, ``UnsupportedError`` if the loop cannot
+    evaluate a rule.
     """
-    for run in PASSES:
-        program = run(program)
-    return _planned(program, broadcast_max_bytes)
+    for run_pass in PASSES:
+        program = run_pass(program)
+    return _build_plan(program, broadcast_max_bytes)
 
 
 def stages(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> list[Stage]:
-    """What ``compile_program`` makes of ``program``, stage by stage; raises what it raises."""
+    """Return the stages of ``compile_program``; raises what it raises."""
     return compile_stages(program, broadcast_max_bytes)[1]
 
 
 def compile_stages(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> tuple[Plan, list[Stage]]:
-    """The plan of ``program``, and its stages from what the user meant to the plan."""
-    found = [after_pass("program", program)]
-    for run in PASSES:
-        before, program = program, run(program)
-        found.append(after_pass(run.__name__, program, before))
-    made = _planned(program, broadcast_max_bytes)
-    return made, [*found, *of_plan(program, made, broadcast_max_bytes)]
+    """Return the plan of ``program`` and all stages, from the Program as written to the Plan."""
+    compiled_stages = [stage_after("program", program)]
+    for run_pass in PASSES:
+        before, program = program, run_pass(program)
+        compiled_stages.append(stage_after(run_pass.__name__, program, before))
+    physical_plan = _build_plan(program, broadcast_max_bytes)
+    return physical_plan, [*compiled_stages, *plan_stages(program, physical_plan, broadcast_max_bytes)]
 
 
-def _planned(program: Program, broadcast_max_bytes: int) -> Plan:
+def _build_plan(program: Program, broadcast_max_bytes: int) -> Plan:
     for warning in program.warnings:
         logger.warning("%s", warning)
     return plan(program, broadcast_max_bytes)

@@ -1,7 +1,6 @@
-"""The planner's promise, checked: every probe finds all its rows in the task where the chain runs, and each row once.
+"""Check the planner's invariant: every probe finds all its rows, each once, in the task where the chain runs.
 
-``compile`` does not call it; tests do, on every plan. It reads the Plan alone, so it knows nothing of how places were
-chosen.
+Only tests call it, on every plan. It reads the Plan alone, so it is independent of the code that chooses placement.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from pyspark_paralagg.program.expr import Col, Expr
 
 
 def check_locality(plan: Plan) -> list[str]:
-    """What is wrong with the placement of ``plan``; nothing, if every probe is local."""
+    """Return the placement errors of ``plan``: an empty list if every probe is local."""
     return [
         f"{rule.text}: {problem}"
         for stratum in plan.strata
@@ -37,25 +36,25 @@ class _RuleCheck:
         driver = self._relations[rule.driver.relation]
         index = None if rule.driver.index is None else stratum.relation_indexes[rule.driver.index]
         self._is_everywhere = index is not None and index.placement == "everywhere"
-        by = driver.distribute_by if index is None else index.keys
-        # The driver's row lies at the hash of these, in this order.
-        self._seat = [_Column(rule.driver.binds[p], driver.keys[p].type) for p in by]
+        positions = driver.distribute_by if index is None else index.keys
+        # The hash of these columns, in this order, decides the task of the driver's row.
+        self._driver_columns = [_Column(rule.driver.binds[p], driver.keys[p].type) for p in positions]
 
     def problems(self) -> list[str]:
-        """All problems of the rule."""
-        found = []
-        spread = 0
+        """Return the placement errors of the rule."""
+        problems = []
+        spreading_probes = 0
         for n, step in enumerate(self._rule.steps):
             if not isinstance(step, Probe):
                 continue
             if step.recursive:
-                found += self._relation_probe(n, step)
+                problems += self._relation_probe(n, step)
             elif self._stratum.static_indexes[step.index].placement == "partitioned":
-                spread += self._is_everywhere and not step.keys and step.kind == "join"
-                found += self._static_probe(n, step)
-        if self._is_everywhere and spread != 1:
-            found.append(f"the driver is everywhere and {spread} probes spread its rows")
-        return found + self._target()
+                spreading_probes += self._is_everywhere and not step.keys and step.kind == "join"
+                problems += self._static_probe(n, step)
+        if self._is_everywhere and spreading_probes != 1:
+            problems.append(f"the driver is everywhere and {spreading_probes} probes spread its rows")
+        return problems + self._target()
 
     def _static_probe(self, n: int, probe: Probe) -> list[str]:
         index = self._stratum.static_indexes[probe.index]
@@ -64,20 +63,20 @@ class _RuleCheck:
         if not probe.keys or index.partition_by != index.keys:
             return [f"step {n} is partitioned by other columns than it is looked up by"]
         types = [self._inputs[index.input].exprs[k].type for k in index.keys]
-        return self._seated(n, probe.keys, types)
+        return self._check_columns(n, probe.keys, types)
 
     def _relation_probe(self, n: int, probe: Probe) -> list[str]:
         index = self._stratum.relation_indexes[probe.index]
         if index.placement == "everywhere":
             return [] if index.copy else [f"step {n} is everywhere and no copy"]
         relation = self._relations[index.relation]
-        found = [] if index.copy or relation.distribute_by == index.keys else [f"step {n} needs a copy"]
-        return found + self._seated(n, probe.keys, [relation.keys[k].type for k in index.keys])
+        problems = [] if index.copy or relation.distribute_by == index.keys else [f"step {n} needs a copy"]
+        return problems + self._check_columns(n, probe.keys, [relation.keys[k].type for k in index.keys])
 
-    def _seated(self, n: int, keys: tuple[Expr, ...], types: list[str]) -> list[str]:
+    def _check_columns(self, n: int, keys: tuple[Expr, ...], types: list[str]) -> list[str]:
         looked_up = [_Column(k.name if isinstance(k, Col) else None, t) for k, t in zip(keys, types, strict=True)]
-        if self._is_everywhere or looked_up != self._seat or any(c.name is None for c in looked_up):
-            return [f"step {n} looks up {looked_up}, the driver lies by {self._seat}"]
+        if self._is_everywhere or looked_up != self._driver_columns or any(c.name is None for c in looked_up):
+            return [f"step {n} looks up {looked_up}, the driver lies by {self._driver_columns}"]
         return []
 
     def _target(self) -> list[str]:
@@ -85,8 +84,8 @@ class _RuleCheck:
         keys = [e.name if isinstance(e, Col) else None for e in rule.emit[: len(head.keys)]]
         if rule.target.kind == "same":
             binds = list(rule.driver.binds[: len(keys)])
-            is_own = rule.head == rule.driver.relation and rule.driver.index is None and bool(keys)
-            return [] if is_own and keys == binds else ["the target is not the driver's row"]
+            reads_head = rule.head == rule.driver.relation and rule.driver.index is None and bool(keys)
+            return [] if reads_head and keys == binds else ["the target is not the driver's row"]
         if rule.target.kind == "resolved":
             return self._resolved(keys, head)
         return []

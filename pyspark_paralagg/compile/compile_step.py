@@ -1,7 +1,8 @@
-"""Step JSON -> the Plan that the Spark engine reads, with what ``explain`` shows of it; nothing here touches a JVM.
+"""Compile Step JSON to the Plan that the Spark engine reads, with the texts for ``explain``. Needs no JVM.
 
-``backends.spark`` calls it with the session's own Python, ``sql.answer`` in the process that the JVM asks. Both number
-sources through: those of the analysed step, then bases and initial rows, then results of lower strata.
+``backends.spark`` calls it in the session's Python process, ``sql.answer`` in the Python process that the JVM starts.
+Sources are numbered in one sequence: sources of the analysed step, then bases and initial rows, then results of lower
+strata.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.compile import BROADCAST_MAX_BYTES, compile_stages
-from pyspark_paralagg.compile.stages import beside_plan
+from pyspark_paralagg.compile.stages import stage_changes
 from pyspark_paralagg.plan import EXTRAS
 from pyspark_paralagg.program.expr import Col
 from pyspark_paralagg.program.program import Input
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompiledStep:
-    """A plan, the program that it was made of, and what travels beside it: texts for ``explain``, ``seconds``."""
+    """A plan, the program behind it, and ``extras``: texts for ``explain`` and the seconds of compilation."""
 
     program: Program
     plan: Plan
     extras: dict[str, Any]
 
     def strata(self, first_result: int) -> Iterator[tuple[tuple[str, ...], Plan]]:
-        """For each stratum its relations, and the plan with the results of lower strata as sources.
+        """Yield for each stratum its relation names and the plan with the results of lower strata as sources.
 
         The first of those results is source ``first_result``; the others follow in the order of their strata.
         """
@@ -50,14 +51,19 @@ class CompiledStep:
             results += names
 
     def to_json(self, plan: Plan) -> dict[str, Any]:
-        """The JSON of ``plan``, one of ``strata``."""
+        """Return the JSON of ``plan``, a plan that ``strata`` yields."""
         return {**plan.to_json(), EXTRAS: self.extras}
 
 
 def _start_inputs(relations: Sequence[Relation], first_source: int) -> tuple[Input, ...]:
-    """The bases and initial rows of ``relations`` as inputs: sources from ``first_source`` on, in that order."""
-    wanted = [(i, r) for r in relations for i in (r.base, r.initial) if i is not None]
-    return tuple(_start_input(i, r, first_source + n) for n, (i, r) in enumerate(wanted))
+    """Return bases and initial rows of ``relations`` as inputs, in order; sources count from ``first_source``."""
+    starts = [
+        (input_id, relation)
+        for relation in relations
+        for input_id in (relation.base, relation.initial)
+        if input_id is not None
+    ]
+    return tuple(_start_input(input_id, relation, first_source + n) for n, (input_id, relation) in enumerate(starts))
 
 
 def _start_input(input_id: int, relation: Relation, source: int) -> Input:
@@ -72,7 +78,7 @@ def compile_step(
     join_order: JoinOrder = "cost",
     **options: Any,  # noqa: ANN401 - the fields of Program that the caller sets
 ) -> CompiledStep:
-    """The plan of an analysed step; raises what ``program_from_step`` and ``compile_program`` raise."""
+    """Compile an analysed step; raises what ``program_from_step`` and ``compile_program`` raise."""
     start = time.perf_counter()
     relations = tuple(relations)
     base_inputs = _start_inputs(relations, len(step_json["sources"]))
@@ -80,7 +86,7 @@ def compile_step(
     plan, stages = compile_stages(program, broadcast_max_bytes)
     extras = {
         "program": show_program(program),
-        "stages": beside_plan(stages),
+        "stages": stage_changes(stages),
         "seconds": time.perf_counter() - start,
     }
     return CompiledStep(program, plan, extras)

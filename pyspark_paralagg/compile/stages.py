@@ -1,13 +1,13 @@
-"""Every stage of the compiler as readable Datalog: the Program after each pass, then what ``plan`` is made of.
+"""Show every stage of the compiler as Datalog: the Program after each pass, then the steps that build the Plan.
 
     differentiate     path(x, z) :- Δpath(x, y), old path(y, z).
     binarize          int1(x, y) :- Δpath(x, z), edges(z, y).      path(x, w) :- int1(x, y), hop(y, w).
     select_indexes    index path by x: canonical; a copy by y follows: path(x, y) :- Δpath(x, y).
-    assign_placement  where each probe finds its rows, and how the head's row is found
+    assign_placement  the index that each probe reads, and how the head's row is located
     plan              the whole Plan
 
-``explain``, ``--explain`` and docs/architecture.md show them. Nothing here decides anything: the passes run once more
-with their results written down.
+``explain``, ``--explain`` and docs/architecture.md show them. This module makes no choice: it repeats the steps of
+``plan`` and records their results.
 """
 
 from __future__ import annotations
@@ -31,38 +31,38 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Program
 
 
-_IN_THE_PLAN = ("assign_placement", "plan")
+_SHOWN_BY_PLAN = ("assign_placement", "plan")
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What the program is after a pass, as text, and the reasons that the pass gave."""
+    """The program after a pass, as text, with the reasons that the pass gave."""
 
     name: str
     text: str
     notes: tuple[str, ...] = ()
 
 
-def after_pass(name: str, program: Program, before: Program | None = None) -> Stage:
-    """``program`` as the pass ``name`` left it, with the notes and warnings that it added to those of ``before``."""
-    known = {*before.notes, *before.warnings} if before is not None else set()
-    return Stage(name, _text(program), tuple(n for n in (*program.notes, *program.warnings) if n not in known))
+def stage_after(name: str, program: Program, before: Program | None = None) -> Stage:
+    """Return the stage after the pass ``name``, with the notes and warnings that ``before`` does not have."""
+    previous = {*before.notes, *before.warnings} if before is not None else set()
+    return Stage(name, _text(program), tuple(n for n in (*program.notes, *program.warnings) if n not in previous))
 
 
-def news(stages: list[Stage]) -> list[Stage]:
-    """Of each stage but the first only the lines that the stage before has not; none where nothing is new."""
-    found = []
+def changes(stages: list[Stage]) -> list[Stage]:
+    """Return each stage but the first, reduced to the lines that are new; skip stages without a change."""
+    changed = []
     for before, after in itertools.pairwise(stages):
-        known = set(before.text.splitlines())
-        fresh = "\n".join(line for line in after.text.splitlines() if line not in known)
-        if fresh or after.notes:
-            found.append(Stage(after.name, fresh, after.notes))
-    return found
+        previous = set(before.text.splitlines())
+        new_lines = "\n".join(line for line in after.text.splitlines() if line not in previous)
+        if new_lines or after.notes:
+            changed.append(Stage(after.name, new_lines, after.notes))
+    return changed
 
 
-def beside_plan(stages: list[Stage]) -> list[tuple[str, str, tuple[str, ...]]]:
-    """The news as name, text and notes: short enough to travel with a plan, which shows the last stages itself."""
-    return [(s.name, s.text, s.notes) for s in news(stages) if s.name not in _IN_THE_PLAN]
+def stage_changes(stages: list[Stage]) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Return the changes as name, text and notes, to be stored with a plan; the plan itself shows the last stages."""
+    return [(s.name, s.text, s.notes) for s in changes(stages) if s.name not in _SHOWN_BY_PLAN]
 
 
 def _text(program: Program) -> str:
@@ -74,23 +74,25 @@ def _text(program: Program) -> str:
     return "\n".join([*lines, show_program(program)])
 
 
-def of_plan(program: Program, made: Plan, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> list[Stage]:
-    """The stages by which the plan ``made`` came of the verified ``program``."""
+def plan_stages(program: Program, physical_plan: Plan, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> list[Stage]:
+    """Return the stages that lead from the verified ``program`` to the Plan ``physical_plan``."""
     chains: list[Chain] = []
     reasons: list[str] = []
-    for names, stratum in zip(program.strata, made.strata, strict=True):
-        own = tuple(_chains(program, names, stratum.relation_class))
-        chains += own
-        reasons += distribute(tuple(program.relation(n) for n in names), own, program, broadcast_max_bytes).reasons
-    data = made.to_json()
+    for names, stratum in zip(program.strata, physical_plan.strata, strict=True):
+        stratum_chains = tuple(_chains(program, names, stratum.relation_class))
+        chains += stratum_chains
+        reasons += distribute(
+            tuple(program.relation(n) for n in names), stratum_chains, program, broadcast_max_bytes
+        ).reasons
+    data = physical_plan.to_json()
     orders = list(dict.fromkeys(c.reason for c in chains if c.reason is not None))
-    told = {*program.notes, *orders, *reasons}
+    shown_before = {*program.notes, *orders, *reasons}
     return [
         Stage("differentiate", "\n".join(show_variant(c, program) for c in chains)),
-        Stage("binarize", "\n".join(_binary(chains, program)), tuple(orders)),
+        Stage("binarize", "\n".join(_binary_rules(chains, program)), tuple(orders)),
         Stage("select_indexes", "\n".join(show_indexes(data))),
         Stage("assign_placement", "\n".join(show_strata(data)), tuple(reasons)),
-        Stage("plan", show_plan(data, reasons=False), tuple(r for r in made.reasons if r not in told)),
+        Stage("plan", show_plan(data, reasons=False), tuple(r for r in physical_plan.reasons if r not in shown_before)),
     ]
 
 
@@ -100,11 +102,11 @@ def _chains(program: Program, names: tuple[str, ...], relation_class: RelationCl
             yield from differentiate(rule, program, relation_class)
 
 
-def _binary(chains: Iterable[Chain], program: Program) -> list[str]:
+def _binary_rules(chains: Iterable[Chain], program: Program) -> list[str]:
     lines: list[str] = []
     first = 1
     for chain in chains:
-        made = show_binary_rules(chain, program, first)
-        first += len(made) - 1
-        lines += made
+        rules = show_binary_rules(chain, program, first)
+        first += len(rules) - 1
+        lines += rules
     return lines

@@ -11,7 +11,7 @@ import programs
 import pytest
 
 from pyspark_paralagg.compile import STAGES, compile_program, compile_stages, stages
-from pyspark_paralagg.compile.stages import news
+from pyspark_paralagg.compile.stages import changes
 from pyspark_paralagg.plan.mermaid import show_mermaid
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def test_stages_end_in_the_plan_that_is_compiled(make: Callable[[], Program]) ->
 
 
 def test_news_are_the_lines_that_a_stage_changed() -> None:
-    found = {s.name: s for s in news(stages(programs.shortest_paths()))}
+    found = {s.name: s for s in changes(stages(programs.shortest_paths()))}
     assert "hoist" not in found
     assert found["stratify"].text == "stratum 1: dist"
     assert found["verify"].text == "stratum 1, lattice: dist"
@@ -81,7 +81,7 @@ def test_signs_of_mermaids_own_are_quoted() -> None:
 def described() -> str:
     """The stages of one program as docs/architecture.md shows them."""
     lines = []
-    for stage in news(stages(long_rules.two_networks())):
+    for stage in changes(stages(long_rules.two_networks())):
         lines += [stage.name, *(f"  {line}" for line in stage.text.splitlines())]
         lines += [f"  because {note}" for note in stage.notes]
     return "\n".join(lines)

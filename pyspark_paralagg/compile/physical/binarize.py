@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pyspark_paralagg.compile.physical.chain import Chain, Lookup
 from pyspark_paralagg.compile.rewrite.equal import Classes, equality
-from pyspark_paralagg.compile.rewrite.order_joins import next_atom, why
+from pyspark_paralagg.compile.rewrite.order_joins import next_atom, order_reason
 from pyspark_paralagg.compile.rewrite.scope import Variable, inlined, recursive_atoms, variables
 from pyspark_paralagg.compile.rewrite.types import is_float
 from pyspark_paralagg.plan.plan import Filter
@@ -70,7 +70,7 @@ class _Binarizer:
             tuple(self._steps),
             emit,
             self._binds(emit),
-            why(self._rule, self._program, joined),
+            order_reason(self._rule, self._program, joined),
         )
 
     def _binds(self, emit: tuple[Expr, ...]) -> dict[int, tuple[str | None, ...]]:

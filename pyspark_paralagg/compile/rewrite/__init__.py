@@ -1,1 +1,1 @@
-"""Passes from Program to Program, and what they share."""
+"""Passes from Program to Program, and the functions that they share."""

@@ -1,4 +1,4 @@
-"""Refuses what the loop has no words for: nested types, wide decimals. Changes nothing else."""
+"""Refuse types that the loop cannot hold, such as nested types and wide decimals. Changes nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_types(program: Program) -> Program:
-    """The same program, or ``UnsupportedError`` (``PARALAGG_STEP_UNSUPPORTED``) with the expression and its type."""
+    """Return ``program`` unchanged, or raise ``UnsupportedError`` (``PARALAGG_STEP_UNSUPPORTED``)."""
     for relation in program.relations:
         for column in relation.columns:
             if not is_storable(column.type):
@@ -43,7 +43,7 @@ def _check(expr: Expr, rule: Rule) -> None:
         if not is_storable(e.type):
             _refuse(f"{show(e)}, which is of type {e.type}", e.type, rule.place)
         for a in e.args:
-            # Reading a constant of any type is fine: Catalyst's own code does it.
+            # A constant of any type may be read: Catalyst's own code does it.
             if not is_storable(a.type) and not isinstance(a, Lit):
                 _refuse(f"{show(a)} of type {a.type}", a.type, rule.place)
 

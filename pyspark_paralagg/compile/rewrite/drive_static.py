@@ -1,11 +1,11 @@
-"""Gives a rule without a recursive atom something to start from: a relation that holds what the rule reads.
+"""Give a rule without a recursive atom a driver: a new relation that holds the rows that the rule reads.
 
     far(x) :- in3(x, d), d > 9          far(x) :- far_rows(x)          far_rows' base: in3(x) where d > 9
 
-In every round the rule's rows are the same, so they belong to the base of every round, from the first application on:
-that is what the delta of a relation that never changes gives. With one atom the new relation is the head's twin and
-its rows are aggregated like the head's. With several atoms it is a set, of what is read of the smallest; a head that
-counts repetition needs all columns of a source that is a set itself.
+The rule's rows are the same in every iteration, so they enter with the first one, as the delta of a relation that never
+changes. With one atom the new relation has the head's schema and its rows are aggregated like the head's. With several
+atoms it is the set of the columns that the rule reads from the smallest. If the head counts repetition, the relation
+needs all columns of an input that is a set.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 
 def drive_static(program: Program) -> Program:
-    """The program in which every rule has a recursive atom; new relations join the stratum of their rule's head."""
+    """Return the program with a recursive atom in every rule; a new relation joins the stratum of its rule's head."""
     for n, rule in enumerate(program.rules):
         if any(a.relation is not None for a in rule.body):
             continue
         source_id = max(i.id for i in program.inputs) + 1
         name = _fresh(f"{rule.head}_rows", program)
         if len(rule.body) == 1:
-            relation, source, driven = _twin(program, rule, name, source_id)
+            relation, source, driven = _from_one_atom(program, rule, name, source_id)
         else:
-            relation, source, driven = _set(program, rule, name, source_id)
+            relation, source, driven = _from_several_atoms(program, rule, name, source_id)
         program = replace(
             program,
             relations=(*program.relations, relation),
@@ -50,16 +50,16 @@ def drive_static(program: Program) -> Program:
     return program
 
 
-def _fresh(wanted: str, program: Program) -> str:
+def _fresh(stem: str, program: Program) -> str:
     taken = {r.name for r in program.relations}
-    name, n = wanted, 2
+    name, n = stem, 2
     while name in taken:
-        name, n = f"{wanted}_{n}", n + 1
+        name, n = f"{stem}_{n}", n + 1
     return name
 
 
-def _twin(program: Program, rule: Rule, name: str, source_id: int) -> tuple[Relation, Input, Rule]:
-    """Everything is computed where the input is loaded; the rule copies."""
+def _from_one_atom(program: Program, rule: Rule, name: str, source_id: int) -> tuple[Relation, Input, Rule]:
+    """Compute the rule where its input is loaded; the rule then copies the rows."""
     source = program.input(rule.body[0].input or 0)
     names = rule.body[0].variables
     inner = {v: source.exprs[p] for p, v in enumerate(names) if v is not None}
@@ -79,11 +79,11 @@ def _twin(program: Program, rule: Rule, name: str, source_id: int) -> tuple[Rela
     )
 
 
-def _set(program: Program, rule: Rule, name: str, source_id: int) -> tuple[Relation, Input, Rule]:
-    """What the rule reads of its smallest atom, as keys: all its rows start a chain, the others are looked up."""
-    counts = not program.relation(rule.head).is_idempotent
+def _from_several_atoms(program: Program, rule: Rule, name: str, source_id: int) -> tuple[Relation, Input, Rule]:
+    """Make the columns that the rule reads from its smallest atom keys of the driver; the other atoms are looked up."""
+    counts_repetition = not program.relation(rule.head).is_idempotent
     joins = [n for n, a in enumerate(rule.body) if a.kind == "join"]
-    if counts:
+    if counts_repetition:
         joins = [n for n in joins if _is_set(program.input(rule.body[n].input or 0))]
     if not joins:
         raise UnsupportedError(
@@ -97,9 +97,9 @@ def _set(program: Program, rule: Rule, name: str, source_id: int) -> tuple[Relat
     source = program.input(rule.body[first].input or 0)
     scope = variables(rule, program)
     read = {c for e in (*rule.exprs, *rule.conditions) for c in columns(e)}
-    found = rule.body[first].variables
-    kept = [p for p, v in enumerate(found) if counts or v in read]
-    names = tuple(found[p] if found[p] in read else None for p in kept)
+    source_variables = rule.body[first].variables
+    kept = [p for p, v in enumerate(source_variables) if counts_repetition or v in read]
+    names = tuple(source_variables[p] if source_variables[p] in read else None for p in kept)
     keys = tuple(_key(p, v, source, scope) for p, v in zip(kept, names, strict=True))
     loaded = replace(source, id=source_id, exprs=tuple(source.exprs[p] for p in kept))
     body = list(rule.body)
@@ -108,12 +108,12 @@ def _set(program: Program, rule: Rule, name: str, source_id: int) -> tuple[Relat
 
 
 def _is_set(source: Input) -> bool:
-    """Whether no row of ``source`` comes twice: rows of a relation, and nothing was left out of them."""
+    """Return whether ``source`` has no duplicate rows: it is a set or a relation, with all its columns."""
     return (source.is_set or source.relation is not None) and len(source.exprs) == len(source.columns)
 
 
 def _key(position: int, variable: str | None, source: Input, scope: Mapping[str, Variable]) -> Column:
-    """The key for a column; its own number names one that nobody reads."""
+    """Return the key for a column; its position names a column that no rule reads."""
     column = source.columns[position]
     if variable is None:
         return replace(column, name=f"@{position}")

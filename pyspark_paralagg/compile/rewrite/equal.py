@@ -1,7 +1,8 @@
-"""Which variables of a rule are equal: the classes behind static unification (paper 004, section 3).
+"""Group the variables of a rule into equality classes, for static unification.
 
-``x = y`` between plain columns of one type puts both in one class; Spark's equality is transitive on every type (NaN
-equals itself, -0.0 equals 0.0), and a variable of a class is never null where all the conditions hold.
+(Gilray et al., Compiling Data-Parallel Datalog, section 3.) ``x = y`` between plain columns of one type puts both in
+one class. Spark's equality is transitive on every type: NaN equals itself, -0.0 equals 0.0. A variable of a class is
+never null in a row that passes all conditions.
 """
 
 from __future__ import annotations
@@ -28,32 +29,32 @@ class Classes:
         self._class_of: dict[str, set[str]] = {}
 
     @classmethod
-    def of(cls, conditions: Iterable[Expr], wanted: Callable[[str], bool]) -> Classes:
-        """The classes that ``conditions`` make of the names that ``wanted`` accepts."""
-        found = cls()
+    def of(cls, conditions: Iterable[Expr], accepts: Callable[[str], bool]) -> Classes:
+        """Return the classes that the equalities in ``conditions`` make of the names that ``accepts`` selects."""
+        classes = cls()
         for c in conditions:
             pair = equality(c)
-            if pair is not None and all(wanted(name) for name in pair):
-                found.unite(*pair)
-        return found
+            if pair is not None and all(accepts(name) for name in pair):
+                classes.unite(*pair)
+        return classes
 
-    def unite(self, one: str, other: str) -> None:
-        """From now on the two are equal."""
-        both = self.mates(one) | self.mates(other)
-        for name in both:
-            self._class_of[name] = both
+    def unite(self, left: str, right: str) -> None:
+        """Merge the classes of the two names."""
+        merged = self.mates(left) | self.mates(right)
+        for name in merged:
+            self._class_of[name] = merged
 
     def mates(self, name: str) -> set[str]:
-        """All that equals ``name``, itself included."""
+        """Return the names equal to ``name``, itself included."""
         return self._class_of.get(name, {name})
 
-    def are_equal(self, one: str, other: str) -> bool:
-        """Whether the two are in one class."""
-        return other in self.mates(one)
+    def are_equal(self, left: str, right: str) -> bool:
+        """Return whether the two names are in one class."""
+        return right in self.mates(left)
 
 
 def equality(condition: Expr) -> tuple[str, str] | None:
-    """The two variables that ``condition`` says are equal; None for any other condition."""
+    """Return the two variables that ``condition`` equates; None for any other condition."""
     if isinstance(condition, Call) and condition.fn == "EqualTo":
         left, right = condition.args
         if isinstance(left, Col) and isinstance(right, Col) and left.type == right.type:

@@ -1,6 +1,6 @@
-"""A tiny evaluator of the portable expressions, on Python values: for counterexamples and for constants (``fold``).
+"""Evaluate portable expressions on Python values: for counterexamples and for constants (``fold``).
 
-What it does not know raises ``NotEvaluable``; then the check says ``unknown`` instead of ``refuted``.
+An unsupported expression raises ``NotEvaluableError``; the proof then reports ``unknown`` instead of ``refuted``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Value = Any
 
 
 class NotEvaluableError(Exception):
-    """An expression, or a value for it, that this evaluator has no meaning for (1 / 0, an unknown function)."""
+    """An expression that this evaluator does not support, or that fails for these values (1 / 0)."""
 
 
 def evaluate(expr: Expr, values: Mapping[str, Value]) -> Value:
-    """The value of ``expr``; None is null.
+    """Return the value of ``expr``; None is null.
 
     >>> evaluate(Call("Least", (Col("a", "int"), Lit(None, "int"), Lit(3, "int")), "int"), {"a": 5})
     3
@@ -48,7 +48,7 @@ def _call(expr: Call, values: Mapping[str, Value]) -> Value:  # noqa: PLR0911 - 
     if expr.fn in ("If", "CaseWhen"):
         return _choose(expr, values)
     if expr.fn in ("And", "Or", "Coalesce"):
-        return _until(expr, values)
+        return _short_circuit(expr, values)
     if expr.fn in ("Between", "Present"):  # guards, which change no value
         return evaluate(expr.args[0], values)
     args = [evaluate(a, values) for a in expr.args]
@@ -68,15 +68,15 @@ def _call(expr: Call, values: Mapping[str, Value]) -> Value:  # noqa: PLR0911 - 
     return None if None in args else function.compute(*args)
 
 
-def _until(expr: Call, values: Mapping[str, Value]) -> Value:
-    """And, Or and Coalesce end with the first argument that decides; what comes after it is not evaluated."""
-    found: list[Value] = []
+def _short_circuit(expr: Call, values: Mapping[str, Value]) -> Value:
+    """Evaluate And, Or and Coalesce up to the first argument that decides; later arguments are not evaluated."""
+    values_so_far: list[Value] = []
     for arg in expr.args:
-        found.append(evaluate(arg, values))
-        decides = found[-1] is not None if expr.fn == "Coalesce" else found[-1] is (expr.fn == "Or")
+        values_so_far.append(evaluate(arg, values))
+        decides = values_so_far[-1] is not None if expr.fn == "Coalesce" else values_so_far[-1] is (expr.fn == "Or")
         if decides:
-            return found[-1]
-    return None if None in found else expr.fn == "And"
+            return values_so_far[-1]
+    return None if None in values_so_far else expr.fn == "And"
 
 
 def _choose(expr: Call, values: Mapping[str, Value]) -> Value:

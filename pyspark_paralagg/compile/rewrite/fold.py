@@ -1,11 +1,11 @@
-"""Computes what only constants make, where that is exact and cannot raise; everything else stays for Spark.
+"""Fold constant expressions where the result is exact and cannot raise; leave all others to Spark.
 
     cast(3 as bigint) + 1          4
-    2147483647 + 1  (int)          stays: it overflows, and what that means is Spark's matter
-    7 / 0                          stays: it raises, if a row ever comes there
+    2147483647 + 1  (int)          stays: it overflows, and Spark decides the result
+    7 / 0                          stays: it raises, but only if a row reaches it
     if(1 < 2, x, y)                x
 
-Constants of decimals, times and the like are kept as Spark prints them, which is not exact, and are never touched.
+Decimal and time constants are stored as Spark prints them, which is not exact, so they are never folded.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _ON_INTEGERS = frozenset([
     "Coalesce", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot",
 ])  # fmt: skip
 _ON_DOUBLES = frozenset(["Add", "Subtract", "Multiply", "Divide", "UnaryMinus"])
-_TRUTHS = frozenset([
+_BOOLEANS = frozenset([
     "EqualTo", "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "And", "Or", "Not", "IsNull",
     "IsNotNull", "Coalesce",
 ])  # fmt: skip
 
 
 def fold(expr: Expr) -> Expr:
-    """``expr`` with constants in the place of what they make.
+    """Return ``expr`` with constant subexpressions replaced by their values.
 
     >>> fold(Call("Add", (Call("Cast", (Lit(3, "int"),), "bigint"), Lit(1, "bigint")), "bigint"))
     Lit(value=4, type='bigint', handle=None)
@@ -46,7 +46,7 @@ def fold(expr: Expr) -> Expr:
     folded = expr if args == expr.args else replace(expr, args=args)
     if expr.fn == "If" and isinstance(args[0], Lit):
         return args[1] if args[0].value is True else args[2]
-    if args and all(isinstance(a, Lit) and _is_exact(a.value, a.type) for a in args) and _is_known(folded):
+    if args and all(isinstance(a, Lit) and _is_exact(a.value, a.type) for a in args) and _is_foldable(folded):
         try:
             value = evaluate(folded, {})
         except NotEvaluableError:
@@ -56,20 +56,20 @@ def fold(expr: Expr) -> Expr:
     return folded
 
 
-def _is_known(call: Call) -> bool:
+def _is_foldable(call: Call) -> bool:
     sources = {a.type for a in call.args}
     if call.fn == "Cast":
-        # Narrower integers where they hold the value; a double where it is exact.
+        # To another integer type if it holds the value; to double if it is exact.
         return is_integral(call.args[0].type) and (is_integral(call.type) or call.type == "double")
     if call.type == "boolean":
-        return call.fn in _TRUTHS
+        return call.fn in _BOOLEANS
     if len(sources) == 1 and sources == {call.type}:
         return call.fn in (_ON_INTEGERS if is_integral(call.type) else _ON_DOUBLES)
     return False
 
 
-def _is_exact(value: Any, type_: str) -> bool:  # noqa: ANN401 - whatever a constant holds
-    """Whether Python's ``value`` is the constant of that type, and one that every place holds without loss."""
+def _is_exact(value: Any, type_: str) -> bool:  # noqa: ANN401 - the value of any constant
+    """Return whether Python's ``value`` is a constant of that type that all engines represent without loss."""
     if value is None:
         return True
     if type_ == "boolean":

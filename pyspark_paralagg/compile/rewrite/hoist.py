@@ -1,10 +1,10 @@
-"""Moves expressions out of the loop, to where an input is loaded.
+"""Move expressions from the loop to the load of an input.
 
     dist(y, min d + w) :- dist(x, d), in1(a, y, w), x = cast(a as bigint), kind(y) ...
     dist(y, min d + w) :- dist(x, d), in2(y, w, a_1), x = a_1          in2 computes a_1 := cast(a as bigint)
 
-Two reasons: a join wants a plain column on the input's side, and the loop has no strings to compute with. Other
-arithmetic stays where it is: at load it might fail on rows that never join.
+Two reasons: a join needs a plain column on the input's side, and the loop cannot compute with strings. Other arithmetic
+stays in the loop: at load it might fail on rows that never join.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def hoist(program: Program) -> Program:
-    """The program with input columns for what the loop need not, or cannot, compute."""
+    """Return the program with computed input columns for string expressions and join keys."""
     rules = []
     for rule in program.rules:
         hoister = _Hoister(program, rule)
         hoisted = replace(
             rule,
-            exprs=tuple(hoister.opaque(e) for e in rule.exprs),
-            conditions=tuple(hoister.join_key(hoister.opaque(c)) for c in rule.conditions),
+            exprs=tuple(hoister.without_strings(e) for e in rule.exprs),
+            conditions=tuple(hoister.join_key(hoister.without_strings(c)) for c in rule.conditions),
         )
         program, body = hoister.finish(hoisted)
         rules.append(body)
@@ -38,7 +38,7 @@ def hoist(program: Program) -> Program:
 
 
 class _Hoister:
-    """Collects what one rule's inputs compute besides their columns."""
+    """Collects the expressions of one rule that its inputs compute."""
 
     def __init__(self, program: Program, rule: Rule) -> None:
         self._program = program
@@ -46,29 +46,29 @@ class _Hoister:
         self._inputs = {n for n, a in enumerate(rule.body) if a.input is not None}
         self._added: dict[Expr, Col] = {}
 
-    def opaque(self, expr: Expr) -> Expr:
-        """``expr`` with calls that touch strings (or other types without a word) replaced, where one input has all."""
+    def without_strings(self, expr: Expr) -> Expr:
+        """Return ``expr`` with calls over strings (or other non-word types) of a single input replaced by columns."""
         if not isinstance(expr, Call):
             return expr
-        if not all(is_word(e.type) for e in (expr, *expr.args)) and self._home(expr) is not None:
+        if not all(is_word(e.type) for e in (expr, *expr.args)) and self._only_atom(expr) is not None:
             return self._column(expr)
-        return replace(expr, args=tuple(self.opaque(a) for a in expr.args))
+        return replace(expr, args=tuple(self.without_strings(a) for a in expr.args))
 
     def join_key(self, condition: Expr) -> Expr:
-        """An equality between atoms with plain columns on the sides of inputs."""
+        """Return an equality between atoms with plain columns on the sides of inputs; other conditions unchanged."""
         if not isinstance(condition, Call) or condition.fn != "EqualTo":
             return condition
-        homes = [self._home(a) for a in condition.args]
-        if homes[0] == homes[1]:
+        atoms = [self._only_atom(a) for a in condition.args]
+        if atoms[0] == atoms[1]:
             return condition
         args = tuple(
-            a if home is None or not isinstance(a, Call) else self._column(a)
-            for a, home in zip(condition.args, homes, strict=True)
+            a if atom is None or not isinstance(a, Call) else self._column(a)
+            for a, atom in zip(condition.args, atoms, strict=True)
         )
         return replace(condition, args=args)
 
-    def _home(self, expr: Expr) -> int | None:
-        """The atom of the one input that ``expr`` reads."""
+    def _only_atom(self, expr: Expr) -> int | None:
+        """Return the atom of the single input that ``expr`` reads; None if it reads others."""
         atoms = {self._atoms[v] for v in columns(expr)}
         return next(iter(atoms)) if len(atoms) == 1 and atoms <= self._inputs else None
 
@@ -83,7 +83,7 @@ class _Hoister:
         return self._added[expr]
 
     def finish(self, rule: Rule) -> tuple[Program, Rule]:
-        """The rule with its atoms binding the new columns."""
+        """Return the program with the new inputs, and the rule whose atoms bind the new columns."""
         program, body = self._program, list(rule.body)
         for expr, col in self._added.items():
             n = self._atoms[col.name]

@@ -1,12 +1,12 @@
-"""Which atom of a body is joined next: the one that leaves the fewest rows, as far as the inputs' statistics tell.
+"""Choose the atom of a body to join next: the one with the smallest estimated result.
 
-    h(x, z) :- Δr(x), wide(x, y), narrow(x), f(y, z)        r, narrow, wide, f: a test first, then what fans out least
+    h(x, z) :- Δr(x), wide(x, y), narrow(x), f(y, z)        r, narrow, wide, f: a test first, then the smallest fan-out
 
-What Spark says of an input is its size in bytes, so rows are bytes by columns; a filter keeps a part of them; and
-each bound column divides what is found evenly: ``rows ** (unbound / columns)``, where only keys count of what a lower
-relation gives. Estimates within a factor of two are taken for equal and the written order decides, as it does where
-nothing is known. The user's own order (``.plan``) always wins. Atoms that share a column with what is bound come
-before all others: a product comes last. (Paper 004, section 3, *Partitioning*; design section 4.)
+Spark reports the size of an input in bytes. Rows are bytes divided by 8 bytes a column; a filter keeps a fixed
+fraction. Each bound column divides the rows evenly: a lookup finds ``rows ** (unbound / columns)``. For the result of a
+lower relation only keys count as columns. Estimates within a factor of two are equal, and then the written order
+decides. The user's order (``.plan``) always wins. Atoms without a bound column (products) come last. (Gilray et al.,
+Compiling Data-Parallel Datalog, section 3, *Partitioning*; docs/architecture.md, "The compiler's stages".)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Atom, Input, Program, Rule
 
 UNKNOWN_ROWS = 1e6
-"""What an input of unknown size, and a relation that is still growing, is taken to hold."""
+"""The estimated rows of an input of unknown size and of a recursive relation."""
 
 _WORD = 8
 _KEPT_BY_EQUALITY = 0.1
@@ -31,7 +31,7 @@ _KEPT_BY_FILTER = 0.33
 
 
 def next_atom(rule: Rule, program: Program, waiting: Sequence[int], bound: Mapping[int, int]) -> int:
-    """The atom among ``waiting`` that a chain joins next; ``bound``: how many columns each could be looked up by."""
+    """Return the atom of ``waiting`` to join next; ``bound`` is the number of columns that each is looked up by."""
     if rule.order is not None:
         return min(waiting, key=rule.rank)
     connected = [n for n in waiting if bound[n]] or list(waiting)
@@ -39,7 +39,7 @@ def next_atom(rule: Rule, program: Program, waiting: Sequence[int], bound: Mappi
 
 
 def expected_rows(atom: Atom, program: Program, bound: int = 0) -> float:
-    """How many rows a look-up of ``atom`` by ``bound`` of its columns finds, on average.
+    """Return the rows that a lookup of ``atom`` by ``bound`` of its columns finds on average.
 
     >>> from pyspark_paralagg.program.program import Atom, Column, Input, Program
     >>> edges = Input(0, 0, (Column("a", "bigint"), Column("b", "bigint")), (), (), size_bytes=160_000)
@@ -47,12 +47,12 @@ def expected_rows(atom: Atom, program: Program, bound: int = 0) -> float:
     100.0
     """
     rows = UNKNOWN_ROWS if atom.input is None else _rows(program.input(atom.input))
-    columns = _independent(atom, program)
+    columns = _identifying_columns(atom, program)
     return rows if columns == 0 else float(rows ** (1 - min(bound, columns) / columns))
 
 
-def why(rule: Rule, program: Program, joined: Sequence[int]) -> str | None:
-    """The reason for joining the atoms of ``rule`` in the order ``joined``, where it is not the written one."""
+def order_reason(rule: Rule, program: Program, joined: Sequence[int]) -> str | None:
+    """Return the reason for the join order ``joined``; None if it is the written order."""
     if list(joined[1:]) == sorted(joined[1:]):
         return None
     names = " then ".join(_name(rule.body[n], program) for n in joined)
@@ -61,12 +61,12 @@ def why(rule: Rule, program: Program, joined: Sequence[int]) -> str | None:
 
 
 def _cost(atom: Atom, program: Program, bound: int) -> tuple[int, int]:
-    # Where all columns are bound each finds one row at most: the smaller input then drops more.
+    # With all columns bound each finds one row at most; then the smaller input drops more rows.
     return _magnitude(expected_rows(atom, program, bound)), _magnitude(expected_rows(atom, program))
 
 
-def _independent(atom: Atom, program: Program) -> int:
-    """How many columns tell the rows apart: of a lower relation the keys, of any other input all."""
+def _identifying_columns(atom: Atom, program: Program) -> int:
+    """Return the number of columns that identify a row: the keys of a lower relation, all columns of another input."""
     name = None if atom.input is None else program.input(atom.input).relation
     keys = next((len(r.keys) for r in program.relations if r.name == name), None)
     return len(atom.variables) if keys is None else min(keys, len(atom.variables))

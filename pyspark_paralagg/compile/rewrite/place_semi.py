@@ -1,10 +1,10 @@
-"""Sees to it that semi and anti joins are lookups of equal columns, which is all that a probe does.
+"""Turn semi and anti joins into lookups of equal columns, the only form that a probe supports.
 
 reach(y) :- reach(x), edges(a, y), exists ok(z), x = a, z < y
-reach(y) :- reach(x), edges(a, y), ok(z), x = a, z < y             reach is a set: a join says the same
+reach(y) :- reach(x), edges(a, y), ok(z), x = a, z < y             reach is a set: a join gives the same rows
 
 reach(y) :- reach(x), edges(a, y), !stop(z), x = a
-reach(y) :- reach(x), edges(a, y), !stop(z, one), x = a, one = 1   a row of stop at all: each has the same key
+reach(y) :- reach(x), edges(a, y), !stop(z, one), x = a, one = 1   tests for any row: all have the same key
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _ONE = Lit(1, "int")
 
 
 def place_semi(program: Program) -> Program:
-    """The program whose semi and anti atoms have equality conditions only, each of their columns at most once.
+    """Return the program whose semi and anti atoms have equality conditions only, each column in at most one.
 
-    A semi join with other conditions becomes a join where the head ignores repetition; otherwise, and for an anti join,
-    ``UnsupportedError`` (``PARALAGG_STEP_UNSUPPORTED``).
+    A semi join with other conditions becomes a join if the head ignores repetition. Otherwise, and for an anti join,
+    raise ``UnsupportedError`` (``PARALAGG_STEP_UNSUPPORTED``).
     """
     program = _with_constant_keys(program)
     return replace(program, rules=tuple(_rule(program, r) for r in program.rules))
 
 
 def _with_constant_keys(program: Program) -> Program:
-    """Anti joins that ask whether there is any row get a column to look up that all rows have."""
-    for at, rule in enumerate(program.rules):
+    """Add a constant column as lookup key to anti joins without conditions."""
+    for position, rule in enumerate(program.rules):
         atoms = {v: s.atom for v, s in variables(rule, program).items()}
         read = {atoms[v] for c in rule.conditions for v in columns(c)}
         for n, atom in enumerate(rule.body):
@@ -45,9 +45,9 @@ def _with_constant_keys(program: Program) -> Program:
             name = f"one@{n}"
             body = list(rule.body)
             body[n] = replace(atom, variables=(*atom.variables, name), input=keyed.id)
-            same = Call("EqualTo", (Col(name, _ONE.type, nullable=False), _ONE), "boolean", nullable=False)
-            rule = replace(rule, body=tuple(body), conditions=(*rule.conditions, same))  # noqa: PLW2901 - atom by atom
-            rules = (*program.rules[:at], rule, *program.rules[at + 1 :])
+            equality = Call("EqualTo", (Col(name, _ONE.type, nullable=False), _ONE), "boolean", nullable=False)
+            rule = replace(rule, body=tuple(body), conditions=(*rule.conditions, equality))  # noqa: PLW2901 - atom by atom
+            rules = (*program.rules[:position], rule, *program.rules[position + 1 :])
             program = replace(program, inputs=(*program.inputs, keyed), rules=rules)
     return program
 
@@ -59,7 +59,7 @@ def _rule(program: Program, rule: Rule) -> Rule:
         if atom.kind == "join":
             continue
         keys = [_key(c, n, atoms) for c in rule.conditions if any(atoms[v] == n for v in columns(c))]
-        # Without any key a semi join asks for a row at all.
+        # Without any key a semi join tests for any row.
         if None not in keys and len(set(keys)) == len(keys) and (keys or atom.kind == "semi"):
             continue
         if atom.kind == "anti" or not program.relation(rule.head).is_idempotent:
@@ -75,9 +75,9 @@ def _rule(program: Program, rule: Rule) -> Rule:
 
 
 def _key(condition: Expr, atom: int, atoms: dict[str, int]) -> str | None:
-    """The column of ``atom`` that ``condition`` equates with something that ``atom`` does not bind."""
+    """Return the column of ``atom`` that ``condition`` equates with an expression over other atoms; None if none."""
     if isinstance(condition, Call) and condition.fn == "EqualTo":
-        for own, other in (condition.args, condition.args[::-1]):
-            if isinstance(own, Col) and atoms[own.name] == atom and all(atoms[v] != atom for v in columns(other)):
-                return own.name
+        for side, other in (condition.args, condition.args[::-1]):
+            if isinstance(side, Col) and atoms[side.name] == atom and all(atoms[v] != atom for v in columns(other)):
+                return side.name
     return None

@@ -1,9 +1,9 @@
-"""Drops the columns that a rule never reads, from its atoms and from its inputs.
+"""Drop the columns that a rule never reads from its atoms and its inputs.
 
     reach(y) :- reach(x, h), in1(a, y, w), x = a
     reach(y) :- reach(x, _), in2(a, y), x = a                          in2 := in1 without w
 
-Rows are bags: an input without a column keeps as many rows, so no sum loses multiplicity.
+Rows are bags: an input keeps its number of rows without a column, so sums keep their multiplicity.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def prune(program: Program) -> Program:
-    """The program whose inputs have only columns that their atom reads, and relations' atoms None for the others."""
+    """Return the program whose inputs have only columns that a rule reads; atoms of relations bind None instead."""
     rules = []
     for rule in program.rules:
         read = {v for e in (*rule.exprs, *rule.conditions) for v in columns(e)}

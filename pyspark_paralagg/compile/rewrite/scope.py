@@ -1,4 +1,4 @@
-"""Whose column a variable of a rule is: the question that most passes ask."""
+"""Map the variables of a rule to the columns that bind them. Most passes use this."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Role = Literal["static", "key", "dependent"]
 class Variable:
     """Column ``position`` of body atom ``atom``.
 
-    ``role`` is ``static`` for a column of an input, ``key`` or ``dependent`` for one of a recursive relation.
-    ``column`` is the user's column where the variable is one, otherwise it is named like the variable.
+    ``role`` is ``static`` for a column of an input, ``key`` or ``dependent`` for a column of a recursive relation.
+    ``column`` is the user's column if the variable stands for one; otherwise it has the variable's name.
     """
 
     atom: int
@@ -31,7 +31,7 @@ class Variable:
 
 
 def variables(rule: Rule, program: Program) -> dict[str, Variable]:
-    """All variables that the body of ``rule`` binds."""
+    """Return all variables that the body of ``rule`` binds, by name."""
     out: dict[str, Variable] = {}
     for a, atom in enumerate(rule.body):
         if atom.relation is not None:
@@ -55,15 +55,15 @@ def _column(name: str, expr: Expr) -> Column:
 
 
 def dependents_in(expr: Expr, scope: Mapping[str, Variable]) -> list[str]:
-    """The variables in ``expr`` that are values of the recursion."""
+    """Return the sorted variables of ``expr`` that are dependent columns of the recursion."""
     return sorted(c for c in columns(expr) if scope[c].role == "dependent")
 
 
 def recursive_atoms(rule: Rule) -> tuple[int, ...]:
-    """Positions of the atoms that read relations of the rule's own stratum (after ``stratify``)."""
+    """Return the positions of atoms that read relations of the rule's own stratum (after ``stratify``)."""
     return tuple(n for n, a in enumerate(rule.body) if a.relation is not None and a.kind == "join")
 
 
 def inlined(expr: Expr, values: Mapping[str, Expr]) -> Expr:
-    """``expr`` with every column that ``values`` knows replaced by its value."""
+    """Return ``expr`` with every column that ``values`` contains replaced by its value."""
     return substitute(expr, lambda c: values.get(c.name, c))

@@ -1,12 +1,12 @@
-"""Drops conditions that say nothing, and moves those about one input into its filters.
+"""Drop conditions that are always true, and move conditions about one input into its filters.
 
     dist(y, min d + w) :- dist(x, d), in1(a, y, w), x = a, 1 = 1, w < 9, x = 1 + 2
     dist(y, min d + w) :- dist(x, d), in2(a, y, w), x = a, x = 3      in2 := source 0, w < 9, a = 3
 
-Constants are computed where that is exact (``fold``) and carried along equalities (``unify``). What is left in a rule's
-conditions afterwards joins atoms or reads a recursive relation. A dead rule is dropped: one with a condition that is
-never true, or two that contradict each other, or an input that holds nothing. Spark's analyser evaluates nothing, so
-constants here are what the user wrote.
+Constants are folded where that is exact (``fold``) and propagated along equalities (``unify``). The remaining
+conditions of a rule join atoms or read a recursive relation. A dead rule is dropped: a condition is never true, two
+conditions contradict each other, or an input is empty. Spark's analyser evaluates nothing, so constants are as the user
+wrote them.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from pyspark_paralagg.program.expr import Call, Expr, Lit, columns, conjuncts
 if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Input, Program, Rule
 
-# Null when an argument is, and otherwise not, or an error.
+# Null only if an argument is null; otherwise a value or an error.
 _STRICT = ("Add", "Subtract", "Multiply", "UnaryMinus", "Cast", "Least", "Greatest")
 
 
 def simplify(program: Program) -> Program:
-    """The program with fewer, and better placed, conditions."""
+    """Return the program with fewer conditions, filters on its inputs, and no dead rules."""
     rules = []
     for rule in program.rules:
-        conditions = [c for e in rule.conditions for c in conjuncts(_expression(fold(e)))]
+        conditions = [c for e in rule.conditions for c in conjuncts(_without_no_ops(fold(e)))]
         kept = tuple(dict.fromkeys(c for c in conditions if not _is_true(c)))
-        simpler = replace(rule, exprs=tuple(_expression(fold(e)) for e in rule.exprs), conditions=kept)
+        simpler = replace(rule, exprs=tuple(_without_no_ops(fold(e)) for e in rule.exprs), conditions=kept)
         unified = unify(simpler, program)
-        why = "two conditions contradict each other" if unified is None else _dead(simpler, program)
-        if unified is None or why is not None:
-            program = replace(program, notes=(*program.notes, f"{rule.place}: {why}, the branch gives nothing"))
+        dead_reason = "two conditions contradict each other" if unified is None else _dead_reason(simpler, program)
+        if unified is None or dead_reason is not None:
+            program = replace(program, notes=(*program.notes, f"{rule.place}: {dead_reason}, the branch gives nothing"))
             continue
-        program, filtered = _to_inputs(program, unified)
+        program, filtered = _push_filters(program, unified)
         rules.append(filtered)
     return replace(program, rules=tuple(rules))
 
 
-def _dead(rule: Rule, program: Program) -> str | None:
-    """Why the body holds for no row; None where it may."""
+def _dead_reason(rule: Rule, program: Program) -> str | None:
+    """Return dead_reason no row satisfies the body; None if some row may."""
     if any(_is_never_true(c) for c in rule.conditions):
         return "a condition is never true"
     for atom in rule.body:
@@ -59,11 +59,11 @@ def _dead(rule: Rule, program: Program) -> str | None:
     return None
 
 
-def _expression(expr: Expr) -> Expr:
-    """Without casts to the type that is there already, and without alternatives to what is never null."""
+def _without_no_ops(expr: Expr) -> Expr:
+    """Drop casts to the same type and alternatives to expressions that are never null."""
     if not isinstance(expr, Call):
         return expr
-    args = tuple(_expression(a) for a in expr.args)
+    args = tuple(_without_no_ops(a) for a in expr.args)
     if (expr.fn == "Cast" and args[0].type == expr.type) or (expr.fn == "Coalesce" and not may_be_null(args[0])):
         return args[0]
     nullable = expr.nullable
@@ -91,7 +91,7 @@ def _is_true(condition: Expr) -> bool:
 
 
 def _is_never_true(condition: Expr) -> bool:
-    """False or null whatever the variables are. NaN equals itself in Spark, so nothing differs from itself."""
+    """Return whether ``condition`` is false or null for all values. NaN equals itself in Spark: ``x <> x`` is false."""
     if isinstance(condition, Lit):
         return condition.value is not True
     if not isinstance(condition, Call):
@@ -107,28 +107,28 @@ def _is_never_true(condition: Expr) -> bool:
     return condition.fn == "IsNull" and not may_be_null(condition.args[0])
 
 
-def _to_inputs(program: Program, rule: Rule) -> tuple[Program, Rule]:
-    """Conditions that read the columns of a single input become its filters; the input is a fresh one then."""
+def _push_filters(program: Program, rule: Rule) -> tuple[Program, Rule]:
+    """Move conditions that read a single input into the filters of a new input."""
     scope = variables(rule, program)
-    body, left = list(rule.body), list(rule.conditions)
+    body, remaining = list(rule.body), list(rule.conditions)
     for n, atom in enumerate(rule.body):
-        mine = [c for c in left if columns(c) and all(scope[v].atom == n for v in columns(c))]
-        if atom.input is None or not mine:
+        own_conditions = [c for c in remaining if columns(c) and all(scope[v].atom == n for v in columns(c))]
+        if atom.input is None or not own_conditions:
             continue
         source = program.input(atom.input)
         inner = {v: source.exprs[p] for p, v in enumerate(atom.variables) if v is not None}
-        filters = tuple(inlined(c, inner) for c in mine)
+        filters = tuple(inlined(c, inner) for c in own_conditions)
         program, input_id = with_input(program, replace(source, filters=(*source.filters, *filters)))
         body[n] = replace(atom, input=input_id)
-        left = [c for c in left if c not in mine]
-    return program, replace(rule, body=tuple(body), conditions=tuple(left))
+        remaining = [c for c in remaining if c not in own_conditions]
+    return program, replace(rule, body=tuple(body), conditions=tuple(remaining))
 
 
-def with_input(program: Program, wanted: Input) -> tuple[Program, int]:
-    """The program with an input like ``wanted``, and its id: that of an equal one if there is one."""
+def with_input(program: Program, requested: Input) -> tuple[Program, int]:
+    """Return the program with an input equal to ``requested`` but for its id, and the id; an equal one is reused."""
     bases = {i for r in program.relations for i in (r.base, r.initial)}
-    for known in program.inputs:
-        if known.id not in bases and replace(known, id=wanted.id) == wanted:
-            return program, known.id
-    fresh = replace(wanted, id=max(i.id for i in program.inputs) + 1)
+    for existing in program.inputs:
+        if existing.id not in bases and replace(existing, id=requested.id) == requested:
+            return program, existing.id
+    fresh = replace(requested, id=max(i.id for i in program.inputs) + 1)
     return replace(program, inputs=(*program.inputs, fresh)), fresh.id

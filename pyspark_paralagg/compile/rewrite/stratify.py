@@ -1,12 +1,12 @@
-"""Orders relations into strata: what is mutually recursive is one fixpoint, what it needs comes before it.
+"""Order relations into strata: mutually recursive relations form one fixpoint, after the relations that they read.
 
     reach(y) :- reach(x), edges(x, y).              strata: (reach), (far)
     far(y)   :- reach(x), !seen(x), hop(x, y).      far reads in5 := result of reach
 
-A relation of a lower stratum is an input like any other, so negation and values of it are free above it. What is
-left of semi joins with a recursive right side becomes a join where repetition does not count; an anti join through
-the recursion has no fixpoint to speak of and is refused. So is ``R(n)`` of several strata: an iteration applies the
-whole step to all relations at once, and strata run one after the other, which only the fixpoint does not show.
+A relation of a lower stratum is an input, so negation and aggregated values of it need no proof above it. A semi join
+with a relation of the same stratum becomes a join if the head ignores repetition. An anti join through the recursion
+may have no fixpoint and is refused. So is ``R(n)``, the state after n iterations, of several strata: an iteration
+applies the step to all relations at once, but strata run one after the other. Only the fixpoint is the same.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pyspark_paralagg.program.program import Atom, Input, Program, Relation, Rul
 
 
 def stratify(program: Program) -> Program:
-    """The program with ``strata`` set, and lower relations read as inputs.
+    """Return the program with ``strata`` set, and lower relations read as inputs.
 
     Raises ``UnsupportedError`` (``PARALAGG_STEP_UNSUPPORTED``) for an anti join with a relation of the same stratum,
-    for a semi join with one under an aggregate that counts repetitions, and for several strata where the rows after
-    some iterations are asked for.
+    for a semi join with one under an aggregate that counts repetitions, and for several strata if the rows after
+    a number of iterations are requested.
     """
     strata = strongly_connected(needs_of(program))
     if len(strata) > 1 and program.max_iterations is not None and program.on_limit == "return":
@@ -36,7 +36,7 @@ def stratify(program: Program) -> Program:
             hint='run each in a recursion of its own, leave max_iterations out, or say on_limit="error"',
         )
     stratum_of = {name: n for n, names in enumerate(strata) for name in names}
-    # A relation that no rule of its stratum reads is not recursive: nothing reads it as a relation.
+    # A relation that no rule of its own stratum reads is not recursive; other strata read it as an input.
     inputs = list(program.inputs)
     results: dict[str, int] = {}
     rules = []
@@ -44,7 +44,7 @@ def stratify(program: Program) -> Program:
         body = []
         for atom in rule.body:
             if atom.relation is None or stratum_of[atom.relation] == stratum_of[rule.head]:
-                body.append(_inside(atom, rule, program))
+                body.append(_within_stratum(atom, rule, program))
                 continue
             if atom.relation not in results:
                 results[atom.relation] = max(i.id for i in inputs) + 1
@@ -55,12 +55,16 @@ def stratify(program: Program) -> Program:
 
 
 def needs_of(program: Program) -> dict[str, set[str]]:
-    """What each relation reads. A view follows within the same application of the step: both are one fixpoint."""
-    needs = {r.name: set[str]() for r in program.relations}
+    """Return the relations that each relation reads. A relation and its view depend on each other: one fixpoint."""
+    needs = {relation.name: set[str]() for relation in program.relations}
     for rule in program.rules:
         needs[rule.head] |= {a.relation for a in rule.body if a.relation is not None}
-    for r in program.relations:  # base and initial rows may be another relation's result
-        needs[r.name] |= {i.relation for i in program.inputs if i.id in (r.base, r.initial) and i.relation is not None}
+    for relation in program.relations:  # base and initial rows may be the result of another relation
+        needs[relation.name] |= {
+            source.relation
+            for source in program.inputs
+            if source.id in (relation.base, relation.initial) and source.relation is not None
+        }
     for relation in program.relations:
         for d in relation.dependents:
             if d.view is not None:
@@ -69,7 +73,7 @@ def needs_of(program: Program) -> dict[str, set[str]]:
     return needs
 
 
-def _inside(atom: Atom, rule: Rule, program: Program) -> Atom:
+def _within_stratum(atom: Atom, rule: Rule, program: Program) -> Atom:
     if atom.relation is None or atom.kind == "join":
         return atom
     if atom.kind == "anti" or not program.relation(rule.head).is_idempotent:
@@ -90,7 +94,7 @@ def _result(input_id: int, relation: Relation) -> Input:
 
 
 def strongly_connected(needs: dict[str, set[str]]) -> tuple[tuple[str, ...], ...]:
-    """Tarjan's strongly connected components of a graph, what is needed first; inside one, the order of ``needs``.
+    """Return Tarjan's strongly connected components, dependencies first; inside one, in the order of ``needs``.
 
     >>> strongly_connected({"far": {"reach"}, "reach": {"reach"}, "a": {"b"}, "b": {"a"}})
     (('reach',), ('far',), ('a', 'b'))
@@ -99,7 +103,7 @@ def strongly_connected(needs: dict[str, set[str]]) -> tuple[tuple[str, ...], ...
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
-    out: list[tuple[str, ...]] = []
+    components: list[tuple[str, ...]] = []
 
     def visit(node: str) -> None:
         index[node] = low[node] = len(index)
@@ -111,11 +115,11 @@ def strongly_connected(needs: dict[str, set[str]]) -> tuple[tuple[str, ...], ...
             elif other in stack:
                 low[node] = min(low[node], index[other])
         if low[node] == index[node]:
-            at = stack.index(node)
-            out.append(tuple(sorted(stack[at:], key=order.index)))
-            del stack[at:]
+            start = stack.index(node)
+            components.append(tuple(sorted(stack[start:], key=order.index)))
+            del stack[start:]
 
     for node in order:
         if node not in index:
             visit(node)
-    return tuple(out)
+    return tuple(components)

@@ -1,4 +1,7 @@
-"""Which Spark types the loop can hold: a value is a 64-bit word, a string its interned id (design sections 5 and 8)."""
+"""Tell which Spark types the loop can hold: a value is a 64-bit word, a string its interned id.
+
+See docs/architecture.md, "Words, ids, ghosts".
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ _MAX_DIGITS = 18
 
 
 def is_word(type_: str) -> bool:
-    """Whether a value of ``type_`` is a 64-bit word, so that the loop can compute it.
+    """Return whether a value of ``type_`` is a 64-bit word, so that the loop can compute it.
 
     >>> is_word("decimal(18,2)"), is_word("decimal(38,2)"), is_word("string"), is_word("interval day to second")
     (True, False, False, True)
@@ -23,10 +26,10 @@ def is_word(type_: str) -> bool:
 
 
 def is_storable(type_: str) -> bool:
-    """Whether a column of ``type_`` can stand in a relation or an index: a word, or a string (compared by bytes)."""
+    """Return whether a relation or an index can store ``type_``: a word, or a string (compared by bytes)."""
     return is_word(type_) or type_ == "string"
 
 
 def is_float(type_: str) -> bool:
-    """Whether equal values of ``type_`` may differ in their bits (0.0 and -0.0)."""
+    """Return whether equal values of ``type_`` may differ in their bits (0.0 and -0.0)."""
     return type_ in ("float", "double")

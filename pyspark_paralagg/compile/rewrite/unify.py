@@ -1,11 +1,13 @@
-"""Carries constants along equalities: static unification of variables with constants (paper 004, section 3).
+"""Propagate constants along equalities: static unification of variables with constants.
+
+(Gilray et al., Compiling Data-Parallel Datalog, section 3.)
 
     reach(y) :- reach(x), edges(a, y), x = a, x = 3
     reach(y) :- reach(x), edges(a, y), x = a, x = 3, a = 3            edges is filtered where it is loaded
 
-Equal variables are one variable for the joins already (``binarize``). A constant goes to inputs alone, whose rows it
-keeps from being loaded, and into values that are computed from them. It goes from joins and semi joins into anti joins,
-never out of these: what they look for is not there.
+``binarize`` already joins equal variables as one variable. A constant is added to inputs only, where it filters rows at
+load, and to values computed from them. It moves from joins and semi joins into anti joins, never out of an anti join:
+the row that an anti join looks for does not exist.
 """
 
 from __future__ import annotations
@@ -23,47 +25,52 @@ if TYPE_CHECKING:
 
 
 def unify(rule: Rule, program: Program) -> Rule | None:
-    """``rule`` with its constants everywhere they hold; None where two of them contradict each other."""
+    """Return ``rule`` with its constants wherever they hold; None if two of them contradict each other."""
     scope = variables(rule, program)
 
     def is_fact(name: str) -> bool:
         return rule.body[scope[name].atom].kind != "anti"
 
     classes = Classes.of(rule.conditions, is_fact)
-    known: dict[str, Call] = {}
+    constants: dict[str, Call] = {}
     for condition in rule.conditions:
-        found = constant(condition)
-        if found is None or not is_fact(found[0].name):
+        equated = constant(condition)
+        if equated is None or not is_fact(equated[0].name):
             continue
-        for name in classes.mates(found[0].name):
-            if name in known and _contradict(_literal(known[name]), found[1]):
+        for name in classes.mates(equated[0].name):
+            if name in constants and _contradict(_literal(constants[name]), equated[1]):
                 return None
-            known.setdefault(name, _about(condition, name, scope))
+            constants.setdefault(name, _equality_over(condition, name, scope))
     for condition in rule.conditions:
         pair = equality(condition)
         for inside, outside in (pair, pair[::-1]) if pair else ():
-            if not is_fact(inside) and outside in known and is_fact(outside):
-                known.setdefault(inside, _about(known[outside], inside, scope))
-    added = [c for name, c in known.items() if scope[name].role == "static" and not _is_said(name, rule)]
+            if not is_fact(inside) and outside in constants and is_fact(outside):
+                constants.setdefault(inside, _equality_over(constants[outside], inside, scope))
+    added = [c for name, c in constants.items() if scope[name].role == "static" and not _has_constant(name, rule)]
     values = {
         name: _literal(c)
-        for name, c in known.items()
-        if scope[name].role == "static" and is_fact(name) and _is_copied(_literal(c))
+        for name, c in constants.items()
+        if scope[name].role == "static" and is_fact(name) and _is_copyable(_literal(c))
     }
     return replace(rule, exprs=_exprs(rule, program, values), conditions=(*rule.conditions, *added))
 
 
 def constant(condition: Expr) -> tuple[Col, Lit] | None:
-    """The variable and the constant that ``condition`` says are equal; None for any other condition."""
+    """Return the variable and the constant that ``condition`` equates; None for any other condition."""
     if isinstance(condition, Call) and condition.fn == "EqualTo":
-        for own, other in (condition.args, condition.args[::-1]):
-            if isinstance(own, Col) and isinstance(other, Lit) and own.type == other.type and other.value is not None:
-                return own, other
+        for variable, literal in (condition.args, condition.args[::-1]):
+            if (
+                isinstance(variable, Col)
+                and isinstance(literal, Lit)
+                and variable.type == literal.type
+                and literal.value is not None
+            ):
+                return variable, literal
     return None
 
 
-def _about(condition: Expr, name: str, scope: dict[str, Variable]) -> Call:
-    """The equality with a constant, said of ``name``: the same call, so an engine evaluates it as the user's own."""
+def _equality_over(condition: Expr, name: str, scope: dict[str, Variable]) -> Call:
+    """Return the equality ``condition`` over ``name``: the same call, so an engine evaluates it like the user's."""
     if not isinstance(condition, Call):
         raise TypeError(condition)
     args = tuple(Col(name, a.type, scope[name].column.nullable) if isinstance(a, Col) else a for a in condition.args)
@@ -74,22 +81,22 @@ def _literal(condition: Call) -> Lit:
     return next(a for a in condition.args if isinstance(a, Lit))
 
 
-def _contradict(one: Lit, other: Lit) -> bool:
-    # A collation may hold different strings for equal, and then the type is not plain.
-    return one.value != other.value and (is_word(one.type) or one.type == "string")
+def _contradict(left: Lit, right: Lit) -> bool:
+    # A collation may treat different strings as equal; then the type is not plain ``string``.
+    return left.value != right.value and (is_word(left.type) or left.type == "string")
 
 
-def _is_said(name: str, rule: Rule) -> bool:
-    found = (constant(c) for c in rule.conditions)
-    return any(f is not None and f[0].name == name for f in found)
+def _has_constant(name: str, rule: Rule) -> bool:
+    equated = (constant(c) for c in rule.conditions)
+    return any(f is not None and f[0].name == name for f in equated)
 
 
-def _is_copied(literal: Lit) -> bool:
-    # 0.0 = -0.0, so a double that equals a constant may be another; a string constant is no word that a row can hold.
+def _is_copyable(literal: Lit) -> bool:
+    # 0.0 = -0.0, so a double equal to a constant may have other bits; a string constant is not a word.
     return is_word(literal.type) and not is_float(literal.type)
 
 
 def _exprs(rule: Rule, program: Program, values: dict[str, Lit]) -> tuple[Expr, ...]:
-    # A plain key stays: where it comes from says how an engine finds the head's row.
+    # A plain key stays: its origin decides how an engine locates the head's row.
     keys = len(program.relation(rule.head).keys)
     return tuple(e if n < keys and isinstance(e, Col) else inlined(e, values) for n, e in enumerate(rule.exprs))
