@@ -161,7 +161,7 @@ class _Resolver:
                     message = f"`{c.relation}` has two columns `{a.name}`"
                     raise self.places.error("PARALAGG_DATALOG_DECLARED_TWICE", message, a.span, value=a.name)
             skip = 1 if c.relation in self.indexed else 0
-            out[c.relation] = (names[skip:], [self.types.of(a) for a in c.attributes[skip:]], c.span)
+            out[c.relation] = (names[skip:], [self.types.spark_type(a) for a in c.attributes[skip:]], c.span)
             if skip:
                 out[c.relation + INITIAL] = out[c.relation]
         return out

@@ -1,1 +1,1 @@
-"""Syntax tree -> flat rules over relations of known shape."""
+"""Resolve a syntax tree into flat rules over relations of known shape."""

@@ -1,9 +1,9 @@
-"""One head and one conjunction a rule: several heads, ``;`` and negated bodies are multiplied out.
+"""Expand rules to one head and one conjunction each: multiply out several heads, ``;`` and negated bodies.
 
     a(x), b(x) :- c(x), (d(x); !(e(x), x < 3)).
     a(x) :- c(x), d(x).    a(x) :- c(x), !e(x).    a(x) :- c(x), x >= 3.    and the same for b
 
-A negated body is its parts negated (De Morgan), so each variable of it must be bound outside, as in Soufflé.
+A negated body becomes its negated parts (De Morgan), so each of its variables must be bound outside, as in Soufflé.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _OPPOSITE: dict[str, Any] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<
 _TRUTH = {"true": "false", "false": "true"}
 
 Plain = syntax.Atom | syntax.Negation | syntax.Comparison | syntax.Constraint
-"""A literal that is no disjunction or conjunction; a negation is one of an atom or a constraint."""
+"""A literal without disjunction or conjunction. A negation is that of an atom or a constraint."""
 
 
 @dataclass(frozen=True)
 class Flat:
-    """``head :- literals``. ``rule`` is the rule as written, for messages and hints."""
+    """A flat rule, ``head :- literals``. ``rule`` is the rule as written, for messages and hints."""
 
     head: syntax.Atom
     literals: tuple[Plain, ...]
@@ -36,18 +36,18 @@ class Flat:
 
     @property
     def span(self) -> syntax.Span:
-        """Where the rule stands."""
+        """The place of the rule as written."""
         return self.rule.span
 
 
 def alternatives(body: syntax.Body) -> list[tuple[Plain, ...]]:
-    """The conjunctions whose disjunction ``body`` is."""
+    """Return the conjunctions whose disjunction equals ``body``."""
     match body:
         case syntax.Disjunction():
             return [a for part in body.parts for a in alternatives(part)]
         case syntax.Conjunction():
-            chosen = itertools.product(*(alternatives(part) for part in body.parts))
-            return [tuple(itertools.chain.from_iterable(parts)) for parts in chosen]
+            combinations = itertools.product(*(alternatives(part) for part in body.parts))
+            return [tuple(itertools.chain.from_iterable(parts)) for parts in combinations]
         case syntax.Negation():
             return _negated(body)
         case syntax.Constraint(name="true"):
@@ -78,49 +78,49 @@ def _negated(negation: syntax.Negation) -> list[tuple[Plain, ...]]:
 # --- walking the tree ------------------------------------------------------------------------------------------------
 
 
-def _parts(node: object) -> tuple[str, ...] | None:
-    """The fields of ``node`` that may hold nodes; None where it is no node."""
-    return _parts_of(type(node))  # type: ignore[arg-type] # mypy takes no class for hashable
+def _part_names(node: object) -> tuple[str, ...] | None:
+    """Return the fields of ``node`` that may hold nodes; None if it is no node."""
+    return _part_names_of_type(type(node))  # type: ignore[arg-type] # mypy takes no class for hashable
 
 
 @cache
-def _parts_of(of: type) -> tuple[str, ...] | None:
-    if not is_dataclass(of) or of is syntax.Span:
+def _part_names_of_type(node_type: type) -> tuple[str, ...] | None:
+    if not is_dataclass(node_type) or node_type is syntax.Span:
         return None
-    return tuple(f.name for f in fields(of) if f.name != "span")
+    return tuple(f.name for f in fields(node_type) if f.name != "span")
 
 
 def nodes(node: object) -> Iterator[Any]:
-    """``node`` and all nodes below it, parents first."""
-    left = [node]
-    while left:
-        node = left.pop()
+    """Yield ``node`` and all nodes below it, parents first."""
+    stack = [node]
+    while stack:
+        node = stack.pop()
         if isinstance(node, tuple):
-            left.extend(reversed(node))
-        elif (parts := _parts(node)) is not None:
+            stack.extend(reversed(node))
+        elif (parts := _part_names(node)) is not None:
             yield node
-            left.extend([getattr(node, part) for part in reversed(parts)])
+            stack.extend([getattr(node, part) for part in reversed(parts)])
 
 
 def rewritten(node: Any, change: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - any node of the tree
-    """``node`` with each node below it, then itself, replaced by what ``change`` gives for it."""
-    below = _below(node, lambda part: rewritten(part, change))
-    return below if _parts(node) is None else change(below)
+    """Rewrite bottom-up: replace each node below ``node``, then ``node`` itself, by the result of ``change``."""
+    result = _with_parts(node, lambda part: rewritten(part, change))
+    return result if _part_names(node) is None else change(result)
 
 
 def substituted(node: Any, change: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - any node of the tree
-    """``node`` with what ``change`` gives in the place of nodes, parents first; where that is None, it goes below."""
-    other = None if _parts(node) is None else change(node)
-    return _below(node, lambda part: substituted(part, change)) if other is None else other
+    """Rewrite top-down: replace a node by the result of ``change``; if that is None, continue with its parts."""
+    replacement = None if _part_names(node) is None else change(node)
+    return _with_parts(node, lambda part: substituted(part, change)) if replacement is None else replacement
 
 
-def _below(node: Any, walk: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - likewise
-    """``node`` with its parts walked; ``node`` itself where all of them stay."""
+def _with_parts(node: Any, walk: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - likewise
+    """Return ``node`` with ``walk`` applied to its parts; ``node`` itself if no part changes."""
     if isinstance(node, tuple):
         walked = [walk(part) for part in node]
         return tuple(walked) if any(map(is_not, walked, node)) else node
     changed = {}
-    for name in _parts(node) or ():
+    for name in _part_names(node) or ():
         part = getattr(node, name)
         new = walk(part)
         if new is not part:
@@ -129,5 +129,5 @@ def _below(node: Any, walk: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - like
 
 
 def names_in(node: object) -> frozenset[str]:
-    """The variables that occur in ``node``."""
+    """Return the names of the variables in ``node``."""
     return frozenset(n.name for n in nodes(node) if isinstance(n, syntax.Variable))

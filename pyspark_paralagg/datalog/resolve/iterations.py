@@ -1,12 +1,12 @@
-"""PowerLog's iteration-indexed rules: the index goes, what it says stays.
+"""Remove the index of PowerLog's iteration-indexed rules and keep their meaning.
 
     rank(0, x, r)               :- node(x), r = 1.0.                      initial rows
-    rank(i + 1, x, $SUM(0.15))  :- node(x).                               base rows, of every round
+    rank(i + 1, x, $SUM(0.15))  :- node(x).                               base rows, in every iteration
     rank(i + 1, y, $SUM(v))     :- rank(i, x, r), edge(x, y), v = 0.85 * r.     the step
 
-A relation is indexed where the first argument of a head with an aggregate is ``i + 1``, and ``i`` is nothing but the
-first argument of atoms that are indexed too. (Wang et al. 2020, section 2; design section 3.) A plain column that
-counts levels has a use for its variable elsewhere, or no aggregate beside it, and stays a column.
+A relation is indexed if the first argument of a head with an aggregate is ``i + 1``, and ``i`` occurs only as the
+first argument of indexed atoms (Wang et al., PowerLog, section 2). A plain column that counts levels stays a column:
+its variable occurs elsewhere, or its head has no aggregate.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from pyspark_paralagg.datalog.resolve.expand import Plain
 
 INITIAL = "@0"
-"""What the name of a relation ends in that holds the initial rows of another one."""
+"""The suffix of the name of a relation that holds the initial rows of another relation."""
 
 
 def drop_indexes(rules: tuple[Flat, ...], places: Places) -> tuple[tuple[Flat, ...], frozenset[str]]:
-    """The rules without iteration indexes, and the relations that had one; ``r@0`` holds the initial rows of ``r``."""
+    """Return the rules without iteration indexes, and the indexed relations; ``r@0`` has the initial rows of ``r``."""
     needs: dict[str, set[str]] = {r.head.relation: set() for r in rules}
     for r in rules:
         needs[r.head.relation] |= {a.relation for a in _atoms(r)} & needs.keys()
@@ -42,14 +42,16 @@ def drop_indexes(rules: tuple[Flat, ...], places: Places) -> tuple[tuple[Flat, .
 
 
 def _indexed(names: Sequence[str], rules: tuple[Flat, ...]) -> frozenset[str]:
-    """Those of ``names``, which need each other, that have an index. What they need besides has its own, if any."""
-    own = {n: [r for r in rules if r.head.relation == n] for n in names}
-    found = frozenset(n for n in names if any(_index(r) for r in own[n]) and any(_has_aggregate(r) for r in own[n]))
+    """Return the indexed relations of the strongly connected component ``names``; each component has its own index."""
+    rules_of = {n: [r for r in rules if r.head.relation == n] for n in names}
+    candidates = frozenset(
+        n for n in names if any(_index(r) for r in rules_of[n]) and any(_has_aggregate(r) for r in rules_of[n])
+    )
     while True:
-        right = frozenset(n for n in found if all(_is_indexed(r, found) for r in own[n]))
-        if right == found:
-            return found
-        found = right
+        confirmed = frozenset(n for n in candidates if all(_is_indexed(r, candidates) for r in rules_of[n]))
+        if confirmed == candidates:
+            return candidates
+        candidates = confirmed
 
 
 def _has_aggregate(rule: Flat) -> bool:
@@ -57,7 +59,7 @@ def _has_aggregate(rule: Flat) -> bool:
 
 
 def _index(rule: Flat) -> str | None:
-    """``i`` of a head ``r(i + 1, ...)``."""
+    """Return ``i`` of a head ``r(i + 1, ...)``."""
     if not rule.head.args:
         return None
     match rule.head.args[0]:
@@ -88,19 +90,21 @@ def _atoms(rule: Flat) -> list[Atom]:
     return [n for n in nodes(rule.literals) if isinstance(n, Atom)]
 
 
-def _without_index(rule: Flat, indexed: frozenset[str], same: Sequence[str], places: Places) -> Flat:
-    literals = tuple(_shortened(x, indexed) for x in rule.literals)
+def _without_index(rule: Flat, indexed: frozenset[str], component: Sequence[str], places: Places) -> Flat:
+    literals = tuple(_without_first_argument(x, indexed) for x in rule.literals)
     is_step = rule.head.relation in indexed
-    read = next((a for a in _atoms(rule) if a.relation in indexed and not (is_step and a.relation in same)), None)
-    if read is not None:
-        index = read.args[0]
+    other_atom = next(
+        (a for a in _atoms(rule) if a.relation in indexed and not (is_step and a.relation in component)), None
+    )
+    if other_atom is not None:
+        index = other_atom.args[0]
         uses = sum(n == index for n in nodes((rule.head.args, rule.literals)))
         if not isinstance(index, Wildcard) and (not isinstance(index, Variable) or uses > 1):
             raise places.error(
                 "PARALAGG_DATALOG_INDEX",
-                f"`{read.relation}` keeps the rows of its last iteration only",
-                read.span,
-                value=read.relation,
+                f"`{other_atom.relation}` keeps the rows of its last iteration only",
+                other_atom.span,
+                value=other_atom.relation,
                 hint="write a variable in the place of the index that is used nowhere else, such as i",
             )
     if not is_step:
@@ -109,9 +113,9 @@ def _without_index(rule: Flat, indexed: frozenset[str], same: Sequence[str], pla
     return replace(rule, head=replace(rule.head, relation=name, args=rule.head.args[1:]), literals=literals)
 
 
-def _shortened(literal: Plain, indexed: frozenset[str]) -> Plain:
+def _without_first_argument(literal: Plain, indexed: frozenset[str]) -> Plain:
     if isinstance(literal, Negation) and isinstance(literal.body, Atom):
-        return replace(literal, body=_shortened(literal.body, indexed))  # type: ignore[arg-type]
+        return replace(literal, body=_without_first_argument(literal.body, indexed))  # type: ignore[arg-type]
     if isinstance(literal, Atom) and literal.relation in indexed:
         return replace(literal, args=literal.args[1:])
     return literal

@@ -1,4 +1,4 @@
-"""``$MEAN`` in a head becomes a sum and a count, divided in a rule of its own, where nothing recurses through it.
+"""Replace ``$MEAN`` in a head by a sum and a count, and add a rule that divides them; a mean cannot recurse.
 
 average(x, $MEAN(v)) :- mark(x, v).
 
@@ -22,62 +22,65 @@ if TYPE_CHECKING:
 
 
 def without_means(rules: tuple[Flat, ...], places: Places) -> tuple[Flat, ...]:
-    """The rules without ``$MEAN``; ``VerificationError`` (``PARALAGG_NOT_LINEAR``) where one recurses through it."""
-    meant = {r.head.relation: r for r in rules if any(_is_mean(a) for a in r.head.args)}
-    if not meant:
+    """Return the rules without ``$MEAN``.
+
+    Raise ``VerificationError`` (``PARALAGG_NOT_LINEAR``) if a relation recurses through a mean.
+    """
+    mean_rules = {rule.head.relation: rule for rule in rules if any(_is_mean(a) for a in rule.head.args)}
+    if not mean_rules:
         return rules
-    needs: dict[str, set[str]] = {r.head.relation: set() for r in rules}
-    for r in rules:
-        needs[r.head.relation] |= {a.relation for a in nodes(r.literals) if isinstance(a, Atom)} & needs.keys()
+    needs: dict[str, set[str]] = {rule.head.relation: set() for rule in rules}
+    for rule in rules:
+        needs[rule.head.relation] |= {a.relation for a in nodes(rule.literals) if isinstance(a, Atom)} & needs.keys()
     for names in strongly_connected(needs):
-        found = next((n for n in names if n in meant and (len(names) > 1 or n in needs[n])), None)
-        if found is not None:
-            aggregate = next(a for a in meant[found].head.args if _is_mean(a))
+        recursive = next((n for n in names if n in mean_rules and (len(names) > 1 or n in needs[n])), None)
+        if recursive is not None:
+            aggregate = next(a for a in mean_rules[recursive].head.args if _is_mean(a))
             problem = VerificationError(
                 "PARALAGG_NOT_LINEAR",
                 f"a mean of means is no mean: {MEAN_OF_MEANS}",
-                value=found,
+                value=recursive,
                 hint="let $SUM and $COUNT recurse in two relations, and divide in a rule after them",
             )
             raise places.located(problem, aggregate.span)
-    out: list[Flat] = []
+    result: list[Flat] = []
     divided: set[str] = set()
-    for r in rules:
-        if r.head.relation not in meant:
-            out.append(r)
+    for rule in rules:
+        if rule.head.relation not in mean_rules:
+            result.append(rule)
             continue
-        adding, dividing = _split(r, meant)
-        out.append(adding)  # a rule that is written twice adds twice
-        if r.head.relation not in divided:
-            divided.add(r.head.relation)
-            out.append(dividing)
-    return tuple(out)
+        sum_rule, division = _split(rule, mean_rules)
+        result.append(sum_rule)  # each rule contributes rows of its own
+        if rule.head.relation not in divided:
+            divided.add(rule.head.relation)
+            result.append(division)
+    return tuple(result)
 
 
 def _is_mean(arg: object) -> bool:
     return isinstance(arg, HeadAggregate) and arg.name.upper() == "MEAN"
 
 
-def _split(rule: Flat, meant: dict[str, Flat]) -> tuple[Flat, Flat]:
-    """The rule that adds and counts, and the one that divides (the same for all rules of a head)."""
-    shape = meant[rule.head.relation].head
+def _split(rule: Flat, mean_rules: dict[str, Flat]) -> tuple[Flat, Flat]:
+    """Return the rule that sums and counts, and the rule that divides, which is the same for all rules of a head."""
+    shape = mean_rules[rule.head.relation].head
     name = f"mean@{rule.head.relation}"
     adding: list[Term | HeadAggregate] = []
-    read: list[Term] = []
+    variables: list[Term] = []
     result: list[Term] = []
-    for p, (like, arg) in enumerate(zip(shape.args, rule.head.args, strict=True)):
-        if not _is_mean(like):
+    for p, (shape_arg, arg) in enumerate(zip(shape.args, rule.head.args, strict=True)):
+        if not _is_mean(shape_arg):
             adding.append(arg)
-            read.append(Variable(f"c{p}", like.span))
-            result.append(read[-1])
+            variables.append(Variable(f"c{p}", shape_arg.span))
+            result.append(variables[-1])
             continue
         value = arg.args[0] if isinstance(arg, HeadAggregate) else arg
         adding += [
             HeadAggregate("SUM", (Apply("to_float", (value,), arg.span),), arg.span),  # type: ignore[arg-type]
             HeadAggregate("COUNT", (), arg.span),
         ]
-        read += [Variable(f"s{p}", like.span), Variable(f"n{p}", like.span)]
-        result.append(Apply("/", (read[-2], read[-1]), like.span))
-    first = meant[rule.head.relation]
-    divide = Flat(replace(shape, args=tuple(result)), (Atom(name, tuple(read), shape.span),), first.rule)
+        variables += [Variable(f"s{p}", shape_arg.span), Variable(f"n{p}", shape_arg.span)]
+        result.append(Apply("/", (variables[-2], variables[-1]), shape_arg.span))
+    first = mean_rules[rule.head.relation]
+    divide = Flat(replace(shape, args=tuple(result)), (Atom(name, tuple(variables), shape.span),), first.rule)
     return replace(rule, head=replace(rule.head, relation=name, args=tuple(adding))), divide

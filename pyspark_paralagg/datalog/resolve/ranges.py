@@ -1,14 +1,14 @@
-"""``range(a, b)`` in a body becomes a relation that counts from ``a`` to before ``b``.
+"""Turn ``range(a, b)`` in a body into a relation of the numbers from ``a`` up to but without ``b``.
 
     p(x, i) :- q(x, n), i = range(0, n).
 
-    range@1(0, n, 0) :- q(x, n), 0 != n.                    up or down, as Soufflé has it
+    range@1(0, n, 0) :- q(x, n), 0 != n.                    upwards or downwards, as in Soufflé
     range@1(a, b, i + 1) :- range@1(a, b, i), a < b, i + 1 < b.
     range@1(a, b, i - 1) :- range@1(a, b, i), a > b, i - 1 > b.
     p(x, i) :- q(x, n), range@1(0, n, i).
 
-With a step the relation has it as a column, too; a step of 0 gives ``a`` alone, where ``b`` is another number.
-Constant bounds give facts. Each ``range`` that is written is one of its own: two equal ones give all pairs.
+A step becomes one more column. A step of 0 gives ``a`` alone if ``b`` is a different number. Constant bounds give
+facts. Each occurrence of ``range`` has a relation of its own: two equal ones give all pairs.
 """
 
 from __future__ import annotations
@@ -27,77 +27,79 @@ if TYPE_CHECKING:
     from pyspark_paralagg.datalog.parse.places import Places
     from pyspark_paralagg.datalog.resolve.expand import Plain
 
-_MOST_FACTS = 100_000
-_BOUNDS = (2, 3)
+_MAX_FACTS = 100_000
+_ARITIES = (2, 3)
 
 
 class Ranges:
-    """Takes ``range`` out of rules; numbers the relations that it makes."""
+    """The extraction of ``range`` from the rules of one text; it numbers the new relations."""
 
     def __init__(self, places: Places) -> None:
         self._places = places
         self._number = itertools.count(1)
 
     def extract(self, flat: Flat) -> Iterator[Flat]:
-        """``flat`` without ranges, and the rules that they became."""
+        """Yield the rules of the ranges' relations, and ``flat`` reading these relations."""
         others = _binding(tuple(x for x in flat.literals if not any(_is_range(n) for n in nodes(x))))
-        found = _next_range(flat, bound_by(others))
-        if found is None:
+        range_term = _next_range(flat, bound_by(others))
+        if range_term is None:
             yield flat
             return
-        if len(found.args) not in _BOUNDS:
-            message = f"range takes two or three arguments, not {len(found.args)}"
-            raise self._places.error("PARALAGG_DATALOG_ARITY", message, found.span, hint="range(from, to, step)")
+        if len(range_term.args) not in _ARITIES:
+            message = f"range takes two or three arguments, not {len(range_term.args)}"
+            raise self._places.error("PARALAGG_DATALOG_ARITY", message, range_term.span, hint="range(from, to, step)")
         name = f"range@{next(self._number)}"
-        value = Variable(f"i@{name}", found.span)
-        args = _alike(found.args)
+        value = Variable(f"i@{name}", range_term.span)
+        args = _with_common_type(range_term.args)
         values = _values([_constant(a) for a in args])
         if values is None:
-            yield from self._counted(name, replace(found, args=args), others, flat)
-            yield from self.extract(_reading(flat, found, value, Atom(name, (*args, value), found.span)))
+            yield from self._counting_rules(name, replace(range_term, args=args), others, flat)
+            yield from self.extract(
+                _replace_range(flat, range_term, value, Atom(name, (*args, value), range_term.span))
+            )
             return
         is_unsigned = any(isinstance(a, Number) and a.is_unsigned for a in args)
         for v in values:
-            yield Flat(Atom(name, (Number(v, is_unsigned, found.span),), found.span), (), flat.rule)
-        if not values:  # a relation without rows: it still has a type
-            never = Comparison("!=", args[0], args[0], found.span)
-            yield Flat(Atom(name, args[:1], found.span), (never,), flat.rule)
-        yield from self.extract(_reading(flat, found, value, Atom(name, (value,), found.span)))
+            yield Flat(Atom(name, (Number(v, is_unsigned, range_term.span),), range_term.span), (), flat.rule)
+        if not values:  # a relation without rows still needs a type
+            never = Comparison("!=", args[0], args[0], range_term.span)
+            yield Flat(Atom(name, args[:1], range_term.span), (never,), flat.rule)
+        yield from self.extract(_replace_range(flat, range_term, value, Atom(name, (value,), range_term.span)))
 
-    def _counted(self, name: str, of: Apply, others: tuple[Plain, ...], flat: Flat) -> Iterator[Flat]:
-        """The rules that count, for bounds that the other literals bind."""
-        at = of.span
-        a, b, i = (Variable(v, at) for v in ("a", "b", "i"))
-        start, stop = of.args[:2]
-        if len(of.args) == 2:  # noqa: PLR2004
-            first = Atom(name, (start, stop, start), at)
-            yield Flat(first, (*others, Comparison("!=", start, stop, at)), flat.rule)
+    def _counting_rules(self, name: str, range_term: Apply, others: tuple[Plain, ...], flat: Flat) -> Iterator[Flat]:
+        """Yield the rules that count, for bounds that the other literals bind."""
+        span = range_term.span
+        a, b, i = (Variable(v, span) for v in ("a", "b", "i"))
+        start, stop = range_term.args[:2]
+        if len(range_term.args) == 2:  # noqa: PLR2004
+            first = Atom(name, (start, stop, start), span)
+            yield Flat(first, (*others, Comparison("!=", start, stop, span)), flat.rule)
             for sign, op in (("+", "<"), ("-", ">")):
-                after = Apply(sign, (i, Number(1, span=at)), at)
-                further = (Comparison(op, a, b, at), Comparison(op, after, b, at))  # type: ignore[arg-type]
-                yield Flat(Atom(name, (a, b, after), at), (Atom(name, (a, b, i), at), *further), flat.rule)
+                following = Apply(sign, (i, Number(1, span=span)), span)
+                bounds = (Comparison(op, a, b, span), Comparison(op, following, b, span))  # type: ignore[arg-type]
+                yield Flat(Atom(name, (a, b, following), span), (Atom(name, (a, b, i), span), *bounds), flat.rule)
             return
-        s, zero = Variable("s", at), Number(0, span=at)
+        s, zero = Variable("s", span), Number(0, span=span)
         for direction, op in ((">", "<"), ("<", ">"), ("=", "!=")):
-            first = Atom(name, (start, stop, of.args[2], start), at)
-            asked = (Comparison(direction, of.args[2], zero, at), Comparison(op, start, stop, at))  # type: ignore[arg-type]
-            yield Flat(first, (*others, *asked), flat.rule)
+            first = Atom(name, (start, stop, range_term.args[2], start), span)
+            guards = (Comparison(direction, range_term.args[2], zero, span), Comparison(op, start, stop, span))  # type: ignore[arg-type]
+            yield Flat(first, (*others, *guards), flat.rule)
             if direction == "=":
                 continue
-            after = Apply("+", (i, s), at)
-            further = (Comparison(direction, s, zero, at), Comparison(op, after, b, at))  # type: ignore[arg-type]
-            yield Flat(Atom(name, (a, b, s, after), at), (Atom(name, (a, b, s, i), at), *further), flat.rule)
+            following = Apply("+", (i, s), span)
+            bounds = (Comparison(direction, s, zero, span), Comparison(op, following, b, span))  # type: ignore[arg-type]
+            yield Flat(Atom(name, (a, b, s, following), span), (Atom(name, (a, b, s, i), span), *bounds), flat.rule)
 
 
 def _next_range(flat: Flat, bound: frozenset[str]) -> Apply | None:
-    """A range whose bounds have values already, if there is one."""
-    found = [n for n in nodes((flat.head.args, flat.literals)) if _is_range(n)]
-    inner = [r for r in found if not any(_is_range(n) for n in nodes(r.args))]
-    return next((r for r in inner if names_in(r) <= bound), inner[0] if inner else None)
+    """Return the next innermost range, first one whose bounds are bound; None if there is none."""
+    ranges = [n for n in nodes((flat.head.args, flat.literals)) if _is_range(n)]
+    innermost = [r for r in ranges if not any(_is_range(n) for n in nodes(r.args))]
+    return next((r for r in innermost if names_in(r) <= bound), innermost[0] if innermost else None)
 
 
 def _binding(literals: tuple[Plain, ...]) -> tuple[Plain, ...]:
-    """The atoms, and the comparisons that they bind."""
+    """Return the atoms, and the comparisons whose variables they bind."""
     atoms = tuple(x for x in literals if isinstance(x, Atom))
     equations = tuple(x for x in literals if isinstance(x, Comparison))
     bound = bound_by((*atoms, *equations))
@@ -110,24 +112,24 @@ def _is_range(node: object) -> bool:
 
 def _constant(term: Term) -> float | None:
     if isinstance(term, Apply) and term.name == "neg" and isinstance(term.args[0], Number):
-        inner = _constant(term.args[0])
-        return None if inner is None else -inner
+        value = _constant(term.args[0])
+        return None if value is None else -value
     return term.value if isinstance(term, Number) else None
 
 
-def _alike(args: tuple[Term, ...]) -> tuple[Term, ...]:
-    """``args`` of one type: beside a float all are floats."""
+def _with_common_type(args: tuple[Term, ...]) -> tuple[Term, ...]:
+    """Return ``args`` as one type: all floats if one is a float."""
     if not any(isinstance(_constant(a), float) for a in args):
         return args
-    known = [_constant(a) for a in args]
+    constants = [_constant(a) for a in args]
     return tuple(
         Apply("to_float", (a,), a.span) if v is None else Number(float(v), span=a.span)
-        for a, v in zip(args, known, strict=True)
+        for a, v in zip(args, constants, strict=True)
     )
 
 
 def _values(constants: Sequence[float | None]) -> list[float] | None:
-    """The numbers of a range whose bounds are constants; None where they are not, or where there are too many."""
+    """Return the numbers of a range with constant bounds; None if a bound is not constant or there are too many."""
     known = [c for c in constants if c is not None]
     if len(known) < len(constants):
         return None
@@ -135,16 +137,16 @@ def _values(constants: Sequence[float | None]) -> list[float] | None:
     step = known[2] if len(known) > 2 else 1 if start <= stop else -1  # noqa: PLR2004 - a step is given
     if step == 0:
         return [start] if start != stop else []
-    out: list[float] = []
+    result: list[float] = []
     while start < stop if step > 0 else start > stop:
-        out.append(start)
-        if len(out) > _MOST_FACTS or start + step == start:
+        result.append(start)
+        if len(result) > _MAX_FACTS or start + step == start:
             return None
         start += step
-    return out
+    return result
 
 
-def _reading(flat: Flat, old: Apply, new: Variable, atom: Atom) -> Flat:
+def _replace_range(flat: Flat, old: Apply, new: Variable, atom: Atom) -> Flat:
     def change(node: object) -> object:
         return new if node is old else None
 

@@ -1,12 +1,13 @@
-"""Which variables an aggregate of a body shares with its rule, as Soufflé has it.
+"""Decide which variables an aggregate of a body shares with its rule, as Soufflé does.
 
     p(x, n) :- q(x), n = count : { e(x, y) }.         x is bound outside: it is the aggregate's key
-    p(x, s) :- q(x), s = sum x : { r(x) }.            what is aggregated is local, whatever has its name outside
-    p(m) :- m = max m : { r(m) }.                     so is what only the aggregate's own value binds
-    p(x, m) :- m = max y : { e(x, y) }.               nothing binds x outside: it is a witness, where the maximum is
+    p(x, s) :- q(x), s = sum x : { r(x) }.            the aggregated variable is local, even if the rule has its name
+    p(m) :- m = max m : { r(m) }.                     a variable that only the aggregate's value binds is local
+    p(x, m) :- m = max y : { e(x, y) }.               nothing binds x outside: it is a witness, a row of the maximum
 
-A local variable that the rule has, too, gets another name. ``min`` and ``max`` have witnesses; of ``sum``, ``count``
-and ``mean`` they are an error. (Soufflé: ``ast/analysis/Aggregate.cpp``, ``ast/transform/GroundWitnesses.cpp``.)
+A local variable whose name the rule also uses is renamed. Only ``min`` and ``max`` have witnesses; with ``sum``,
+``count`` and ``mean`` they are an error. (Soufflé: ``ast/analysis/Aggregate.cpp``,
+``ast/transform/GroundWitnesses.cpp``.)
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _VALUES = Atom("value@", (_VALUE,))
 
 
 class Scope:
-    """The aggregates of ``flat`` that are not inside of others, and what is theirs alone."""
+    """The outermost aggregates of ``flat`` and their local variables."""
 
     def __init__(self, flat: Flat, places: Places) -> None:
         self._flat = flat
@@ -41,21 +42,21 @@ class Scope:
         self._witnesses: list[tuple[BodyAggregate, dict[str, str]]] = []
 
     def renamed(self) -> Flat:
-        """The rule with names of their own for the variables that only an aggregate has."""
+        """Return the rule with its aggregates' local variables renamed apart."""
         scoped = {id(a): self._scoped(a) for a in aggregates_in((self._flat.head.args, self._flat.literals))}
 
         def change(node: object) -> object:
             return scoped.get(id(node), node) if isinstance(node, BodyAggregate) else None
 
-        literals = tuple(self._discarding(x) for x in substituted(self._flat.literals, change))
+        literals = tuple(self._name_unused_value(x) for x in substituted(self._flat.literals, change))
         return replace(self._flat, head=substituted(self._flat.head, change), literals=literals)
 
     def witnesses(self) -> list[tuple[BodyAggregate, dict[str, str]]]:
-        """The aggregates that have witnesses, renamed, and what each witness is called inside."""
+        """Return the renamed aggregates that have witnesses; each maps its witnesses to their names inside of it."""
         return self._witnesses
 
-    def _discarding(self, literal: Plain) -> Plain:
-        """``_ = max ...`` is for the witnesses alone; the value gets a name that nothing else uses."""
+    def _name_unused_value(self, literal: Plain) -> Plain:
+        """Name the unused value of ``_ = max ...``, which the rule has for its witnesses only."""
         if isinstance(literal, syntax.Comparison) and literal.op == "=":
             if isinstance(literal.left, Wildcard) and isinstance(literal.right, BodyAggregate):
                 return replace(literal, left=Variable(self._fresh(literal.right.function), literal.left.span))
@@ -63,36 +64,36 @@ class Scope:
                 return replace(literal, right=Variable(self._fresh(literal.left.function), literal.right.span))
         return literal
 
-    def _scoped(self, of: BodyAggregate) -> BodyAggregate:
-        # All aggregates have their values, then all but this one.
+    def _scoped(self, aggregate: BodyAggregate) -> BodyAggregate:
+        # `bound`: all aggregates have values; `bound_without`: all but this one.
         bound = bound_by((_VALUES, *_without_aggregates(self._flat.literals, lambda _: _VALUE)))
-        others = _without_aggregates(self._flat.literals, lambda a: Wildcard() if a is of else _VALUE)
+        others = _without_aggregates(self._flat.literals, lambda a: Wildcard() if a is aggregate else _VALUE)
         bound_without = bound_by((_VALUES, *others))
-        target = names_in(of.value)
-        free = free_names(of)
+        target = names_in(aggregate.value)
+        free = free_names(aggregate)
         shared = (free & bound_without) - target
-        inside = reduce(frozenset.__and__, (bound_by(b) for b in alternatives(of.body)))
-        witnesses = sorted((free & self._outside & inside) - bound)
+        bound_inside = reduce(frozenset.__and__, (bound_by(b) for b in alternatives(aggregate.body)))
+        witnesses = sorted((free & self._outside & bound_inside) - bound)
         for name in witnesses:
-            self._check_witness(name, of)
+            self._check_witness(name, aggregate)
         local = sorted((free & self._outside) - shared)
         names = {n: self._fresh(n) for n in local}
-        result = _with_names(of, names)
+        result = _with_names(aggregate, names)
         if witnesses:
             self._witnesses.append((result, {w: names[w] for w in witnesses}))
         return result
 
-    def _check_witness(self, name: str, of: BodyAggregate) -> None:
-        if of.function not in _WITH_WITNESSES:
-            message = f"nothing outside of {of.function} binds `{name}`, and {of.function} has no witness"
+    def _check_witness(self, name: str, aggregate: BodyAggregate) -> None:
+        if aggregate.function not in _WITH_WITNESSES:
+            message = f"nothing outside of {aggregate.function} binds `{name}`, and {aggregate.function} has no witness"
             hint = f"add an atom with {name} before the aggregate, which then is one for each {name}"
-        elif of.value == Variable(name):
-            message = f"`{name}` is what {of.function} goes over, and has no value outside of it"
-            hint = f"take the value of the aggregate: m = {of.function} {name} : {{ ... }}"
+        elif aggregate.value == Variable(name):
+            message = f"`{name}` is what {aggregate.function} goes over, and has no value outside of it"
+            hint = f"take the value of the aggregate: m = {aggregate.function} {name} : {{ ... }}"
         else:
             return
-        at = next(n.span for n in nodes((of.value, of.body)) if n == Variable(name))
-        raise self._places.error("PARALAGG_DATALOG_UNBOUND", message, at, value=name, hint=hint)
+        span = next(n.span for n in nodes((aggregate.value, aggregate.body)) if n == Variable(name))
+        raise self._places.error("PARALAGG_DATALOG_UNBOUND", message, span, value=name, hint=hint)
 
     def _fresh(self, stem: str) -> str:
         name, n = f"{stem}_{2}", 3
@@ -103,43 +104,43 @@ class Scope:
 
 
 def bound_by(literals: tuple[Plain, ...]) -> frozenset[str]:
-    """The variables that positive atoms and equations bind."""
+    """Return the variables that positive atoms and equations bind."""
     bound = {a.name for x in literals if isinstance(x, Atom) for a in x.args if isinstance(a, Variable)}
     while True:
         more = set()
         for x in literals:
             if isinstance(x, syntax.Comparison) and x.op == "=":
-                for one, other in ((x.left, x.right), (x.right, x.left)):
-                    if isinstance(one, Variable) and names_in(other) <= bound and not isinstance(other, Wildcard):
-                        more.add(one.name)
+                for side, other in ((x.left, x.right), (x.right, x.left)):
+                    if isinstance(side, Variable) and names_in(other) <= bound and not isinstance(other, Wildcard):
+                        more.add(side.name)
         if more <= bound:
             return frozenset(bound)
         bound |= more
 
 
 def aggregates_in(node: object) -> list[BodyAggregate]:
-    """The aggregates of ``node`` that are not inside of others."""
-    found: list[BodyAggregate] = []
+    """Return the outermost aggregates of ``node``."""
+    aggregates: list[BodyAggregate] = []
 
-    def note(n: object) -> object:
+    def collect(n: object) -> object:
         if not isinstance(n, BodyAggregate):
             return None
-        found.append(n)
+        aggregates.append(n)
         return n
 
-    substituted(node, note)
-    return found
+    substituted(node, collect)
+    return aggregates
 
 
-def free_names(of: BodyAggregate) -> frozenset[str]:
-    """The variables of an aggregate that are not those which an aggregate inside of it goes over."""
-    inner = aggregates_in((of.value, of.body))
+def free_names(aggregate: BodyAggregate) -> frozenset[str]:
+    """Return the variables of an aggregate, without those that an aggregate inside of it aggregates."""
+    inner = aggregates_in((aggregate.value, aggregate.body))
     below = frozenset().union(*(free_names(a) - names_in(a.value) for a in inner))
-    return names_outside((of.value, of.body)) | below
+    return names_outside((aggregate.value, aggregate.body)) | below
 
 
 def names_outside(node: object) -> frozenset[str]:
-    """The variables of ``node`` that occur outside of all aggregates."""
+    """Return the variables of ``node`` that occur outside of all aggregates."""
     return names_in(_without_aggregates(node, lambda a: Wildcard(a.span)))
 
 
@@ -148,9 +149,9 @@ def _without_aggregates(node: object, value: Callable[[BodyAggregate], syntax.Te
     return result
 
 
-def _with_names(of: BodyAggregate, names: Mapping[str, str]) -> BodyAggregate:
+def _with_names(aggregate: BodyAggregate, names: Mapping[str, str]) -> BodyAggregate:
     def change(node: object) -> object:
         return replace(node, name=names[node.name]) if isinstance(node, Variable) and node.name in names else node
 
-    result: BodyAggregate = rewritten(of, change)
+    result: BodyAggregate = rewritten(aggregate, change)
     return result

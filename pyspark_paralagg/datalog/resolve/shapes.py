@@ -1,7 +1,7 @@
-"""What each relation of a text looks like: columns, their names, which of them are aggregated and how.
+"""Derive the shape of each relation of a text: its columns, their names and their aggregators.
 
-The rules of a head with aggregates name the same ones at the same positions; a plain term there gives its value. A
-relation of a Program has its keys first, so ``Shape.order`` says where the text's columns went.
+All rules of a relation must have the same aggregate at a position; a plain term there is one value of the aggregate. A
+relation of a Program has its keys first; ``Shape.order`` maps the Program's column order to the text's.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ if TYPE_CHECKING:
     from pyspark_paralagg.datalog.resolve.expand import Flat
 
 HOLDS = "holds"
-"""The column of a relation without columns: true where the relation holds."""
+"""The column that a relation without columns gets: true if the relation holds."""
 
 _NAMES = {name.upper().replace("_", ""): name for name in AGGREGATORS}
 
 
 @dataclass(frozen=True)
 class Shape:
-    """``aggregates`` has the aggregator of each of ``columns``, None for a key; ``place`` is where that was said.
+    """The columns of a relation and their aggregators.
 
-    ``orders`` gives, for a ``min_by`` at a position, the position of its order column, or -1 for a hidden column.
+    ``aggregates`` has the aggregator of each of ``columns``, None for a key. ``orders`` maps the position of a
+    ``min_by`` to the position of its order column, -1 for a hidden column. ``place`` is the declaration or first rule.
     """
 
     relation: str
@@ -41,21 +42,21 @@ class Shape:
 
     @property
     def keys(self) -> tuple[int, ...]:
-        """Positions of the key columns."""
+        """The positions of the key columns."""
         return tuple(p for p, a in enumerate(self.aggregates) if a is None)
 
     @property
     def values(self) -> tuple[int, ...]:
-        """Positions of the aggregated columns."""
+        """The positions of the aggregated columns."""
         return tuple(p for p, a in enumerate(self.aggregates) if a is not None)
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The text's positions in the Program's order: keys, then what is aggregated."""
+        """The text's positions in the Program's order: keys, then aggregated columns."""
         return (*self.keys, *self.values)
 
     def hidden(self, position: int) -> str:
-        """The name of the hidden order column of ``position``."""
+        """Return the name of the hidden order column of ``position``."""
         return f"{self.columns[position]}@order"
 
 
@@ -68,15 +69,15 @@ class Shapes:
         declared: Mapping[str, tuple[tuple[str, ...], Span]],
         inputs: Mapping[str, Sequence[str]],
         places: Places,
-        own: Sequence[str] = (),
+        user_aggregators: Sequence[str] = (),
     ) -> None:
         self._places = places
-        self._own = {n.lower(): n for n in own}
+        self._user_aggregators = {n.lower(): n for n in user_aggregators}
         self._rules: dict[str, list[Flat]] = {}
         for rule in rules:
             self._rules.setdefault(rule.head.relation, []).append(rule)
-        self._known = {**dict.fromkeys(declared), **dict.fromkeys(inputs), **dict.fromkeys(self._rules)}
-        self.shapes = {name: self._shape(name, declared, inputs) for name in self._known}
+        self._relation_names = {**dict.fromkeys(declared), **dict.fromkeys(inputs), **dict.fromkeys(self._rules)}
+        self.shapes = {name: self._shape(name, declared, inputs) for name in self._relation_names}
         for rule in rules:
             for literal in rule.literals:
                 atom = literal.body if isinstance(literal, Negation) else literal
@@ -84,15 +85,15 @@ class Shapes:
                     self.check(atom)
 
     def check(self, atom: Atom) -> Shape:
-        """The shape of ``atom``'s relation, which is known and has as many columns as ``atom`` arguments."""
+        """Return the shape of ``atom``'s relation; raise if the relation is unknown or its arity differs."""
         if atom.relation not in self.shapes:
-            spoken = [n for n in self._known if "@" not in n]
+            spoken = [n for n in self._relation_names if "@" not in n]
             hint = did_you_mean(atom.relation, spoken).replace("'", "`")
             message = f"relation `{atom.relation}` is not known"
             raise self._places.error("PARALAGG_UNKNOWN_RELATION", message, atom.span, value=atom.relation, hint=hint)
         shape = self.shapes[atom.relation]
         if len(atom.args) != len(shape.columns):
-            raise self._arity(atom, len(shape.columns), shape.place)
+            raise self._arity_error(atom, len(shape.columns), shape.place)
         for a in atom.args:
             if isinstance(a, HeadAggregate):
                 message = f"${a.name} stands in a body, and is an argument of a rule's head"
@@ -100,19 +101,23 @@ class Shapes:
                 raise self._places.error("PARALAGG_DATALOG_AGGREGATE", message, a.span, value=a.name, hint=hint)
         return shape
 
-    def aggregator(self, of: HeadAggregate) -> str:
-        """The name of a head aggregate in a Program."""
-        name = _NAMES.get(of.name.upper().replace("_", ""), of.name.lower())
-        name = self._own.get(name, name)
-        if name not in AGGREGATORS and name not in self._own.values() and name != "mean":
-            known = [f"${n.upper()}" for n in (*AGGREGATORS, *self._own.values())]
-            hint = did_you_mean(f"${of.name.upper()}", known).replace("'", "`")
-            message = f"${of.name} is no aggregate"
-            raise self._places.error("PARALAGG_UNKNOWN_AGGREGATE", message, of.span, value=of.name, hint=hint)
-        wanted = AGGREGATORS[name].arguments if name in AGGREGATORS else (1,)
-        if len(of.args) not in wanted and name in AGGREGATORS:
-            message = f"${of.name.upper()} takes {' or '.join(map(str, wanted))} arguments, not {len(of.args)}"
-            raise self._places.error("PARALAGG_DATALOG_ARITY", message, of.span, value=of.name)
+    def aggregator(self, aggregate: HeadAggregate) -> str:
+        """Return the name of a head aggregate in a Program."""
+        name = _NAMES.get(aggregate.name.upper().replace("_", ""), aggregate.name.lower())
+        name = self._user_aggregators.get(name, name)
+        if name not in AGGREGATORS and name not in self._user_aggregators.values() and name != "mean":
+            known = [f"${n.upper()}" for n in (*AGGREGATORS, *self._user_aggregators.values())]
+            hint = did_you_mean(f"${aggregate.name.upper()}", known).replace("'", "`")
+            message = f"${aggregate.name} is no aggregate"
+            raise self._places.error(
+                "PARALAGG_UNKNOWN_AGGREGATE", message, aggregate.span, value=aggregate.name, hint=hint
+            )
+        arities = AGGREGATORS[name].arguments if name in AGGREGATORS else (1,)
+        if len(aggregate.args) not in arities and name in AGGREGATORS:
+            message = (
+                f"${aggregate.name.upper()} takes {' or '.join(map(str, arities))} arguments, not {len(aggregate.args)}"
+            )
+            raise self._places.error("PARALAGG_DATALOG_ARITY", message, aggregate.span, value=aggregate.name)
         return name
 
     def _shape(
@@ -122,7 +127,7 @@ class Shapes:
         inputs: Mapping[str, Sequence[str]],
     ) -> Shape:
         rules = self._rules.get(name, [])
-        # A relation that only an input names has no place.
+        # A relation that only an input defines has no place in the text.
         place = declared[name][1] if name in declared else rules[0].head.span if rules else None
         if name in declared:
             columns = declared[name][0]
@@ -132,12 +137,12 @@ class Shapes:
             columns = _columns([r.head for r in rules])
         for rule in rules:
             if len(rule.head.args) != len(columns):
-                raise self._arity(rule.head, len(columns), place)
+                raise self._arity_error(rule.head, len(columns), place)
         aggregates, orders = self._aggregates(rules, len(columns))
         return Shape(name, columns, aggregates, orders, place or NOWHERE)
 
     def _aggregates(self, rules: list[Flat], count: int) -> tuple[tuple[str | None, ...], tuple[tuple[int, int], ...]]:
-        found: list[str | None] = [None] * count
+        aggregators: list[str | None] = [None] * count
         first: dict[int, HeadAggregate] = {}
         orders: dict[int, int] = {}
         for rule in rules:
@@ -145,23 +150,23 @@ class Shapes:
                 if not isinstance(a, HeadAggregate):
                     continue
                 name = self.aggregator(a)
-                if p in first and found[p] != name:
+                if p in first and aggregators[p] != name:
                     message = (
                         f"`{rule.head.relation}` has ${a.name} here and ${first[p].name} "
                         f"in {self._places.describe(first[p].span)}"
                     )
                     hint = "a column has one aggregate, in all rules"
                     raise self._places.error("PARALAGG_DATALOG_AGGREGATE", message, a.span, value=a.name, hint=hint)
-                found[p] = name
+                aggregators[p] = name
                 first.setdefault(p, a)
                 if name in ("min_by", "max_by"):
                     order = _order(rule.head, a)
                     orders[p] = order if orders.get(p, order) == order else -1
-        return tuple(found), tuple(sorted(orders.items()))
+        return tuple(aggregators), tuple(sorted(orders.items()))
 
-    def _arity(self, atom: Atom, wanted: int, place: Span | None) -> Exception:
+    def _arity_error(self, atom: Atom, expected: int, place: Span | None) -> Exception:
         where = f", see {self._places.describe(place)}" if place is not None and place.line else ""
-        message = f"`{atom.relation}` has {_arguments(wanted)}, and here {_arguments(len(atom.args))}{where}"
+        message = f"`{atom.relation}` has {_arguments(expected)}, and here {_arguments(len(atom.args))}{where}"
         return self._places.error("PARALAGG_DATALOG_ARITY", message, atom.span, value=len(atom.args))
 
 
@@ -169,25 +174,25 @@ def _arguments(count: int) -> str:
     return "no arguments" if count == 0 else f"{count} argument{'s' * (count != 1)}"
 
 
-def _order(head: Atom, of: HeadAggregate) -> int:
-    """The position of ``$MIN(x)`` beside ``$MIN_BY(v, x)``; -1 where there is none."""
-    wanted = "MIN" if "MIN" in of.name.upper() else "MAX"
+def _order(head: Atom, aggregate: HeadAggregate) -> int:
+    """Return the position of ``$MIN(x)`` in a head with ``$MIN_BY(v, x)``; -1 if there is none."""
+    function = "MIN" if "MIN" in aggregate.name.upper() else "MAX"
     for p, a in enumerate(head.args):
-        if isinstance(a, HeadAggregate) and a.name.upper() == wanted and a.args == of.args[1:]:
+        if isinstance(a, HeadAggregate) and a.name.upper() == function and a.args == aggregate.args[1:]:
             return p
     return -1
 
 
 def _columns(heads: list[Atom]) -> tuple[str, ...]:
-    """Names that all heads agree on, where they are distinct; else ``c0, c1, ...``."""
+    """Return the column names that all heads agree on if they are distinct, else ``c0, c1, ...``."""
     named = {tuple(_name(a) for a in h.args) for h in heads}
     count = max((len(h.args) for h in heads), default=0)
-    out: list[str] = []
+    columns: list[str] = []
     for p in range(count):
         names = {n[p] for n in named if len(n) > p and n[p] is not None}
         name = next(iter(names)) if len(names) == 1 else None
-        out.append(name if name is not None and name not in out else f"c{p}")
-    return tuple(out)
+        columns.append(name if name is not None and name not in columns else f"c{p}")
+    return tuple(columns)
 
 
 def _name(arg: object) -> str | None:

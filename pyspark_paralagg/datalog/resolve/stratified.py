@@ -1,4 +1,4 @@
-"""No negation, and no aggregate of a body, goes through the recursion of a text."""
+"""Check that no negation and no aggregate of a body is part of a recursion."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BODY_AGGREGATES = ("count", "sum", "min", "max", "mean", "keys")
 
 
 def check_stratified(rules: Sequence[Flat], derived: set[str], places: Places) -> None:
-    """Nothing, or ``VerificationError`` (``PARALAGG_NOT_STRATIFIED``) at the atom."""
+    """Raise ``VerificationError`` (``PARALAGG_NOT_STRATIFIED``) at the first atom that is not stratified."""
     needs: dict[str, set[str]] = {r.head.relation: set() for r in rules}
     for rule in rules:
         needs[rule.head.relation] |= {a.relation for a, _ in atoms(rule)} & derived
@@ -32,23 +32,23 @@ def check_stratified(rules: Sequence[Flat], derived: set[str], places: Places) -
 
 
 def atoms(rule: Flat) -> list[tuple[Atom, bool]]:
-    """The atoms of a body, and whether each is negated."""
-    out = []
-    for x in rule.literals:
-        if isinstance(x, Atom):
-            out.append((x, False))
-        elif isinstance(x, Negation) and isinstance(x.body, Atom):
-            out.append((x.body, True))
-    return out
+    """Return the atoms of a body, each with True if it is negated."""
+    result = []
+    for literal in rule.literals:
+        if isinstance(literal, Atom):
+            result.append((literal, False))
+        elif isinstance(literal, Negation) and isinstance(literal.body, Atom):
+            result.append((literal.body, True))
+    return result
 
 
 def _problem(rule: Flat, atom: Atom, cycle: Sequence[str], places: Places, *, is_aggregate: bool) -> VerificationError:
     names = ", ".join(n for n in cycle if "@" not in n)
     if is_aggregate:
-        what = f"{atom.relation.split('@')[0]} in the body is over rows that depend on its own value ({names})"
+        message = f"{atom.relation.split('@')[0]} in the body is over rows that depend on its own value ({names})"
         hint = "aggregate in the head, where the check can prove it: $MIN, $MAX, $SUM, $MCOUNT ..."
     else:
-        what = f"`!{atom.relation}` negates what depends on it ({names})"
+        message = f"`!{atom.relation}` negates what depends on it ({names})"
         hint = "compute what is negated in relations that do not read the result"
-    problem = VerificationError("PARALAGG_NOT_STRATIFIED", what, value=atom.relation, hint=hint)
+    problem = VerificationError("PARALAGG_NOT_STRATIFIED", message, value=atom.relation, hint=hint)
     return places.located(problem, atom.span if atom.span.line else rule.span)

@@ -1,7 +1,7 @@
-"""The types of a text: ``number``, ``unsigned``, ``float``, ``symbol`` and the aliases that a text gives them.
+"""Resolve the types of a text: ``number``, ``unsigned``, ``float``, ``symbol``, ``boolean`` and the text's aliases.
 
-``number`` and ``unsigned`` are 64-bit and so ``bigint``; an ``unsigned`` that would be negative is an error where
-facts are loaded. A union of aliases has the type that all of them have.
+``number`` and ``unsigned`` have 64 bits and are ``bigint``; loading a negative fact as ``unsigned`` is an error. A
+union of aliases has the type that all of them have.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BASES = {"number": "bigint", "unsigned": "bigint", "float": "double", "symbol": "string", "boolean": "boolean"}
-"""Datalog's types and Spark's. ``boolean`` is ours, for ``$ANY`` and ``$ALL``."""
+"""Spark's type for each Datalog type. ``boolean`` is an extension, for ``$ANY`` and ``$ALL``."""
 
 
 class Types:
-    """The types that a text can name."""
+    """The base types and a text's aliases of them."""
 
     def __init__(self, text: Text) -> None:
         self._places = Places(text.source, text.name)
@@ -35,18 +35,18 @@ class Types:
             self.base(alias.name, alias.span)
 
     def base(self, name: str, span: Span) -> str:
-        """``number unsigned float symbol boolean``: what ``name`` is in the end."""
-        found = sorted(set(self._bases(name, span, ())))
-        if len(found) > 1:
-            message = f"type `{name}` is {' and '.join(found)} at once"
+        """Return the base type of ``name``: ``number``, ``unsigned``, ``float``, ``symbol`` or ``boolean``."""
+        bases = sorted(set(self._bases(name, span, ())))
+        if len(bases) > 1:
+            message = f"type `{name}` is {' and '.join(bases)} at once"
             raise self._places.error("PARALAGG_DATALOG_TYPE", message, span, value=name)
-        return found[0]
+        return bases[0]
 
-    def _bases(self, name: str, span: Span, above: tuple[str, ...]) -> Iterator[str]:
+    def _bases(self, name: str, span: Span, path: tuple[str, ...]) -> Iterator[str]:
         if name in BASES:
             yield name
             return
-        if name in above:
+        if name in path:
             message = f"type `{name}` is defined by itself"
             raise self._places.error("PARALAGG_DATALOG_TYPE", message, span, value=name)
         if name not in self._aliases:
@@ -56,25 +56,25 @@ class Types:
             )
         alias = self._aliases[name]
         for other in alias.types:
-            yield from self._bases(other, alias.span, (*above, name))
+            yield from self._bases(other, alias.span, (*path, name))
 
-    def of(self, attribute: Attribute) -> str:
-        """Spark's type of a declared column."""
+    def spark_type(self, attribute: Attribute) -> str:
+        """Return the Spark type of a declared column."""
         return BASES[self.base(attribute.type, attribute.span)]
 
 
 def declared_types(text: Text) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Columns of each declared relation: name and Spark type."""
+    """Return the columns of each declared relation: name and Spark type."""
     types = Types(text)
     return {
-        c.relation: tuple((a.name, types.of(a)) for a in c.attributes)
+        c.relation: tuple((a.name, types.spark_type(a)) for a in c.attributes)
         for c in text.clauses
         if isinstance(c, Declaration)
     }
 
 
 def unsigned_columns(text: Text) -> dict[str, frozenset[str]]:
-    """The columns of each declared relation that may not be negative."""
+    """Return the unsigned columns of each declared relation."""
     types = Types(text)
     return {
         c.relation: frozenset(a.name for a in c.attributes if types.base(a.type, a.span) == "unsigned")
