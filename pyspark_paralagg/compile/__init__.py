@@ -62,14 +62,7 @@ PASSES: tuple[Callable[[Program], Program], ...] = (
 )
 
 
-STAGES = (
-    *(run_pass.__name__ for run_pass in PASSES),
-    "differentiate",
-    "binarize",
-    "select_indexes",
-    "assign_placement",
-    "plan",
-)
+STAGES = (*(p.__name__ for p in PASSES), "differentiate", "binarize", "select_indexes", "assign_placement", "plan")
 """The names of all stages, in their order."""
 
 

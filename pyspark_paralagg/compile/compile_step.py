@@ -57,13 +57,8 @@ class CompiledStep:
 
 def _start_inputs(relations: Sequence[Relation], first_source: int) -> tuple[Input, ...]:
     """Return bases and initial rows of ``relations`` as inputs, in order; sources count from ``first_source``."""
-    starts = [
-        (input_id, relation)
-        for relation in relations
-        for input_id in (relation.base, relation.initial)
-        if input_id is not None
-    ]
-    return tuple(_start_input(input_id, relation, first_source + n) for n, (input_id, relation) in enumerate(starts))
+    starts = [(i, r) for r in relations for i in (r.base, r.initial) if i is not None]
+    return tuple(_start_input(i, r, first_source + n) for n, (i, r) in enumerate(starts))
 
 
 def _start_input(input_id: int, relation: Relation, source: int) -> Input:

@@ -81,9 +81,8 @@ def plan_stages(program: Program, physical_plan: Plan, broadcast_max_bytes: int 
     for names, stratum in zip(program.strata, physical_plan.strata, strict=True):
         stratum_chains = tuple(_chains(program, names, stratum.relation_class))
         chains += stratum_chains
-        reasons += distribute(
-            tuple(program.relation(n) for n in names), stratum_chains, program, broadcast_max_bytes
-        ).reasons
+        relations = tuple(map(program.relation, names))
+        reasons += distribute(relations, stratum_chains, program, broadcast_max_bytes).reasons
     data = physical_plan.to_json()
     orders = list(dict.fromkeys(c.reason for c in chains if c.reason is not None))
     shown_before = {*program.notes, *orders, *reasons}

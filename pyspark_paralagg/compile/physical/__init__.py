@@ -1,1 +1,1 @@
-"""Verified Program -> Plan: delta rules, join chains, distribution, indexes."""
+"""Build the Plan of a verified Program: delta rules, join chains, distribution, indexes."""

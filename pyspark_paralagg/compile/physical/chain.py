@@ -1,4 +1,4 @@
-"""What ``binarize`` makes of a rule: a linear chain of probes and filters, before indexes and places are chosen."""
+"""Define Chain, the result of ``binarize``: a linear chain of probes and filters, without indexes or placement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Lookup:
-    """Body atom ``atom`` looked up by ``keys``: pairs of its column and an expression over what is bound before."""
+    """A lookup of body atom ``atom`` by ``keys``: pairs of its column and an expression over bound variables."""
 
     atom: int
     keys: tuple[tuple[int, Expr], ...]
@@ -24,8 +24,8 @@ class Lookup:
 class Chain:
     """One Δ variant of ``rule``, driven by body atom ``driver``.
 
-    ``driver_binds`` and ``binds`` (by atom) name the variables that the chain still reads; ``reason`` says why atoms
-    are joined in another order than they are written in.
+    ``driver_binds`` and ``binds`` (by atom) name the variables that a later step reads. ``reason`` explains a join
+    order that is not the written one.
     """
 
     rule: Rule
@@ -38,15 +38,15 @@ class Chain:
 
     @property
     def driver_relation(self) -> str:
-        """The relation whose rows start the chain."""
+        """Return the relation whose rows start the chain."""
         return str(self.rule.body[self.driver].relation)
 
     @property
     def driver_binds(self) -> tuple[str | None, ...]:
-        """A variable for each of its columns, or None."""
+        """Return a variable, or None, for each column of the driver."""
         return self.binds[self.driver]
 
     @property
     def lookups(self) -> tuple[Lookup, ...]:
-        """The probes, without the filters between them."""
+        """Return the lookups, without the filters between them."""
         return tuple(s for s in self.steps if isinstance(s, Lookup))

@@ -1,10 +1,10 @@
-"""The recursion for one value of its carried keys: a relation without them, whose rows fit plain arrays.
+"""Build the recursion for one value of its carried keys: a relation without them, whose rows fit plain arrays.
 
     dist(s, y, min d + w) :- dist(s, x, d), edges(x, y, w)      for each s:  dist(y, min d + w) :- dist(x, d),
     edges(x, y, w)
 
-Legal where every rule copies the carried keys and reads them nowhere else. Hashing pairs instead costs 3 to 30 times
-more where few values lead to many rows (limits in docs/architecture.md).
+Correct only if every rule copies the carried keys and reads them nowhere else. Hashing pairs instead costs 3 to 30
+times more if few values lead to many rows (docs/architecture.md, "The engine without Spark").
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def without_carried(program: Program, relation: Relation, carried: tuple[int, ...]) -> Program | None:
-    """``program`` with ``relation`` alone, without its carried keys; None where a rule reads them."""
+    """Return ``program`` reduced to ``relation`` without its carried keys; None if a rule reads them."""
     rules = []
     for rule in program.rules:
         if rule.head != relation.name:
@@ -29,18 +29,21 @@ def without_carried(program: Program, relation: Relation, carried: tuple[int, ..
             return None
         rules.append(stripped)
     base = program.input(relation.base)
-    alone = replace(
+    reduced_base = replace(
         base,
         id=max(i.id for i in program.inputs) + 1,
         exprs=tuple(e for p, e in enumerate(base.exprs) if p not in carried),
     )
-    smaller = replace(
-        relation, keys=tuple(k for p, k in enumerate(relation.keys) if p not in carried), base=alone.id, initial=None
+    reduced = replace(
+        relation,
+        keys=tuple(k for p, k in enumerate(relation.keys) if p not in carried),
+        base=reduced_base.id,
+        initial=None,
     )
     return replace(
         program,
-        relations=(smaller,),
-        inputs=(*program.inputs, alone),
+        relations=(reduced,),
+        inputs=(*program.inputs, reduced_base),
         rules=tuple(rules),
         strata=((relation.name,),),
         classes=tuple(c for c in program.classes if c[0] == relation.name),
@@ -48,11 +51,11 @@ def without_carried(program: Program, relation: Relation, carried: tuple[int, ..
 
 
 def _rule(rule: Rule, relation: Relation, carried: tuple[int, ...]) -> Rule | None:
-    own = [a for a in rule.body if a.relation == relation.name]
-    names = {a.variables[p] for a in own for p in carried}
+    recursive_atoms = [a for a in rule.body if a.relation == relation.name]
+    names = {a.variables[p] for a in recursive_atoms for p in carried}
     kept = tuple(e for p, e in enumerate(rule.exprs) if p not in carried)
     others = {v for a in rule.body if a.relation != relation.name for v in a.variables}
-    if len(own) != 1 or any(columns(e) & names for e in (*kept, *rule.conditions)) or others & names:
+    if len(recursive_atoms) != 1 or any(columns(e) & names for e in (*kept, *rule.conditions)) or others & names:
         return None
     return replace(rule, exprs=kept, body=tuple(_atom(a, relation, carried) for a in rule.body))
 

@@ -1,11 +1,12 @@
-"""Δ variants: a rule over k recursive atoms becomes k chains, each driven by the delta of one of them.
+"""Make the Δ variants of a rule: k recursive atoms give k chains, each driven by the delta of one atom.
 
     path(x, z) :- path(x, y), path(y, z)
     path(x, z) :- Δpath(x, y), old path(y, z)
     path(x, z) :- path(x, y), Δpath(y, z)
 
-Atoms before the driver are probed in full (delta included), those after it without the delta, so that no pair of rows
-is joined twice. An iterated stratum has one chain a rule, from all rows. (Paper 001, section 3; paper 004, section 4.)
+Atoms before the driver are probed in full (delta included), those after it without the delta, so no pair of rows is
+joined twice. An iterated stratum has one chain a rule, driven by all rows. (Kumar and Gilray, Load-balancing Parallel
+Relational Algebra, section 3; Gilray et al., Compiling Data-Parallel Datalog, section 4.)
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def differentiate(rule: Rule, program: Program, relation_class: RelationClass) -> tuple[Chain, ...]:
-    """The chains of ``rule``."""
+    """Return the chains of ``rule``."""
     atoms = recursive_atoms(rule)
     if relation_class == "iterated":
-        # Any recursive atom may start where all rows are read; the user's order names one.
+        # All rows are read, so any recursive atom may be the driver; the user's order decides.
         first = next((a for a in rule.order or () if a in atoms), atoms[0])
         return (binarize(rule, program, first, "full"),)
     return tuple(

@@ -1,10 +1,10 @@
-"""By which of its keys a relation is distributed over the tasks (design section 7).
+"""Choose the keys by which each relation is distributed over the tasks.
 
-    dist(s, y, min d + w) :- dist(s, x, d), edges(x, y, w)      by s, if edges may stand everywhere: nothing moves
+    dist(s, y, min d + w) :- dist(s, x, d), edges(x, y, w)      by s, if edges may be replicated: nothing moves
     dist(y, min d + w)    :- dist(x, d), edges(x, y, w)         by the column that the largest join looks up
     path(x, z)            :- path(x, y), path(y, z)             by the first rule's column, and a copy by the other
 
-Aggregated columns are never among them.
+Aggregated columns are never among them. See docs/architecture.md, "The compiler's stages".
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Distribution:
-    """Positions among the keys for each relation, whether nothing moves in the loop, and why."""
+    """Key positions by relation; ``is_decomposed`` if no row moves in the loop; and the reasons."""
 
     by: dict[str, tuple[int, ...]]
     is_decomposed: bool
@@ -33,7 +33,7 @@ class Distribution:
 def distribute(
     relations: tuple[Relation, ...], chains: tuple[Chain, ...], program: Program, broadcast_max_bytes: int
 ) -> Distribution:
-    """The distribution of a stratum's relations for these chains."""
+    """Return the distribution of a stratum's relations for ``chains``."""
     recursive = [r for r in relations if any(c.rule.head == r.name for c in chains)]
     carried = carried_keys(recursive[0], chains) if len(recursive) == 1 and relations[0] is recursive[0] else ()
     if carried and len(carried) < len(recursive[0].keys):
@@ -55,29 +55,29 @@ def distribute(
         by[r.name], reason = _joined_keys(r, chains, program)
         reasons.append(reason)
     for r in relations:
-        # What a relation counts has its keys first; it is counted where it stands.
+        # A viewed relation has the same keys first, and is counted in the task of its rows.
         by |= {d.view.relation: by[r.name] for d in r.dependents if d.view is not None}
     return Distribution(by, is_decomposed=False, reasons=tuple(reasons))
 
 
 def carried_keys(relation: Relation, chains: tuple[Chain, ...]) -> tuple[int, ...]:
-    """Positions of keys that every rule from the relation to itself copies; none unless all its recursion is linear."""
-    own = [c for c in chains if c.rule.head == relation.name and c.driver_relation == relation.name]
-    atoms = [a for c in chains for n, a in enumerate(c.rule.body) if a.relation is not None and n != c.driver]
-    if not own or atoms:
+    """Return the positions of keys that every recursive rule copies; none unless all recursion is linear."""
+    loops = [c for c in chains if c.rule.head == relation.name and c.driver_relation == relation.name]
+    probed = [a for c in chains for n, a in enumerate(c.rule.body) if a.relation is not None and n != c.driver]
+    if not loops or probed:
         return ()
-    return tuple(p for p in range(len(relation.keys)) if all(_is_variable(c.emit[p], c.driver_binds[p]) for c in own))
+    return tuple(p for p in range(len(relation.keys)) if all(_is_variable(c.emit[p], c.driver_binds[p]) for c in loops))
 
 
 def driver_columns(lookup: Lookup, chain: Chain, relation: Relation) -> tuple[tuple[int, int], ...] | None:
-    """Pairs of looked-up column and key of the driver where every probe key is a plain key column of the driver."""
+    """Return pairs of looked-up column and driver key; None unless every probe key is a plain key of the driver."""
     positions = {v: p for p, v in enumerate(chain.driver_binds[: len(relation.keys)]) if v is not None}
     pairs = []
     for column, expr in lookup.keys:
         if not isinstance(expr, Col) or expr.name not in positions:
             return None
         pairs.append((column, positions[expr.name]))
-    # Two columns looked up by one key of the driver: their hash is that of the pair, not of the key.
+    # Two columns looked up by one driver key have the hash of the pair, not of the key.
     return tuple(pairs) if pairs and len({d for _, d in pairs}) == len(pairs) else None
 
 
@@ -93,26 +93,26 @@ def _static_bytes(chains: tuple[Chain, ...], program: Program) -> int | None:
 
 
 def _bytes(lookup: Lookup, chain: Chain, program: Program) -> float:
-    """What would have to stand in every task; of equals the first one counts. A growing relation is never small."""
+    """Return the bytes to replicate for ``lookup``; infinite for a recursive relation or an unknown size."""
     atom = chain.rule.body[lookup.atom]
     size = None if atom.input is None else program.input(atom.input).size_bytes
     return math.inf if size is None else size
 
 
 def _joined_keys(relation: Relation, chains: tuple[Chain, ...], program: Program) -> tuple[tuple[int, ...], str]:
-    everything = tuple(range(len(relation.keys)))
+    all_keys = tuple(range(len(relation.keys)))
     votes: Counter[tuple[int, ...]] = Counter()
     for chain in chains:
         if chain.driver_relation != relation.name:
             continue
-        local = [(x, p) for x in chain.lookups if (p := driver_columns(x, chain, relation)) is not None]
-        if local:
-            _, pairs = max(local, key=lambda found: _bytes(found[0], chain, program))
+        local_lookups = [(x, p) for x in chain.lookups if (p := driver_columns(x, chain, relation)) is not None]
+        if local_lookups:
+            _, pairs = max(local_lookups, key=lambda lookup_and_pairs: _bytes(lookup_and_pairs[0], chain, program))
             votes[tuple(sorted(d for _, d in pairs))] += 1
     if not relation.keys:
         return (), f"{relation.name}: one row, at task 0"
     if not votes:
-        return everything, f"{relation.name}: distributed by all its keys; no rule looks anything up by some of them"
+        return all_keys, f"{relation.name}: distributed by all its keys; no rule looks anything up by some of them"
     chosen = votes.most_common(1)[0][0]
     names = ", ".join(relation.keys[p].name for p in chosen)
     return chosen, f"{relation.name}: distributed by {names}, by which its largest joins look rows up"

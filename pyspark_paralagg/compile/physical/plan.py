@@ -1,10 +1,10 @@
-"""The physical form: strata with indexes, Δ rules and what an engine may do to go faster, each choice with its reason.
+"""Build the Plan: strata with indexes and Δ rules, optional faster evaluations, and a reason for each choice.
 
-Last station of ``compile``: puts differentiate, binarize, distribute, assign_placement and select_indexes together.
+The last step of ``compile``: it calls differentiate, binarize, distribute, assign_placement and select_indexes.
 
 All rules of a stratum run in one epoch. Placement makes every probe of a chain local, so an iteration has one exchange,
-that of the derived rows, where paper 004 has one for each join of the longest chain; what cannot be placed stands in
-every task.
+for the derived rows. Gilray et al. (Compiling Data-Parallel Datalog) exchange once for each join of the longest chain.
+Indexes that cannot be placed are replicated to every task.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ BROADCAST_MAX_BYTES = 1 << 30
 
 
 def plan(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> Plan:
-    """The plan of a verified program."""
+    """Build the plan of a verified program."""
     reasons = [*program.notes, *program.warnings]
     strata: list[Stratum] = []
     narrower: list[Narrower] = []
     for position, names in enumerate(program.strata):
-        stratum, inputs, why = _stratum(program, names, broadcast_max_bytes)
+        stratum, inputs, stratum_reasons = _stratum(program, names, broadcast_max_bytes)
         program = replace(program, inputs=inputs)
         strata.append(stratum)
-        reasons += why
+        reasons += stratum_reasons
         for smaller in narrow(program, stratum):
-            alone, own, _ = _stratum(smaller.program, names, broadcast_max_bytes)
-            narrower += smaller.planned(position, alone, own)
+            narrowed, narrowed_inputs, _ = _stratum(smaller.program, names, broadcast_max_bytes)
+            narrower += smaller.narrowers(position, narrowed, narrowed_inputs)
     used = {i for s in strata for i in s.input_ids}
     read = tuple(i for i in program.inputs if i.id in used)
     return Plan(program.name, read, tuple(strata), tuple(reasons), tuple(narrower))
@@ -70,39 +70,39 @@ def _stratum(
     relation_class = _class(program, names[0])
     rules = tuple(r for r in program.rules if r.head in names)
     chains = tuple(c for r in rules for c in differentiate(r, program, relation_class))
-    where = distribute(relations, chains, program, broadcast_max_bytes)
-    reasons = [*dict.fromkeys(c.reason for c in chains if c.reason is not None), *where.reasons]
+    distribution = distribute(relations, chains, program, broadcast_max_bytes)
+    reasons = [*dict.fromkeys(c.reason for c in chains if c.reason is not None), *distribution.reasons]
     indexes = Indexes()
-    planned = tuple(assign_placement(c, program, where, indexes, broadcast_max_bytes) for c in chains)
-    is_free = relation_class == "lattice" and program.max_iterations is None and program.tolerance is None
+    planned = tuple(assign_placement(c, program, distribution, indexes, broadcast_max_bytes) for c in chains)
+    is_unlimited = relation_class == "lattice" and program.max_iterations is None and program.tolerance is None
     is_linear = all(sum(a.relation is not None for a in r.body) == 1 for r in rules)
-    follows = any(d.view for r in relations for d in r.dependents)
+    has_views = any(d.view for r in relations for d in r.dependents)
     has_copies = any(i.copy for i in indexes.relations)
-    in_place = is_free and is_linear and not follows and not has_copies
-    # Bitmaps begin with an empty relation, and tell pairs apart by whether they are there, not by since when.
+    in_place = is_unlimited and is_linear and not has_views and not has_copies
+    # Bitmaps start from an empty relation; a bit does not record when its pair was derived.
     is_settled = any(r.settled for r in relations)
-    bitmap = _bitmap(program, names, chains, planned, indexes, where) if is_free and not is_settled else None
+    may_use_bits = is_unlimited and not is_settled
+    bitmap = _bitmap(program, names, chains, planned, indexes, distribution) if may_use_bits else None
     statics = indexes.statics
     if bitmap is None:
         program, statics, planned = indexes.shared(program, planned)
-    reasons += _large_everywhere(program, statics, broadcast_max_bytes)
+    reasons += _replicated_large_inputs(program, statics, broadcast_max_bytes)
     label = ", ".join(names)
     if chains:
-        reasons.append(f"{label}: {_epoch(chains, indexes, where)}")
+        reasons.append(f"{label}: {_epoch_reason(chains, indexes, distribution)}")
     if bitmap:
         reasons.append(f"{label}: a set that carries one key and moves the other along edges: evaluated in bitmaps")
     if in_place:
         reasons.append(f"{label}: values are read in the iteration that wrote them (a lattice without a limit)")
     else:
-        reasons.append(
-            f"{label}: strict rounds ({_why_rounds(program, relation_class, follows=follows, is_linear=is_linear)})"
-        )
+        why = _rounds_reason(program, relation_class, has_views=has_views, is_linear=is_linear)
+        reasons.append(f"{label}: strict rounds ({why})")
     ordered_by = _ordered_by(relations, planned) if in_place else None
     if ordered_by is not None:
         column = relations[0].dependents[ordered_by].column.name
         reasons.append(f"{label}: rows may be applied in the order of {column}, best first")
     decomposition = None
-    if in_place and where.is_decomposed and bitmap is None and len(relations) == 1 and not is_settled:
+    if in_place and distribution.is_decomposed and bitmap is None and len(relations) == 1 and not is_settled:
         decomposition = _decomposition(program, relations[0], carried_keys(relations[0], chains), statics)
         if decomposition is not None:
             reasons.append(
@@ -111,7 +111,7 @@ def _stratum(
     may_climb = _may_climb(program, relation_class, rules)
     stratum = Stratum(
         tuple(
-            PlannedRelation(r.name, r.keys, r.dependents, where.by[r.name], r.base, r.initial, r.settled)
+            PlannedRelation(r.name, r.keys, r.dependents, distribution.by[r.name], r.base, r.initial, r.settled)
             for r in relations
         ),
         statics,
@@ -134,23 +134,23 @@ def _stratum(
 
 
 def _ordered_by(relations: tuple[Relation, ...], rules: tuple[PlannedRule, ...]) -> int | None:
-    """The one number that a lattice minimises or maximises: the best first saves the worse.
+    """Return the position of the single number that a lattice minimises or maximises; None if there is none.
 
-    Rows whose place is found by hashing gain nothing by it.
+    Applying the best values first avoids work on worse ones. Rows located by hashing gain nothing by it.
     """
     if len(relations) > 1 or any(r.target.kind == "computed" for r in rules):
         return None
     dependents = relations[0].dependents
-    own = [n for n, d in enumerate(dependents) if d.order is None]
-    if len(own) != 1 or dependents[own[0]].aggregator not in ("min", "max"):
+    uncarried = [n for n, d in enumerate(dependents) if d.order is None]
+    if len(uncarried) != 1 or dependents[uncarried[0]].aggregator not in ("min", "max"):
         return None
-    return own[0] if is_numeric(dependents[own[0]].column.type) else None
+    return uncarried[0] if is_numeric(dependents[uncarried[0]].column.type) else None
 
 
 def _decomposition(
     program: Program, relation: Relation, carried: tuple[int, ...], statics: tuple[StaticIndex, ...]
 ) -> Decomposition | None:
-    """The stratum without its carried keys, if no row has to be found by hashing there and it reads the same inputs."""
+    """Return the stratum without its carried keys; None if it locates rows by hashing or reads other inputs."""
     smaller = without_carried(program, relation, carried)
     if smaller is None:
         return None
@@ -161,58 +161,58 @@ def _decomposition(
     return Decomposition(carried, inner)
 
 
-def _epoch(chains: tuple[Chain, ...], indexes: Indexes, where: Distribution) -> str:
+def _epoch_reason(chains: tuple[Chain, ...], indexes: Indexes, distribution: Distribution) -> str:
     joins = max(len(c.lookups) for c in chains)
     rules = f"{len(chains)} rules in one epoch" if len(chains) > 1 else "one rule"
-    found = f"{rules}, {joins} {'join' if joins == 1 else 'joins'} in the longest chain, every probe local"
+    text = f"{rules}, {joins} {'join' if joins == 1 else 'joins'} in the longest chain, every probe local"
     if joins == 0:
-        found = f"{rules} without a join"
-    if where.is_decomposed:
-        return f"{found}: nothing is exchanged"
+        text = f"{rules} without a join"
+    if distribution.is_decomposed:
+        return f"{text}: nothing is exchanged"
     copies = sum(i.copy for i in indexes.relations)
     follow = f", and {'a copy follows' if copies == 1 else f'{copies} copies follow'} it" if copies else ""
-    return f"{found}: an iteration exchanges once, what it derived{follow}"
+    return f"{text}: an iteration exchanges once, what it derived{follow}"
 
 
 def _may_climb(program: Program, relation_class: RelationClass, rules: tuple[Rule, ...]) -> bool:
-    if relation_class == "iterated":  # an iterated step may do anything, also swing to and fro
+    if relation_class == "iterated":  # an iterated step may also oscillate
         return program.max_iterations is None and program.tolerance is None
     return relation_class == "accumulating" or climbs(program, rules)
 
 
 def _makes_strings(rule: PlannedRule) -> bool:
-    """Whether a string that the rule computes, or its constant, is a key to look up or a value of the head."""
+    """Return whether a computed or constant string is a lookup key or a column of the head."""
     looked_up = (key for step in rule.steps if isinstance(step, Probe) for key in step.keys)
     return any(e.type == "string" and not isinstance(e, Col) for e in (*rule.emit, *looked_up))
 
 
 def _combines_strings(relation: Relation) -> bool:
-    """Whether an aggregator of the user's own may make strings out of others."""
+    """Return whether a user-defined aggregator may combine strings into new ones."""
     return any(d.custom is not None and d.column.type == "string" for d in relation.dependents)
 
 
-def _large_everywhere(program: Program, statics: tuple[StaticIndex, ...], broadcast_max_bytes: int) -> list[str]:
-    """Inputs that stand in every task although they are large, since no key of the recursion looks them up."""
-    found = []
+def _replicated_large_inputs(program: Program, statics: tuple[StaticIndex, ...], broadcast_max_bytes: int) -> list[str]:
+    """Return the reasons for large inputs that are replicated because no key of the recursion looks them up."""
+    reasons = []
     for index in statics:
         source = program.input(index.input)
         if index.placement == "everywhere" and (source.size_bytes is None or source.size_bytes > broadcast_max_bytes):
             size = "of unknown size" if source.size_bytes is None else f"{source.size_bytes:,} bytes"
-            found.append(
+            reasons.append(
                 f"{input_name(source)} ({size}) stands in every task: no key of the recursion alone looks it up"
             )
-    return found
+    return reasons
 
 
 def _class(program: Program, name: str) -> RelationClass:
-    found = dict(program.classes)[name]
-    return "iterated" if found == "iterated" else "accumulating" if found == "accumulating" else "lattice"
+    kind = dict(program.classes)[name]
+    return "iterated" if kind == "iterated" else "accumulating" if kind == "accumulating" else "lattice"
 
 
-def _why_rounds(program: Program, relation_class: RelationClass, *, follows: bool, is_linear: bool) -> str:
+def _rounds_reason(program: Program, relation_class: RelationClass, *, has_views: bool, is_linear: bool) -> str:
     if relation_class != "lattice":
         return f"the class is {relation_class}"
-    if follows:
+    if has_views:
         return "witnesses are counted between rounds"
     if program.max_iterations is not None:
         return "the number of iterations is limited"
@@ -221,17 +221,17 @@ def _why_rounds(program: Program, relation_class: RelationClass, *, follows: boo
     return "a rule reads a copy, which follows between rounds" if is_linear else "a rule reads two recursive atoms"
 
 
-def _bitmap(  # noqa: PLR0913, PLR0917 - all that a stratum is made of
+def _bitmap(  # noqa: PLR0913, PLR0917 - the parts of a stratum
     program: Program,
     names: tuple[str, ...],
     chains: tuple[Chain, ...],
     rules: tuple[PlannedRule, ...],
     indexes: Indexes,
-    where: Distribution,
+    distribution: Distribution,
 ) -> Bitmap | None:
-    """The bitmap form of a decomposed set with two keys whose every rule is one lookup of the moving key."""
+    """Return the bitmap form of a decomposed set with two keys if every rule is one lookup of the moving key."""
     relation = program.relation(names[0])
-    if len(names) > 1 or relation.dependents or len(relation.keys) != 2 or not where.is_decomposed:  # noqa: PLR2004
+    if len(names) > 1 or relation.dependents or len(relation.keys) != 2 or not distribution.is_decomposed:  # noqa: PLR2004
         return None
     moving = 1 - carried_keys(relation, chains)[0]
     edges = []

@@ -1,9 +1,9 @@
-"""One index for each distinct set of join columns: the collection that placement fills, with no index twice.
+"""Collect the indexes of a stratum: one for each distinct set of join columns.
 
-A static index is one input grouped by one set of columns in one place; a relation index is one recursive relation
-grouped by some of its keys in one place. No prefix is shared, since an index is distributed by exactly its keys. (Paper
-004, section 4; paper 000: aggregated columns are never part of a distribution.) Rules that read different columns of
-an input have an index each first, with what they read, and share one in the end:
+A static index is an input grouped by a set of columns with one placement; a relation index is a recursive relation
+grouped by some of its keys with one placement. No prefix is shared, since an index is distributed by exactly its keys.
+(Gilray et al., Compiling Data-Parallel Datalog, section 4. Aggregated columns are never part of a distribution: Sun et
+al., PARALAGG.) Rules that read different columns of an input first have an index each, which ``shared`` merges:
 
     reach(y) :- reach(x), in1(x, y).              in1 := edges without w, in2 := edges
     dist(y, d + w) :- dist(x, d), in2(x, y, w).   both: in3[x](y, w)
@@ -40,51 +40,51 @@ class Indexes:
         partition_by: tuple[int, ...],
         driver: str,
     ) -> StaticIndex:
-        """The static index of that description.
+        """Return the static index with these properties; add it if it is new.
 
-        A partitioned one is kept apart for each driving relation: an engine may give its groups that relation's ids.
+        A partitioned index is separate for each driving relation, whose ids an engine may give to its groups.
         """
         owner = driver if placement == "partitioned" else ""
-        described = (source, keys, payload, placement, partition_by, owner)
-        if described not in self._static:
-            self._static[described] = StaticIndex(len(self._static), source, keys, payload, placement, partition_by)
-        return self._static[described]
+        properties = (source, keys, payload, placement, partition_by, owner)
+        if properties not in self._static:
+            self._static[properties] = StaticIndex(len(self._static), source, keys, payload, placement, partition_by)
+        return self._static[properties]
 
     def relation(self, name: str, keys: tuple[int, ...], placement: Placement, *, copy: bool) -> RelationIndex:
-        """The index of a recursive relation of that description."""
-        described = (name, keys, placement, copy)
-        if described not in self._relation:
-            self._relation[described] = RelationIndex(len(self._relation), name, keys, placement, copy)
-        return self._relation[described]
+        """Return the relation index with these properties; add it if it is new."""
+        properties = (name, keys, placement, copy)
+        if properties not in self._relation:
+            self._relation[properties] = RelationIndex(len(self._relation), name, keys, placement, copy)
+        return self._relation[properties]
 
     def shared(
         self, program: Program, rules: Sequence[PlannedRule]
     ) -> tuple[Program, tuple[StaticIndex, ...], tuple[PlannedRule, ...]]:
-        """Static indexes, those of one input and the same join columns as one, and ``rules`` that probe these."""
+        """Merge static indexes of one input and the same join columns; return the ``rules`` that probe the result."""
         groups: dict[tuple[object, ...], list[StaticIndex]] = {}
         for (*_, owner), index in self._static.items():
             source = program.input(index.input)
             rows = replace(source, id=0, exprs=())
             by = tuple(source.exprs[p] for p in index.partition_by)
-            # Columns are told apart by what they are: an input that has one twice stays by itself.
+            # Columns are matched by expression, so an input with a duplicate column is not merged.
             alone = index.id if len(set(source.exprs)) < len(source.exprs) else None
             groups.setdefault((rows, _exprs(source, index.keys), index.placement, by, owner, alone), []).append(index)
         statics: list[StaticIndex] = []
-        moved: dict[int, tuple[StaticIndex, tuple[Expr, ...]]] = {}
+        merged: dict[int, tuple[StaticIndex, tuple[Expr, ...]]] = {}
         for group in groups.values():
-            program, index = _union(program, group, len(statics))
+            program, index = _merge(program, group, len(statics))
             statics.append(index)
-            moved |= {g.id: (index, _exprs(program.input(g.input), g.payload)) for g in group}
-        return program, tuple(statics), tuple(_moved(r, program, moved) for r in rules)
+            merged |= {g.id: (index, _exprs(program.input(g.input), g.payload)) for g in group}
+        return program, tuple(statics), tuple(_remap(r, program, merged) for r in rules)
 
     @property
     def statics(self) -> tuple[StaticIndex, ...]:
-        """All static indexes, by id."""
+        """Return all static indexes, by id."""
         return tuple(self._static.values())
 
     @property
     def relations(self) -> tuple[RelationIndex, ...]:
-        """All relation indexes, by id."""
+        """Return all relation indexes, by id."""
         return tuple(self._relation.values())
 
 
@@ -92,8 +92,8 @@ def _exprs(source: Input, positions: Sequence[int]) -> tuple[Expr, ...]:
     return tuple(source.exprs[p] for p in positions)
 
 
-def _union(program: Program, group: Sequence[StaticIndex], index_id: int) -> tuple[Program, StaticIndex]:
-    """One index with what all of ``group`` have; it has their keys, and their rows."""
+def _merge(program: Program, group: Sequence[StaticIndex], index_id: int) -> tuple[Program, StaticIndex]:
+    """Return one index with the payload of all of ``group``, which have the same keys and rows."""
     first = group[0]
     source = program.input(first.input)
     if len(group) == 1:
@@ -103,20 +103,20 @@ def _union(program: Program, group: Sequence[StaticIndex], index_id: int) -> tup
     exprs = tuple(dict.fromkeys((*keys, *by, *payload)))
     program, wide = with_input(program, replace(source, exprs=exprs))
 
-    def positions(of: tuple[Expr, ...]) -> tuple[int, ...]:
-        return tuple(exprs.index(e) for e in of)
+    def positions(columns: tuple[Expr, ...]) -> tuple[int, ...]:
+        return tuple(exprs.index(e) for e in columns)
 
     return program, StaticIndex(index_id, wide, positions(keys), positions(payload), first.placement, positions(by))
 
 
-def _moved(rule: PlannedRule, program: Program, moved: dict[int, tuple[StaticIndex, tuple[Expr, ...]]]) -> PlannedRule:
-    """``rule`` with its static probes on the shared indexes."""
+def _remap(rule: PlannedRule, program: Program, merged: dict[int, tuple[StaticIndex, tuple[Expr, ...]]]) -> PlannedRule:
+    """Return ``rule`` with its static probes on the merged indexes."""
     steps = list(rule.steps)
     target = rule.target
     for n, step in enumerate(steps):
         if not isinstance(step, Probe) or step.recursive:
             continue
-        index, read = moved[step.index]
+        index, read = merged[step.index]
         payload = _exprs(program.input(index.input), index.payload)
         if payload == read:
             steps[n] = replace(step, index=index.id)

@@ -1,7 +1,8 @@
-"""A chain as Datalog: one rule with its Δ, or as many binary rules as it has joins.
+"""Show a chain as Datalog: one rule with its Δ, or one binary rule a join.
 
-The intermediate relations ``int1``, ``int2`` … stand for what is bound between two joins and still read afterwards. No
-engine stores them (its loops nest), but they are what a chain costs, and what paper 004 stores.
+The intermediate relations ``int1``, ``int2`` … hold the variables that are bound between two joins and read later. No
+engine stores them (its loops nest), but they show the cost of a chain. Gilray et al. (Compiling Data-Parallel Datalog)
+store them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _KINDS = {"join": "", "semi": "exists ", "anti": "!"}
 
 
 def show_variant(chain: Chain, program: Program) -> str:
-    """The rule as it is written, with what each recursive atom is read from: Δ, all but Δ (``old``), or all."""
+    """Return the rule as written, with the version that each recursive atom reads: Δ, all but Δ (``old``), or all."""
     old = {x.atom for x in chain.lookups if x.version == "old"}
     parts = []
     for n, atom in enumerate(chain.rule.body):
@@ -31,7 +32,7 @@ def show_variant(chain: Chain, program: Program) -> str:
 
 
 def show_binary_rules(chain: Chain, program: Program, first: int = 1) -> list[str]:
-    """The chain as rules of two atoms at most, the last of which derives the head; numbered from ``first``."""
+    """Return the chain as rules of at most two atoms; the last derives the head. Numbers start at ``first``."""
     delta = "Δ" if chain.version == "delta" else ""
     body = [f"{delta}{show_atom(chain.driver_relation, chain.driver_binds)}"]
     bound = [v for v in chain.driver_binds if v is not None]
@@ -42,7 +43,7 @@ def show_binary_rules(chain: Chain, program: Program, first: int = 1) -> list[st
             body.append(show(step.condition))
             continue
         if joined:
-            read = _read_from(chain, n)
+            read = _read_after(chain, n)
             bound = [v for v in bound if v in read]
             name = show_atom(f"int{first + len(rules)}", tuple(bound))
             rules.append(f"{name} :- {', '.join(body)}.")
@@ -62,8 +63,8 @@ def _atom(chain: Chain, step: Lookup, program: Program) -> str:
     return f"{old}{_KINDS[atom.kind]}{show_atom(_name(chain, step.atom, program), shown)}"
 
 
-def _read_from(chain: Chain, step: int) -> set[str]:
-    """The variables that this step, a later one, or the head reads."""
+def _read_after(chain: Chain, step: int) -> set[str]:
+    """Return the variables that this step, a later one, or the head reads."""
     exprs = list(chain.emit)
     for s in chain.steps[step:]:
         exprs += [s.condition] if isinstance(s, Filter) else [e for _, e in s.keys]

@@ -66,9 +66,7 @@ def _growing_key(rule: Rule, names: Collection[str], program: Program) -> tuple[
     for column, expr in zip(head.keys, rule.exprs, strict=False):
         for call in (e for e in walk(expr) if isinstance(e, Call) and e.fn in _GROWING):
             recursive = [v for v in columns(call) if scope[v].relation in names]
-            fixed = {v for v, variable in scope.items() if variable.relation not in names} | _carried(
-                rule, len(head.keys)
-            )
+            fixed = {name for name, v in scope.items() if v.relation not in names} | _carried(rule, len(head.keys))
             if recursive and not _is_bounded(set(recursive), rule, fixed):
                 return rule, column.name, expr
     return None
@@ -87,10 +85,5 @@ def _is_bounded(names: set[str], rule: Rule, fixed: set[str]) -> bool:
 
 def _carried(rule: Rule, keys: int) -> set[str]:
     """Return the keys that the rule copies unchanged to the same position."""
-    recursive_keys = (a.variables[:keys] for a in rule.body if a.relation == rule.head)
-    return {
-        v
-        for names in recursive_keys
-        for v, e in zip(names, rule.exprs, strict=False)
-        if isinstance(e, Col) and e.name == v
-    }
+    atoms = (a.variables[:keys] for a in rule.body if a.relation == rule.head)
+    return {v for names in atoms for v, e in zip(names, rule.exprs, strict=False) if isinstance(e, Col) and e.name == v}

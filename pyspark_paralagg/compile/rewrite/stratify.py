@@ -60,11 +60,8 @@ def needs_of(program: Program) -> dict[str, set[str]]:
     for rule in program.rules:
         needs[rule.head] |= {a.relation for a in rule.body if a.relation is not None}
     for relation in program.relations:  # base and initial rows may be the result of another relation
-        needs[relation.name] |= {
-            source.relation
-            for source in program.inputs
-            if source.id in (relation.base, relation.initial) and source.relation is not None
-        }
+        starts = (relation.base, relation.initial)
+        needs[relation.name] |= {i.relation for i in program.inputs if i.id in starts and i.relation is not None}
     for relation in program.relations:
         for d in relation.dependents:
             if d.view is not None:

@@ -58,14 +58,9 @@ def unify(rule: Rule, program: Program) -> Rule | None:
 def constant(condition: Expr) -> tuple[Col, Lit] | None:
     """Return the variable and the constant that ``condition`` equates; None for any other condition."""
     if isinstance(condition, Call) and condition.fn == "EqualTo":
-        for variable, literal in (condition.args, condition.args[::-1]):
-            if (
-                isinstance(variable, Col)
-                and isinstance(literal, Lit)
-                and variable.type == literal.type
-                and literal.value is not None
-            ):
-                return variable, literal
+        for col, lit in (condition.args, condition.args[::-1]):
+            if isinstance(col, Col) and isinstance(lit, Lit) and col.type == lit.type and lit.value is not None:
+                return col, lit
     return None
 
 
