@@ -19,7 +19,7 @@ from benchmarks.systems.run_facts import run_facts
 from mpi_backend.launch.preflight import Request
 from pyspark_paralagg.command.engine import run_here, run_on_ranks
 from pyspark_paralagg.compile import compile_program
-from pyspark_paralagg.datalog.lower.requested import asked_program
+from pyspark_paralagg.datalog.lower.requested import requested_program
 from pyspark_paralagg.datalog.parse.parse import parse
 from pyspark_paralagg.datalog.text_to_program import resolve_text
 
@@ -73,7 +73,7 @@ class Ranks:
         given = {"edge": pq.read_table(graph.edges_file), "vertex": pq.read_table(graph.vertices_file)}
         given["start"] = pa.table({"v": graph.sources[: SOURCES.get(query, 1)]})
         resolved = resolve_text(parse(_TEXTS[query], query), _COLUMNS)
-        program = asked_program(resolved, ["found"])
+        program = requested_program(resolved, ["found"])
         names = [source.relation for source in resolved.sources]
         inputs = tuple(
             replace(i, size_bytes=given[names[i.source]].nbytes) if names[i.source] in given else i

@@ -18,7 +18,7 @@ from pyspark_paralagg.command.table_results import TableResult
 from pyspark_paralagg.command.work import work_folder
 from pyspark_paralagg.compile import compile_stages
 from pyspark_paralagg.compile.stages import stage_changes
-from pyspark_paralagg.datalog.lower.requested import asked_program, recursion_of
+from pyspark_paralagg.datalog.lower.requested import recursion_of, requested_program
 from pyspark_paralagg.datalog.lower.unsigned import check_ansi
 from pyspark_paralagg.datalog.text_to_program import resolve_text
 from pyspark_paralagg.errors import FixpointError, ParalaggError, UnsupportedError, UsageError, VerificationError
@@ -136,7 +136,7 @@ def _compiled(
     task: Task, settings: Settings, resolved: Resolved, given: Mapping[str, list[Given]]
 ) -> tuple[Plan, tuple[str, Any, dict[str, Any]]]:
     """The Plan, and what explains it: Program, stages, Plan as JSON."""
-    program = replace(asked_program(resolved, task.wanted.names), mode=task.options.mode)
+    program = replace(requested_program(resolved, task.wanted.names), mode=task.options.mode)
     sizes = {
         n: sum(one.size_bytes for one in given.get(source.relation, ())) for n, source in enumerate(resolved.sources)
     }

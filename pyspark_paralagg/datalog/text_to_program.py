@@ -1,8 +1,8 @@
-"""Syntax tree -> Program: names, arity, types; several heads, ``;``, aggregates in bodies, ranges and indexes are gone.
+"""Resolve a syntax tree into a Program: check names, arity and types, and reduce all rules to flat ones.
 
-Second station of a text: ``parse`` -> **resolve** -> ``compile``, or ``api``, which runs it on Spark. In between a
-text is a list of flat rules (``expand``, ``aggregates``, ``ranges``, ``iterations``, ``means``), then gets shapes and
-types (``shapes``, ``infer``), and becomes a Program (``build``).
+Second stage of a text: ``parse`` -> **resolve** -> ``compile``, or ``api``, which runs it on Spark. First the text
+becomes a list of flat rules (``expand``, ``aggregates``, ``ranges``, ``iterations``, ``means``). Then its relations get
+shapes and types (``shapes``, ``infer``). Then ``build`` makes the Program.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyspark_paralagg.datalog.lower.assumptions import assumptions, condition
 from pyspark_paralagg.datalog.lower.bind import bind
 from pyspark_paralagg.datalog.lower.build import Builder
 from pyspark_paralagg.datalog.lower.facts import constants
-from pyspark_paralagg.datalog.lower.infer import TypesOf, infer
+from pyspark_paralagg.datalog.lower.infer import SlotTypes, infer
 from pyspark_paralagg.datalog.lower.resolved import Resolved
 from pyspark_paralagg.datalog.lower.terms import BOOLEAN, FLOAT, NUMBER, SYMBOL, Terms
 from pyspark_paralagg.datalog.lower.unsigned import overflowing, positions
@@ -41,38 +41,37 @@ _WIDE = {"tinyint": NUMBER, "smallint": NUMBER, "int": NUMBER, "float": FLOAT}
 
 
 def resolve(text: syntax.Text, inputs: Mapping[str, Columns] | None = None) -> Program:
-    """The Program of a text whose inputs have these columns and Spark types. Raises ``DatalogError``."""
+    """Return the Program of a text whose inputs have these columns and Spark types; raise ``DatalogError``."""
     return resolve_text(text, inputs or {}).program
 
 
 def resolve_text(
     text: syntax.Text,
     inputs: Mapping[str, Columns],
-    own: Sequence[str] = (),
+    user_aggregators: Sequence[str] = (),
     check: Callable[[Resolved], None] = lambda _: None,
 ) -> Resolved:
-    """The Program of a text, and what is needed to run it; ``own`` are names of the user's aggregators.
+    """Return the Program of a text with the tables needed to run it; ``user_aggregators`` are names.
 
-    Raises ``DatalogError``, and ``VerificationError`` ``PARALAGG_NOT_STRATIFIED`` for a negation or an aggregate of a
-    body through the recursion; the first problem of the text is the error, whose ``problems`` are all. What ``check``
-    raises is one of them.
+    Raise ``DatalogError``, or ``VerificationError`` ``PARALAGG_NOT_STRATIFIED`` for a negation or a body aggregate in
+    a recursion. The error is the text's first problem; its ``problems`` are all of them, those of ``check`` included.
     """
 
     def resolved(part: syntax.Text) -> Resolved:
-        out = resolve_once(part, inputs, own)
-        check(out)
-        return out
+        result = resolve_once(part, inputs, user_aggregators)
+        check(result)
+        return result
 
     return with_all_problems(text, resolved)
 
 
-def resolve_once(text: syntax.Text, inputs: Mapping[str, Columns], own: Sequence[str] = ()) -> Resolved:
-    """As ``resolve_text``; raises the first problem alone that it comes across."""
-    return _Resolver(text, inputs, own).resolved()
+def resolve_once(text: syntax.Text, inputs: Mapping[str, Columns], user_aggregators: Sequence[str] = ()) -> Resolved:
+    """Resolve like ``resolve_text``, but raise only the first problem."""
+    return _Resolver(text, inputs, user_aggregators).resolved()
 
 
 class _Resolver:
-    def __init__(self, text: syntax.Text, inputs: Mapping[str, Columns], own: Sequence[str]) -> None:
+    def __init__(self, text: syntax.Text, inputs: Mapping[str, Columns], user_aggregators: Sequence[str]) -> None:
         self.text = text
         self.places = Places(text.source, text.name)
         self.types = Types(text)
@@ -83,14 +82,14 @@ class _Resolver:
             c.relation: c.span for c in text.clauses if isinstance(c, syntax.Directive) and c.kind == "input"
         }
         external = {*self.input_spans, *inputs}
-        given = {n: tuple(_WIDE.get(t, t) for _, t in cs) for n, cs in inputs.items()}
-        given |= {n: tuple(types) for n, (_, types, _) in declared.items()}
+        column_types = {n: tuple(_WIDE.get(t, t) for _, t in cs) for n, cs in inputs.items()}
+        column_types |= {n: tuple(types) for n, (_, types, _) in declared.items()}
         self.shapes = Shapes(
             without_means(flat, self.places),
             {n: (columns, span) for n, (columns, _, span) in declared.items()},
             {n: tuple(c for c, _ in cs) for n, cs in inputs.items()},
             self.places,
-            own,
+            user_aggregators,
         )
         self._check_directives()
         rules = without_means(flat, self.places)
@@ -99,23 +98,31 @@ class _Resolver:
         check_stratified(self.rules, self.derived, self.places)
         static = self.shapes.shapes.keys() - self.derived
         self.assumed = assumptions(text, self.types, self.shapes, static, external, self.places)
-        static_facts = {n: _types_of(found) for n, found in facts.items()}
-        given |= {n: t for n, t in static_facts.items() if n not in given and n not in self.derived}
+        static_facts = {n: _fact_types(rows) for n, rows in facts.items()}
+        column_types |= {n: t for n, t in static_facts.items() if n not in column_types and n not in self.derived}
         unsigned = unsigned_columns(text)
         flags = {
             n: tuple(c in unsigned[n.removesuffix(INITIAL)] for c in columns) for n, (columns, _, _) in declared.items()
         }
         self.terms.unsigned = positions(rules, flags, self.terms.base)
-        of = infer(self.rules, self.shapes, given, static_facts, self.terms, self.places)
-        self._check_typed(of)
+        slot_types = infer(self.rules, self.shapes, column_types, static_facts, self.terms, self.places)
+        self._check_typed(slot_types)
         assumed = {(a.relation, a.column) for a in self.assumed}
         self.builder = Builder(
-            self.shapes, of, self.terms, self.places, facts, external, self.indexed, unsigned_columns(text), assumed
+            self.shapes,
+            slot_types,
+            self.terms,
+            self.places,
+            facts,
+            external,
+            self.indexed,
+            unsigned_columns(text),
+            assumed,
         )
         self.mentioned = frozenset((*declared, *(a.relation for a in _atoms(text))))
 
     def resolved(self) -> Resolved:
-        """The whole."""
+        """Return the resolved text."""
         relations, inputs, rules, sources = self.builder.build(self.rules)
         program = Program(
             relations,
@@ -144,16 +151,16 @@ class _Resolver:
         clauses = [c for c in self.text.clauses if isinstance(c, syntax.Rule)]
         aggregates, ranges = Aggregates(clauses, self.places), Ranges(self.places)
         counted = counting(clauses)
-        taken = [a for c in clauses for flat in expand(c, counted, self.places) for a in aggregates.extract(flat)]
-        return [r for flat in taken for r in ranges.extract(flat)]
+        extracted = [a for c in clauses for flat in expand(c, counted, self.places) for a in aggregates.extract(flat)]
+        return [r for flat in extracted for r in ranges.extract(flat)]
 
     def _declared(self) -> dict[str, tuple[tuple[str, ...], list[str], syntax.Span]]:
-        out: dict[str, tuple[tuple[str, ...], list[str], syntax.Span]] = {}
+        declared: dict[str, tuple[tuple[str, ...], list[str], syntax.Span]] = {}
         for c in self.text.clauses:
             if not isinstance(c, syntax.Declaration):
                 continue
-            if c.relation in out:
-                message = f"`{c.relation}` is declared twice, see {self.places.describe(out[c.relation][2])}"
+            if c.relation in declared:
+                message = f"`{c.relation}` is declared twice, see {self.places.describe(declared[c.relation][2])}"
                 raise self.places.error("PARALAGG_DATALOG_DECLARED_TWICE", message, c.span, value=c.relation)
             names = tuple(a.name for a in c.attributes)
             for p, a in enumerate(c.attributes):
@@ -161,27 +168,27 @@ class _Resolver:
                     message = f"`{c.relation}` has two columns `{a.name}`"
                     raise self.places.error("PARALAGG_DATALOG_DECLARED_TWICE", message, a.span, value=a.name)
             skip = 1 if c.relation in self.indexed else 0
-            out[c.relation] = (names[skip:], [self.types.spark_type(a) for a in c.attributes[skip:]], c.span)
+            declared[c.relation] = (names[skip:], [self.types.spark_type(a) for a in c.attributes[skip:]], c.span)
             if skip:
-                out[c.relation + INITIAL] = out[c.relation]
-        return out
+                declared[c.relation + INITIAL] = declared[c.relation]
+        return declared
 
     def _check_directives(self) -> None:
         for c in self.text.clauses:
             if isinstance(c, syntax.Directive | syntax.Limit) and c.relation not in self.shapes.shapes:
                 self.shapes.check(syntax.Atom(c.relation, (), c.span))
 
-    def _check_typed(self, of: TypesOf) -> None:
+    def _check_typed(self, slot_types: SlotTypes) -> None:
         for name, shape in self.shapes.shapes.items():
-            open_ = [c for p, c in enumerate(shape.columns) if ("column", p) not in of[name]]
-            if open_:
+            untyped = [c for p, c in enumerate(shape.columns) if ("column", p) not in slot_types[name]]
+            if untyped:
                 rules = [r for r in self.rules if r.head.relation == name]
-                for rule in rules:  # the reason, where there is one to tell
-                    bind(rule, self.shapes, _all_known(of, self.shapes), self.terms, self.places)
-                message = f"what type `{open_[0]}` of `{name}` has cannot be told"
+                for rule in rules:  # raises the reason if binding finds one
+                    bind(rule, self.shapes, _with_default_types(slot_types, self.shapes), self.terms, self.places)
+                message = f"what type `{untyped[0]}` of `{name}` has cannot be told"
                 span = rules[0].head.span if rules else shape.place
                 hint = f"declare it: .decl {name}({', '.join(f'{c}: number' for c in shape.columns)})"
-                raise self.places.error("PARALAGG_DATALOG_TYPE", message, span, value=open_[0], hint=hint)
+                raise self.places.error("PARALAGG_DATALOG_TYPE", message, span, value=untyped[0], hint=hint)
 
     def _limit(self, c: syntax.Limit) -> Limit:
         if c.tolerance is not None and not {"sum", "count"} & set(self.shapes.shapes[c.relation].aggregates):
@@ -199,8 +206,8 @@ def _name(relations: tuple[Relation, ...]) -> str:
     return next((r.name for r in reversed(relations) if "@" not in r.name), "datalog")
 
 
-def _all_known(types: TypesOf, shapes: Shapes) -> TypesOf:
-    """``types`` with numbers for what is not known, to find what is wrong besides."""
+def _with_default_types(types: SlotTypes, shapes: Shapes) -> SlotTypes:
+    """Return ``types`` with numbers for unknown types, so that binding finds other errors."""
     return {
         n: {("column", p): NUMBER for p in range(max(1, len(shapes.shapes[n].columns)))} | t
         if n in shapes.shapes
@@ -209,13 +216,13 @@ def _all_known(types: TypesOf, shapes: Shapes) -> TypesOf:
     }
 
 
-def _types_of(facts: Sequence[Fact]) -> tuple[str, ...]:
-    """The types of a relation's columns as its facts have them."""
+def _fact_types(facts: Sequence[Fact]) -> tuple[str, ...]:
+    """Return the types of a relation's columns according to its facts."""
     columns = zip(*(f.row for f in facts), strict=True)
-    return tuple(_type_of(values) for values in columns) or (BOOLEAN,)
+    return tuple(_value_type(values) for values in columns) or (BOOLEAN,)
 
 
-def _type_of(values: Sequence[object]) -> str:
+def _value_type(values: Sequence[object]) -> str:
     if all(isinstance(v, str) for v in values):
         return SYMBOL
     return FLOAT if any(isinstance(v, float) for v in values) else NUMBER

@@ -15,7 +15,7 @@ from compile.interpret import run_plan
 from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.compile.rewrite.evaluate import evaluate
 from pyspark_paralagg.compile.rewrite.stratify import needs_of, strongly_connected
-from pyspark_paralagg.datalog.lower.requested import asked_program
+from pyspark_paralagg.datalog.lower.requested import requested_program
 from pyspark_paralagg.program.expr import Col, Expr, columns
 from pyspark_paralagg.program.program import Atom, Input, Program, Relation, Rule
 
@@ -45,7 +45,7 @@ def simulate(resolved: Resolved, given: Rows, tasks: int) -> Rows:
 def simulate_whole(resolved: Resolved, given: Rows, tasks: int) -> Rows:
     """The same by one Plan for the whole text, which an engine without Spark is given."""
     names = [r.name for r in resolved.program.relations if "@" not in r.name]
-    found = run_plan(compile_program(asked_program(resolved, names)), _sources(resolved, given), tasks, ROUNDS)
+    found = run_plan(compile_program(requested_program(resolved, names)), _sources(resolved, given), tasks, ROUNDS)
     return {n: _as_written(resolved, n, [k + v for k, v in found[n].items()]) for n in names}
 
 

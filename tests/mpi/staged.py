@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from mpi_backend.comm import Alone
+from mpi_backend.comm import SingleRank
 from mpi_backend.load.files import batch_of, table_of
 from mpi_backend.loop.engine import run_plan
 from mpi_backend.names import result_folder
 from mpi_backend.state.types import type_of
 from pyspark_paralagg.compile import compile_program
-from pyspark_paralagg.datalog.lower.requested import asked_program
+from pyspark_paralagg.datalog.lower.requested import requested_program
 from pyspark_paralagg.plan.read import plan_from_json
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Staged:
                 self.sources[n], sizes[n] = rows, rows.nbytes
             else:
                 self.sources[n] = arrow([(c.name, c.type) for c in source.columns], [*rows, *source.rows])
-        program = asked_program(resolved, names)
+        program = requested_program(resolved, names)
         inputs = tuple(replace(i, size_bytes=sizes.get(i.source)) for i in program.inputs)
         plan = compile_program(replace(program, inputs=inputs))
         self.json = json.dumps(plan.to_json())
@@ -72,7 +72,8 @@ class Staged:
     def tables_here(self) -> dict[str, pa.Table]:
         """Likewise, as tables in the Plan's columns."""
         columns = {i.source: i.columns for i in self.plan.inputs if i.relation is None}
-        run = run_plan(self.plan, {n: table_of(c, self.sources[n].to_batches()) for n, c in columns.items()}, Alone())
+        tables = {n: table_of(c, self.sources[n].to_batches()) for n, c in columns.items()}
+        run = run_plan(self.plan, tables, SingleRank())
         relations = {r.name: r for s in self.plan.strata for r in s.relations}
         return {n: pa.Table.from_batches([batch_of(relations[n], run.results[n])]) for n in self.names}
 

@@ -7,7 +7,7 @@ from datalog.fixtures import ALL, CASES
 
 from mpi_backend.codegen.portable import unportable
 from pyspark_paralagg.compile import compile_program
-from pyspark_paralagg.datalog.lower.requested import asked_program
+from pyspark_paralagg.datalog.lower.requested import requested_program
 from pyspark_paralagg.datalog.parse.parse import parse
 from pyspark_paralagg.datalog.text_to_program import resolve_text
 from pyspark_paralagg.plan.plan import Plan
@@ -25,7 +25,7 @@ def refusal(expr: Expr) -> str | None:
 @pytest.mark.parametrize("name", CASES)
 def test_every_fixture_is_portable(name: str) -> None:
     case = ALL[name]
-    plan = compile_program(asked_program(resolve_text(case.text, case.types), list(case.expected)))
+    plan = compile_program(requested_program(resolve_text(case.text, case.types), list(case.expected)))
     assert unportable(plan, inputs=True) is None
 
 
@@ -58,7 +58,7 @@ def test_expressions_of_inputs_count_only_where_nobody_else_computes_them() -> N
 
 def test_a_rule_is_named() -> None:
     text = '.decl r(x: number, s: symbol)\nr(1, "a").\nr(x, cat(s, to_string(to_float(x)))) :- r(x, s), strlen(s) < 9.'
-    plan = compile_program(asked_program(resolve_text(parse(text, "t"), {}), ["r"]))
+    plan = compile_program(requested_program(resolve_text(parse(text, "t"), {}), ["r"]))
     told = str(unportable(plan))
     assert told.endswith("the MPI engine does not cast double to string")
     assert " in r(" in told

@@ -1,1 +1,1 @@
-"""Typed flat rules -> Program."""
+"""Lower flat rules to a Program: types, expressions, relations and inputs."""

@@ -1,12 +1,12 @@
-"""One flat rule over typed relations: atoms that bind variables, conditions, and what each column of the head is.
+"""Bind one flat rule to typed relations: atoms that bind variables, conditions, and an expression for each head column.
 
     spath(f, t, $MIN(l + w)) :- spath(f, m, l), edge(m, t, w), l < 9.
     atoms       spath(f, m, l)  edge(m_2, t, w)
     conditions  m = m_2, l < 9
     head        f, t, l + w
 
-Positive atoms bind first, then equations define what is left; a variable that neither binds is an error, in a
-negation as well. Each column of an atom gets a variable of its own, and equality is a condition, as everywhere in a
+Positive atoms bind first, then equations define the remaining variables. A variable that neither binds is an error, in
+a negation as well. Each column of an atom gets a variable of its own; equality is a condition, as everywhere in a
 Program.
 """
 
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from pyspark_paralagg.datalog.resolve.shapes import Shape, Shapes
 
 Slot = tuple[str, int]
-"""A column of a head, ``("column", p)``, or what its aggregate needs besides: ``("order", p)``, ``("witness", p)``."""
+"""A column of a head, ``("column", p)``, or one more that its aggregate needs: ``("order", p)``, ``("witness", p)``."""
 
 ONE = "one@"
-"""The relation of one row that a rule without atoms reads."""
+"""The relation with one row that a rule without atoms reads."""
 
 
 class UntypedError(Exception):
-    """A relation whose types are not known yet."""
+    """The types of a relation are not known yet."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """What a flat rule says. ``atoms`` name relations, inputs included; ``head`` has an expression for each slot."""
+    """A bound rule. ``atoms`` name relations, inputs included; ``head`` has an expression for each slot."""
 
     atoms: tuple[Atom, ...]
     conditions: tuple[Expr, ...]
@@ -51,7 +51,7 @@ class Bound:
 
 
 def bind(flat: Flat, shapes: Shapes, types: Mapping[str, Mapping[Slot, str]], terms: Terms, places: Places) -> Bound:
-    """``flat`` with typed expressions; raises ``UntypedError`` where a relation in its body has no types yet."""
+    """Return ``flat`` with typed expressions; raise ``UntypedError`` if a relation in its body has no types yet."""
     return _Binder(flat, shapes, types, terms, places).bound()
 
 
@@ -68,7 +68,7 @@ class _Binder:
 
     def __post_init__(self) -> None:
         self.taken = set(names_in((self.flat.head, self.flat.literals)))
-        self.unsigned = unsigned.names_of(self.flat, self.terms.unsigned, self.terms.base)
+        self.unsigned = unsigned.unsigned_names(self.flat, self.terms.unsigned, self.terms.base)
 
     def bound(self) -> Bound:
         literals = self.flat.literals
@@ -94,7 +94,7 @@ class _Binder:
     # --- bodies ------------------------------------------------------------------------------------------------------
 
     def positive(self, atom: syntax.Atom, waiting: list[tuple[syntax.Term, Col, syntax.Atom]]) -> None:
-        """Binds the variables of ``atom``; arguments that are no variables wait until all are bound."""
+        """Bind the variables of ``atom``; add other arguments to ``waiting``, until all variables are bound."""
         names: list[str | None] = []
         for col, arg in self.columns(atom):
             if isinstance(arg, syntax.Wildcard):
@@ -104,48 +104,48 @@ class _Binder:
                 self.scope[arg.name] = Col(arg.name, col.type, col.nullable)
                 names.append(arg.name)
                 continue
-            own = Col(self.fresh(arg.name if isinstance(arg, syntax.Variable) else col.name), col.type, col.nullable)
-            names.append(own.name)
-            waiting.append((arg, own, atom))  # type: ignore[arg-type]  # no head aggregates in bodies: Shapes.check
+            column = Col(self.fresh(arg.name if isinstance(arg, syntax.Variable) else col.name), col.type, col.nullable)
+            names.append(column.name)
+            waiting.append((arg, column, atom))  # type: ignore[arg-type]  # no head aggregates in bodies: Shapes.check
         self.atoms.append(Atom(tuple(names), relation=atom.relation))
 
     def columns(self, atom: syntax.Atom) -> list[tuple[Col, syntax.Term | syntax.HeadAggregate]]:
-        """Each argument with the column that it stands for."""
+        """Return each argument of ``atom`` with its column."""
         shape = self.shapes.shapes[atom.relation]
-        known = self.types.get(atom.relation, {})
-        if any(("column", p) not in known for p in range(len(shape.columns))):
+        types = self.types.get(atom.relation, {})
+        if any(("column", p) not in types for p in range(len(shape.columns))):
             raise UntypedError(atom.relation)
-        named = [Col(c, known["column", p]) for p, c in enumerate(shape.columns)]
-        return list(zip(named, atom.args, strict=True))
+        columns = [Col(c, types["column", p]) for p, c in enumerate(shape.columns)]
+        return list(zip(columns, atom.args, strict=True))
 
     def define(self, comparisons: list[syntax.Comparison]) -> list[syntax.Comparison]:
-        """Variables that equations define get their values; the comparisons that are left are given back."""
-        left = list(comparisons)
+        """Define variables by equations; return the remaining comparisons."""
+        remaining = list(comparisons)
         while True:
-            for c in left:
-                found = self.definition(c)
-                if found is not None:
-                    self.scope[found[0]] = found[1]
-                    left.remove(c)
+            for c in remaining:
+                definition = self.definition(c)
+                if definition is not None:
+                    self.scope[definition[0]] = definition[1]
+                    remaining.remove(c)
                     break
             else:
-                return left
+                return remaining
 
     def definition(self, c: syntax.Comparison) -> tuple[str, Expr] | None:
-        """``x`` and its value where ``c`` is ``x = value`` or ``value = x`` and ``x`` has none."""
+        """Return ``x`` and its value if ``c`` is ``x = value`` or ``value = x`` and ``x`` is not bound; else None."""
         if c.op == "=":
-            for one, other in ((c.left, c.right), (c.right, c.left)):
-                if isinstance(one, syntax.Variable) and one.name not in self.scope and self.is_bound(other):
+            for side, other in ((c.left, c.right), (c.right, c.left)):
+                if isinstance(side, syntax.Variable) and side.name not in self.scope and self.is_bound(other):
                     value = self.terms.expr(other, self.scope, self.unsigned)
-                    return one.name, self.terms.held(other, value, self.unsigned)
+                    return side.name, self.terms.range_checked(other, value, self.unsigned)
         return None
 
     def is_bound(self, term: syntax.Term) -> bool:
-        """Whether all of ``term`` has a value."""
+        """Return whether every variable of ``term`` has a value."""
         return names_in(term) <= self.scope.keys() and not any(isinstance(n, syntax.Wildcard) for n in nodes(term))
 
     def negative(self, negation: syntax.Negation) -> None:
-        """An atom that must not match, or a constraint that must not hold."""
+        """Add an atom that must not match, or a constraint that must not hold."""
         inner = negation.body
         if isinstance(inner, syntax.Constraint):
             self.conditions.append(Call("Not", (self.constraint(inner),), BOOLEAN))
@@ -162,38 +162,39 @@ class _Binder:
                 raise self.places.error(
                     "PARALAGG_DATALOG_UNSAFE_NEGATION", message, arg.span, value=arg.name, hint=hint
                 )
-            own = Col(self.fresh(arg.name if isinstance(arg, syntax.Variable) else col.name), col.type, col.nullable)
-            names.append(own.name)
-            self.conditions.append(self.equal(self.value(arg), own, inner.span))  # type: ignore[arg-type]  # as above
+            column = Col(self.fresh(arg.name if isinstance(arg, syntax.Variable) else col.name), col.type, col.nullable)
+            names.append(column.name)
+            self.conditions.append(self.equal(self.value(arg), column, inner.span))  # type: ignore[arg-type]  # as above
         self.atoms.append(Atom(tuple(names), relation=inner.relation, kind="anti"))
 
     def constraint(self, literal: syntax.Constraint) -> Expr:
-        """``match`` or ``contains`` as a condition."""
+        """Return ``match`` or ``contains`` as a condition."""
         try:
             return self.terms.constraint(literal, self.scope)
         except UnboundError as problem:
             raise self.unbound(problem.args[0]) from None
 
     def equal(self, value: Expr, col: Col, span: syntax.Span) -> Expr:
-        """``value = col``."""
+        """Return the condition ``value = col``."""
         return self.terms.comparison(syntax.Comparison("=", syntax.Wildcard(), syntax.Wildcard(), span), value, col)
 
     def value(self, term: syntax.Term) -> Expr:
-        """``term`` where all variables are bound by now."""
+        """Return the expression of ``term``; raise if a variable is not bound."""
         try:
             return self.terms.expr(term, self.scope, self.unsigned)
         except UnboundError as problem:
             raise self.unbound(problem.args[0]) from None
 
     def comparison(self, c: syntax.Comparison) -> Expr:
-        """A comparison; for equality the bits of unsigned numbers are enough."""
+        """Return a comparison; only an ordered one checks the range of unsigned numbers, as equality compares bits."""
         left, right = self.value(c.left), self.value(c.right)
         if c.op in unsigned.ORDERED:
-            left, right = self.terms.held(c.left, left, self.unsigned), self.terms.held(c.right, right, self.unsigned)
+            left = self.terms.range_checked(c.left, left, self.unsigned)
+            right = self.terms.range_checked(c.right, right, self.unsigned)
         return self.terms.comparison(c, left, right)
 
     def unbound(self, node: syntax.Term) -> Exception:
-        """What to say of a variable without a value."""
+        """Return the error for a variable without a value."""
         if isinstance(node, syntax.Variable):
             message = f"nothing in the body binds `{node.name}`"
             hint = f"add an atom with {node.name}, or an equation that says what it is"
@@ -203,7 +204,7 @@ class _Binder:
         return self.places.error("PARALAGG_DATALOG_UNBOUND", message, node.span, value="_", hint=hint)
 
     def fresh(self, stem: str) -> str:
-        """A variable's name that the rule does not have yet."""
+        """Return a variable name that is new in the rule."""
         name, n = stem, 2
         while name in self.taken:
             name, n = f"{stem}_{n}", n + 1
@@ -213,36 +214,39 @@ class _Binder:
     # --- heads -------------------------------------------------------------------------------------------------------
 
     def head(self) -> dict[Slot, Expr]:
-        """An expression for each column of the head, and for what aggregates need besides."""
+        """Return an expression for each slot of the head."""
         shape = self.shapes.shapes[self.flat.head.relation]
-        out: dict[Slot, Expr] = {}
+        slots: dict[Slot, Expr] = {}
         for p, arg in enumerate(self.flat.head.args):
             aggregate = shape.aggregates[p]
             if isinstance(arg, syntax.HeadAggregate):
-                out |= self.aggregated(p, arg, shape)
+                slots |= self.aggregated(p, arg, shape)
             else:
                 value = self.value(arg)
-                out["column", p] = self.terms.truth(value, arg.span) if aggregate in ("any", "all") else value
+                slots["column", p] = self.terms.truth(value, arg.span) if aggregate in ("any", "all") else value
                 if aggregate is not None and (p, -1) in shape.orders:
                     message = f"`{shape.relation}` has ${aggregate.upper()} here, which needs its order, too"
                     hint = f"write ${aggregate.upper()}(value, order) in this rule, too"
                     raise self.places.error("PARALAGG_DATALOG_AGGREGATE", message, arg.span, hint=hint)
         if not shape.columns:
-            out["column", 0] = Lit(value=True, type=BOOLEAN)
-        return {slot: self.kept(slot[1], e) if slot[0] == "column" and shape.columns else e for slot, e in out.items()}
+            slots["column", 0] = Lit(value=True, type=BOOLEAN)
+        return {
+            slot: self.checked_column(slot[1], e) if slot[0] == "column" and shape.columns else e
+            for slot, e in slots.items()
+        }
 
-    def kept(self, p: int, expr: Expr) -> Expr:
-        """What stands in column ``p`` of the head; an unsigned column has no negative number."""
+    def checked_column(self, p: int, expr: Expr) -> Expr:
+        """Return the expression of head column ``p``, with a range check if the column is unsigned."""
         arg, relation = self.flat.head.args[p], self.flat.head.relation
-        held = self.terms.held(arg, expr, self.unsigned)
-        is_plain = held is expr and expr.type == NUMBER and not isinstance(expr, Lit)
+        checked = self.terms.range_checked(arg, expr, self.unsigned)
+        is_plain = checked is expr and expr.type == NUMBER and not isinstance(expr, Lit)
         mixes = unsigned.may_leave(arg) or unsigned.mixes(arg, self.unsigned)
         if is_plain and mixes and p in self.terms.unsigned.get(relation, ()):
             return unsigned.asserted(expr, self.places.describe(arg.span))
-        return held
+        return checked
 
     def aggregated(self, p: int, arg: syntax.HeadAggregate, shape: Shape) -> dict[Slot, Expr]:
-        """What a row gives to the aggregate at position ``p``."""
+        """Return the slots that a row gives to the aggregate at position ``p``."""
         aggregate = shape.aggregates[p]
         values = [self.constraint_of(a) if isinstance(a, syntax.Comparison) else self.value(a) for a in arg.args]
         if aggregate == "count":
@@ -258,5 +262,5 @@ class _Binder:
         return {("column", p): values[0]}
 
     def constraint_of(self, c: syntax.Comparison) -> Expr:
-        """A comparison as a value, for ``$ANY(d < 5)``."""
+        """Return a comparison as a value, for ``$ANY(d < 5)``."""
         return self.comparison(c)

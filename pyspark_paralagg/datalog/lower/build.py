@@ -1,7 +1,7 @@
-"""Typed flat rules -> the relations, inputs and rules of a Program.
+"""Build the relations, inputs and rules of a Program from typed flat rules.
 
-A relation of a Program has its keys first, then what is aggregated; ``slots`` and ``supplied`` are that order. Every
-relation of a text has one source; where it has rules, the source is its base.
+A relation of a Program has its keys first, then its aggregated columns; ``slots`` and ``supplied`` have that order.
+Every relation of a text has one source. If the relation has rules, the source is its base.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from pyspark_paralagg.datalog.lower.facts import Fact
-    from pyspark_paralagg.datalog.lower.infer import TypesOf
+    from pyspark_paralagg.datalog.lower.infer import SlotTypes
     from pyspark_paralagg.datalog.parse.places import Places
     from pyspark_paralagg.datalog.resolve.expand import Flat
 
 
 @dataclass
 class Builder:
-    """All that a Program is built from; ``assumed`` are columns (relation, name) of which something is assumed."""
+    """The parts of a Program; ``assumed`` has the columns (relation, name) that have an assumption."""
 
     shapes: Shapes
-    types: TypesOf
+    types: SlotTypes
     terms: Terms
     places: Places
     facts: Mapping[str, Sequence[Fact]]
@@ -45,7 +45,7 @@ class Builder:
     def build(
         self, flat: Sequence[Flat]
     ) -> tuple[tuple[Relation, ...], tuple[Input, ...], tuple[Rule, ...], tuple[Source, ...]]:
-        """Relations, inputs, rules, and the sources that the inputs count."""
+        """Return relations, inputs, rules and sources; ``Input.source`` is a position in the sources."""
         rules = [self.rule(f) for f in flat]
         derived = {r.head for r in rules}
         names = list(self.shapes.shapes)
@@ -62,55 +62,57 @@ class Builder:
         return relations, (*inputs.values(), *extra), placed, tuple(sources)
 
     def rule(self, flat: Flat) -> Rule:
-        """The rule, its atoms over relations' columns in the text's order."""
+        """Return the rule; its atoms have the columns in the text's order."""
         shape = self.shapes.shapes[flat.head.relation]
         bound = bind(flat, self.shapes, self.types, self.terms, self.places)
         bound = typed_head(flat, bound, shape, self.types[shape.relation], self.terms, self.places)
         exprs = tuple(bound.head[slot] for slot in supplied(shape))
-        order = _order_of(flat, bound.atoms)
+        order = _join_order(flat, bound.atoms)
         return Rule(shape.relation, exprs, bound.atoms, bound.conditions, self.places.describe(flat.span), order)
 
     def relation(self, name: str, derived: set[str], inputs: dict[str, Input], extra: list[Input]) -> Relation:
-        """The relation ``name``; its initial rows, where it has any, are one of the ``extra`` inputs."""
+        """Return the relation ``name``; add its initial rows, if it has any, to the ``extra`` inputs."""
         shape, types = self.shapes.shapes[name], self.types[name]
         keys = tuple(Column(shape.columns[p], types["column", p]) for p in shape.keys)
-        initial = None
-        start = name + INITIAL
-        if name in self.indexed and (start in derived or self.facts.get(start)):  # without such rows it is the base
-            initial = len(inputs) + len(extra)
-            extra.append(self.initial(shape, start, initial, derived, inputs))
+        initial_id = None
+        initial_name = name + INITIAL
+        if name in self.indexed and (
+            initial_name in derived or self.facts.get(initial_name)
+        ):  # without initial rows the base serves
+            initial_id = len(inputs) + len(extra)
+            extra.append(self.initial(shape, initial_name, initial_id, derived, inputs))
         dependents = self.dependents(shape, types)
         if not shape.columns:
             keys = (Column(HOLDS, BOOLEAN),)
-        return Relation(name, keys, dependents, inputs[name].id, initial)
+        return Relation(name, keys, dependents, inputs[name].id, initial_id)
 
-    def initial(self, of: Shape, name: str, number: int, derived: set[str], inputs: dict[str, Input]) -> Input:
-        """The rows of relation ``name`` in the order of ``of``."""
-        start, types = self.shapes.shapes[name], self.types[name]
-        columns = [Column(c, types["column", p]) for p, c in enumerate(start.columns)]
-        exprs = tuple(Col(columns[p].name, columns[p].type) for p in of.order)
+    def initial(self, shape: Shape, name: str, number: int, derived: set[str], inputs: dict[str, Input]) -> Input:
+        """Return the input of relation ``name``, with the columns in the order of ``shape``."""
+        initial_shape, types = self.shapes.shapes[name], self.types[name]
+        columns = [Column(c, types["column", p]) for p, c in enumerate(initial_shape.columns)]
+        exprs = tuple(Col(columns[p].name, columns[p].type) for p in shape.order)
         if name in derived:
-            return Input(number, -1, tuple(columns[p] for p in start.order), exprs, relation=name)
+            return Input(number, -1, tuple(columns[p] for p in initial_shape.order), exprs, relation=name)
         return Input(number, inputs[name].source, tuple(columns), exprs)
 
     def dependents(self, shape: Shape, types: Mapping[Slot, str]) -> tuple[Dependent, ...]:
-        """The aggregated columns, each hidden order column after the one that it decides."""
+        """Return the aggregated columns; a hidden order column follows the column that it orders."""
         orders = dict(shape.orders)
-        out: list[Dependent] = []
+        result: list[Dependent] = []
         for p in shape.values:
             column = Column(shape.columns[p], types["column", p])
             aggregate = str(shape.aggregates[p])
             if p not in orders:
-                out.append(Dependent(column, aggregate, supplied=_witnessed(column, aggregate, types, p)))
+                result.append(Dependent(column, aggregate, supplied=_supplied_columns(column, aggregate, types, p)))
                 continue
             order = shape.hidden(p) if orders[p] < 0 else shape.columns[orders[p]]
-            out.append(Dependent(column, aggregate, order))
+            result.append(Dependent(column, aggregate, order))
             if orders[p] < 0:
-                out.append(Dependent(Column(order, types["order", p]), aggregate.removesuffix("_by")))
-        return tuple(out)
+                result.append(Dependent(Column(order, types["order", p]), aggregate.removesuffix("_by")))
+        return tuple(result)
 
     def input(self, name: str, number: int, derived: set[str]) -> Input:
-        """The given rows of relation ``name``."""
+        """Return the input for the facts and external rows of relation ``name``."""
         shape, types = self.shapes.shapes[name], self.types[name]
         columns = tuple(Column(self.column(name, c), types["column", p]) for p, c in enumerate(shape.columns))
         columns = columns or (Column(HOLDS, BOOLEAN),)
@@ -125,17 +127,17 @@ class Builder:
         return Input(number, number, columns, exprs)
 
     def source(self, name: str) -> Source:
-        """Where these come from."""
+        """Return the source of relation ``name``: its columns, its facts, and whether it has external rows."""
         shape, types = self.shapes.shapes[name], self.types[name]
         columns = tuple(Column(c, types["column", p]) for p, c in enumerate(shape.columns))
-        types_of = tuple(c.type for c in columns)
+        column_types = tuple(c.type for c in columns)
         rows = tuple(
-            f.typed(types_of, self.unsigned.get(name, ()), self.places, shape) for f in self.facts.get(name, ())
+            f.typed(column_types, self.unsigned.get(name, ()), self.places, shape) for f in self.facts.get(name, ())
         )
         return Source(name, columns or (Column(HOLDS, BOOLEAN),), rows, name in self.external)
 
     def atom(self, atom: Atom, derived: set[str], inputs: dict[str, Input]) -> Atom:
-        """An atom over a relation's columns in the text's order, over the Program's."""
+        """Convert an atom from the text's column order to the Program's."""
         name = str(atom.relation)
         if name not in derived:
             return replace(atom, relation=None, input=inputs[name].id)
@@ -146,41 +148,41 @@ class Builder:
         return replace(atom, variables=variables)
 
     def column(self, relation: str, column: str) -> str:
-        """A column's name; with its relation's where something is assumed of that column."""
+        """Return a column's name, prefixed by its relation if the column has an assumption."""
         return f"{relation}.{column}" if (relation, column) in self.assumed else column
 
 
 def slots(shape: Shape) -> list[Slot]:
-    """The columns of a relation in the Program's order; a hidden order column follows what it decides."""
+    """Return the columns of a relation in the Program's order; a hidden order column follows the one that it orders."""
     if not shape.columns:
         return [("column", 0)]
-    out: list[Slot] = [("column", p) for p in shape.keys]
+    result: list[Slot] = [("column", p) for p in shape.keys]
     hidden = {p for p, order in shape.orders if order < 0}
     for p in shape.values:
-        out.append(("column", p))
-        out += [("order", p)] if p in hidden else []
-    return out
+        result.append(("column", p))
+        result += [("order", p)] if p in hidden else []
+    return result
 
 
 def supplied(shape: Shape) -> list[Slot]:
-    """What base rows and heads have in the place of the columns: witnesses, where these are counted."""
-    out: list[Slot] = []
+    """Return the slots of base rows and heads: those of the columns, with witnesses for ``mcount`` and ``msum``."""
+    result: list[Slot] = []
     for kind, p in slots(shape):
         aggregate = shape.aggregates[p] if shape.columns else None
-        out += [] if aggregate == "mcount" else [(kind, p)]
-        out += [("witness", p)] if aggregate in ("mcount", "msum") else []
-    return out
+        result += [] if aggregate == "mcount" else [(kind, p)]
+        result += [("witness", p)] if aggregate in ("mcount", "msum") else []
+    return result
 
 
-def _witnessed(column: Column, aggregate: str, types: Mapping[Slot, str], p: int) -> tuple[Column, ...]:
+def _supplied_columns(column: Column, aggregate: str, types: Mapping[Slot, str], p: int) -> tuple[Column, ...]:
     if aggregate not in ("mcount", "msum"):
         return ()
     witness = Column(f"{column.name}@witness", types["witness", p])
     return (witness,) if aggregate == "mcount" else (Column(f"{column.name}@share", column.type), witness)
 
 
-def _order_of(flat: Flat, atoms: tuple[Atom, ...]) -> tuple[int, ...] | None:
-    """The order of a ``.plan``, where it is one of this rule's positive atoms."""
+def _join_order(flat: Flat, atoms: tuple[Atom, ...]) -> tuple[int, ...] | None:
+    """Return the join order of a ``.plan`` if it permutes this rule's positive atoms, else None."""
     if flat.rule.plan is None:
         return None
     order = tuple(p - 1 for p in flat.rule.plan.orders[0][1])

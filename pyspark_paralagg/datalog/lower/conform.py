@@ -1,10 +1,10 @@
-"""Whether rows from outside fit a relation of a text, and which of their columns is which."""
+"""Match the columns of external rows, from a DataFrame or a file, to those of a relation and check their types."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pyspark_paralagg.datalog.lower.terms import FLOAT, NUMBER, spoken
+from pyspark_paralagg.datalog.lower.terms import FLOAT, NUMBER, datalog_type
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.aggregators import is_integral, is_numeric
 
@@ -15,48 +15,48 @@ if TYPE_CHECKING:
 
 
 def conformed_columns(
-    found: Sequence[tuple[str, str]],
+    columns: Sequence[tuple[str, str]],
     source: Source,
     resolved: Resolved,
-    what: Literal["DataFrame", "file"] = "DataFrame",
+    kind: Literal["DataFrame", "file"] = "DataFrame",
 ) -> list[tuple[str, str]]:
-    """For each column of ``source`` which of ``found`` it is: by name where the names are the same, else by place.
+    """Return the column of ``columns`` for each column of ``source``: by name if all names match, else by position.
 
-    Raises ``UsageError`` (``PARALAGG_DATALOG_INPUT``) where ``found`` does not fit.
+    Raise ``UsageError`` (``PARALAGG_DATALOG_INPUT``) if ``columns`` does not fit.
     """
     span = resolved.shapes[source.relation].place
     where = f", see {resolved.places.describe(span)}" if span.line else ""
-    if len(found) != len(source.columns):
+    if len(columns) != len(source.columns):
         raise UsageError(
             "PARALAGG_DATALOG_INPUT",
-            f"{source.relation} has {len(source.columns)} columns{where}, and the {what} {len(found)}: "
-            f"{', '.join(n for n, _ in found)}",
-            value=len(found),
+            f"{source.relation} has {len(source.columns)} columns{where}, and the {kind} {len(columns)}: "
+            f"{', '.join(n for n, _ in columns)}",
+            value=len(columns),
             place=f"input {source.relation}",
             hint="select the columns that the text reads",
         )
-    names = [n for n, _ in found]
+    names = [n for n, _ in columns]
     by_name = sorted(names) == sorted(c.name for c in source.columns)
-    chosen = []
+    result = []
     for p, column in enumerate(source.columns):
-        name, type_ = found[names.index(column.name) if by_name else p]
+        name, type_ = columns[names.index(column.name) if by_name else p]
         if not _fits(type_, column.type):
             cast = f"cast it: df.withColumn({name!r}, df[{name!r}].cast({column.type!r}))"
             raise UsageError(
                 "PARALAGG_DATALOG_INPUT",
-                f"{column.name} of {source.relation} is a {spoken(column.type)}{where}, "
-                f"and the {what}'s {name} is {type_}",
+                f"{column.name} of {source.relation} is a {datalog_type(column.type)}{where}, "
+                f"and the {kind}'s {name} is {type_}",
                 value=type_,
                 place=f"input {source.relation}",
-                hint=cast if what == "DataFrame" else f"write {name} as {column.type}, or declare it otherwise",
+                hint=cast if kind == "DataFrame" else f"write {name} as {column.type}, or declare it otherwise",
             )
-        chosen.append((name, type_))
-    return chosen
+        result.append((name, type_))
+    return result
 
 
-def _fits(found: str, wanted: str) -> bool:
-    if wanted == NUMBER:
-        return is_integral(found)
-    if wanted == FLOAT:
-        return is_numeric(found)
-    return found == wanted
+def _fits(type_: str, expected: str) -> bool:
+    if expected == NUMBER:
+        return is_integral(type_)
+    if expected == FLOAT:
+        return is_numeric(type_)
+    return type_ == expected

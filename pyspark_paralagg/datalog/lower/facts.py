@@ -1,11 +1,11 @@
-"""Facts of a text: heads of constants, taken out of the rules as rows."""
+"""Extract the facts of a text: rules without a body whose head has constants only become rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.datalog.lower.terms import BOOLEAN, FLOAT, NUMBER, SYMBOL, spoken
+from pyspark_paralagg.datalog.lower.terms import BOOLEAN, FLOAT, NUMBER, SYMBOL, datalog_type
 from pyspark_paralagg.datalog.parse.syntax import Apply, Number, String
 
 if TYPE_CHECKING:
@@ -21,40 +21,40 @@ _LIMIT = 1 << 63
 
 @dataclass(frozen=True)
 class Fact:
-    """A row, and the clause that it was."""
+    """A row, and the clause that it comes from."""
 
     row: Row
     flat: Flat
 
     def typed(self, types: Sequence[str], unsigned: Collection[str], places: Places, shape: Shape) -> Row:
-        """The row in the types of its relation; an error where a value does not fit."""
-        out: list[int | float | str | bool] = []
+        """Return the row in the types of its relation; raise if a value does not fit."""
+        result: list[int | float | str | bool] = []
         for p, (value, type_) in enumerate(zip(self.row, types, strict=True)):
-            found = SYMBOL if isinstance(value, str) else FLOAT if isinstance(value, float) else NUMBER
-            if found == NUMBER and shape.columns[p] in unsigned and int(value) < 0:
+            value_type = SYMBOL if isinstance(value, str) else FLOAT if isinstance(value, float) else NUMBER
+            if value_type == NUMBER and shape.columns[p] in unsigned and int(value) < 0:
                 message = f"`{shape.columns[p]}` of `{shape.relation}` is unsigned, and here {value!r}"
                 raise places.error("PARALAGG_BAD_FACT", message, self.flat.head.args[p].span, value=value)
-            if found == NUMBER and type_ == FLOAT:
-                out.append(float(value))
+            if value_type == NUMBER and type_ == FLOAT:
+                result.append(float(value))
             elif type_ == BOOLEAN and value in (0, 1):
-                out.append(bool(value))
-            elif found == type_ and (isinstance(value, str | float) or -_LIMIT <= value < _LIMIT):
-                out.append(value)
+                result.append(bool(value))
+            elif value_type == type_ and (isinstance(value, str | float) or -_LIMIT <= value < _LIMIT):
+                result.append(value)
             else:
-                message = f"`{shape.columns[p]}` of `{shape.relation}` is a {spoken(type_)}, and here {value!r}"
+                message = f"`{shape.columns[p]}` of `{shape.relation}` is a {datalog_type(type_)}, and here {value!r}"
                 raise places.error("PARALAGG_BAD_FACT", message, self.flat.head.args[p].span, value=value)
-        return tuple(out) or (True,)
+        return tuple(result) or (True,)
 
 
-def constants(flat: Sequence[Flat], shapes: Shapes) -> tuple[dict[str, list[Fact]], tuple[Flat, ...]]:
-    """The facts by relation, and the rules that are left.
+def constants(rules: Sequence[Flat], shapes: Shapes) -> tuple[dict[str, list[Fact]], tuple[Flat, ...]]:
+    """Return the facts by relation, and the remaining rules.
 
-    A relation with ``min_by`` over a hidden column, or with witnesses, takes no rows as they stand: its facts stay
-    rules.
+    The facts of a relation with witnesses, or with ``min_by`` over a hidden column, stay rules: a row has no value for
+    these columns.
     """
     facts: dict[str, list[Fact]] = {}
-    rules = []
-    for rule in flat:
+    remaining = []
+    for rule in rules:
         shape = shapes.shapes[rule.head.relation]
         row = [_constant(a) for a in rule.head.args]
         if (
@@ -63,10 +63,10 @@ def constants(flat: Sequence[Flat], shapes: Shapes) -> tuple[dict[str, list[Fact
             or {"mcount", "msum"} & set(shape.aggregates)
             or -1 in dict(shape.orders).values()
         ):
-            rules.append(rule)
+            remaining.append(rule)
         else:
             facts.setdefault(rule.head.relation, []).append(Fact(tuple(v for v in row if v is not None), rule))
-    return facts, tuple(rules)
+    return facts, tuple(remaining)
 
 
 def _constant(arg: object) -> int | float | str | None:

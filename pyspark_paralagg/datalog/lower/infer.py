@@ -1,7 +1,7 @@
-"""The types of all columns: declared, an input's, or what the rules give.
+"""Infer the types of all columns: from declarations, from inputs, or from the rules.
 
-Types that nobody wrote down are found by going round the rules until nothing changes: a column has the type of what
-is put into it, and a float where numbers and floats are. What stays open then can hold nothing.
+Undeclared types come from repeating all rules until nothing changes. A column has the type of the values that rules
+put into it, and float if these are numbers and floats. A column that still has no type can hold no value.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.datalog.lower.bind import ONE, Slot, UntypedError, bind
-from pyspark_paralagg.datalog.lower.terms import BOOLEAN, FLOAT, NUMBER, spoken
+from pyspark_paralagg.datalog.lower.terms import BOOLEAN, FLOAT, NUMBER, datalog_type
 from pyspark_paralagg.datalog.resolve.iterations import INITIAL
 from pyspark_paralagg.datalog.resolve.shapes import HOLDS, Shape
 from pyspark_paralagg.errors import DatalogError
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from pyspark_paralagg.datalog.resolve.expand import Flat
     from pyspark_paralagg.datalog.resolve.shapes import Shapes
 
-TypesOf = dict[str, dict[Slot, str]]
+SlotTypes = dict[str, dict[Slot, str]]
 
 
-def infer(  # noqa: C901, PLR0912, PLR0913, PLR0917 - one loop over all that is known
+def infer(  # noqa: C901, PLR0912, PLR0913, PLR0917 - one loop over all sources of types
     rules: Sequence[Flat],
     shapes: Shapes,
-    given: Mapping[str, Sequence[str]],
+    declared: Mapping[str, Sequence[str]],
     facts: Mapping[str, Sequence[str]],
     terms: Terms,
     places: Places,
-) -> TypesOf:
-    """The type of every slot of every relation.
+) -> SlotTypes:
+    """Return the type of every slot of every relation.
 
-    ``given`` has those of declared relations and of inputs, in order, ``facts`` those that facts have by themselves.
+    ``declared`` has the column types of declared relations and of inputs, ``facts`` the types of the facts' values.
     """
-    types: TypesOf = {name: {} for name in shapes.shapes}
+    types: SlotTypes = {name: {} for name in shapes.shapes}
     types[ONE] = {("column", 0): NUMBER}
-    for name, columns in {**facts, **given}.items():
+    for name, columns in {**facts, **declared}.items():
         types[name] |= {("column", p): t for p, t in enumerate(columns)}
     for name, shape in shapes.shapes.items():
         if not shape.columns:
@@ -57,45 +57,44 @@ def infer(  # noqa: C901, PLR0912, PLR0913, PLR0917 - one loop over all that is 
             try:
                 bound = bind(rule, shapes, types, terms, places)
             except (UntypedError, DatalogError):
-                continue  # it is told, if it still holds, when the rule is bound for good
-            # Initial rows are rows of the relation: both have one type.
+                continue  # an error that persists is raised by the final bind
+            # Initial rows are rows of the relation, so both have the same type.
             name = rule.head.relation.removesuffix(INITIAL)
-            alike = [types[n] for n in (name, name + INITIAL) if n in types]
+            same_types = [types[n] for n in (name, name + INITIAL) if n in types]
             for slot, expr in bound.head.items():
-                if name in given and slot[0] == "column":
+                if name in declared and slot[0] == "column":
                     continue
-                wider = _wider(alike[0].get(slot), expr.type)
-                for own in alike:
-                    if wider != own.get(slot):
-                        own[slot] = wider
+                wider = _wider(same_types[0].get(slot), expr.type)
+                for slots in same_types:
+                    if wider != slots.get(slot):
+                        slots[slot] = wider
                         changed = True
     return types
 
 
-def _wider(known: str | None, found: str) -> str:
-    if known is None or {known, found} == {NUMBER, FLOAT}:
-        return found if known is None else FLOAT
-    return known
+def _wider(current: str | None, new: str) -> str:
+    if current is None or {current, new} == {NUMBER, FLOAT}:
+        return new if current is None else FLOAT
+    return current
 
 
-def typed_head(  # noqa: PLR0913, PLR0917 - a rule and all that its types come from
+def typed_head(  # noqa: PLR0913, PLR0917 - a rule and the sources of its types
     rule: Flat, bound: Bound, shape: Shape, types: Mapping[Slot, str], terms: Terms, places: Places
 ) -> Bound:
-    """``bound`` with each slot of the head in the relation's type; an error where that needs a conversion."""
+    """Return ``bound`` with each slot of the head in the relation's type; raise if it needs an explicit conversion."""
     head = {}
     for slot, expr in bound.head.items():
-        fitting = terms.as_type(expr, types[slot])
-        if fitting is None:
+        converted = terms.as_type(expr, types[slot])
+        if converted is None:
             p = slot[1]
             name = shape.columns[p] if shape.columns else HOLDS
-            at = rule.head.args[p].span if rule.head.args else rule.head.span
+            span = rule.head.args[p].span if rule.head.args else rule.head.span
             where = (
                 f", see {places.describe(shape.place)}" if shape.place.line and shape.place != rule.head.span else ""
             )
-            message = (
-                f"`{name}` of `{shape.relation}` is a {spoken(types[slot])}{where}, and here a {spoken(expr.type)}"
-            )
+            required, actual = datalog_type(types[slot]), datalog_type(expr.type)
+            message = f"`{name}` of `{shape.relation}` is a {required}{where}, and here a {actual}"
             hint = "declare the relation with .decl, or convert: to_number, to_string, to_float"
-            raise places.error("PARALAGG_DATALOG_TYPE", message, at, value=expr.type, hint=hint)
-        head[slot] = fitting
+            raise places.error("PARALAGG_DATALOG_TYPE", message, span, value=expr.type, hint=hint)
+        head[slot] = converted
     return type(bound)(bound.atoms, bound.conditions, head)

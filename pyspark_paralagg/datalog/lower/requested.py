@@ -1,4 +1,4 @@
-"""What a text is asked for, as one Program: for engines that run all of it at once and keep what is wanted."""
+"""Reduce a text to one Program for the requested relations, for engines that run the whole Program at once."""
 
 from __future__ import annotations
 
@@ -16,33 +16,36 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Program
 
 
-def asked_program(resolved: Resolved, names: Sequence[str]) -> Program:
-    """The relations ``names`` and those that they need. One without rules has the rows that it is given, each once."""
+def requested_program(resolved: Resolved, names: Sequence[str]) -> Program:
+    """Return the Program of the relations ``names`` and those that they need.
+
+    A relation without rules has the rows of its source, without duplicates.
+    """
     program = resolved.program
     needs = Dependencies(program)
     reached = {other for n in names if n in needs.strata for other in needs.reached(n)}
-    given = {source.relation: number for number, source in enumerate(resolved.sources)}
-    plain = tuple(
-        Relation(name, tuple(Column(c.name, c.type) for c in resolved.sources[given[name]].columns), (), base.id)
+    source_ids = {source.relation: number for number, source in enumerate(resolved.sources)}
+    without_rules = tuple(
+        Relation(name, tuple(Column(c.name, c.type) for c in resolved.sources[source_ids[name]].columns), (), base.id)
         for name in dict.fromkeys(names)
         if name not in needs.strata
         for base in program.inputs
-        if base.source == given[name]
+        if base.source == source_ids[name]
     )
-    asked = replace(
+    requested = replace(
         program,
-        relations=(*(r for r in program.relations if r.name in reached), *plain),
+        relations=(*(r for r in program.relations if r.name in reached), *without_rules),
         rules=tuple(r for r in program.rules if r.head in reached),
         limits=tuple(x for x in program.limits if x.relation in reached),
     )
-    return whole_program(asked, {n for n, s in enumerate(resolved.sources) if not s.rows and not s.is_external})
+    return whole_program(requested, {n for n, s in enumerate(resolved.sources) if not s.rows and not s.is_external})
 
 
 def recursion_of(program: Program, name: str) -> tuple[str, ...] | None:
-    """The relations of the last recursion that ``name`` needs, its own at best; None where there is none."""
+    """Return the relations of the recursion that ``name`` is part of, else of the last that it needs; None if none."""
     needs = Dependencies(program)
     if name not in needs.strata:
         return None
     reached = needs.reached(name)
-    found = [names for n, names in needs.strata.items() if n in reached and needs.recursive_rules(n)]
-    return needs.strata[name] if needs.strata[name] in found else next(reversed(found), None)
+    recursions = [names for n, names in needs.strata.items() if n in reached and needs.recursive_rules(n)]
+    return needs.strata[name] if needs.strata[name] in recursions else next(reversed(recursions), None)

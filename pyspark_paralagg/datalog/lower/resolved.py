@@ -1,4 +1,4 @@
-"""What a text is once it is resolved: a Program, and what is needed to run it."""
+"""Define a resolved text: its Program, and the tables needed to run it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Row = tuple[int | float | str | bool, ...]
 
 @dataclass(frozen=True)
 class Source:
-    """Where a relation's given rows come from: ``rows`` of the text, and from outside where ``is_external``."""
+    """The source of a relation's rows: ``rows`` are the text's facts; ``is_external`` if an input adds more."""
 
     relation: str
     columns: tuple[Column, ...]
@@ -33,9 +33,9 @@ class Source:
 class Resolved:
     """A resolved text.
 
-    ``Input.source`` counts ``sources``; ``shapes`` has all relations, ``mentioned`` those that the text names;
-    ``spans`` finds a rule by its ``place``, ``input_spans`` an ``.input`` by its relation; ``assumed`` names an
-    input's column each; ``overflowing`` is where unsigned numbers are added up or multiplied first.
+    ``Input.source`` is a position in ``sources``. ``shapes`` has all relations, ``mentioned`` those that the text
+    names. ``spans`` maps a rule's ``place`` to its span, ``input_spans`` a relation to its ``.input``. Each of
+    ``assumed`` has the relation of its column. ``overflowing`` is the first sum or product of unsigned numbers.
     """
 
     program: Program
@@ -50,5 +50,5 @@ class Resolved:
     overflowing: Span | None = None
 
     def names(self, relation: str) -> tuple[str, ...]:
-        """The columns of a relation as the text has them."""
+        """Return the names of a relation's columns in the text's order."""
         return self.shapes[relation].columns or (HOLDS,)

@@ -1,8 +1,7 @@
-"""Terms of a text as typed expressions, named as Spark's analyser names them.
+"""Translate the terms of a text into typed expressions, with the function names of Spark's analyser.
 
 ``number`` and ``unsigned`` are ``bigint``, ``float`` is ``double``, ``symbol`` is ``string``. An operation on two
-numbers gives a number (``/`` truncates), one with a float gives a float. There are no conversions between numbers and
-symbols that a text does not spell out.
+numbers gives a number (``/`` truncates), one with a float gives a float. Numbers and symbols convert only explicitly.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.datalog.parse.syntax import Span
 
 NUMBER, FLOAT, SYMBOL, BOOLEAN = "bigint", "double", "string", "boolean"
-SPOKEN = {NUMBER: "number", FLOAT: "float", SYMBOL: "symbol"}
+DATALOG_TYPES = {NUMBER: "number", FLOAT: "float", SYMBOL: "symbol"}
 
 _ARITHMETIC = {"+": "Add", "-": "Subtract", "*": "Multiply", "%": "Remainder"}
 _BITS = {"band": "BitwiseAnd", "bor": "BitwiseOr", "bxor": "BitwiseXor"}
@@ -41,7 +40,7 @@ _ARITY = {
     **dict.fromkeys((*_CONVERSIONS, "neg", "bnot", "lnot", "strlen"), 1),
     "substr": 3,
 }
-_LARGEST_POWER = 64
+_MAX_UNROLLED_POWER = 64
 
 
 class UnboundError(Exception):
@@ -49,7 +48,7 @@ class UnboundError(Exception):
 
 
 class Terms:
-    """Translates terms and constraints; ``places`` tells where something is wrong."""
+    """The translation of terms and constraints; ``places`` locates errors."""
 
     def __init__(self, places: Places, base: Callable[[str, Span], str]) -> None:
         self._places = places
@@ -57,18 +56,24 @@ class Terms:
         self.unsigned: Mapping[str, Collection[int]] = {}
 
     def base(self, cast: syntax.Cast) -> str:
-        """``number unsigned float symbol boolean``: what a term is cast to."""
+        """Return the base type of a cast: ``number``, ``unsigned``, ``float``, ``symbol`` or ``boolean``."""
         return self._base(cast.type, cast.span)
 
-    def held(self, term: syntax.Term | syntax.HeadAggregate, expr: Expr, names: Collection[str]) -> Expr:
-        """``expr``, which is ``term``; where that is unsigned, as ``names`` are, an error for what cannot be held."""
-        leaves = expr.type == NUMBER and not isinstance(expr, Lit) and unsigned.may_leave(term)
-        if leaves and unsigned.is_unsigned(term, names, self.base):
+    def range_checked(self, term: syntax.Term | syntax.HeadAggregate, expr: Expr, names: Collection[str]) -> Expr:
+        """Return ``expr``, the expression of ``term``, with a range check if it is unsigned and may leave the range.
+
+        ``names`` are the unsigned variables.
+        """
+        may_leave_range = expr.type == NUMBER and not isinstance(expr, Lit) and unsigned.may_leave(term)
+        if may_leave_range and unsigned.is_unsigned(term, names, self.base):
             return unsigned.asserted(expr, self._places.describe(term.span))
         return expr
 
     def expr(self, term: syntax.Term, scope: Mapping[str, Expr], names: Collection[str] = ()) -> Expr:
-        """``term`` over the variables of ``scope``, of which ``names`` are unsigned; ``UnboundError`` for another."""
+        """Translate ``term`` over the variables of ``scope``, of which ``names`` are unsigned.
+
+        Raise ``UnboundError`` for a variable that is not in ``scope``.
+        """
         match term:
             case syntax.Variable():
                 if term.name not in scope:
@@ -88,7 +93,7 @@ class Terms:
                 self._check_signs(term, names)
                 args = [self.expr(a, scope, names) for a in term.args]
                 if term.name in unsigned.READING:
-                    args = [self.held(a, e, names) for a, e in zip(term.args, args, strict=True)]
+                    args = [self.range_checked(a, e, names) for a, e in zip(term.args, args, strict=True)]
                 return self._apply(term, args)
             case _:
                 raise UnboundError(term)
@@ -99,7 +104,7 @@ class Terms:
             raise self._places.error(unsigned.CODE, message, term.span, hint=unsigned.HINT)
 
     def constraint(self, literal: syntax.Comparison | syntax.Constraint, scope: Mapping[str, Expr]) -> Expr:
-        """A comparison or ``match``, ``contains`` as a condition."""
+        """Translate a comparison, ``match`` or ``contains`` into a condition."""
         if isinstance(literal, syntax.Comparison):
             return self.comparison(literal, self.expr(literal.left, scope), self.expr(literal.right, scope))
         args = [self.expr(a, scope) for a in literal.args]
@@ -112,33 +117,33 @@ class Terms:
         return self._match(args[0], args[1], literal.args[0].span)
 
     def _match(self, pattern: Expr, text: Expr, span: Span) -> Expr:
-        """Soufflé's match, which is of the whole text."""
+        """Translate Soufflé's ``match``, which matches the whole text."""
         if isinstance(pattern, Lit):
             fault = patterns.fault(str(pattern.value))
             if fault is not None:
                 raise self._places.error(patterns.CODE, fault, span, value=pattern.value, hint=patterns.HINT)
             return Call("RLike", (text, Lit(patterns.whole(str(pattern.value)), SYMBOL)), BOOLEAN)
-        whole = Call("Concat", (Lit(patterns.BEFORE, SYMBOL), pattern, Lit(patterns.AFTER, SYMBOL)), SYMBOL)
-        # By itself, too: what is no pattern may become one between the other two, such as `a)|(b`.
-        alone = Call("RLike", (text, pattern), BOOLEAN)
-        return Call("And", (alone, Call("RLike", (text, whole), BOOLEAN)), BOOLEAN)
+        whole_pattern = Call("Concat", (Lit(patterns.BEFORE, SYMBOL), pattern, Lit(patterns.AFTER, SYMBOL)), SYMBOL)
+        # The pattern must be valid by itself: an invalid one such as `a)|(b` becomes valid between BEFORE and AFTER.
+        valid = Call("RLike", (text, pattern), BOOLEAN)
+        return Call("And", (valid, Call("RLike", (text, whole_pattern), BOOLEAN)), BOOLEAN)
 
-    def comparison(self, of: syntax.Comparison, left: Expr, right: Expr) -> Expr:
-        """``left op right`` with both sides of one type."""
-        left, right = self._alike(left, right, of.op, of.span)
-        if of.op == "!=":
+    def comparison(self, node: syntax.Comparison, left: Expr, right: Expr) -> Expr:
+        """Return ``left op right`` with both sides converted to one type."""
+        left, right = self._with_common_type(left, right, node.op, node.span)
+        if node.op == "!=":
             return Call("Not", (Call("EqualTo", (left, right), BOOLEAN),), BOOLEAN)
-        return Call(_COMPARISONS[of.op], (left, right), BOOLEAN)
+        return Call(_COMPARISONS[node.op], (left, right), BOOLEAN)
 
     def truth(self, expr: Expr, span: Span) -> Expr:
-        """``expr`` as a boolean: a number is true where it is not 0."""
+        """Return ``expr`` as a boolean; a number is true if it is not 0."""
         if expr.type == BOOLEAN:
             return expr
         self._expect(expr, (NUMBER,), "a truth value", span)
         return Call("Not", (Call("EqualTo", (expr, Lit(0, NUMBER)), BOOLEAN),), BOOLEAN)
 
     def as_type(self, expr: Expr, type_: str) -> Expr | None:
-        """``expr`` as a ``type_``; None where only the text itself may say so."""
+        """Return ``expr`` as a ``type_``; None if that needs an explicit conversion in the text."""
         if expr.type == type_:
             return expr
         if expr.type == NUMBER and type_ == FLOAT:
@@ -147,15 +152,15 @@ class Terms:
             return Lit(bool(expr.value), BOOLEAN)
         return None
 
-    def _alike(self, left: Expr, right: Expr, what: str, span: Span) -> tuple[Expr, Expr]:
+    def _with_common_type(self, left: Expr, right: Expr, operation: str, span: Span) -> tuple[Expr, Expr]:
         as_right, as_left = self.as_type(left, right.type), self.as_type(right, left.type)
         if as_right is not None:
             return as_right, right
         if as_left is not None:
             return left, as_left
-        message = f"`{what}` between {spoken(left.type)} and {spoken(right.type)}"
+        message = f"`{operation}` between {datalog_type(left.type)} and {datalog_type(right.type)}"
         hint = "convert one of them: to_number, to_string, to_float"
-        raise self._places.error("PARALAGG_DATALOG_TYPE", message, span, value=what, hint=hint)
+        raise self._places.error("PARALAGG_DATALOG_TYPE", message, span, value=operation, hint=hint)
 
     def _apply(self, term: syntax.Apply, args: list[Expr]) -> Expr:  # noqa: C901, PLR0911, PLR0912 - one functor a line
         name, span = term.name, term.span
@@ -164,7 +169,7 @@ class Terms:
         if name in _ARITHMETIC or name in ("/", "^"):
             for a in args:
                 self._expect(a, (NUMBER, FLOAT), name, span)
-            left, right = self._alike(args[0], args[1], name, span)
+            left, right = self._with_common_type(args[0], args[1], name, span)
             if name == "^":
                 return _power(left, right)
             if name == "/":
@@ -211,13 +216,13 @@ class Terms:
     def _extreme(self, name: str, args: list[Expr], span: Span) -> Expr:
         if not args:
             raise self._wrong_count(name, 2, 0, span)
-        found = args[0]
+        common = args[0]
         for a in args[1:]:
-            found, _ = self._alike(found, a, name, span)
-        alike = tuple(self.as_type(a, found.type) or a for a in args)
-        if len(alike) == 1:
-            return alike[0]
-        return Call("Greatest" if name == "max" else "Least", alike, found.type)
+            common, _ = self._with_common_type(common, a, name, span)
+        converted = tuple(self.as_type(a, common.type) or a for a in args)
+        if len(converted) == 1:
+            return converted[0]
+        return Call("Greatest" if name == "max" else "Least", converted, common.type)
 
     def _converted(self, expr: Expr, type_: str, name: str, span: Span) -> Expr:
         allowed = {"to_number": (SYMBOL, NUMBER, FLOAT), "to_unsigned": (SYMBOL, NUMBER, FLOAT)}.get(
@@ -233,24 +238,24 @@ class Terms:
         start = Call("Cast", (Call("Add", (args[1], Lit(1, NUMBER)), NUMBER),), "int")  # Spark counts from 1
         return Call("Substring", (args[0], start, Call("Cast", (args[2],), "int")), SYMBOL)
 
-    def _cast(self, expr: Expr, of: syntax.Cast) -> Expr:
-        wanted = BASES[self.base(of)]
-        if expr.type == wanted:
+    def _cast(self, expr: Expr, node: syntax.Cast) -> Expr:
+        target = BASES[self.base(node)]
+        if expr.type == target:
             return expr
-        if {expr.type, wanted} <= {NUMBER, FLOAT}:
-            return Call("Cast", (expr,), wanted)
-        message = f"as() cannot make a {spoken(wanted)} of a {spoken(expr.type)}"
+        if {expr.type, target} <= {NUMBER, FLOAT}:
+            return Call("Cast", (expr,), target)
+        message = f"as() cannot make a {datalog_type(target)} of a {datalog_type(expr.type)}"
         raise self._places.error(
-            "PARALAGG_DATALOG_TYPE", message, of.span, hint="to_number, to_string, to_float convert"
+            "PARALAGG_DATALOG_TYPE", message, node.span, hint="to_number, to_string, to_float convert"
         )
 
-    def _expect(self, expr: Expr, types: tuple[str, ...], what: str, span: Span) -> None:
+    def _expect(self, expr: Expr, types: tuple[str, ...], operation: str, span: Span) -> None:
         if expr.type in types:
             return
-        wanted = " or ".join(spoken(t) for t in types)
-        message = f"`{what}` takes {wanted}, and this is a {spoken(expr.type)}"
+        expected = " or ".join(datalog_type(t) for t in types)
+        message = f"`{operation}` takes {expected}, and this is a {datalog_type(expr.type)}"
         hint = "to_number and to_float convert" if expr.type == SYMBOL else "to_string converts"
-        raise self._places.error("PARALAGG_DATALOG_TYPE", message, span, value=what, hint=hint)
+        raise self._places.error("PARALAGG_DATALOG_TYPE", message, span, value=operation, hint=hint)
 
     def _check_range(self, term: syntax.Number, value: float | None = None) -> None:
         if term.is_unsigned and term.value < 0:
@@ -263,8 +268,8 @@ class Terms:
                 "PARALAGG_DATALOG_NUMBER", f"{value} is too large", term.span, value=value, hint=hint
             )
 
-    def _wrong_count(self, name: str, wanted: int, found: int, span: Span) -> Exception:
-        message = f"`{name}` takes {wanted} argument{'s' * (wanted != 1)}, not {found}"
+    def _wrong_count(self, name: str, expected: int, actual: int, span: Span) -> Exception:
+        message = f"`{name}` takes {expected} argument{'s' * (expected != 1)}, not {actual}"
         return self._places.error("PARALAGG_DATALOG_ARITY", message, span, value=name)
 
     def _unknown(self, name: str, span: Span) -> Exception:
@@ -278,15 +283,15 @@ class Terms:
         return self._places.error("PARALAGG_DATALOG_FUNCTOR", message, span, value=name, hint=did_you_mean(name, known))
 
 
-def spoken(type_: str) -> str:
-    """What a text calls a Spark type."""
-    return SPOKEN.get(type_, type_)
+def datalog_type(type_: str) -> str:
+    """Return the Datalog name of a Spark type."""
+    return DATALOG_TYPES.get(type_, type_)
 
 
 def _power(base: Expr, exponent: Expr) -> Expr:
     if base.type == FLOAT:
         return Call("Pow", (base, exponent), FLOAT)
-    if isinstance(exponent, Lit) and isinstance(exponent.value, int) and 0 <= exponent.value <= _LARGEST_POWER:
+    if isinstance(exponent, Lit) and isinstance(exponent.value, int) and 0 <= exponent.value <= _MAX_UNROLLED_POWER:
         product: Expr = Lit(1, NUMBER) if exponent.value == 0 else base
         for _ in range(exponent.value - 1):
             product = Call("Multiply", (product, base), NUMBER)

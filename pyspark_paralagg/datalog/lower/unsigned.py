@@ -1,8 +1,8 @@
-"""What is ``unsigned`` in a text, and where its values must be looked at.
+"""Determine which terms of a text are ``unsigned``, and where their range must be checked.
 
-A column holds 64 bits with a sign, so an unsigned number is below 2^63. Soufflé's goes up to 2^64-1, where sums and
-differences begin again at 0. Of ``+ - *`` and the operations on bits both have the same bits; what they mean matters
-where a value is compared, divided, converted or kept. There a value that only Soufflé can hold is an error.
+A column has 64 bits with a sign, so an unsigned number is below 2^63. Soufflé's limit is 2^64-1, and its arithmetic
+wraps around there. The results of ``+ - *`` and of bit operations have the same bits here and in Soufflé. Their meaning
+matters when a value is compared, divided, converted or stored; there a value of 2^63 or more is an error.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ CODE = "PARALAGG_DATALOG_UNSIGNED"
 HINT = "an unsigned number is held up to 2^63-1, where Soufflé goes on to 2^64-1: use number, or float"
 
 _TO_UNSIGNED = ("to_unsigned", "itou", "ftou")
-_OF_ARGUMENTS = frozenset(
+_UNSIGNED_IF_ARGUMENTS = frozenset(
     ("+", "-", "*", "/", "%", "^", "band", "bor", "bxor", "bnot", "bshl", "bshr", "bshru", "max", "min", "range")
 )
-_LEAVING = frozenset(("-", "neg", "bnot", "bshl", *_TO_UNSIGNED))
+_MAY_LEAVE_RANGE = frozenset(("-", "neg", "bnot", "bshl", *_TO_UNSIGNED))
 READING = frozenset(
     ("/", "%", "^", "bshr", "bshru", "max", "min", "to_string", "to_float", "utof", "utoi", "to_number")
 )
-"""Functors for which the bits of a number are not enough."""
+"""Functors whose result depends on the number's range, not on its bits alone."""
 ORDERED = ("<", "<=", ">", ">=")
 
 
 def is_unsigned(term: object, names: Collection[str], base: Callable[[Cast], str]) -> bool:
-    """Whether ``term`` is unsigned, of variables of which ``names`` are."""
+    """Return whether ``term`` is unsigned; ``names`` are the unsigned variables."""
     match term:
         case Variable(name=name):
             return name in names
@@ -46,7 +46,7 @@ def is_unsigned(term: object, names: Collection[str], base: Callable[[Cast], str
             return base(term) == "unsigned"
         case Apply(name=name):
             return name in _TO_UNSIGNED or (
-                name in _OF_ARGUMENTS and any(is_unsigned(a, names, base) for a in term.args)
+                name in _UNSIGNED_IF_ARGUMENTS and any(is_unsigned(a, names, base) for a in term.args)
             )
         case HeadAggregate():
             return bool(term.args) and is_unsigned(term.args[0], names, base)
@@ -55,12 +55,12 @@ def is_unsigned(term: object, names: Collection[str], base: Callable[[Cast], str
 
 
 def may_leave(term: object) -> bool:
-    """Whether the value of ``term`` may be negative, or too large without an overflow, where its variables are not."""
-    return any(isinstance(n, Cast) or (isinstance(n, Apply) and n.name in _LEAVING) for n in nodes(term))
+    """Return whether the value of ``term`` may leave the range without an overflow error, for variables in range."""
+    return any(isinstance(n, Cast) or (isinstance(n, Apply) and n.name in _MAY_LEAVE_RANGE) for n in nodes(term))
 
 
 def asserted(expr: Expr, place: str) -> Expr:
-    """``expr``, or an error at ``place`` where it is no unsigned number that can be held."""
+    """Return ``expr`` with a check that raises an error naming ``place`` if the value is out of range."""
     message = f"an unsigned number in {place} is below 0 or above 9223372036854775807"
     return Call(ASSERT_UNSIGNED, (expr, Lit(message, "string")), expr.type)
 
@@ -68,36 +68,36 @@ def asserted(expr: Expr, place: str) -> Expr:
 def positions(
     rules: Sequence[Flat], declared: Mapping[str, tuple[bool, ...]], base: Callable[[Cast], str]
 ) -> dict[str, frozenset[int]]:
-    """The unsigned columns of each relation: as declared, else where some rule has an unsigned term."""
-    out = {n: frozenset(p for p, is_ in enumerate(flags) if is_) for n, flags in declared.items()}
+    """Return the unsigned columns of each relation: as declared, else where some rule has an unsigned term."""
+    result = {n: frozenset(p for p, is_ in enumerate(flags) if is_) for n, flags in declared.items()}
     while True:
-        before = dict(out)
+        before = dict(result)
         for rule in rules:
             if rule.head.relation in declared:
                 continue
-            names = names_of(rule, out, base)
-            found = {p for p, a in enumerate(rule.head.args) if is_unsigned(a, names, base)}
-            out[rule.head.relation] = out.get(rule.head.relation, frozenset()) | found
-        if out == before:
-            return out
+            names = unsigned_names(rule, result, base)
+            unsigned = {p for p, a in enumerate(rule.head.args) if is_unsigned(a, names, base)}
+            result[rule.head.relation] = result.get(rule.head.relation, frozenset()) | unsigned
+        if result == before:
+            return result
 
 
-def names_of(rule: Flat, known: Mapping[str, Collection[int]], base: Callable[[Cast], str]) -> frozenset[str]:
-    """The variables of ``rule`` that are unsigned: of such columns, and what equations make of them."""
+def unsigned_names(rule: Flat, columns: Mapping[str, Collection[int]], base: Callable[[Cast], str]) -> frozenset[str]:
+    """Return the unsigned variables of ``rule``: those of unsigned columns, and those that equations define by them."""
     names = {
         a.name
         for x in rule.literals
         if isinstance(x, Atom)
         for p, a in enumerate(x.args)
-        if isinstance(a, Variable) and p in known.get(x.relation, ())
+        if isinstance(a, Variable) and p in columns.get(x.relation, ())
     }
     equations = [x for x in rule.literals if getattr(x, "op", None) == "="]
     while True:
         more = {
-            one.name
+            side.name
             for x in equations
-            for one, other in ((x.left, x.right), (x.right, x.left))  # type: ignore[union-attr]
-            if isinstance(one, Variable) and is_unsigned(other, names, base)
+            for side, other in ((x.left, x.right), (x.right, x.left))  # type: ignore[union-attr]
+            if isinstance(side, Variable) and is_unsigned(other, names, base)
         }
         if more <= names:
             return frozenset(names)
@@ -105,11 +105,11 @@ def names_of(rule: Flat, known: Mapping[str, Collection[int]], base: Callable[[C
 
 
 def overflowing(
-    rules: Sequence[Flat], known: Mapping[str, Collection[int]], base: Callable[[Cast], str]
+    rules: Sequence[Flat], columns: Mapping[str, Collection[int]], base: Callable[[Cast], str]
 ) -> Span | None:
-    """The first term whose overflow is an error with ANSI rules only; without them it would be another number."""
+    """Return the span of the first unsigned sum or product; its overflow is an error only under ANSI rules."""
     for rule in rules:
-        names = names_of(rule, known, base)
+        names = unsigned_names(rule, columns, base)
         for n in nodes((rule.head.args, rule.literals)):
             is_sum = isinstance(n, HeadAggregate) and n.name.upper() in ("SUM", "MSUM")
             if (is_sum or (isinstance(n, Apply) and n.name in ("+", "*", "^"))) and is_unsigned(n, names, base):
@@ -119,7 +119,7 @@ def overflowing(
 
 
 def check_ansi(resolved: Resolved, *, ansi: bool) -> None:
-    """Raises ``DatalogError`` where the session's rules let unsigned numbers wrap around."""
+    """Raise ``DatalogError`` if unsigned numbers could wrap around because the session has no ANSI rules."""
     if ansi or resolved.overflowing is None:
         return
     message = "without ANSI rules a sum or product of unsigned numbers that is too large would be another number"
@@ -128,7 +128,7 @@ def check_ansi(resolved: Resolved, *, ansi: bool) -> None:
 
 
 def mixes(term: Term | HeadAggregate, names: Collection[str]) -> bool:
-    """Whether ``term`` has numbers that may be negative."""
+    """Return whether ``term`` has numbers that may be negative."""
     return any(
         (isinstance(n, Variable) and n.name not in names) or (isinstance(n, Number) and n.value < 0)
         for n in nodes(term)

@@ -87,8 +87,8 @@ class Shapes:
     def check(self, atom: Atom) -> Shape:
         """Return the shape of ``atom``'s relation; raise if the relation is unknown or its arity differs."""
         if atom.relation not in self.shapes:
-            spoken = [n for n in self._relation_names if "@" not in n]
-            hint = did_you_mean(atom.relation, spoken).replace("'", "`")
+            visible = [n for n in self._relation_names if "@" not in n]
+            hint = did_you_mean(atom.relation, visible).replace("'", "`")
             message = f"relation `{atom.relation}` is not known"
             raise self._places.error("PARALAGG_UNKNOWN_RELATION", message, atom.span, value=atom.relation, hint=hint)
         shape = self.shapes[atom.relation]
