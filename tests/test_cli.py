@@ -313,7 +313,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path, monkeypatch: 
 
 def test_stacks_that_py4j_logs_are_not_shown(caplog: pytest.LogCaptureFixture) -> None:
     for name, expected in (("py4j/clientserver.py", []), ("mine/clientserver.py", ["lost"])):
-        with failure.without_sparks_records():
+        with failure.without_spark_logs():
             root = logging.getLogger()
             root.handle(root.makeRecord("root", logging.ERROR, f"/lib/{name}", 1, "lost", (), None))
         assert caplog.messages == expected

@@ -201,7 +201,7 @@ def test_what_arrow_takes_the_careful_reader_takes_too(
     source = FactLines(Path("f.facts"), "f", (("a", spark_type), ("b", "string")), unsigned)
     try:
         fast = lines._read_fast(source, first, block)
-    except (pa.ArrowInvalid, lines._Uncommon):
+    except (pa.ArrowInvalid, lines._NeedsCarefulReader):
         return  # the careful one decides
     careful = lines._read_carefully(source, first, block)
     assert repr(careful.to_pydict()) == repr(fast.to_pydict())  # by repr: NaN
@@ -212,7 +212,7 @@ def _loaded(spark: SparkSession, folder: Path, source: str) -> dict[str, list[tu
     work = folder / "work"
     work.mkdir()
     inputs = directives.inputs(text, folder)
-    examined = frames.copied(facts.examine(text, inputs, declared_types(text), unsigned_columns(text)), work)
+    examined = frames.copy_texts(facts.examine(text, inputs, declared_types(text), unsigned_columns(text)), work)
     return {name: sorted(tuple(r) for r in df.collect()) for name, df in frames.load(spark, examined).items()}
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from test_cli import DISTANCES, EDGES, ENDLESS
 
-from pyspark_paralagg.command.ending import asked_again
+from pyspark_paralagg.command.ending import resend_dropped_signals
 from pyspark_paralagg.command.staging import Staging
 from pyspark_paralagg.command.work import work_folder
 
@@ -96,7 +96,7 @@ def test_what_asks_to_end_is_not_lost_in_a_callback(problem: BaseException) -> N
         raise problem
 
     try:
-        with asked_again():
+        with resend_dropped_signals():
             thing = Thing()
             reference = weakref.ref(thing, callback)
             del thing

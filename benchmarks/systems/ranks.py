@@ -17,7 +17,7 @@ from benchmarks.queries import DAMPING, PAGERANK_ROUNDS, SOURCES
 from benchmarks.systems import Answer
 from benchmarks.systems.run_facts import run_facts
 from mpi_backend.launch.preflight import Request
-from pyspark_paralagg.command.engine import run_here, run_on_ranks
+from pyspark_paralagg.command.engine import run_in_process, run_on_ranks
 from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.datalog.lower.requested import requested_program
 from pyspark_paralagg.datalog.parse.parse import parse
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from benchmarks.datasets import Graph
     from benchmarks.queries import Checksum
-    from pyspark_paralagg.command.engine import Found
+    from pyspark_paralagg.command.engine import EngineResult
 
 _TEXTS = {
     "sssp": "found(x, $MIN(0)) :- start(x). found(y, $MIN(d + w)) :- found(x, d), edge(x, y, w).",
@@ -83,7 +83,7 @@ class Ranks:
         read = {i.source for i in plan.inputs if i.relation is None and names[i.source] in given}
         sources = {n: iter(given[names[n]].to_batches()) for n in read}
         if self._ranks == 0:
-            found = run_here(plan, sources, ["found"], lambda *_: None, ansi=True)
+            found = run_in_process(plan, sources, ["found"], lambda *_: None, ansi=True)
         else:
             request = Request(ranks=self._ranks, launcher="local", python=(sys.executable,), oversubscribe=True)
             with tempfile.TemporaryDirectory() as folder:
@@ -91,14 +91,14 @@ class Ranks:
         return Answer(_CHECKSUMS[query](found.tables["found"]), _loop(found), _facts(found))
 
 
-def _loop(found: Found) -> float:
+def _loop(found: EngineResult) -> float:
     report = found.report
     if "seconds" in report:
         return float(report["seconds"]["loop"])
     return float(sum(s["seconds"]["loop"] for s in report["strata"]))
 
 
-def _facts(found: Found) -> dict[str, Any]:
+def _facts(found: EngineResult) -> dict[str, Any]:
     """Of the stratum that is asked for: PageRank's degrees are one of their own."""
     report = found.report
     [iterations] = [s["iterations"] for s in report["strata"] if "found" in s["relations"]]

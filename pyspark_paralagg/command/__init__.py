@@ -1,4 +1,4 @@
-"""`paralagg run`: directives -> files -> Spark and `ra.datalog`, or the engine of ``mpi_backend`` -> results.
+"""Implement the command `paralagg`: directives -> files -> Spark or the engine of ``mpi_backend`` -> results.
 
-Nothing else imports this folder.
+Of the package, only ``__main__`` imports this folder.
 """

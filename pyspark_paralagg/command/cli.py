@@ -1,7 +1,7 @@
-"""The command `paralagg`, also `python -m pyspark_paralagg`: `run` a program; `doctor` and its parts for scripts.
+"""Parse the command line of `paralagg` and run its commands: `run` a program, `doctor`, and its parts for scripts.
 
-The Makefile asks `java` before anything is installed, so this module runs on a bare Python: what a program needs is
-loaded by `run` alone.
+`python -m pyspark_paralagg` is the same command. The Makefile calls its `java` before anything is installed, so this
+module and its imports run on a bare Python. Only `run` imports the packages that a program needs.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from pyspark_paralagg.command.ending import asked_again
+from pyspark_paralagg.command.ending import resend_dropped_signals
 from pyspark_paralagg.command.failure import interruption, system_problem
-from pyspark_paralagg.command.staging import ENDS
+from pyspark_paralagg.command.staging import END_SIGNALS
 from pyspark_paralagg.errors import EnvironmentProblem, FixpointError, ParalaggError, UsageError
 from pyspark_paralagg.session.conf import BACKENDS
 from pyspark_paralagg.session.doctor import doctor
@@ -54,41 +54,41 @@ _MASTER = "local[*]"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says and return the exit code; errors go to standard error, without a traceback."""
+    """Run the command line and return the exit code; print errors to standard error, without a traceback."""
     parser = argument_parser()
-    chosen = parser.parse_args(arguments)
-    if chosen.command == "run":
-        _check_combination(parser, chosen)
+    args = parser.parse_args(arguments)
+    if args.command == "run":
+        _check_combination(parser, args)
     try:
-        with _terminable():
-            if chosen.command == "run":
-                _run(chosen)
+        with _unwind_on_signals():
+            if args.command == "run":
+                _run(args)
             else:
-                sys.stdout.write(f"{_answer(chosen.command or 'doctor', getattr(chosen, 'into', None))}\n")
+                sys.stdout.write(f"{_run_part(args.command or 'doctor', getattr(args, 'into', None))}\n")
     except BaseException as problem:
-        if getattr(chosen, "debug", False):
+        if getattr(args, "debug", False):
             traceback.print_exc()
-        end = interruption(problem)
-        if end is None and not isinstance(problem, (ParalaggError, OSError)):
+        interrupt = interruption(problem)
+        if interrupt is None and not isinstance(problem, (ParalaggError, OSError)):
             raise
-        return _told(end or problem)
+        return _report_problem(interrupt or problem)
     return OK
 
 
-def _check_combination(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> None:
-    """Ends with the usage where options of ``run`` contradict each other."""
-    if chosen.explain and chosen.backend == "dataframe":
+def _check_combination(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """Exit with the usage if options of ``run`` contradict each other."""
+    if args.explain and args.backend == "dataframe":
         parser.error("--explain runs nothing, and --backend dataframe computes a recursion as it is built")
-    if chosen.explain and chosen.report:
+    if args.explain and args.report:
         parser.error("--explain runs nothing, and so there is nothing to report")
-    if chosen.ranks is not None and chosen.backend != "mpi":
-        parser.error(f"--ranks is for --backend mpi, and this is --backend {chosen.backend or 'auto'}")
-    if chosen.master is not None and chosen.backend in ("mpi", "local"):
-        parser.error(f"--master is Spark's, and --backend {chosen.backend} runs without Spark")
+    if args.ranks is not None and args.backend != "mpi":
+        parser.error(f"--ranks is for --backend mpi, and this is --backend {args.backend or 'auto'}")
+    if args.master is not None and args.backend in ("mpi", "local"):
+        parser.error(f"--master is Spark's, and --backend {args.backend} runs without Spark")
 
 
-def _told(problem: BaseException) -> int:
-    """The exit code; standard error has the words."""
+def _report_problem(problem: BaseException) -> int:
+    """Print ``problem`` to standard error and return the exit code."""
     if isinstance(problem, (KeyboardInterrupt, SystemExit)):
         is_terminated = getattr(problem, "code", INTERRUPTED) != INTERRUPTED
         sys.stderr.write(f"{'terminated' if is_terminated else 'interrupted'}; nothing is written\n")
@@ -102,7 +102,7 @@ def _told(problem: BaseException) -> int:
 
 
 def argument_parser() -> argparse.ArgumentParser:
-    """What the command line understands; the documentation's page of it is made from this."""
+    """Return the parser of the command line; the documentation generates its page from it."""
     parser = argparse.ArgumentParser(prog="paralagg", description="Recursive aggregates inside Spark.")
     commands = parser.add_subparsers(dest="command", metavar="command")
     run = commands.add_parser(
@@ -170,41 +170,41 @@ def _ranks(text: str) -> int:
     return int(text)
 
 
-def _run(chosen: argparse.Namespace) -> None:
+def _run(args: argparse.Namespace) -> None:
     try:
-        _run_program(chosen)
+        _run_program(args)
     except ModuleNotFoundError as problem:
         message = f"the Python package {problem.name} is not installed"
         hint = "pip install pyspark-paralagg brings all that it needs"
         raise EnvironmentProblem("PARALAGG_PACKAGE_MISSING", message, value=problem.name, hint=hint) from problem
 
 
-def _run_program(chosen: argparse.Namespace) -> None:
-    from pyspark_paralagg.command.run import run  # noqa: PLC0415 - it needs what `doctor` does not
+def _run_program(args: argparse.Namespace) -> None:
+    from pyspark_paralagg.command.run import run  # noqa: PLC0415 - needs packages that `doctor` does not
     from pyspark_paralagg.command.task import Options  # noqa: PLC0415 - likewise
 
     options = Options(
-        program=chosen.program,
-        facts=chosen.facts,
-        out=None if chosen.out == "-" else Path(chosen.out),
-        format="text" if chosen.format == "csv" else chosen.format,
-        backend=chosen.backend,
-        mode=chosen.mode,
-        master=chosen.master or _MASTER,
-        ranks=chosen.ranks,
-        confs=tuple(chosen.conf),
-        explain=chosen.explain,
-        report=chosen.report,
-        is_quiet=chosen.quiet,
-        shows_jvm=chosen.debug,
+        program=args.program,
+        facts=args.facts,
+        out=None if args.out == "-" else Path(args.out),
+        format="text" if args.format == "csv" else args.format,
+        backend=args.backend,
+        mode=args.mode,
+        master=args.master or _MASTER,
+        ranks=args.ranks,
+        confs=tuple(args.conf),
+        explain=args.explain,
+        report=args.report,
+        is_quiet=args.quiet,
+        shows_jvm=args.debug,
     )
     with warnings.catch_warnings():
-        if not chosen.debug:
-            warnings.simplefilter("ignore")  # PySpark's, about pandas
+        if not args.debug:
+            warnings.simplefilter("ignore")  # PySpark warns about pandas
         run(options)
 
 
-def _answer(part: str, into: Path | None) -> object:
+def _run_part(part: str, into: Path | None) -> object:
     if part == "java":
         return find_java().description
     if part == "spark-home":
@@ -220,8 +220,8 @@ def _answer(part: str, into: Path | None) -> object:
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM and the end of the terminal unwind like Ctrl-C, so that nothing of an unfinished run is left."""
+def _unwind_on_signals() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into ``SystemExit``, so that an unfinished run removes its files as on Ctrl-C."""
 
     def unwind(signum: int, frame: FrameType | None) -> NoReturn:
         del signum, frame
@@ -230,15 +230,15 @@ def _terminable() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {s: signal.getsignal(s) for s in ENDS}
-    for number, handler in before.items():
-        if number != signal.SIGINT and handler is not signal.SIG_IGN:  # as under nohup
+    handlers = {s: signal.getsignal(s) for s in END_SIGNALS}
+    for number, handler in handlers.items():
+        if number != signal.SIGINT and handler is not signal.SIG_IGN:  # nohup ignores SIGHUP
             signal.signal(number, unwind)
     try:
-        with asked_again():
+        with resend_dropped_signals():
             yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler or signal.SIG_DFL)
 
 

@@ -1,6 +1,6 @@
-"""What ``.input``, ``.output`` and ``.printsize`` ask for: Soufflé's parameters, and ours, as plain fields.
+"""Read ``.input``, ``.output`` and ``.printsize`` into plain fields: Soufflé's parameters, and Parquet and Delta.
 
-Between the text and ``facts`` and ``results``. What is wrong with a directive alone is told here, with its line.
+``facts`` and ``results`` use the fields. Errors of a single directive are raised here, with its line.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FORMATS: dict[str, Format] = {"parquet": "parquet", "delta": "delta"}
 
 @dataclass(frozen=True)
 class Rows:
-    """Where rows of a relation lie or go, and how. ``path`` is None for standard output."""
+    """The file and format of a relation's rows. ``path`` is None for standard output."""
 
     relation: str
     path: Path | None
@@ -39,31 +39,36 @@ class Rows:
 
 
 def inputs(text: Text, folder: Path) -> tuple[Rows, ...]:
-    """Every ``.input`` in its order; a file without a folder lies in ``folder``.
+    """Return every ``.input`` in the text's order; relative file names are in ``folder``.
 
-    Raises ``DatalogError``: ``PARALAGG_BAD_DIRECTIVE``, ``PARALAGG_INPUT_MISSING`` where there is no such file.
+    Raise ``DatalogError``: ``PARALAGG_BAD_DIRECTIVE``, or ``PARALAGG_INPUT_MISSING`` if there is no such file.
     """
     return tuple(_Reader(text, d).input(folder) for d in _directives(text, "input"))
 
 
 def outputs(text: Text, folder: Path | None, default: Format = "text") -> tuple[Rows, ...]:
-    """Every ``.output`` in its order; ``folder`` None is standard output. ``default`` where nothing names a format."""
-    found = tuple(_Reader(text, d).output(folder, default) for d in _directives(text, "output"))
+    """Return every ``.output`` in the text's order, each once.
+
+    ``folder`` None is standard output. ``default`` is the format if neither a parameter nor a suffix names one.
+    """
+    all_rows = tuple(_Reader(text, d).output(folder, default) for d in _directives(text, "output"))
     by_path: dict[Path, Rows] = {}
-    wanted = []
-    for rows in found:
+    result = []
+    for rows in all_rows:
         first = rows if rows.path is None else by_path.setdefault(rows.path, rows)
         if replace(first, span=rows.span) != rows:
-            both = f"{first.relation} twice, and not in the same way, goes"
-            both = both if first.relation == rows.relation else f"{first.relation} and {rows.relation} both go"
-            raise Places(text.source, text.name).error(_CODE, f"{both} to {rows.path}", rows.span, value=str(rows.path))
-        if first is rows:  # what is said twice is written once
-            wanted.append(rows)
-    return tuple(wanted)
+            conflict = f"{first.relation} twice, and not in the same way, goes"
+            conflict = conflict if first.relation == rows.relation else f"{first.relation} and {rows.relation} both go"
+            raise Places(text.source, text.name).error(
+                _CODE, f"{conflict} to {rows.path}", rows.span, value=str(rows.path)
+            )
+        if first is rows:  # equal directives write one file
+            result.append(rows)
+    return tuple(result)
 
 
 def printed_sizes(text: Text) -> tuple[str, ...]:
-    """The relations of ``.printsize``, in their order."""
+    """Return the relations of ``.printsize`` in the text's order."""
     return tuple(d.relation for d in _directives(text, "printsize"))
 
 
@@ -72,38 +77,38 @@ def _directives(text: Text, kind: str) -> list[Directive]:
 
 
 class _Reader:
-    """Reads the parameters of one directive."""
+    """The reader of one directive's parameters."""
 
     def __init__(self, text: Text, directive: Directive) -> None:
         self.text = text
         self.directive = directive
-        self.given = dict(directive.parameters)
-        for name in self.given:
+        self.parameters = dict(directive.parameters)
+        for name in self.parameters:
             if name not in _PARAMETERS:
                 hint = did_you_mean(name, _PARAMETERS)
                 raise self._error(f".{directive.kind} has no parameter `{name}` here", name, hint)
 
     def input(self, folder: Path) -> Rows:
         io = self._io("an input", stdout=False)
-        relation, filename = self.directive.relation, self.given.get("filename")
+        relation, filename = self.directive.relation, self.parameters.get("filename")
         names = [filename] if filename else [f"{relation}{suffix}" for suffix in _default_suffixes(io)]
         paths = [folder / name for name in names]
-        found = next((path for path in paths if path.exists()), None)
-        if found is None:
+        path = next((p for p in paths if p.exists()), None)
+        if path is None:
             hint = f"--facts is {folder}" + ("" if filename else f"; {', '.join(names)} would do")
             raise self._error(f"there is no file {paths[0]}", str(paths[0]), hint, "PARALAGG_INPUT_MISSING")
-        form = _FORMATS.get(io) or _format_of(found)
-        if form == "text" and found.is_dir():
-            raise self._error(f"{found} is a folder", str(found), 'IO="parquet" or IO="delta" reads folders')
-        if form == "delta" and not (found / _LOG).is_dir():
-            raise self._error(f"{found} is no Delta table: it has no {_LOG}", str(found), None)
-        return self._rows(found, form)
+        form = _FORMATS.get(io) or _format_of(path)
+        if form == "text" and path.is_dir():
+            raise self._error(f"{path} is a folder", str(path), 'IO="parquet" or IO="delta" reads folders')
+        if form == "delta" and not (path / _LOG).is_dir():
+            raise self._error(f"{path} is no Delta table: it has no {_LOG}", str(path), None)
+        return self._rows(path, form)
 
     def output(self, folder: Path | None, default: Format) -> Rows:
         io = self._io("an output", stdout=True)
         if io == "stdout" or folder is None:
             return self._rows(None, "text")
-        filename = self.given.get("filename")
+        filename = self.parameters.get("filename")
         form = _FORMATS.get(io) or (_SUFFIXES.get(Path(filename).suffix, "text") if filename else default)
         suffix = {"text": ".csv", "parquet": ".parquet", "delta": ".delta"}[form]
         path = folder / (filename or f"{self.directive.relation}{suffix}")
@@ -113,7 +118,7 @@ class _Reader:
 
     def _rows(self, path: Path | None, form: Format) -> Rows:
         is_quoted = self._flag("rfc4180")
-        delimiter = self.given.get("delimiter", "," if is_quoted else "\t").replace("\\t", "\t")
+        delimiter = self.parameters.get("delimiter", "," if is_quoted else "\t").replace("\\t", "\t")
         if not delimiter or "\n" in delimiter or "\r" in delimiter:
             raise self._error(f"{delimiter!r} cannot stand between values", delimiter, 'the default is "\\t"')
         if is_quoted and (len(delimiter) > 1 or delimiter == '"'):
@@ -121,15 +126,15 @@ class _Reader:
         has_header = self._flag("headers")
         return Rows(self.directive.relation, path, form, delimiter, has_header, is_quoted, self.directive.span)
 
-    def _io(self, what: str, *, stdout: bool) -> str:
-        known = ("file", "parquet", "delta", *(("stdout",) if stdout else ()))
-        io = self.given.get("IO", "file").lower()
-        if io not in known:
-            raise self._error(f"IO={io!r} is not known for {what}", io, f"there are {', '.join(known)}")
+    def _io(self, subject: str, *, stdout: bool) -> str:
+        formats = ("file", "parquet", "delta", *(("stdout",) if stdout else ()))
+        io = self.parameters.get("IO", "file").lower()
+        if io not in formats:
+            raise self._error(f"IO={io!r} is not known for {subject}", io, f"there are {', '.join(formats)}")
         return io
 
     def _flag(self, name: str) -> bool:
-        value = self.given.get(name, "false").lower()
+        value = self.parameters.get(name, "false").lower()
         if value not in ("true", "false"):
             raise self._error(f"{name}={value!r} is neither true nor false", value, None)
         return value == "true"

@@ -1,6 +1,6 @@
-"""Python drops an exception that is raised in a callback of a weak reference, also the one that asks a run to end.
+"""Resend a signal whose exception Python drops because it is raised in a callback of a weak reference.
 
-Imports have such callbacks, so Ctrl-C or `kill` in the first second of a run was lost now and then.
+Imports run such callbacks, so Ctrl-C or `kill` in the first second of a run was sometimes lost.
 """
 
 from __future__ import annotations
@@ -16,30 +16,32 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _PAUSE_SECONDS = 0.05
-_SHELLS = 128
+_SIGNAL_EXIT_BASE = 128
+"""A process that a signal ends exits with this plus the signal's number, by the convention of shells."""
 
 
 @contextmanager
-def asked_again() -> Iterator[None]:
-    """Send a signal again whose exception was dropped: SIGINT, or the one that the code of a ``SystemExit`` names."""
-    before = sys.unraisablehook
+def resend_dropped_signals() -> Iterator[None]:
+    """Send a signal again if its exception was dropped: SIGINT, or that of the code of a ``SystemExit``."""
+    previous_hook = sys.unraisablehook
 
     def hook(dropped: sys.UnraisableHookArgs) -> None:
-        number = _signal_of(dropped.exc_value)
+        number = _signal_number(dropped.exc_value)
         if number is None:
-            before(dropped)
-        else:  # later: here it would be dropped again
+            previous_hook(dropped)
+        else:  # after a pause, since an exception raised inside the hook would be dropped again
             threading.Timer(_PAUSE_SECONDS, os.kill, (os.getpid(), number)).start()
 
     sys.unraisablehook = hook
     try:
         yield
     finally:
-        sys.unraisablehook = before
+        sys.unraisablehook = previous_hook
 
 
-def _signal_of(problem: BaseException | None) -> int | None:
+def _signal_number(problem: BaseException | None) -> int | None:
     if isinstance(problem, KeyboardInterrupt):
         return signal.SIGINT
     code = getattr(problem, "code", None) if isinstance(problem, SystemExit) else None
-    return code - _SHELLS if isinstance(code, int) and _SHELLS < code < _SHELLS + signal.NSIG else None
+    number = code - _SIGNAL_EXIT_BASE if isinstance(code, int) else 0
+    return number if 0 < number < signal.NSIG else None

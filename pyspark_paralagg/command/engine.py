@@ -1,4 +1,4 @@
-"""The engine of ``mpi_backend``: in this process, or on ranks that a supervisor starts and watches."""
+"""Run a Plan on the engine of ``mpi_backend``: in this process, or on ranks that a supervisor starts and watches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 from mpi_backend.launch.clear import clear
 from mpi_backend.launch.process_tree import RUN_VARIABLE, kill_tree
 from mpi_backend.names import result_folder
-from pyspark_paralagg.command.supervised import ended_silently, lines_of
+from pyspark_paralagg.command.supervised import read_lines, silent_exit_error
 from pyspark_paralagg.errors import ParalaggError, error_of_rank
 from pyspark_paralagg.report.run_progress import RunProgress
 from pyspark_paralagg.session.ranks import python_path
@@ -26,64 +26,66 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mpi_backend.launch.preflight import Request
-    from mpi_backend.loop.stats import Counts
+    from mpi_backend.loop.loop_stats import Counts
     from pyspark_paralagg.plan.plan import Plan
 
     Sources = Mapping[int, Iterator[pa.RecordBatch]]
-    Hear = Callable[[RunProgress], None]
+    ProgressListener = Callable[[RunProgress], None]
 
-_PATIENCE_SECONDS = 20
-"""The supervisor ends its ranks in less."""
+_EXIT_TIMEOUT_SECONDS = 20
+"""How long the supervisor may take to end; it ends its ranks in less time."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """Rows of the relations that were wanted, in the Plan's columns, and what is reported of the run."""
+class EngineResult:
+    """The rows of the requested relations, with the Plan's columns, and the report of the run."""
 
     tables: Mapping[str, pa.Table]
     report: Mapping[str, Any]
 
 
-def run_here(plan: Plan, sources: Sources, names: Sequence[str], hear: Hear, *, ansi: bool) -> Found:
-    """In this process; ``hear`` is told of iterations. Raises what the engine raises."""
-    from mpi_backend.comm import Alone  # noqa: PLC0415 - Numba is slow to load
+def run_in_process(
+    plan: Plan, sources: Sources, names: Sequence[str], listener: ProgressListener, *, ansi: bool
+) -> EngineResult:
+    """Run ``plan`` in this process; call ``listener`` after each iteration. The engine's errors pass through."""
+    from mpi_backend.comm import SingleRank  # noqa: PLC0415 - Numba is slow to load
     from mpi_backend.load.files import batch_of, table_of  # noqa: PLC0415 - likewise
     from mpi_backend.loop.engine import run_plan  # noqa: PLC0415 - likewise
 
     columns = {i.source: i.columns for i in plan.inputs if i.relation is None}
     tables = {n: table_of(columns[n], list(batches)) for n, batches in sources.items()}
-    began = time.perf_counter()
+    start = time.perf_counter()
 
-    def told(relation: str, counts: Counts) -> None:
-        hear(_progress(relation, "local", counts._asdict(), began))
+    def report_progress(relation: str, counts: Counts) -> None:
+        listener(_progress(relation, "local", counts._asdict(), start))
 
-    run = run_plan(plan, tables, Alone(), ansi=ansi, progress=told)
+    run = run_plan(plan, tables, SingleRank(), ansi=ansi, progress=report_progress)
     relations = {r.name: r for s in plan.strata for r in s.relations}
-    found = {n: pa.Table.from_batches([batch_of(relations[n], run.results[n])]) for n in names}
-    return Found(found, {"strata": run.strata, "per_iteration": run.per_iteration, "bytes": run.bytes})
+    rows = {n: pa.Table.from_batches([batch_of(relations[n], run.results[n])]) for n in names}
+    return EngineResult(rows, {"strata": run.strata, "per_iteration": run.per_iteration, "bytes": run.bytes})
 
 
-def run_on_ranks(  # noqa: PLR0913, PLR0917 - what a SPEC is made of
+def run_on_ranks(  # noqa: PLR0913, PLR0917 - the parts of a run's specification
     plan: Plan,
     sources: Sources,
     names: Sequence[str],
-    hear: Hear,
+    listener: ProgressListener,
     request: Request,
     folder: Path,
-    how: Mapping[str, Any],
-) -> Found:
-    """On ranks, by way of files in ``folder``; ``how`` may have ``ansi`` and ``sub_buckets``."""
+    settings: Mapping[str, Any],
+) -> EngineResult:
+    """Run ``plan`` on ranks, with files in ``folder``; ``settings`` may have ``ansi`` and ``sub_buckets``."""
     for n, batches in sources.items():
         _stage(folder / "in" / str(n), batches)
-    _write(folder / "plan.json", plan.to_json())
-    out = folder / "out"
+    _write_json(folder / "plan.json", plan.to_json())
+    output_folder = folder / "out"
     spec = {
         "plan": str(folder / "plan.json"),
         "in": str(folder / "in"),
-        "out": str(out),
+        "out": str(output_folder),
         "format": "arrow",
         "outputs": list(names),
-        **how,
+        **settings,
         "ranks": request.ranks,
         "launcher": request.launcher,
         "python": list(request.python),
@@ -91,36 +93,36 @@ def run_on_ranks(  # noqa: PLR0913, PLR0917 - what a SPEC is made of
         "env": {"PYTHONPATH": python_path()},
         "scratch": str(folder),
     }
-    _write(folder / "spec.json", spec)
-    _supervise(folder / "spec.json", hear)
-    report = json.loads((out / "report.json").read_text(encoding="utf-8"))
-    return Found({n: _read(out / result_folder(n)) for n in names}, report)
+    _write_json(folder / "spec.json", spec)
+    _supervise(folder / "spec.json", listener)
+    report = json.loads((output_folder / "report.json").read_text(encoding="utf-8"))
+    return EngineResult({n: _read(output_folder / result_folder(n)) for n in names}, report)
 
 
-def _progress(relation: str, backend: str, counts: Mapping[str, Any], began: float) -> RunProgress:
-    told = {name: counts[name] for name in ("iteration", "delta", "total", "changed", "bytes")}
-    return RunProgress(relation, relation, backend, seconds=time.perf_counter() - began, **told)
+def _progress(relation: str, backend: str, counts: Mapping[str, Any], start: float) -> RunProgress:
+    values = {name: counts[name] for name in ("iteration", "delta", "total", "changed", "bytes")}
+    return RunProgress(relation, relation, backend, seconds=time.perf_counter() - start, **values)
 
 
 def _stage(folder: Path, batches: Iterator[pa.RecordBatch]) -> None:
-    """One stream, where there are rows at all."""
-    for missing in (folder.parent, folder):
-        missing.mkdir(mode=0o700, exist_ok=True)
+    """Write ``batches`` as one Arrow stream in ``folder``, or no file if there are no batches."""
+    for path in (folder.parent, folder):
+        path.mkdir(mode=0o700, exist_ok=True)
     first = next(batches, None)
     if first is not None:
-        with _created(folder / "0.arrow") as sink, pa.ipc.new_stream(sink, first.schema) as writer:
+        with _open_private(folder / "0.arrow") as sink, pa.ipc.new_stream(sink, first.schema) as writer:
             writer.write_batch(first)
             for batch in batches:
                 writer.write_batch(batch)
 
 
-def _write(path: Path, content: Mapping[str, Any]) -> None:
-    with _created(path) as file:
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    with _open_private(path) as file:
         file.write(json.dumps(content).encode())
 
 
-def _created(path: Path) -> BinaryIO:
-    """Open a new file that nobody else reads, whatever the umask."""
+def _open_private(path: Path) -> BinaryIO:
+    """Open a new file with access for this user only, whatever the umask."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
@@ -132,23 +134,27 @@ def _read(folder: Path) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def _supervise(spec: Path, hear: Hear) -> None:
-    told: dict[str, Any] = {}
-    began = time.perf_counter()
+def _supervise(spec: Path, listener: ProgressListener) -> None:
+    event: dict[str, Any] = {}
+    start = time.perf_counter()
     with _supervisor(spec) as supervisor:
-        for line in lines_of(supervisor):
-            told = json.loads(line)
-            if told["event"] == "progress":
-                hear(_progress(told["relation"], "mpi", told, began))
-    if not told.get("ok"):
-        raise error_of_rank(told.get("error", ended_silently(supervisor.returncode)))
+        for line in read_lines(supervisor):
+            event = json.loads(line)
+            if event["event"] == "progress":
+                listener(_progress(event["relation"], "mpi", event, start))
+    if not event.get("ok"):
+        raise error_of_rank(event.get("error", silent_exit_error(supervisor.returncode)))
 
 
 @contextmanager
 def _supervisor(spec: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """In a session of its own: Ctrl-C is for this process, which closes its stdin, and that ends the ranks."""
-    began = time.time() - 1  # file systems count in ticks
-    supervisor = subprocess.Popen(  # noqa: S603 - this Python and our own arguments
+    """Start the supervisor and end it with the context.
+
+    It has a session of its own, so Ctrl-C reaches this process only, which closes the supervisor's stdin. That ends
+    the ranks.
+    """
+    start = time.time() - 1  # file times may be up to a clock tick early
+    supervisor = subprocess.Popen(  # noqa: S603 - this Python and fixed arguments
         [sys.executable, "-m", "mpi_backend.launch", str(spec)],
         env={**os.environ, "PYTHONPATH": python_path(), RUN_VARIABLE: str(spec)},
         stdin=subprocess.PIPE,
@@ -160,15 +166,15 @@ def _supervisor(spec: Path) -> Iterator[subprocess.Popen[bytes]]:
     finally:
         cast("IO[bytes]", supervisor.stdin).close()
         try:
-            supervisor.wait(_PATIENCE_SECONDS)
+            supervisor.wait(_EXIT_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             kill_tree(supervisor.pid)
             supervisor.wait()
         if supervisor.returncode < 0:
-            clear(str(spec), began)
+            clear(str(spec), start)
         cast("IO[bytes]", supervisor.stdout).close()
 
 
-def is_of_the_run(problem: ParalaggError) -> bool:
-    """Whether an error is what Spark would raise while it computes: it has Spark's code then."""
+def is_run_error(problem: ParalaggError) -> bool:
+    """Return whether ``problem`` has one of Spark's codes, for an error that Spark would raise at run time."""
     return not problem.code.startswith("PARALAGG_")

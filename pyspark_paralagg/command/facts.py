@@ -1,6 +1,6 @@
-"""From `.input` to files that can be loaded: what is wrong with a directive or its declaration is told here.
+"""Turn each `.input` into an input file that can be loaded; raise if its directive or declaration is wrong.
 
-``tables`` loads them where Spark is not, ``frames`` where it is.
+``tables`` loads input files without Spark, ``frames`` on Spark.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Columns = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Examined:
-    """An input that can be loaded: ``lines`` where it is text. ``columns`` is None where the file alone knows them."""
+class InputFile:
+    """An input file: ``lines`` is set for text; ``columns`` is None if only the file has the column types."""
 
     rows: Rows
     path: Path
@@ -35,23 +35,27 @@ class Examined:
     lines: FactLines | None = None
 
     @property
-    def chosen(self) -> list[str]:
-        """The declared columns; a file may have more."""
+    def declared_names(self) -> list[str]:
+        """The names of the declared columns; the file may have more."""
         return [name for name, _ in self.columns or ()]
 
-    def check_unsigned(self, found: Sequence[str], least: Callable[[str], float | None]) -> None:
-        """Raises ``UsageError`` ``PARALAGG_BAD_FACT`` for a negative number; ``least`` is the least of a column."""
-        declared = self.chosen
-        if not self.unsigned or len(found) != len(declared):
-            return  # a wrong number of columns is told where all of them are looked at
-        sources = declared if set(declared) == set(found) else found  # by name or by position, as `datalog` has it
+    def check_unsigned(self, column_names: Sequence[str], minimum_of: Callable[[str], float | None]) -> None:
+        """Raise ``UsageError`` ``PARALAGG_BAD_FACT`` for a negative number in an unsigned column.
+
+        ``column_names`` are the file's columns; ``minimum_of`` returns the minimum of one of them.
+        """
+        declared = self.declared_names
+        if not self.unsigned or len(column_names) != len(declared):
+            return  # `conformed_columns` raises for a wrong number of columns
+        # Columns match by name or by position, as in `datalog`.
+        sources = declared if set(declared) == set(column_names) else column_names
         for name, source in zip(declared, sources, strict=True):
-            smallest = least(source) if name in self.unsigned else None
-            if smallest is not None and smallest < 0:
+            minimum = minimum_of(source) if name in self.unsigned else None
+            if minimum is not None and minimum < 0:
                 raise UsageError(
                     "PARALAGG_BAD_FACT",
-                    f"{smallest} is negative",
-                    value=smallest,
+                    f"{minimum} is negative",
+                    value=minimum,
                     place=str(self.path),
                     hint=f"column {name} of {self.rows.relation} is unsigned",
                 )
@@ -59,33 +63,34 @@ class Examined:
 
 def examine(
     text: Text, inputs: Sequence[Rows], types: Mapping[str, Columns], unsigned: Mapping[str, frozenset[str]]
-) -> list[Examined]:
-    """How each of ``inputs`` is read.
+) -> list[InputFile]:
+    """Return the input file of each of ``inputs``; ``types`` and ``unsigned`` are those that the text declares.
 
-    ``types`` and ``unsigned`` are what the text declares. Raises ``DatalogError`` ``PARALAGG_INPUT_UNDECLARED`` (text
-    without types).
+    Raise ``DatalogError`` ``PARALAGG_INPUT_UNDECLARED`` for a text file whose relation is not declared.
     """
-    examined = []
+    result = []
     for rows in inputs:
         path = rows.path
-        if path is None:  # only outputs go to no file
+        if path is None:  # never: only outputs have no file
             continue
-        columns, positive = types.get(rows.relation), unsigned.get(rows.relation, frozenset())
+        columns, unsigned_columns = types.get(rows.relation), unsigned.get(rows.relation, frozenset())
         lines = None
         if rows.format == "text":
             if columns is None:
                 raise _undeclared(text, rows, path)
-            read = columns or ((HOLDS, NULLARY),)
+            line_columns = columns or ((HOLDS, NULLARY),)
             columns = columns or ((HOLDS, "boolean"),)
-            lines = FactLines(path, rows.relation, read, positive, rows.delimiter, rows.has_header, rows.is_quoted)
-        examined.append(Examined(rows, path, columns, positive, lines))
-    return examined
+            lines = FactLines(
+                path, rows.relation, line_columns, unsigned_columns, rows.delimiter, rows.has_header, rows.is_quoted
+            )
+        result.append(InputFile(rows, path, columns, unsigned_columns, lines))
+    return result
 
 
-def unreadable(item: Examined, why: str) -> UsageError:
-    """A file that is not what its name or its directive says."""
-    form = item.rows.format.capitalize()
-    message = f"{item.path} does not read as {form}: {why}"
+def unreadable(item: InputFile, reason: str) -> UsageError:
+    """Return the error for a file that does not have the format of its name or directive."""
+    format_name = item.rows.format.capitalize()
+    message = f"{item.path} does not read as {format_name}: {reason}"
     place = f".input {item.rows.relation}"
     return UsageError("PARALAGG_INPUT_UNREADABLE", message, value=str(item.path), place=place)
 

@@ -1,7 +1,7 @@
-"""What Spark raises in the middle of a run, as one line: the code and the message under all of its layers.
+"""Convert exceptions of a run to errors of one line: the innermost cause's code and message.
 
-Beside ``run``. The shim's errors, Spark's own and a task's failure arrive as PySpark's or as py4j's exceptions, some
-wrapped in another with pages of Java's stack.
+Errors of the shim, of Spark and of a task arrive as exceptions of PySpark or py4j. Some are wrapped in another one with
+pages of Java's stack.
 """
 
 from __future__ import annotations
@@ -19,21 +19,20 @@ from pyspark_paralagg.program import patterns
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_OWN = re.compile(r"\[(?P<code>PARALAGG_[A-Z_]+)\] (?P<message>[^\n]*)")
-_SPARKS = re.compile(r"\[(?P<code>[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\] (?P<message>[^\n]*)")
-_PATTERN = re.compile(r"PatternSyntaxException: [^\n]* near index \d+\n(?P<pattern>[^\n]*)")
-_STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
-
-
-_ADVICE = re.compile(r" (?:Use [`']try_|If necessary set \")[^\n]*")  # about SQL and confs, for those who write them
+_PARALAGG_ERROR = re.compile(r"\[(?P<code>PARALAGG_[A-Z_]+)\] (?P<message>[^\n]*)")
+_SPARK_ERROR = re.compile(r"\[(?P<code>[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\] (?P<message>[^\n]*)")
+_PATTERN_ERROR = re.compile(r"PatternSyntaxException: [^\n]* near index \d+\n(?P<pattern>[^\n]*)")
+_SQL_STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
+# Spark's advice about SQL and confs does not apply to a text.
+_ADVICE = re.compile(r" (?:Use [`']try_|If necessary set \")[^\n]*")
 _FRAGMENT = re.compile(r"^== SQL [^\n]* ==\n(?P<fragment>[^\n]+)", re.MULTILINE)
-_PLACE = re.compile(r"/\* (?P<place>.*?) \*/ ")  # where the rule stands, which `lowering` writes into expressions
+_PLACE = re.compile(r"/\* (?P<place>.*?) \*/ ")  # the rule's place, which `lowering` writes into expressions
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 @contextmanager
 def as_fixpoint_errors(place: str | None = None) -> Iterator[None]:
-    """Exceptions of Spark become ``FixpointError`` with the innermost cause's code; ``place`` is what was computed."""
+    """Convert Spark's exceptions to ``FixpointError`` with the innermost cause's code; ``place`` is the relation."""
     from py4j.protocol import Py4JError, Py4JNetworkError  # noqa: PLC0415 - slow to load
     from pyspark.errors import PySparkException  # noqa: PLC0415 - likewise
 
@@ -41,19 +40,19 @@ def as_fixpoint_errors(place: str | None = None) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as problem:
         if place and isinstance(problem, Py4JNetworkError):
-            raise  # no matter of a relation: the JVM is gone
+            raise  # the JVM has ended, whatever the relation
         raise summary(str(problem), place) from problem
 
 
 def interruption(problem: BaseException | None) -> KeyboardInterrupt | SystemExit | None:
-    """What asked the run to end, where that is behind ``problem``: what cleans up after it may fail without a JVM."""
+    """Return the interrupt behind ``problem``, if any: cleaning up after an interrupt may raise without a JVM."""
     while problem is not None and not isinstance(problem, (KeyboardInterrupt, SystemExit)):
         problem = problem.__context__
     return problem
 
 
 def system_problem(problem: OSError) -> EnvironmentProblem:
-    r"""Return the error of a file or folder that the system refuses, as one with a code.
+    r"""Convert an ``OSError`` of a file or folder to an error with a code.
 
     >>> print(system_problem(OSError(28, "No space left on device", "/tmp/rows.arrow")))
     PARALAGG_DISK_FULL: No space left on device (in /tmp/rows.arrow)
@@ -67,49 +66,49 @@ def system_problem(problem: OSError) -> EnvironmentProblem:
 
 
 @contextmanager
-def without_sparks_records() -> Iterator[None]:
-    """PySpark and py4j write exceptions with all of their stacks to standard error before they raise them; not here."""
+def without_spark_logs() -> Iterator[None]:
+    """Suppress the log records of PySpark and py4j, which print each exception's stack before they raise it."""
     from pyspark.logger import PySparkLogger  # noqa: PLC0415 - slow to load
 
     loggers: list[logging.Logger] = [PySparkLogger.getLogger(name) for name in _LOGGERS]
-    before = [logger.disabled for logger in loggers]
+    disabled = [logger.disabled for logger in loggers]
     for logger in loggers:
         logger.disabled = True
-    root = logging.getLogger()  # py4j's are written there
-    root.addFilter(_is_not_py4js)
+    root = logging.getLogger()  # py4j logs there
+    root.addFilter(_is_not_from_py4j)
     try:
         yield
     finally:
-        root.removeFilter(_is_not_py4js)
-        for logger, was_disabled in zip(loggers, before, strict=True):
+        root.removeFilter(_is_not_from_py4j)
+        for logger, was_disabled in zip(loggers, disabled, strict=True):
             logger.disabled = was_disabled
 
 
-def _is_not_py4js(record: logging.LogRecord) -> bool:
+def _is_not_from_py4j(record: logging.LogRecord) -> bool:
     return "py4j" not in Path(record.pathname).parts
 
 
 def summary(text: str, place: str | None = None) -> FixpointError:
-    r"""The error that ``text`` is about.
+    r"""Return the error that the exception text ``text`` contains.
 
     >>> print(summary("Job aborted: Task 0 failed: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n\tat ...", "q"))
     PARALAGG_RUN_FAILED: DIVIDE_BY_ZERO: Division by zero. (in q)
     """
-    own = _OWN.search(text)
-    if own:
-        message, _, hint = own["message"].partition(" Hint: ")
-        return FixpointError(own["code"], _STATE.sub("", message), hint=_STATE.sub("", hint) or None)
-    pattern = _PATTERN.search(text)
+    paralagg_error = _PARALAGG_ERROR.search(text)
+    if paralagg_error:
+        message, _, hint = paralagg_error["message"].partition(" Hint: ")
+        return FixpointError(paralagg_error["code"], _SQL_STATE.sub("", message), hint=_SQL_STATE.sub("", hint) or None)
+    pattern = _PATTERN_ERROR.search(text)
     if pattern:
         message = f"`{patterns.inner(pattern['pattern'])}` is no regular expression"
         return FixpointError(
             "PARALAGG_DATALOG_PATTERN", message, value=pattern["pattern"], place=place, hint=patterns.HINT
         )
-    sparks = _SPARKS.search(text)
+    spark_error = _SPARK_ERROR.search(text)
     lines = text.strip().splitlines() or [""]
-    message = f"{sparks['code']}: {_ADVICE.sub('', sparks['message'])}" if sparks else lines[0]
+    message = f"{spark_error['code']}: {_ADVICE.sub('', spark_error['message'])}" if spark_error else lines[0]
     fragment = _FRAGMENT.search(text)
     shown = fragment["fragment"].replace("`", "") if fragment else ""
     hint = f"the expression is {_PLACE.sub('', shown)}" if fragment else None
-    at = ", ".join([p["place"] for p in _PLACE.finditer(shown)][:1] + [place] * bool(place)) or None
-    return FixpointError("PARALAGG_RUN_FAILED", _STATE.sub("", message), place=at, hint=hint)
+    error_place = ", ".join([p["place"] for p in _PLACE.finditer(shown)][:1] + [place] * bool(place)) or None
+    return FixpointError("PARALAGG_RUN_FAILED", _SQL_STATE.sub("", message), place=error_place, hint=hint)

@@ -1,6 +1,6 @@
-"""DataFrames as results: sorted by Spark, streamed as Arrow, Delta tables by Delta.
+"""Provide DataFrames as results: Spark sorts them and streams them as Arrow; Delta writes its tables.
 
-Partitions come one after the other, so neither side holds a relation as a whole.
+Partitions arrive one after the other, so neither Spark's driver nor Python holds a whole relation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PLAIN = ("tinyint", "smallint", "int", "bigint", "float", "double", "string", "
 
 
 class FrameResult:
-    """The relation ``name`` as Spark has it; what Spark raises is told as a ``FixpointError``."""
+    """The relation ``name`` as a DataFrame; Spark's exceptions become ``FixpointError``."""
 
     def __init__(self, name: str, df: DataFrame) -> None:
         self._name = name
@@ -34,38 +34,38 @@ class FrameResult:
 
     @property
     def columns(self) -> Sequence[tuple[str, str]]:
-        """Names and Spark types."""
+        """The names and Spark types of the columns."""
         return self._df.dtypes
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns as Arrow's."""
+        """The Arrow schema of the columns."""
         return _arrow_schema(self._df)
 
     @property
     def report(self) -> RunReport | None:
-        """How its recursion ran; None where it has none."""
+        """The report of its recursion; None if it has none."""
         return report(self._df)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows."""
+        """Yield the rows in order."""
         with as_fixpoint_errors(self._name):
             yield from batches(self._ordered)
 
     def printable(self) -> Iterator[pa.RecordBatch]:
-        """The rows, with texts for values of types that Soufflé does not know."""
+        """Yield the rows in order, with values of types that Soufflé lacks as text."""
         with as_fixpoint_errors(self._name):
             yield from batches(_printable(self._ordered))
 
     def count(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         with as_fixpoint_errors(self._name):
             return self._df.count()
 
     def write_delta(self, staged: Path, staging: Staging) -> int:
-        """Writes a Delta table to ``staged``; how many rows it has."""
+        """Write a Delta table to ``staged`` and return its number of rows."""
         spark = self._df.sparkSession
-        staging.move_by(staged, lambda staged, target: _into_delta(spark, staged, target))
+        staging.move_by(staged, lambda staged, target: _commit_delta(spark, staged, target))
         with as_fixpoint_errors(self._name):
             self._ordered.write.format("delta").save(staged.as_uri())
             return spark.read.format("delta").load(staged.as_uri()).count()
@@ -76,9 +76,9 @@ class FrameResult:
 
 
 def batches(df: DataFrame) -> Iterator[pa.RecordBatch]:
-    """The rows of ``df``, in its order, partition by partition.
+    """Yield the rows of ``df`` in its order, partition by partition.
 
-    Ten times as fast as ``toLocalIterator``, which pickles rows, and unlike ``toArrow`` it does not hold them all.
+    This is ten times as fast as ``toLocalIterator``, which pickles rows, and does not hold all rows like ``toArrow``.
     """
     from pyspark import RDD  # noqa: PLC0415 - slow to load, and a wrong program needs none
     from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - likewise
@@ -94,13 +94,13 @@ def _arrow_schema(df: DataFrame) -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415 - slow to load
     from pyspark.sql.types import TimestampType  # noqa: PLC0415 - likewise
 
-    utc = pa.timestamp("us", tz="UTC")  # for which Spark's function has another argument in each minor
+    utc = pa.timestamp("us", tz="UTC")  # Spark's function takes different arguments for it in each minor version
     types = {f.name: utc if isinstance(f.dataType, TimestampType) else to_arrow_type(f.dataType) for f in df.schema}
     return pa.schema([pa.field(f.name, types[f.name], f.nullable) for f in df.schema])
 
 
-def _into_delta(spark: SparkSession, staged: Path, target: Path) -> Undo:
-    """A new table is moved; one that is there gets a new version."""
+def _commit_delta(spark: SparkSession, staged: Path, target: Path) -> Undo:
+    """Move a new table to ``target``, or write a new version of the existing one; return how to undo it."""
     if not target.exists():
         staged.replace(target)
         return lambda: target.replace(staged)
@@ -114,8 +114,8 @@ def _into_delta(spark: SparkSession, staged: Path, target: Path) -> Undo:
 
 
 def _printable(df: DataFrame) -> DataFrame:
-    """Decimals, dates and whatever else Soufflé does not know, as Spark prints them."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name that everyone gives it; pyspark is slow
+    """Cast columns of types that Soufflé lacks, such as decimals and dates, to strings."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the usual name; pyspark is slow to load
 
     columns = []
     for name, spark_type in df.dtypes:

@@ -1,6 +1,6 @@
-"""What Spark is doing, for ``progress``: recursions are watched (``ra.progress``), other jobs show their tasks.
+"""Show what Spark is doing in ``progress``: iterations of a recursion (``ra.progress``), else tasks of other jobs.
 
-A thread reads how many tasks have ended from Spark's status store, while no recursion iterates.
+A thread reads the number of completed tasks from Spark's status store while no recursion iterates.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from pyspark_paralagg.command.progress import Progress
     from pyspark_paralagg.report.run_progress import RunProgress
 
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
 
 @contextmanager
-def shown(spark: SparkSession, progress: Progress) -> Iterator[None]:
-    """``progress`` follows ``spark`` until the context ends."""
+def show_jobs(spark: SparkSession, progress: Progress) -> Iterator[None]:
+    """Show in ``progress`` what ``spark`` is doing until the context ends."""
     ended = threading.Event()
     jobs = _Jobs(spark, progress)
     thread = threading.Thread(target=jobs.follow, args=(ended,), name="paralagg-jobs", daemon=True)
     thread.start()
     try:
-        with watched(jobs.hear, spark=spark):
+        with watched(jobs.on_progress, spark=spark):
             yield
     finally:
         ended.set()
@@ -39,33 +39,33 @@ def shown(spark: SparkSession, progress: Progress) -> Iterator[None]:
 
 
 class _Jobs:
-    """What a session does, as a few words."""
+    """The activity of a session, as text for ``progress``."""
 
     def __init__(self, spark: SparkSession, progress: Progress) -> None:
         self._spark = spark
         self._progress = progress
         self._rate = Rate()
-        self._iterates = False
+        self._is_iterating = False
 
-    def hear(self, told: RunProgress) -> None:
-        """A recursion has moved."""
-        self._iterates = told.state == "running" and told.iteration > 0
-        if self._iterates:
-            self._progress.show(self._rate.told(told))
+    def on_progress(self, run: RunProgress) -> None:
+        """Show the iteration of a recursion."""
+        self._is_iterating = run.state == "running" and run.iteration > 0
+        if self._is_iterating:
+            self._progress.show(self._rate.told(run))
 
     def follow(self, ended: threading.Event) -> None:
-        """Shows tasks where nothing iterates."""
+        """Show tasks until ``ended`` is set, while no recursion iterates."""
         from py4j.protocol import Py4JError  # noqa: PLC0415 - slow to load
 
-        while not ended.wait(_LOOK_SECONDS):
+        while not ended.wait(_POLL_SECONDS):
             try:
-                if not self._iterates:
+                if not self._is_iterating:
                     self._progress.show(self._tasks())
             except (Py4JError, OSError):  # noqa: PERF203 - the session has ended, or is being interrupted
                 return
 
     def _tasks(self) -> str:
-        """Those of the newest running job; "" where nothing runs."""
+        """Return the tasks of the newest running job as text, "" if no job runs."""
         jvm: Any = self._spark._jvm  # noqa: SLF001 - pyspark has no public way to the store of jobs
         running = jvm.java.util.ArrayList()
         running.add(jvm.org.apache.spark.JobExecutionStatus.RUNNING)

@@ -1,11 +1,10 @@
-"""Files of facts, a fact a line: checked value by value; for Spark copied to Parquet, which it reads in parallel.
+"""Read text files of facts, one fact a line, and check each value; copy them to Parquet for Spark.
 
-First part of ``facts``. Two readers: Arrow's, which takes a million lines in a third of a second, and a careful one,
-line by line, which is the definition. A block that Arrow refuses is read carefully, and either is fine after all
-(``+5``, a long delimiter) or ends in an error that names file, line and value. That needs no Spark, and so is told at
-once.
+There are two readers. Arrow's reads a million lines in a third of a second. The careful one reads line by line and
+defines the format; it reads the blocks that Arrow's refuses. Such a block is valid after all (``+5``, a long
+delimiter), or raises an error that names file, line and value. Neither needs Spark, so they raise before it starts.
 
-Strings stand for themselves: no quotes (but with ``rfc4180``), no escapes, no trimming; numbers may have blanks around.
+Strings have no quotes (except with ``rfc4180``), no escapes and no trimming; numbers may have blanks around.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ _ARROW = {
 }
 _KINDS = {"bigint": "number", "double": "float", "string": "symbol", "boolean": "boolean", NULLARY: NULLARY}
 _BLOCK = 1 << 23
-_SHOWN = 60
+_MAX_SHOWN = 60
 
 
 @dataclass(frozen=True)
 class FactLines:
-    """A text file of facts, and how its lines are meant. ``columns`` are names and Spark types."""
+    """A text file of facts and its format. ``columns`` are names and Spark types."""
 
     path: Path
     relation: str
@@ -55,22 +54,22 @@ class FactLines:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns as Arrow's."""
+        """The Arrow schema of the columns."""
         return pa.schema([(name, _ARROW[spark_type]) for name, spark_type in self.columns])
 
     def kind(self, column: str) -> str:
-        """The Datalog type of a column."""
+        """Return the Datalog type of a column."""
         return "unsigned" if column in self.unsigned else _KINDS[dict(self.columns)[column]]
 
 
-class _Uncommon(Exception):  # noqa: N818 - not an error: the careful reader decides
-    """Something that Arrow reads otherwise than it is meant here."""
+class _NeedsCarefulReader(Exception):  # noqa: N818 - not an error: the careful reader decides
+    """A block that Arrow would read differently from the careful reader."""
 
 
 def copy_to_parquet(lines: FactLines, target: Path) -> int:
-    """Write the facts to the file ``target`` and return how many there are.
+    """Write the facts to the file ``target`` and return their number.
 
-    Raises ``UsageError`` ``PARALAGG_BAD_FACT`` for the first line that is not a fact of the relation.
+    Raise ``UsageError`` ``PARALAGG_BAD_FACT`` for the first line that is not a fact of the relation.
     """
     rows = 0
     with pq.ParquetWriter(target, lines.schema, compression="none") as writer:
@@ -81,16 +80,16 @@ def copy_to_parquet(lines: FactLines, target: Path) -> int:
 
 
 def tables(lines: FactLines) -> Iterator[pa.Table]:
-    """The facts, some megabytes of text at a time; raises as ``copy_to_parquet`` does."""
+    """Yield the facts, about 8 MB of text at a time; raise like ``copy_to_parquet``."""
     for number, block in _blocks(lines):
         try:
             yield _read_fast(lines, number, block)
-        except (pa.ArrowInvalid, _Uncommon):  # noqa: PERF203 - each block is its own
+        except (pa.ArrowInvalid, _NeedsCarefulReader):  # noqa: PERF203 - each block is read separately
             yield _read_carefully(lines, number, block)
 
 
 def _blocks(lines: FactLines) -> Iterator[tuple[int, bytes]]:
-    """Whole lines, some megabytes at a time, with the number of the first; a quoted value is in one block."""
+    """Yield blocks of whole lines, about 8 MB each, with the first line's number; no quoted value spans blocks."""
     number, rest = 1, b""
     with lines.path.open("rb") as file:
         while data := file.read(_BLOCK):
@@ -108,7 +107,7 @@ def _blocks(lines: FactLines) -> Iterator[tuple[int, bytes]]:
 
 def _read_fast(lines: FactLines, number: int, block: bytes) -> pa.Table:
     if lines.columns[0][1] == NULLARY or len(lines.delimiter.encode()) != 1 or not _is_plain(lines, number, block):
-        raise _Uncommon
+        raise _NeedsCarefulReader
     table = pa_csv.read_csv(
         pa.BufferReader(block),
         read_options=pa_csv.ReadOptions(
@@ -126,18 +125,18 @@ def _read_fast(lines: FactLines, number: int, block: bytes) -> pa.Table:
         ),
     )
     for name in lines.unsigned:
-        least = pc.min(table.column(name)).as_py()
-        if least is not None and least < 0:
-            raise _Uncommon
+        minimum = pc.min(table.column(name)).as_py()
+        if minimum is not None and minimum < 0:
+            raise _NeedsCarefulReader
     return table
 
 
 def _is_plain(lines: FactLines, number: int, block: bytes) -> bool:
-    r"""Whether Arrow means by these lines what is meant here.
+    r"""Return whether Arrow reads these lines like the careful reader.
 
-    A ``\r`` within a line belongs to a string, and Arrow would end the line there; an empty line is one empty value,
-    and Arrow would make it as many as there are columns; a quote that nothing closes would be closed by the end; a byte
-    order mark is one at the file's start only.
+    Arrow ends a line at a ``\r`` within it, which belongs to a string. Arrow reads an empty line as one empty value
+    for each column, not as one value. Arrow closes an unclosed quote at the end of the block. A byte order mark counts
+    at the file's start only.
     """
     if number > 1 and block.startswith(codecs.BOM_UTF8):
         return False
@@ -171,7 +170,7 @@ def _facts(lines: FactLines, first: int, block: bytes, converters: list[Callable
         for (name, _), convert, field in zip(lines.columns, converters, fields, strict=True):
             try:
                 fact.append(convert(field))
-            except ValueError as problem:  # noqa: PERF203 - each value is its own
+            except ValueError as problem:  # noqa: PERF203 - each value is converted separately
                 _refuse_value(lines, number, name, field, str(problem))
         yield fact
 
@@ -182,7 +181,7 @@ def _plain_fields(lines: FactLines, first: int, block: bytes) -> Iterator[tuple[
 
 
 def _quoted_fields(lines: FactLines, first: int, block: bytes) -> Iterator[tuple[int, list[str]]]:
-    """By RFC 4180; a fact may span lines, and is known by its first."""
+    """Split lines by RFC 4180; a fact may span lines and has its first line's number."""
     texts = (text + "\n" for _, text in _texts(lines, first, block))
     reader = csv.reader(texts, delimiter=lines.delimiter, strict=True)
     number = first
@@ -195,27 +194,27 @@ def _quoted_fields(lines: FactLines, first: int, block: bytes) -> Iterator[tuple
 
 
 def _texts(lines: FactLines, first: int, block: bytes) -> Iterator[tuple[int, str]]:
-    r"""Lines without their ends (``\n`` or ``\r\n``), numbered from ``first``."""
+    r"""Yield lines without their ends (``\n`` or ``\r\n``), numbered from ``first``."""
     for number, raw in enumerate(io.BytesIO(block), first):
         content = raw.removesuffix(b"\n").removesuffix(b"\r")
         try:
             yield number, content.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as problem:
-            _refuse(lines, number, f"{content[:_SHOWN]!r} is not UTF-8", content, f"at byte {problem.start}")
+            _refuse(lines, number, f"{content[:_MAX_SHOWN]!r} is not UTF-8", content, f"at byte {problem.start}")
 
 
 def _refuse_width(lines: FactLines, number: int, fields: list[str]) -> NoReturn:
-    wanted = len(lines.columns)
-    found = "1 value" if len(fields) == 1 else f"{len(fields)} values"
+    expected = len(lines.columns)
+    actual = "1 value" if len(fields) == 1 else f"{len(fields)} values"
     text = lines.delimiter.join(fields)
-    other = next((d for d in ",;| \t" if d != lines.delimiter and len(text.split(d)) == wanted > 1), None)
+    other = next((d for d in ",;| \t" if d != lines.delimiter and len(text.split(d)) == expected > 1), None)
     if other is not None:
         shown = "\\t" if other == "\t" else other
-        hint = f'.input {lines.relation}(delimiter="{shown}") would make them {wanted}'
+        hint = f'.input {lines.relation}(delimiter="{shown}") would make them {expected}'
     else:
         shape = ", ".join(f"{name}: {lines.kind(name)}" for name, _ in lines.columns)
         hint = f"it is read as {lines.relation}({shape}), with {lines.delimiter!r} between values"
-    message = f"{_shown(text)} has {found}, {lines.relation} has {wanted} column{'s' if wanted != 1 else ''}"
+    message = f"{_shortened(text)} has {actual}, {lines.relation} has {expected} column{'s' if expected != 1 else ''}"
     _refuse(lines, number, message, text, hint)
 
 
@@ -223,12 +222,12 @@ def _refuse_value(lines: FactLines, number: int, column: str, field: str, proble
     hint = f"column {column} of {lines.relation} is {lines.kind(column)}"
     if number == 1 and problem == "is no number" and not lines.has_header:
         hint += f'; if the line is a header: .input {lines.relation}(headers="true")'
-    _refuse(lines, number, f"{_shown(field)} {problem}", field, hint)
+    _refuse(lines, number, f"{_shortened(field)} {problem}", field, hint)
 
 
 def _refuse(lines: FactLines, number: int, message: str, value: object, hint: str) -> NoReturn:
     raise UsageError("PARALAGG_BAD_FACT", message, value=value, place=f"{lines.path}, line {number}", hint=hint)
 
 
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
+def _shortened(text: str) -> str:
+    return repr(text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "...")

@@ -1,4 +1,4 @@
-"""All outputs of a run: each beside its place, then what is printed, then all is moved."""
+"""Write all outputs of a run: files under staged names, then standard output, then move the files to their places."""
 
 from __future__ import annotations
 
@@ -21,57 +21,57 @@ if TYPE_CHECKING:
     from pyspark_paralagg.command.task import Task
 
 
-def write_all(task: Task, found: Mapping[str, Result], progress: Progress) -> None:
-    """Writes, prints and reports ``found``, the relations that ``task`` wants."""
+def write_all(task: Task, relations: Mapping[str, Result], progress: Progress) -> None:
+    """Write, print and report ``relations``, the results that ``task`` requests."""
     counts: dict[str, int] = {}
-    wanted = task.wanted
+    requested = task.requested
     printed = task.work / "stdout"
     with printed.open("wb") as stdout:
-        for rows in wanted.rows:
+        for rows in requested.rows:
             started = time.perf_counter()
-            name, result = rows.relation, found[rows.relation]
-            # Declared without columns: it holds or does not.
+            name, result = rows.relation, relations[rows.relation]
+            # A relation declared without columns either holds or does not.
             is_nullary = (
                 rows.format == "text" and not task.types.get(name) and [*result.columns] == [(HOLDS, "boolean")]
             )
-            progress.on(name)
-            if rows in wanted.staged:
-                staged = wanted.staged[rows]
+            progress.start_relation(name)
+            if rows in requested.staged:
+                staged = requested.staged[rows]
                 counts[name] = results.write(result, rows, staged, task.staging, is_nullary=is_nullary)
             else:
                 counts[name] = results.write_framed(result, rows, stdout, is_nullary=is_nullary)
-            progress.say(_summary(name, counts[name], time.perf_counter() - started, result))
-        for name in wanted.sizes:
+            progress.write_line(_summary(name, counts[name], time.perf_counter() - started, result))
+        for name in requested.sizes:
             if name not in counts:
-                progress.on(name)
-                counts[name] = found[name].count()
+                progress.start_relation(name)
+                counts[name] = relations[name].count()
             stdout.write(f"{name}\t{counts[name]}\n".encode())
-    if wanted.report is not None:
-        reports = {name: result.report for name, result in found.items()}
-        told = {name: None if r is None else json.loads(r.to_json()) for name, r in reports.items()}
-        wanted.report.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    if requested.report is not None:
+        reports = {name: result.report for name, result in relations.items()}
+        report_json = {name: None if r is None else json.loads(r.to_json()) for name, r in reports.items()}
+        requested.report.write_text(json.dumps(report_json, indent=1) + "\n", encoding="utf-8")
     _print(printed)
     task.staging.commit()
 
 
 def _print(file: Path) -> None:
-    """Before anything is moved, so that an interrupt that ends this leaves nothing."""
+    """Copy ``file`` to standard output; ``write_all`` does it before moving files, so an interrupt leaves none."""
     sys.stdout.flush()
     try:
         with file.open("rb") as content:
             shutil.copyfileobj(content, sys.stdout.buffer)
         sys.stdout.flush()
-    except BrokenPipeError:  # who reads it has seen enough, as in `| head`; the files are written nonetheless
+    except BrokenPipeError:  # the reader has closed the pipe, as in `| head`; the files are still written
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _summary(name: str, count: int, seconds: float, result: Result) -> str:
-    ran = result.report
-    how = f", {ran.iterations:,} iterations by {ran.backend}" if ran else ""
-    return f"{name}: {count:,} rows{how}, {seconds:.1f} s"
+    report = result.report
+    details = f", {report.iterations:,} iterations by {report.backend}" if report else ""
+    return f"{name}: {count:,} rows{details}, {seconds:.1f} s"
 
 
-def print_explained(names: Sequence[str], told: str, part: str) -> None:
-    """The explanation of these relations; ``part`` is its format."""
+def print_explained(names: Sequence[str], explanation: str, part: str) -> None:
+    """Print the explanation of these relations; ``part`` is its format."""
     comment = {"mermaid": "%% {}", "html": "<!-- {} -->"}.get(part, "-- {}")
-    sys.stdout.write(f"{comment.format(', '.join(names))}\n{told}\n")
+    sys.stdout.write(f"{comment.format(', '.join(names))}\n{explanation}\n")

@@ -1,7 +1,6 @@
-"""How far a run is, on standard error: one line that moves where that is a terminal, else a line now and then.
+"""Show the progress of a run on standard error: one line that is rewritten on a terminal, else a line every 5 s.
 
-Beside ``run``. Whoever computes says what it does: the engine of this process or its ranks each iteration, Spark's jobs
-by way of ``jobs``.
+The executors report to it: the engine without Spark after each iteration, Spark through ``jobs``.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ _WIDTH = 100
 
 
 class Progress:
-    """A context: while it is open, warnings of this package go through it too; a quiet run has neither."""
+    """A context that shows progress and this package's warnings while it is open; a quiet run shows neither."""
 
     def __init__(self, stream: IO[str], *, is_quiet: bool = False) -> None:
         self._stream = stream
         self._is_quiet = is_quiet
-        self._moves = not is_quiet and stream.isatty()
+        self._is_live = not is_quiet and stream.isatty()
         self._lock = threading.Lock()
-        self._shown = ""
+        self._live_line = ""
         self._relation = ""
-        self._told = time.monotonic()
-        self._handler = _Lines(self.say)
+        self._last_line_time = time.monotonic()
+        self._handler = _WarningHandler(self.write_line)
 
     def __enter__(self) -> Self:
         logger = logging.getLogger("pyspark_paralagg")
@@ -43,51 +42,51 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._move("")
+        self._rewrite("")
         logging.getLogger("pyspark_paralagg").removeHandler(self._handler)
 
-    def say(self, line: str) -> None:
-        """A line that stays."""
+    def write_line(self, line: str) -> None:
+        """Write a line that stays."""
         if not self._is_quiet:
             self._write(line)
 
     def _write(self, line: str) -> None:
         with self._lock:
-            self._stream.write(f"{_ERASE if self._shown else ''}{line}\n")
-            self._shown = ""
+            self._stream.write(f"{_ERASE if self._live_line else ''}{line}\n")
+            self._live_line = ""
             self._stream.flush()
 
-    def on(self, relation: str) -> None:
-        """What is being computed from here on."""
+    def start_relation(self, relation: str) -> None:
+        """Show that the computation of ``relation`` starts."""
         self._relation = relation
-        self._move(f"{relation} ...")
+        self._rewrite(f"{relation} ...")
 
     def show(self, state: str) -> None:
-        """What is done for it right now; where lines do not move, an iteration now and then."""
-        if self._moves and state:
-            self._move(f"{self._relation}: {state}")
-        elif state.startswith("iteration") and time.monotonic() - self._told > _LINE_SECONDS:
-            self._told = time.monotonic()
-            self.say(f"{self._relation}: {state}")
+        """Show the state of the current relation; without a terminal, an iteration every ``_LINE_SECONDS``."""
+        if self._is_live and state:
+            self._rewrite(f"{self._relation}: {state}")
+        elif state.startswith("iteration") and time.monotonic() - self._last_line_time > _LINE_SECONDS:
+            self._last_line_time = time.monotonic()
+            self.write_line(f"{self._relation}: {state}")
 
-    def _move(self, line: str) -> None:
-        if not self._moves:
+    def _rewrite(self, line: str) -> None:
+        if not self._is_live:
             return
         with self._lock:
             line = line[:_WIDTH]
-            if line != self._shown:
+            if line != self._live_line:
                 self._stream.write(f"{_ERASE}{line}")
                 self._stream.flush()
-            self._shown = line
+            self._live_line = line
 
 
-class _Lines(logging.Handler):
-    """Warnings as lines of the progress."""
+class _WarningHandler(logging.Handler):
+    """A log handler that writes warnings as lines of the progress."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
+    def __init__(self, write_line: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
-        self._say = say
+        self._write_line = write_line
 
     def emit(self, record: logging.LogRecord) -> None:
-        """One line."""
-        self._say(record.getMessage())
+        """Write ``record`` as one line."""
+        self._write_line(record.getMessage())

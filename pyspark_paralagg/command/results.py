@@ -1,6 +1,7 @@
-"""From a relation to a file: sorted, streamed as Arrow batches, written as one plain file, whoever computed it.
+"""Write a relation to one file as sorted Arrow batches, independently of the executor that computed it.
 
-Text is Soufflé's: tab separated, no header, strings as they stand; floats are written so that they read back the same.
+The text format is Soufflé's: tab separated, no header, strings verbatim. Floats are written so that reading them
+gives the same value.
 """
 
 from __future__ import annotations
@@ -22,35 +23,35 @@ if TYPE_CHECKING:
 
 
 class Result(Protocol):
-    """A relation that is, or will be, computed. Its rows come in order: by their columns, the first one first."""
+    """A relation that an executor computes. Its rows are sorted by all columns, from the first one on."""
 
     @property
     def columns(self) -> Sequence[tuple[str, str]]:
-        """Names and Spark types."""
+        """The names and Spark types of the columns."""
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns as Arrow's."""
+        """The Arrow schema of the columns."""
 
     @property
     def report(self) -> RunReport | None:
-        """How its recursion ran; None where it has none."""
+        """The report of its recursion; None if it has none."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows."""
+        """Yield the rows in order."""
 
     def printable(self) -> Iterator[pa.RecordBatch]:
-        """The rows, with texts for values of types that Soufflé does not know, as Spark shows them."""
+        """Yield the rows in order, with values of types that Soufflé lacks as text, in Spark's form."""
 
     def count(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
 
     def write_delta(self, staged: Path, staging: Staging) -> int:
-        """Writes a Delta table to ``staged``; how many rows it has."""
+        """Write a Delta table to ``staged`` and return its number of rows."""
 
 
 def write(result: Result, rows: Rows, staged: Path, staging: Staging, *, is_nullary: bool) -> int:
-    """Write ``result`` to ``staged``, and return the number of rows. ``is_nullary``: it holds or does not."""
+    """Write ``result`` to ``staged`` and return the number of rows; ``is_nullary`` if it has no columns."""
     if rows.format == "delta":
         return result.write_delta(staged, staging)
     if rows.format == "parquet":
@@ -61,7 +62,7 @@ def write(result: Result, rows: Rows, staged: Path, staging: Staging, *, is_null
 
 
 def write_framed(result: Result, rows: Rows, file: IO[bytes], *, is_nullary: bool) -> int:
-    """Write ``result`` as Soufflé shows a relation on standard output, and return the number of rows."""
+    """Write ``result`` in Soufflé's format for standard output and return the number of rows."""
     header = _header(result, rows, is_nullary=is_nullary)
     file.write(b"---------------\n%b\n%b===============\n" % (rows.relation.encode(), header))
     written = _write_text(result, rows, file, is_nullary=is_nullary)
@@ -96,13 +97,13 @@ def _write_parquet(result: Result, staged: Path) -> int:
 
 
 def _lines(batch: pa.RecordBatch, rows: Rows) -> bytes:
-    """One line a row. A null, which Datalog does not have, is written as nothing."""
+    """Return one line for each row. A null, which Datalog lacks, becomes an empty text."""
     fields = [_field(column, rows) for column in batch.columns]
     joined = pc.binary_join_element_wise(*fields, rows.delimiter, null_handling="replace", null_replacement="")
-    ended = pc.binary_join_element_wise(joined, "", "\n")
-    # The bytes of an array that was just made lie one after the other from the start: they are the file's.
-    size = pc.sum(pc.binary_length(ended)).as_py() or 0
-    return bytes(memoryview(ended.buffers()[2])[:size])
+    lines = pc.binary_join_element_wise(joined, "", "\n")
+    # A new array has its texts one after the other from the start of its buffer, which is the file's content.
+    size = pc.sum(pc.binary_length(lines)).as_py() or 0
+    return bytes(memoryview(lines.buffers()[2])[:size])
 
 
 def _field(column: pa.Array, rows: Rows) -> pa.Array:

@@ -1,8 +1,8 @@
-"""`paralagg run`: the order of things, and nothing else.
+"""Run the steps of `paralagg run` in order.
 
-Text -> directives -> files are examined -> an executor: on Spark, or by the engine of ``mpi_backend`` without it ->
-relations -> results beside their places -> all is moved. What is wrong with the program or its files is told before
-Spark starts, where that needs no Spark.
+Text -> directives -> examined files -> executor (Spark, or the engine of ``mpi_backend``) -> relations -> staged
+results -> final files. Errors of the program or its files are raised before Spark starts, unless only Spark can detect
+them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyspark_paralagg.api.explain import formats
 from pyspark_paralagg.command import directives, facts
 from pyspark_paralagg.command.failure import interruption
 from pyspark_paralagg.command.staging import Staging
-from pyspark_paralagg.command.task import Options, Task, Wanted
+from pyspark_paralagg.command.task import Options, RequestedOutputs, Task
 from pyspark_paralagg.command.work import work_folder
 from pyspark_paralagg.datalog.parse.parse import parse
 from pyspark_paralagg.datalog.parse.syntax import Declaration, Directive
@@ -35,15 +35,15 @@ STANDALONE = ("local", "mpi")
 
 
 def run(options: Options) -> None:
-    """Run a program, or explain it. Raises what it raises; the output folder is as before then."""
+    """Run a program, or explain it; if it raises, the output folder is unchanged."""
     if options.explain and options.explain not in formats():
         message = f"there is nothing called {options.explain!r} to explain"
         hint = f"there are {', '.join(formats())}"
         raise UsageError("PARALAGG_BAD_OPTION", message, value=options.explain, place="--explain", hint=hint)
     text = _read(options.program)
     _check(options, text)
-    wanted = Wanted(directives.outputs(text, options.out, options.format), directives.printed_sizes(text))
-    if not wanted.names:
+    requested = RequestedOutputs(directives.outputs(text, options.out, options.format), directives.printed_sizes(text))
+    if not requested.names:
         hint = "add .output and the name of a relation"
         raise UsageError("PARALAGG_NO_OUTPUT", "the program asks for no output", place=text.name, hint=hint)
     if not options.facts.is_dir():
@@ -53,31 +53,31 @@ def run(options: Options) -> None:
     staging = Staging()
     try:
         with work_folder() as work, staging:
-            _run(options, text, wanted, work, staging)
+            _run(options, text, requested, work, staging)
     except BaseException as problem:
-        if not (staging.is_committed and interruption(problem)):  # else it came too late
+        if not (staging.is_committed and interruption(problem)):  # an interrupt after the commit has no effect
             raise
 
 
-def _run(options: Options, text: Text, wanted: Wanted, work: Path, staging: Staging) -> None:
+def _run(options: Options, text: Text, requested: RequestedOutputs, work: Path, staging: Staging) -> None:
     inputs = directives.inputs(text, options.facts)
     types = declared_types(text)
-    examined = facts.examine(text, inputs, types, unsigned_columns(text))
+    input_files = facts.examine(text, inputs, types, unsigned_columns(text))
     if not options.explain:
-        wanted = wanted.placed(staging, options.report)
-    task = Task(options, text, wanted, types, examined, work, staging)
+        requested = requested.placed(staging, options.report)
+    task = Task(options, text, requested, types, input_files, work, staging)
     if options.backend in STANDALONE:
         _run_standalone(task)
     elif options.backend in (None, "auto") and not has_pyspark():
         _run_standalone(replace(task, options=replace(options, backend="local")), "pyspark is not installed")
     else:
-        from pyspark_paralagg.command import on_spark  # noqa: PLC0415 - others need none of it
+        from pyspark_paralagg.command import on_spark  # noqa: PLC0415 - other backends do not need it
 
         on_spark.run(task)
 
 
 def _check(options: Options, text: Text) -> None:
-    """Raises what is wrong with the text, before any file is looked at."""
+    """Raise the problems of the text before any file is read, if the text declares all inputs."""
     names = {c.relation for c in text.clauses if isinstance(c, Directive) and c.kind == "input"}
 
     def check(part: Text) -> None:
@@ -86,18 +86,18 @@ def _check(options: Options, text: Text) -> None:
         if options.mode == "auto" and options.backend != "dataframe":
             verify(resolved)
 
-    if names <= {c.relation for c in text.clauses if isinstance(c, Declaration)}:  # else files have their types
+    if names <= {c.relation for c in text.clauses if isinstance(c, Declaration)}:  # else only the files have the types
         with_all_problems(text, check)
 
 
-def _run_standalone(task: Task, why: str | None = None) -> None:
-    from pyspark_paralagg.command import standalone  # noqa: PLC0415 - Spark needs none of it
+def _run_standalone(task: Task, fallback_reason: str | None = None) -> None:
+    from pyspark_paralagg.command import standalone  # noqa: PLC0415 - the Spark backend does not need it
 
-    standalone.run(task, why)
+    standalone.run(task, fallback_reason)
 
 
 def has_pyspark() -> bool:
-    """Whether it could be imported."""
+    """Return whether pyspark is installed."""
     return importlib.util.find_spec("pyspark") is not None
 
 

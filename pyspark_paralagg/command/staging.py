@@ -1,7 +1,7 @@
-"""Files that appear all at once: each is written beside its place under another name, and moved when all is there.
+"""Stage output files: write each beside its target under another name, and move all when all are complete.
 
-Under ``results`` and the report. Whatever ends the run early, an interrupt included, takes all of it away again, and
-folders that were made for it; a move that fails undoes those before it.
+``results`` and the report use it. If the run ends early, also by an interrupt, the staged files and the folders made
+for them are removed. A move that fails undoes the moves before it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     Move = Callable[[Path, Path], Undo]
 
 
-_BEFORE = "-before"
-ENDS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
-"""What asks a run to end: Ctrl-C, `kill`, and the end of its terminal."""
+_BACKUP_SUFFIX = "-before"
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+"""The signals that end a run: Ctrl-C, `kill`, and the end of its terminal."""
 
 
 class Staging:
-    r"""A context: ``place`` gives names to write to, ``commit`` moves them; leaving without it removes them.
+    r"""A context for staged files: ``place`` returns a staged name, ``commit`` moves all; without it they are removed.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -56,7 +56,7 @@ class Staging:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with _undisturbed():
+        with _signals_deferred():
             for staged in self._targets:
                 _remove(staged)
             for folder in reversed(self._folders):
@@ -64,12 +64,11 @@ class Staging:
                     folder.rmdir()
 
     def place(self, target: Path, *, is_table: bool = False) -> Path:
-        """The name to write ``target`` under: a file that may be replaced, or with ``is_table`` a folder.
+        """Return the staged name for ``target``: a file that may be replaced, or with ``is_table`` a folder.
 
-        Raises ``UsageError`` ``PARALAGG_BAD_OUTPUT`` where nothing can be written there, or where something else that
-        was placed would be in the way.
+        Raise ``UsageError`` ``PARALAGG_BAD_OUTPUT`` if ``target`` cannot be written or conflicts with another target.
         """
-        target = target.resolve()  # a link stays, and what it points to is replaced
+        target = target.resolve()  # a link stays; the file that it points to is replaced
         if not is_table and target.is_dir():
             raise _bad_output(f"{target} is a folder, and a file is to go there", target)
         if not is_table and target.exists() and not target.is_file():
@@ -79,10 +78,10 @@ class Staging:
                 raise _bad_output(f"two outputs go to {target}", target)
             if target in other.parents or other in target.parents:
                 raise _bad_output(f"one output goes to {target}, another to {other}", target)
-        self._make(target.parent)
+        self._make_folders(target.parent)
         _recover(target)
         staged = target.parent / f"{_prefix(target)}{os.getpid()}"
-        try:  # whether one can write there is asked before anything is computed
+        try:  # fail before the computation if the folder is not writable
             staged.touch()
             staged.unlink()
         except OSError as problem:
@@ -91,13 +90,13 @@ class Staging:
         return staged
 
     def move_by(self, staged: Path, move: Move) -> None:
-        """``move`` brings ``staged`` to its target and gives what undoes that; a file needs none."""
+        """Set how ``staged`` is moved: ``move`` returns a function that undoes it. The default replaces a file."""
         self._moves[staged] = move
 
     def commit(self) -> None:
-        """Move everything to its place, or nothing. An interrupt in the meantime comes too late, and is forgotten."""
+        """Move all staged files to their targets, or none. An interrupt during a successful commit is discarded."""
         undos: list[Undo] = []
-        with _undisturbed(forgets=True):
+        with _signals_deferred(discards=True):
             try:
                 for staged, target in self._targets.items():
                     undos.append(self._moves.get(staged, _replace)(staged, target))
@@ -108,17 +107,17 @@ class Staging:
             self.is_committed = True
             self._folders.clear()
             for staged in self._targets:
-                _remove(_before(staged))
+                _remove(_backup_path(staged))
 
-    def _make(self, folder: Path) -> None:
-        """Make ``folder`` and what lies above it."""
+    def _make_folders(self, folder: Path) -> None:
+        """Make ``folder`` and its missing parents."""
         missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
-        for made in reversed(missing):
+        for path in reversed(missing):
             try:
-                made.mkdir()
+                path.mkdir()
             except OSError as problem:
-                raise _bad_output(f"cannot make the folder {made}: {problem.strerror}", made) from None
-            self._folders.append(made)
+                raise _bad_output(f"cannot make the folder {path}: {problem.strerror}", path) from None
+            self._folders.append(path)
 
 
 def _bad_output(message: str, path: Path) -> UsageError:
@@ -126,20 +125,20 @@ def _bad_output(message: str, path: Path) -> UsageError:
 
 
 def _prefix(target: Path) -> str:
-    """What names of staged files begin with; a process id of this machine follows."""
+    """Return the prefix of the names of staged files; the id of a process of this machine follows it."""
     return f".{target.name}.paralagg-{socket.gethostname()}-"
 
 
 def _recover(target: Path) -> None:
-    """Remove what killed runs left beside ``target``; what they had set aside comes back, if it is missing."""
+    """Remove files that killed runs left beside ``target``; restore ``target`` from their backup if it is missing."""
     prefix = _prefix(target)
-    for left in sorted(target.parent.glob(f"{glob.escape(prefix)}*"), reverse=True):  # -before comes first
-        process = left.name.removeprefix(prefix).removesuffix(_BEFORE)
+    for leftover in sorted(target.parent.glob(f"{glob.escape(prefix)}*"), reverse=True):  # backups come first
+        process = leftover.name.removeprefix(prefix).removesuffix(_BACKUP_SUFFIX)
         if process.isdecimal() and not _is_alive(int(process)):
-            if left.name.endswith(_BEFORE) and not target.exists():
-                left.replace(target)
+            if leftover.name.endswith(_BACKUP_SUFFIX) and not target.exists():
+                leftover.replace(target)
             else:
-                _remove(left)
+                _remove(leftover)
 
 
 def _is_alive(process: int) -> bool:
@@ -152,29 +151,29 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-def _before(staged: Path) -> Path:
-    """Where what was at the target is kept until all is moved."""
-    return staged.with_name(f"{staged.name}{_BEFORE}")
+def _backup_path(staged: Path) -> Path:
+    """Return the path that keeps the old target until all files are moved."""
+    return staged.with_name(f"{staged.name}{_BACKUP_SUFFIX}")
 
 
 def _replace(staged: Path, target: Path) -> Undo:
-    kept = _before(staged)
-    was_there = target.exists()
-    if was_there:
-        target.replace(kept)
+    backup = _backup_path(staged)
+    existed = target.exists()
+    if existed:
+        target.replace(backup)
     try:
         staged.replace(target)
     except OSError:
-        if was_there:
-            kept.replace(target)
+        if existed:
+            backup.replace(target)
         raise
-    return lambda: _undo(staged, target, kept if was_there else None)
+    return lambda: _undo(staged, target, backup if existed else None)
 
 
-def _undo(staged: Path, target: Path, kept: Path | None) -> None:
+def _undo(staged: Path, target: Path, backup: Path | None) -> None:
     target.replace(staged)
-    if kept:
-        kept.replace(target)
+    if backup:
+        backup.replace(target)
 
 
 def _remove(path: Path) -> None:
@@ -185,21 +184,23 @@ def _remove(path: Path) -> None:
 
 
 @contextmanager
-def _undisturbed(*, forgets: bool = False) -> Iterator[None]:
-    """What asks to end waits for the end of this; with ``forgets``, and where all is well, it is gone then."""
+def _signals_deferred(*, discards: bool = False) -> Iterator[None]:
+    """Defer the signals of ``END_SIGNALS`` until the context ends; with ``discards``, drop them if it succeeds."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[tuple[int, FrameType | None]] = []
-    before: dict[int, Any] = {s: signal.signal(s, lambda *got: came.append(got)) for s in ENDS}
-    is_well = False
+    received: list[tuple[int, FrameType | None]] = []
+    handlers: dict[int, Any] = {
+        s: signal.signal(s, lambda *signal_args: received.append(signal_args)) for s in END_SIGNALS
+    }
+    has_succeeded = False
     try:
         yield
-        is_well = True
+        has_succeeded = True
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler or signal.SIG_DFL)
-        for number, frame in came[: 0 if forgets and is_well else 1]:
-            handler = before[number]
+        for number, frame in received[: 0 if discards and has_succeeded else 1]:
+            handler = handlers[number]
             if callable(handler):
                 handler(number, frame)

@@ -1,4 +1,4 @@
-"""A run without Spark: the text as one Plan, its files as Arrow, the engine of ``mpi_backend`` here or on ranks."""
+"""Run a task without Spark: compile the text to one Plan, read files as Arrow, call the engine of ``mpi_backend``."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from mpi_backend.launch.preflight import Request
-    from pyspark_paralagg.command.engine import Found
-    from pyspark_paralagg.command.tables import Given
+    from pyspark_paralagg.command.engine import EngineResult
+    from pyspark_paralagg.command.tables import OpenInput
     from pyspark_paralagg.command.task import Options, Task
     from pyspark_paralagg.datalog.lower.resolved import Resolved
     from pyspark_paralagg.plan.plan import Plan
@@ -60,7 +60,7 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What ``--conf`` says, as far as it means something without Spark."""
+    """The settings from ``--conf`` and other options for a run without Spark."""
 
     ansi: bool
     broadcast_max_bytes: int
@@ -69,29 +69,29 @@ class Settings:
     request: Request
 
     @classmethod
-    def of(cls, options: Options) -> Settings:
-        """Raises ``UsageError`` ``PARALAGG_BAD_CONF`` for a key that has no meaning here, or a wrong value."""
-        from mpi_backend.launch.preflight import Places, Request  # noqa: PLC0415 - Spark needs none of it
-        from mpi_backend.machine import available_cores  # noqa: PLC0415 - Spark needs none of it
+    def from_options(cls, options: Options) -> Settings:
+        """Read the settings; raise ``UsageError`` ``PARALAGG_BAD_CONF`` for a key of Spark's or a wrong value."""
+        from mpi_backend.launch.preflight import Places, Request  # noqa: PLC0415 - not needed on Spark
+        from mpi_backend.machine import available_cores  # noqa: PLC0415 - not needed on Spark
 
-        given = dict(options.confs)
-        for key, value in given.items():
+        confs = dict(options.confs)
+        for key, value in confs.items():
             if key not in _KEYS and key != _ANSI:
                 message = f"{key} means nothing to --backend {options.backend}, which runs without Spark"
                 hint = f"there are {', '.join(sorted([*_KEYS, _ANSI]))}"
                 raise UsageError("PARALAGG_BAD_CONF", message, value=value, place="--conf", hint=hint)
-        values = {name: conf.parsed(key, given.get(name), "--conf") for name, key in _KEYS.items()}
+        values = {name: conf.parsed(key, confs.get(name), "--conf") for name, key in _KEYS.items()}
         is_local = options.backend == "local"
-        by_conf = options.ranks is None
+        are_ranks_from_conf = options.ranks is None
         places = Places(*(f"--conf {name}" for name in Places()))
         request = Request(
             launcher="local" if is_local else values[conf.MPI_LAUNCHER.name],
             ranks=1 if is_local else options.ranks or values[conf.MPI_RANKS.name] or available_cores(),
             oversubscribe=values[conf.MPI_OVERSUBSCRIBE.name],
             staging=values[conf.MPI_STAGING_DIR.name],
-            places=places if by_conf else places._replace(ranks="--ranks"),
+            places=places if are_ranks_from_conf else places._replace(ranks="--ranks"),
         )
-        ansi = conf.parsed(replace(conf.MPI_FALLBACK, name=_ANSI, default=True), given.get(_ANSI), "--conf")
+        ansi = conf.parsed(replace(conf.MPI_FALLBACK, name=_ANSI, default=True), confs.get(_ANSI), "--conf")
         return cls(
             ansi,
             values[conf.BROADCAST_MAX_BYTES.name],
@@ -101,44 +101,44 @@ class Settings:
         )
 
 
-def run(task: Task, why: str | None = None) -> None:
-    """Runs or explains the program; ``why`` is the reason where nobody has asked for it."""
+def run(task: Task, fallback_reason: str | None = None) -> None:
+    """Run or explain the program; ``fallback_reason`` is set if the user did not request this backend."""
     backend = str(task.options.backend)
-    settings = Settings.of(task.options)
+    settings = Settings.from_options(task.options)
     for rows in task.deltas:
         raise tables.needs_spark(str(rows.path))
     check(settings.request)
     with Progress(sys.stderr, is_quiet=task.options.is_quiet) as progress:
-        if why is not None:
-            progress.say(f"{why}: the recursion runs in this process, as by --backend {backend}")
-        began = time.perf_counter()
-        given = tables.given(task.inputs)
-        resolved = resolve_text(task.text, {name: files[0].columns for name, files in given.items()})
+        if fallback_reason is not None:
+            progress.write_line(f"{fallback_reason}: the recursion runs in this process, as by --backend {backend}")
+        start = time.perf_counter()
+        inputs = tables.open_inputs(task.inputs)
+        resolved = resolve_text(task.text, {name: files[0].columns for name, files in inputs.items()})
         check_ansi(resolved, ansi=settings.ansi)
-        plan, explained = _compiled(task, settings, resolved, given)
-        reason = why or f"asked for by --backend {backend}"
+        plan, explain_parts = _compile(task, settings, resolved, inputs)
+        reason = fallback_reason or f"asked for by --backend {backend}"
         if task.options.explain:
             part = task.options.explain
-            told = explain_plan(part, *explained, (backend, reason))
-            outputs.print_explained(task.wanted.names, told, part)
+            explanation = explain_plan(part, *explain_parts, (backend, reason))
+            outputs.print_explained(task.requested.names, explanation, part)
             return
-        planned = time.perf_counter() - began
-        with _errors_of_the_run():
-            found = _computed(task, settings, resolved, plan, given, progress)
+        planned = time.perf_counter() - start
+        with _convert_run_errors():
+            result = _compute(task, settings, resolved, plan, inputs, progress)
             results = {}
-            for name in task.wanted.names:
-                report = _report(found, resolved, name, backend, reason, planned)
-                results[name] = TableResult(found.tables[name].select(list(resolved.names(name))), report)
+            for name in task.requested.names:
+                report = _report(result, resolved, name, backend, reason, planned)
+                results[name] = TableResult(result.tables[name].select(list(resolved.names(name))), report)
             outputs.write_all(task, results, progress)
 
 
-def _compiled(
-    task: Task, settings: Settings, resolved: Resolved, given: Mapping[str, list[Given]]
+def _compile(
+    task: Task, settings: Settings, resolved: Resolved, open_inputs: Mapping[str, list[OpenInput]]
 ) -> tuple[Plan, tuple[str, Any, dict[str, Any]]]:
-    """The Plan, and what explains it: Program, stages, Plan as JSON."""
-    program = replace(requested_program(resolved, task.wanted.names), mode=task.options.mode)
+    """Return the Plan and the parts of its explanation: Program, stages, Plan as JSON."""
+    program = replace(requested_program(resolved, task.requested.names), mode=task.options.mode)
     sizes = {
-        n: sum(one.size_bytes for one in given.get(source.relation, ())) for n, source in enumerate(resolved.sources)
+        n: sum(i.size_bytes for i in open_inputs.get(source.relation, ())) for n, source in enumerate(resolved.sources)
     }
     inputs = tuple(replace(i, size_bytes=sizes.get(i.source)) for i in program.inputs)
     program = replace(program, inputs=inputs, setting=Setting(settings.ansi), climb_limit=settings.climb_limit)
@@ -146,57 +146,57 @@ def _compiled(
         plan, stages = compile_stages(program, settings.broadcast_max_bytes)
     except (VerificationError, UnsupportedError) as problem:
         raise located(problem, resolved) from None
-    from mpi_backend.codegen.portable import unportable  # noqa: PLC0415 - Spark needs none of it
+    from mpi_backend.codegen.portable import unportable  # noqa: PLC0415 - not needed on Spark
 
-    what = unportable(plan, inputs=True)
-    if what is not None:
+    expression = unportable(plan, inputs=True)
+    if expression is not None:
         raise UnsupportedError(
             "PARALAGG_NOT_PORTABLE",
-            f"outside of Spark nobody can compute {what}",
-            value=what,
+            f"outside of Spark nobody can compute {expression}",
+            value=expression,
             hint="--backend spark runs any deterministic expression",
         )
     return plan, (show_program(program), stage_changes(stages), plan.to_json())
 
 
-def _computed(  # noqa: PLR0913, PLR0917 - what a run has come to by now
+def _compute(  # noqa: PLR0913, PLR0917 - all results of the steps before
     task: Task,
     settings: Settings,
     resolved: Resolved,
     plan: Plan,
-    given: Mapping[str, list[Given]],
+    open_inputs: Mapping[str, list[OpenInput]],
     progress: Progress,
-) -> Found:
-    names, request = task.wanted.names, settings.request
-    sources = dict(_sources(resolved, plan, given))
+) -> EngineResult:
+    names, request = task.requested.names, settings.request
+    sources = dict(_sources(resolved, plan, open_inputs))
     rate = Rate()
 
-    def hear(told: RunProgress) -> None:
-        progress.on(told.name)
-        progress.show(rate.told(told))
+    def show(run: RunProgress) -> None:
+        progress.start_relation(run.name)
+        progress.show(rate.told(run))
 
     if task.options.backend == "local":
-        return engine.run_here(plan, sources, names, hear, ansi=settings.ansi)
+        return engine.run_in_process(plan, sources, names, show, ansi=settings.ansi)
     with _folder(task.work, request.staging) as folder:
-        how = {"ansi": settings.ansi, "sub_buckets": settings.sub_buckets}
-        return engine.run_on_ranks(plan, sources, names, hear, request, folder, how)
+        engine_settings = {"ansi": settings.ansi, "sub_buckets": settings.sub_buckets}
+        return engine.run_on_ranks(plan, sources, names, show, request, folder, engine_settings)
 
 
 def _sources(
-    resolved: Resolved, plan: Plan, given: Mapping[str, list[Given]]
+    resolved: Resolved, plan: Plan, open_inputs: Mapping[str, list[OpenInput]]
 ) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-    """The rows of each source that the plan reads."""
-    from mpi_backend.state.types import type_of  # noqa: PLC0415 - Spark needs none of it
+    """Yield each source that the plan reads, with its rows."""
+    from mpi_backend.state.types import type_of  # noqa: PLC0415 - not needed on Spark
 
     for n in sorted({i.source for i in plan.inputs if i.relation is None}):
         source = resolved.sources[n]
         types = {c.type: type_of(c.type).arrow for c in source.columns}
-        yield n, tables.rows_of(source, given.get(source.relation, ()), resolved, types)
+        yield n, tables.source_batches(source, open_inputs.get(source.relation, ()), resolved, types)
 
 
 @contextmanager
 def _folder(work: Path, staging: str | None) -> Iterator[Path]:
-    """Where files for the ranks lie: where the run keeps its files, unless they need a place that machines share."""
+    """Yield the folder for the ranks' files: ``work``, or a new folder in ``staging``, which the machines share."""
     if staging is None:
         yield work
         return
@@ -205,29 +205,29 @@ def _folder(work: Path, staging: str | None) -> Iterator[Path]:
         yield folder
 
 
-def _report(  # noqa: PLR0913, PLR0917 - what a report is made of
-    found: Found, resolved: Resolved, name: str, backend: str, reason: str, planned: float
+def _report(  # noqa: PLR0913, PLR0917 - the parts of a report
+    result: EngineResult, resolved: Resolved, name: str, backend: str, reason: str, planned: float
 ) -> RunReport | None:
-    """Of the recursion that ``name`` needs last."""
+    """Return the report of the last recursion that ``name`` needs; None if it needs none."""
     names = recursion_of(resolved.program, name)
     if names is None:
         return None
-    stratum = next(s for s in found.report["strata"] if names[0] in s["relations"])
-    rounds = [r for r in found.report["per_iteration"] if r["relation"] in stratum["relations"]]
-    told = {**stratum, "per_iteration": rounds, "ranks": found.report.get("ranks", ())}
-    return RunReport.from_json(json.dumps({**told, "backend": backend, "reason": reason}), planned)
+    stratum = next(s for s in result.report["strata"] if names[0] in s["relations"])
+    rounds = [r for r in result.report["per_iteration"] if r["relation"] in stratum["relations"]]
+    content = {**stratum, "per_iteration": rounds, "ranks": result.report.get("ranks", ())}
+    return RunReport.from_json(json.dumps({**content, "backend": backend, "reason": reason}), planned)
 
 
 @contextmanager
-def _errors_of_the_run() -> Iterator[None]:
-    """What Spark would raise while it computes is told as the command tells it then."""
+def _convert_run_errors() -> Iterator[None]:
+    """Convert errors that Spark would raise at run time to the errors that a run on Spark raises."""
     try:
         yield
     except ParalaggError as problem:
         if problem.code == patterns.CODE and not isinstance(problem, UsageError):
-            told = (problem.code, problem.message)
-            raise FixpointError(*told, value=problem.value, place=problem.place, hint=problem.hint) from problem
-        if not engine.is_of_the_run(problem):
+            message, value = problem.message, problem.value
+            raise FixpointError(problem.code, message, value=value, place=problem.place, hint=problem.hint) from problem
+        if not engine.is_run_error(problem):
             raise
         message = f"{problem.code}: {problem.message}"
         raise FixpointError("PARALAGG_RUN_FAILED", message, place=problem.place, hint=problem.hint) from problem

@@ -1,7 +1,7 @@
-"""The Spark session of a run: the one that this process has, else one of its own that says nothing of itself.
+"""Provide the Spark session of a run: a new session beside the running one, else a quiet Spark of its own.
 
-Beside ``run``. Spark's JVM writes to the standard error that it was started with, before any log level counts; so it is
-started with a file there, which is shown where the start fails or the JVM dies.
+Spark's JVM writes to the standard error that it is started with before any log level applies. So it starts with a file
+there; error messages show the end of that file if the start fails or the JVM dies.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pyspark_paralagg.command.staging import ENDS
+from pyspark_paralagg.command.staging import END_SIGNALS
 from pyspark_paralagg.delta.tables import DELTA_CONFS
 from pyspark_paralagg.errors import EnvironmentProblem, FixpointError, ParalaggError, UsageError
 from pyspark_paralagg.session.configure import configure
@@ -32,38 +32,40 @@ _QUIET = {
     "spark.log.level": "ERROR",
 }
 _SHOWN_LINES = 8
-_PATIENCE_SECONDS = 10
+_EXIT_TIMEOUT_SECONDS = 10
 
 
 @contextmanager
 def session(
     name: str, master: str, confs: Mapping[str, str], log: Path | None, *, uses_delta: bool = False
 ) -> Iterator[SparkSession]:
-    """A session that ends with the context, or a new one beside the one that runs, whose confs stay.
+    """Yield a session that ends with the context; if Spark runs already, a new session that leaves its confs alone.
 
-    ``log`` is the file for what the JVM says; None lets it through. Raises ``EnvironmentProblem`` (what ``configure``
-    raises, ``PARALAGG_DELTA_MISSING``, ``PARALAGG_SPARK_START``) and, where the JVM ends within the context,
-    ``FixpointError`` ``PARALAGG_SPARK_LOST``.
+    ``log`` is the file for the JVM's standard error; None is that of this process. Raise ``EnvironmentProblem`` (that
+    of ``configure``, ``PARALAGG_DELTA_MISSING``, ``PARALAGG_SPARK_START``), and ``FixpointError``
+    ``PARALAGG_SPARK_LOST`` if the JVM ends within the context.
     """
     from py4j.protocol import Py4JNetworkError  # noqa: PLC0415 - slow to load, and a wrong program needs none
     from pyspark.sql import SparkSession  # noqa: PLC0415 - likewise
 
     running = SparkSession.getActiveSession()
     if running is not None:
-        yield _beside(running, confs)
+        yield _new_session(running, confs)
         return
     spark = _start(name, master, confs, log, uses_delta=uses_delta)
     jvm = _Jvm(spark)
     is_lost = False
     try:
-        with jvm.ends_when_asked():
+        with jvm.end_on_signals():
             yield spark
     except (Py4JNetworkError, ConnectionError) as problem:
         is_lost = True
         if jvm.is_ending:
             raise
         raise FixpointError(
-            "PARALAGG_SPARK_LOST", "Spark's JVM ended within the run", hint=_hint(log) or "--debug shows what it says"
+            "PARALAGG_SPARK_LOST",
+            "Spark's JVM ended within the run",
+            hint=_log_hint(log) or "--debug shows what it says",
         ) from problem
     finally:
         if jvm.is_ending:
@@ -73,59 +75,59 @@ def session(
 
 
 class _Jvm:
-    """The process of Spark's JVM. Whoever asks this process to end means that one first, whatever it is busy with.
+    """The process of Spark's JVM. A signal that ends this process terminates the JVM first.
 
-    PySpark's own handler asks the JVM to cancel its jobs over the connection that the interrupted call holds, and waits
-    for it. Here all calls end at once, and no task writes once the files of the run are taken away.
+    PySpark's own handler waits for the JVM to cancel its jobs, over the connection that the interrupted call holds.
+    Terminating the JVM ends all calls at once, and no task writes after the run's files are removed.
     """
 
     def __init__(self, spark: SparkSession) -> None:
         self.is_ending = False
-        gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - pyspark keeps the process there, for its callers
+        gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - pyspark has no public attribute for the process
         self._process: subprocess.Popen[bytes] = gateway.proc
 
     @contextmanager
-    def ends_when_asked(self) -> Iterator[None]:
-        """Handles the signals of ``ENDS``."""
+    def end_on_signals(self) -> Iterator[None]:
+        """Handle the signals of ``END_SIGNALS`` within the context."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {s: signal.getsignal(s) for s in ENDS}
-        for number, handler in before.items():
+        handlers = {s: signal.getsignal(s) for s in END_SIGNALS}
+        for number, handler in handlers.items():
             if handler is not signal.SIG_IGN:
                 signal.signal(number, self._end)
         try:
             yield
         finally:
-            for number, handler in before.items():
+            for number, handler in handlers.items():
                 signal.signal(number, handler or signal.SIG_DFL)
 
     def _end(self, signum: int, frame: FrameType | None) -> NoReturn:
-        """Not a ``KeyboardInterrupt``, for which py4j would print a traceback."""
+        """Terminate the JVM and raise ``SystemExit``, as py4j prints a traceback for a ``KeyboardInterrupt``."""
         del frame
         self.is_ending = True
         self._process.terminate()
         raise SystemExit(128 + signum)
 
     def wait(self) -> None:
-        """Until it has ended."""
+        """Wait until the process has ended; kill it after ``_EXIT_TIMEOUT_SECONDS``."""
         try:
-            self._process.wait(_PATIENCE_SECONDS)
+            self._process.wait(_EXIT_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
 
 
-def _beside(running: SparkSession, confs: Mapping[str, str]) -> SparkSession:
+def _new_session(running: SparkSession, confs: Mapping[str, str]) -> SparkSession:
     from pyspark.errors import PySparkException  # noqa: PLC0415 - slow to load
 
-    own = running.newSession()
+    new_session = running.newSession()
     for key, value in confs.items():
         try:
-            own.conf.set(key, value)
-        except PySparkException as problem:  # noqa: PERF203 - each is a conf of its own
+            new_session.conf.set(key, value)
+        except PySparkException as problem:  # noqa: PERF203 - each conf is set separately
             message = f"{key} cannot be set: {first_line(problem)}"
             raise UsageError("PARALAGG_BAD_CONF", message, value=value, place="--conf") from None
-    return own
+    return new_session
 
 
 def _start(name: str, master: str, confs: Mapping[str, str], log: Path | None, *, uses_delta: bool) -> SparkSession:
@@ -138,7 +140,7 @@ def _start(name: str, master: str, confs: Mapping[str, str], log: Path | None, *
     if uses_delta and "spark.jars.packages" not in confs:
         builder = _with_delta(builder)
     try:
-        with _standard_error_to(log):
+        with _redirect_standard_error(log):
             spark = configure(builder).getOrCreate()
     except ParalaggError:
         raise
@@ -146,14 +148,14 @@ def _start(name: str, master: str, confs: Mapping[str, str], log: Path | None, *
         message = f"Spark does not start: {first_line(problem)}"
         place = f"--master {master}"
         raise EnvironmentProblem(
-            "PARALAGG_SPARK_START", message, value=master, place=place, hint=_hint(log)
+            "PARALAGG_SPARK_START", message, value=master, place=place, hint=_log_hint(log)
         ) from problem
     _check_confs(spark, confs)
     return spark
 
 
 def _check_confs(spark: SparkSession, confs: Mapping[str, str]) -> None:
-    """Spark reads the confs of SQL when they are needed first."""
+    """Read a conf of SQL, as Spark checks these confs at their first use only; raise if it refuses them."""
     from pyspark.errors import PySparkException  # noqa: PLC0415 - slow to load
 
     try:
@@ -179,32 +181,32 @@ def _with_delta(builder: SparkSession.Builder) -> SparkSession.Builder:
 
 
 def first_line(problem: BaseException) -> str:
-    """What an exception says, without Spark's pages."""
+    """Return the first line of an exception's message, without Spark's stack."""
     lines = str(problem).strip().splitlines()
     return lines[0] if lines else type(problem).__name__
 
 
-def _hint(log: Path | None) -> str | None:
-    """The end of what the JVM said, without Java's stack."""
+def _log_hint(log: Path | None) -> str | None:
+    """Return the end of the JVM's log as a hint, without Java's stack."""
     if log is None or not log.exists():
         return None
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    told = [line for line in lines if not line.startswith("\tat ")]
-    return "\n  ".join(["the end of what it says:", *told[-_SHOWN_LINES:]])
+    messages = [line for line in lines if not line.startswith("\tat ")]
+    return "\n  ".join(["the end of what it says:", *messages[-_SHOWN_LINES:]])
 
 
 @contextmanager
-def _standard_error_to(log: Path | None) -> Iterator[None]:
-    """Processes that start in the meantime write there."""
+def _redirect_standard_error(log: Path | None) -> Iterator[None]:
+    """Make processes that start within the context write their standard error to ``log``."""
     if log is None:
         yield
         return
     sys.stderr.flush()
-    before = os.dup(2)
+    saved = os.dup(2)
     try:
         with log.open("ab") as file:
             os.dup2(file.fileno(), 2)
         yield
     finally:
-        os.dup2(before, 2)
-        os.close(before)
+        os.dup2(saved, 2)
+        os.close(saved)

@@ -1,4 +1,4 @@
-"""What the supervisor of ranks tells the command line, also where it is stopped or killed and tells nothing."""
+"""Read the output of the ranks' supervisor, and detect that it is stopped or was killed."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STOP_SECONDS = 10.0
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 _CHUNK = 1 << 16
 
 
-def lines_of(supervisor: subprocess.Popen[bytes]) -> Iterator[bytes]:
-    """Yield the lines of its standard output, until it ends.
+def read_lines(supervisor: subprocess.Popen[bytes]) -> Iterator[bytes]:
+    """Yield the lines of the supervisor's standard output until it ends.
 
-    Raises ``FixpointError`` ``PARALAGG_MPI_RANK_FAILED`` where it has been stopped for ``STOP_SECONDS``; it and all
-    below it are killed then.
+    If it has been stopped for ``STOP_SECONDS``, kill its process tree and raise ``FixpointError``
+    ``PARALAGG_MPI_RANK_FAILED``.
     """
     output = cast("IO[bytes]", supervisor.stdout).fileno()
     rest = b""
-    stop = _Stop(supervisor.pid)
+    stop = _StopClock(supervisor.pid)
     with selectors.DefaultSelector() as selector:
         selector.register(output, selectors.EVENT_READ)
         while True:
-            if not selector.select(_LOOK_SECONDS):
-                if stop.lasts():
+            if not selector.select(_POLL_SECONDS):
+                if stop.has_expired():
                     kill_tree(supervisor.pid)
                     raise FixpointError(
                         "PARALAGG_MPI_RANK_FAILED",
@@ -49,24 +49,24 @@ def lines_of(supervisor: subprocess.Popen[bytes]) -> Iterator[bytes]:
                 return
 
 
-class _Stop:
-    """How long a process has been stopped, counted while this process runs."""
+class _StopClock:
+    """The time that a process has been stopped, counted only while this process runs."""
 
     def __init__(self, process: int) -> None:
         self._process = process
         self._seconds = 0.0
-        self._looked = time.monotonic()
+        self._last_look = time.monotonic()
 
-    def lasts(self) -> bool:
-        """Whether it has been for ``STOP_SECONDS``; ask each ``_LOOK_SECONDS``."""
-        now = time.monotonic()
-        passed, self._looked = min(now - self._looked, 2 * _LOOK_SECONDS), now
-        self._seconds = self._seconds + passed if is_stopped(self._process) else 0.0
+    def has_expired(self) -> bool:
+        """Return whether it has been stopped for ``STOP_SECONDS``; call this every ``_POLL_SECONDS``."""
+        time_now = time.monotonic()
+        elapsed, self._last_look = min(time_now - self._last_look, 2 * _POLL_SECONDS), time_now
+        self._seconds = self._seconds + elapsed if is_stopped(self._process) else 0.0
         return self._seconds > STOP_SECONDS
 
 
-def ended_silently(code: int) -> dict[str, Any]:
-    """Return the error of a supervisor that ended without telling one."""
+def silent_exit_error(code: int) -> dict[str, Any]:
+    """Return the error of a supervisor that ended without reporting one."""
     how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code} and without a word"
     hint = "its ranks end with it; whoever sent the signal may know why" if code == -signal.SIGKILL else None
     return {"code": "PARALAGG_MPI_RANK_FAILED", "message": f"the supervisor of the ranks {how}", "hint": hint}

@@ -1,4 +1,4 @@
-"""Arrow tables as results: sorted as Spark sorts, shown as Spark shows values."""
+"""Provide Arrow tables as results: rows in Spark's sort order, values in Spark's text form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BATCH_ROWS = 1 << 16
 
 
 class TableResult:
-    """A relation as ``table`` has it, which ``report`` tells of."""
+    """A relation with the rows of ``table``; ``report`` describes its recursion."""
 
     def __init__(self, table: pa.Table, report: RunReport | None) -> None:
         self._table = table
@@ -29,36 +29,36 @@ class TableResult:
 
     @property
     def columns(self) -> Sequence[tuple[str, str]]:
-        """Names and Spark types."""
+        """The names and Spark types of the columns."""
         return [(f.name, spark_type(f.type)) for f in self._table.schema]
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns as Arrow's."""
+        """The Arrow schema of the columns."""
         return self._table.schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows."""
+        """Yield the rows in order."""
         for start in range(0, len(self._order), _BATCH_ROWS):
             yield from self._table.take(self._order[start : start + _BATCH_ROWS]).combine_chunks().to_batches()
 
     def printable(self) -> Iterator[pa.RecordBatch]:
-        """The rows, with texts for values of types that Soufflé does not know."""
+        """Yield the rows in order, with values of types that Soufflé lacks as text."""
         for batch in self.batches():
             yield pa.RecordBatch.from_arrays([_printable(c) for c in batch.columns], names=batch.schema.names)
 
     def count(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         return int(self._table.num_rows)
 
     def write_delta(self, staged: Path, staging: Staging) -> int:
-        """Only Spark does that."""
+        """Raise ``UnsupportedError``, as only Spark writes Delta tables."""
         del staging
         raise needs_spark(str(staged))
 
     @cached_property
     def _order(self) -> pa.Array:
-        """Row numbers by the columns: nulls first, NaN last."""
+        """The row numbers sorted by all columns: nulls first, NaN last."""
         keys: dict[str, pa.ChunkedArray] = {}
         for n, column in enumerate(self._table.columns):
             if column.null_count:
@@ -73,12 +73,12 @@ def _printable(column: pa.Array) -> pa.Array:
     if pa.types.is_float32(column.type):
         return column.cast(pa.float64())
     if pa.types.is_decimal(column.type) or pa.types.is_timestamp(column.type):
-        return pa.array([None if v is None else _shown(v) for v in column.to_pylist()], pa.string())
+        return pa.array([None if v is None else _spark_text(v) for v in column.to_pylist()], pa.string())
     return column
 
 
-def _shown(value: Any) -> str:  # noqa: ANN401 - a decimal or a time
-    """As Spark casts it to a string; instants in the zone of this machine, as Spark has them unless told otherwise."""
+def _spark_text(value: Any) -> str:  # noqa: ANN401 - a decimal or a time
+    """Format a value as Spark casts it to a string; instants are in this machine's zone, which is Spark's default."""
     if not hasattr(value, "tzinfo"):
         return format(value, "f")
     local = value.astimezone().replace(tzinfo=None) if value.tzinfo is not None else value

@@ -1,6 +1,6 @@
-"""Inputs as Arrow batches, for runs without Spark: text is checked and Parquet is read, batch by batch.
+"""Read inputs as Arrow batches for runs without Spark: check text and read Parquet, batch by batch.
 
-What Spark makes of a file's types is made of them here: the same names, the same casts to the text's types.
+Types have Spark's names, and the casts to the text's types are those of Spark.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark_paralagg.errors import FixpointError, UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pyspark_paralagg.command.facts import Columns, Examined
+    from pyspark_paralagg.command.facts import Columns, InputFile
     from pyspark_paralagg.datalog.lower.resolved import Resolved, Source
     from pyspark_paralagg.datalog.parse.syntax import Assume
 
@@ -45,22 +45,22 @@ _WORD = 8
 
 
 @dataclass(frozen=True)
-class Given:
-    """One file or folder of rows of a relation."""
+class OpenInput:
+    """A file or folder with rows of a relation, opened."""
 
-    item: Examined
+    item: InputFile
     columns: Columns
     dataset: ds.Dataset | None
 
     @property
     def size_bytes(self) -> int:
-        """About as much as the rows take in memory."""
+        """The approximate size of the rows in memory."""
         if self.dataset is None:
             return self.item.path.stat().st_size
         return _WORD * len(self.columns) * int(self.dataset.count_rows())
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows."""
+        """Yield the rows."""
         if self.item.lines is not None:
             for table in tables(self.item.lines):
                 yield from table.to_batches()
@@ -71,21 +71,21 @@ class Given:
                 raise unreadable(self.item, str(problem)) from problem
 
 
-def given(examined: Sequence[Examined]) -> dict[str, list[Given]]:
-    """What there is for each relation.
+def open_inputs(input_files: Sequence[InputFile]) -> dict[str, list[OpenInput]]:
+    """Return the opened inputs of each relation.
 
-    Raises ``UsageError`` ``PARALAGG_INPUT_UNREADABLE`` and, for a negative number in an unsigned column of Parquet,
-    ``PARALAGG_BAD_FACT``; ``UnsupportedError`` ``PARALAGG_DELTA_NEEDS_SPARK``.
+    Raise ``UsageError`` ``PARALAGG_INPUT_UNREADABLE``, and ``PARALAGG_BAD_FACT`` for a negative number in an unsigned
+    column of Parquet; raise ``UnsupportedError`` ``PARALAGG_DELTA_NEEDS_SPARK`` for a Delta table.
     """
-    out: dict[str, list[Given]] = {}
-    for item in examined:
-        out.setdefault(item.rows.relation, []).append(_given(item))
-    return out
+    result: dict[str, list[OpenInput]] = {}
+    for item in input_files:
+        result.setdefault(item.rows.relation, []).append(_open_input(item))
+    return result
 
 
-def _given(item: Examined) -> Given:
+def _open_input(item: InputFile) -> OpenInput:
     if item.lines is not None:
-        return Given(item, item.columns or (), None)
+        return OpenInput(item, item.columns or (), None)
     if item.rows.format == "delta":
         raise needs_spark(str(item.path))
     try:
@@ -95,14 +95,14 @@ def _given(item: Examined) -> Given:
     except (OSError, pa.ArrowException) as problem:
         raise unreadable(item, str(problem)) from problem
     columns = [(f.name, "timestamp" if f.name in legacy else spark_type(f.type)) for f in dataset.schema]
-    if item.chosen and set(item.chosen) <= {name for name, _ in columns}:
-        columns = [(name, dict(columns)[name]) for name in item.chosen]
-    item.check_unsigned([name for name, _ in columns], lambda column: _least(dataset, column))
-    return Given(item, tuple(columns), dataset)
+    if item.declared_names and set(item.declared_names) <= {name for name, _ in columns}:
+        columns = [(name, dict(columns)[name]) for name in item.declared_names]
+    item.check_unsigned([name for name, _ in columns], lambda column: _minimum(dataset, column))
+    return OpenInput(item, tuple(columns), dataset)
 
 
 def needs_spark(path: str) -> UnsupportedError:
-    """What to say of a Delta table."""
+    """Return the error for a Delta table."""
     return UnsupportedError(
         "PARALAGG_DELTA_NEEDS_SPARK",
         f"{path} is a Delta table, and only Spark reads and writes those",
@@ -113,43 +113,44 @@ def needs_spark(path: str) -> UnsupportedError:
 
 
 def _legacy_timestamps(fragment: ds.ParquetFileFragment) -> set[str]:
-    """Columns as Spark writes timestamps: 96 bits that do not say that they are instants."""
+    """Return the columns with Spark's legacy timestamps: 96 bits without the mark that they are instants."""
     schema = fragment.metadata.schema
     columns = [schema.column(n) for n in range(len(schema))]
     return {c.path for c in columns if c.physical_type == "INT96"}
 
 
-def spark_type(of: pa.DataType) -> str:
-    """The type that Spark would read; Arrow's own name where Spark has none for it.
+def spark_type(arrow_type: pa.DataType) -> str:
+    """Return the Spark type of an Arrow type; Arrow's own name if Spark has none for it.
 
     >>> spark_type(pa.decimal128(10, 2)), spark_type(pa.timestamp("us"))
     ('decimal(10,2)', 'timestamp_ntz')
     """
-    if pa.types.is_dictionary(of):
-        return spark_type(of.value_type)
-    if pa.types.is_decimal(of):
-        return f"decimal({of.precision},{of.scale})"
-    if pa.types.is_timestamp(of):
-        return "timestamp_ntz" if of.tz is None else "timestamp"
-    return _TYPES.get(of, str(of))
+    if pa.types.is_dictionary(arrow_type):
+        return spark_type(arrow_type.value_type)
+    if pa.types.is_decimal(arrow_type):
+        return f"decimal({arrow_type.precision},{arrow_type.scale})"
+    if pa.types.is_timestamp(arrow_type):
+        return "timestamp_ntz" if arrow_type.tz is None else "timestamp"
+    return _TYPES.get(arrow_type, str(arrow_type))
 
 
-def _least(dataset: ds.Dataset, column: str) -> float | None:
-    found = (pc.min(batch.column(0)).as_py() for batch in dataset.to_batches(columns=[column]))
-    return min((value for value in found if value is not None), default=None)
+def _minimum(dataset: ds.Dataset, column: str) -> float | None:
+    minima = (pc.min(batch.column(0)).as_py() for batch in dataset.to_batches(columns=[column]))
+    return min((value for value in minima if value is not None), default=None)
 
 
-def rows_of(
-    source: Source, files: Sequence[Given], resolved: Resolved, types: Mapping[str, pa.DataType]
+def source_batches(
+    source: Source, files: Sequence[OpenInput], resolved: Resolved, types: Mapping[str, pa.DataType]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a source, from files and from the text, as its columns, of the Arrow types ``types`` by Spark's.
+    """Yield the rows of a source, from files and from the text, with its columns.
 
-    Raises ``UsageError`` where a file does not fit, and ``FixpointError`` ``PARALAGG_ASSUMPTION_VIOLATED``.
+    ``types`` maps Spark types to Arrow types. Raise ``UsageError`` if a file does not fit, and ``FixpointError``
+    ``PARALAGG_ASSUMPTION_VIOLATED``.
     """
     schema = pa.schema([(c.name, types[c.type]) for c in source.columns])
-    for one in files:
-        names = [name for name, _ in conformed_columns(one.columns, source, resolved, "file")]
-        for batch in one.batches():
+    for file in files:
+        names = [name for name, _ in conformed_columns(file.columns, source, resolved, "file")]
+        for batch in file.batches():
             arrays = [batch.column(name) for name in names]
             yield _checked(_cast(arrays, schema), source, resolved)
     if source.rows:
@@ -159,13 +160,13 @@ def rows_of(
 
 
 def _cast(arrays: Sequence[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
-    # Doubles of large integers are the nearest ones, timestamps of nanoseconds those before, as Spark reads them.
-    made = [a if a.type == f.type else a.cast(f.type, safe=False) for a, f in zip(arrays, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(made, schema=schema)
+    # As in Spark, large integers become the nearest double, and nanoseconds are truncated.
+    converted = [a if a.type == f.type else a.cast(f.type, safe=False) for a, f in zip(arrays, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(converted, schema=schema)
 
 
 def _checked(batch: pa.RecordBatch, source: Source, resolved: Resolved) -> pa.RecordBatch:
-    """``batch``, of which everything is true that the text assumes. A null is no violation."""
+    """Return ``batch``; raise if a row violates an assumption of the text. A null is no violation."""
     for a in resolved.assumed:
         if a.relation == source.relation:
             column = batch.column(batch.schema.get_field_index(a.column))
@@ -182,5 +183,5 @@ def _checked(batch: pa.RecordBatch, source: Source, resolved: Resolved) -> pa.Re
 
 def _holds(column: pa.Array, assumed: Assume) -> pa.Array:
     holds = _COMPARISONS[assumed.op](column, assumed.value)
-    # NaN is the largest number.
+    # Spark orders NaN above all other numbers.
     return pc.or_(holds, pc.is_nan(column)) if pa.types.is_floating(column.type) and ">" in assumed.op else holds

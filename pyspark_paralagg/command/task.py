@@ -1,4 +1,4 @@
-"""What a run has come to know before anything is computed; every executor of the command is given it."""
+"""Define the task that `paralagg run` hands to an executor: options, text, inputs and requested outputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark_paralagg.command.directives import Format, Rows
-    from pyspark_paralagg.command.facts import Columns, Examined
+    from pyspark_paralagg.command.facts import Columns, InputFile
     from pyspark_paralagg.command.staging import Staging
     from pyspark_paralagg.datalog.parse.syntax import Text
     from pyspark_paralagg.program.program import Mode
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """The command line. ``out`` None is standard output; ``explain`` is a format of ``explain``."""
+    """The options of the command line. ``out`` None is standard output; ``explain`` is a format of ``explain``."""
 
     program: Path
     facts: Path
@@ -36,8 +36,11 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is written, and of what the size is printed."""
+class RequestedOutputs:
+    """The requested outputs: relations to write, and relations whose size to print.
+
+    ``staged`` maps each file to the staged name that is written.
+    """
 
     rows: tuple[Rows, ...]
     sizes: tuple[str, ...]
@@ -46,28 +49,28 @@ class Wanted:
 
     @property
     def names(self) -> list[str]:
-        """The relations."""
+        """The names of the requested relations, each once."""
         return list(dict.fromkeys([*(rows.relation for rows in self.rows), *self.sizes]))
 
-    def placed(self, staging: Staging, report_to: Path | None) -> Wanted:
-        """With the names to write to. What cannot be written is told here, before anything is computed."""
+    def placed(self, staging: Staging, report_to: Path | None) -> RequestedOutputs:
+        """Return these outputs with staged names; raise before the computation if a file cannot be written."""
         staged = {r: staging.place(r.path, is_table=r.format == "delta") for r in self.rows if r.path is not None}
         return replace(self, staged=staged, report=None if report_to is None else staging.place(report_to))
 
 
 @dataclass(frozen=True)
 class Task:
-    """The text, its files as they were examined, and where results go. ``types`` are what the text declares."""
+    """The text, its input files, and the requested outputs. ``types`` are the declared types of relations."""
 
     options: Options
     text: Text
-    wanted: Wanted
+    requested: RequestedOutputs
     types: Mapping[str, Columns]
-    inputs: Sequence[Examined]
+    inputs: Sequence[InputFile]
     work: Path
     staging: Staging
 
     @property
     def deltas(self) -> list[Rows]:
         """The Delta tables among inputs and outputs."""
-        return [rows for rows in (*(i.rows for i in self.inputs), *self.wanted.rows) if rows.format == "delta"]
+        return [rows for rows in (*(i.rows for i in self.inputs), *self.requested.rows) if rows.format == "delta"]

@@ -1,6 +1,6 @@
-"""One value of a line of facts: its text as a number, a float, a boolean or a string.
+"""Convert the text of one value of a fact: a number, a float, a boolean or a string.
 
-Under ``lines``, whose careful reader this is the definition of.
+The careful reader of ``lines`` uses these converters, which define the format.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 TRUE, FALSE = ("true", "True", "TRUE", "1"), ("false", "False", "FALSE", "0")
 
 NULLARY = "()"
-"""The type, and the only value, of a relation without columns, which holds or does not."""
+"""The type, and the only value, of a relation without columns."""
 
 _BLANKS = " \t"
-_LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
+_MIN, _MAX = -(1 << 63), (1 << 63) - 1
 _BITS = 64
 _DECIMAL = re.compile(r"[+-]?[0-9]+")
 _OTHER_BASES = re.compile(r"0[xX](?P<hex>[0-9a-fA-F]{1,16})|0[bB](?P<binary>[01]{1,64})")
 
 
-def converter(spark_type: str, is_unsigned: bool) -> Callable[[str], Any]:  # noqa: FBT001 - one of two meanings
-    """What makes a value of ``spark_type`` of a text, or raises ``ValueError`` that says why it does not."""
+def converter(spark_type: str, is_unsigned: bool) -> Callable[[str], Any]:  # noqa: FBT001 - a property of the type
+    """Return the function that converts a text to ``spark_type``; it raises ``ValueError`` with the reason."""
     if spark_type == "bigint":
         return _unsigned if is_unsigned else _integer
     others: dict[str, Callable[[str], Any]] = {"double": _float, "boolean": _boolean, "string": str, NULLARY: _holds}
@@ -33,15 +33,15 @@ def converter(spark_type: str, is_unsigned: bool) -> Callable[[str], Any]:  # no
 
 def _integer(text: str) -> int:
     text = text.strip(_BLANKS)
-    other = _OTHER_BASES.fullmatch(text)
-    if other:  # the bits of 64
-        number = int(other["hex"], 16) if other["hex"] else int(other["binary"], 2)
-        return number - (1 << _BITS) if number > _GREATEST else number
+    other_base = _OTHER_BASES.fullmatch(text)
+    if other_base:  # the digits are the 64 bits of a signed number
+        number = int(other_base["hex"], 16) if other_base["hex"] else int(other_base["binary"], 2)
+        return number - (1 << _BITS) if number > _MAX else number
     if not _DECIMAL.fullmatch(text):
         message = "is no number"
         raise ValueError(message)
-    number = int(text) if len(text) < _BITS else _LEAST - 1
-    if not _LEAST <= number <= _GREATEST:
+    number = int(text) if len(text) < _BITS else _MIN - 1
+    if not _MIN <= number <= _MAX:
         message = "does not fit into 64 bits"
         raise ValueError(message)
     return number

@@ -1,6 +1,6 @@
-"""Folders for the temporary files of a run. What a killed run has left, the next one removes.
+"""Manage the folder for a run's temporary files; each run removes the folders that killed runs left.
 
-A run holds a lock in its folder, which the system releases when it dies, however it dies.
+A run holds a lock in its folder. The system releases the lock when the process ends for any reason.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ _LOCK = ".lock"
 
 @contextmanager
 def work_folder(parent: str | None = None) -> Iterator[Path]:
-    """Make a folder in ``parent``, or where temporary files go; remove it at the end."""
-    place = Path(parent or tempfile.gettempdir())
-    _remove_dead(place)
-    # The name changes when the lock is held: nobody takes the folder for a dead run's before.
-    made = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=place))
+    """Make a folder in ``parent``, or in the default folder for temporary files; remove it at the end."""
+    parent_folder = Path(parent or tempfile.gettempdir())
+    _remove_dead(parent_folder)
+    # The folder gets its final name after it is locked, so no other run removes it as a dead run's.
+    folder = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=parent_folder))
     try:
-        with (made / _LOCK).open("wb") as lock:
-            _locked(lock)
-            made = made.rename(made.with_name(made.name[1:]))
-            yield made
+        with (folder / _LOCK).open("wb") as lock:
+            _try_lock(lock)
+            folder = folder.rename(folder.with_name(folder.name[1:]))
+            yield folder
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _remove_dead(place: Path) -> None:
-    """Remove folders of this user's runs that hold their locks no more."""
-    for lock in place.glob(f"{_PREFIX}*/{_LOCK}"):
+def _remove_dead(parent_folder: Path) -> None:
+    """Remove folders of this user's runs that no longer hold their locks."""
+    for lock in parent_folder.glob(f"{_PREFIX}*/{_LOCK}"):
         with contextlib.suppress(OSError):
             if lock.stat().st_uid == os.getuid():
                 with lock.open("wb") as file:
-                    if _locked(file):
+                    if _try_lock(file):
                         shutil.rmtree(lock.parent, ignore_errors=True)
 
 
-def _locked(file: IO[bytes]) -> bool:
-    """Lock a file, if nobody else has."""
+def _try_lock(file: IO[bytes]) -> bool:
+    """Lock ``file``; return False if another process holds the lock."""
     try:
-        import fcntl  # noqa: PLC0415 - not on Windows, where nothing is removed
+        import fcntl  # noqa: PLC0415 - absent on Windows, where no folder is removed
     except ImportError:
         return False
     try:

@@ -30,6 +30,7 @@ from pyspark_paralagg.datalog.resolve.ranges import Ranges
 from pyspark_paralagg.datalog.resolve.shapes import Shapes
 from pyspark_paralagg.datalog.resolve.stratified import check_stratified
 from pyspark_paralagg.datalog.resolve.types import Types, unsigned_columns
+from pyspark_paralagg.program.aggregators import aggregator_named
 from pyspark_paralagg.program.program import Limit, Program
 
 if TYPE_CHECKING:
@@ -191,7 +192,8 @@ class _Resolver:
                 raise self.places.error("PARALAGG_DATALOG_TYPE", message, span, value=untyped[0], hint=hint)
 
     def _limit(self, c: syntax.Limit) -> Limit:
-        if c.tolerance is not None and not {"sum", "count"} & set(self.shapes.shapes[c.relation].aggregates):
+        has_sum = any(aggregator_named(a).is_sum for a in self.shapes.shapes[c.relation].aggregates)
+        if c.tolerance is not None and not has_sum:
             message = f"`{c.relation}` has no $SUM or $COUNT whose change a tolerance could be about"
             hint = "the other aggregates end exactly, without one"
             raise self.places.error("PARALAGG_BAD_OPTION", message, c.span, value=c.tolerance, hint=hint)

@@ -34,7 +34,7 @@ def supervisor(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 def test_a_stopped_supervisor_is_an_error(supervisor: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervised, "STOP_SECONDS", 1.0)
-    lines = supervised.lines_of(supervisor)
+    lines = supervised.read_lines(supervisor)
     assert [next(lines), next(lines)] == [b"one", b"two"]
     below = descendants(supervisor.pid)
     supervisor.send_signal(signal.SIGSTOP)
@@ -47,7 +47,7 @@ def test_a_stopped_supervisor_is_an_error(supervisor: subprocess.Popen[bytes], m
 
 def test_a_short_stop_is_none(supervisor: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervised, "STOP_SECONDS", 2.0)
-    lines = supervised.lines_of(supervisor)
+    lines = supervised.read_lines(supervisor)
     next(lines)
     supervisor.send_signal(signal.SIGSTOP)
     time.sleep(1)
@@ -56,12 +56,12 @@ def test_a_short_stop_is_none(supervisor: subprocess.Popen[bytes], monkeypatch: 
 
 
 def test_what_a_killed_supervisor_leaves_is_killed(supervisor: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    next(supervised.lines_of(supervisor))
+    next(supervised.read_lines(supervisor))
     below = descendants(supervisor.pid)
     assert len(below) == 1
     supervisor.kill()
     supervisor.wait()
-    assert supervised.ended_silently(supervisor.returncode)["message"] == (
+    assert supervised.silent_exit_error(supervisor.returncode)["message"] == (
         "the supervisor of the ranks was killed by signal 9"
     )
     kill_run(str(tmp_path))

@@ -19,6 +19,7 @@ from pyspark_paralagg.datalog.lower import unsigned
 from pyspark_paralagg.datalog.lower.terms import BOOLEAN, NUMBER, UnboundError
 from pyspark_paralagg.datalog.parse import syntax
 from pyspark_paralagg.datalog.resolve.expand import names_in, nodes
+from pyspark_paralagg.program.aggregators import aggregator_named
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
 from pyspark_paralagg.program.program import Atom
 
@@ -223,7 +224,9 @@ class _Binder:
                 slots |= self.aggregated(p, arg, shape)
             else:
                 value = self.value(arg)
-                slots["column", p] = self.terms.truth(value, arg.span) if aggregate in ("any", "all") else value
+                slots["column", p] = (
+                    self.terms.truth(value, arg.span) if aggregator_named(aggregate).is_truth else value
+                )
                 if aggregate is not None and (p, -1) in shape.orders:
                     message = f"`{shape.relation}` has ${aggregate.upper()} here, which needs its order, too"
                     hint = f"write ${aggregate.upper()}(value, order) in this rule, too"
@@ -249,14 +252,14 @@ class _Binder:
         """Return the slots that a row gives to the aggregate at position ``p``."""
         aggregate = shape.aggregates[p]
         values = [self.constraint_of(a) if isinstance(a, syntax.Comparison) else self.value(a) for a in arg.args]
-        if aggregate == "count":
+        if aggregator_named(aggregate).counts_rows:
             return {("column", p): values[0] if values else Lit(1, NUMBER)}
-        if aggregate in ("any", "all"):
+        if aggregator_named(aggregate).is_truth:
             return {("column", p): self.terms.truth(values[0], arg.span)}
-        if aggregate == "mcount":
-            return {("witness", p): values[0]}
-        if aggregate == "msum":
+        if aggregator_named(aggregate).has_shares:
             return {("column", p): values[0], ("witness", p): values[1]}
+        if aggregator_named(aggregate).is_counted:
+            return {("witness", p): values[0]}
         if (p, -1) in shape.orders:
             return {("column", p): values[0], ("order", p): values[1]}
         return {("column", p): values[0]}

@@ -15,6 +15,7 @@ from pyspark_paralagg.datalog.lower.resolved import Source
 from pyspark_paralagg.datalog.lower.terms import BOOLEAN, NUMBER, Terms
 from pyspark_paralagg.datalog.resolve.iterations import INITIAL
 from pyspark_paralagg.datalog.resolve.shapes import HOLDS, Shape, Shapes
+from pyspark_paralagg.program.aggregators import aggregator_named
 from pyspark_paralagg.program.expr import Col, Lit
 from pyspark_paralagg.program.program import Atom, Column, Dependent, Input, Relation, Rule
 
@@ -169,16 +170,19 @@ def supplied(shape: Shape) -> list[Slot]:
     result: list[Slot] = []
     for kind, p in slots(shape):
         aggregate = shape.aggregates[p] if shape.columns else None
-        result += [] if aggregate == "mcount" else [(kind, p)]
-        result += [("witness", p)] if aggregate in ("mcount", "msum") else []
+        is_counted, has_shares = aggregator_named(aggregate).is_counted, aggregator_named(aggregate).has_shares
+        result += [(kind, p)] if has_shares or not is_counted else []
+        result += [("witness", p)] if is_counted else []
     return result
 
 
 def _supplied_columns(column: Column, aggregate: str, types: Mapping[Slot, str], p: int) -> tuple[Column, ...]:
-    if aggregate not in ("mcount", "msum"):
+    if not aggregator_named(aggregate).is_counted:
         return ()
     witness = Column(f"{column.name}@witness", types["witness", p])
-    return (witness,) if aggregate == "mcount" else (Column(f"{column.name}@share", column.type), witness)
+    return (
+        (Column(f"{column.name}@share", column.type), witness) if aggregator_named(aggregate).has_shares else (witness,)
+    )
 
 
 def _join_order(flat: Flat, atoms: tuple[Atom, ...]) -> tuple[int, ...] | None:

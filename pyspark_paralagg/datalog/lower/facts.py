@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.datalog.lower.terms import BOOLEAN, FLOAT, NUMBER, SYMBOL, datalog_type
 from pyspark_paralagg.datalog.parse.syntax import Apply, Number, String
+from pyspark_paralagg.program.aggregators import aggregator_named
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -60,7 +61,7 @@ def constants(rules: Sequence[Flat], shapes: Shapes) -> tuple[dict[str, list[Fac
         if (
             rule.literals
             or None in row
-            or {"mcount", "msum"} & set(shape.aggregates)
+            or any(aggregator_named(a).is_counted for a in shape.aggregates)
             or -1 in dict(shape.orders).values()
         ):
             remaining.append(rule)

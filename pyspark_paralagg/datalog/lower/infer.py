@@ -13,6 +13,7 @@ from pyspark_paralagg.datalog.lower.terms import BOOLEAN, FLOAT, NUMBER, datalog
 from pyspark_paralagg.datalog.resolve.iterations import INITIAL
 from pyspark_paralagg.datalog.resolve.shapes import HOLDS, Shape
 from pyspark_paralagg.errors import DatalogError
+from pyspark_paralagg.program.aggregators import aggregator_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,9 +47,9 @@ def infer(  # noqa: C901, PLR0912, PLR0913, PLR0917 - one loop over all sources 
         if not shape.columns:
             types[name]["column", 0] = BOOLEAN
         for p, aggregate in enumerate(shape.aggregates):
-            if aggregate in ("count", "mcount"):
+            if aggregator_named(aggregate).counts:
                 types[name].setdefault(("column", p), NUMBER)
-            elif aggregate in ("any", "all"):
+            elif aggregator_named(aggregate).is_truth:
                 types[name].setdefault(("column", p), BOOLEAN)
     changed = True
     while changed:

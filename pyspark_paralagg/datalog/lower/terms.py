@@ -278,9 +278,11 @@ class Terms:
             return self._places.error(
                 "PARALAGG_DATALOG_UNSUPPORTED", "symbols have no numbers here: ord", span, hint=hint
             )
-        known = [n for n in (*_ARITY, "max", "min", "cat", "range", "match", "contains") if n.isidentifier()]
+        functors = [n for n in (*_ARITY, "max", "min", "cat", "range", "match", "contains") if n.isidentifier()]
         message = f"functor `{name}` is not known"
-        return self._places.error("PARALAGG_DATALOG_FUNCTOR", message, span, value=name, hint=did_you_mean(name, known))
+        return self._places.error(
+            "PARALAGG_DATALOG_FUNCTOR", message, span, value=name, hint=did_you_mean(name, functors)
+        )
 
 
 def datalog_type(type_: str) -> str:

@@ -130,11 +130,11 @@ def _with_common_type(args: tuple[Term, ...]) -> tuple[Term, ...]:
 
 def _values(constants: Sequence[float | None]) -> list[float] | None:
     """Return the numbers of a range with constant bounds; None if a bound is not constant or there are too many."""
-    known = [c for c in constants if c is not None]
-    if len(known) < len(constants):
+    bounds = [c for c in constants if c is not None]
+    if len(bounds) < len(constants):
         return None
-    start, stop = known[:2]
-    step = known[2] if len(known) > 2 else 1 if start <= stop else -1  # noqa: PLR2004 - a step is given
+    start, stop = bounds[:2]
+    step = bounds[2] if len(bounds) > 2 else 1 if start <= stop else -1  # noqa: PLR2004 - a step is given
     if step == 0:
         return [start] if start != stop else []
     result: list[float] = []

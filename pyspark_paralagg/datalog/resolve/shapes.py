@@ -106,8 +106,8 @@ class Shapes:
         name = _NAMES.get(aggregate.name.upper().replace("_", ""), aggregate.name.lower())
         name = self._user_aggregators.get(name, name)
         if name not in AGGREGATORS and name not in self._user_aggregators.values() and name != "mean":
-            known = [f"${n.upper()}" for n in (*AGGREGATORS, *self._user_aggregators.values())]
-            hint = did_you_mean(f"${aggregate.name.upper()}", known).replace("'", "`")
+            names = [f"${n.upper()}" for n in (*AGGREGATORS, *self._user_aggregators.values())]
+            hint = did_you_mean(f"${aggregate.name.upper()}", names).replace("'", "`")
             message = f"${aggregate.name} is no aggregate"
             raise self._places.error(
                 "PARALAGG_UNKNOWN_AGGREGATE", message, aggregate.span, value=aggregate.name, hint=hint
