@@ -1,1 +1,1 @@
-"""Programs on Spark: what was not born there, told in DataFrames. Strata without recursion are left to Spark itself."""
+"""Lower Datalog rules and aggregates to Spark DataFrames. Spark itself evaluates strata without recursion."""

@@ -1,14 +1,14 @@
-"""Rules as DataFrames: what a text's Program says, in the words of Spark.
+"""Lower the rules of a Datalog text to DataFrames.
 
-Relations that do not recurse are ordinary DataFrames, so Spark's own planner orders their joins; the rules of a
-recursive stratum make the base and the step of ``recursive``, like a step that somebody wrote by hand.
+Relations without recursion become ordinary DataFrames, so Spark's own planner orders their joins. The rules of a
+recursive stratum become the base and the step of ``recursive``, like a hand-written step.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from pyspark_paralagg.program.expr import Expr, columns
 from pyspark_paralagg.program.sql import quoted, to_sql
@@ -27,13 +27,13 @@ def rows_of(
     frame: Callable[[Atom], DataFrame],
     alias: Callable[[Atom, int], str | None],
 ) -> DataFrame:
-    """The rows that ``rule`` gives, under the names ``head``.
+    """Return the rows that ``rule`` derives, with the column names ``head``.
 
-    ``frame`` has the rows of an atom, by position; ``alias`` the name for one of its columns where it is not the
-    variable.
+    ``frame`` returns the rows of an atom, columns by position; ``alias`` returns the name of one of its columns, or
+    None for the variable's name.
     """
     names = _aliases(rule, alias)
-    left = list(rule.conditions)
+    remaining = list(rule.conditions)
     df: DataFrame | None = None
     joins = sorted((n for n, a in enumerate(rule.body) if a.kind == "join"), key=rule.rank)
     bound: set[str] = set()
@@ -41,8 +41,8 @@ def rows_of(
         atom = rule.body[n]
         part = _renamed(frame(atom), atom, names)
         bound |= {v for v in atom.variables if v is not None}
-        ready = [c for c in left if columns(c) <= bound]
-        left = [c for c in left if c not in ready]
+        ready = [c for c in remaining if columns(c) <= bound]
+        remaining = [c for c in remaining if c not in ready]
         if df is None:
             df = part.filter(_all(ready, names, rule.place)) if ready else part
         elif ready:
@@ -51,9 +51,9 @@ def rows_of(
             df = df.crossJoin(part)
     assert df is not None  # noqa: S101 - every rule of a text has an atom
     for atom in (a for a in rule.body if a.kind != "join"):
-        own = {v for v in atom.variables if v is not None}
-        ready = [c for c in left if columns(c) & own]
-        left = [c for c in left if c not in ready]
+        atom_variables = {v for v in atom.variables if v is not None}
+        ready = [c for c in remaining if columns(c) & atom_variables]
+        remaining = [c for c in remaining if c not in ready]
         part = _renamed(frame(atom), atom, names)
         how = "left_anti" if atom.kind == "anti" else "left_semi"
         df = df.join(part, F.expr(_all(ready, names, rule.place)) if ready else F.lit(col=True), how)
@@ -62,27 +62,27 @@ def rows_of(
 
 
 def _aliases(rule: Rule, alias: Callable[[Atom, int], str | None]) -> dict[str, str]:
-    """Other names than the rule's for some variables, each once."""
-    out: dict[str, str] = {}
+    """Return the aliases of variables, made unique."""
+    aliases: dict[str, str] = {}
     for atom in rule.body:
         for p, v in enumerate(atom.variables):
-            wanted = alias(atom, p)
-            if v is None or wanted is None:
+            requested = alias(atom, p)
+            if v is None or requested is None:
                 continue
-            name, n = wanted, 2
-            while name in out.values():
-                name, n = f"{wanted}_{n}", n + 1
-            out[v] = name
-    return out
+            name, n = requested, 2
+            while name in aliases.values():
+                name, n = f"{requested}_{n}", n + 1
+            aliases[v] = name
+    return aliases
 
 
 def _renamed(df: DataFrame, atom: Atom, names: dict[str, str]) -> DataFrame:
-    """The columns that the rule reads, under the names of its variables."""
-    found = df.columns
+    """Return the columns that the rule reads, named like its variables or their aliases."""
+    frame_columns = df.columns
     read = [(p, v) for p, v in enumerate(atom.variables) if v is not None]
-    if not read:  # a row is a row, whatever is in it
+    if not read:  # keep the rows even if no column is read
         return df.selectExpr("1 AS `row@`")
-    return df.selectExpr(*(f"{quoted(found[p])} AS {quoted(names.get(v, v))}" for p, v in read))
+    return df.selectExpr(*(f"{quoted(frame_columns[p])} AS {quoted(names.get(v, v))}" for p, v in read))
 
 
 def _all(conditions: list[Expr], names: dict[str, str], place: str) -> str:

@@ -1,4 +1,4 @@
-"""Columns of a relation as a ``StructType``."""
+"""Build the ``StructType`` of a relation's columns."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 def struct_of(
     columns: Iterable[tuple[str, str]], like: DataFrame | None = None, *, nullable: bool = True
 ) -> StructType:
-    """``columns`` (name, Spark type) as Spark has them; of one that ``like`` has too, the type as it stands there."""
+    """Return ``columns`` (name, Spark type) as a ``StructType``; a column that ``like`` has keeps its type there."""
     from pyspark.sql.types import DataType, StructType  # noqa: PLC0415 - pyspark is optional
 
     fields = [] if like is None else like.schema.fields
-    known = {(f.name, f.dataType.simpleString()): f.dataType for f in fields}
+    types = {(f.name, f.dataType.simpleString()): f.dataType for f in fields}
     schema = StructType()
-    for name, kind in columns:
-        schema = schema.add(name, known.get((name, kind)) or DataType.fromDDL(kind), nullable)
+    for name, type_ in columns:
+        schema = schema.add(name, types.get((name, type_)) or DataType.fromDDL(type_), nullable)
     return schema

@@ -1,4 +1,4 @@
-"""Physical IR: what an engine does. Dataclasses, JSON with a schema version, a printer."""
+"""The physical IR that engines execute: dataclasses, versioned JSON, a printer."""
 
 EXTRAS = "python"
-"""The key of a Plan's JSON for what travels with it and no engine reads: ``explain`` and ``report`` do."""
+"""The key in a Plan's JSON for data that only ``explain`` and ``report`` read, not the engines."""

@@ -1,11 +1,11 @@
-"""A Plan as a picture: a mermaid flowchart of inputs, indexes, relations and rules, one box a stratum.
+"""Draw a Plan as a mermaid flowchart of inputs, indexes, relations and rules, one box a stratum.
 
     flowchart LR
       in0([in0: node, dist]) --base--> dist[(dist: node, min dist)]
       in1([in1: src, dst, weight]) --> i0{{src -> dst, weight}} --> rule0[dist :- Δdist, in1] --> dist
       dist --Δ--> rule0
 
-Reads the JSON form, as ``printer`` does. GitHub, notebooks and editors draw it; so does ``mmdc``.
+Reads the JSON form, like ``printer``. GitHub, notebooks, editors and ``mmdc`` render it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SENT = {"same": "own row", "resolved": "resolved at load", "computed": "hashed"
 
 
 def show_mermaid(plan: Plan | Json) -> str:
-    """The text of the flowchart."""
+    """Return the text of the flowchart."""
     data = plan.to_json() if isinstance(plan, Plan) else plan
     inputs = {i["id"]: i for i in data["inputs"]}
     lines = ["flowchart LR"]
@@ -33,18 +33,18 @@ def show_mermaid(plan: Plan | Json) -> str:
 
 
 def _stratum(n: int, stratum: Json, inputs: dict[int, Json]) -> list[str]:
-    inside, edges = [], []
+    nodes, edges = [], []
     relations = {r["name"]: r for r in stratum["relations"]}
     for r in stratum["relations"]:
         columns = [c["name"] for c in r["keys"]] + [f"{d['aggregator']} {d['column']['name']}" for d in r["dependents"]]
         by = ", ".join(r["keys"][p]["name"] for p in r["distribute_by"]) or "nothing: task 0"
-        inside.append(f'{_relation(r["name"])}[("{_quoted(r["name"] + _listed(columns))}<br/>by {_quoted(by)}")]')
+        nodes.append(f'{_relation(r["name"])}[("{_quoted(r["name"] + _listed(columns))}<br/>by {_quoted(by)}")]')
         for word, start in (("base", r["base"]), ("settled" if r["settled"] else "initial", r["initial"])):
             if start is not None:
                 edges.append(f"{_input(inputs[start])} -- {word} --> {_relation(r['name'])}")
     for i in stratum["static_indexes"]:
         node = f"s{n}i{i['id']}"
-        inside.append(f'{node}{{{{"{_quoted(show_static_index(i, inputs))}"}}}}')
+        nodes.append(f'{node}{{{{"{_quoted(show_static_index(i, inputs))}"}}}}')
         edges.append(f"{_input(inputs[i['input']])} --> {node}")
     for i in stratum["relation_indexes"]:
         r = relations[i["relation"]]
@@ -52,15 +52,15 @@ def _stratum(n: int, stratum: Json, inputs: dict[int, Json]) -> list[str]:
         kind = "a copy" if i["copy"] else "index"
         place = ", everywhere" if i["placement"] == "everywhere" else ""
         label = _quoted(f"{kind} of {r['name']} by {keys}{place}")
-        inside.append(f'{_copy(n, i["id"])}{{{{"{label}"}}}}')
+        nodes.append(f'{_copy(n, i["id"])}{{{{"{label}"}}}}')
         edges.append(f"{_relation(r['name'])} {'-. follows .->' if i['copy'] else '-->'} {_copy(n, i['id'])}")
     for k, rule in enumerate(stratum["rules"]):
         head, body, _ = rule_parts(rule, stratum, inputs)
         node = f"s{n}r{k}"
-        inside.append(f'{node}["{_quoted(head)} :-<br/>{",<br/>".join(map(_quoted, body))}"]')
+        nodes.append(f'{node}["{_quoted(head)} :-<br/>{",<br/>".join(map(_quoted, body))}"]')
         edges += _rule_edges(n, node, rule)
     title = _quoted(f"stratum {n + 1}: {', '.join(traits(stratum))}")
-    return [f'  subgraph s{n}["{title}"]', *(f"    {x}" for x in inside), "  end", *(f"  {x}" for x in edges)]
+    return [f'  subgraph s{n}["{title}"]', *(f"    {x}" for x in nodes), "  end", *(f"  {x}" for x in edges)]
 
 
 def _rule_edges(n: int, node: str, rule: Json) -> list[str]:
@@ -75,7 +75,7 @@ def _rule_edges(n: int, node: str, rule: Json) -> list[str]:
 
 
 def _relation(name: str) -> str:
-    # A name may hold anything; what is not a letter or a digit is told by its code, so that no two are alike.
+    # A name may have any character; others than ASCII letters and digits become their code, so ids stay unique.
     return "rel_" + "".join(c if c.isascii() and c.isalnum() else f"_{ord(c)}_" for c in name)
 
 

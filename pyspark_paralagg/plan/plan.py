@@ -1,9 +1,9 @@
-"""The Plan: everything that an engine would otherwise have to work out again.
+"""Define the Plan: all decisions of the compiler, so that no engine has to repeat them.
 
 One :class:`Stratum` is one fixpoint. Its rules run once an iteration ("epoch"); each is a chain that starts from a
 *driver* (the delta, or all rows, of one recursive relation), probes indexes, filters, and emits a row of its head.
-Rows are tuples of 64-bit words; where a word goes is a matter of *placement*: a relation is distributed by the hash of
-``distribute_by`` (a subset of its keys), an index by the hash of its key columns, or it stands ``everywhere``.
+Rows are tuples of 64-bit words. *Placement* decides the task of a row: a relation is distributed by the hash of
+``distribute_by`` (a subset of its keys), an index by the hash of its key columns, or it is replicated ``everywhere``.
 The planner guarantees that every probe is local.
 """
 
@@ -25,10 +25,10 @@ Placement = Literal["partitioned", "everywhere"]
 
 @dataclass(frozen=True)
 class PlannedRelation:
-    """State of a recursive relation. ``distribute_by`` are positions among the keys; none: all rows at task 0.
+    """The state of a recursive relation. ``distribute_by`` are positions among the keys; none: all rows at task 0.
 
-    ``settled`` (lattices): the initial rows are a fixpoint that the base joins. They are there before the first
-    iteration and in no delta, and the result has only rows that are new or have changed.
+    ``settled`` (lattices): the initial rows are a fixpoint that the base is added to. They exist before the first
+    iteration and are in no delta, and the result has only rows that are new or changed.
     """
 
     name: str
@@ -44,8 +44,8 @@ class PlannedRelation:
 class StaticIndex:
     """An input grouped by key columns (positions in the input's ``exprs``; none: one group of all rows).
 
-    ``partition_by`` are the positions whose hash owns a row when ``placement`` is ``partitioned``; the keys
-    themselves, save under a product, where any column will do. A row with a null key is dropped.
+    ``partition_by`` are the positions whose hash decides a row's task if ``placement`` is ``partitioned``: the keys,
+    except under a product, where any column works. A row with a null key is dropped.
     """
 
     id: int
@@ -60,8 +60,8 @@ class StaticIndex:
 class RelationIndex:
     """A recursive relation, grouped by some of its keys, for probes by other rules (non-linear recursion).
 
-    ``copy`` is true where it lives elsewhere than the relation itself: then it is distributed by the hash of ``keys``
-    (``partitioned``) or held by every task (``everywhere``), and follows the relation after each iteration.
+    ``copy`` is true if it is distributed differently from the relation: by the hash of ``keys`` (``partitioned``) or
+    replicated to every task (``everywhere``). A copy is updated after each iteration.
     """
 
     id: int
@@ -73,9 +73,9 @@ class RelationIndex:
 
 @dataclass(frozen=True)
 class Driver:
-    """Where a rule starts: ``delta`` or ``full`` rows of a relation, or of a copy of it (``index``).
+    """The start of a rule: ``delta`` or ``full`` rows of a relation, or of a copy of it (``index``).
 
-    ``binds`` gives a variable to each column of the relation, None where the rule does not read it.
+    ``binds`` has a variable for each column of the relation, or None if the rule does not read it.
     """
 
     relation: str
@@ -86,10 +86,10 @@ class Driver:
 
 @dataclass(frozen=True)
 class Probe:
-    """Look up ``keys`` in a static or relation index; bind its payload (a relation index: all its columns).
+    """A lookup of ``keys`` in a static or relation index that binds its payload (a relation index: all columns).
 
-    ``semi`` and ``anti`` bind nothing. ``version`` ``old`` leaves out rows that are in the current delta, so that no
-    pair of rows is joined twice.
+    ``semi`` and ``anti`` bind nothing. ``version`` ``old`` skips rows of the current delta, so that no pair of rows is
+    joined twice.
     """
 
     index: int
@@ -103,7 +103,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Filter:
-    """Go on only where ``condition`` is true (null is not)."""
+    """A filter: the chain continues only if ``condition`` is true (null is not)."""
 
     condition: Expr
     op: str = "filter"
@@ -111,7 +111,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Target:
-    """How the head's row is found.
+    """The method that locates the head's row.
 
     ``same``: the driver's own row. ``resolved``: the key columns are payload of the partitioned static index of step
     ``step``, at ``payload`` positions, so ids are resolved at load. ``computed``: by hashing.
@@ -124,9 +124,9 @@ class Target:
 
 @dataclass(frozen=True)
 class PlannedRule:
-    """One Δ variant of a rule. ``emit`` has one expression a column of the head, keys first.
+    """One Δ variant of a rule. ``emit`` has one expression for each column of the head, keys first.
 
-    ``place`` is where the user wrote it.
+    ``place`` is the rule's position in the user's program.
     """
 
     head: str
@@ -140,9 +140,9 @@ class PlannedRule:
 
 @dataclass(frozen=True)
 class Bitmap:
-    """Blocks of carried keys evaluated as bitmaps: a set relation whose rules move one key column along edges.
+    """The bitmap form of a set relation whose rules move one key column along edges and carry the other.
 
-    ``moving`` is the position of the column that moves, ``edges`` the static indexes (key: from, payload: to).
+    ``moving`` is the position of the moving column, ``edges`` the static indexes (key: from, payload: to).
     """
 
     relation: str
@@ -154,7 +154,7 @@ class Bitmap:
 class Decomposition:
     """The stratum for one value of the key columns ``carried``, which every rule copies.
 
-    Its base has no input of its own: it is the outer base without these columns, where they have that value.
+    Its base is not an input: it is the outer base, filtered to that value and without these columns.
     """
 
     carried: tuple[int, ...]
@@ -165,14 +165,14 @@ class Decomposition:
 class Stratum:
     """One fixpoint of mutually recursive relations.
 
-    ``in_place``: values may be read in the iteration that wrote them (a lattice without a limit: nobody can tell).
-    ``cycle_check``: a climb without end cannot be excluded. ``climb_limit``: the iterations after which a run is ended
-    that may climb, or converge late; None where rules only translate values, so that a run with more iterations than
-    keys climbs for ever, and is traced.
-    ``makes_strings``: rules derive strings that no input may have, so an engine numbers them as they come.
-    ``ordered_by``: the dependent column (its position) whose best values an engine may apply first.
+    ``in_place``: values may be read in the iteration that wrote them (correct for a lattice without a limit).
+    ``cycle_check``: an endless climb is possible. ``climb_limit``: the iterations after which a run that may climb, or
+    converge late, is stopped. It is None if rules only shift values: then a run with more iterations than keys climbs
+    without end, and is traced.
+    ``makes_strings``: rules may derive strings that no input has, so an engine numbers them when they appear.
+    ``ordered_by``: the position of the dependent column whose best values an engine may apply first.
     ``carried``: keys that every rule copies from every recursive atom, each as its position among the keys of each
-    relation: rows with one value there come from base rows with that value.
+    relation: rows with a value of such a key derive from base rows with that value.
     """
 
     relations: tuple[PlannedRelation, ...]
@@ -194,7 +194,7 @@ class Stratum:
 
     @property
     def input_ids(self) -> frozenset[int]:
-        """The inputs that it reads."""
+        """Return the ids of the inputs that the stratum reads."""
         starts = {i for r in self.relations for i in (r.base, r.initial) if i is not None}
         return frozenset(starts | {i.input for i in self.static_indexes})
 
@@ -209,10 +209,10 @@ class Slice:
 
 @dataclass(frozen=True)
 class Narrower:
-    """What is left to compute where of a relation only the dependent ``columns`` (names) are wanted, beside its keys.
+    """A reduced stratum that computes only the dependent ``columns`` (names) of a relation, besides its keys.
 
-    ``stratum`` replaces the one at position ``position``; ``inputs`` are its own, and ``slices`` says what each is of
-    the Plan's.
+    ``stratum`` replaces the one at position ``position``. ``inputs`` are its inputs, and ``slices`` maps each to
+    columns of the Plan's inputs.
     """
 
     position: int
@@ -225,7 +225,7 @@ class Narrower:
 
 @dataclass(frozen=True)
 class Plan:
-    """The whole: inputs, strata in order, reasons for every choice; what may be left out where few columns are read."""
+    """A physical plan: inputs, strata in order, reasons for each choice, and reduced strata for fewer columns."""
 
     name: str
     inputs: tuple[Input, ...]
@@ -235,7 +235,7 @@ class Plan:
     version: int = VERSION
 
     def to_json(self) -> dict[str, Any]:
-        """JSON that ``mpi_backend`` and the shim read. Field names are those of the dataclasses."""
+        """Return the JSON that ``mpi_backend`` and the shim read. Keys are the field names of the dataclasses."""
         return {f.name: _encode(getattr(self, f.name)) for f in fields(self)}
 
 

@@ -1,11 +1,11 @@
-"""A Plan as readable text: strata, indexes, Δ rules with where each probe finds its rows, and the reasons.
+"""Show a Plan as text: strata, indexes, Δ rules with the placement of each probe, and the reasons.
 
     stratum 1: lattice, in place
       dist(node, min dist) by node, base in0
       dist(dst, min dist + weight) :- Δdist(node, dist), in1[src = node](dst, weight)
         in1 partitioned by src; target resolved
 
-Reads the JSON form, so that the plan of any DataFrame, which the shim hands back as JSON, can be shown.
+Reads the JSON form, because the shim returns the plan of a DataFrame as JSON.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Json = dict[str, Any]
 
 
 def show_plan(plan: Plan | Json, *, reasons: bool = True) -> str:
-    """The text of a plan, or of its JSON."""
+    """Return the text of a plan, or of its JSON."""
     data = plan.to_json() if isinstance(plan, Plan) else plan
     lines = [show_input(i) for i in data["inputs"]] + show_strata(data)
     return "\n".join([*lines, *(f"because {r}" for r in data["reasons"] if reasons)])
 
 
 def show_input(source: Json) -> str:
-    """``in1(src, dst) := source 0, w > 0  [1,000 bytes]``."""
+    """Return an input as text, like ``in1(src, dst) := source 0, w > 0  [1,000 bytes]``."""
     origin = f"result of {source['relation']}" if source["relation"] else source["name"] or f"source {source['source']}"
     filters = "".join(f", {_show(f)}" for f in source["filters"])
     size = "" if source["size_bytes"] is None else f"  [{source['size_bytes']:,} bytes]"
@@ -35,13 +35,13 @@ def show_input(source: Json) -> str:
 
 
 def show_strata(data: Json) -> list[str]:
-    """Strata with their relations and Δ rules, and where each rule finds its rows."""
+    """Return the lines of all strata: relations, Δ rules, and the placement of each probe."""
     inputs = {i["id"]: i for i in data["inputs"]}
     return [line for n, stratum in enumerate(data["strata"]) for line in _stratum(n, stratum, inputs)]
 
 
 def show_indexes(data: Json) -> list[str]:
-    """``index in1(src -> dst, weight)``; of a relation the canonical one, and copies with the rule that they follow."""
+    """Return a line for each index, like ``index in1(src -> dst, weight)``; copies with the rule that updates them."""
     inputs = {i["id"]: i for i in data["inputs"]}
     lines = []
     for stratum in data["strata"]:
@@ -61,7 +61,7 @@ def show_indexes(data: Json) -> list[str]:
 
 
 def show_static_index(index: Json, inputs: dict[int, Json]) -> str:
-    """``index in1(src -> dst, weight), partitioned by src``."""
+    """Return an index as text, like ``index in1(src -> dst, weight), partitioned by src``."""
     source = inputs[index["input"]]
     parts = ("keys", "payload", "partition_by")
     keys, payload, by = (", ".join(_show(source["exprs"][p]) for p in index[part]) for part in parts)
@@ -87,15 +87,15 @@ def _stratum(n: int, stratum: Json, inputs: dict[int, Json]) -> list[str]:
 
 
 def traits(stratum: Json) -> list[str]:
-    """Class, rounds or in place, limits."""
-    found = [stratum["relation_class"], "in place" if stratum["in_place"] else "rounds"]
+    """Return the properties of a stratum: its class, rounds or in place, limits."""
+    properties = [stratum["relation_class"], "in place" if stratum["in_place"] else "rounds"]
     if stratum["bitmap"]:
-        found.append("bitmaps")
+        properties.append("bitmaps")
     if stratum["max_iterations"] is not None:
-        found.append(f"at most {stratum['max_iterations']} iterations")
+        properties.append(f"at most {stratum['max_iterations']} iterations")
     if stratum["tolerance"] is not None:
-        found.append(f"tolerance {stratum['tolerance']}")
-    return found
+        properties.append(f"tolerance {stratum['tolerance']}")
+    return properties
 
 
 def _dependent(d: Json) -> str:
@@ -109,7 +109,7 @@ def _rule(rule: Json, stratum: Json, inputs: dict[int, Json]) -> list[str]:
 
 
 def rule_parts(rule: Json, stratum: Json, inputs: dict[int, Json]) -> tuple[str, list[str], list[str]]:
-    """Head, atoms and conditions of a planned rule, and where each probe finds its rows."""
+    """Return the head, the atoms and conditions, and the placement of each probe of a planned rule."""
     relations = {r["name"]: r for r in stratum["relations"]}
     head, driver = relations[rule["head"]], rule["driver"]
     keys = len(head["keys"])
@@ -161,7 +161,7 @@ def _binds(binds: list[str | None]) -> str:
 
 
 def name_of(source: Json) -> str:
-    """What an input is called."""
+    """Return the name of an input."""
     return source_name(source["relation"], source["name"], source["id"])
 
 

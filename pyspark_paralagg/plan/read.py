@@ -1,4 +1,4 @@
-"""A Plan from its JSON: the inverse of ``Plan.to_json``, for engines that live in another process."""
+"""Read a Plan from its JSON: the inverse of ``Plan.to_json``, for engines in another process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMES = {**vars(expr), **vars(custom), **vars(program), **vars(planned)}
 
 
 def plan_from_json(data: dict[str, Any]) -> Plan:
-    """Reads what ``to_json`` wrote; ``UsageError`` where another version did.
+    """Read the result of ``to_json``; raise ``UsageError`` for another schema version.
 
     >>> plan_from_json(Plan("none", (), ()).to_json())
     Plan(name='none', inputs=(), strata=(), reasons=(), narrower=(), version=6)
@@ -33,32 +33,32 @@ def plan_from_json(data: dict[str, Any]) -> Plan:
     return plan
 
 
-def _decode(of: Any, value: Any) -> Any:  # noqa: ANN401 - walks every type of the Plan
+def _decode(type_: Any, value: Any) -> Any:  # noqa: ANN401 - walks every type of the Plan
     if value is None:
         return None
-    if isinstance(value, dict) and (_is_union_of_expressions(of)):
+    if isinstance(value, dict) and (_is_union_of_expressions(type_)):
         return from_json(value)
-    if get_origin(of) in (Union, types.UnionType):
-        return _decode(next(a for a in get_args(of) if _fits(a, value)), value)
-    if get_origin(of) is tuple:
-        return tuple(_decode(get_args(of)[0], v) for v in value)
-    if is_dataclass(of) and isinstance(of, type):
-        hints = _hints(of)
-        return of(**{name: _decode(hints[name], v) for name, v in value.items()})
+    if get_origin(type_) in (Union, types.UnionType):
+        return _decode(next(a for a in get_args(type_) if _fits(a, value)), value)
+    if get_origin(type_) is tuple:
+        return tuple(_decode(get_args(type_)[0], v) for v in value)
+    if is_dataclass(type_) and isinstance(type_, type):
+        hints = _hints(type_)
+        return type_(**{name: _decode(hints[name], v) for name, v in value.items()})
     return value
 
 
-def _is_union_of_expressions(of: Any) -> bool:  # noqa: ANN401 - a type
-    return any(a in (expr.Col, expr.Lit, expr.Call) for a in get_args(of))
+def _is_union_of_expressions(type_: Any) -> bool:  # noqa: ANN401 - a type
+    return any(a in (expr.Col, expr.Lit, expr.Call) for a in get_args(type_))
 
 
-def _fits(of: Any, value: Any) -> bool:  # noqa: ANN401 - a type and a value
-    """Whether ``value`` may be of that member of a union: dataclasses are told apart by their fields."""
-    if is_dataclass(of) and isinstance(of, type):
-        return isinstance(value, dict) and value.keys() <= _hints(of).keys()
-    return of is not type(None)
+def _fits(type_: Any, value: Any) -> bool:  # noqa: ANN401 - a type and a value
+    """Return whether ``value`` may have the type ``type_`` of a union: dataclasses are matched by their fields."""
+    if is_dataclass(type_) and isinstance(type_, type):
+        return isinstance(value, dict) and value.keys() <= _hints(type_).keys()
+    return type_ is not type(None)
 
 
 @cache
-def _hints(of: type) -> dict[str, Any]:
-    return get_type_hints(of, _NAMES)
+def _hints(type_: type) -> dict[str, Any]:
+    return get_type_hints(type_, _NAMES)
