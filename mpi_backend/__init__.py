@@ -1,1 +1,1 @@
-"""The engine without Spark: a Plan on MPI ranks, or in this one process (``local``). It imports no pyspark."""
+"""The engine without Spark: it evaluates a Plan on MPI ranks or in this process (``local``), without pyspark."""

@@ -1,4 +1,4 @@
-"""``python -m mpi_backend run ...`` is one rank, ``... launch SPEC.json`` starts and watches ranks."""
+"""``python -m mpi_backend run ...`` runs one rank; ``... launch SPEC.json`` starts and supervises ranks."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import sys
 
 
 def main(argv: list[str]) -> int:
-    """The subcommand's exit code; a rank ends the process itself."""
+    """Run a subcommand and return its exit code. The subcommand ``run`` ends the process itself."""
     if argv[:1] == ["run"]:
         from mpi_backend.launch.heartbeat import Heartbeat  # noqa: PLC0415 - the supervisor needs none of it
 
-        heartbeat = Heartbeat()  # while there is little to fork, and no MPI
+        heartbeat = Heartbeat()  # before MPI starts, and while the process is small to fork
         from mpi_backend import worker  # noqa: PLC0415 - likewise
-        from mpi_backend.launch.leave import leave  # noqa: PLC0415 - likewise
+        from mpi_backend.launch.exit_process import exit_process  # noqa: PLC0415 - likewise
 
-        sys.meta_path.insert(0, worker.NotNeeded())
-        leave(worker.main(argv[1:], heartbeat))
+        sys.meta_path.insert(0, worker.UnusedImportBlocker())
+        exit_process(worker.main(argv[1:], heartbeat))
     if argv[:1] == ["launch"]:
         from mpi_backend.launch.__main__ import main as launch  # noqa: PLC0415 - likewise
 

@@ -1,4 +1,8 @@
-"""How ranks talk: sums, words to each other, bytes to all. One rank talks to no one (``Alone``)."""
+"""The collective calls that ranks use: sums, minima, 64-bit words to each rank, bytes to all.
+
+``MpiComm`` makes them with MPI, ``SingleRank`` answers them within one process. A *vote* is a float64 that all ranks
+see: a rank sends its votes as one array of a fixed length.
+"""
 
 from __future__ import annotations
 
@@ -12,160 +16,161 @@ if TYPE_CHECKING:
     from mpi_backend.kernels.compiler import Array
 
 PIECE_BYTES = 1 << 30
-"""The most that one call sends to one rank: MPI counts in 32 bits.
+"""The maximum that one call sends to one rank: MPI counts in 32 bits.
 
-Where a piece begins is told in words: what a rank sends in all goes beyond 16 GiB only by MPI 4, as of MPICH 4.
+Offsets are counted in words of 8 bytes, so one rank sends more than 16 GiB in all only with MPI 4 (MPICH 4).
 """
 
 
 class Comm(Protocol):
-    """All calls are collective."""
+    """The ranks of a run. All calls are collective."""
 
     rank: int
     size: int
-    sent: int
+    sent_bytes: int
 
-    def sum(self, votes: Array) -> Array:
-        """The sums of everybody's votes."""
+    def allreduce_sum(self, votes: Array) -> Array:
+        """Return the sums of the votes of all ranks."""
 
-    def hear(self, votes: Array) -> Array:
-        """Everybody's votes, a row a rank."""
+    def allgather(self, votes: Array) -> Array:
+        """Return the votes of all ranks, one row for each rank."""
 
-    def least(self, value: float) -> float:
-        """The least of everybody's values."""
+    def allreduce_min(self, value: float) -> float:
+        """Return the minimum of the values of all ranks."""
 
     def exchange(self, words: Sequence[Array]) -> list[Array]:
-        """Sends ``words[r]`` to rank r; what came from each rank."""
+        """Send ``words[r]`` to rank r. Return the words received from each rank."""
 
-    def swap(self, words: Array, counts: Array) -> Array:
-        """Sends the first ``counts[0]`` words to rank 0, the next to rank 1; what came, rank by rank."""
+    def alltoallv(self, words: Array, counts: Array) -> Array:
+        """Send the first ``counts[0]`` words to rank 0, the next to rank 1. Return the words received, by rank."""
 
-    def meet(self, words: Array, counts: Array, votes: Array) -> tuple[list[Array], Array]:
-        """Sends words as ``swap`` does, and votes to all; what came from each rank, and its votes: a row a rank."""
+    def exchange_and_vote(self, words: Array, counts: Array, votes: Array) -> tuple[list[Array], Array]:
+        """Send words as ``alltoallv`` does, and votes to all. Return words by rank, and votes: a row for each rank."""
 
-    def gather(self, mine: bytes) -> list[bytes]:
-        """What every rank has."""
+    def allgather_bytes(self, data: bytes) -> list[bytes]:
+        """Return the bytes of every rank."""
 
 
-class Alone:
-    """A single rank."""
+class SingleRank:
+    """The only rank of a run."""
 
     rank = 0
     size = 1
-    sent = 0
+    sent_bytes = 0
 
-    def sum(self, votes: Array) -> Array:
-        """The votes."""
+    def allreduce_sum(self, votes: Array) -> Array:
+        """Return the votes."""
         return votes
 
-    def hear(self, votes: Array) -> Array:
-        """The votes, as a row."""
+    def allgather(self, votes: Array) -> Array:
+        """Return the votes as one row."""
         return votes[None, :]
 
-    def least(self, value: float) -> float:
-        """The value."""
+    def allreduce_min(self, value: float) -> float:
+        """Return the value."""
         return value
 
     def exchange(self, words: Sequence[Array]) -> list[Array]:
-        """What was sent."""
+        """Return the words."""
         return list(words)
 
-    def swap(self, words: Array, counts: Array) -> Array:  # noqa: ARG002 - as ranks
-        """A copy of what was sent."""
+    def alltoallv(self, words: Array, counts: Array) -> Array:  # noqa: ARG002 - the signature of Comm
+        """Return a copy of the words."""
         return np.copy(words)
 
-    def meet(self, words: Array, counts: Array, votes: Array) -> tuple[list[Array], Array]:  # noqa: ARG002 - as ranks
-        """What was sent."""
+    def exchange_and_vote(self, words: Array, counts: Array, votes: Array) -> tuple[list[Array], Array]:  # noqa: ARG002 - the signature of Comm
+        """Return the words and the votes."""
         return [words], votes[None, :]
 
-    def gather(self, mine: bytes) -> list[bytes]:
-        """What it has."""
-        return [mine]
+    def allgather_bytes(self, data: bytes) -> list[bytes]:
+        """Return the bytes."""
+        return [data]
 
 
-class Ranks:
-    """The ranks of an MPI communicator. ``sent`` counts the bytes that went to other ranks."""
+class MpiComm:
+    """The ranks of an MPI communicator. ``sent_bytes`` counts the bytes sent to other ranks."""
 
     def __init__(self, comm: Any, piece_bytes: int = PIECE_BYTES) -> None:  # noqa: ANN401 - mpi4py's, which is optional
         self._comm = comm
-        self._piece = max(1, piece_bytes // 8)
+        self._piece_words = max(1, piece_bytes // 8)
         self.rank: int = comm.Get_rank()
         self.size: int = comm.Get_size()
-        self.sent = 0
+        self.sent_bytes = 0
 
-    def sum(self, votes: Array) -> Array:
-        """One ``Allreduce``."""
-        out = np.empty_like(votes)
-        self._comm.Allreduce(votes, out)
-        return out
+    def allreduce_sum(self, votes: Array) -> Array:
+        """Call ``Allreduce`` with SUM."""
+        sums = np.empty_like(votes)
+        self._comm.Allreduce(votes, sums)
+        return sums
 
-    def hear(self, votes: Array) -> Array:
-        """One ``Allgather``."""
-        out = np.empty((self.size, len(votes)))
-        self._comm.Allgather(votes, out)
-        return out
+    def allgather(self, votes: Array) -> Array:
+        """Call ``Allgather``."""
+        all_votes = np.empty((self.size, len(votes)))
+        self._comm.Allgather(votes, all_votes)
+        return all_votes
 
-    def least(self, value: float) -> float:
-        """One ``Allreduce``."""
-        out = np.empty(1)
-        self._comm.Allreduce(np.array([value]), out, op=_mpi().MIN)
-        return float(out[0])
+    def allreduce_min(self, value: float) -> float:
+        """Call ``Allreduce`` with MIN."""
+        minimum = np.empty(1)
+        self._comm.Allreduce(np.array([value]), minimum, op=_mpi().MIN)
+        return float(minimum[0])
 
     def exchange(self, words: Sequence[Array]) -> list[Array]:
-        """A meeting without votes."""
-        return self.meet(np.concatenate(words), np.array([len(w) for w in words], np.int64), np.zeros(0))[0]
+        """Exchange without votes."""
+        counts = np.array([len(w) for w in words], np.int64)
+        return self.exchange_and_vote(np.concatenate(words), counts, np.zeros(0))[0]
 
-    def swap(self, words: Array, counts: Array) -> Array:
-        """A meeting without votes."""
-        return self._met(words, counts, np.zeros(0))[0]
+    def alltoallv(self, words: Array, counts: Array) -> Array:
+        """Exchange without votes."""
+        return self._exchange(words, counts, np.zeros(0))[0]
 
-    def meet(self, words: Array, counts: Array, votes: Array) -> tuple[list[Array], Array]:
-        """Counts and votes, then words, cut into what each rank sent."""
-        received, coming, heard = self._met(words, counts, votes)
-        return np.split(received, np.cumsum(coming)[:-1]), heard
+    def exchange_and_vote(self, words: Array, counts: Array, votes: Array) -> tuple[list[Array], Array]:
+        """Exchange, and split the received words by their senders."""
+        received, received_counts, all_votes = self._exchange(words, counts, votes)
+        return np.split(received, np.cumsum(received_counts)[:-1]), all_votes
 
-    def _met(self, words: Array, counts: Array, votes: Array) -> tuple[Array, Array, Array]:
-        """Counts and votes by ``Alltoall``, then words by ``Alltoallv`` in pieces, if anybody has some."""
-        # With its count each rank tells its largest one, so that all agree on how many pieces there are.
-        told = np.empty((self.size, 2 + len(votes)))
-        told[:, 0], told[:, 1], told[:, 2:] = counts, counts.max(), votes
-        heard = np.empty_like(told)
-        self._comm.Alltoall(told, heard)
-        self.sent += 8 * int(counts.sum() - counts[self.rank])
-        coming = heard[:, 0].astype(np.int64)
-        pieces = -(-int(heard[:, 1].max()) // self._piece)
-        received = np.empty(int(coming.sum()), np.int64)
-        # Pieces of messages lie apart: where each begins is told with its length.
-        for low in range(0, pieces * self._piece, self._piece):
-            self._alltoallv((words, counts), (received, coming), low)
-        return received, coming, heard[:, 2:]
+    def _exchange(self, words: Array, counts: Array, votes: Array) -> tuple[Array, Array, Array]:
+        """Send counts and votes by ``Alltoall``, then words by ``Alltoallv`` in pieces, if any rank has words."""
+        # Each rank sends its largest count beside the count, so all ranks compute the same number of pieces.
+        header = np.empty((self.size, 2 + len(votes)))
+        header[:, 0], header[:, 1], header[:, 2:] = counts, counts.max(), votes
+        received_header = np.empty_like(header)
+        self._comm.Alltoall(header, received_header)
+        self.sent_bytes += 8 * int(counts.sum() - counts[self.rank])
+        received_counts = received_header[:, 0].astype(np.int64)
+        pieces = -(-int(received_header[:, 1].max()) // self._piece_words)
+        received = np.empty(int(received_counts.sum()), np.int64)
+        # The pieces of one message are not adjacent, so Alltoallv gets each piece's offset with its length.
+        for low in range(0, pieces * self._piece_words, self._piece_words):
+            self._alltoallv_piece((words, counts), (received, received_counts), low)
+        return received, received_counts, received_header[:, 2:]
 
-    def gather(self, mine: bytes) -> list[bytes]:
-        """Sizes, then ``Allgatherv`` in pieces."""
+    def allgather_bytes(self, data: bytes) -> list[bytes]:
+        """Call ``Allgather`` for the sizes, then ``Allgatherv`` in pieces."""
         sizes = np.empty(self.size, np.int64)
-        self._comm.Allgather(np.array([len(mine)], np.int64), sizes)
-        own = np.frombuffer(mine, np.uint8)
-        parts: list[list[bytes]] = [[] for _ in range(self.size)]
-        step = 8 * self._piece
+        self._comm.Allgather(np.array([len(data)], np.int64), sizes)
+        sent = np.frombuffer(data, np.uint8)
+        pieces: list[list[bytes]] = [[] for _ in range(self.size)]
+        step = 8 * self._piece_words
         for low in range(0, int(sizes.max()), step):
-            here = np.clip(sizes - low, 0, step)
-            starts = np.concatenate([[0], np.cumsum(here)[:-1]])
-            out = np.empty(int(here.sum()), np.uint8)
-            piece = np.ascontiguousarray(own[low : low + step])
-            self._comm.Allgatherv(piece, [out, here, starts, _mpi().BYTE])
+            counts = np.clip(sizes - low, 0, step)
+            starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+            received = np.empty(int(counts.sum()), np.uint8)
+            piece = np.ascontiguousarray(sent[low : low + step])
+            self._comm.Allgatherv(piece, [received, counts, starts, _mpi().BYTE])
             for r in range(self.size):
-                parts[r].append(out[starts[r] : starts[r] + here[r]].tobytes())
-        self.sent += len(mine) * (self.size - 1)
-        return [b"".join(p) for p in parts]
+                pieces[r].append(received[starts[r] : starts[r] + counts[r]].tobytes())
+        self.sent_bytes += len(data) * (self.size - 1)
+        return [b"".join(p) for p in pieces]
 
-    def _alltoallv(self, out: tuple[Array, Array], into: tuple[Array, Array], low: int) -> None:
-        """The piece of each message that begins at its word ``low``."""
-        kind, piece = _mpi().INT64_T, self._piece
-        sides = [
-            [words, np.clip(counts - low, 0, piece), np.cumsum(counts) - counts + np.minimum(counts, low), kind]
+    def _alltoallv_piece(self, out: tuple[Array, Array], into: tuple[Array, Array], low: int) -> None:
+        """Send the piece of each message that begins at the message's word ``low``."""
+        word_type, piece = _mpi().INT64_T, self._piece_words
+        buffers = [
+            [words, np.clip(counts - low, 0, piece), np.cumsum(counts) - counts + np.minimum(counts, low), word_type]
             for words, counts in (out, into)
         ]
-        self._comm.Alltoallv(*sides)
+        self._comm.Alltoallv(*buffers)
 
 
 def _mpi() -> Any:  # noqa: ANN401 - mpi4py has no types

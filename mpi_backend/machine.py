@@ -1,4 +1,4 @@
-"""What this process may use of the machine."""
+"""The part of the machine that this process may use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 
 
 def available_cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     with contextlib.suppress(AttributeError):  # not on macOS
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,32 +1,32 @@
-"""Names of relations on command lines and in folders: any text is data there, neither an option nor a path."""
+"""Encode relation names for folders and command lines, so that no name is read as an option or a path."""
 
 from __future__ import annotations
 
 import hashlib
 from urllib.parse import quote, unquote
 
-_OWN = frozenset({"", ".", "..", "beats", "report.json", "report.partial", "ranks.log"})
-"""What OUT has beside results, and what is a path."""
-_MOST = 200
-"""File systems take 255 bytes."""
+_RESERVED = frozenset({"", ".", "..", "beats", "report.json", "report.partial", "ranks.log"})
+"""Names of other files in OUT, and names that are paths."""
+_MAX_LENGTH = 200
+"""File systems allow 255 bytes."""
 
 
 def result_folder(relation: str) -> str:
-    """Return the name of the folder of a result, another one for each relation.
+    """Return the name of the folder of a result. Different relations have different names.
 
     >>> [result_folder(name) for name in ("dist", "a/b", "..", "beats", "--no-ansi", "two lines".replace(" ", chr(10)))]
     ['dist', 'a%2Fb', '%2E.', '%62eats', '--no-ansi', 'two%0Alines']
     """
     quoted = quote(relation, safe="")
-    if len(quoted) > _MOST:
+    if len(quoted) > _MAX_LENGTH:
         return f"%long-{hashlib.sha256(relation.encode()).hexdigest()}"
-    if quoted in _OWN or quoted.startswith((".", "error-")):
+    if quoted in _RESERVED or quoted.startswith((".", "error-")):
         return f"%{ord(quoted[0]):02X}{quoted[1:]}" if quoted else "%empty"
     return quoted
 
 
 def outputs_option(relations: list[str]) -> str:
-    """Return the one word that tells a rank which relations to write.
+    """Return the command-line option that lists the relations to write.
 
     >>> outputs_option(["dist", "--no-ansi", "a,b c"])
     '--outputs=dist,--no-ansi,a%2Cb%20c'
@@ -35,7 +35,7 @@ def outputs_option(relations: list[str]) -> str:
 
 
 def output_names(value: str) -> list[str]:
-    """Return the relations of an option's value.
+    """Return the relation names in an option's value.
 
     >>> output_names("dist,--no-ansi,a%2Cb%20c")
     ['dist', '--no-ansi', 'a,b c']

@@ -1,7 +1,8 @@
-"""One rank: ``python -m mpi_backend run plan.json --in DIR --out DIR``, under any MPI launcher or alone.
+"""Run one rank: ``python -m mpi_backend run plan.json --in DIR --out DIR``, under any MPI launcher or none.
 
-Reads ``DIR/<source>/*``, evaluates the plan, writes ``DIR/<relation>/part-*`` and, at rank 0, ``report.json``. A rank
-that fails tells its supervisor and ends the job. While it runs a process beside it sends heartbeats (``heartbeat``).
+The rank reads ``DIR/<source>/*``, evaluates the plan and writes ``DIR/<relation>/part-*``. Rank 0 also writes
+``report.json``. A rank that fails sends its error to its supervisor and ends the job. A process beside the rank sends
+its heartbeats (``heartbeat``).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpi_backend.comm import PIECE_BYTES
 from mpi_backend.launch.leftovers import remove_own
-from mpi_backend.launch.messages import FOLDER_VARIABLE, Files, Line
+from mpi_backend.launch.messages import FOLDER_VARIABLE, FileLink, SocketLink
 from mpi_backend.launch.preflight import MORE_MEMORY, MORE_SPACE, RANKS_VARIABLE
 from mpi_backend.launch.world import check_world
 from mpi_backend.names import output_names
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
 
     from mpi_backend.comm import Comm
     from mpi_backend.launch.heartbeat import Heartbeat
-    from mpi_backend.launch.messages import Signs
+    from mpi_backend.launch.messages import SupervisorLink
     from mpi_backend.loop.engine import Run
-    from mpi_backend.loop.stats import Counts
+    from mpi_backend.loop.loop_stats import Counts
     from pyspark_paralagg.plan.plan import Plan
 
 FAILED = 1
@@ -42,13 +43,13 @@ _LAUNCHED = ("PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "SLURM_PROCID", "M
 
 
 def main(argv: Sequence[str], heartbeat: Heartbeat | None = None) -> int:
-    """Run a rank and return the exit code. ``heartbeat`` was started before anything else was loaded."""
-    began = time.perf_counter()
+    """Run a rank and return the exit code. The caller has started ``heartbeat`` before loading anything else."""
+    started_at = time.perf_counter()
     options = _parser().parse_args(argv)
     comm, abort = _comm(options.piece_bytes)
     try:
-        _supervised(options, comm, began, heartbeat)
-    except BaseException:  # noqa: BLE001 - whatever it is, all ranks have to end
+        _run_supervised(options, comm, started_at, heartbeat)
+    except BaseException:  # noqa: BLE001 - any failure has to end all ranks
         traceback.print_exc()
         sys.stderr.flush()
         abort()
@@ -56,32 +57,32 @@ def main(argv: Sequence[str], heartbeat: Heartbeat | None = None) -> int:
     return 0
 
 
-def _supervised(options: argparse.Namespace, comm: Comm, began: float, heartbeat: Heartbeat | None) -> None:
-    """Raises what this rank has failed of, when it has been told."""
-    signs = _signs(options, comm.rank)
+def _run_supervised(options: argparse.Namespace, comm: Comm, started_at: float, heartbeat: Heartbeat | None) -> None:
+    """Run the rank. If it fails, send the error to the supervisor and raise it."""
+    link = _open_link(options, comm.rank)
     try:
         if heartbeat is not None:
             heartbeat.begin(options.out, comm.rank, options.tell)
         if options.tell:
             os.chdir(os.environ[FOLDER_VARIABLE])
         check_world(comm.size)
-        _run(options, comm, signs, began)
+        _run(options, comm, link, started_at)
     except BaseException as problem:
         if _is_full_disk(problem):
-            for part in Path(options.out).glob("*/part-*"):  # makes room for the message
+            for part in Path(options.out).glob("*/part-*"):  # frees space for the error message
                 part.unlink(missing_ok=True)
-        signs.fail(_told(problem, comm.rank))
+        link.send_error(_error_fields(problem, comm.rank))
         raise
     finally:
         if heartbeat is not None:
             heartbeat.end()
-    signs.end()
+    link.send_end()
 
 
-def _signs(options: argparse.Namespace, rank: int) -> Signs:
+def _open_link(options: argparse.Namespace, rank: int) -> SupervisorLink:
     if options.tell:
-        return Line(options.tell, rank)
-    files = Files(Path(options.out), rank)
+        return SocketLink(options.tell, rank)
+    files = FileLink(Path(options.out), rank)
     files.begin()
     return files
 
@@ -104,63 +105,64 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _comm(piece_bytes: int) -> tuple[Comm, Any]:
-    """The ranks of this job and what ends them all; alone where no launcher is."""
-    from mpi_backend.comm import Alone, Ranks  # noqa: PLC0415 - after the arguments were read
+    """Return the ranks of this job and a function that ends them all; a single rank if there is no launcher."""
+    from mpi_backend.comm import MpiComm, SingleRank  # noqa: PLC0415 - after the arguments were read
 
-    # A supervisor that wants one rank starts no launcher, whatever it was itself started by.
+    # For one rank the supervisor starts no launcher, but a launcher may have started the supervisor.
     if os.environ.get(RANKS_VARIABLE) == "1" or not any(name in os.environ for name in _LAUNCHED):
-        return Alone(), lambda: None
+        return SingleRank(), lambda: None
     from mpi4py import MPI  # noqa: PLC0415 - needs an MPI library
 
     world = MPI.COMM_WORLD
-    world.Barrier()  # all have opened what they share
+    world.Barrier()  # all ranks have opened the files that they share
     remove_own()
-    return Ranks(world, piece_bytes), lambda: world.Abort(FAILED)
+    return MpiComm(world, piece_bytes), lambda: world.Abort(FAILED)
 
 
-def _run(options: argparse.Namespace, comm: Comm, signs: Signs, began: float) -> None:
+def _run(options: argparse.Namespace, comm: Comm, link: SupervisorLink, started_at: float) -> None:
     from mpi_backend.load.files import read_sources, write_result  # noqa: PLC0415 - likewise
-    from mpi_backend.loop.engine import run_plan  # noqa: PLC0415 - Numba takes its time, and beats have begun
+    from mpi_backend.loop.engine import run_plan  # noqa: PLC0415 - Numba is slow to load, and heartbeats are sent by now
     from pyspark_paralagg.plan.read import plan_from_json  # noqa: PLC0415 - likewise
 
     plan = plan_from_json(json.loads(Path(options.plan).read_text(encoding="utf-8")))
     partitions = options.partitions or comm.size
-    started = time.perf_counter()
-    sources = read_sources(plan, Path(options.source), options.format, *_share(options, comm))
-    read = time.perf_counter()
+    run_started_at = time.perf_counter()
+    sources = read_sources(plan, Path(options.source), options.format, *_reader_position(options, comm))
+    read_at = time.perf_counter()
     progress = _Progress() if comm.rank == 0 else None
     how = {"buckets": partitions, "sub_buckets": options.sub_buckets, "ansi": options.ansi, "progress": progress}
     run = run_plan(plan, sources, comm, **how)
     if progress is not None:
-        progress.tell()
-    computed = time.perf_counter()
-    for of in (r for s in plan.strata for r in s.relations):
-        if options.outputs is None or of.name in options.outputs:
-            write_result(of, run.results[of.name], Path(options.out), options.format, partitions, comm.rank, comm.size)
-    run.seconds["start"] = started - began
-    run.seconds["load"] += read - started
-    run.seconds["store"] += time.perf_counter() - computed
-    _report(run, plan, comm, signs)
+        progress.flush()
+    computed_at = time.perf_counter()
+    for relation in (r for s in plan.strata for r in s.relations):
+        if options.outputs is None or relation.name in options.outputs:
+            rows = run.results[relation.name]
+            write_result(relation, rows, Path(options.out), options.format, partitions, comm.rank, comm.size)
+    run.seconds["start"] = run_started_at - started_at
+    run.seconds["load"] += read_at - run_started_at
+    run.seconds["store"] += time.perf_counter() - computed_at
+    _send_report(run, plan, comm, link)
 
 
-def _share(options: argparse.Namespace, comm: Comm) -> tuple[int, int]:
-    """Which of how many readers of the folder this rank is."""
+def _reader_position(options: argparse.Namespace, comm: Comm) -> tuple[int, int]:
+    """Return this rank's position among the readers of its input folder, and their number."""
     if options.tell is None:
         return comm.rank, comm.size
     return int(os.environ["MPI_LOCALRANKID"]), int(os.environ["MPI_LOCALNRANKS"])
 
 
-def _report(run: Run, plan: Plan, comm: Comm, signs: Signs) -> None:
-    mine = {
+def _send_report(run: Run, plan: Plan, comm: Comm, link: SupervisorLink) -> None:
+    rank_report = {
         "rank": comm.rank,
         "host": socket.gethostname(),
         "bytes": run.bytes,
         "seconds": run.seconds,
-        "memory": _memory(),
+        "memory": _peak_memory(),
     }
-    ranks = [json.loads(b) for b in comm.gather(json.dumps(mine).encode())]
+    ranks = [json.loads(b) for b in comm.allgather_bytes(json.dumps(rank_report).encode())]
     if comm.rank == 0:
-        told = {
+        report = {
             "backend": "mpi" if comm.size > 1 else "local",
             "name": plan.name,
             "iterations": run.iterations,
@@ -171,63 +173,63 @@ def _report(run: Run, plan: Plan, comm: Comm, signs: Signs) -> None:
             "strata": run.strata,
             "ranks": ranks,
         }
-        signs.report(told)
+        link.send_report(report)
 
 
-class NotNeeded:
-    """Hides what Arrow and Numba load where it is installed: a quarter of a second for what no rank uses."""
+class UnusedImportBlocker:
+    """An import hook that hides pandas and scipy: Arrow and Numba load them (0.25 s), and no rank uses them."""
 
     def find_spec(self, name: str, *_: object) -> None:
-        """As ``importlib`` asks; None: someone else may know."""
+        """Raise for a hidden module. Return None for others: the next finder searches them."""
         if name in ("pandas", "scipy"):
             raise ModuleNotFoundError(f"No module named {name!r} on a rank", name=name)
 
 
 class _Progress:
-    """Tells the supervisor, a few times a second, and how it was in the end."""
+    """Sends progress events to the supervisor: at most five a second, and the last one."""
 
     def __init__(self) -> None:
-        self._last = 0.0
-        self._untold: dict[str, Any] | None = None
+        self._sent_at = 0.0
+        self._unsent: dict[str, Any] | None = None
 
     def __call__(self, relation: str, counts: Counts) -> None:
-        self._untold = {"event": "progress", "relation": relation, **counts._asdict()}
-        if time.monotonic() - self._last >= _PROGRESS_SECONDS:
-            self.tell()
+        self._unsent = {"event": "progress", "relation": relation, **counts._asdict()}
+        if time.monotonic() - self._sent_at >= _PROGRESS_SECONDS:
+            self.flush()
 
-    def tell(self) -> None:
-        """What was not told yet."""
-        if self._untold is not None:
-            sys.stdout.write(json.dumps(self._untold) + "\n")
+    def flush(self) -> None:
+        """Send the last event, if it was not sent."""
+        if self._unsent is not None:
+            sys.stdout.write(json.dumps(self._unsent) + "\n")
             sys.stdout.flush()
-            self._last, self._untold = time.monotonic(), None
+            self._sent_at, self._unsent = time.monotonic(), None
 
 
-def _told(problem: BaseException, rank: int) -> dict[str, Any]:
-    """What the supervisor reads. An error in the data is no news of a rank: it comes without a traceback."""
-    told: dict[str, Any] = {"class": type(problem).__name__, "value": None, "place": None, "hint": None}
+def _error_fields(problem: BaseException, rank: int) -> dict[str, Any]:
+    """Return the error for the supervisor. Errors in the data or of a full disk have no traceback."""
+    fields: dict[str, Any] = {"class": type(problem).__name__, "value": None, "place": None, "hint": None}
     if isinstance(problem, ParalaggError):
         value = None if problem.value is None else str(problem.value)
-        told |= {"code": problem.code, "message": problem.message, "value": value}
-        told |= {"place": problem.place, "hint": problem.hint}
+        fields |= {"code": problem.code, "message": problem.message, "value": value}
+        fields |= {"place": problem.place, "hint": problem.hint}
     elif isinstance(problem, MemoryError):
-        held = _memory()
-        message = f"memory ran out when the rank held {held >> 20} MB: {problem}".rstrip(": ")
-        told |= {"code": "PARALAGG_MPI_OUT_OF_MEMORY", "message": message, "value": str(held), "hint": MORE_MEMORY}
+        peak = _peak_memory()
+        message = f"memory ran out when the rank held {peak >> 20} MB: {problem}".rstrip(": ")
+        fields |= {"code": "PARALAGG_MPI_OUT_OF_MEMORY", "message": message, "value": str(peak), "hint": MORE_MEMORY}
     elif _is_full_disk(problem):
         message = f"the disk is full to which the rank writes its results: {problem}"
-        told |= {"code": "PARALAGG_MPI_STAGING", "message": message, "hint": MORE_SPACE}
+        fields |= {"code": "PARALAGG_MPI_STAGING", "message": message, "hint": MORE_SPACE}
     else:
-        told |= {"code": "PARALAGG_MPI_RANK_FAILED", "message": f"{type(problem).__name__}: {problem}"}
-    is_known = isinstance(problem, ParalaggError) or _is_full_disk(problem)
-    trace = None if is_known else traceback.format_exc()
-    return told | {"rank": rank, "host": socket.gethostname(), "traceback": trace}
+        fields |= {"code": "PARALAGG_MPI_RANK_FAILED", "message": f"{type(problem).__name__}: {problem}"}
+    is_user_error = isinstance(problem, ParalaggError) or _is_full_disk(problem)
+    trace = None if is_user_error else traceback.format_exc()
+    return fields | {"rank": rank, "host": socket.gethostname(), "traceback": trace}
 
 
 def _is_full_disk(problem: BaseException) -> bool:
     return isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def _memory() -> int:
-    """The most bytes that this process has held."""
+def _peak_memory() -> int:
+    """Return the peak memory of this process in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.state.facts import Facts
-    from mpi_backend.state.loop_state import Loop
+    from mpi_backend.state.loop_state import LoopState
     from mpi_backend.state.shape import Shape
 
-    Getter = Callable[[Loop], Array]
+    Getter = Callable[[LoopState], Array]
 
 _ACCUMULATOR = ("v", "k", "f", "d", "n", "p")
 
@@ -37,7 +37,7 @@ class Arguments:
         """As the kernel has them."""
         return list(self._getters)
 
-    def of(self, loop: Loop) -> list[Array]:
+    def of(self, loop: LoopState) -> list[Array]:
         """The arrays, as they are now."""
         return [get(loop) for get in self._getters.values()]
 
@@ -45,7 +45,7 @@ class Arguments:
         """One array; a name that is there already stays what it is."""
         self._getters.setdefault(name, get)
 
-    def accumulator(self, name: str, relation: str, get: Callable[[Loop], object], to: Expressions) -> Accumulating:
+    def accumulator(self, name: str, relation: str, get: Callable[[LoopState], object], to: Expressions) -> Accumulating:
         """The arrays of an accumulator, and what writes the source that uses them."""
         self._relations[name] = relation
         for part in _ACCUMULATOR:

@@ -16,7 +16,7 @@ from mpi_backend.state.types import type_of
 if TYPE_CHECKING:
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.state.facts import Facts
-    from mpi_backend.state.loop_state import Loop
+    from mpi_backend.state.loop_state import LoopState
     from mpi_backend.state.relation_part import Accumulator
     from mpi_backend.state.shape import Shape
 
@@ -36,15 +36,15 @@ class Combiner:
         self.rows = self._rows()
         self.apply = self._apply()
 
-    def rows_arguments(self, loop: Loop, into: Accumulator) -> list[Array]:
+    def rows_arguments(self, loop: LoopState, into: Accumulator) -> list[Array]:
         """What ``rows`` is called with, before the rows: ids, which rows, the words, and (at, stride) in ``cur``."""
         return [*into.arrays, *self._strings(loop)]
 
-    def apply_arguments(self, loop: Loop, source: Accumulator, into: Accumulator) -> list[Array]:
+    def apply_arguments(self, loop: LoopState, source: Accumulator, into: Accumulator) -> list[Array]:
         """What ``apply`` is called with, before ``difference``."""
         return [*source.arrays, *into.arrays, *self._strings(loop)]
 
-    def _strings(self, loop: Loop) -> list[Array]:
+    def _strings(self, loop: LoopState) -> list[Array]:
         """Texts in their order, constants, and what functions of texts gave: of aggregators of the user."""
         out: list[Array] = [loop.strings.offsets, loop.strings.data] if self._compares else []
         return [*out, loop.strings.words_of(self.sites.literals)] if self.sites.literals else out

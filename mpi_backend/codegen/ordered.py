@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mpi_backend.codegen.rule import RuleKernel
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.state.facts import Facts
-    from mpi_backend.state.loop_state import Loop
+    from mpi_backend.state.loop_state import LoopState
     from mpi_backend.state.types import Type
 
 _PLACES = "NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS, FOUND, BEST, TOOK = range(14)"
@@ -69,7 +69,7 @@ class OrderedKernel:
             return "-np.inf" if self.descends else "np.inf"
         return str(np.iinfo(np.int64).min if self.descends else np.iinfo(np.int64).max)
 
-    def arguments(self, loop: Loop) -> list[Array]:
+    def arguments(self, loop: LoopState) -> list[Array]:
         """After ``cur``, ``order``, ``near`` and ``far``."""
         state = next(iter(loop.parts.values())).state
         out: list[Array] = [state.v, state.f, state.d, state.n]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mpi_backend.codegen.arguments import Getter
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.state.facts import Facts
-    from mpi_backend.state.loop_state import Loop
+    from mpi_backend.state.loop_state import LoopState
     from mpi_backend.state.shape import Shape
 
 _MOST_LOOPS, _MOST_LEVELS = 12, 40
@@ -84,7 +84,7 @@ class RuleKernel:
         """Words of a derived row in the buffer: key, then values."""
         return self._head.row_words
 
-    def arguments(self, loop: Loop) -> list[Array]:
+    def arguments(self, loop: LoopState) -> list[Array]:
         """What the kernel is called with, as it is now."""
         return self._arguments.of(loop)
 
@@ -239,7 +239,7 @@ class RuleKernel:
         with code.block(f"if {group} >= 0:"):
             self._each("np.int64", row, f"{index}_heads[{group}]", f"{row} >= 0", f"{index}_next[{row}]", inner)
 
-    def _lookup(self, p: Probe, index: str, keys: Callable[[Loop], object]) -> str:
+    def _lookup(self, p: Probe, index: str, keys: Callable[[LoopState], object]) -> str:
         """The group of the probe's keys; -1: there is none, as for a null."""
         for name in ("slots", "keys", "meta"):
             self._arguments.add(f"{index}m_{name}", lambda loop, name=name: getattr(keys(loop), name))  # type: ignore[misc]

@@ -1,1 +1,1 @@
-"""Moves rows and copies of relations between ranks."""
+"""Send rows and copies of relations to other ranks."""

@@ -1,7 +1,7 @@
-"""Rows that rules derived for keys of other ranks go to their owners; copies of relations follow them.
+"""Send derived rows to the ranks that own their keys, and changed rows to the copies of relations.
 
-A row is (id at the owner, values) or, where the id is not known, (key, values): a message has for each relation rows
-of the first kind, then of the second, and how many of each. All rules of a stratum share one exchange.
+A row is (id at the owner, values) or, if the id is unknown, (key, values). A message has two counts for each relation,
+then for each relation its rows of the first kind and of the second kind. All rules of a stratum share one exchange.
 """
 
 from __future__ import annotations
@@ -20,50 +20,50 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpi_backend.kernels.compiler import Array
-    from mpi_backend.state.loop_state import Loop
-    from mpi_backend.state.relation_part import Accumulator, Part
+    from mpi_backend.state.loop_state import LoopState
+    from mpi_backend.state.relation_part import Accumulator, RelationPart
 
-    Combine = Callable[[Part, Accumulator, Array, Array, int, int], None]
-"""(part, into, ids, words, at, stride): takes flat rows into an accumulator."""
+    Combine = Callable[[RelationPart, Accumulator, Array, Array, int, int], None]
+"""(part, into, ids, words, at, stride): combines flat rows into an accumulator."""
 
 
 class DeltaExchange:
-    """Sends ghosts that changed, and aggregates what comes."""
+    """The exchange of ghosts that changed. It combines received rows into ``pending``."""
 
-    def __init__(self, loop: Loop, combine: Combine) -> None:
+    def __init__(self, loop: LoopState, combine: Combine) -> None:
         self._loop = loop
         self._combine = combine
         self._wire = Wire(loop)
 
     @property
     def waiting(self) -> int:
-        """Rows that wait to be sent."""
+        """The number of rows to be sent."""
         return sum(len(p.ghost.dirty) for p in self._loop.parts.values())
 
     def prepare(self) -> None:
-        """Loads what it calls."""
+        """Load the kernels."""
         if self._loop.comm.size > 1:
-            self._written(list(self._loop.parts.values()))
+            self._encode(list(self._loop.parts.values()))
 
     def run(self, votes: Array) -> Array:
-        """Everybody's votes, a row a rank. Collective."""
+        """Exchange rows. Return the votes of all ranks, one row for each rank. Collective."""
         comm = self._loop.comm
         if comm.size == 1:
             return votes[None, :]
         parts = list(self._loop.parts.values())
         if self.waiting:
-            words, counts = self._written(parts)
+            words, counts = self._encode(parts)
         else:
             words, counts = np.zeros(0, np.int64), np.zeros(comm.size, np.int64)
-        received, heard = self._wire.meet(words, counts, parts, votes)
+        received, all_votes = self._wire.exchange_and_vote(words, counts, parts, votes)
         for words in received:
             self._receive(parts, words)
-        return heard
+        return all_votes
 
-    def _written(self, parts: list[Part]) -> tuple[Array, Array]:
-        """A message for each rank, one after the other, and their lengths.
+    def _encode(self, parts: list[RelationPart]) -> tuple[Array, Array]:
+        """Return the messages to all ranks, one after the other, and their lengths.
 
-        It has two counts a relation, then the rows; a rank that gets no rows gets nothing.
+        A message has two counts for each relation, then the rows. A message without rows is empty.
         """
         size = self._loop.comm.size
         lengths = np.zeros(size, np.int64)
@@ -92,91 +92,90 @@ class DeltaExchange:
                 g.dirty, p.ghost_owner, p.ghost_remote, *keys, p.value_words, by_id, by_key, flat, places
             )
             messages.write_values(g.dirty, places, g.v, g.k, g.p, any(p.shape.dependents), p.traced, flat)
-            self._sent(g)
+            self._mark_sent(g)
         return flat, lengths
 
-    def _sent(self, ghost: Accumulator) -> None:
-        """Under a lattice the best value sent stays: what is no better is never sent again."""
+    def _mark_sent(self, ghost: Accumulator) -> None:
+        """Clear the list of changed ghosts. Under a lattice the best value sent stays: no worse value is sent again."""
         if self._loop.facts.is_lattice:
             lists.unqueue(ghost.f, ghost.dirty)
             ghost.n[0] = 0
         else:
             ghost.clear()
 
-    def _receive(self, parts: list[Part], words: Array) -> None:
+    def _receive(self, parts: list[RelationPart], words: Array) -> None:
         if not len(words):
             return
         at = 2 * len(parts)
         for n, p in enumerate(parts):
-            known, unknown = int(words[2 * n]), int(words[2 * n + 1])
-            if known:
+            count_by_id, count_by_key = int(words[2 * n]), int(words[2 * n + 1])
+            if count_by_id:
                 stride = 1 + p.value_words
-                ids = words[at : at + known * stride : stride].astype(np.int32)
+                ids = words[at : at + count_by_id * stride : stride].astype(np.int32)
                 self._combine(p, p.pending, ids, words, at + 1, stride)
-                at += known * stride
-            if unknown:
+                at += count_by_id * stride
+            if count_by_key:
                 width = p.shape.key_words
                 stride = width + p.value_words
-                ids = p.keys.add(words, at, stride, unknown)
+                ids = p.keys.add(words, at, stride, count_by_key)
                 p.grow()
                 self._combine(p, p.pending, ids, words, at + width, stride)
-                at += unknown * stride
+                at += count_by_key * stride
 
 
 class CopyExchange:
-    """Copies of relations that live where rules look them up: rows that changed go there and replace the old ones."""
+    """The exchange of rows that changed to the copies of relations, which lie where rules look them up."""
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: LoopState) -> None:
         self._loop = loop
         self._copies = [i for n, i in sorted(loop.indexes.items()) if i.planned.copy and n != loop.facts.mirror]
         self._owners = {}
         for i in self._copies:
             buckets = loop.owners[i.planned.relation].bucket_count
-            places = i.planned.keys, column_types(i.part.of), buckets, loop.comm.size
-            self._owners[i.planned.id] = Owner(*places, (), loop.facts.spread.count)
+            distribution = i.planned.keys, column_types(i.part.planned), buckets, loop.comm.size
+            self._owners[i.planned.id] = Owner(*distribution, (), loop.facts.spread.count)
         self._wire = Wire(loop)
 
     def run(self) -> None:
-        """Collective."""
+        """Send changed rows to all copies, which replace the old ones. Collective."""
         for index in self._copies:
-            own, copy = self._loop.parts[index.planned.relation], index.part
-            form = own.shape
-            stride = max(1, form.key_words + form.value_words(traced=False))
-            rows = self._rows(own, stride)
-            self._forget(copy)
-            for words in self._send(
-                index.planned.id, rows, own, stride, everywhere=index.planned.placement == "everywhere"
-            ):
+            part, copy = self._loop.parts[index.planned.relation], index.part
+            shape = part.shape
+            stride = max(1, shape.key_words + shape.value_words(traced=False))
+            rows = self._rows(part, stride)
+            self._clear_delta(copy)
+            is_everywhere = index.planned.placement == "everywhere"
+            for words in self._send(index.planned.id, rows, part, stride, is_everywhere=is_everywhere):
                 self._receive(copy, words, stride)
             index.link_current()
 
-    def _rows(self, own: Part, stride: int) -> Array:
-        ids = own.current[: own.size]
-        values, width = own.driver_values, own.shape.key_words
+    def _rows(self, part: RelationPart, stride: int) -> Array:
+        ids = part.current[: part.size]
+        values, width = part.driver_values, part.shape.key_words
         out = np.zeros(len(ids) * stride, np.int64)
-        out.reshape(len(ids), stride)[:, :width] = own.keys.keys[ids]
+        out.reshape(len(ids), stride)[:, :width] = part.keys.keys[ids]
         places = np.arange(len(ids)) * stride + width
-        masked, traced = any(own.shape.dependents), False
+        masked, traced = any(part.shape.dependents), False
         messages.write_values(ids, places, values.v, values.k, values.p, masked, traced, out)
         return out
 
-    def _send(self, index: int, rows: Array, own: Part, stride: int, *, everywhere: bool) -> list[Array]:
+    def _send(self, index: int, rows: Array, part: RelationPart, stride: int, *, is_everywhere: bool) -> list[Array]:
         comm = self._loop.comm
         if comm.size == 1:
             return [rows]
-        if everywhere:
-            return self._wire.exchange_rows([rows] * comm.size, own, stride)
+        if is_everywhere:
+            return self._wire.exchange_rows([rows] * comm.size, part, stride)
         count = len(rows) // stride
-        mask_at = own.shape.key_words - 1 if own.shape.has_null_keys else -1
-        owner, where = self._owners[index], (rows, stride, mask_at, self._loop.strings, count)
+        mask_at = part.shape.key_words - 1 if part.shape.has_null_keys else -1
+        owner, keys = self._owners[index], (rows, stride, mask_at, self._loop.strings, count)
         to_all = index in self._loop.facts.spread.to_all
-        ranks = owner.all_ranks(*where) if to_all else [owner.ranks(*where)]
+        ranks = owner.all_ranks(*keys) if to_all else [owner.ranks(*keys)]
         table = rows.reshape(count, stride)
-        picked = [[table[of == r] for of in ranks] for r in range(comm.size)]
-        return self._wire.exchange_rows([np.concatenate(parts).ravel() for parts in picked], own, stride)
+        picked = [[table[owners == r] for owners in ranks] for r in range(comm.size)]
+        return self._wire.exchange_rows([np.concatenate(parts).ravel() for parts in picked], part, stride)
 
-    def _forget(self, copy: Part) -> None:
-        """The former delta is no delta any more; an iterated relation comes anew."""
+    def _clear_delta(self, copy: RelationPart) -> None:
+        """Unmark the previous delta. An iterated relation loses all rows, since all are sent again."""
         ids = copy.current[: copy.size]
         if self._loop.facts.is_iterated:
             copy.state.f[ids] = 0
@@ -184,7 +183,7 @@ class CopyExchange:
             lists.unmark_delta(copy.state.f, ids)
         copy.size = 0
 
-    def _receive(self, copy: Part, words: Array, stride: int) -> None:
+    def _receive(self, copy: RelationPart, words: Array, stride: int) -> None:
         count = len(words) // stride
         if not count:
             return

@@ -1,1 +1,1 @@
-"""Starts the ranks of a run, watches them, and ends them. Needs only the standard library."""
+"""Start the ranks of a run, supervise them, and end them. Needs only the standard library."""

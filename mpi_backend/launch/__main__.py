@@ -1,13 +1,17 @@
-"""``python -m mpi_backend.launch SPEC.json``: starts the ranks of one run, watches them, ends them.
+"""``python -m mpi_backend.launch SPEC.json``: start the ranks of one run, supervise them, end them.
 
-Standard library only, so that it starts at once. Its parent holds the other end of its stdin for as long as it wants
-the run, and reads JSON lines from its stdout: progress, proxies to start (launcher ``spark``), and
-``{"event": "end", ...}`` last. SPEC has ``plan``, ``in``, ``out``, ``format``, ``partitions``, ``outputs``, ``ansi``,
-``ranks``, ``launcher`` (``local``, ``spark`` or a command with ``{ranks}``), ``python`` (words), ``env``,
-``oversubscribe``, and ``scratch``: a folder that is removed when the parent has died and cannot remove it. For the
-launcher ``spark`` also ``hosts`` with their numbers of ranks, ``address`` of this machine as ranks reach it (``bind``:
-the one to listen on, if that is another), and ``shared``: whether ranks see the same files; if not, each finds
-``plan.json``, ``in`` and ``out`` in a folder on its own host.
+It uses the standard library only, so that it starts at once. The parent process keeps stdin open while it needs the
+run. It reads JSON lines from stdout: progress, proxies to start (launcher ``spark``), and ``{"event": "end", ...}``
+last. Fields of SPEC:
+
+- ``plan``, ``in``, ``out``, ``format``, ``partitions``, ``outputs``, ``ansi``, ``env``, ``oversubscribe``;
+- ``ranks``: their number; ``launcher``: ``local``, ``spark`` or a command with ``{ranks}``;
+- ``python``: the words of the command that starts an interpreter;
+- ``scratch``: a folder that the supervisor removes if the parent has died and cannot remove it.
+
+The launcher ``spark`` also needs ``hosts`` with their numbers of ranks, ``address`` of this machine as ranks reach it,
+``bind`` (the address to listen on, if it differs), and ``shared``: whether all ranks see the same files. If not, each
+rank has ``plan.json``, ``in`` and ``out`` in a folder on its own host.
 """
 
 from __future__ import annotations
@@ -32,45 +36,45 @@ _USAGE = "usage: python -m mpi_backend.launch SPEC.json"
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code: 0 if all ranks ended well, 1 if not, 2 for a wrong call, 3 if cancelled."""
+    """Run the supervisor. Return 0 if all ranks succeeded, 1 if not, 2 for wrong arguments, 3 if cancelled."""
     if len(argv) != 1:
-        print(_USAGE, file=sys.stderr)  # noqa: T201 - a command's answer
+        print(_USAGE, file=sys.stderr)  # noqa: T201 - the output of a command
         return 2
-    os.umask(0o077)  # ranks and the files of the run are this user's alone
+    os.umask(0o077)  # only this user may access the ranks and the files of the run
     spec = json.loads(Path(argv[0]).read_text())
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _cancel)
     try:
         check(request_of(spec))
-        Supervisor(spec, _tell).run()
+        Supervisor(spec, _send_event).run()
     except Problem as problem:
-        _tell({"event": "end", "ok": False, "error": {**problem.told, "kind": problem.kind}})
+        _send_event({"event": "end", "ok": False, "error": {**problem.fields, "kind": problem.kind}})
         return 1
     except (Cancelled, BrokenPipeError):
-        if _is_orphan() and spec.get("scratch") is not None:
+        if not _send_cancelled() and spec.get("scratch") is not None:
             shutil.rmtree(spec["scratch"], ignore_errors=True)
         return 3
-    _tell({"event": "end", "ok": True})
+    _send_event({"event": "end", "ok": True})
     return 0
 
 
 def _cancel(_signal: int, _frame: FrameType | None) -> NoReturn:
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)  # ranks are being ended: once is enough
+        signal.signal(number, signal.SIG_IGN)  # ranks are already being ended
     raise Cancelled
 
 
-def _is_orphan() -> bool:
-    """Tells that it was cancelled; whether nobody reads it any more."""
+def _send_cancelled() -> bool:
+    """Send the event that the run was cancelled. Return whether the parent still reads events."""
     try:
-        _tell({"event": "end", "ok": False, "error": {"code": "PARALAGG_MPI_CANCELLED", "message": "cancelled"}})
+        _send_event({"event": "end", "ok": False, "error": {"code": "PARALAGG_MPI_CANCELLED", "message": "cancelled"}})
     except OSError:
-        return True
-    return False
+        return False
+    return True
 
 
-def _tell(event: Mapping[str, Any]) -> None:
-    print(json.dumps(event), flush=True)  # noqa: T201 - this is how the parent hears of it
+def _send_event(event: Mapping[str, Any]) -> None:
+    print(json.dumps(event), flush=True)  # noqa: T201 - the parent reads events from stdout
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""``python -m mpi_backend.launch.clear RUN SINCE``: end what a killed supervisor left of a run that began at ``SINCE``.
+"""``python -m mpi_backend.launch.clear RUN SINCE``: clean up after a supervisor that was killed.
 
-``RUN`` is what all of its processes have as ``RUN_VARIABLE``, ``SINCE`` is in seconds since the epoch. The ranks of a
-killed supervisor end by themselves, but not at once, and nobody else removes what MPICH leaves of them.
+It kills the processes of the run and removes files that MPICH leaves. ``RUN`` is the value of ``RUN_VARIABLE`` in all
+processes of the run. ``SINCE`` is the start of the run, in seconds since the epoch. Ranks of a killed supervisor also
+end by themselves, but later, and nothing else removes MPICH's files.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from mpi_backend.launch.process_tree import kill_run
 
 
 def clear(run: str, since: float) -> None:
-    """Kill the processes, then remove the files that none has open any more."""
+    """Kill the processes of a run, then remove the files that no process has open."""
     kill_run(run)
     remove_unheld(after=since)
 

@@ -1,7 +1,7 @@
-"""``python -m mpi_backend.launch.guard COMMAND ...``: run a command; kill it and all below it when stdin closes.
+"""``python -m mpi_backend.launch.guard COMMAND ...``: run a command; kill its process tree when stdin closes.
 
-A Spark task starts hydra's proxies through this: whatever becomes of the task or its JVM, no rank outlives it, nor the
-folder that was made for the ranks (``FOLDER_VARIABLE``). A command that is stopped for ten seconds is killed as well.
+A Spark task starts hydra's proxies through this module. When the task or its JVM ends, the guard kills the ranks and
+removes their folder (``FOLDER_VARIABLE``). It also kills a command that is stopped for ten seconds.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ _TICK_SECONDS = 0.1
 
 
 def main(argv: Sequence[str]) -> int:
-    """The command's exit code, as a shell tells it; 127 where there is no such command."""
-    os.umask(0o077)  # what ranks write is this user's alone
+    """Run the command and return its exit code as a shell does: 127 if there is no such command."""
+    os.umask(0o077)  # only this user may read what ranks write
     process_tree.adopt_orphans()
     try:
         child = subprocess.Popen(  # noqa: S603 - the launcher's own proxy
-            [_found(argv[0]), *argv[1:]],
+            [_resolve_command(argv[0]), *argv[1:]],
             stdin=subprocess.DEVNULL,
             start_new_session=True,
             preexec_fn=process_tree.end_with_parent,  # noqa: PLW1509 - this process has one thread
         )
     except OSError:
         return NOT_STARTED
-    is_wanted = True
+    is_stdin_open = True
     watch = Watch(STOP_SECONDS)
     try:
-        with SelectSelector() as ears:
-            ears.register(0, EVENT_READ)
-            while is_wanted and child.poll() is None:
+        with SelectSelector() as selector:
+            selector.register(0, EVENT_READ)
+            while is_stdin_open and child.poll() is None:
                 if watch.look(time.monotonic()) and watch.stopped() is not None:
                     break
-                is_wanted = not ears.select(_TICK_SECONDS) or bool(os.read(0, 1))
+                is_stdin_open = not selector.select(_TICK_SECONDS) or bool(os.read(0, 1))
     finally:
         if child.poll() is None:
             child.terminate()
@@ -57,13 +57,13 @@ def main(argv: Sequence[str]) -> int:
                 child.wait(1.0)
         child.kill()
         watch.kill_all()
-        if not is_wanted and FOLDER_VARIABLE in os.environ:
+        if not is_stdin_open and FOLDER_VARIABLE in os.environ:
             shutil.rmtree(os.environ[FOLDER_VARIABLE], ignore_errors=True)
     return child.wait() & 0xFF
 
 
-def _found(command: str) -> str:
-    """Where the launcher's machine has it, else beside this interpreter."""
+def _resolve_command(command: str) -> str:
+    """Return the command's path as given, if it exists here, else the same command beside this interpreter."""
     beside = Path(sys.executable).parent / Path(command).name
     return str(beside) if not Path(command).exists() and beside.exists() else command
 

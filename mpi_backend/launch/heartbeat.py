@@ -1,9 +1,9 @@
-"""The heartbeat of a rank: a small process beside it, which no lock of the rank's interpreter can delay.
+"""Send the heartbeats of a rank from a small process beside it, which the rank's GIL cannot delay.
 
-A C function that holds the GIL (a slow regular expression, say) stops all Python threads of a rank, a thread that beats
-among them. So the rank starts this process before it starts MPI, and tells it through a pipe where to beat. Each second
-it beats if the rank is neither stopped nor dead. It ends when the pipe closes, which the system does for a dead rank.
-Where the supervisor is gone, it kills the rank.
+A C function that holds the GIL (a slow regular expression, for example) stops all Python threads of a rank. So the
+rank starts this process before it starts MPI, and sends it through a pipe the place to which heartbeats go. The process
+sends a heartbeat each second if the rank is neither stopped nor dead. It ends when the pipe closes, also because the
+rank has died. It kills the rank if the supervisor is gone.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from mpi_backend.launch.messages import Files, Line
+from mpi_backend.launch.messages import FileLink, SocketLink
 from mpi_backend.launch.process_tree import is_stopped
 
 if TYPE_CHECKING:
-    from mpi_backend.launch.messages import Signs
+    from mpi_backend.launch.messages import SupervisorLink
 
 BEAT_SECONDS = 1.0
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from mpi_backend.launch.heartbeat import main; main()"
 
 
 class Heartbeat:
-    """The rank's end of the pipe."""
+    """The rank's end of the pipe to its heartbeat process."""
 
     def __init__(self) -> None:
-        """Start the process. Standard library only, and nothing of the rank's: not its files, not its streams."""
+        """Start the process. It uses the standard library only, and inherits no files or streams of the rank."""
         self._process = subprocess.Popen(  # noqa: S603 - this Python and our own module
             [sys.executable, "-I", "-S", "-c", _PROGRAM, str(Path(__file__).parents[2])],
             stdin=subprocess.PIPE,
@@ -40,25 +40,25 @@ class Heartbeat:
         )
         self._pipe = cast("IO[bytes]", self._process.stdin)
 
-    def begin(self, out: str, rank: int, tell: str | None) -> None:
-        """Beat for ``rank``: in the folder ``out``, or by a connection to ``tell``."""
-        self._pipe.write(json.dumps({"out": out, "rank": rank, "tell": tell}).encode() + b"\n")
+    def begin(self, out: str, rank: int, address: str | None) -> None:
+        """Start to send heartbeats of ``rank``: files in the folder ``out``, or messages to ``address``."""
+        self._pipe.write(json.dumps({"out": out, "rank": rank, "tell": address}).encode() + b"\n")
         self._pipe.flush()
 
     def end(self) -> None:
-        """Beat no more."""
+        """Stop the heartbeats."""
         self._pipe.close()
 
 
 def main() -> None:
-    """Beat until the pipe closes."""
+    """Send heartbeats until the pipe closes."""
     rank = os.getppid()
     line = sys.stdin.buffer.readline()
     if not line:
         return
-    signs = _signs(json.loads(line))
+    link = _open_link(json.loads(line))
     while True:
-        if not (signs.is_supervised() if is_stopped(rank) else signs.live()):
+        if not (link.is_supervised() if is_stopped(rank) else link.send_heartbeat()):
             if os.getppid() == rank:
                 os.kill(rank, signal.SIGKILL)
             return
@@ -66,7 +66,7 @@ def main() -> None:
             return
 
 
-def _signs(place: dict[str, Any]) -> Signs:
+def _open_link(place: dict[str, Any]) -> SupervisorLink:
     if place["tell"] is None:
-        return Files(Path(place["out"]), place["rank"])
-    return Line(place["tell"], place["rank"], {})
+        return FileLink(Path(place["out"]), place["rank"])
+    return SocketLink(place["tell"], place["rank"], {})

@@ -1,4 +1,4 @@
-"""Command lines: of one rank, and of what starts all of them."""
+"""Build the command lines of one rank and of the launcher that starts all ranks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 _LO = "lo" if sys.platform.startswith("linux") else "lo0"
 _LOOPBACK = {"HYDRA_IFACE": _LO, "UCX_NET_DEVICES": _LO, "FI_TCP_IFACE": _LO, "FI_SOCKETS_IFACE": _LO}
-"""Ranks of one machine listen on its loopback only, with MPICH's UCX as with its libfabric."""
+"""Ranks of one machine listen on its loopback only, with UCX and with libfabric (both in MPICH)."""
 
 
 def request_of(spec: Mapping[str, Any]) -> Request:
-    """What a SPEC asks of ``preflight``."""
+    """Return the request that ``preflight`` checks for a SPEC."""
     return Request(
         launcher=spec["launcher"],
         ranks=spec["ranks"],
@@ -31,29 +31,29 @@ def request_of(spec: Mapping[str, Any]) -> Request:
 
 
 def environment(spec: Mapping[str, Any]) -> dict[str, str]:
-    """What the launcher finds in its environment beside ours."""
-    # MPICH's mpiexec asks no Slurm or other resource manager for machines, and no ssh for this one.
-    of_hydra = {"HYDRA_RMK": "user"}
+    """Return the variables that the launcher gets in addition to our environment."""
+    # MPICH's mpiexec shall not use Slurm or another resource manager, nor ssh to this machine.
+    hydra = {"HYDRA_RMK": "user"}
     if spec["launcher"] == "local":
-        of_hydra |= {
+        hydra |= {
             "HYDRA_LAUNCHER": "fork",
             **{name: value for name, value in _LOOPBACK.items() if name not in os.environ},
         }
     token = {TOKEN_VARIABLE: spec["token"]} if "token" in spec else {}
-    return {**of_hydra, **spec.get("env", {}), **token, RANKS_VARIABLE: str(spec["ranks"])}
+    return {**hydra, **spec.get("env", {}), **token, RANKS_VARIABLE: str(spec["ranks"])}
 
 
 def worker_command(spec: Mapping[str, Any]) -> list[str]:
-    """One rank.
+    """Return the command that runs one rank.
 
     >>> spec = {"python": ["python"], "plan": "p.json", "in": "i", "out": "o", "outputs": ["r"], "ansi": False}
     >>> shlex.join(worker_command(spec))
     'python -m mpi_backend run p.json --in i --out o --outputs=r --no-ansi'
     """
-    places = [spec["plan"], "--in", spec["in"], "--out", spec["out"]]
-    if "tell" in spec:  # in the folder that whoever starts a proxy has named to it
-        places = ["plan.json", "--in", "in", "--out", "out", "--tell", spec["tell"]]
-    words = [*spec["python"], "-m", "mpi_backend", "run", *places]
+    paths = [spec["plan"], "--in", spec["in"], "--out", spec["out"]]
+    if "tell" in spec:  # in the working directory that the starter of the proxy has set
+        paths = ["plan.json", "--in", "in", "--out", "out", "--tell", spec["tell"]]
+    words = [*spec["python"], "-m", "mpi_backend", "run", *paths]
     for option in ("format", "partitions", "sub_buckets"):
         if spec.get(option) is not None:
             words += [f"--{option.replace('_', '-')}", str(spec[option])]
@@ -63,7 +63,9 @@ def worker_command(spec: Mapping[str, Any]) -> list[str]:
 
 
 def launch_command(spec: Mapping[str, Any]) -> list[str]:
-    """All ranks: ``local``, ``spark`` (``hosts``: the proxies that others start) or a template.
+    """Return the command that starts all ranks: ``local``, ``spark`` or a template.
+
+    With ``spark``, tasks start the proxies of ``hosts``.
 
     >>> spec = {"python": ["python"], "plan": "p.json", "in": "i", "out": "o", "ranks": 4}
     >>> shlex.join(launch_command({**spec, "launcher": "srun -n {ranks}"}))
@@ -77,16 +79,16 @@ def launch_command(spec: Mapping[str, Any]) -> list[str]:
         return [mpiexec(request), "-n", str(request.ranks), *worker] if request.needs_mpi else worker
     if request.launcher == "spark":
         manual = ["-launcher", "manual", "-localhost", spec["address"], "-hosts", ",".join(spec["hosts"])]
-        # Our working directory need not be there on other machines; OUT is, where they share it.
+        # Our working directory may be absent on other machines; OUT is present if they share it.
         folder = "/" if "tell" in spec else spec["out"]
-        # Nor are our HOME and PATH theirs: ranks have the environment of their executor, and what is about the run.
+        # Our HOME and PATH may be wrong there: ranks use their executor's environment and the variables of the run.
         names = ",".join([*spec.get("env", {}), RANKS_VARIABLE, TOKEN_VARIABLE])
-        how = ["-wdir", folder, "-genvlist", names]
-        return [mpiexec(request), *manual, *how, "-n", str(request.ranks), *worker]
+        options = ["-wdir", folder, "-genvlist", names]
+        return [mpiexec(request), *manual, *options, "-n", str(request.ranks), *worker]
     words = [word.replace("{ranks}", str(spec["ranks"])) for word in shlex.split(spec["launcher"])]
     if not any("{command}" in word for word in words):
         return [*words, *worker]
-    full: list[str] = []
+    command: list[str] = []
     for word in words:
-        full += worker if word == "{command}" else [word.replace("{command}", shlex.join(worker))]
-    return full
+        command += worker if word == "{command}" else [word.replace("{command}", shlex.join(worker))]
+    return command

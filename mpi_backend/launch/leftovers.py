@@ -1,10 +1,12 @@
-"""Files that MPICH leaves where its processes are killed, and who removes them.
+"""Remove files that MPICH leaves when its processes are killed.
 
-The ranks of a machine share ``/dev/shm/mpich_shm_*``; ``/tmp/hydra_hwloc_xmlfile_*`` describes the machine, and a proxy
-makes it when ranks start. Both are opened by name within ``MPI_Init`` only. So ranks remove them as soon as all have
-started (``remove_own``), and a rank killed later leaves nothing. What those have left that were killed earlier, the
-supervisor or guard removes when all of its processes are dead, and the next start where that was killed as well: files
-of this user that no process has open any more (``remove_unheld``).
+The ranks of a machine share ``/dev/shm/mpich_shm_*``. A proxy writes ``/tmp/hydra_hwloc_xmlfile_*``, which describes
+the machine, when ranks start. Both are opened by name within ``MPI_Init`` only.
+
+- Ranks remove both as soon as all have started (``remove_own``), so a rank that is killed later leaves nothing.
+- The supervisor or guard removes the files of ranks killed earlier, when all of its processes are dead. These are files
+  of this user that no process has open (``remove_unheld``).
+- The next start removes the files of a run whose supervisor was killed as well (``remove_old``).
 """
 
 from __future__ import annotations
@@ -19,37 +21,37 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-PREFIXES = ("/dev/shm/mpich_shm_", "/dev/shm/ucx_shm_posix_", "/tmp/hydra_hwloc_xmlfile_")  # noqa: S108 - their own names
+PREFIXES = ("/dev/shm/mpich_shm_", "/dev/shm/ucx_shm_posix_", "/tmp/hydra_hwloc_xmlfile_")  # noqa: S108 - MPICH's names
 OLD_SECONDS = 60.0
-"""A start leaves younger files alone. Their processes may be invisible here, as those of another container are."""
+"""A start keeps younger files: their processes may be invisible here, for example in another container."""
 
 
 def held_by(processes: Iterable[int | str]) -> set[Path]:
-    """Return MPICH's files that these processes have open: nobody else's, however many runs there are."""
+    """Return MPICH's files that these processes have open."""
     return {path for process in processes for path in _open_files(process)}
 
 
 def remove(files: Iterable[Path]) -> None:
-    """Remove files, some of which may be gone."""
+    """Remove files. Ignore those that do not exist."""
     for path in files:
         with contextlib.suppress(OSError):
             path.unlink()
 
 
 def remove_own() -> None:
-    """Remove what this rank and its proxy have open. Collective in effect: call it behind a barrier."""
+    """Remove the files that this rank and its proxy have open. Call it after a barrier: all must have opened them."""
     remove(held_by(("self", os.getppid())))
 
 
 def remove_unheld(after: float = 0.0, before: float = math.inf) -> None:
-    """Remove this user's files that were made in these times, and that no process has open."""
-    made = {path for path in _files() if after <= _made_at(path) < before}
-    if made:
-        remove(made - held_by(path.name for path in Path("/proc").glob("[0-9]*")))
+    """Remove this user's files that were modified between ``after`` and ``before`` and that no process has open."""
+    files = {path for path in _files() if after <= _modified_at(path) < before}
+    if files:
+        remove(files - held_by(path.name for path in Path("/proc").glob("[0-9]*")))
 
 
 def remove_old() -> None:
-    """Remove what runs have left that were killed with all who could have removed it."""
+    """Remove the files of earlier runs that were killed together with their supervisor."""
     remove_unheld(before=time.time() - OLD_SECONDS)
 
 
@@ -59,8 +61,8 @@ def _files() -> Iterable[Path]:
         yield from Path(folder).glob(f"{name}*")
 
 
-def _made_at(path: Path) -> float:
-    """Return when a file was made; NaN, which lies in no time, for another user's and for what is gone."""
+def _modified_at(path: Path) -> float:
+    """Return when a file was modified; NaN, which lies in no interval, for another user's file and a missing one."""
     try:
         status = path.stat()
     except OSError:
@@ -71,7 +73,7 @@ def _made_at(path: Path) -> float:
 def _open_files(process: int | str) -> Iterable[Path]:
     try:
         links = list(Path(f"/proc/{process}/fd").iterdir())
-    except OSError:  # it has ended, or is another user's, or this is not Linux
+    except OSError:  # the process has ended, or is another user's, or this is not Linux
         return
     for link in links:
         with contextlib.suppress(OSError):

@@ -1,8 +1,8 @@
-"""What ranks and their supervisor tell each other: a heartbeat each second, an error, the report, an end.
+"""Send the messages of a rank to its supervisor: a heartbeat each second, an error, the report, an end.
 
-Through files in OUT where both see the same: ``beats/<rank>``, ``error-<rank>.json``, ``report.json``, and of the
-supervisor ``beats/supervisor``. Else each rank connects to its supervisor (``SPEC["address"]``), whose ``listener``
-makes the same files of what it hears; who watches them need not know.
+If both see the same files, messages are files in OUT: ``beats/<rank>``, ``error-<rank>.json`` and ``report.json``. The
+supervisor's own heartbeat is ``beats/supervisor``. Otherwise each rank connects to its supervisor
+(``SPEC["address"]``), whose ``listener`` writes the same files, so the supervisor reads files in both cases.
 """
 
 from __future__ import annotations
@@ -19,86 +19,87 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-TOKEN_VARIABLE = "PARALAGG_MPI_TOKEN"  # noqa: S105 - the name of it
-"""The environment variable by which a rank shows that it belongs to the run."""
+TOKEN_VARIABLE = "PARALAGG_MPI_TOKEN"  # noqa: S105 - the name of the variable
+"""The environment variable with the token that authenticates a rank."""
 FOLDER_VARIABLE = "PARALAGG_MPI_FOLDER"
-"""The environment variable that names the folder of a rank whose host shares none; its proxy has it."""
+"""The environment variable with a rank's folder on a host that shares no files; its proxy has it."""
 
 SILENCE_SECONDS = 15.0
 _LONGEST_TICK_SECONDS = 1.5
 
 
-class Signs(Protocol):
-    """Of one rank."""
+class SupervisorLink(Protocol):
+    """One rank's way to its supervisor."""
 
-    def live(self) -> bool:
-        """Send a heartbeat; return whether the supervisor is still there."""
+    def send_heartbeat(self) -> bool:
+        """Send a heartbeat. Return whether the supervisor still runs."""
 
     def is_supervised(self) -> bool:
-        """Return whether the supervisor is still there."""
+        """Return whether the supervisor still runs."""
 
-    def fail(self, told: dict[str, Any]) -> None:
-        """Its error."""
+    def send_error(self, error: dict[str, Any]) -> None:
+        """Send the error with which the rank ends."""
 
-    def report(self, told: dict[str, Any]) -> None:
-        """What the run did."""
+    def send_report(self, report: dict[str, Any]) -> None:
+        """Send the report of the run."""
 
-    def end(self) -> None:
-        """It is not silent from here on, it is done."""
+    def send_end(self) -> None:
+        """Send that the rank ends without an error, so that missing heartbeats mean nothing."""
 
 
-class Files:
-    """In a folder that both see."""
+class FileLink:
+    """Files in a folder that the rank and the supervisor share."""
 
     def __init__(self, out: Path, rank: int) -> None:
         self._out = out
-        self._mine = out / "beats" / str(rank)
+        self._heartbeat_file = out / "beats" / str(rank)
         self._rank = rank
-        self._supervisor = Pulse(out / "beats" / "supervisor")
+        self._supervisor = SilenceTimer(out / "beats" / "supervisor")
 
     def begin(self) -> None:
-        """Write the file, which says where the rank runs."""
-        self._mine.parent.mkdir(parents=True, exist_ok=True)
-        self._mine.write_text(json.dumps(process_info()), encoding="utf-8")
+        """Write the heartbeat file, with the host and the process id of the rank."""
+        self._heartbeat_file.parent.mkdir(parents=True, exist_ok=True)
+        self._heartbeat_file.write_text(json.dumps(process_info()), encoding="utf-8")
 
-    def live(self) -> bool:
-        """Touch the file, and look at the supervisor's."""
-        with contextlib.suppress(FileNotFoundError):  # the rank is done
-            os.utime(self._mine)
+    def send_heartbeat(self) -> bool:
+        """Touch the heartbeat file, and check the supervisor's."""
+        with contextlib.suppress(FileNotFoundError):  # the rank has ended
+            os.utime(self._heartbeat_file)
         return self.is_supervised()
 
     def is_supervised(self) -> bool:
-        """Look at the supervisor's file, touched each second; there is none where ranks were started by hand."""
-        return self._supervisor.silence() <= SILENCE_SECONDS
+        """Return whether the supervisor has touched its file lately. A rank started by hand has no such file."""
+        return self._supervisor.seconds() <= SILENCE_SECONDS
 
-    def fail(self, told: dict[str, Any]) -> None:
-        """A file."""
-        write(self._out / f"error-{self._rank}.json", told)
+    def send_error(self, error: dict[str, Any]) -> None:
+        """Write a file."""
+        write_json(self._out / f"error-{self._rank}.json", error)
 
-    def report(self, told: dict[str, Any]) -> None:
-        """A file."""
-        write(self._out / "report.json", told)
+    def send_report(self, report: dict[str, Any]) -> None:
+        """Write a file."""
+        write_json(self._out / "report.json", report)
 
-    def end(self) -> None:
-        """No file."""
-        self._mine.unlink(missing_ok=True)
+    def send_end(self) -> None:
+        """Remove the heartbeat file."""
+        self._heartbeat_file.unlink(missing_ok=True)
 
 
-class Line:
-    """By a connection to ``place`` (host:port): the token, then lines of JSON.
+class SocketLink:
+    """A connection to ``address`` (host:port), which carries the token, then lines of JSON.
 
-    A rank says ``about`` itself where it runs; its heartbeat has a connection of its own, and says nothing.
+    A rank sends its host and process id as ``about``. Its heartbeat process has another connection, and sends none.
     """
 
-    def __init__(self, place: str, rank: int, about: Mapping[str, Any] | None = None) -> None:
-        host, _, port = place.rpartition(":")
+    def __init__(self, address: str, rank: int, about: Mapping[str, Any] | None = None) -> None:
+        host, _, port = address.rpartition(":")
         self._socket = socket.create_connection((host.strip("[]"), int(port)), SILENCE_SECONDS)
-        with contextlib.suppress(AttributeError, OSError):  # Linux: how long nobody may answer
+        # Only Linux has this option: unacknowledged data closes the connection.
+        with contextlib.suppress(AttributeError, OSError):
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * SILENCE_SECONDS))
         self._socket.sendall(os.environ[TOKEN_VARIABLE].encode() + b"\n")
         self._send({"rank": rank, **(process_info() if about is None else about)})
 
-    def live(self) -> bool:
+    def send_heartbeat(self) -> bool:
         """Send an empty message."""
         try:
             self._send({})
@@ -107,39 +108,39 @@ class Line:
         return True
 
     def is_supervised(self) -> bool:
-        """Return whether the connection is open: the supervisor sends nothing, so there is only its end to read."""
+        """Return whether the connection is open. The supervisor sends nothing, so only its end is readable."""
         return not select.select([self._socket], [], [], 0)[0]
 
-    def fail(self, told: dict[str, Any]) -> None:
-        """A message."""
-        self._send({"error": told})
+    def send_error(self, error: dict[str, Any]) -> None:
+        """Send a message."""
+        self._send({"error": error})
 
-    def report(self, told: dict[str, Any]) -> None:
-        """A message."""
-        self._send({"report": told})
+    def send_report(self, report: dict[str, Any]) -> None:
+        """Send a message."""
+        self._send({"report": report})
 
-    def end(self) -> None:
-        """The last message."""
+    def send_end(self) -> None:
+        """Send the last message."""
         self._send({"end": True})
 
     def _send(self, message: dict[str, Any]) -> None:
         self._socket.sendall(json.dumps(message).encode() + b"\n")
 
 
-def write(path: Path, told: dict[str, Any]) -> None:
-    """Whole or not at all."""
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write a file atomically: no reader sees a part of it."""
     partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(told), encoding="utf-8")
+    partial.write_text(json.dumps(content), encoding="utf-8")
     partial.replace(path)
 
 
 def process_info() -> dict[str, Any]:
-    """Where this process runs."""
+    """Return the host and the id of this process."""
     return {"host": socket.gethostname(), "pid": os.getpid()}
 
 
-class Pulse:
-    """How long a file has not changed, while this process ran: a pause of this process is no silence of others."""
+class SilenceTimer:
+    """The time that a file has not changed, counted only while this process runs: its own pauses do not count."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -147,8 +148,8 @@ class Pulse:
         self._silence = 0.0
         self._checked = time.monotonic()
 
-    def silence(self) -> float:
-        """Seconds since the last change; 0 where there is no file."""
+    def seconds(self) -> float:
+        """Return the seconds since the last change; 0 if there is no file."""
         now = time.monotonic()
         self._silence += min(now - self._checked, _LONGEST_TICK_SECONDS)
         self._checked = now

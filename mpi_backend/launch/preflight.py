@@ -1,7 +1,7 @@
-"""What can be known before ranks start: is there a launcher, can ranks use MPI, are they too many, can files be staged.
+"""Check before ranks start that there is a launcher, MPI, a core for each rank and a writable staging directory.
 
-Asked where a recursion is defined, and again by the supervisor. Nothing is started for it. Whether mpi4py belongs to
-the launcher's MPI is known only when ranks run: each compares the size of its world with ``RANKS_VARIABLE``.
+The check runs where a recursion is defined, and again in the supervisor. It starts no process. Whether mpi4py fits the
+launcher's MPI shows only when ranks run: each compares the size of its world with ``RANKS_VARIABLE`` (``world``).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Any, Literal, NamedTuple
 from mpi_backend.machine import available_cores
 
 RANKS_VARIABLE = "PARALAGG_MPI_RANKS"
-"""The environment variable that tells each rank how many there should be."""
+"""The environment variable with the number of ranks of the run."""
 MORE_MEMORY = "take more machines, or fewer ranks on each"
-"""The hint where memory has run out."""
+"""The hint if memory has run out."""
 MORE_SPACE = "free space there, or name a larger disk by spark.paralagg.mpi.stagingDir, or by spark.local.dir"
-"""The hint where a disk is full."""
+"""The hint if a disk is full."""
 
 Kind = Literal["usage", "environment", "run"]
 
 
-class Problem(Exception):  # noqa: N818 - it is told, as a line of JSON or as an error of pyspark_paralagg
-    """Why ranks cannot run, or did not: a stable code, value, place and hint; who and where, if it was a rank."""
+class Problem(Exception):  # noqa: N818 - it becomes a line of JSON, or an error of pyspark_paralagg
+    """The reason why ranks cannot run or have failed: code, message, value, place, hint; rank and host, if known."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Problem(Exception):  # noqa: N818 - it is told, as a line of JSON or as an
     ) -> None:
         super().__init__(message)
         self.kind = kind
-        self.told: dict[str, Any] = {
+        self.fields: dict[str, Any] = {
             "code": code,
             "message": message,
             "value": value,
@@ -59,7 +59,7 @@ class Problem(Exception):  # noqa: N818 - it is told, as a line of JSON or as an
 
 
 class Places(NamedTuple):
-    """Where the user set what may be wrong."""
+    """The names of the settings that an error may refer to."""
 
     launcher: str = "spark.paralagg.mpi.launcher"
     ranks: str = "spark.paralagg.mpi.ranks"
@@ -72,7 +72,7 @@ CONFS = Places()
 
 @dataclass(frozen=True)
 class Request:
-    """Ranks that someone wants: ``launcher`` as in a SPEC, ``python`` as the words that start an interpreter."""
+    """The ranks to start: ``launcher`` as in a SPEC, ``python`` as the words of an interpreter's command."""
 
     launcher: str
     ranks: int
@@ -83,12 +83,12 @@ class Request:
 
     @property
     def needs_mpi(self) -> bool:
-        """One local rank is the engine in one process: no mpiexec, no mpi4py."""
+        """Return whether mpiexec and mpi4py are needed. One local rank runs in one process without them."""
         return self.ranks > 1 or self.launcher != "local"
 
 
 def check(request: Request) -> None:
-    """Raises the first ``Problem``."""
+    """Raise the first ``Problem`` path."""
     _check_packages(request)
     if request.launcher == "local":
         if request.ranks > 1:
@@ -103,10 +103,10 @@ def check(request: Request) -> None:
 
 
 def mpiexec(request: Request) -> str:
-    """The ``mpiexec`` beside the interpreter (of the wheel ``mpich``, as a rule), else the first on PATH."""
+    """Return the ``mpiexec`` beside the interpreter (usually from the wheel ``mpich``), else the first on PATH."""
     beside = Path(request.python[0]).parent / "mpiexec"
-    found = str(beside) if os.access(beside, os.X_OK) else shutil.which("mpiexec")
-    if found is None:
+    path = str(beside) if os.access(beside, os.X_OK) else shutil.which("mpiexec")
+    if path is None:
         raise Problem(
             "PARALAGG_MPI_NO_LAUNCHER",
             f"there is no mpiexec beside {request.python[0]}, and none on PATH",
@@ -114,14 +114,14 @@ def mpiexec(request: Request) -> str:
             place=request.places.launcher,
             hint="pip install pyspark-paralagg[mpi], or name the command of your cluster, such as srun -n {ranks}",
         )
-    return found
+    return path
 
 
 def check_staging(folder: Path, places: Places) -> None:
-    """Files can be made in ``folder``, or in the nearest parent that there is."""
-    there = next((p for p in (folder, *folder.parents) if p.exists()), Path("/"))
+    """Raise ``Problem`` if no file can be created in ``folder``, or in its nearest parent that exists."""
+    existing = next((p for p in (folder, *folder.parents) if p.exists()), Path("/"))
     try:
-        with tempfile.NamedTemporaryFile(dir=there, prefix=".paralagg-"):
+        with tempfile.NamedTemporaryFile(dir=existing, prefix=".paralagg-"):
             pass
     except OSError as error:
         raise Problem(
@@ -135,14 +135,14 @@ def check_staging(folder: Path, places: Places) -> None:
 
 def _check_packages(request: Request) -> None:
     if request.python[0] != sys.executable:
-        return  # another interpreter, or another machine's: its ranks tell what they miss
+        return  # the interpreter is another one, or on another machine: its ranks report missing packages
     if importlib.util.find_spec("numba") is None:
-        raise _absent("PARALAGG_MPI_NO_NUMBA", "numba", request)
+        raise _missing_package("PARALAGG_MPI_NO_NUMBA", "numba", request)
     if request.needs_mpi and importlib.util.find_spec("mpi4py") is None:
-        raise _absent("PARALAGG_MPI_NO_MPI4PY", "mpi4py", request)
+        raise _missing_package("PARALAGG_MPI_NO_MPI4PY", "mpi4py", request)
 
 
-def _absent(code: str, package: str, request: Request) -> Problem:
+def _missing_package(code: str, package: str, request: Request) -> Problem:
     return Problem(
         code,
         f"{package} is not installed for {sys.executable}",

@@ -1,6 +1,6 @@
-"""Starts two ranks that only count each other: the one sure way to know whether mpiexec and mpi4py fit together.
+"""Start two ranks that only print the size of their world: this shows whether mpiexec and mpi4py fit together.
 
-Asked by ``doctor``. ``preflight`` looks at files only, and ``world`` checks the ranks of a run.
+``doctor`` calls it. ``preflight`` checks files only, and ``world`` checks the ranks of a run.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 _RANKS = 2
 _SECONDS = 60.0
-# One write a rank: with PYTHONUNBUFFERED, pieces of two ranks' lines would mix.
-_COUNT = r"import sys; from mpi4py import MPI; sys.stdout.write(f'ranks {MPI.COMM_WORLD.Get_size()}\n')"
+# One write for each rank: with PYTHONUNBUFFERED, parts of two ranks' lines would mix.
+_PRINT_SIZE = r"import sys; from mpi4py import MPI; sys.stdout.write(f'ranks {MPI.COMM_WORLD.Get_size()}\n')"
 
 
 def start_ranks(request: Request) -> None:
-    """Start two local ranks and wait for their end; ``Problem`` where they do not start or do not find each other."""
+    """Start two local ranks and wait for their end. Raise ``Problem`` if they do not start or do not connect."""
     launcher = mpiexec(request)
-    command = [launcher, "-n", str(_RANKS), sys.executable, "-c", _COUNT]
+    command = [launcher, "-n", str(_RANKS), sys.executable, "-c", _PRINT_SIZE]
     env = {**os.environ, **environment({"launcher": "local", "ranks": _RANKS})}
     try:
-        done = subprocess.run(  # noqa: S603 - the user's own mpiexec
+        result = subprocess.run(  # noqa: S603 - the user's own mpiexec
             command, env=env, capture_output=True, text=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise _failed(launcher, str(problem)) from None
-    sizes = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("ranks ")]
-    if done.returncode != 0 or not sizes:
-        words = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise _failed(launcher, words[-1] if words else f"exit code {done.returncode}")
+    sizes = [line.split()[1] for line in result.stdout.splitlines() if line.startswith("ranks ")]
+    if result.returncode != 0 or not sizes:
+        lines = (result.stderr.strip() or result.stdout.strip()).splitlines()
+        raise _failed(launcher, lines[-1] if lines else f"exit code {result.returncode}")
     if sizes != [str(_RANKS)] * _RANKS:
         raise Problem(
             "PARALAGG_MPI_MISMATCH",

@@ -1,7 +1,7 @@
-"""Looks at the processes below this one: which are stopped, which have lost their parent.
+"""Watch the descendants of this process: find those that are stopped or have lost their parent.
 
-For the supervisor and for a guard. On Linux; elsewhere nothing is found. Hydra itself notices neither a stopped process
-nor a killed proxy: its ranks would run on without end.
+The supervisor and the guard use it. It works on Linux only and finds nothing elsewhere. Hydra notices neither a stopped
+process nor a killed proxy, and its ranks would run forever.
 """
 
 from __future__ import annotations
@@ -23,52 +23,52 @@ _CLOCK_SECONDS = 1.0
 
 
 class Watch:
-    """``look`` as often as you like; it looks each second."""
+    """The descendants of this process, listed once a second. Call ``look`` at least as often."""
 
     def __init__(self, stop_seconds: float) -> None:
         self._stop_seconds = stop_seconds
-        self._looked = time.monotonic()
-        self._began = time.time() - _CLOCK_SECONDS  # file systems count in ticks
+        self._looked_at = time.monotonic()
+        self._started_at = time.time() - _CLOCK_SECONDS  # file times are in ticks
         self._stopped_since: dict[int, float] = {}
-        self._childless = 0
+        self._childless_count = 0
         self.children: list[Child] = []
 
     def look(self, now: float) -> bool:
-        """Whether it was time to look; ``children`` are the processes of this moment then."""
-        passed = now - self._looked
+        """List the descendants into ``children`` if a second has passed. Return whether it did."""
+        passed = now - self._looked_at
         if not process_tree.IS_LINUX or passed < LOOK_SECONDS:
             return False
-        self._looked = now
+        self._looked_at = now
         self.children = process_tree.descendants()
-        if passed > 2 * LOOK_SECONDS:  # this process was stopped itself, as those perhaps
+        if passed > 2 * LOOK_SECONDS:  # this process was stopped itself, and perhaps its descendants with it
             self._stopped_since = {}
         self._stopped_since = {c.pid: self._stopped_since.get(c.pid, now) for c in self.children if c.is_stopped}
         return True
 
     def stopped(self) -> Child | None:
-        """Return a process that has been stopped for too long; a short stop does no harm."""
+        """Return a process that has been stopped for longer than ``stop_seconds``, if there is one."""
         since = self._stopped_since
         return next(
-            (c for c in self.children if self._looked - since.get(c.pid, self._looked) > self._stop_seconds), None
+            (c for c in self.children if self._looked_at - since.get(c.pid, self._looked_at) > self._stop_seconds), None
         )
 
     def childless_looks(self, process: int) -> int:
-        """Count the looks in a row at which a process had no child, and was not stopped; to be asked after each."""
+        """Return at how many looks in a row a process had no child and was not stopped. Call it after each look."""
         is_excused = any(c.parent == process or (c.pid == process and c.is_stopped) for c in self.children)
-        self._childless = 0 if is_excused else self._childless + 1
-        return self._childless
+        self._childless_count = 0 if is_excused else self._childless_count + 1
+        return self._childless_count
 
     def orphan(self, command: Sequence[str], launcher: int) -> Child | None:
-        """Return a process that runs ``command`` and has lost its parent, which made it a child of this process."""
+        """Return a process that runs ``command`` and whose parent has ended, so that this process has adopted it."""
         words = [os.fsencode(word) for word in command]
         orphans = [c for c in self.children if c.parent == os.getpid() and c.pid != launcher]
         return next((c for c in orphans if _command(c.pid) == words), None)
 
     def kill_all(self) -> None:
-        """Kill all processes below, and remove what MPICH has left of them."""
+        """Kill all descendants, and remove the files that MPICH leaves."""
         if process_tree.IS_LINUX:
             process_tree.kill_descendants()
-            leftovers.remove_unheld(after=self._began)
+            leftovers.remove_unheld(after=self._started_at)
 
 
 def _command(process: int) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Asked by each rank before it does anything: whether this is the world that was started."""
+"""Check, before a rank does anything else, that MPI counts as many ranks as were started."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pyspark_paralagg.errors import EnvironmentProblem
 
 
 def check_world(size: int) -> None:
-    """Raises ``EnvironmentProblem`` ``PARALAGG_MPI_MISMATCH`` where MPI counts other ranks than were started.
+    """Raise ``EnvironmentProblem`` ``PARALAGG_MPI_MISMATCH`` if MPI counts another number of ranks than were started.
 
-    An mpi4py that is built for another MPI than the launcher's runs each rank alone, and each would compute everything.
+    If mpi4py is built for another MPI than the launcher's, each rank is alone in its world and would compute all rows.
     """
     expected = int(os.environ.get(RANKS_VARIABLE, size))
     if size != expected:

@@ -1,1 +1,1 @@
-"""Reads the inputs, assigns rows to ranks, and builds what the loop works on."""
+"""Read the inputs, send rows to their owners, and build the data of the loop."""

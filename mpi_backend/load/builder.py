@@ -1,7 +1,7 @@
-"""From inputs to what the loop works on: rows go to their owners, keys become dense ids, indexes and targets are made.
+"""Build the data of a stratum's loop from its inputs: rows at their owners, dense ids, indexes and rule targets.
 
-Ids come first: base rows, keys that static sides join on, keys that rules derive. Then ghosts ask their owners for
-their ids there, so that from here on a message is (id, value) and the loop hashes nothing.
+Keys get ids in this order: base rows, keys that static sides join on, keys that rules derive. Then the id of each ghost
+at its owner is looked up, so that the loop sends (id, value) and hashes no keys.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from mpi_backend.codegen.nullability import shape_of
 from mpi_backend.load import numbering
 from mpi_backend.state.index import RelationIndex, build_static, place_rows
 from mpi_backend.state.key_map import KeyMap
-from mpi_backend.state.loop_state import Loop, Rows
+from mpi_backend.state.loop_state import LoopState, Rows
 from mpi_backend.state.owner import Owner, route
-from mpi_backend.state.relation_part import Part
+from mpi_backend.state.relation_part import RelationPart
 from mpi_backend.state.rows import flat, share
 from mpi_backend.state.shape import Shape, column_types
 from mpi_backend.state.types import Table
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Routed:
-    """This rank's rows: base and initial ones by relation, static indexes' (keys, then payload) by id."""
+    """This rank's rows: base and initial rows by relation, rows of static indexes (keys, then payload) by id."""
 
     starts: dict[str, tuple[Table, Table | None]]
     static: dict[int, Table]
@@ -43,7 +43,7 @@ class Routed:
 
 
 class Builder:
-    """Builds the loop of one stratum. ``buckets`` is what rows are hashed into."""
+    """The builder of one stratum's loop. ``buckets`` is the number of buckets into which rows are hashed."""
 
     def __init__(self, facts: Facts, inputs: Inputs, comm: Comm, buckets: int) -> None:
         self._facts = facts
@@ -54,25 +54,25 @@ class Builder:
         self._nulls = self._nulls_of_inputs()
 
     def route(self) -> Routed:
-        """Rows to their owners. Collective."""
+        """Send rows to their owners. Collective."""
         stratum = self._facts.stratum
         starts = {r.name: self._start(r) for r in stratum.relations}
         return Routed(starts, {i.id: self._static(i) for i in stratum.static_indexes}, self._shape())
 
-    def build(self, routed: Routed) -> Loop:
-        """Collective."""
+    def build(self, routed: Routed) -> LoopState:
+        """Number keys, and build indexes and targets. Collective."""
         facts = self._facts
         starts, static, shape = routed.starts, routed.static, routed.shape
         self._parts = {
-            r.name: Part(facts, r, shape.relations[r.name], number=n, rank=self._comm.rank)
+            r.name: RelationPart(facts, r, shape.relations[r.name], number=n, rank=self._comm.rank)
             for n, r in enumerate(facts.stratum.relations)
         }
         if facts.mirror is not None:
             [own] = self._parts.values()
-            self._mirror = Part(facts, own.of, own.shape, number=own.number, rank=own.rank, is_copy=True)
+            self._mirror = RelationPart(facts, own.planned, own.shape, number=own.number, rank=own.rank, is_copy=True)
         owners = {r.name: self._owner(r) for r in facts.stratum.relations}
         resolved = [n for n, r in enumerate(facts.stratum.rules) if r.target.kind == "resolved"]
-        self._expect(starts, static, resolved)
+        self._announce_keys(starts, static, resolved)
         base = {name: self._rows(self._parts[name], table) for name, (table, _) in starts.items()}
         initial = {
             name: self._rows(self._parts[name], table) for name, (_, table) in starts.items() if table is not None
@@ -83,13 +83,13 @@ class Builder:
         if facts.mirror is not None:
             [own] = self._parts.values()
             renumbered, mirror_places = numbering.number_mirror(own, self._mirror, self._comm)
-            groups = {i: renumbered[of] for i, of in groups.items()}
+            groups = {i: renumbered[ids] for i, ids in groups.items()}
         for p in self._parts.values():
             if self._comm.size > 1:
-                of_p = [targets[n] for n in resolved if facts.stratum.rules[n].head == p.name]
-                numbering.number_ghosts(p, of_p, self._comm)
+                part_targets = [targets[n] for n in resolved if facts.stratum.rules[n].head == p.name]
+                numbering.number_ghosts(p, part_targets, self._comm)
             p.grow()
-        loop = Loop(
+        loop = LoopState(
             facts, shape, self._strings, self._comm, self._parts, owners, {}, {}, {}, base, initial,
             mirror_places=mirror_places,
         )  # fmt: skip
@@ -98,20 +98,20 @@ class Builder:
         for index in facts.stratum.relation_indexes:
             part = self._mirror if index.id == facts.mirror else self._parts[index.relation]
             if index.copy and index.id != facts.mirror:
-                part = Part(facts, part.of, part.shape, number=part.number, rank=part.rank, is_copy=True)
+                part = RelationPart(facts, part.planned, part.shape, number=part.number, rank=part.rank, is_copy=True)
             loop.indexes[index.id] = RelationIndex(index, part)
         return loop
 
-    # --- where rows go ----------------------------------------------------------------------------------------------
+    # --- routing ----------------------------------------------------------------------------------------------------
 
     def _nulls_of_inputs(self) -> dict[int, list[bool]]:
-        """Whether some rank has a null in a column of an input."""
-        found = {
+        """Return for each column of each input whether some rank has a null in it. Collective."""
+        local = {
             n: [c.nulls is not None and bool(c.nulls.any()) for c in t.columns] for n, t in self._inputs.tables.items()
         }
-        flags = np.array([float(x) for n in sorted(found) for x in found[n]])
-        sums = iter(self._comm.sum(flags) if len(flags) else flags)
-        return {n: [next(sums) > 0 for _ in found[n]] for n in sorted(found)}
+        flags = np.array([float(x) for n in sorted(local) for x in local[n]])
+        sums = iter(self._comm.allreduce_sum(flags) if len(flags) else flags)
+        return {n: [next(sums) > 0 for _ in local[n]] for n in sorted(local)}
 
     def _shape(self) -> Shape:
         facts = self._facts
@@ -122,56 +122,56 @@ class Builder:
         payload = {i.id: [self._nulls[i.input][p] for p in i.payload] for i in facts.stratum.static_indexes}
         return shape_of(facts, starts, payload)
 
-    def _start(self, of: PlannedRelation) -> tuple[Table, Table | None]:
+    def _start(self, relation: PlannedRelation) -> tuple[Table, Table | None]:
         def rows(number: int) -> Table:
             table = self._inputs.tables[number]
-            keys = range(len(of.keys)) if of.name in self._facts.spread.relations else ()
-            return self._routed(table, of.distribute_by, keys, self._nulls[number])
+            keys = range(len(relation.keys)) if relation.name in self._facts.spread.relations else ()
+            return self._routed(table, relation.distribute_by, keys, self._nulls[number])
 
-        return rows(of.base), None if of.initial is None else rows(of.initial)
+        return rows(relation.base), None if relation.initial is None else rows(relation.initial)
 
-    def _static(self, of: StaticIndex) -> Table:
-        """Columns of an index: keys, then payload; rows with a null key can never join."""
-        table = self._inputs.tables[of.input]
+    def _static(self, index: StaticIndex) -> Table:
+        """Return the columns of an index: keys, then payload. Rows with a null key never join and are dropped."""
+        table = self._inputs.tables[index.input]
         keep = np.ones(table.count, np.bool_)
-        for k in of.keys:
+        for k in index.keys:
             nulls = table.columns[k].nulls
             if nulls is not None:
                 keep &= ~nulls
         if not keep.all():
             table = Table(tuple(c.take(keep) for c in table.columns), int(keep.sum()))
-        picked = (*of.keys, *of.payload)
+        picked = (*index.keys, *index.payload)
         columns = tuple(table.columns[p] for p in picked)
-        nulls_of = [self._nulls[of.input][p] for p in picked]
-        if of.placement == "everywhere":
+        has_nulls = [self._nulls[index.input][p] for p in picked]
+        if index.placement == "everywhere":
             if self._comm.size == 1:
                 return Table(columns, table.count)
-            shared = share(columns, table.count, self._comm, masked=any(nulls_of))
-            total = int(self._comm.sum(np.array([float(table.count)]))[0])
+            shared = share(columns, table.count, self._comm, masked=any(has_nulls))
+            total = int(self._comm.allreduce_sum(np.array([float(table.count)]))[0])
             return Table(tuple(shared), len(shared[0]) if shared else total)
-        by = [picked.index(p) for p in of.partition_by]
-        spread = range(len(picked)) if of.id in self._facts.spread.statics else ()
-        return self._routed(Table(columns, table.count), by, spread, nulls_of)
+        by = [picked.index(p) for p in index.partition_by]
+        spread = range(len(picked)) if index.id in self._facts.spread.statics else ()
+        return self._routed(Table(columns, table.count), by, spread, has_nulls)
 
     def _routed(self, table: Table, by: Sequence[int], spread: Iterable[int], nulls: Sequence[bool]) -> Table:
-        """Each row at the owner of the columns ``by``, in the sub-bucket of the others of ``spread``."""
+        """Send each row to the owner of the columns ``by``, in the sub-bucket of the other columns of ``spread``."""
         others = [c for c in spread if c not in by]
         masked = any(nulls)
         count = self._facts.spread.count
         return route(table, by, others, self._strings, self._comm, self._buckets, count, masked=masked)
 
-    def _owner(self, of: PlannedRelation) -> Owner:
-        keys = range(len(of.keys)) if of.name in self._facts.spread.relations else ()
-        others = [k for k in keys if k not in of.distribute_by]
-        places = of.distribute_by, column_types(of), self._buckets, self._comm.size
-        return Owner(*places, others, self._facts.spread.count)
+    def _owner(self, relation: PlannedRelation) -> Owner:
+        keys = range(len(relation.keys)) if relation.name in self._facts.spread.relations else ()
+        others = [k for k in keys if k not in relation.distribute_by]
+        distribution = relation.distribute_by, column_types(relation), self._buckets, self._comm.size
+        return Owner(*distribution, others, self._facts.spread.count)
 
     # --- ids --------------------------------------------------------------------------------------------------------
 
-    def _expect(
+    def _announce_keys(
         self, starts: dict[str, tuple[Table, Table | None]], static: dict[int, Table], resolved: list[int]
     ) -> None:
-        """Tells maps of one-word keys what will come."""
+        """Announce all keys to the maps of one-word keys, so that these can look up by position instead of hashing."""
         facts = self._facts
         for name, part in self._parts.items():
             if part.shape.key_words != 1:
@@ -181,20 +181,20 @@ class Builder:
                 for n in resolved
                 if facts.stratum.rules[n].head == name
             ]
-            mine = [t.columns[0] for t in starts[name] if t is not None]
+            base = [t.columns[0] for t in starts[name] if t is not None]
             origins = [static[i].columns[0] for i, relation in facts.aligned.items() if relation == name]
             if facts.mirror is not None:
                 self._mirror.keys.expect_all(c.words for c in origins)
-            part.keys.expect_all(c.words for c in [*mine, *derived, *(origins if facts.mirror is None else ())])
+            part.keys.expect_all(c.words for c in [*base, *derived, *(origins if facts.mirror is None else ())])
             if self._comm.size > 1:
                 part.ghosts.expect_all(c.words for c in derived)
 
-    def _rows(self, part: Part, table: Table) -> Rows:
-        k, form = len(part.of.keys), part.shape
-        keys = flat(table.columns[:k], table.count, masked=form.has_null_keys)
+    def _rows(self, part: RelationPart, table: Table) -> Rows:
+        k, shape = len(part.planned.keys), part.shape
+        keys = flat(table.columns[:k], table.count, masked=shape.has_null_keys)
         ids = part.keys.add(keys, count=table.count)
-        stride = len(part.of.dependents) + any(form.dependents)
-        words = flat(table.columns[k:], table.count, masked=any(form.dependents))
+        stride = len(part.planned.dependents) + any(shape.dependents)
+        words = flat(table.columns[k:], table.count, masked=any(shape.dependents))
         return Rows(ids, words, 0, stride)
 
     def _aligned_groups(self, table: Table, index: int) -> Array:
@@ -202,8 +202,8 @@ class Builder:
         keys = table.columns[: len(self._facts.statics[index].keys)]
         return part.keys.add(flat(keys, table.count, masked=part.shape.has_null_keys), count=table.count)
 
-    def _aligned_part(self, index: int) -> Part:
-        """Whose ids are the groups of an index."""
+    def _aligned_part(self, index: int) -> RelationPart:
+        """Return the part whose ids are the groups of an aligned index."""
         return self._parts[self._facts.aligned[index]] if self._facts.mirror is None else self._mirror
 
     def _target_columns(self, rule: PlannedRule, static: dict[int, Table]) -> list[Column]:
@@ -211,7 +211,7 @@ class Builder:
         return [static[index.id].columns[len(index.keys) + p] for p in rule.target.payload]
 
     def _resolve(self, rule: PlannedRule, static: dict[int, Table], owners: dict[str, Owner]) -> Array:
-        """For each row of the index the id of the head's key: own ids as they are, ghosts as their complement."""
+        """Return for each row of the index the id of the head's key. A ghost is the complement of its id."""
         part = self._parts[rule.head]
         columns = self._target_columns(rule, static)
         count = static[self._facts.resolving_probe(rule).index].count
@@ -222,19 +222,19 @@ class Builder:
         mask_at = width - 1 if part.shape.has_null_keys else -1
         ranks = owners[rule.head].ranks(rows, width, mask_at, self._strings, count)
         out = np.empty(count, np.int32)
-        mine = ranks == self._comm.rank
+        is_own = ranks == self._comm.rank
         table = rows.reshape(count, width)
-        out[mine] = part.keys.add(np.ascontiguousarray(table[mine]).ravel(), count=int(mine.sum()))
-        ghosts = part.ghosts.add(np.ascontiguousarray(table[~mine]).ravel(), count=int((~mine).sum()))
+        out[is_own] = part.keys.add(np.ascontiguousarray(table[is_own]).ravel(), count=int(is_own.sum()))
+        ghosts = part.ghosts.add(np.ascontiguousarray(table[~is_own]).ravel(), count=int((~is_own).sum()))
         part.grow_ghosts()
-        part.ghost_owner[ghosts] = ranks[~mine]
-        out[~mine] = ~ghosts
+        part.ghost_owner[ghosts] = ranks[~is_own]
+        out[~is_own] = ~ghosts
         return out
 
     # --- indexes ----------------------------------------------------------------------------------------------------
 
     def _place(
-        self, index: StaticIndex, table: Table, groups: Array | None, targets: dict[int, Array], loop: Loop
+        self, index: StaticIndex, table: Table, groups: Array | None, targets: dict[int, Array], loop: LoopState
     ) -> None:
         n = len(index.keys)
         if groups is None:

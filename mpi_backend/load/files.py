@@ -1,4 +1,4 @@
-"""Inputs and results as files: each rank reads its share of every source, and writes the partitions that it owns."""
+"""Read inputs from files and write results: a rank reads its share of each source and writes its own partitions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def read_sources(plan: Plan, folder: Path, form: Format, rank: int, ranks: int) -> dict[int, Table]:
-    """This rank's rows of every source that the plan reads: ``folder/<source>/*``."""
+    """Read this rank's rows of every source of the plan: ``folder/<source>/*``."""
     declared = {i.source: i.columns for i in plan.inputs if i.relation is None}
     return {n: _read_source(folder / str(n), columns, form, rank, ranks) for n, columns in declared.items()}
 
@@ -49,13 +49,15 @@ def _read_source(folder: Path, columns: Sequence[Declared], form: Format, rank: 
 
 
 def table_of(columns: Sequence[Declared], pieces: Sequence[pa.RecordBatch]) -> Table:
-    """The rows of all ``pieces``, whose columns are ``columns`` in their order."""
-    found = []
+    """Return the rows of all ``pieces``. Their columns are ``columns``, in this order."""
+    converted = []
     for n, c in enumerate(columns):
-        of = type_of(c.type)
+        column_type = type_of(c.type)
         arrays = [b.column(n) for b in pieces]
-        found.append(from_arrow(of, pa.chunked_array(arrays) if arrays else pa.array([], of.arrow)))
-    return Table(tuple(found), sum(b.num_rows for b in pieces))
+        converted.append(
+            from_arrow(column_type, pa.chunked_array(arrays) if arrays else pa.array([], column_type.arrow))
+        )
+    return Table(tuple(converted), sum(b.num_rows for b in pieces))
 
 
 def _stream(path: Path) -> Iterator[pa.RecordBatch]:
@@ -70,16 +72,16 @@ def _parquet(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def write_result(
-    of: PlannedRelation, table: Table, folder: Path, form: Format, partitions: int, rank: int, ranks: int
+    relation: PlannedRelation, table: Table, folder: Path, form: Format, partitions: int, rank: int, ranks: int
 ) -> None:
-    """The rows of a relation: ``folder/<name>/part-<p>`` (``result_folder``) for each partition p of this rank."""
-    target = folder / result_folder(of.name)
+    """Write each partition p of this rank to ``folder/<name>/part-<p>`` (``names.result_folder``)."""
+    target = folder / result_folder(relation.name)
     target.mkdir(parents=True, exist_ok=True)
-    buckets = _buckets(of, table, partitions)
+    buckets = _buckets(relation, table, partitions)
     for p in range(rank, partitions, ranks):
-        mine = buckets == p
-        columns = table.columns if mine.all() else tuple(c.take(mine) for c in table.columns)
-        batch = batch_of(of, Table(columns, int(mine.sum())))
+        is_in = buckets == p
+        columns = table.columns if is_in.all() else tuple(c.take(is_in) for c in table.columns)
+        batch = batch_of(relation, Table(columns, int(is_in.sum())))
         path = target / f"part-{p:05d}.{form}"
         if form == "arrow":
             with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, batch.schema) as writer:
@@ -90,16 +92,16 @@ def write_result(
             pq.write_table(pa.Table.from_batches([batch]), path)
 
 
-def batch_of(of: PlannedRelation, table: Table) -> pa.RecordBatch:
-    """Rows of a relation as Arrow has them."""
+def batch_of(relation: PlannedRelation, table: Table) -> pa.RecordBatch:
+    """Return rows of a relation as an Arrow batch."""
     if not table.columns:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * table.count, pa.struct([])))
-    names = [c.name for c in of.keys] + [d.column.name for d in of.dependents]
+    names = [c.name for c in relation.keys] + [d.column.name for d in relation.dependents]
     return pa.RecordBatch.from_arrays([to_arrow(c) for c in table.columns], names=names)
 
 
-def _buckets(of: PlannedRelation, table: Table, partitions: int) -> Array:
-    by = [table.columns[d] for d in of.distribute_by]
+def _buckets(relation: PlannedRelation, table: Table, partitions: int) -> Array:
+    by = [table.columns[d] for d in relation.distribute_by]
     masked = any(c.nulls is not None for c in by)
     texts = next((c.texts for c in by if c.texts is not None), pa.array([], pa.string()))
     owner = Owner(range(len(by)), [c.type for c in by], partitions, 1)

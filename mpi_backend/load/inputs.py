@@ -1,4 +1,4 @@
-"""The inputs of a stratum on this rank: texts become words that all ranks agree on, expressions are evaluated."""
+"""Read the inputs of a stratum: replace texts by words that all ranks share, drop duplicates, evaluate expressions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inputs:
-    """The inputs that a stratum reads, by id, and their texts."""
+    """The inputs of a stratum, by id, and their texts."""
 
     tables: Mapping[int, Table]
     strings: Strings
@@ -39,7 +39,7 @@ class Inputs:
 def read_inputs(
     facts: Facts, sources: Mapping[int, Table], results: Mapping[str, Table], comm: Comm, *, ansi: bool
 ) -> Inputs:
-    """``sources`` by number and ``results`` of lower strata, as the stratum wants them."""
+    """Return the stratum's inputs from ``sources`` (by number) and ``results`` of lower strata. Collective."""
     used = _used(facts)
     tables = {i.id: sources[i.source] if i.relation is None else results[i.relation] for i in used}
     constants = [t for i in used for t in _texts((*i.exprs, *i.filters))] + _rule_texts(facts)
@@ -48,15 +48,15 @@ def read_inputs(
         tables = {
             i.id: _distinct(tables[i.id], comm) if i.is_set and i.relation is None else tables[i.id] for i in used
         }
-    tables = {i.id: _evaluated(i, tables[i.id], strings, ansi=ansi) for i in used}
-    made = comm.sum(np.array([float(len(strings) > strings.ranked)]))[0] > 0
-    if made:
+    tables = {i.id: _evaluate(i, tables[i.id], strings, ansi=ansi) for i in used}
+    has_new_texts = comm.allreduce_sum(np.array([float(len(strings) > strings.ranked)]))[0] > 0
+    if has_new_texts:
         texts = strings.all()
-        named = {
+        with_texts = {
             n: Table(tuple(replace(c, texts=texts) if c.type.kind == "text" else c for c in t.columns), t.count)
             for n, t in tables.items()
         }
-        strings, tables = intern(named, constants, comm, ansi=ansi)
+        strings, tables = intern(with_texts, constants, comm, ansi=ansi)
     return Inputs(tables, strings)
 
 
@@ -91,32 +91,32 @@ def _rule_texts(facts: Facts) -> list[str]:
 def intern(
     tables: Mapping[int, Table], constants: Sequence[str], comm: Comm, *, ansi: bool
 ) -> tuple[Strings, dict[int, Table]]:
-    """One sorted dictionary of the texts of all ranks; words of texts become ranks in it."""
+    """Build one sorted dictionary of the texts of all ranks. Replace the words of texts by their positions in it."""
     arrays = [c.texts for t in tables.values() for c in t.columns if c.type.kind == "text" and c.texts is not None]
-    # Beside a null stands the word 0: a text that is none of the others is given to it.
-    own = sorted_texts([*arrays, pa.array(["", *constants], pa.large_string())])
+    # A null has the word 0, so the dictionary needs an entry there even if there is no text.
+    texts = sorted_texts([*arrays, pa.array(["", *constants], pa.large_string())])
     if comm.size > 1:
-        own = sorted_texts([_decoded(b) for b in comm.gather(_encoded(own))])
-    strings = Strings(own, ansi=ansi)
+        texts = sorted_texts([_decode(b) for b in comm.allgather_bytes(_encode(texts))])
+    strings = Strings(texts, ansi=ansi)
     ranked = {}
     for n, table in tables.items():
-        ranked[n] = Table(tuple(_ranked(c, own) for c in table.columns), table.count)
+        ranked[n] = Table(tuple(_rank_texts(c, texts) for c in table.columns), table.count)
     return strings, ranked
 
 
-def _ranked(column: Column, ranked: pa.Array) -> Column:
+def _rank_texts(column: Column, sorted_array: pa.Array) -> Column:
     if column.type.kind != "text":
         return column
     if column.texts is None or not len(column.texts):
         return replace(column, texts=None)
-    import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and few have texts
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and few inputs have texts
 
-    ranks = np.asarray(pc.index_in(column.texts.cast(pa.large_binary()), value_set=ranked)).astype(np.int64)
+    ranks = np.asarray(pc.index_in(column.texts.cast(pa.large_binary()), value_set=sorted_array)).astype(np.int64)
     words = ranks[column.words] if len(column.words) else column.words
     return replace(column, words=words, texts=None)
 
 
-def _encoded(texts: pa.Array) -> bytes:
+def _encode(texts: pa.Array) -> bytes:
     sink = pa.BufferOutputStream()
     batch = pa.record_batch([texts], ["t"])
     with pa.ipc.new_stream(sink, batch.schema) as writer:
@@ -124,17 +124,17 @@ def _encoded(texts: pa.Array) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _decoded(data: bytes) -> pa.Array:
+def _decode(data: bytes) -> pa.Array:
     table = pa.ipc.open_stream(data).read_all()
     return table.column(0).combine_chunks() if table.num_rows else pa.array([], pa.large_binary())
 
 
 def _distinct(table: Table, comm: Comm) -> Table:
-    """Each row once, among all ranks."""
-    masked = bool(comm.sum(np.array([float(any(c.nulls is not None for c in table.columns))]))[0])
+    """Return the distinct rows of all ranks, each row at one rank."""
+    masked = bool(comm.allreduce_sum(np.array([float(any(c.nulls is not None for c in table.columns))]))[0])
     columns, count = table.columns, table.count
     if comm.size > 1 and columns:
-        hashes = _any_hash(flat(columns, count, masked=masked), len(columns) + masked, count)
+        hashes = _row_hashes(flat(columns, count, masked=masked), len(columns) + masked, count)
         columns = tuple(send(columns, hashes % comm.size, comm, masked=masked))
         count = len(columns[0])
     first = distinct(flat(columns, count, masked=masked), len(columns) + masked, count)
@@ -142,7 +142,7 @@ def _distinct(table: Table, comm: Comm) -> Table:
     return Table(tuple(c.take(first) for c in columns), len(first))
 
 
-def _any_hash(rows: Array, stride: int, count: int) -> Array:
+def _row_hashes(rows: Array, stride: int, count: int) -> Array:
     out = np.zeros(count, np.int32)
     places = np.arange(stride)
     none, no_bytes = np.zeros(1, np.int64), np.zeros(0, np.uint8)
@@ -150,12 +150,12 @@ def _any_hash(rows: Array, stride: int, count: int) -> Array:
     return out & 0x7FFFFFFF
 
 
-def _evaluated(of: Input, table: Table, strings: Strings, *, ansi: bool) -> Table:
-    names = [c.name for c in of.columns]
-    if not of.filters and all(
-        isinstance(e, Col) and type_of(e.type) == table.columns[names.index(e.name)].type for e in of.exprs
+def _evaluate(declared: Input, table: Table, strings: Strings, *, ansi: bool) -> Table:
+    names = [c.name for c in declared.columns]
+    if not declared.filters and all(
+        isinstance(e, Col) and type_of(e.type) == table.columns[names.index(e.name)].type for e in declared.exprs
     ):
-        picked = tuple(table.columns[names.index(e.name)] for e in of.exprs if isinstance(e, Col))
+        picked = tuple(table.columns[names.index(e.name)] for e in declared.exprs if isinstance(e, Col))
         return Table(picked, table.count)
-    columns, count = evaluate(of, table.columns, table.count, strings, ansi=ansi)
+    columns, count = evaluate(declared, table.columns, table.count, strings, ansi=ansi)
     return Table(tuple(columns), count)

@@ -1,4 +1,4 @@
-"""The numbers of rows that ranks tell each other: in the order in which these will come."""
+"""Number ghosts and mirrored rows in the order in which messages bring them."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ if TYPE_CHECKING:
 
     from mpi_backend.comm import Comm
     from mpi_backend.kernels.compiler import Array
-    from mpi_backend.state.relation_part import Part
+    from mpi_backend.state.relation_part import RelationPart
 
 
-def number_ghosts(part: Part, targets: Iterable[Array], comm: Comm) -> None:
-    """Tells the owner of each ghost its key, and learns its id there. Collective.
+def number_ghosts(part: RelationPart, targets: Iterable[Array], comm: Comm) -> None:
+    """Look up the id of each ghost at its owner, and renumber ghosts and ``targets``. Collective.
 
-    Ghosts are numbered by their owners and their ids there, so that messages are written and read from the front to
-    the back; ``targets`` of rules (complements of ghosts) follow.
+    Ghosts are sorted by owner, then by id at the owner, so that messages are written and read sequentially. ``targets``
+    are the targets of rules, in which a ghost stands as its complement.
     """
     count = len(part.ghosts)
     owners = part.ghost_owner[:count]
     order = np.argsort(owners, kind="stable")
     ends = np.cumsum(np.bincount(owners, minlength=comm.size))[:-1]
     keys = part.ghosts.keys[:count][order]
-    questions = comm.exchange([np.ascontiguousarray(q).ravel() for q in np.split(keys, ends)])
+    requests = comm.exchange([np.ascontiguousarray(k).ravel() for k in np.split(keys, ends)])
     width = part.shape.key_words
-    answers = [
-        part.keys.add(q, count=len(q) // width).astype(np.int64) if width else np.zeros(0, np.int64) for q in questions
+    ids = [
+        part.keys.add(k, count=len(k) // width).astype(np.int64) if width else np.zeros(0, np.int64) for k in requests
     ]
-    replies = comm.exchange(answers)
+    replies = comm.exchange(ids)
     part.grow_ghosts()
     if not width:
         return
@@ -41,22 +41,23 @@ def number_ghosts(part: Part, targets: Iterable[Array], comm: Comm) -> None:
     part.ghost_owner[:count] = owners[order[sorting]]
     part.ghost_remote[:count] = remote[sorting]
     places = part.ghosts.reorder(order[sorting])
-    for of in targets:
-        messages.renumber_ghosts(of, places)
+    for target in targets:
+        messages.renumber_ghosts(target, places)
 
 
-def number_mirror(own: Part, mirror: Part, comm: Comm) -> tuple[Array, list[Array]]:
-    """Numbers rows of the mirror by their owners and their ids there. Collective.
+def number_mirror(own: RelationPart, mirror: RelationPart, comm: Comm) -> tuple[Array, list[Array]]:
+    """Renumber the rows of the mirror by owner, then by id at the owner. Collective.
 
-    The new numbers by old ones; and for each rank the numbers of its rows by their ids there, -1: not mirrored.
+    Return the new number of each old number, and for each rank the numbers of its rows by id, or -1 if a row has no
+    mirror here.
     """
     width = own.shape.key_words
-    mine = np.ascontiguousarray(own.keys.keys[: len(own.keys)]).ravel()
-    theirs = comm.exchange([mine] * comm.size)
-    found = [mirror.keys.find(k, count=len(k) // width) for k in theirs]
-    first = np.concatenate([f[f >= 0] for f in found])
+    own_keys = np.ascontiguousarray(own.keys.keys[: len(own.keys)]).ravel()
+    all_keys = comm.exchange([own_keys] * comm.size)
+    numbers = [mirror.keys.find(k, count=len(k) // width) for k in all_keys]
+    first = np.concatenate([n[n >= 0] for n in numbers])
     others = np.ones(len(mirror.keys), np.bool_)
     others[first] = False
     places = mirror.keys.reorder(np.concatenate([first, np.flatnonzero(others).astype(np.int32)]))
-    by_old = np.append(places, np.int32(-1))  # what was not found, -1, reads the last place
-    return places, [by_old[f] for f in found]
+    by_old = np.append(places, np.int32(-1))  # -1, a row without a mirror, reads the last place
+    return places, [by_old[n] for n in numbers]

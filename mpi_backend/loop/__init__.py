@@ -1,1 +1,1 @@
-"""Evaluates strata: the fixpoint and its variants."""
+"""Evaluate the strata of a Plan: rules, exchange and aggregation until nothing changes."""

@@ -1,7 +1,7 @@
-"""Evaluates a set that carries one key and moves the other along edges, in blocks of bitmaps (``kernels.bitmaps``).
+"""Evaluate a set that carries one key and moves the other along edges, in blocks of bitmaps (``kernels.bitmaps``).
 
-Blocks are wide where results are dense, one word where they are sparse; the first block shows which (rule 2 of the
-limits in docs/architecture.md). Nothing is exchanged: the carried key stays where it is.
+Blocks are wide if results are dense, and one word wide if they are sparse. The first block decides
+(docs/architecture.md, "Evaluation"). Ranks exchange nothing, since the carried key does not change.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from mpi_backend.state.facts import Facts
     from mpi_backend.state.strings import Strings
 
-_MOST_WORDS = 1 << 25
-"""256 MiB for a bitmap of all vertices."""
-_DENSE, _HALF = 0.1, 0.03
-"""Densities of a block above which blocks have 16 and 4 words."""
+_MAX_WORDS = 1 << 25
+"""The maximum for a bitmap of all vertices: 256 MiB."""
+_DENSE, _MEDIUM = 0.1, 0.03
+"""The densities of the first block above which blocks have 16 and 4 words."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Bit b of word w of ``bits[i * width ...]`` says that (``sources[64 w + b]``, ``vertices[i]``) is there."""
+    """Pairs of 64 * ``width`` sources: bit b of ``bits[i * width + w]`` is (``sources[64 w + b]``, ``vertices[i]``)."""
 
     sources: Array
     vertices: Array
@@ -41,7 +41,7 @@ class Block:
 
 
 class Bitmaps:
-    """The stratum's edges and base rows on dense ids; ``run`` makes blocks of them, ``rows`` the relation's rows."""
+    """The stratum's edges and base rows with dense ids. ``run`` computes blocks, ``results`` the relation's rows."""
 
     def __init__(self, facts: Facts, routed: Routed, strings: Strings) -> None:
         bitmap = facts.stratum.bitmap
@@ -66,11 +66,11 @@ class Bitmaps:
 
     @staticmethod
     def fits(facts: Facts, routed: Routed) -> bool:
-        """Whether the Plan has this form, and no key is null."""
+        """Return whether the Plan has this form and no key is null."""
         return facts.stratum.bitmap is not None and not any(s.has_null_keys for s in routed.shape.relations.values())
 
     def run(self) -> None:
-        """All blocks of sources."""
+        """Compute all blocks of sources."""
         size = len(self._vertices)
         queue, spare, touched = (np.zeros(size, np.int32) for _ in range(3))
         queued, seen = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
@@ -91,23 +91,23 @@ class Bitmaps:
             sources = self._sources.keys[low:high, 0]
             self._blocks.append(Block(sources, reached, width, bits, pairs))
             if low == 0:
-                self._choose(pairs, len(reached))
+                self._choose_width(pairs, len(reached))
                 full, delta = (np.zeros(size * self._width, np.uint64) for _ in range(2))
             low = high
 
     @property
     def tuples(self) -> int:
-        """Rows on this rank."""
+        """The number of rows on this rank."""
         return sum(b.pairs for b in self._blocks) + len(self._loose)
 
     @property
     def bytes(self) -> int:
-        """Held in memory."""
+        """The bytes in memory."""
         blocks = sum(b.bits.nbytes + b.vertices.nbytes for b in self._blocks)
         return blocks + self._offsets.nbytes + self._targets.nbytes + self._vertices.bytes + self._loose.bytes
 
     def results(self) -> dict[str, Table]:
-        """The relation's rows."""
+        """Return the relation's rows."""
         total = self.tuples
         xs, ys = np.empty(total, np.int64), np.empty(total, np.int64)
         at = 0
@@ -118,26 +118,26 @@ class Bitmaps:
         ys[at:] = self._loose.keys[: len(self._loose), 1]
         words = (ys, xs) if self._moving == 0 else (xs, ys)
         texts = self._strings.all() if any(t.kind == "text" for t in self._types) else None
-        found = zip(self._types, words, strict=True)
-        columns = tuple(Column(t, w, None, texts if t.kind == "text" else None) for t, w in found)
+        typed = zip(self._types, words, strict=True)
+        columns = tuple(Column(t, w, None, texts if t.kind == "text" else None) for t, w in typed)
         return {self._name: Table(columns, total)}
 
     def _start(self, base: Table) -> None:
-        """Base rows by source; rows whose vertex no edge mentions are just rows (``loose``: source, vertex)."""
+        """Group base rows by source. Rows whose vertex has no edges become result rows (``loose``: source, vertex)."""
         carried = base.columns[1 - self._moving]
         moving = base.columns[self._moving]
-        found = self._vertices.find(moving.words)
-        inside = found >= 0
+        vertices = self._vertices.find(moving.words)
+        inside = vertices >= 0
         self._loose = KeyMap(2)
         outside = Table((carried.take(~inside), moving.take(~inside)), int((~inside).sum()))
         self._loose.add(flat(outside.columns, outside.count, masked=False), count=outside.count)
         self._sources = KeyMap(1)
         sources = self._sources.add(np.ascontiguousarray(carried.words[inside]))
         self._starts, order = place_rows(sources, len(self._sources), None)
-        self._firsts = found[inside][order]
+        self._firsts = vertices[inside][order]
 
-    def _choose(self, pairs: int, reached: int) -> None:
+    def _choose_width(self, pairs: int, reached: int) -> None:
         density = pairs / max(1, reached * 64)
-        wanted = 16 if density > _DENSE else 4 if density > _HALF else 1
-        fits = max(1, _MOST_WORDS // max(1, len(self._vertices)))
-        self._width = min(wanted, fits, max(1, -(-len(self._sources) // 64)))
+        width = 16 if density > _DENSE else 4 if density > _MEDIUM else 1
+        max_width = max(1, _MAX_WORDS // max(1, len(self._vertices)))
+        self._width = min(width, max_width, max(1, -(-len(self._sources) // 64)))

@@ -1,7 +1,7 @@
-"""Evaluates a stratum for one value of its carried keys after the other (the Plan's decomposition), in plain arrays.
+"""Evaluate a stratum for each value of its carried keys separately (the Plan's decomposition), in plain arrays.
 
-Nothing is exchanged: rows lie where their carried keys are, and the static sides stand on every rank. A process that
-is alone takes several values at once, a core each, as far as their arrays stay within ``MOST_BYTES``.
+Ranks exchange nothing: rows lie where their carried keys are, and each rank has all static sides. A single process
+evaluates several values at once, one on each core, as long as their arrays fit in ``MOST_BYTES``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpi_backend.comm import Alone
+from mpi_backend.comm import SingleRank
 from mpi_backend.load.builder import Builder, Routed
 from mpi_backend.load.inputs import Inputs
 from mpi_backend.loop.tuples import Tuples
@@ -28,12 +28,11 @@ if TYPE_CHECKING:
     from mpi_backend.kernels.compiler import Array
 
 MOST_VALUES = 4096
-"""Of carried keys: with more of them each is likely to lead to few rows, and hashing them together is cheaper."""
+"""The maximum of carried values. Of more values each probably has few rows, and hashing all together is cheaper."""
 MOST_BYTES = 1 << 30
-"""That cores beside the first may take for arrays of their own, each as long as there are moving keys.
+"""The maximum for the arrays of all cores but the first; each core has arrays as long as there are moving keys.
 
-Nobody else bounds them, and many cores would take many times what the recursion takes by itself: with ten million keys
-64 cores 16 GB, and one 0.25. A million keys leave room for more than 40 cores.
+Without it, ten million keys would take 16 GB on 64 cores, and 0.25 GB on one. A million keys fit for 43 cores.
 """
 
 
@@ -47,10 +46,9 @@ class Decomposed:
         [relation] = facts.stratum.relations
         base = routed.starts[relation.name][0]
         moving = tuple(c for p, c in enumerate(base.columns) if p not in self._carried)
-        tables = {i.input: _shared(inputs.tables[i.input], comm) for i in inner.static_indexes}
+        tables = {i.input: _replicate(inputs.tables[i.input], comm) for i in inner.static_indexes}
         tables[inner.relations[0].base] = Table(moving, base.count)
-        alone = Alone()
-        builder = Builder(Facts(inner, facts.inputs), Inputs(tables, inputs.strings), alone, 1)
+        builder = Builder(Facts(inner, facts.inputs), Inputs(tables, inputs.strings), SingleRank(), 1)
         first = Tuples(builder.build(builder.route()), ansi=ansi)
         self._loop = first.loop
         self._keys = tuple(base.columns[p] for p in self._carried)
@@ -59,19 +57,19 @@ class Decomposed:
         self._order = np.argsort(groups, kind="stable")
         self._ends = np.cumsum(np.bincount(groups, minlength=len(self._values)))
         self._base = self._loop.base[inner.relations[0].name]
-        threads = min(len(self._ends), _most_at_once(first)) if comm.size == 1 and first.can_have_siblings else 1
+        threads = min(len(self._ends), _max_threads(first)) if comm.size == 1 and first.can_have_siblings else 1
         self._all = [first, *(Tuples(self._loop.sibling(), ansi=ansi) for _ in range(1, threads))]
         self._free: SimpleQueue[Tuples] = SimpleQueue()
         for tuples in self._all:
             self._free.put(tuples)
-        self._found: list[tuple[int, Array, Array, Array]] = []
+        self._results: list[tuple[int, Array, Array, Array]] = []
         self._relation = relation
         self._applied: list[int] = []
         self.per_iteration: list[dict[str, Any]] = []
 
     @staticmethod
     def fits(facts: Facts, routed: Routed, comm: Comm) -> bool:
-        """Whether the Plan has a decomposition, and the carried keys few values and no nulls. Collective."""
+        """Return whether the Plan has a decomposition and its carried keys have few values and no nulls. Collective."""
         decomposition = facts.stratum.decomposition
         if decomposition is None:
             return False
@@ -79,64 +77,64 @@ class Decomposed:
         table = routed.starts[relation.name][0]
         columns = [table.columns[p] for p in decomposition.carried]
         distinct = len(np.unique(flat(columns, table.count, masked=False).reshape(table.count, len(columns)), axis=0))
-        most = -comm.least(-float(distinct))
-        return most <= MOST_VALUES and not any(routed.shape.relations[relation.name].keys)
+        max_distinct = -comm.allreduce_min(-float(distinct))
+        return max_distinct <= MOST_VALUES and not any(routed.shape.relations[relation.name].keys)
 
     def run(self) -> None:
-        """One fixpoint a value."""
+        """Compute one fixpoint for each value."""
         values = range(len(self._ends))
         if len(self._all) == 1:
-            self._found = [self._fixpoint(v) for v in values]
+            self._results = [self._fixpoint(v) for v in values]
             return
         with ThreadPoolExecutor(len(self._all)) as pool:
-            self._found = list(pool.map(self._fixpoint, values))
+            self._results = list(pool.map(self._fixpoint, values))
 
     def _fixpoint(self, value: int) -> tuple[int, Array, Array, Array]:
-        """The rows of a value: ids, values, and which of these are there."""
+        """Return the value and its rows: ids, values, and which of these are not null."""
         tuples = self._free.get()
         try:
-            return self._found_by(tuples, value)
+            return self._evaluate(tuples, value)
         finally:
             self._free.put(tuples)
 
-    def _found_by(self, tuples: Tuples, value: int) -> tuple[int, Array, Array, Array]:
+    def _evaluate(self, tuples: Tuples, value: int) -> tuple[int, Array, Array, Array]:
         [part] = tuples.loop.parts.values()
         rows = self._order[self._ends[value - 1] if value else 0 : self._ends[value]]
         picked = self._base.words.reshape(len(self._base.ids), self._base.stride)[rows]
-        mine = Rows(self._base.ids[rows], np.ascontiguousarray(picked).ravel(), 0, self._base.stride)
-        tuples.loop.base[part.name] = mine
+        base = Rows(self._base.ids[rows], np.ascontiguousarray(picked).ravel(), 0, self._base.stride)
+        tuples.loop.base[part.name] = base
         tuples.run()
         self._applied.append(tuples.iterations)
         ids = part.present()
-        found = value, ids, part.state.v.take(ids, axis=1), part.state.k.take(ids, axis=1)
-        tuples.again()
-        return found
+        result = value, ids, part.state.v.take(ids, axis=1), part.state.k.take(ids, axis=1)
+        tuples.reset()
+        return result
 
     @property
     def iterations(self) -> int:
-        """The most that a value took."""
+        """The maximum over all values."""
         return max(self._applied, default=0)
 
     @property
     def tuples(self) -> int:
-        """Rows on this rank."""
-        return sum(len(ids) for _, ids, _, _ in self._found)
+        """The number of rows on this rank."""
+        return sum(len(ids) for _, ids, _, _ in self._results)
 
     @property
     def bytes(self) -> int:
-        """Held in memory."""
+        """The bytes in memory."""
         siblings = sum(p.state.bytes for t in self._all[1:] for p in t.loop.parts.values())
-        return self._loop.bytes + siblings + sum(i.nbytes + v.nbytes + k.nbytes for _, i, v, k in self._found)
+        return self._loop.bytes + siblings + sum(i.nbytes + v.nbytes + k.nbytes for _, i, v, k in self._results)
 
     def results(self) -> dict[str, Table]:
-        """The relation's rows: carried and moving keys in their order, then dependents."""
+        """Return the relation's rows: carried and moving keys in their order, then dependent columns."""
         [part] = self._loop.parts.values()
-        ids = np.concatenate([np.zeros(0, np.int32), *(i for _, i, _, _ in self._found)])
+        ids = np.concatenate([np.zeros(0, np.int32), *(i for _, i, _, _ in self._results)])
         values = np.repeat(
-            np.array([v for v, _, _, _ in self._found], np.int64), [len(i) for _, i, _, _ in self._found]
+            np.array([v for v, _, _, _ in self._results], np.int64), [len(i) for _, i, _, _ in self._results]
         )
         strings = self._loop.strings
-        moving = iter(range(len(part.of.keys)))
+        moving = iter(range(len(part.planned.keys)))
         columns: list[Column] = []
         for p in range(len(self._relation.keys)):
             if p in self._carried:
@@ -145,22 +143,22 @@ class Decomposed:
                 columns.append(Column(like.type, words, None, strings.all() if like.type.kind == "text" else None))
             else:
                 columns.append(part.key_column(next(moving), ids, strings))
-        for j in range(len(part.of.dependents)):
-            words = np.concatenate([np.zeros(0, np.int64), *(v[j] for _, _, v, _ in self._found)])
-            valid = [k[j] for _, _, _, k in self._found] if any(part.shape.dependents) else []
+        for j in range(len(part.planned.dependents)):
+            words = np.concatenate([np.zeros(0, np.int64), *(v[j] for _, _, v, _ in self._results)])
+            valid = [k[j] for _, _, _, k in self._results] if any(part.shape.dependents) else []
             columns.append(part.value_column(j, words, np.concatenate(valid) == 0 if valid else None, strings))
         return {self._relation.name: Table(tuple(columns), len(ids))}
 
 
-def _most_at_once(first: Tuples) -> int:
-    """Cores that this process may use, if there is memory for them."""
+def _max_threads(first: Tuples) -> int:
+    """Return the number of cores that this process may use, bounded by memory."""
     return min(available_cores(), 1 + MOST_BYTES // first.sibling_bytes)
 
 
-def _shared(table: Table, comm: Comm) -> Table:
-    """All rows on every rank."""
+def _replicate(table: Table, comm: Comm) -> Table:
+    """Return the rows of all ranks. Collective."""
     if comm.size == 1:
         return table
-    masked = comm.least(-float(any(c.nulls is not None for c in table.columns))) < 0
+    masked = comm.allreduce_min(-float(any(c.nulls is not None for c in table.columns))) < 0
     columns = share(table.columns, table.count, comm, masked=masked)
     return Table(tuple(columns), len(columns[0]))

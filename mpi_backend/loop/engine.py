@@ -1,4 +1,4 @@
-"""All strata of a Plan in order: what a rank computes between its inputs and its results."""
+"""Evaluate all strata of a Plan in order, from a rank's inputs to its results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from mpi_backend.exchange.mirrors import mirrored
+from mpi_backend.exchange.mirrors import add_mirrors
 from mpi_backend.load.builder import Builder
 from mpi_backend.load.inputs import read_inputs
 from mpi_backend.loop.bitmaps import Bitmaps
@@ -23,42 +23,42 @@ if TYPE_CHECKING:
 
     from mpi_backend.comm import Comm
     from mpi_backend.loop.fixpoint import Progress
-    from mpi_backend.loop.stats import Counts
+    from mpi_backend.loop.loop_stats import Counts
     from mpi_backend.state.types import Table
     from pyspark_paralagg.plan.plan import Plan
 
-    Watch = Callable[[str, Counts], None]
+    PlanProgress = Callable[[str, Counts], None]
 
 
 class Evaluation(Protocol):
-    """A stratum that is loaded: one of the ways in which the Plan allows to evaluate it."""
+    """A loaded stratum, with one of the methods that the Plan allows for it."""
 
     @property
     def iterations(self) -> int:
-        """Applications of the step."""
+        """The number of applications of the step."""
 
     @property
     def per_iteration(self) -> list[dict[str, Any]]:
-        """One entry for each iteration and relation, where these were counted."""
+        """One entry for each iteration and relation; empty if the method does not count them."""
 
     def run(self) -> None:
-        """To the fixpoint, or to the limit. Collective."""
+        """Run to the fixpoint or to the limit. Collective."""
 
     @property
     def tuples(self) -> int:
-        """Rows on this rank."""
+        """The number of rows on this rank."""
 
     @property
     def bytes(self) -> int:
-        """Held in memory."""
+        """The bytes in memory."""
 
     def results(self) -> dict[str, Table]:
-        """This rank's rows of each relation."""
+        """Return this rank's rows of each relation."""
 
 
 @dataclass
 class Run:
-    """What a run gave on this rank: rows of each relation, and what was counted, of each stratum too (``strata``)."""
+    """The result of a run on this rank: rows of each relation, and counts in all and for each stratum (``strata``)."""
 
     results: dict[str, Table] = field(default_factory=dict)
     iterations: int = 0
@@ -77,17 +77,17 @@ def run_plan(
     buckets: int | None = None,
     sub_buckets: int = 1,
     ansi: bool = True,
-    progress: Watch | None = None,
+    progress: PlanProgress | None = None,
 ) -> Run:
-    """Evaluates ``plan`` over this rank's rows of each source. Collective.
+    """Evaluate ``plan`` over this rank's rows of each source. Collective.
 
-    ``progress`` hears of each iteration: the relations, and how far they are.
+    ``progress`` is called after each iteration with the names of the relations and their counts.
     """
     run = Run()
     inputs = {i.id: i for i in plan.inputs}
     for stratum in plan.strata:
-        changed, where = spread(stratum, sub_buckets if comm.size > 1 else 1)
-        facts = Facts(changed, inputs, where)
+        spread_stratum, sub_bucketing = spread(stratum, sub_buckets if comm.size > 1 else 1)
+        facts = Facts(spread_stratum, inputs, sub_bucketing)
         _run_stratum(facts, sources, comm, run, buckets or comm.size, ansi=ansi, progress=progress)
     return run
 
@@ -100,22 +100,22 @@ def _run_stratum(
     buckets: int,
     *,
     ansi: bool,
-    progress: Watch | None,
+    progress: PlanProgress | None,
 ) -> None:
     names = [r.name for r in facts.stratum.relations]
     visible = [n for n in names if "@" not in n] or names
-    heard = None if progress is None else partial(progress, "_".join(visible))
-    began = time.perf_counter()
-    evaluation = _evaluation(facts, sources, comm, run, buckets, ansi=ansi, progress=heard)
-    loaded = time.perf_counter()
+    stratum_progress = None if progress is None else partial(progress, "_".join(visible))
+    started_at = time.perf_counter()
+    evaluation = _evaluation(facts, sources, comm, run, buckets, ansi=ansi, progress=stratum_progress)
+    loaded_at = time.perf_counter()
     evaluation.run()
-    looped = time.perf_counter()
+    looped_at = time.perf_counter()
     run.results |= evaluation.results()
-    seconds = {"load": loaded - began, "loop": looped - loaded, "store": time.perf_counter() - looped}
+    seconds = {"load": loaded_at - started_at, "loop": looped_at - loaded_at, "store": time.perf_counter() - looped_at}
     for name, value in seconds.items():
         run.seconds[name] += value
-    tuples = int(comm.sum(np.array([float(evaluation.tuples)]))[0])
-    iterations = int(-comm.least(-float(evaluation.iterations)))
+    tuples = int(comm.allreduce_sum(np.array([float(evaluation.tuples)]))[0])
+    iterations = int(-comm.allreduce_min(-float(evaluation.iterations)))
     run.strata.append({"relations": names, "iterations": iterations, "tuples": tuples, "seconds": seconds})
     run.iterations += iterations
     run.tuples += tuples
@@ -133,9 +133,9 @@ def _evaluation(
     ansi: bool,
     progress: Progress | None,
 ) -> Evaluation:
-    """Loads a stratum. Bitmaps, else value by value, else tuples: the first that the Plan and the data allow."""
+    """Load a stratum. Use bitmaps, else decomposition, else tuples: the first that the Plan and the data allow."""
     inputs = read_inputs(facts, sources, run.results, comm, ansi=ansi)
-    facts = mirrored(facts, inputs, comm)
+    facts = add_mirrors(facts, inputs, comm)
     builder = Builder(facts, inputs, comm, buckets)
     routed = builder.route()
     if Bitmaps.fits(facts, routed):

@@ -1,10 +1,10 @@
-"""The fixpoint, one rank's part of it: apply all rules to the delta, exchange what other ranks own, aggregate, vote.
+"""Run one rank's part of a fixpoint: apply all rules to the delta, exchange rows, aggregate, vote.
 
-In place (a lattice without a limit) an iteration is a pass (``passes``). In rounds, rules write to ``pending``
-and the relation changes only when the whole step was applied, so iterations are exactly those of design section 3::
+In place (a lattice without a limit) an iteration is a pass (``passes``). In rounds, rules write to ``pending``, and the
+relation changes only after the whole step, so the number of iterations is exact (docs/architecture.md, "Evaluation")::
 
-    lattice       delta = what pending improves
-    accumulating  state += pending;  delta = pending     (theorem 1 of Wang et al. 2020, PowerLog)
+    lattice       delta = the rows that pending improves
+    accumulating  state += pending;  delta = pending     (theorem 1 of Wang et al., PowerLog)
     iterated      state = base U pending                 (recomputed each round)
 """
 
@@ -19,9 +19,9 @@ import numpy as np
 
 from mpi_backend.exchange.exchange import CopyExchange, DeltaExchange
 from mpi_backend.loop import rounds
+from mpi_backend.loop.loop_stats import CHANGED, DIFFERENCE, OVERFLOW, Clock, Counts, LoopStats, sum_votes, votes
 from mpi_backend.loop.passes import Passes
 from mpi_backend.loop.runner import Runner, SumOverflowError
-from mpi_backend.loop.stats import CHANGED, DIFFERENCE, OVERFLOW, Clock, Counts, Stats, counted, votes
 from mpi_backend.loop.views import Views
 from pyspark_paralagg.errors import FixpointError
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpi_backend.kernels.compiler import Array
-    from mpi_backend.state.loop_state import Loop
-    from mpi_backend.state.relation_part import Part
+    from mpi_backend.state.loop_state import LoopState
+    from mpi_backend.state.relation_part import RelationPart
 
     Progress = Callable[[Counts], None]
 logger = logging.getLogger("pyspark_paralagg")
 T = TypeVar("T")
 PATIENCE = 100
-"""Rounds that an iterated step without progress gets beyond the number of keys."""
+"""The minimum of rounds before an iterated step counts as endless, and before a climb is logged."""
 
 
 class EndlessClimbError(Exception):
-    """A run that will not end by itself: more iterations than keys, or a sum beyond its type. All ranks raise it."""
+    """A run that does not end: more iterations than keys, or a sum that overflows. All ranks raise it."""
 
     def __init__(self, iterations: int, overflow: SumOverflowError | None, *, overflowed: bool) -> None:
         super().__init__(f"endless after {iterations} iterations")
@@ -50,9 +50,9 @@ class EndlessClimbError(Exception):
 
 
 class Fixpoint:
-    """Runs a stratum's loop. ``progress`` hears of iterations (rank 0 only)."""
+    """The loop of a stratum. ``progress`` is called after each iteration (on rank 0 only)."""
 
-    def __init__(self, loop: Loop, *, ansi: bool, traced: bool = False, progress: Progress | None = None) -> None:
+    def __init__(self, loop: LoopState, *, ansi: bool, traced: bool = False, progress: Progress | None = None) -> None:
         self._loop = loop
         self._facts = loop.facts
         self._stratum = loop.facts.stratum
@@ -67,53 +67,53 @@ class Fixpoint:
         self._views = Views(loop)
         self._progress = progress
         self._overflow: SumOverflowError | None = None
-        self._warned = False
+        self._has_warned = False
         self._own_indexes = [i for i in loop.indexes.values() if not i.planned.copy]
-        self.stats = Stats([r.name for r in self._stratum.relations], self._comm.size)
+        self.stats = LoopStats([r.name for r in self._stratum.relations], self._comm.size)
 
     def run(self) -> None:
-        """To the fixpoint, or to the limit."""
+        """Run to the fixpoint or to the limit. Collective."""
         self.start()
         iteration = 0
-        going = self._may_apply(iteration)
-        while going:
-            began = time.perf_counter()
+        is_running = self._may_apply(iteration)
+        while is_running:
+            started_at = time.perf_counter()
             sums = self.step()
             iteration += self._passes.applied
-            seconds = time.perf_counter() - began
+            seconds = time.perf_counter() - started_at
             self.stats.add(iteration, sums, seconds, self._clock.take(), ahead=self._stratum.in_place)
             if self._progress is not None:
                 self._progress(self.stats.counts())
             tolerance = self._stratum.tolerance
-            changed = sums[CHANGED] > 0 and not (tolerance is not None and sums[DIFFERENCE] < tolerance)
-            going = changed and self._may_apply(iteration)
+            has_changed = sums[CHANGED] > 0 and not (tolerance is not None and sums[DIFFERENCE] < tolerance)
+            is_running = has_changed and self._may_apply(iteration)
             if sums[OVERFLOW] > 0:
                 raise EndlessClimbError(iteration, self._overflow, overflowed=True)
-            if changed and not going and self._stratum.on_limit == "error":
+            if has_changed and not is_running and self._stratum.on_limit == "error":
                 raise self._limit_reached(iteration, sums)
-            if going and self._climbs(iteration, sums):
+            if is_running and self._is_endless(iteration, sums):
                 raise EndlessClimbError(iteration, None, overflowed=False)
         self.stats.iterations = iteration
 
     @property
     def reads_only(self) -> bool:
-        """Whether rules neither find new keys nor compute texts."""
-        known = all(r.target.kind in ("same", "resolved") for r in self._stratum.rules)
-        return known and not self._stratum.makes_strings and not any(r.sites.calls for r in self._runner.rules)
+        """Whether rules neither add keys nor compute texts."""
+        adds_no_keys = all(r.target.kind in ("same", "resolved") for r in self._stratum.rules)
+        return adds_no_keys and not self._stratum.makes_strings and not any(r.sites.calls for r in self._runner.rules)
 
-    def again(self) -> None:
-        """For other base rows of the same stratum: nothing was counted yet."""
-        self.stats = Stats([r.name for r in self._stratum.relations], self._comm.size)
-        self._passes.again()
+    def reset(self) -> None:
+        """Clear the counts, to run with other base rows of the same stratum."""
+        self.stats = LoopStats([r.name for r in self._stratum.relations], self._comm.size)
+        self._passes.reset()
 
     def start(self) -> None:
-        """R0: base rows, or the initial ones."""
+        """Set the relations to R_0: the initial rows, or else the base rows."""
         for p in self._parts:
             rows = self._loop.initial.get(p.name, self._loop.base[p.name])
             p.grow()
             self._runner.put(p, p.state, rows)
             if p.delta is not None:
-                p.delta = p.state.twin()
+                p.delta = p.state.copy()
             if self._facts.is_iterated:
                 rounds.read_all(p)
             elif not self._stratum.in_place:
@@ -123,7 +123,7 @@ class Fixpoint:
             self._publish()
 
     def step(self) -> Array:
-        """One iteration; the sums of the votes."""
+        """Run one iteration. Return the sums of the votes."""
         return self._passes.step() if self._stratum.in_place else self._round()
 
     # --- rounds -----------------------------------------------------------------------------------------------------
@@ -134,17 +134,17 @@ class Fixpoint:
         changed, difference = self._clock.timed("aggregate", self._aggregate)
         changed += self._clock.timed("aggregate", self._follow_views)
         self._clock.timed("copy", self._publish)
-        mine = votes(self._loop, float(changed), difference, float(self._overflow is not None))
-        return counted(self._clock.timed("vote", partial(self._comm.hear, mine)))
+        rank_votes = votes(self._loop, float(changed), difference, float(self._overflow is not None))
+        return sum_votes(self._clock.timed("vote", partial(self._comm.allgather, rank_votes)))
 
     def _aggregate(self) -> tuple[int, float]:
-        """What is pending changes the relations: how many rows, and Σ|Δ| of what is added up."""
+        """Combine the pending rows into the relations. Return the number of changed rows, and Σ|Δ| of sum columns."""
         changed, difference = 0, 0.0
         for p in self._parts:
             if p.is_view:
                 continue
-            # Who is followed has changed where its follower has: only that can be seen, and read by rules.
-            seen = not self._facts.is_followed(p.name)
+            # Of a followed relation only the changes of its followers count: rules read these only.
+            is_counted = not self._facts.is_followed(p.name)
             if self._facts.is_iterated:
                 n, d = rounds.replace(p)
                 difference += d
@@ -156,7 +156,7 @@ class Fixpoint:
                     p.pending.clear()
                 rounds.take_current(p)
                 n = p.size
-            changed += n if seen else 0
+            changed += n if is_counted else 0
         return changed, difference
 
     def _apply_rules(self) -> None:
@@ -167,7 +167,7 @@ class Fixpoint:
         self._runner.run_rules()
 
     def _follow_views(self) -> int:
-        """Relations that follow others, after these have changed; how many of their rows have."""
+        """Update the relations that follow others. Return the number of their changed rows."""
         followers = [p for p in self._parts if p.is_view]
         if not followers:
             return 0
@@ -180,7 +180,7 @@ class Fixpoint:
         return sum(p.size for p in followers)
 
     def _publish(self) -> None:
-        """What the next application reads is known: to indexes on the relation itself, and to its copies elsewhere."""
+        """Add the current rows to the indexes on the relations, and send them to the copies on other ranks."""
         for index in self._own_indexes:
             index.link_current()
         self._copies.run()
@@ -188,14 +188,14 @@ class Fixpoint:
     # --- ends -------------------------------------------------------------------------------------------------------
 
     @property
-    def _parts(self) -> list[Part]:
+    def _parts(self) -> list[RelationPart]:
         return list(self._loop.parts.values())
 
     def _may_apply(self, done: int) -> bool:
         return self._stratum.max_iterations is None or done < self._stratum.max_iterations
 
     def _catching(self, body: Callable[[], T]) -> T | None:
-        """A sum that overflows ends the run, but not before all ranks know."""
+        """Call ``body``. Keep an overflow for the next vote, so that all ranks end the run together."""
         try:
             return body()
         except SumOverflowError as problem:
@@ -204,22 +204,22 @@ class Fixpoint:
             self._overflow = problem
             return None
 
-    def _climbs(self, iteration: int, sums: Array) -> bool:
-        """Values still change after more rounds than there are keys, so each further change goes around a cycle.
+    def _is_endless(self, iteration: int, sums: Array) -> bool:
+        """Return whether values still change after more rounds than there are keys, so that changes follow a cycle.
 
-        Where rules only translate values that is a climb without end; elsewhere they may converge late, and a limit of
-        iterations decides. Sums of fractions may converge too (damping): they climb if a turn around all keys has not
-        made the changes smaller. An iterated step is given some patience.
+        If rules only translate values, the climb is endless. Otherwise values may converge late, and a limit of
+        iterations decides. Sums of fractions may also converge (damping): they climb if as many rounds as there are
+        keys have not made the changes smaller. An iterated step gets at least ``PATIENCE`` rounds.
         """
         s = self._stratum
         if s.max_iterations is not None or s.tolerance is not None or not s.cycle_check:
             return False
-        if self._passes.orders:
-            return False  # it has a limit of its own, beyond which plain passes go on
-        turn = self.stats.total(sums) + 1
+        if self._passes.is_by_value:
+            return False  # it has its own limit, after which plain passes continue
+        keys = self.stats.total(sums) + 1
         if s.climb_limit is not None:
-            if iteration > max(turn, PATIENCE) and not self._warned and self._comm.rank == 0:
-                self._warned = True
+            if iteration > max(keys, PATIENCE) and not self._has_warned and self._comm.rank == 0:
+                self._has_warned = True
                 logger.warning(
                     "%s: values still change after %s iterations, more than there are keys; the run goes on to %s "
                     "iterations (spark.paralagg.climb.maxIterations)", self.name, iteration, s.climb_limit,
@@ -231,9 +231,9 @@ class Fixpoint:
             for d in r.dependents
         )
         if fractions:
-            before = self.stats.difference(iteration - turn)
-            return iteration > 2 * turn and before is not None and before <= sums[DIFFERENCE]
-        return iteration > (max(turn, PATIENCE) if self._facts.is_iterated else turn)
+            before = self.stats.difference(iteration - keys)
+            return iteration > 2 * keys and before is not None and before <= sums[DIFFERENCE]
+        return iteration > (max(keys, PATIENCE) if self._facts.is_iterated else keys)
 
     def _limit_reached(self, iterations: int, sums: Array) -> FixpointError:
         return FixpointError(
@@ -245,5 +245,5 @@ class Fixpoint:
 
     @property
     def name(self) -> str:
-        """Of the stratum: its relations."""
+        """The name of the stratum: the names of its relations."""
         return "_".join(r.name for r in self._stratum.relations)

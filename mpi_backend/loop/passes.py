@@ -1,7 +1,7 @@
-"""Iterations of a lattice without a limit: nobody can tell when a value was read, so passes read what they write.
+"""Iterate a lattice without a limit in place: the result does not depend on the order, so passes read what they write.
 
-In the order of rows, or the best first (``ordered``); what is derived for rows of other ranks is sent to them
-(``exchange``), or rows are sent to where their edges are (``mirrors``). Votes travel with the exchange.
+Passes take rows in the order of ids, or the best values first (``ordered``). They send derived rows to the ranks that
+own them (``exchange``), or rows to the ranks that have their edges (``mirrors``). The exchange carries the votes.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ import numpy as np
 from mpi_backend.exchange.mirrors import Mirrors
 from mpi_backend.kernels import lists
 from mpi_backend.loop import rounds
+from mpi_backend.loop.loop_stats import sum_votes, votes
 from mpi_backend.loop.ordered import Ordered
-from mpi_backend.loop.stats import counted, votes
 
 if TYPE_CHECKING:
     from mpi_backend.exchange.exchange import DeltaExchange
     from mpi_backend.kernels.compiler import Array
+    from mpi_backend.loop.loop_stats import Clock
     from mpi_backend.loop.runner import Runner
-    from mpi_backend.loop.stats import Clock
-    from mpi_backend.state.loop_state import Loop
+    from mpi_backend.state.loop_state import LoopState
 
 
 class Passes:
-    """Of one stratum. ``applied`` is how many iterations the last step was."""
+    """The passes of one stratum. ``applied`` is the number of iterations of the last step."""
 
-    def __init__(self, loop: Loop, runner: Runner, exchange: DeltaExchange, clock: Clock, *, traced: bool) -> None:
+    def __init__(self, loop: LoopState, runner: Runner, exchange: DeltaExchange, clock: Clock, *, traced: bool) -> None:
         self._loop = loop
         self._runner = runner
         self._exchange = exchange
@@ -39,69 +39,69 @@ class Passes:
         self.applied = 1
 
     @property
-    def orders(self) -> bool:
-        """Whether rows are taken by their values now."""
-        return self._ordered is not None and self._ordered.orders
+    def is_by_value(self) -> bool:
+        """Whether passes now take rows by their values."""
+        return self._ordered is not None and self._ordered.is_by_value
 
-    def again(self) -> None:
-        """For other base rows of the same stratum."""
+    def reset(self) -> None:
+        """Prepare for other base rows of the same stratum."""
         if self._ordered is not None:
-            self._ordered.again()
+            self._ordered.reset()
 
     def step(self) -> Array:
-        """One pass, or passes over few rows; the sums of the votes. Collective."""
+        """Run one pass, or several passes over few rows. Return the sums of the votes. Collective."""
         self.applied = 1
         ordered, mirrors = self._ordered, self._mirrors
         if ordered is not None and not ordered.is_on:
-            ordered.consider()
+            ordered.try_start()
         if ordered is None or not ordered.is_on:
             return self._plain() if mirrors is None else self._mirrored(mirrors)
         return self._ordered_passes(ordered) if mirrors is None else self._ordered_mirrored(ordered, mirrors)
 
     def _plain(self) -> Array:
-        """Over all rows that changed."""
+        """Apply rules to all rows that changed."""
         parts = list(self._loop.parts.values())
         for p in parts:
             rounds.take(p)
             p.rows += lists.count_new(p.state.f, p.current[: p.size])
         self._clock.timed("rules", self._runner.run_rules)
         waiting = sum(len(p.state.dirty) for p in parts) + self._exchange.waiting
-        heard = self._clock.timed("exchange", partial(self._exchange.run, votes(self._loop, waiting)))
-        return counted(heard)
+        all_votes = self._clock.timed("exchange", partial(self._exchange.run, votes(self._loop, waiting)))
+        return sum_votes(all_votes)
 
     def _ordered_passes(self, ordered: Ordered) -> Array:
-        """Over near rows; with other ranks all passes until they are told of something count as one iteration."""
+        """Apply rules to near rows. With several ranks all passes between two exchanges count as one iteration."""
         [part] = self._loop.parts.values()
         passes, part.size, part.rows, left = self._clock.timed("rules", ordered.step)
-        mine = votes(self._loop, left + self._exchange.waiting)
+        rank_votes = votes(self._loop, left + self._exchange.waiting)
         if self._loop.comm.size == 1:
             self.applied = max(1, passes)
-            return counted(mine[None, :])
-        of_order = ordered.votes()
-        both = np.concatenate([of_order, mine])
-        heard = self._clock.timed("exchange", partial(self._exchange.run, both))
-        ordered.agree(heard[:, : len(of_order)])
-        return counted(heard[:, len(of_order) :])
+            return sum_votes(rank_votes[None, :])
+        order_votes = ordered.votes()
+        combined = np.concatenate([order_votes, rank_votes])
+        all_votes = self._clock.timed("exchange", partial(self._exchange.run, combined))
+        ordered.apply_votes(all_votes[:, : len(order_votes)])
+        return sum_votes(all_votes[:, len(order_votes) :])
 
     def _mirrored(self, mirrors: Mirrors) -> Array:
-        """All ranks apply the rows of all that changed."""
+        """Apply rules on all ranks to the changed rows of all ranks."""
         [part] = self._loop.parts.values()
         rounds.take(part)
         rows = part.current[: part.size]
         part.rows += lists.count_new(part.state.f, rows)
         lists.unqueue(part.state.f, rows)
-        heard = self._clock.timed("exchange", partial(mirrors.run, rows, votes(self._loop, len(rows))))
+        all_votes = self._clock.timed("exchange", partial(mirrors.run, rows, votes(self._loop, len(rows))))
         self._clock.timed("rules", self._runner.run_rules)
-        return counted(heard)
+        return sum_votes(all_votes)
 
     def _ordered_mirrored(self, ordered: Ordered, mirrors: Mirrors) -> Array:
-        """All ranks apply the near rows of all."""
+        """Apply rules on all ranks to the near rows of all ranks."""
         [part] = self._loop.parts.values()
         rows, part.rows, far = self._clock.timed("rules", ordered.select)
         part.size = len(rows)
-        of_order = ordered.votes()
-        both = np.concatenate([of_order, votes(self._loop, len(rows) + far)])
-        heard = self._clock.timed("exchange", partial(mirrors.run, rows, both))
+        order_votes = ordered.votes()
+        combined = np.concatenate([order_votes, votes(self._loop, len(rows) + far)])
+        all_votes = self._clock.timed("exchange", partial(mirrors.run, rows, combined))
         self._clock.timed("rules", self._runner.run_rules)
-        ordered.agree(heard[:, : len(of_order)])
-        return counted(heard[:, len(of_order) :])
+        ordered.apply_votes(all_votes[:, : len(order_votes)])
+        return sum_votes(all_votes[:, len(order_votes) :])

@@ -1,4 +1,4 @@
-"""What happens to a relation between two rounds."""
+"""Move the rows of a relation between its lists and accumulators, between two rounds."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mpi_backend.kernels.compiler import Array
-    from mpi_backend.state.relation_part import Part
+    from mpi_backend.state.relation_part import RelationPart
 
 
-def take(p: Part) -> None:
-    """The list of what changed becomes the current one."""
+def take(p: RelationPart) -> None:
+    """Make the list of changed rows the current one."""
     p.state.ascend(len(p.keys))
     p.current, p.size = p.state.take(p.current)
 
 
-def take_current(p: Part) -> None:
-    """Likewise, and its rows are marked as the delta."""
+def take_current(p: RelationPart) -> None:
+    """Make the list of changed rows the current one, and mark these rows as the delta."""
     lists.unmark_delta(p.state.f, p.current[: p.size])
     take(p)
     ids = p.current[: p.size]
@@ -32,46 +32,49 @@ def take_current(p: Part) -> None:
     p.rows += lists.count_new(p.state.f, ids)
 
 
-def read_all(p: Part) -> None:
-    """The next application reads every row; the state's list stays, it says which rows there are."""
+def read_all(p: RelationPart) -> None:
+    """Make every row current. The state keeps its list, which has all rows."""
     p.current = p.state.dirty.copy()
     p.size = p.rows = len(p.current)
 
 
-def swap_delta(p: Part) -> None:
-    """What was pending is the delta that the next application reads; the old delta's room is used again."""
+def swap_delta(p: RelationPart) -> None:
+    """Make the pending rows the delta of the next application. Reuse the old delta's arrays for ``pending``."""
     assert p.delta is not None  # noqa: S101 - for the type checker
     p.delta, p.pending = p.pending, p.delta
     p.pending.clear()
 
 
-def begin(p: Part, put_base: Callable[[], None]) -> None:
-    """``pending`` has the base rows and nothing else (iterated); where these are many, they are copied from then on."""
-    if p.begun is not None and p.begun.capacity == p.pending.capacity:
-        p.pending.become(p.begun)
+def begin(p: RelationPart, put_base: Callable[[], None]) -> None:
+    """Set ``pending`` to the base rows (iterated relations). If there are many, copy a snapshot in later rounds."""
+    if p.base_snapshot is not None and p.base_snapshot.capacity == p.pending.capacity:
+        p.pending.copy_from(p.base_snapshot)
         return
     p.pending.clear()
     put_base()
     if lists.MANY * len(p.pending.dirty) > len(p.keys):
-        p.begun = p.pending.twin()
+        p.base_snapshot = p.pending.copy()
 
 
-def replace(p: Part) -> tuple[int, float]:
-    """The pending rows become the rows (iterated): how many changed, and Σ|Δ| of the columns that are added up."""
-    old, fresh = p.state, p.pending
+def replace(p: RelationPart) -> tuple[int, float]:
+    """Make the pending rows the rows (iterated relations). Return the count of changes, and Σ|Δ| of sum columns."""
+    old, new = p.state, p.pending
     kinds, out = _kinds(p), np.zeros(3)
-    if kinds.tolist() == [[1.0, 1.0, 1.0]] and not len(fresh.k) and len(fresh.dirty) == p.rows == len(p.keys):
-        lists.differences_of_all(fresh.v[0, : p.rows].view(np.float64), old.v[0, : p.rows].view(np.float64), out)
+    if kinds.tolist() == [[1.0, 1.0, 1.0]] and not len(new.k) and len(new.dirty) == p.rows == len(p.keys):
+        lists.differences_of_all(new.v[0, : p.rows].view(np.float64), old.v[0, : p.rows].view(np.float64), out)
     else:
-        lists.differences(fresh.dirty, fresh.v, fresh.k, old.v, old.k, old.f, kinds, out)
+        lists.differences(new.dirty, new.v, new.k, old.v, old.k, old.f, kinds, out)
     changed = int(out[1]) + p.rows - int(out[0])
-    p.state, p.pending = fresh, old
+    p.state, p.pending = new, old
     read_all(p)
     return changed, float(out[2])
 
 
-def _kinds(p: Part) -> Array:
-    """Of each column: whether it is a fraction, whether it is added up, by what its words are divided."""
-    types = [type_of(d.column.type) for d in p.of.dependents]
-    rows = [(t.kind == "fraction", is_added(d), 10.0**t.scale) for t, d in zip(types, p.of.dependents, strict=True)]
+def _kinds(p: RelationPart) -> Array:
+    """Return for each column whether it is a fraction, whether it is a sum, and the divisor of its words."""
+    types = [type_of(d.column.type) for d in p.planned.dependents]
+    rows = [
+        (t.kind == "fraction", is_added(d), 10.0**t.scale)
+        for t, d in zip(types, p.planned.dependents, strict=True)
+    ]
     return np.array(rows, np.float64).reshape(len(rows), 3)

@@ -1,4 +1,4 @@
-"""Calls the compiled kernels of a stratum: rules over the delta, rows into accumulators. Does what they ask for."""
+"""Call the compiled kernels of a stratum: apply rules to the delta, and combine rows into accumulators."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pyspark_paralagg.errors import FixpointError
 if TYPE_CHECKING:
     from mpi_backend.codegen.writer import Sites
     from mpi_backend.kernels.compiler import Array, Kernel
-    from mpi_backend.state.loop_state import Loop, Rows
-    from mpi_backend.state.relation_part import Accumulator, Part
+    from mpi_backend.state.loop_state import LoopState, Rows
+    from mpi_backend.state.relation_part import Accumulator, RelationPart
 
 _OVERFLOW = "PARALAGG_OVERFLOW"
 
@@ -29,9 +29,9 @@ class SumOverflowError(FixpointError):
 
 
 class Runner:
-    """The kernels of a stratum. ``traced``: they note where each change came from."""
+    """The kernels of a stratum. With ``traced``, they store the row from which each change came."""
 
-    def __init__(self, loop: Loop, *, ansi: bool, traced: bool) -> None:
+    def __init__(self, loop: LoopState, *, ansi: bool, traced: bool) -> None:
         self._loop = loop
         facts, shape = loop.facts, loop.shape
         self._combiners = {
@@ -43,17 +43,17 @@ class Runner:
             first = facts.stratum.in_place and rule.driver.relation not in seen
             seen.add(rule.driver.relation)
             self.rules.append(RuleKernel(facts, shape, n, ansi=ansi, traced=traced, takes_off=first))
-        self._pulls = {} if traced else {n: self._pull(n, ansi=ansi) for n in self._pulling()}
+        self._pulls = {} if traced else {n: self._pull(n, ansi=ansi) for n in self._pull_rules()}
         self._cur = np.zeros(LENGTH, np.int64)
 
     def prepare(self) -> None:
-        """Compiles the rules' kernels, or loads them."""
+        """Compile all kernels, or load them from the cache."""
         work = [(r.kernel, [self._cur, *r.arguments(self._loop)]) for r in self.rules]
-        for position, (given, kernel) in self._pulls.items():
-            pull, part = self._loop.pulls[position], self._loop.parts[given.head.name]
+        for position, (contribution, kernel) in self._pulls.items():
+            pull, part = self._loop.pulls[position], self._loop.parts[contribution.head.name]
             edges = [pull.own.ids, pull.own.offsets, pull.own.sources, pull.given]
             work += [
-                (given.kernel, [self._cur, *given.arguments(self._loop)]),
+                (contribution.kernel, [self._cur, *contribution.arguments(self._loop)]),
                 (kernel, [*part.pending.arrays, *edges]),
             ]
         ids, words = np.zeros(0, np.int32), np.zeros(0, np.int64)
@@ -62,19 +62,19 @@ class Runner:
             rows = combiner.rows_arguments(self._loop, part.state)
             work.append((combiner.rows, [*rows, ids, ids, words, self._cur]))
             if part.pending is not part.state:
-                both = combiner.apply_arguments(self._loop, part.pending, part.state)
-                work.append((combiner.apply, [*both, np.zeros(1), self._cur]))
+                accumulators = combiner.apply_arguments(self._loop, part.pending, part.state)
+                work.append((combiner.apply, [*accumulators, np.zeros(1), self._cur]))
             lists.ascend(part.state.f, part.state.d, 0)
         prepare(work, self._loop.comm.rank)
 
     def run_rules(self) -> None:
-        """All rules over the current delta of their drivers."""
+        """Apply all rules to the current delta of their drivers."""
         for rule in self.rules:
             if self._loop.driver(rule.rule).size and not self._run_dense(rule):
                 self._run_rule(rule)
 
-    def put(self, part: Part, into: Accumulator, rows: Rows) -> None:
-        """Base or initial rows; they come from nowhere."""
+    def put(self, part: RelationPart, into: Accumulator, rows: Rows) -> None:
+        """Combine base or initial rows. In a traced run their parent is -1."""
         words, stride, at = rows.words, rows.stride, rows.at
         if part.traced:
             table = words.reshape(len(rows.ids), stride)
@@ -83,9 +83,16 @@ class Runner:
         self.combine(part, into, rows.ids, words, at, stride)
 
     def combine(
-        self, part: Part, into: Accumulator, ids: Array, words: Array, at: int, stride: int, picked: Array | None = None
+        self,
+        part: RelationPart,
+        into: Accumulator,
+        ids: Array,
+        words: Array,
+        at: int,
+        stride: int,
+        picked: Array | None = None,
     ) -> None:
-        """Rows that lie flat, into an accumulator; ``picked`` are their numbers (none: all in order)."""
+        """Combine flat rows into an accumulator. ``picked`` are their positions (None: all rows in order)."""
         if not len(ids):
             return
         combiner = self._combiners[part.name]
@@ -95,8 +102,8 @@ class Runner:
         combiner.rows(*combiner.rows_arguments(self._loop, into), ids, chosen, words, cur)
         _check(cur, combiner.sites, f"{part.name}")
 
-    def apply(self, part: Part, source: Accumulator, into: Accumulator) -> float:
-        """What changed in ``source`` goes into ``into``; Σ|Δ| of the columns that are added up."""
+    def apply(self, part: RelationPart, source: Accumulator, into: Accumulator) -> float:
+        """Combine the changed rows of ``source`` into ``into``. Return Σ|Δ| of the sum columns."""
         combiner = self._combiners[part.name]
         cur, difference = np.zeros(LENGTH, np.int64), np.zeros(1)
         combiner.apply(*combiner.apply_arguments(self._loop, source, into), difference, cur)
@@ -104,12 +111,12 @@ class Runner:
         return float(difference[0])
 
     def check(self, cur: Array) -> None:
-        """Raise the error with which a loop of all rules ended; its status names an error, not the rule."""
+        """Raise the error of a kernel that applies all rules, if it failed. Its status does not name the rule."""
         for rule in self.rules:
             if int(cur[STATUS]) - FAILED < len(rule.sites.errors):
                 _check(cur, rule.sites, rule.rule.place)
 
-    def _pulling(self) -> list[int]:
+    def _pull_rules(self) -> list[int]:
         facts = self._loop.facts
         return [n for n, r in enumerate(facts.stratum.rules) if pulls(facts, self._loop.shape, r)]
 
@@ -120,23 +127,23 @@ class Runner:
         if position not in loop.pulls:
             offsets = loop.statics[facts.resolving_probe(rule).index].offsets
             loop.pulls[position] = by_target(offsets, loop.targets[position], len(facts.relations[head].dependents))
-        given = Contribution(facts, shape, position, ansi=ansi, traced=False, takes_off=False)
-        return given, pull_kernel(facts, shape, head, ansi=ansi)
+        contribution = Contribution(facts, shape, position, ansi=ansi, traced=False, takes_off=False)
+        return contribution, pull_kernel(facts, shape, head, ansi=ansi)
 
     def _run_dense(self, rule: RuleKernel) -> bool:
-        """By target, where every source of an edge gives something; whether that was so."""
+        """Apply a rule by target, if every source of an edge contributes. Return whether it was applied."""
         if rule.position not in self._pulls:
             return False
         loop, size = self._loop, self._loop.driver(rule.rule).size
         pull = loop.pulls[rule.position]
         if size < pull.sources:
             return False
-        given, kernel = self._pulls[rule.position]
+        contribution, kernel = self._pulls[rule.position]
         cur = self._cur
         cur[:] = 0
         cur[ROW_END] = size
-        given.kernel(cur, *given.arguments(loop))
-        _check(cur, given.sites, rule.rule.place)
+        contribution.kernel(cur, *contribution.arguments(loop))
+        _check(cur, contribution.sites, rule.rule.place)
         if int(cur[OUT]) < pull.sources:
             return False
         part = loop.parts[rule.head.name]
@@ -153,7 +160,7 @@ class Runner:
             rule.kernel(cur, *rule.arguments(loop))
             status = int(cur[STATUS])
             if status == FULL or (status == DONE and cur[OUT]):
-                self._take_derived(rule, int(cur[OUT]))
+                self._combine_derived(rule, int(cur[OUT]))
                 cur[OUT] = 0
             if status == DONE:
                 return
@@ -162,8 +169,8 @@ class Runner:
             elif status >= WANTED:
                 loop.strings.answer(rule.sites.calls[status - WANTED], cur, rule.rule.place)
 
-    def _take_derived(self, rule: RuleKernel, count: int) -> None:
-        """Rows of the buffer find their places by their keys: here, or among the ghosts."""
+    def _combine_derived(self, rule: RuleKernel, count: int) -> None:
+        """Combine the rows in the buffer by their keys, into own rows or ghosts."""
         loop, stride = self._loop, rule.row_words
         part = loop.parts[rule.head.name]
         width = part.shape.key_words
@@ -175,9 +182,9 @@ class Runner:
             return
         mask_at = width - 1 if part.shape.has_null_keys else -1
         ranks = loop.owners[part.name].ranks(rows, stride, mask_at, loop.strings, count)
-        own, other = np.empty(count, np.int32), np.empty(count, np.int32)
-        n, m = lists.split_by_owner(ranks, loop.comm.rank, own, other)
-        own, other = own[:n], other[:m]
+        own, remote = np.empty(count, np.int32), np.empty(count, np.int32)
+        n, m = lists.split_by_owner(ranks, loop.comm.rank, own, remote)
+        own, remote = own[:n], remote[:m]
         table = rows.reshape(count, stride)
         if n:
             ids = part.keys.add(np.ascontiguousarray(table[own, :width]).ravel(), count=n)
@@ -185,11 +192,11 @@ class Runner:
             self.combine(part, part.pending, ids, rows, width, stride, own)
         if m:
             before = len(part.ghosts)
-            ghosts = part.ghosts.add(np.ascontiguousarray(table[other, :width]).ravel(), count=m)
+            ghosts = part.ghosts.add(np.ascontiguousarray(table[remote, :width]).ravel(), count=m)
             part.grow_ghosts()
-            part.ghost_owner[ghosts] = ranks[other]
+            part.ghost_owner[ghosts] = ranks[remote]
             part.ghost_remote[before : len(part.ghosts)] = -1
-            self.combine(part, part.ghost, ghosts, rows, width, stride, other)
+            self.combine(part, part.ghost, ghosts, rows, width, stride, remote)
 
 
 def _check(cur: Array, sites: Sites, place: str) -> None:
@@ -197,5 +204,5 @@ def _check(cur: Array, sites: Sites, place: str) -> None:
     if status < FAILED:
         return
     code, message = sites.errors[status - FAILED]
-    kind = SumOverflowError if code == _OVERFLOW else FixpointError
-    raise kind(code, message, place=place)
+    error = SumOverflowError if code == _OVERFLOW else FixpointError
+    raise error(code, message, place=place)

@@ -1,34 +1,34 @@
-"""Evaluates a stratum by its rows: the loop of ``fixpoint``, and the search for a cycle where it has no end."""
+"""Evaluate a stratum row by row: run the loop of ``fixpoint``, and search for a cycle if it does not end."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mpi_backend.loop.cycle_trace import endless_climb_error
 from mpi_backend.loop.fixpoint import EndlessClimbError, Fixpoint
-from mpi_backend.loop.trace import endless
 from mpi_backend.state.owner import route
 from mpi_backend.state.types import Table
 
 if TYPE_CHECKING:
     from mpi_backend.loop.fixpoint import Progress
-    from mpi_backend.state.loop_state import Loop
-    from mpi_backend.state.relation_part import Part
+    from mpi_backend.state.loop_state import LoopState
+    from mpi_backend.state.relation_part import RelationPart
 
-_LISTS = 3
-"""Of ids, beside that of what changed: rows that are being read, and in ``Ordered`` near and far ones."""
+_ID_LISTS = 3
+"""Lists of ids, without the list of changed ids: current rows, and the near and far rows of ``Ordered``."""
 
 
 class Tuples:
-    """A loaded stratum, on rows with dense ids."""
+    """A loaded stratum whose rows have dense ids."""
 
-    def __init__(self, loop: Loop, *, ansi: bool, progress: Progress | None = None) -> None:
-        loop.comm.sent = 0
+    def __init__(self, loop: LoopState, *, ansi: bool, progress: Progress | None = None) -> None:
+        loop.comm.sent_bytes = 0
         self.loop = loop
         self._ansi = ansi
         self._fixpoint = Fixpoint(loop, ansi=ansi, progress=progress)
 
     def run(self) -> None:
-        """To the fixpoint, or to the limit."""
+        """Run to the fixpoint or to the limit. Collective."""
         try:
             self._fixpoint.run()
         except EndlessClimbError as climb:
@@ -38,28 +38,30 @@ class Tuples:
                 i.clear()
                 if i.planned.copy:
                     i.part.restart(traced=True)
-            raise endless(Fixpoint(self.loop, ansi=self._ansi, traced=True), self.loop, climb) from climb.overflow
+            raise endless_climb_error(
+                Fixpoint(self.loop, ansi=self._ansi, traced=True), self.loop, climb
+            ) from climb.overflow
 
-    def again(self) -> None:
-        """For other base rows of the same stratum, with all rows forgotten."""
+    def reset(self) -> None:
+        """Remove all rows, to run with other base rows of the same stratum."""
         for part in self.loop.parts.values():
             part.forget()
-        self._fixpoint.again()
+        self._fixpoint.reset()
 
     @property
     def can_have_siblings(self) -> bool:
-        """Whether a run only reads what ``Loop.sibling`` shares: no new keys, no texts, no index on what it finds."""
+        """Whether a run only reads what siblings share: it adds no keys or texts, and indexes no derived rows."""
         return not self.loop.indexes and self.loop.facts.is_lattice and self._fixpoint.reads_only
 
     @property
     def sibling_bytes(self) -> int:
-        """What a ``Loop.sibling`` and its run hold for themselves: rows, lists of their ids, a buffer."""
+        """The bytes of a ``LoopState.sibling`` and its run: rows, lists of their ids, a buffer."""
         parts = self.loop.parts.values()
-        return sum(p.state.bytes + _LISTS * p.state.d.nbytes for p in parts) + self.loop.out.nbytes
+        return sum(p.state.bytes + _ID_LISTS * p.state.d.nbytes for p in parts) + self.loop.out.nbytes
 
     @property
     def iterations(self) -> int:
-        """Applications of the step."""
+        """The number of applications of the step."""
         return self._fixpoint.stats.iterations
 
     @property
@@ -69,32 +71,32 @@ class Tuples:
 
     @property
     def tuples(self) -> int:
-        """Rows on this rank."""
+        """The number of rows on this rank."""
         return sum(p.rows for p in self.loop.parts.values())
 
     @property
     def bytes(self) -> int:
-        """Held in memory."""
+        """The bytes in memory."""
         return self.loop.bytes
 
     def results(self) -> dict[str, Table]:
-        """The rows of each relation."""
-        return {p.name: self._gathered(p, self._rows(p)) for p in self.loop.parts.values()}
+        """Return the rows of each relation. Collective."""
+        return {p.name: self._merge_sub_buckets(p, self._rows(p)) for p in self.loop.parts.values()}
 
-    def _gathered(self, p: Part, table: Table) -> Table:
-        """The rows of a relation that lies in sub-buckets, each bucket at one rank."""
+    def _merge_sub_buckets(self, p: RelationPart, table: Table) -> Table:
+        """Return the rows of a relation, with each bucket at one rank if it had sub-buckets."""
         loop = self.loop
         if p.name not in loop.facts.spread.relations:
             return table
         masked = any((*p.shape.keys, *p.shape.dependents))
         buckets = loop.owners[p.name].bucket_count
         count = loop.facts.spread.count
-        return route(table, p.of.distribute_by, (), loop.strings, loop.comm, buckets, count, masked=masked)
+        return route(table, p.planned.distribute_by, (), loop.strings, loop.comm, buckets, count, masked=masked)
 
-    def _rows(self, p: Part) -> Table:
+    def _rows(self, p: RelationPart) -> Table:
         ids = p.present()
-        columns = [p.key_column(c, ids, self.loop.strings) for c in range(len(p.of.keys))]
-        for j in range(len(p.of.dependents)):
+        columns = [p.key_column(c, ids, self.loop.strings) for c in range(len(p.planned.keys))]
+        for j in range(len(p.planned.dependents)):
             nulls = p.state.k[j, ids] == 0 if p.shape.dependents[j] else None
             columns.append(p.value_column(j, p.state.v[j, ids], nulls, self.loop.strings))
         return Table(tuple(columns), len(ids))

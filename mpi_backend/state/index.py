@@ -12,7 +12,7 @@ from mpi_backend.state.key_map import KeyMap
 
 if TYPE_CHECKING:
     from mpi_backend.kernels.compiler import Array
-    from mpi_backend.state.relation_part import Part
+    from mpi_backend.state.relation_part import RelationPart
     from mpi_backend.state.types import Column
     from pyspark_paralagg.plan.plan import RelationIndex as Planned
 
@@ -117,7 +117,7 @@ class RelationIndex:
     """Rows of group g: ``heads[g]``, then along ``next``. A row with a null among the keys joins with nothing."""
 
     planned: Planned
-    part: Part
+    part: RelationPart
     groups: KeyMap = field(init=False)
     heads: Array = field(init=False)
     next: Array = field(init=False)

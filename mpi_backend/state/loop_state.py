@@ -1,4 +1,4 @@
-"""What the loop of a stratum works on, on this rank."""
+"""Hold the data of a stratum's loop on this rank: relations, indexes, resolved targets and base rows."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ if TYPE_CHECKING:
     from mpi_backend.state.facts import Facts
     from mpi_backend.state.index import Pull, RelationIndex, StaticIndex
     from mpi_backend.state.owner import Owner
-    from mpi_backend.state.relation_part import Part
+    from mpi_backend.state.relation_part import RelationPart
     from mpi_backend.state.shape import Shape
     from mpi_backend.state.strings import Strings
     from pyspark_paralagg.plan.plan import PlannedRule
 
 OUT_WORDS = 1 << 16
-"""Of the buffer of derived rows whose target is computed: it stays in a core's cache."""
+"""The size of the buffer of derived rows with computed targets. It fits in a core's cache."""
 
 
 @dataclass
-class Loop:
-    """Relations, indexes, targets of resolved rules (by rule), base rows as (ids, flat values).
+class LoopState:
+    """The relations, indexes, targets of resolved rules (by rule), and base rows as (ids, flat values).
 
-    ``mirror_places``: for each rank the numbers that its rows have in the mirror here (``numbering.number_mirror``).
+    ``mirror_places`` has for each rank the numbers of its rows in this rank's mirror (``numbering.number_mirror``).
     """
 
     facts: Facts
     shape: Shape
     strings: Strings
     comm: Comm
-    parts: dict[str, Part]
+    parts: dict[str, RelationPart]
     owners: dict[str, Owner]
     statics: dict[int, StaticIndex]
     indexes: dict[int, RelationIndex]
@@ -44,30 +44,30 @@ class Loop:
     mirror_places: list[Array] = field(default_factory=list)
     out: Array = field(default_factory=lambda: np.empty(OUT_WORDS, np.int64))
 
-    def sibling(self) -> Loop:
-        """Another one over the same ids, indexes and targets, with rows of its own."""
+    def sibling(self) -> LoopState:
+        """Return a state with the same ids, indexes and targets, but its own rows."""
         parts = {name: part.sibling() for name, part in self.parts.items()}
         return replace(self, parts=parts, base=dict(self.base), out=np.empty(OUT_WORDS, np.int64))
 
-    def part(self, relation: str) -> Part:
-        """The part of a relation."""
+    def part(self, relation: str) -> RelationPart:
+        """Return the part of a relation."""
         return self.parts[relation]
 
-    def driver(self, rule: PlannedRule) -> Part:
-        """Where a rule starts: a relation, or a copy of it."""
+    def driver(self, rule: PlannedRule) -> RelationPart:
+        """Return the relation, or the copy of it, whose delta drives a rule."""
         copy = self.facts.copy_of(rule)
         return self.parts[rule.driver.relation] if copy is None else self.indexes[copy].part
 
     @property
     def bytes(self) -> int:
-        """Held in memory."""
+        """The bytes in memory."""
         copies = sum(i.part.bytes for i in self.indexes.values() if i.planned.copy)
         return sum(x.bytes for xs in (self.parts, self.statics, self.indexes) for x in xs.values()) + copies
 
 
 @dataclass
 class Rows:
-    """Rows of a relation: their ids here, and flat values of ``stride`` words that begin at ``at``."""
+    """Rows of a relation: their ids on this rank, and flat values of ``stride`` words, from word ``at`` on."""
 
     ids: Array
     words: Array

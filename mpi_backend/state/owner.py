@@ -76,7 +76,7 @@ def route(
     if comm.size == 1:
         return table
     if not table.columns:  # rows without columns: all at the first rank
-        total = int(comm.sum(np.array([float(table.count)]))[0])
+        total = int(comm.allreduce_sum(np.array([float(table.count)]))[0])
         return Table((), total if comm.rank == 0 else 0)
     hashed = [table.columns[b] for b in (*by, *others)]
     width = len(hashed)

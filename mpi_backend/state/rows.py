@@ -57,7 +57,7 @@ def send(columns: Sequence[Column], owners: Array, comm: Comm, *, masked: bool) 
 
     def sent(words: Array) -> Array:
         lists.deal(words, owners, starts.copy(), sorted_words)
-        return comm.swap(sorted_words, counts)
+        return comm.alltoallv(sorted_words, counts)
 
     mask = sent(_mask(columns, len(owners))) if masked else None
     return [
@@ -69,5 +69,5 @@ def send(columns: Sequence[Column], owners: Array, comm: Comm, *, masked: bool) 
 def share(columns: Sequence[Column], count: int, comm: Comm, *, masked: bool) -> list[Column]:
     """All rows to everyone."""
     rows = flat(columns, count, masked=masked)
-    parts = [np.frombuffer(b, np.int64) for b in comm.gather(rows.tobytes())]
+    parts = [np.frombuffer(b, np.int64) for b in comm.allgather_bytes(rows.tobytes())]
     return columns_of(np.concatenate(parts), columns, masked=masked)

@@ -110,7 +110,7 @@ def _mpi() -> Finding:
         trial.start_ranks(request)
     except preflight.Problem as problem:
         found = ", ".join([*installed, "ranks do not start (optional)"])
-        return Finding("mpi", found, error_of_rank({**problem.told, "kind": problem.kind}), is_optional=True)
+        return Finding("mpi", found, error_of_rank({**problem.fields, "kind": problem.kind}), is_optional=True)
     found = ", ".join([*installed, preflight.mpiexec(request)])
     return Finding("mpi", f"{found}: two ranks started and found each other", is_optional=True)
 

@@ -19,7 +19,7 @@ def check(request: Request) -> None:
     try:
         preflight.check(request)
     except preflight.Problem as problem:
-        raise error_of_rank({**problem.told, "kind": problem.kind}) from None
+        raise error_of_rank({**problem.fields, "kind": problem.kind}) from None
 
 
 def python_path() -> str:

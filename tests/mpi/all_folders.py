@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-from mpi_backend.comm import PIECE_BYTES, Ranks
+from mpi_backend.comm import PIECE_BYTES, MpiComm
 from mpi_backend.exchange import mirrors
 from mpi_backend.load.files import read_sources, write_result
 from mpi_backend.loop import ordered
@@ -35,8 +35,8 @@ def main() -> None:
     chosen = parser.parse_args()
     mirrors.EDGES_A_RANK = chosen.edges_a_rank
     if chosen.enough is not None:
-        ordered._ENOUGH_FOR_OTHERS = chosen.enough
-    comm = Ranks(MPI.COMM_WORLD, chosen.piece_bytes)
+        ordered._ROWS_PER_EXCHANGE = chosen.enough
+    comm = MpiComm(MPI.COMM_WORLD, chosen.piece_bytes)
     for folder in sorted(p.parent for p in chosen.folder.glob("*/plan.json")):
         out = folder / f"out-{chosen.tag}"
         try:
@@ -50,7 +50,7 @@ def main() -> None:
             (out / "failed").write_text("\n".join(p for p in problems if p))
 
 
-def _run(folder: Path, out: Path, comm: Ranks, chosen: argparse.Namespace) -> None:
+def _run(folder: Path, out: Path, comm: MpiComm, chosen: argparse.Namespace) -> None:
     plan = plan_from_json(json.loads((folder / "plan.json").read_text()))
     sources = read_sources(plan, folder / "in", "arrow", comm.rank, comm.size)
     run = run_plan(plan, sources, comm, buckets=chosen.buckets, sub_buckets=chosen.sub_buckets)

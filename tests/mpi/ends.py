@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from mpi4py import MPI
 
-from mpi_backend.launch.leave import leave
+from mpi_backend.launch.exit_process import exit_process
 
 if __name__ == "__main__":
     MPI.COMM_WORLD.Barrier()
@@ -18,4 +18,4 @@ if __name__ == "__main__":
     while time.monotonic() < until:
         pass
     sys.stdout.write(".")
-    leave(0)
+    exit_process(0)

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 from mpi4py import MPI
 
-from mpi_backend.comm import Ranks
+from mpi_backend.comm import MpiComm
 
 
 def told(by: int, to: int, round_: int) -> np.ndarray:  # type: ignore[type-arg]
@@ -18,7 +18,7 @@ def told(by: int, to: int, round_: int) -> np.ndarray:  # type: ignore[type-arg]
 
 def main() -> None:
     """Ends with an exception, and so with an exit code, where something is not as it was sent."""
-    comm = Ranks(MPI.COMM_WORLD, int(sys.argv[1]))
+    comm = MpiComm(MPI.COMM_WORLD, int(sys.argv[1]))
     everyone = range(comm.size)
     for n in range(8):
         got = comm.exchange([told(comm.rank, to, n) for to in everyone])
@@ -29,11 +29,11 @@ def main() -> None:
     assert [len(w) for w in nothing] == [0] * comm.size
     for size in (0, 1, 7, 8, 100, 1001):
         mine = [bytes([r]) * (size * (r % 2 + 1)) for r in everyone]
-        assert comm.gather(mine[comm.rank]) == mine
-    assert comm.sum(np.array([1.0, float(comm.rank)])).tolist() == [comm.size, sum(everyone)]
-    before = comm.sent
+        assert comm.allgather_bytes(mine[comm.rank]) == mine
+    assert comm.allreduce_sum(np.array([1.0, float(comm.rank)])).tolist() == [comm.size, sum(everyone)]
+    before = comm.sent_bytes
     comm.exchange([np.zeros(5, np.int64) for _ in everyone])
-    assert comm.sent - before == 8 * 5 * (comm.size - 1)
+    assert comm.sent_bytes - before == 8 * 5 * (comm.size - 1)
 
 
 main()

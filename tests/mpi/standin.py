@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from mpi_backend.launch.heartbeat import Heartbeat
-from mpi_backend.launch.messages import Files
+from mpi_backend.launch.messages import FileLink
 
 STEPS = 6
 STEP_SECONDS = 0.1
@@ -28,7 +28,7 @@ def main() -> int:
     out = Path(sys.argv[sys.argv.index("--out") + 1])
     rank, ranks = int(os.environ.get("PMI_RANK", "0")), int(os.environ["PARALAGG_MPI_RANKS"])
     how = os.environ.get("STANDIN", "ends")
-    heartbeat, files = Heartbeat(), Files(out, rank)
+    heartbeat, files = Heartbeat(), FileLink(out, rank)
     files.begin()
     heartbeat.begin(str(out), rank, None)
     step = 0
@@ -43,7 +43,7 @@ def main() -> int:
             if code:
                 return code
     heartbeat.end()
-    files.end()
+    files.send_end()
     if rank == 0:
         (out / "report.json").write_text("{}")
     return 0

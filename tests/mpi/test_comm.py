@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mpi.staged import mpiexec
 
-from mpi_backend.comm import PIECE_BYTES, Alone
+from mpi_backend.comm import PIECE_BYTES, SingleRank
 
 
 @pytest.mark.parametrize("piece_bytes", [PIECE_BYTES, 64, 8, 1])
@@ -16,7 +16,7 @@ def test_what_is_sent_arrives(ranks: int, piece_bytes: int) -> None:
 
 
 def test_one_rank_hears_what_it_says() -> None:
-    alone = Alone()
+    alone = SingleRank()
     assert [w.tolist() for w in alone.exchange([np.array([1, 2])])] == [[1, 2]]
-    assert alone.gather(b"x") == [b"x"]
-    assert alone.sum(np.array([2.0])).tolist() == [2.0]
+    assert alone.allgather_bytes(b"x") == [b"x"]
+    assert alone.allreduce_sum(np.array([2.0])).tolist() == [2.0]

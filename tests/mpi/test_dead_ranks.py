@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mpi_backend.launch.killer import hint, killed_for_memory
 from mpi_backend.launch.launchers import launch_command
-from mpi_backend.launch.supervisor import Beats, Supervisor, _signal_of
+from mpi_backend.launch.memory_kills import count_memory_kills, sigkill_hint
+from mpi_backend.launch.supervisor import Heartbeats, Supervisor, _signal_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,13 +45,13 @@ def out(tmp_path: Path) -> Path:
     ],
 )
 def test_a_process_is_found_by_its_id_and_host(out: Path, pid: int, host: str, among: range, rank: int | None) -> None:
-    assert Beats(out / "beats", 4, is_local=False).rank_of(pid, host, among) == rank
+    assert Heartbeats(out / "beats", 4, is_local=False).rank_of(pid, host, among) == rank
 
 
 def test_a_rank_in_an_executor_is_named_with_the_host_that_it_runs_on(out: Path) -> None:
     spec = {"out": str(out), "ranks": 4, "launcher": "spark", "hosts": ["executor-0:2", "executor-1:1", "executor-2:1"]}
     (out / "ranks.log").write_text(HYDRA)
-    told = Supervisor(spec, print)._ended_badly(9).told
+    told = Supervisor(spec, print)._ended_badly(9).fields
     assert (told["message"], told["rank"], told["host"]) == ("a rank was killed by signal 9", 2, "b")
     assert (
         told["hint"]
@@ -77,14 +77,14 @@ def test_what_an_exit_code_says(code: int, number: int, *, is_of_hydra: bool) ->
 
 def test_memory_is_named_where_the_kernel_killed_for_it_or_nothing_else_is_known(tmp_path: Path) -> None:
     counters = tmp_path / "vmstat"
-    assert killed_for_memory(counters) is None
+    assert count_memory_kills(counters) is None
     counters.write_text("nr_free_pages 11\noom_kill 3\n")
-    assert killed_for_memory(counters) == 3
+    assert count_memory_kills(counters) == 3
     of_memory = "signal 9 is what the system sends when memory runs out: take more machines, or fewer ranks on each"
-    assert hint(3, 4, is_here=True) == of_memory
-    assert hint(3, 3, is_here=False) == of_memory
-    assert hint(None, None, is_here=True) == of_memory
-    assert hint(3, 3, is_here=True).startswith("the kernel killed nothing for memory meanwhile")
+    assert sigkill_hint(3, 4, is_local=True) == of_memory
+    assert sigkill_hint(3, 3, is_local=False) == of_memory
+    assert sigkill_hint(None, None, is_local=True) == of_memory
+    assert sigkill_hint(3, 3, is_local=True).startswith("the kernel killed nothing for memory meanwhile")
 
 
 def test_ranks_in_executors_get_names_and_an_environment_that_are_right_there() -> None:

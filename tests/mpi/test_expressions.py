@@ -22,7 +22,7 @@ from rows import frame
 
 from mpi_backend.codegen.input import evaluate
 from mpi_backend.codegen.portable import unportable
-from mpi_backend.comm import Alone
+from mpi_backend.comm import SingleRank
 from mpi_backend.load.files import table_of
 from mpi_backend.load.inputs import intern
 from mpi_backend.state.types import to_arrow
@@ -102,7 +102,7 @@ class Engine:
         if row is not None:
             table = type(table)(tuple(c.take(slice(row, row + 1)) for c in table.columns), 1)
         texts = [str(e.value) for e in walk(one.source.exprs[0]) if isinstance(e, Lit) and e.type == "string"]
-        strings, tables = intern({0: table}, texts, Alone(), ansi=self._ansi)
+        strings, tables = intern({0: table}, texts, SingleRank(), ansi=self._ansi)
         [column], _ = evaluate(one.source, tables[0].columns, table.count, strings, ansi=self._ansi)
         if column.type.kind == "text":
             column = type(column)(column.type, column.words, column.nulls, strings.all())

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mpi_backend.comm import Alone
-from mpi_backend.exchange.mirrors import mirrored
+from mpi_backend.comm import SingleRank
+from mpi_backend.exchange.mirrors import add_mirrors
 from mpi_backend.load.inputs import Inputs
 from mpi_backend.state.facts import Facts
 from mpi_backend.state.spread import NO_SPREAD, spread
@@ -33,12 +33,12 @@ NOT_MIRRORED = {
 }
 
 
-class TwoRanks(Alone):
+class TwoRanks(SingleRank):
     """What one of two ranks with the same rows hears."""
 
     size = 2
 
-    def sum(self, votes: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    def allreduce_sum(self, votes: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
         return 2 * votes
 
 
@@ -63,7 +63,7 @@ def inputs_of(facts: Facts, degree: int) -> Inputs:
 
 def test_edges_move_to_their_targets() -> None:
     facts = facts_of(PATHS)
-    found = mirrored(facts, inputs_of(facts, 5), TwoRanks())
+    found = add_mirrors(facts, inputs_of(facts, 5), TwoRanks())
     [before], [after] = facts.stratum.static_indexes, found.stratum.static_indexes
     assert (before.partition_by, after.partition_by) == (before.keys, (before.payload[0],))
     [copy], [rule] = found.stratum.relation_indexes, found.stratum.rules
@@ -73,21 +73,21 @@ def test_edges_move_to_their_targets() -> None:
 @pytest.mark.parametrize("degree", [1, 4])
 def test_few_edges_stay_where_they_are(degree: int) -> None:
     facts = facts_of(PATHS)
-    assert mirrored(facts, inputs_of(facts, degree), TwoRanks()) == facts
+    assert add_mirrors(facts, inputs_of(facts, degree), TwoRanks()) == facts
 
 
 def test_one_rank_has_no_mirrors() -> None:
     facts = facts_of(PATHS)
-    assert mirrored(facts, inputs_of(facts, 5), Alone()) == facts
+    assert add_mirrors(facts, inputs_of(facts, 5), SingleRank()) == facts
 
 
 @pytest.mark.parametrize("text", NOT_MIRRORED.values(), ids=NOT_MIRRORED)
 def test_other_rules_have_no_mirrors(text: str) -> None:
     facts = facts_of(text)
-    assert mirrored(facts, inputs_of(facts, 5), TwoRanks()).mirror is None
+    assert add_mirrors(facts, inputs_of(facts, 5), TwoRanks()).mirror is None
 
 
 def test_sub_buckets_come_first() -> None:
     facts = facts_of(PATHS, 4)
     assert facts.spread != NO_SPREAD
-    assert mirrored(facts, inputs_of(facts, 5), TwoRanks()).mirror is None
+    assert add_mirrors(facts, inputs_of(facts, 5), TwoRanks()).mirror is None

@@ -149,7 +149,7 @@ def test_all_ranks_order_labels_of_which_some_are_not_numbers(ranks: int, edges_
 @pytest.mark.parametrize("enough", ENOUGH)
 def test_alone(case: tuple[Staged, list[Row]], enough: int, monkeypatch: pytest.MonkeyPatch) -> None:
     staged, rows = case
-    monkeypatch.setattr(ordered, "_ENOUGH", enough)
+    monkeypatch.setattr(ordered, "_ROWS_PER_CALL", enough)
     assert sorted(staged.run_here()["found"]) == rows
 
 

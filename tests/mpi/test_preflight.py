@@ -22,7 +22,7 @@ ELSEWHERE = ("/nowhere/bin/python",)
 def problem(request: Request) -> Problem:
     with pytest.raises(Problem) as caught:
         check(request)
-    assert caught.value.told["hint"]
+    assert caught.value.fields["hint"]
     return caught.value
 
 
@@ -30,9 +30,9 @@ def test_no_mpiexec_beside_the_interpreter_nor_on_path(monkeypatch: pytest.Monke
     monkeypatch.setenv("PATH", "")
     found = problem(Request("local", 2, ELSEWHERE, oversubscribe=True))
     assert found.kind == "environment"
-    assert found.told["code"] == "PARALAGG_MPI_NO_LAUNCHER"
-    assert found.told["place"] == "spark.paralagg.mpi.launcher"
-    assert "[mpi]" in found.told["hint"]
+    assert found.fields["code"] == "PARALAGG_MPI_NO_LAUNCHER"
+    assert found.fields["place"] == "spark.paralagg.mpi.launcher"
+    assert "[mpi]" in found.fields["hint"]
 
 
 def test_one_local_rank_needs_no_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +44,7 @@ def test_one_local_rank_needs_no_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, package: str, ranks: int) -> None:
     found = {"numba", "mpi4py"} - {package}
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if name in found else None)
-    told = problem(Request("local", ranks)).told
+    told = problem(Request("local", ranks)).fields
     assert (told["code"], told["value"]) == (f"PARALAGG_MPI_NO_{package.upper()}", package)
 
 
@@ -52,27 +52,27 @@ def test_more_ranks_than_cores_only_if_wished() -> None:
     many = available_cores() + 1
     found = problem(Request("local", many, ELSEWHERE))
     assert found.kind == "usage"
-    assert (found.told["code"], found.told["value"]) == ("PARALAGG_MPI_TOO_MANY_RANKS", many)
-    assert found.told["place"] == "spark.paralagg.mpi.ranks"
-    assert "spark.paralagg.mpi.oversubscribe=true" in found.told["hint"]
+    assert (found.fields["code"], found.fields["value"]) == ("PARALAGG_MPI_TOO_MANY_RANKS", many)
+    assert found.fields["place"] == "spark.paralagg.mpi.ranks"
+    assert "spark.paralagg.mpi.oversubscribe=true" in found.fields["hint"]
 
 
 @pytest.mark.parametrize("launcher", ["", "srun", "srun -n 4", "srun -n {ranks} 'open"])
 def test_a_template_says_where_the_number_of_ranks_goes(launcher: str) -> None:
     found = problem(Request(launcher, 2, ELSEWHERE))
-    assert (found.kind, found.told["code"]) == ("usage", "PARALAGG_MPI_BAD_LAUNCHER")
-    assert found.told["value"] == launcher
+    assert (found.kind, found.fields["code"]) == ("usage", "PARALAGG_MPI_BAD_LAUNCHER")
+    assert found.fields["value"] == launcher
 
 
 def test_the_command_of_a_template_must_be_there() -> None:
-    told = problem(Request("no-such-command -n {ranks}", 2, ELSEWHERE)).told
+    told = problem(Request("no-such-command -n {ranks}", 2, ELSEWHERE)).fields
     assert told["code"] == "PARALAGG_MPI_NO_LAUNCHER"
     assert "no-such-command" in told["message"]
 
 
 def test_staging_must_be_writable(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    told = problem(Request("local", 1, ELSEWHERE, staging=str(tmp_path / "file" / "below"))).told
+    told = problem(Request("local", 1, ELSEWHERE, staging=str(tmp_path / "file" / "below"))).fields
     assert told["code"] == "PARALAGG_MPI_STAGING"
     assert told["place"] == "spark.paralagg.mpi.stagingDir"
     check(Request("local", 1, ELSEWHERE, staging=str(tmp_path / "made" / "later")))

@@ -15,7 +15,7 @@ import pytest
 
 from mpi_backend.launch import listener as listening
 from mpi_backend.launch.listener import Listener
-from mpi_backend.launch.messages import FOLDER_VARIABLE, TOKEN_VARIABLE, Line
+from mpi_backend.launch.messages import FOLDER_VARIABLE, TOKEN_VARIABLE, SocketLink
 from mpi_backend.launch.preflight import Problem
 from mpi_backend.worker import main
 
@@ -36,8 +36,8 @@ def listener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Listen
     made.close()
 
 
-def line(listener: Listener, rank: int = 3) -> Line:
-    return Line(f"127.0.0.1:{listener.port}", rank)
+def line(listener: Listener, rank: int = 3) -> SocketLink:
+    return SocketLink(f"127.0.0.1:{listener.port}", rank)
 
 
 def files(folder: Path) -> list[str]:
@@ -46,34 +46,34 @@ def files(folder: Path) -> list[str]:
 
 def test_a_beat_is_a_file_that_is_touched_and_goes_at_the_end(listener: Listener, tmp_path: Path) -> None:
     rank = line(listener)
-    listener.hear(END_SECONDS)  # it calls
-    listener.hear(END_SECONDS)  # it says who it is
+    listener.poll(END_SECONDS)  # it calls
+    listener.poll(END_SECONDS)  # it says who it is
     beat = tmp_path / "beats" / "3"
     assert json.loads(beat.read_text())["host"] == socket.gethostname()
     before = beat.stat().st_mtime_ns
     time.sleep(0.01)
-    assert rank.live()
-    listener.hear(END_SECONDS)
+    assert rank.send_heartbeat()
+    listener.poll(END_SECONDS)
     assert beat.stat().st_mtime_ns > before
-    rank.end()
-    listener.hear(END_SECONDS)
+    rank.send_end()
+    listener.poll(END_SECONDS)
     assert files(tmp_path) == []
-    assert rank.live()  # too late, and no new beat
-    listener.hear(END_SECONDS)
+    assert rank.send_heartbeat()  # too late, and no new beat
+    listener.poll(END_SECONDS)
     assert files(tmp_path) == []
 
 
 def test_what_was_said_last_is_heard_after_the_rank_has_gone(listener: Listener, tmp_path: Path) -> None:
     def speak() -> None:
         rank = line(listener)
-        rank.fail(ERROR)
-        rank.report({"iterations": 7})
+        rank.send_error(ERROR)
+        rank.send_report({"iterations": 7})
 
     speaker = threading.Thread(target=speak)
     speaker.start()
-    listener.hear(END_SECONDS)
+    listener.poll(END_SECONDS)
     began = time.monotonic()
-    listener.hear_all(END_SECONDS)
+    listener.poll_until_closed(END_SECONDS)
     assert time.monotonic() - began < END_SECONDS / 2
     assert json.loads((tmp_path / "error-3.json").read_text()) == ERROR
     assert json.loads((tmp_path / "report.json").read_text()) == {"iterations": 7}
@@ -86,20 +86,20 @@ def test_a_rank_that_nobody_hears_any_more_knows_it(tmp_path: Path, monkeypatch:
     monkeypatch.setenv(TOKEN_VARIABLE, listener.token)
     rank = line(listener)
     for _ in range(3):
-        listener.hear(0.1)
-        assert rank.live()
+        listener.poll(0.1)
+        assert rank.send_heartbeat()
     listener.close()
     until = time.monotonic() + END_SECONDS
-    while rank.live() and time.monotonic() < until:
+    while rank.send_heartbeat() and time.monotonic() < until:
         time.sleep(0.01)
-    assert not rank.live()
+    assert not rank.send_heartbeat()
 
 
 def settle(listener: Listener, seconds: float = 0.2) -> None:
     """Hears until nothing has come for a while."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        listener.hear(0.02)
+        listener.poll(0.02)
 
 
 def is_closed(stranger: socket.socket) -> bool:
@@ -166,7 +166,7 @@ def test_a_wrong_message_ends_only_its_own_connection(listener: Listener, tmp_pa
     assert not (tmp_path / "report.json").exists()
     assert not list(tmp_path.parent.glob("x*"))
     rank = line(listener)
-    rank.report({"iterations": 7})
+    rank.send_report({"iterations": 7})
     settle(listener)
     assert json.loads((tmp_path / "report.json").read_text()) == {"iterations": 7}
 
@@ -175,7 +175,7 @@ def test_the_token_may_come_byte_by_byte(listener: Listener, tmp_path: Path) -> 
     with socket.create_connection(("127.0.0.1", listener.port)) as slow:
         for byte in listener.token.encode() + b'\n{"rank": 2}\n{"report": {}}\n':
             slow.sendall(bytes([byte]))
-            listener.hear(0.01)
+            listener.poll(0.01)
         settle(listener)
     assert files(tmp_path) == ["report.json"]
 
@@ -201,7 +201,7 @@ def test_who_says_nothing_is_sent_away(listener: Listener, monkeypatch: pytest.M
         while time.monotonic() - began < 1.0:  # slowly, so that something always comes
             with contextlib.suppress(OSError):
                 silent.sendall(b"0")
-            listener.hear(0.1)
+            listener.poll(0.1)
         assert is_closed(silent)
 
 
@@ -210,19 +210,19 @@ def test_a_crowd_of_strangers_does_not_keep_ranks_away(listener: Listener, tmp_p
     crowd: list[socket.socket] = []
     files_before, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
-        for _ in range(3 * (2 * RANKS + listening.MORE_STRANGERS)):
+        for _ in range(3 * (2 * RANKS + listening.EXTRA_UNAUTHENTICATED)):
             crowd.append(socket.create_connection(("127.0.0.1", listener.port)))
             if len(crowd) % 50 == 0:
-                listener.hear()
+                listener.poll()
         rank = line(listener)
         settle(listener)
-        assert len(listener._ears.get_map()) <= 2 * RANKS + listening.MORE_STRANGERS + 2
+        assert len(listener._selector.get_map()) <= 2 * RANKS + listening.EXTRA_UNAUTHENTICATED + 2
         most = sum(1 for _ in Path("/proc/self/fd").iterdir()) if Path("/proc/self").exists() else files_before
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         crowd.pop().close()  # room for one end only
         crowd.append(socket.create_connection(("127.0.0.1", listener.port)))
         settle(listener)
-        rank.report({"iterations": 7})
+        rank.send_report({"iterations": 7})
         settle(listener)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (files_before, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
@@ -235,12 +235,12 @@ def test_strangers_do_not_delay_the_end(listener: Listener) -> None:
     with socket.create_connection(("127.0.0.1", listener.port)):
         settle(listener, 0.5)
         began = time.monotonic()
-        listener.hear_all(END_SECONDS)
+        listener.poll_until_closed(END_SECONDS)
         assert time.monotonic() - began < END_SECONDS / 2
 
 
 def test_it_listens_on_its_address_only(listener: Listener) -> None:
-    assert listener._door.getsockname()[0] == "127.0.0.1"
+    assert listener._server.getsockname()[0] == "127.0.0.1"
     with pytest.raises(OSError):  # noqa: PT011 - refused, or no route
         socket.create_connection(("127.0.0.2", listener.port), END_SECONDS)
 
@@ -248,9 +248,9 @@ def test_it_listens_on_its_address_only(listener: Listener) -> None:
 def test_an_address_of_another_machine_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Problem) as caught:
         Listener(tmp_path, "198.51.100.1", RANKS)
-    assert caught.value.told["code"] == "PARALAGG_MPI_ADDRESS"
-    assert caught.value.told["value"] == "198.51.100.1"
-    assert "spark.driver.bindAddress" in caught.value.told["hint"]
+    assert caught.value.fields["code"] == "PARALAGG_MPI_ADDRESS"
+    assert caught.value.fields["value"] == "198.51.100.1"
+    assert "spark.driver.bindAddress" in caught.value.fields["hint"]
 
 
 def test_a_failing_rank_tells_it_by_its_line(
@@ -259,8 +259,8 @@ def test_a_failing_rank_tells_it_by_its_line(
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     monkeypatch.chdir("/")
     assert main(["plan.json", "--in", "in", "--out", "out", "--tell", f"127.0.0.1:{listener.port}"]) == 1
-    listener.hear(END_SECONDS)
-    listener.hear(END_SECONDS)
+    listener.poll(END_SECONDS)
+    listener.poll(END_SECONDS)
     told = json.loads((tmp_path / "error-0.json").read_text())
     assert (told["code"], told["rank"], told["host"]) == ("PARALAGG_MPI_RANK_FAILED", 0, socket.gethostname())
     assert "plan.json" in told["message"]

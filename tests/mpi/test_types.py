@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mpi_backend.comm import Alone
+from mpi_backend.comm import SingleRank
 from mpi_backend.load.files import table_of
 from mpi_backend.load.inputs import intern
 from mpi_backend.state.owner import Owner
@@ -90,7 +90,7 @@ def _buckets(columns: list[tuple[str, list[Any]]], buckets: int) -> list[int]:
     declared = [Column(f"c{n}", name) for n, (name, _) in enumerate(columns)]
     arrays = [pa.array(values, type_of(name).arrow) for name, values in columns]
     table = table_of(declared, [pa.RecordBatch.from_arrays(arrays, names=[c.name for c in declared])])
-    strings, tables = intern({0: table}, [], Alone(), ansi=True)
+    strings, tables = intern({0: table}, [], SingleRank(), ansi=True)
     owner = Owner(range(len(columns)), [type_of(name) for name, _ in columns], buckets, 1)
     masked = any(c.nulls is not None for c in table.columns)
     rows, width = flat(tables[0].columns, table.count, masked=masked), len(columns)

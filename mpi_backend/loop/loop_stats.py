@@ -1,0 +1,149 @@
+"""Count the work of a loop by iteration, from votes. All ranks compute the same sums; rank 0 reports them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from mpi_backend.kernels.compiler import Array
+    from mpi_backend.state.loop_state import LoopState
+
+T = TypeVar("T")
+
+CHANGED, DIFFERENCE, OVERFLOW, BYTES, SIZES = 0, 1, 2, 3, 4
+"""Positions of the votes: rows changed, Σ|Δ|, ranks with an overflow, bytes; then delta and total of each relation.
+
+Their sums (``sum_votes``) have one more number for each relation: the maximum of its delta over all ranks.
+"""
+
+
+class Counts(NamedTuple):
+    """The progress of a loop: the last iteration, the rows that it changed and all rows; then sums over all iterations.
+
+    The sums are rows changed, bytes sent, and rows changed on the rank with most changes (``heaviest``).
+    """
+
+    iteration: int
+    delta: int
+    total: int
+    changed: int
+    bytes: int
+    heaviest: int
+
+
+def votes(loop: LoopState, changed: float, difference: float = 0.0, failed: float = 0.0) -> Array:
+    """Return this rank's votes, with the bytes that it has sent since its last votes."""
+    sizes = [x for p in loop.parts.values() for x in (float(p.size), float(p.rows))]
+    sent, loop.comm.sent_bytes = loop.comm.sent_bytes, 0
+    return np.array([changed, difference, failed, float(sent), *sizes])
+
+
+def sum_votes(all_votes: Array) -> Array:
+    """Return the sums of the votes of all ranks, which come one row for each rank, and the maximal deltas."""
+    return np.concatenate([all_votes.sum(axis=0), all_votes[:, SIZES::2].max(axis=0)])
+
+
+class Clock:
+    """The seconds of each phase of an iteration."""
+
+    def __init__(self) -> None:
+        self._phases: dict[str, float] = {}
+
+    def timed(self, phase: str, body: Callable[[], T]) -> T:
+        """Run a part of a phase and return its result."""
+        started_at = time.perf_counter()
+        result = body()
+        self._phases[phase] = self._phases.get(phase, 0.0) + time.perf_counter() - started_at
+        return result
+
+    def take(self) -> dict[str, float]:
+        """Return all phases, and clear them for the next iteration."""
+        phases, self._phases = self._phases, {}
+        return phases
+
+
+class LoopStats:
+    """The counts of one stratum's loop."""
+
+    def __init__(self, relations: Sequence[str], ranks: int) -> None:
+        self._relations = relations
+        self._ranks = ranks
+        self._maxima = SIZES + 2 * len(relations)
+        self._sums: list[Array] = []
+        self._seconds: list[float] = []
+        self._phases: list[Mapping[str, float]] = []
+        self._is_ahead = False
+        self._iterations: list[int] = []
+        self._changed = self._bytes = self._heaviest = 0
+        self.iterations = 0
+
+    def add(self, iteration: int, sums: Array, seconds: float, phases: Mapping[str, float], *, ahead: bool) -> None:
+        """Add the sums of the iterations up to ``iteration``. ``phases`` are seconds on this rank.
+
+        With ``ahead``, the delta and the bytes in these sums are those of the previous iteration.
+        """
+        self._is_ahead = ahead
+        self._iterations.append(iteration)
+        self._sums.append(sums)
+        self._seconds.append(seconds)
+        self._phases.append(phases)
+        self._changed += self.delta(sums)
+        self._bytes += int(sums[BYTES])
+        self._heaviest += int(sums[self._maxima :].sum())
+
+    def counts(self) -> Counts:
+        """Return the progress after the last sums."""
+        sums = self._sums[-1]
+        last = self._iterations[-1], self.delta(sums), self.total(sums)
+        return Counts(*last, self._changed, self._bytes, self._heaviest)
+
+    def delta(self, sums: Array) -> int:
+        """Return the number of rows that changed."""
+        return int(sums[SIZES : self._maxima : 2].sum())
+
+    def total(self, sums: Array) -> int:
+        """Return the number of rows."""
+        return int(sums[SIZES + 1 : self._maxima : 2].sum())
+
+    def difference(self, iteration: int) -> float | None:
+        """Return Σ|Δ| of an iteration."""
+        return float(self._sums[iteration - 1][DIFFERENCE]) if 0 < iteration <= len(self._sums) else None
+
+    @property
+    def tuples(self) -> int:
+        """The number of rows at the end."""
+        return self.total(self._sums[-1]) if self._sums else 0
+
+    def per_iteration(self) -> list[dict[str, Any]]:
+        """Return one entry for each iteration and relation."""
+        entries = []
+        for n, sums in enumerate(self._sums):
+            later = self._sums[n + 1] if n + 1 < len(self._sums) else None
+            source = later if self._is_ahead else sums
+            for r, name in enumerate(self._relations):
+                delta = 0 if source is None else int(source[SIZES + 2 * r])
+                total = int((sums if source is None else source)[SIZES + 1 + 2 * r])
+                seconds = self._seconds[n]
+                sent = 0 if source is None or r else int(source[BYTES])  # relations share an exchange
+                entries.append(
+                    {
+                        "iteration": self._iterations[n],
+                        "relation": name,
+                        "delta": delta,
+                        "total": total,
+                        "seconds": seconds,
+                        "bytes": sent,
+                        "balance": None if source is None or not delta else self._balance(source, r, delta),
+                        "phases": self._phases[n],
+                    }
+                )
+        return entries
+
+    def _balance(self, sums: Array, relation: int, delta: int) -> float:
+        """Return the largest delta of a rank, divided by the mean over all ranks."""
+        return float(sums[self._maxima + relation]) * self._ranks / delta
