@@ -45,7 +45,9 @@ class Arguments:
         """One array; a name that is there already stays what it is."""
         self._getters.setdefault(name, get)
 
-    def accumulator(self, name: str, relation: str, get: Callable[[LoopState], object], to: Expressions) -> Accumulating:
+    def accumulator(
+        self, name: str, relation: str, get: Callable[[LoopState], object], to: Expressions
+    ) -> Accumulating:
         """The arrays of an accumulator, and what writes the source that uses them."""
         self._relations[name] = relation
         for part in _ACCUMULATOR:
