@@ -59,9 +59,8 @@ def outputs(text: Text, folder: Path | None, default: Format = "text") -> tuple[
         if replace(first, span=rows.span) != rows:
             conflict = f"{first.relation} twice, and not in the same way, goes"
             conflict = conflict if first.relation == rows.relation else f"{first.relation} and {rows.relation} both go"
-            raise Places(text.source, text.name).error(
-                _CODE, f"{conflict} to {rows.path}", rows.span, value=str(rows.path)
-            )
+            message = f"{conflict} to {rows.path}"
+            raise Places(text.source, text.name).error(_CODE, message, rows.span, value=str(rows.path))
         if first is rows:  # equal directives write one file
             result.append(rows)
     return tuple(result)

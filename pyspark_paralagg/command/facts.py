@@ -73,17 +73,17 @@ def examine(
         path = rows.path
         if path is None:  # never: only outputs have no file
             continue
-        columns, unsigned_columns = types.get(rows.relation), unsigned.get(rows.relation, frozenset())
+        columns, unsigned_names = types.get(rows.relation), unsigned.get(rows.relation, frozenset())
         lines = None
         if rows.format == "text":
             if columns is None:
                 raise _undeclared(text, rows, path)
-            line_columns = columns or ((HOLDS, NULLARY),)
+            fields = columns or ((HOLDS, NULLARY),)
             columns = columns or ((HOLDS, "boolean"),)
             lines = FactLines(
-                path, rows.relation, line_columns, unsigned_columns, rows.delimiter, rows.has_header, rows.is_quoted
+                path, rows.relation, fields, unsigned_names, rows.delimiter, rows.has_header, rows.is_quoted
             )
-        result.append(InputFile(rows, path, columns, unsigned_columns, lines))
+        result.append(InputFile(rows, path, columns, unsigned_names, lines))
     return result
 
 

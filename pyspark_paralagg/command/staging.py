@@ -190,9 +190,7 @@ def _signals_deferred(*, discards: bool = False) -> Iterator[None]:
         yield
         return
     received: list[tuple[int, FrameType | None]] = []
-    handlers: dict[int, Any] = {
-        s: signal.signal(s, lambda *signal_args: received.append(signal_args)) for s in END_SIGNALS
-    }
+    handlers: dict[int, Any] = {s: signal.signal(s, lambda *call: received.append(call)) for s in END_SIGNALS}
     has_succeeded = False
     try:
         yield

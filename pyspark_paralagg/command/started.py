@@ -62,11 +62,8 @@ def session(
         is_lost = True
         if jvm.is_ending:
             raise
-        raise FixpointError(
-            "PARALAGG_SPARK_LOST",
-            "Spark's JVM ended within the run",
-            hint=_log_hint(log) or "--debug shows what it says",
-        ) from problem
+        hint = _log_hint(log) or "--debug shows what it says"
+        raise FixpointError("PARALAGG_SPARK_LOST", "Spark's JVM ended within the run", hint=hint) from problem
     finally:
         if jvm.is_ending:
             jvm.wait()

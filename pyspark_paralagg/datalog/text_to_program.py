@@ -110,15 +110,7 @@ class _Resolver:
         self._check_typed(slot_types)
         assumed = {(a.relation, a.column) for a in self.assumed}
         self.builder = Builder(
-            self.shapes,
-            slot_types,
-            self.terms,
-            self.places,
-            facts,
-            external,
-            self.indexed,
-            unsigned_columns(text),
-            assumed,
+            self.shapes, slot_types, self.terms, self.places, facts, external, self.indexed, unsigned, assumed
         )
         self.mentioned = frozenset((*declared, *(a.relation for a in _atoms(text))))
 

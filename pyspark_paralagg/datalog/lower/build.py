@@ -77,9 +77,8 @@ class Builder:
         keys = tuple(Column(shape.columns[p], types["column", p]) for p in shape.keys)
         initial_id = None
         initial_name = name + INITIAL
-        if name in self.indexed and (
-            initial_name in derived or self.facts.get(initial_name)
-        ):  # without initial rows the base serves
+        # Without initial rows the recursion starts from the base.
+        if name in self.indexed and (initial_name in derived or self.facts.get(initial_name)):
             initial_id = len(inputs) + len(extra)
             extra.append(self.initial(shape, initial_name, initial_id, derived, inputs))
         dependents = self.dependents(shape, types)

@@ -280,9 +280,8 @@ class Terms:
             )
         functors = [n for n in (*_ARITY, "max", "min", "cat", "range", "match", "contains") if n.isidentifier()]
         message = f"functor `{name}` is not known"
-        return self._places.error(
-            "PARALAGG_DATALOG_FUNCTOR", message, span, value=name, hint=did_you_mean(name, functors)
-        )
+        hint = did_you_mean(name, functors)
+        return self._places.error("PARALAGG_DATALOG_FUNCTOR", message, span, value=name, hint=hint)
 
 
 def datalog_type(type_: str) -> str:

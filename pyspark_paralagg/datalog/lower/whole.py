@@ -73,9 +73,8 @@ def _split_base(program: Program, relation: Relation, static: list[Rule]) -> Pro
     order = [n for n, c in enumerate(relation.supplied) if c.name not in sums]
     order += [n for n, c in enumerate(relation.supplied) if c.name in sums]
     base_input = program.input(relation.base)
-    below = replace(
-        base_input, id=max(i.id for i in program.inputs) + 1, exprs=tuple(base_input.exprs[n] for n in order)
-    )
+    exprs = tuple(base_input.exprs[n] for n in order)
+    below = replace(base_input, id=max(i.id for i in program.inputs) + 1, exprs=exprs)
     base = Relation(f"{relation.name}@base", keys, added, below.id)
     columns = {c.name: Col(c.name, c.type, c.nullable) for c in base.columns}
     above = Input(below.id + 1, -1, base.columns, tuple(columns[c.name] for c in relation.supplied), relation=base.name)

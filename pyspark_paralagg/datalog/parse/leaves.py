@@ -57,18 +57,16 @@ def string(token: Token) -> str:
     parts = []
     position = 0
     while position < len(content):
-        character = content[position]
-        if character == "\\":
+        char = content[position]
+        if char == "\\":
             position += 1
-            character = content[position]
-            if character not in _ESCAPES:
+            char = content[position]
+            if char not in _ESCAPES:
                 start = place(token)
                 column = start.column + position
                 span = syntax.Span(start.line, column, start.line, column + 2)
-                raise Problem(
-                    f"unknown escape `\\{character}` in a string", span, "a backslash itself is written `\\\\`"
-                )
-            character = _ESCAPES[character]
-        parts.append(character)
+                raise Problem(f"unknown escape `\\{char}` in a string", span, "a backslash itself is written `\\\\`")
+            char = _ESCAPES[char]
+        parts.append(char)
         position += 1
     return "".join(parts)

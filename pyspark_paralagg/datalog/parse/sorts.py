@@ -125,13 +125,11 @@ def head(call: Call) -> syntax.Atom:
 
 
 def _aggregate(node: Dollar) -> syntax.HeadAggregate:
-    args = tuple(
-        a if isinstance(a, syntax.Comparison) else term(a) for a in (_without_parentheses(a) for a in node.args)
-    )
+    args = tuple(a if isinstance(a, syntax.Comparison) else term(a) for a in (_ungrouped(a) for a in node.args))
     return syntax.HeadAggregate(str(node.name)[1:].upper(), args, node.span)
 
 
-def _without_parentheses(node: Raw) -> Raw:
+def _ungrouped(node: Raw) -> Raw:
     while isinstance(node, Group):
         node = node.content
     return node

@@ -83,9 +83,8 @@ class Stuck:
         """Return the position of the bracket that the previous token, ``closing``, closes."""
         depth, position = 0, self.at - 1
         while position > self.start:
-            depth += (self.tokens[position].type == closing.type) - (
-                OPENS.get(self.tokens[position].type) == closing.type
-            )
+            type_ = self.tokens[position].type
+            depth += (type_ == closing.type) - (OPENS.get(type_) == closing.type)
             if depth == 0:
                 break
             position -= 1
@@ -106,11 +105,8 @@ class Stuck:
             phrases.append("a number")
         if "LPAR" in self.accepts and not self.accepts & {"WILDCARD", "INFIX"}:
             phrases.append("`(`")
-        phrases += [
-            f"`{SIGNS[t]}`"
-            for t in SIGNS
-            if t in self.accepts and t not in ("LPAR", "EQUAL") and t in self._suggested_types()
-        ]
+        suggested = self.accepts & self._suggested_types() - {"LPAR", "EQUAL"}
+        phrases += [f"`{sign}`" for type_, sign in SIGNS.items() if type_ in suggested]
         if not phrases:
             phrases.append("a comparison" if "COMPARE" in self.accepts else "another sign")
         if "EQUAL" in self.accepts and "COMPARE" not in self.accepts:

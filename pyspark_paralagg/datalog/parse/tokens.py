@@ -187,9 +187,8 @@ class _Tokenizer:
         if kind == "LBRACE" and self._directive == "TYPE":
             raise refused("algebraic", self._span(text))
         if len(self._open) == _MAX_DEPTH:
-            raise Problem(
-                f"more than {_MAX_DEPTH} brackets are open here", self._span(text), "split the rule in several"
-            )
+            message = f"more than {_MAX_DEPTH} brackets are open here"
+            raise Problem(message, self._span(text), "split the rule in several")
         self._open.append(len(self.tokens))
 
     def _make_functor(self) -> None:

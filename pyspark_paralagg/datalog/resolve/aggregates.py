@@ -83,9 +83,8 @@ class Aggregates:
         yield from self._extract(_replace_aggregate(flat, aggregate, value, (*others, atom), users))
         if keys and aggregate.function in _ZERO_IF_EMPTY:
             negated = Negation(replace(atom, args=(*atom.args[: len(keys)], Wildcard(aggregate.span))), aggregate.span)
-            yield from self._extract(
-                _replace_aggregate(flat, aggregate, Number(0, span=aggregate.span), (*others, negated), users)
-            )
+            zero = Number(0, span=aggregate.span)
+            yield from self._extract(_replace_aggregate(flat, aggregate, zero, (*others, negated), users))
 
     def _witness(self, flat: Flat, aggregate: BodyAggregate, names: Mapping[str, str]) -> Generator[Flat, None, Flat]:
         """Return ``flat`` with an atom of a new relation that binds the witnesses: the rows that have the value.

@@ -93,9 +93,8 @@ def _atoms(rule: Flat) -> list[Atom]:
 def _without_index(rule: Flat, indexed: frozenset[str], component: Sequence[str], places: Places) -> Flat:
     literals = tuple(_without_first_argument(x, indexed) for x in rule.literals)
     is_step = rule.head.relation in indexed
-    other_atom = next(
-        (a for a in _atoms(rule) if a.relation in indexed and not (is_step and a.relation in component)), None
-    )
+    indexed_atoms = (a for a in _atoms(rule) if a.relation in indexed)
+    other_atom = next((a for a in indexed_atoms if not (is_step and a.relation in component)), None)
     if other_atom is not None:
         index = other_atom.args[0]
         uses = sum(n == index for n in nodes((rule.head.args, rule.literals)))

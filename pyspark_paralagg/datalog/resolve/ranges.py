@@ -54,9 +54,8 @@ class Ranges:
         values = _values([_constant(a) for a in args])
         if values is None:
             yield from self._counting_rules(name, replace(range_term, args=args), others, flat)
-            yield from self.extract(
-                _replace_range(flat, range_term, value, Atom(name, (*args, value), range_term.span))
-            )
+            atom = Atom(name, (*args, value), range_term.span)
+            yield from self.extract(_replace_range(flat, range_term, value, atom))
             return
         is_unsigned = any(isinstance(a, Number) and a.is_unsigned for a in args)
         for v in values:
