@@ -1,7 +1,7 @@
-"""``agg_K(rows)`` as DataFrame expressions, for what Spark itself aggregates.
+"""Aggregate rows by key with DataFrame expressions: ``agg_K(rows)``.
 
-Relations without recursion are grouped so, and so is each round of the DataFrame executor. Whatever Spark's aggregates
-do with nulls, NaN, decimals and overflow is what happens here.
+Used for relations without recursion and for each round of the DataFrame executor. Nulls, NaN, decimals and overflow
+behave as in Spark's own aggregates.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.window import Window
 
 from pyspark_paralagg.lowering.reduced import custom_value, gcd_value
@@ -27,37 +27,37 @@ _SHARE = "__paralagg_share_"
 
 
 def aggregate(rows: DataFrame, relation: Relation) -> DataFrame:
-    """``agg_K(rows)``: the relation's columns. No rows give no rows, also where there is no key."""
+    """Return ``agg_K(rows)`` with the relation's columns. Empty input gives no row, even without keys."""
     rows = prepared(rows, relation)
     groups = rows.groupBy(*keys_of(relation))
     return groups.agg(F.count(F.lit(1)).alias(_ROWS), *values_of(relation)).select(*columns_of(relation))
 
 
 def keys_of(relation: Relation) -> list[Column]:
-    """What to group by.
+    """Return the grouping columns.
 
-    Without keys a constant, which has no group where there are no rows (a global aggregate has one).
+    Without keys it is a constant: empty input then has no group, while a global aggregate has one.
     """
     return [F.col(quoted(k.name)) for k in relation.keys] or [F.lit(col=True)]
 
 
 def columns_of(relation: Relation) -> list[Column]:
-    """The relation's columns."""
+    """Return the relation's columns."""
     return [F.col(quoted(c.name)) for c in relation.columns]
 
 
 def prepared(rows: DataFrame, relation: Relation) -> DataFrame:
-    """``rows`` with what an aggregate of single rows does not see.
+    """Return ``rows`` with the window columns that some aggregates need.
 
-    For ``min_by`` and ``max_by``: beside each row, the best order of its key. For ``msum``: what the row adds, which is
-    the greatest contribution of its witness in one of that witness' rows and nothing in the others.
+    For ``min_by`` and ``max_by``: the best order of the row's key. For ``msum``: the row's share, which is the greatest
+    contribution of its witness in one of that witness' rows and null in the others.
     """
     window = Window.partitionBy(*keys_of(relation))
     for d in relation.dependents:
-        if d.aggregator == "msum":
+        if d.definition.has_shares:
             value, *witnesses = (F.col(quoted(c.name)) for c in d.supplied)
-            of_one = Window.partitionBy(*keys_of(relation), *witnesses).orderBy(value.desc_nulls_last())
-            counts = reduce(and_, (w.isNotNull() for w in witnesses), F.row_number().over(of_one) == 1)
+            witness_window = Window.partitionBy(*keys_of(relation), *witnesses).orderBy(value.desc_nulls_last())
+            counts = reduce(and_, (w.isNotNull() for w in witnesses), F.row_number().over(witness_window) == 1)
             share = F.when(counts & (value > 0), value)
             rows = rows.withColumn(_SHARE + d.column.name, share)
         if d.order is not None and _BEST + d.order not in rows.columns:
@@ -67,7 +67,7 @@ def prepared(rows: DataFrame, relation: Relation) -> DataFrame:
 
 
 def values_of(relation: Relation) -> list[Column]:
-    """The aggregated columns, over ``prepared`` rows."""
+    """Return the aggregated columns, over ``prepared`` rows."""
     return [_value(d, relation).cast(d.column.type).alias(d.column.name) for d in relation.dependents]
 
 
@@ -77,15 +77,15 @@ def _value(d: Dependent, relation: Relation) -> Column:
         return custom_value(d, d.custom, relation)
     if d.aggregator == "gcd":
         return gcd_value(column, d.column.type)
-    if d.aggregator == "mcount":
-        return F.count_distinct(*(F.col(quoted(c.name)) for c in d.supplied))
-    if d.aggregator == "msum":
+    if d.definition.has_shares:
         return F.coalesce(F.sum(quoted(_SHARE + d.column.name)), F.lit(0))
+    if d.definition.is_counted:
+        return F.count_distinct(*(F.col(quoted(c.name)) for c in d.supplied))
     spark = d.definition.spark
     if spark is not None:
-        found: Column = getattr(F, spark)(column)
-        return found
+        value: Column = getattr(F, spark)(column)
+        return value
     if d.order is None:
         raise AssertionError(d)
-    # A null order equals nothing, a null carried value is skipped by min: both as the contract has it.
+    # By contract a null order never wins, and min skips a null carried value.
     return F.min(F.when(F.col(quoted(d.order)) == F.col(quoted(_BEST + d.order)), column))

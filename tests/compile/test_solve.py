@@ -20,15 +20,15 @@ from pyspark_paralagg.api.dependents import typed_dependents
 from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.compile.prove.claim import Claim, Kind, Moving
 from pyspark_paralagg.compile.prove.custom_order import claim_of_custom
-from pyspark_paralagg.compile.prove.facts import NOT_NEGATIVE, Facts, Known
-from pyspark_paralagg.compile.prove.known import invariants, unhoisted
+from pyspark_paralagg.compile.prove.facts import NOT_NEGATIVE, Facts, Invariants
+from pyspark_paralagg.compile.prove.known import find_invariants, unhoisted
 from pyspark_paralagg.compile.prove.render import (
     Carried,
-    told_carried,
-    told_constant,
-    told_filter,
-    told_linear,
-    told_monotone,
+    render_carried,
+    render_constant,
+    render_filter,
+    render_linear,
+    render_monotone,
 )
 from pyspark_paralagg.compile.prove.solve import _decide, solve
 from pyspark_paralagg.compile.prove.to_z3 import Encoder, Term
@@ -133,7 +133,7 @@ def test_monotone_claims_are_proved_and_refuted_rightly(how: str) -> None:
         answer, model = solve(Claim("filter" if is_filter else "value", (expr,), "" if is_filter else how, moving))
 
         def told(worse: dict[str, Any], better: dict[str, Any], expr: Expr = expr, f: bool = is_filter) -> str | None:  # noqa: FBT001
-            return told_filter(expr, worse, better) if f else told_monotone(expr, AGGREGATORS[how], worse, better)
+            return render_filter(expr, worse, better) if f else render_monotone(expr, AGGREGATORS[how], worse, better)
 
         if answer.proved:
             proved += 1
@@ -163,10 +163,10 @@ def test_linear_claims_are_proved_and_refuted_rightly() -> None:
             for _ in range(40):
                 one = values_of((expr,), rng)
                 two = one | {c: rng.randint(-9, 9) for c in read}
-                assert told_linear(expr, read, one, two) is None, show(expr)
+                assert render_linear(expr, read, one, two) is None, show(expr)
         elif answer.model:
             refuted += 1
-            assert told_linear(expr, read, *model), (show(expr), model)
+            assert render_linear(expr, read, *model), (show(expr), model)
     assert proved > 10
     assert refuted > 20
 
@@ -183,7 +183,7 @@ def test_filters_on_sums_are_proved_and_refuted_rightly() -> None:
         for _ in range(60):
             one = values_of((condition,), rng)
             two = one | {"d": rng.randint(-9, 9)}
-            found = told_constant(condition, sums, one, two)
+            found = render_constant(condition, sums, one, two)
             refuted += found is not None
             assert found is None or not answer.proved, show(condition)
     assert refuted > 100
@@ -210,13 +210,13 @@ def test_what_is_carried_needs_an_order_without_ties(order: Expr, is_proved: boo
     assert answer.proved == is_proved
     rng = random.Random(5)  # noqa: S311
     if not is_proved:
-        assert told_carried(pair, {"e"}, *model)
+        assert render_carried(pair, {"e"}, *model)
         return
     for _ in range(300):
         worse = values_of((order, label, D), rng) | {"w": 3}
         better = worse | {"d": better_of(worse["d"], "min", rng)}
         better["e"] = rng.randint(-9, 9) if better["d"] != worse["d"] else min(worse["e"], rng.randint(-9, 9))
-        assert told_carried(pair, {"e"}, worse, better) is None
+        assert render_carried(pair, {"e"}, worse, better) is None
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_bits(expr: Expr, how: str, is_proved: bool) -> None:  # noqa: FBT001
     answer, model = solve(claim("value", expr, how=how))
     assert answer.proved == is_proved
     if not is_proved:
-        assert told_monotone(expr, AGGREGATORS[how], *model)
+        assert render_monotone(expr, AGGREGATORS[how], *model)
 
 
 def test_bits_of_what_a_fraction_is_cast_to_are_not_known() -> None:
@@ -354,7 +354,7 @@ def test_orders_of_the_users_own(make: Callable[[Col, Col], tuple[Expr, ...]], i
     answer, model = solve(asked.claim)
     assert answer.proved == is_proved
     if not is_proved:
-        told = asked.told(*model)
+        told = asked.render(*model)
         assert told
         assert "cheapest keeps" in told
         return
@@ -473,7 +473,7 @@ def test_what_is_never_negative_stays_so() -> None:
     base = made.input(0)
     positive = Call("GreaterThan", (base.exprs[2], Lit(0, "bigint")), "boolean")
     kept = replace(made, inputs=tuple(replace(i, filters=(positive,)) if i.id == 0 else i for i in made.inputs))
-    assert invariants(kept, ("best",), Known()).ranges["best", "p"].low == 1
+    assert find_invariants(kept, ("best",), Invariants()).ranges["best", "p"].low == 1
     assert compile_program(kept).strata[0].relation_class == "lattice"
 
 

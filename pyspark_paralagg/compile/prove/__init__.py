@@ -1,1 +1,1 @@
-"""Proves the class of each stratum, or finds a counterexample: rules, samples, then z3."""
+"""Prove the class of each stratum, or find a counterexample: by rules, samples, then z3."""

@@ -1,4 +1,4 @@
-"""How an expression behaves while what it reads improves: the answer of the rule system in ``compile.monotone``."""
+"""Define Behaviour, the result of the rule system in ``monotone``: how an expression changes as its inputs improve."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.expr import Expr
 
 Presence = Literal["const", "up", "unknown"]
-"""Where nulls go: ``const`` stays null or a value, ``up``: what has a value keeps one."""
+"""How nulls change: ``const`` stays null or not null, ``up`` stays not null once it is not null."""
 
 NOTHING = Range(1, 0)
-"""The range of what is always null, or always an error."""
+"""The range of an expression that is always null or always an error."""
 MOVE_OF: dict[str, Move] = {a.name: a.moves for a in AGGREGATORS.values()}
 FLIPPED: dict[Move, Move] = {
     "up": "down", "down": "up", "bits_up": "bits_down", "bits_down": "bits_up", "const": "const", "unknown": "unknown",
@@ -28,10 +28,10 @@ FLIPPED: dict[Move, Move] = {
 
 @dataclass(frozen=True)
 class Behaviour:
-    """How an expression behaves: where its values go, where its nulls go, and which values it can have.
+    """The direction of an expression's values and nulls, and its possible values.
 
-    ``is_nullable``: it may be null. ``range`` is None for types without numbers. Of a truth value, ``move`` is ``up``
-    where true stays true, ``down`` where false stays false, and ``const`` where both do; ``keeps`` says so where nulls
+    ``is_nullable``: it may be null. ``range`` is None for types without numbers. For a boolean, ``move`` is ``up``
+    if true stays true, ``down`` if false stays false, and ``const`` if both hold; ``keeps`` overrides it where nulls
     make a difference.
     """
 
@@ -43,26 +43,26 @@ class Behaviour:
 
     @property
     def is_const(self) -> bool:
-        """Whether nothing that the expression reads changes."""
+        """Return whether no input of the expression changes."""
         return self.move == "const" and self.presence == "const"
 
     @property
     def keeps_true(self) -> bool:
-        """Of a truth value: whether true stays true."""
+        """Return whether true stays true (booleans)."""
         return self.keeps[0] if self.keeps else self.move in ("const", "up") and self.presence != "unknown"
 
     @property
     def keeps_false(self) -> bool:
-        """Of a truth value: whether false stays false."""
+        """Return whether false stays false (booleans)."""
         return self.keeps[1] if self.keeps else self.move in ("const", "down") and self.presence != "unknown"
 
     def improves_as(self, move: Move) -> bool:
-        """Whether an aggregator whose values go that way never gets a worse one."""
+        """Return whether the values never get worse for an aggregator that moves as ``move``."""
         return self.move in ("const", move) and self.presence != "unknown"
 
 
 class System(Protocol):
-    """The rule system (``monotone.Monotone``) as the rules for single functions use it."""
+    """The interface of the rule system (``monotone.Monotone``) for the rules of single functions."""
 
     facts: Facts
     overflows: bool
@@ -75,7 +75,7 @@ class System(Protocol):
 
 
 def all_of(moves: Iterable[Move]) -> Move:
-    """Return what moves with all of ``moves``."""
+    """Return the common direction of ``moves``; ``unknown`` if they differ."""
     moving = {m for m in moves if m != "const"}
     if not moving:
         return "const"
@@ -83,18 +83,18 @@ def all_of(moves: Iterable[Move]) -> Move:
 
 
 def presence_of(parts: Iterable[Presence]) -> Presence:
-    """Return where the nulls of a function go that is null where an argument is."""
-    found = set(parts)
-    return "unknown" if "unknown" in found else "up" if "up" in found else "const"
+    """Return the presence of a function that is null if any argument is null."""
+    presences = set(parts)
+    return "unknown" if "unknown" in presences else "up" if "up" in presences else "const"
 
 
 def as_number(move: Move) -> Move:
-    """Return where a number goes of which only the bits are known to move: anywhere."""
+    """Return the direction as a number: ``unknown`` if only bits or divisors are known to move."""
     return "unknown" if move.startswith("bits") or move == "divides" else move
 
 
 def truth_move(keeps_true: bool, keeps_false: bool) -> Move:  # noqa: FBT001 - as Behaviour.keeps has them
-    """Return the move of a truth value that keeps true, or false, once it is that."""
+    """Return the move of a boolean that keeps true, false, or both."""
     if keeps_true and keeps_false:
         return "const"
     return "up" if keeps_true else "down" if keeps_false else "unknown"

@@ -1,4 +1,4 @@
-"""How the bits of a word, or the divisors of a number, move: the directions of ``bit_or``, ``bit_and`` and ``gcd``."""
+"""Compute directions for ``bit_or``, ``bit_and`` and ``gcd``: how bits of a word or divisors of a number move."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BITWISE = ("BitwiseOr", "BitwiseAnd", "ShiftLeft", "ShiftRight", "ShiftRightUns
 
 
 def bit_move(expr: Call, parts: list[Move]) -> Move | None:  # noqa: PLR0911 - a function a line
-    """Return how a word's bits, or a gcd's divisors, move; None where the expression is about neither."""
+    """Return the direction of bits or divisors; None if no argument moves by bits or divisors."""
     if not any(as_number(p) != p for p in parts):
         return None
     if "divides" in parts:
@@ -35,7 +35,7 @@ def bit_move(expr: Call, parts: list[Move]) -> Move | None:  # noqa: PLR0911 - a
 
 
 def _shifted(expr: Call, parts: list[Move]) -> Move:
-    """``d * 2`` moves every bit by one place."""
+    """Return the direction of a product: a power of two, as in ``d * 2``, shifts every bit."""
     for arg, move in ((expr.args[0], parts[1]), (expr.args[1], parts[0])):
         factor = arg
         while isinstance(factor, Call) and factor.fn == "Cast":
@@ -46,7 +46,7 @@ def _shifted(expr: Call, parts: list[Move]) -> Move:
 
 
 def bit_test(expr: Call, parts: list[Move]) -> Move:
-    """``mask & 4 = 0`` goes from true to false while bits come in, ``mask & 4 = 4`` the other way."""
+    """Return the direction of a bit test: as bits are set, ``mask & 4 = 0`` becomes false, ``mask & 4 = 4`` true."""
     left, right = expr.args
     move = all_of(parts)
     if not move.startswith("bits") or parts[1] != "const":

@@ -1,4 +1,4 @@
-"""As ``to_z3``, for claims about bits: integers are 64-bit words. Slower, and only asked where a claim has masks."""
+"""Encode claims about bits for z3: integers are 64-bit words. Slower than ``to_z3``, so used for bit claims only."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _WORDS = Range(-(1 << _WIDTH - 1), (1 << _WIDTH - 1) - 1)
 
 
 def is_about_bits(exprs: tuple[Expr, ...], aggregators: tuple[str, ...]) -> bool:
-    """Whether a claim needs words with bits."""
+    """Return whether a claim needs bit vectors."""
     has_calls = any(isinstance(e, Call) and e.fn in _BITWISE for x in exprs for e in walk(x))
     return has_calls or any(a.startswith("bit_") for a in aggregators)
 
 
 class BitEncoder(Encoder):
-    """Narrower integers are kept in 64 bits too: with their sign extended, bits and order stay what they are."""
+    """An encoder with 64-bit words for all integers: sign extension keeps bits and order of narrower ones."""
 
     def sort(self, type_: str) -> Z3:
-        """A word for integers, as before for the others."""
+        """Return a 64-bit vector for integers, the sort of ``Encoder`` for other types."""
         return self.z3.BitVecSort(_WIDTH, self.ctx) if is_integral(type_) else super().sort(type_)
 
     def within(self, term: Term, range_: Range) -> list[Z3]:
-        """As for numbers; a bound that no word has says nothing."""
+        """Return that ``term`` lies in ``range_``; bounds outside of 64 bits are dropped."""
         if self.z3.is_bv(term.value):
             low = range_.low if range_.low in _WORDS else -math.inf
             range_ = Range(low, range_.high if range_.high in _WORDS else math.inf)
@@ -50,7 +50,7 @@ class BitEncoder(Encoder):
 
     def _arithmetic(self, expr: Call, args: list[Term], null: Z3) -> Term | None:
         words = [is_integral(e.type) for e in (expr, *expr.args)]
-        if not all(words):  # from words to other numbers and back nothing is known
+        if not all(words):  # nothing is known of conversions between words and other numbers
             return None if any(words) else super()._arithmetic(expr, args, null)
         value = self._word(expr, args, null)
         if value is None:
@@ -90,5 +90,5 @@ class BitEncoder(Encoder):
             case _:
                 return None
 
-    def _as(self, term: Term, type_: str) -> Term:  # noqa: ARG002 - words stay words; a cast to another sort is not known
+    def _as(self, term: Term, type_: str) -> Term:  # noqa: ARG002 - words stay words; casts to other sorts are unsupported
         return term

@@ -1,8 +1,7 @@
-"""Whether a lattice can climb without end: min over a negative cycle, max over a positive one.
+"""Decide whether a lattice can climb without end: min over a negative cycle, max over a positive one.
 
-Where every rule gives a value that is no better than the one it read (``d + w`` under min with w >= 0, ``least(c, w)``
-under max), or one that a constant clamps, or one out of finitely many, a cycle adds nothing for ever and no run needs
-to be traced.
+It cannot if every rule gives a value no better than the one that it reads (``d + w`` under min with w >= 0,
+``least(c, w)`` under max), or clamped by a constant, or out of finitely many. Then no run needs to be traced.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ if TYPE_CHECKING:
 
 
 def climbs(program: Program, rules: tuple[Rule, ...]) -> bool:
-    """True unless no value can improve for ever."""
+    """Return whether some value may improve without end."""
     return any(not _is_bounded(program, rule) for rule in rules)
 
 
 def translates(program: Program, rules: tuple[Rule, ...], relation_class: str) -> bool:
-    """Return whether values of the recursion are only copied, and moved by what does not depend on them.
+    """Return whether rules only copy values of the recursion or shift them by amounts independent of them.
 
-    Then a value that improves by going round a cycle improves by as much each time, for ever. Where values shrink
-    (``d / 3``), or a condition reads them, they may converge after any number of iterations.
+    Then a value that improves around a cycle improves by the same amount each time, without end. If values shrink
+    (``d / 3``) or a condition reads them, they may converge after any number of iterations.
     """
     if relation_class == "accumulating":
         return True
@@ -47,14 +46,14 @@ def translates(program: Program, rules: tuple[Rule, ...], relation_class: str) -
 
 
 class _Translation:
-    """Whether an expression is one value of the recursion, or the best of several, moved by something fixed."""
+    """The test whether an expression is a value of the recursion, or the best of several, shifted by a fixed amount."""
 
     def __init__(self, scope: Mapping[str, Variable], facts: Facts) -> None:
         self._scope = scope
         self._facts = facts
 
     def translates(self, expr: Expr) -> bool:
-        """Whether ``expr`` is fixed, or differs from values that it reads by something fixed."""
+        """Return whether ``expr`` is fixed, or shifts a value that it reads by a fixed amount."""
         if self._is_fixed(expr) or isinstance(expr, Col):
             return True
         return isinstance(expr, Call) and self._call(expr)
@@ -70,7 +69,7 @@ class _Translation:
             case "Subtract" | "DateSub":
                 return self.translates(args[0]) and self._is_fixed(args[1])
             case "Multiply":
-                # A whole number times one or more grows by at least as much.
+                # An integer times a factor of at least one grows by at least as much.
                 return is_integral(expr.type) and any(
                     self.translates(a) and self._is_fixed(b) and self._is_at_least_one(b) for a, b in (args, args[::-1])
                 )
@@ -87,8 +86,8 @@ class _Translation:
                 return False
 
     def _is_at_least_one(self, expr: Expr) -> bool:
-        found = range_of(expr, self._facts)
-        return found is not None and found.low >= 1
+        range_ = range_of(expr, self._facts)
+        return range_ is not None and range_.low >= 1
 
 
 def _is_bounded(program: Program, rule: Rule) -> bool:
@@ -98,29 +97,29 @@ def _is_bounded(program: Program, rule: Rule) -> bool:
         if d.definition.ends or d.column.type == "boolean":
             continue
         if d.custom is not None:
-            # Its order is the user's: only what is copied, or reads no value of the recursion, is one of finitely many.
+            # Its order is user-defined: only a copy, or an expression over no recursive value, is one of finitely many.
             if not isinstance(expr, Col) and any(scope[c].role == "dependent" for c in columns(expr)):
                 return False
             continue
         if d.order is not None:
-            # Only columns are copied: what is carried is one of finitely many.
+            # A copied column is one of finitely many values.
             if not isinstance(expr, Col) and any(scope[c].role == "dependent" for c in columns(expr)):
                 return False
-        elif not _Bound(d.aggregator, scope, facts).no_better(expr):
+        elif not _Bound(d.aggregator, scope, facts).is_no_better(expr):
             return False
     return True
 
 
 class _Bound:
-    """``aggregator`` is min or max: no better means at least, or at most, the value that was read."""
+    """The test whether an expression is no better than a value that it reads, under min or max."""
 
     def __init__(self, aggregator: str, scope: Mapping[str, Variable], facts: Facts) -> None:
         self._aggregator = aggregator
         self._scope = scope
         self._facts = facts
 
-    def no_better(self, expr: Expr) -> bool:
-        """Whether ``expr`` is constant or cannot beat a value of the recursion that it reads."""
+    def is_no_better(self, expr: Expr) -> bool:
+        """Return whether ``expr`` is constant or no better than a value of the recursion that it reads."""
         if not any(self._scope[c].role == "dependent" for c in columns(expr)):
             return True
         if isinstance(expr, Col):
@@ -132,29 +131,29 @@ class _Bound:
         args = expr.args
         match expr.fn:
             case "Add":
-                return any(self._beside(args[n], args[1 - n], adds=True) for n in (0, 1))
+                return any(self._is_shift_no_better(args[n], args[1 - n], adds=True) for n in (0, 1))
             case "Subtract":
-                return self._beside(args[0], args[1], adds=False)
+                return self._is_shift_no_better(args[0], args[1], adds=False)
             case "Least" | "Greatest":
-                # Away from better values one bounded argument is enough, even a constant: it may climb for long,
-                # but not for ever. Constants are "no better" to `all` as well.
-                away = (expr.fn == "Greatest") == (self._aggregator == "min")
-                return (any if away else all)(self.no_better(a) for a in args)
+                # If the function picks the worse value, one bounded argument is enough, even a constant: the climb
+                # may be long, but it ends. `all` accepts constants, too.
+                picks_worse = (expr.fn == "Greatest") == (self._aggregator == "min")
+                return (any if picks_worse else all)(self.is_no_better(a) for a in args)
             case "Cast":
-                return is_numeric(args[0].type) and is_numeric(expr.type) and self.no_better(args[0])
+                return is_numeric(args[0].type) and is_numeric(expr.type) and self.is_no_better(args[0])
             case "Between" | "Present":
-                return self.no_better(args[0])
+                return self.is_no_better(args[0])
             case "If" | "CaseWhen":
-                return all(self.no_better(v) for v in branches(expr)[1])
+                return all(self.is_no_better(v) for v in branches(expr)[1])
             case _:
                 return False
 
-    def _beside(self, value: Expr, other: Expr, *, adds: bool) -> bool:
-        """Whether adding ``other``, or taking it away, makes no better value of ``value``."""
-        is_read = any(self._scope[c].role == "dependent" for c in columns(value))
-        found = range_of(other, self._facts)
-        if not is_read or found is None or not self.no_better(value):
+    def _is_shift_no_better(self, value: Expr, other: Expr, *, adds: bool) -> bool:
+        """Return whether adding (or subtracting) ``other`` to a bounded ``value`` makes it no better."""
+        reads_recursion = any(self._scope[c].role == "dependent" for c in columns(value))
+        shift = range_of(other, self._facts)
+        if not reads_recursion or shift is None or not self.is_no_better(value):
             return False
         # NaN is the largest value: worst for min, best for max.
         is_min = self._aggregator == "min"
-        return (found.low >= 0 if adds == is_min else found.high <= 0) and (is_min or not found.has_nan)
+        return (shift.low >= 0 if adds == is_min else shift.high <= 0) and (is_min or not shift.has_nan)

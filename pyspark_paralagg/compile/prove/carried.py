@@ -1,7 +1,8 @@
-"""min_by and max_by: when the pair (order, carried) is monotone in its lexicographic order (design section 3).
+"""Decide for min_by and max_by whether the pair (order, carried) is monotone in its lexicographic order.
 
-A parent that is a key, and a source that is copied along strictly longer paths, are fine. A label that is carried along
-a widest path is not: a wider path with another label may end equally wide, with a label that should have won.
+A parent that is a key, and a source copied along strictly longer paths, are monotone. A label carried along a widest
+path is not: a wider path with another label may end equally wide and carry the label that loses the tie.
+See docs/semantics.md, "What is proved, and what is not".
 
     min d + w,        parent = x       proved: x is a key
     min d + w,        first = first    proved: d + w is strictly monotone in d
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CarriedMove:
-    """How a carried column moves while its order column stays.
+    """The movement of a carried column while its order column stays the same.
 
-    ``is_rounded``: two orders that differ may become equal by rounding, and then the smaller carried value wins.
+    ``is_rounded``: two different orders may become equal by rounding; then the smaller carried value wins.
     """
 
     is_fine: bool
@@ -46,37 +47,37 @@ def strict_in(expr: Expr, name: str, facts: Facts) -> Strictness:
     inside = [name in columns(a) for a in expr.args]
     if sum(inside) != 1:
         return "no"
-    at = inside.index(True)
+    position = inside.index(True)
     shape = shape_of(expr, tuple(range_of(a, facts) for a in expr.args), facts.setting)
-    found = [shape.strict[at], strict_in(expr.args[at], name, facts)]
-    return "no" if "no" in found else "rounded" if "rounded" in found else "exact"
+    strictness = [shape.strict[position], strict_in(expr.args[position], name, facts)]
+    return "no" if "no" in strictness else "rounded" if "rounded" in strictness else "exact"
 
 
 def carried_move(carried: Expr, order: Expr, scope: Mapping[str, Variable], facts: Facts) -> CarriedMove:
-    """Return how the carried column moves where the order column stays as it is: it has to stay or go down."""
+    """Return how the carried column moves while the order column is unchanged: it must stay or go down."""
     moves: dict[str, Move] = {}
     loses: set[str] = set()
     is_rounded = False
     for name, v in scope.items():
         if v.dependent is None:
             continue
-        decides = order_of(name, scope)
-        strict = strict_in(order, name if decides is None else decides, facts)
+        order_variable = order_of(name, scope)
+        strict = strict_in(order, name if order_variable is None else order_variable, facts)
         if name in columns(carried):
             is_rounded |= strict == "rounded"
-        if decides is None:
+        if order_variable is None:
             moves[name] = MOVE_OF[v.dependent.aggregator] if strict == "no" else "const"
             continue
-        # At an equal order the smallest carried value wins, so it only goes down.
+        # On a tie the smallest carried value wins, so it only goes down.
         moves[name] = "unknown" if strict == "no" else "down"
         if strict == "no":
             loses.add(name)
-    found = Monotone(moves, facts, frozenset(loses)).behaviour(carried)
-    return CarriedMove(found.improves_as("down"), is_rounded)
+    behaviour = Monotone(moves, facts, frozenset(loses)).behaviour(carried)
+    return CarriedMove(behaviour.improves_as("down"), is_rounded)
 
 
 def order_of(name: str, scope: Mapping[str, Variable]) -> str | None:
-    """The variable that decides on the carried variable ``name``: same atom, its order column. None if not carried."""
+    """Return the variable of the same atom that orders the carried variable ``name``; None if it is not carried."""
     v = scope[name]
     if v.dependent is None or v.dependent.order is None:
         return None

@@ -1,10 +1,10 @@
-"""One rule of an accumulating stratum: linear in what is added up (theorem 1 of paper 003, for sum and count).
+"""Check that a rule of an accumulating stratum is linear in its sums (Wang et al., PowerLog, theorem 1).
 
-    one recursive atom        what is added to two atoms in different rounds meets only if both are read again
-    no filter on a sum        a part of a sum may pass where the whole fails
+    one recursive atom        rows added to two atoms in different rounds join only if both are read again
+    no filter on a sum        a part of a sum may pass a filter that the whole fails
     values linear             f(a + b) = f(a) + f(b): property 2, G o F' o G = G o F', of sums
 
-Each claim about an expression is asked of the rule system (``linear``), of small values, and of z3.
+Each claim is decided by the rule system (``linear``), then small values, then z3.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark_paralagg.compile.prove.counterexample import against_constant, agai
 from pyspark_paralagg.compile.prove.decide import Decision, read_by
 from pyspark_paralagg.compile.prove.known import assumable_in, premises_of, unhoisted
 from pyspark_paralagg.compile.prove.linear import degree
-from pyspark_paralagg.compile.prove.render import told_constant, told_linear
+from pyspark_paralagg.compile.prove.render import render_constant, render_linear
 from pyspark_paralagg.compile.prove.rule_facts import facts_of
 from pyspark_paralagg.compile.prove.verdict import Judgement, Proved, Refuted, Unknown, Verdict
 from pyspark_paralagg.compile.rewrite.evaluate import NotEvaluableError, evaluate
@@ -36,9 +36,9 @@ _CODE = "PARALAGG_NOT_LINEAR"
 
 
 def check_accumulating(rule: Rule, program: Program) -> Iterator[Judgement]:
-    """A judgement for each filter and each value of ``rule``, and one if it reads several recursive atoms.
+    """Yield a judgement for each filter and each value of ``rule``, and one if it reads several recursive atoms.
 
-    None for what ``drive_static`` made: no rule adds to what such a rule reads, so its rows come once.
+    Yields none for a rule driven by a relation of ``drive_static``: no rule adds to that relation.
     """
     if not {rule.body[n].relation for n in recursive_atoms(rule)} & {r.head for r in program.rules}:
         return
@@ -63,14 +63,14 @@ class _RuleCheck:
         self._head = program.relation(rule.head)
         self._scope = variables(rule, program)
         self._facts = facts_of(rule, program)
-        self._premises = (*premises_of(rule, program), *(c for c in rule.conditions if not self._reads(c)))
+        self._premises = (*premises_of(rule, program), *(c for c in rule.conditions if not self._reads_recursion(c)))
         self._assumable = assumable_in(rule, program)
         self._sums = {
             n: Col(n, v.column.type, v.column.nullable) for n, v in self._scope.items() if v.dependent is not None
         }
 
     def product(self) -> Judgement:
-        """Several recursive atoms: the step of two parts is not the steps of the parts."""
+        """Refute a product of recursive atoms: the step of two parts is not the sum of their steps."""
         names = [str(self._rule.body[n].relation) for n in recursive_atoms(self._rule)]
         d, expr = self._head.dependents[0], self._rule.exprs[len(self._head.keys)]
         claim = f"{d.column.name} = {show(expr)} reads one recursive atom"
@@ -81,20 +81,20 @@ class _RuleCheck:
         fixed = {e.name: 1 for e in walk(expr) if isinstance(e, Col)}
         read = columns(expr) & set(self._sums)
         try:
-            one, two, both = (evaluate(expr, fixed | dict.fromkeys(read, n)) for n in (1, 2, 3))
-            if one + two != both:
-                told = [", ".join(f"{c}={n}" for c in sorted(read)) for n in (1, 2, 3)]
+            one, two, total = (evaluate(expr, fixed | dict.fromkeys(read, n)) for n in (1, 2, 3))
+            if one + two != total:
+                parts = [", ".join(f"{c}={n}" for c in sorted(read)) for n in (1, 2, 3)]
                 return (
-                    f"parts that come in two rounds, {told[0]} and {told[1]}, give {one} and {two} by themselves, "
-                    f"but together, {told[2]}, {both}"
+                    f"parts that come in two rounds, {parts[0]} and {parts[1]}, give {one} and {two} by themselves, "
+                    f"but together, {parts[2]}, {total}"
                 )
         except (NotEvaluableError, TypeError):
             pass
         return "two rows that come in different rounds join only when they stand together, and neither gives that alone"
 
     def filter(self, condition: Expr) -> Iterator[Judgement]:
-        """``condition`` is the same for the parts of a sum and for the sum."""
-        if not self._reads(condition):
+        """Judge that ``condition`` is the same for the parts of a sum and for the sum."""
+        if not self._reads_recursion(condition):
             return
         v = self._scope[dependents_in(condition, self._scope)[0]]
         sums = frozenset(self._sums) & columns(condition)
@@ -102,34 +102,34 @@ class _RuleCheck:
             rules=lambda _: None,
             sampled=lambda: against_constant(condition, sums, self._facts),
             claim=self._claim("constant", condition, ""),
-            told=lambda one, two: told_constant(condition, sums, one, two),
+            render=lambda left, right: render_constant(condition, sums, left, right),
         )
         claim = f"the filter {show(condition)} does not depend on {v.column.name}"
         problem = f"the filter {show(condition)} reads {v.column.name}, which is still being added up"
         yield self._judgement(claim, decision.verdict(self._facts, {}), problem, v.column.name)
 
     def value(self, expr: Expr, d: Dependent) -> Judgement:
-        """``expr`` is linear in the sums that it reads."""
+        """Judge that ``expr`` is linear in the sums that it reads."""
         name = d.column.name
         claim = f"{name} = {show(expr)} is linear under {d.aggregator}"
-        found = degree(expr, frozenset(self._sums))
-        if found == "const":
+        expr_degree = degree(expr, frozenset(self._sums))
+        if expr_degree == "const":
             problem = f"{name} = {show(expr)} reads no sum, so it counts the keys that are reached and not the rows"
             hint = f"give the recursive {name} on, times what each row adds"
             example = f"a key reached by sums 1 and 2 gives {show(expr)} once; {hint}"
             return self._judgement(claim, Refuted(example), problem, name)
         sums = frozenset(self._sums) & columns(expr)
         decision = Decision(
-            rules=lambda _: Proved("the rules of linear expressions") if found in ("linear", "zero") else None,
+            rules=lambda _: Proved("the rules of linear expressions") if expr_degree in ("linear", "zero") else None,
             sampled=lambda: against_linear(expr, sums, self._facts),
             claim=self._claim("linear", expr, d.aggregator),
-            told=lambda one, two: told_linear(expr, sums, one, two),
+            render=lambda left, right: render_linear(expr, sums, left, right),
         )
         verdict = decision.verdict(self._facts, read_by((expr,), self._assumable))
         return self._judgement(claim, verdict, f"{name} = {show(expr)} is not linear under {d.aggregator}", name)
 
     def custom(self, exprs: tuple[Expr, ...], d: Dependent, custom: Custom) -> Judgement:
-        """A user's own: with an inverse, and copied as it is, which any aggregate goes through."""
+        """Judge the columns of a user-defined aggregator: it needs an inverse, and only copies are proved."""
         if not custom.has_inverse:
             raise VerificationError(
                 "PARALAGG_AGGREGATOR_LAW",
@@ -138,11 +138,11 @@ class _RuleCheck:
                 place=self._rule.place,
                 hint='give ra.aggregator an inverse=..., or ask for mode="iterate", which recomputes every round',
             )
-        told = ", ".join(show(e) for e in exprs)
+        text = ", ".join(show(e) for e in exprs)
         verdict: Verdict = Proved("copying") if is_copy(exprs, custom, self._scope) else Unknown(("only copies do",))
-        return self._judgement(f"{told} goes through {custom.name}", verdict, told, d.column.name)
+        return self._judgement(f"{text} goes through {custom.name}", verdict, text, d.column.name)
 
-    def _reads(self, expr: Expr) -> bool:
+    def _reads_recursion(self, expr: Expr) -> bool:
         return bool(dependents_in(expr, self._scope))
 
     def _claim(self, kind: Kind, expr: Expr, aggregator: str) -> Claim:

@@ -1,9 +1,9 @@
-"""Whether aggregating in every round is the same as aggregating once, at the end, all rows that are derived.
+"""Check that aggregating in every round equals aggregating all derived rows once, at the end.
 
-Asked where SQL says ``UNION ALL`` and takes ``min`` or ``max`` afterwards, beside ``verify``, which has found that the
-program is a lattice. With one aggregated column it is: a group's least value is that of one of its rows, and a monotone
-step of that row is as good as any other row's. With several it is not always: their least values come from different
-rows, and together they make a row that nobody derived.
+Used for SQL with ``UNION ALL`` and a ``min`` or ``max`` afterwards, after ``verify`` has proved a lattice. With one
+aggregated column it holds: a group's minimum is the value of one of its rows, and a monotone step of that row is as
+good as any other row's. With several it may fail: their minima may come from different rows and form a row that no rule
+derived.
 
     path(x, min d + w, min h + 1) :- path(y, d, h), edge(y, x, w), h < 3.    d of a long path passes with h of a short
 """
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def check_early_aggregation(program: Program) -> None:
-    """Raise ``VerificationError`` ``PARALAGG_ROWS_MIXED`` where a rule lets aggregated columns of other rows meet.
+    """Raise ``VerificationError`` ``PARALAGG_ROWS_MIXED`` if a rule combines aggregated columns of different rows.
 
     For programs whose rules read one recursive atom each, and whose relations take ``min`` and ``max``. With several
     aggregated columns no filter may read one, and no value more than one.
     """
     for rule in program.rules:
-        if len(program.relation(rule.head).dependents) < 2:  # noqa: PLR2004 - one alone meets nobody
+        if len(program.relation(rule.head).dependents) < 2:  # noqa: PLR2004 - one column cannot be mixed
             continue
         scope = variables(rule, program)
         for condition in rule.conditions:

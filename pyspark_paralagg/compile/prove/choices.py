@@ -1,4 +1,4 @@
-"""Rules of the system in ``compile.monotone`` for functions that choose: least, greatest, coalesce, if and case."""
+"""Define the rules of ``monotone`` for functions that choose: least, greatest, coalesce, if and case."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _extreme(system: System, expr: Call) -> Behaviour:
-    """Spark's least and greatest skip nulls: least(null, 5) is 5 and least(3, 5) is 3, a step down under max."""
+    """Return the behaviour of least and greatest, which skip nulls: least(null, 5) = 5 drops to least(3, 5) = 3."""
     args = [system.behaviour(a) for a in expr.args]
     move = as_number(all_of([a.move for a in args]))
     has_appearing = any(a.presence != "const" for a in args)
@@ -39,7 +39,7 @@ def _coalesce(system: System, expr: Call) -> Behaviour:
     if first.presence == "const":
         return Behaviour(all_of([first.move, rest.move]), rest.presence, range_, nullable)
     move = all_of([first.move, rest.move])
-    # The fallback is replaced by a value: no step back if that is at least as good.
+    # A value replaces the fallback: no step back if it is at least as good.
     is_fine = first.presence == "up" and rest.presence != "unknown" and _is_ordered(move, rest.range, first.range)
     return Behaviour(move if is_fine else "unknown", "up" if is_fine else "unknown", range_, nullable)
 
@@ -66,8 +66,8 @@ def _choice(system: System, expr: Call) -> Behaviour:
     # Where the condition changes sides, so does the value.
     not_true_stays = decides.keeps_false and (not decides.is_nullable or decides.presence == "const")
     before, after = (other, then) if decides.keeps_true else (then, other)
-    is_known = decides.keeps_true or not_true_stays
-    if not is_known or (after.is_nullable and not _is_nothing(before)):
+    is_one_way = decides.keeps_true or not_true_stays
+    if not is_one_way or (after.is_nullable and not _is_nothing(before)):
         return Behaviour("unknown", "unknown", range_, nullable)
     ways: tuple[Move, ...] = ("up", "down") if move == "const" else (move,)
     for way in ways:
@@ -76,12 +76,12 @@ def _choice(system: System, expr: Call) -> Behaviour:
     return Behaviour("unknown", "unknown" if nullable else presence, range_, nullable)
 
 
-def _is_nothing(of: Behaviour) -> bool:
-    return of.range is not None and of.range.is_empty
+def _is_nothing(behaviour: Behaviour) -> bool:
+    return behaviour.range is not None and behaviour.range.is_empty
 
 
 def _is_ordered(move: Move, before: Range | None, after: Range | None) -> bool:
-    """Whether going from any value of ``before`` to any of ``after`` is a step that way."""
+    """Return whether each step from a value of ``before`` to one of ``after`` goes in direction ``move``."""
     if before is None or after is None or move not in ("up", "down"):
         return False
     if before.is_empty or after.is_empty:
@@ -95,15 +95,15 @@ def _range_of_extreme(fn: str, args: list[Behaviour]) -> Range | None:
     ranges = [a.range for a in args]
     if any(r is None for r in ranges):
         return None
-    known = [(a, r) for a, r in zip(args, ranges, strict=True) if r is not None and not r.is_empty]
-    if not known:
+    valued = [(a, r) for a, r in zip(args, ranges, strict=True) if r is not None and not r.is_empty]
+    if not valued:
         return NOTHING
-    lows, highs = [r.low for _, r in known], [r.high for _, r in known]
+    lows, highs = [r.low for _, r in valued], [r.high for _, r in valued]
     if fn == "Least":
-        certain = [r.high for a, r in known if not a.is_nullable and not r.has_nan]
-        return Range(min(lows), min([*certain, max(highs)]), not certain and any(r.has_nan for _, r in known))
-    certain = [r.low for a, r in known if not a.is_nullable]
-    return Range(max([*certain, min(lows)]), max(highs), any(r.has_nan for _, r in known))
+        certain = [r.high for a, r in valued if not a.is_nullable and not r.has_nan]
+        return Range(min(lows), min([*certain, max(highs)]), not certain and any(r.has_nan for _, r in valued))
+    certain = [r.low for a, r in valued if not a.is_nullable]
+    return Range(max([*certain, min(lows)]), max(highs), any(r.has_nan for _, r in valued))
 
 
 RULES: dict[str, Callable[[System, Call], Behaviour]] = {

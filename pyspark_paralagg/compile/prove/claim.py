@@ -1,13 +1,13 @@
-"""A claim about a rule as a closed formula: what moves how, what is known, what is to hold. What ``solve`` decides.
+"""Define Claim, a closed formula about a rule that ``solve`` decides: moving variables, premises and a conclusion.
 
     value     the row gets better  =>  ``exprs[0]`` gets no worse under ``aggregator``
     filter    the row gets better  =>  ``exprs[0]`` stays true
     carried   the row gets better  =>  the pair ``exprs`` = (order, carried) gets no worse in its lexicographic order
     linear    ``exprs[0]`` of a sum is the sum of ``exprs[0]``
     constant  ``exprs[0]`` is the same whatever the sums are
-    implied   ``exprs[0]`` is true wherever the premises are (orders that a user's own aggregator makes)
+    implied   ``exprs[0]`` is true wherever the premises are (orders of user-defined aggregators)
 
-Claims are normalised (variables by their order, no handles), so that one answer serves all rules of that form.
+Claims are normalised (variables by position, no handles), so that equal forms share one cached answer.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Bound = tuple[str, Range]
 
 @dataclass(frozen=True)
 class Moving:
-    """A value of the recursion: improved by ``aggregator``; ``order`` is the variable that decides on a carried one.
+    """A recursive value that ``aggregator`` improves; ``order`` is the order variable of a carried one.
 
-    A carried variable whose deciding column the rule does not read has no ``order``: it may become anything.
+    A carried variable has no ``order`` if the rule does not read its order column; then it may become anything.
     """
 
     variable: Col
@@ -40,7 +40,7 @@ class Moving:
 
 @dataclass(frozen=True)
 class Claim:
-    """See the module. ``premises`` hold before and after, ``before`` only for the row before it gets better.
+    """A claim of one of the kinds above. ``premises`` hold before and after the row improves, ``before`` only before.
 
     ``bounds`` are ranges of variables.
     """
@@ -56,15 +56,15 @@ class Claim:
 
     @property
     def variables(self) -> dict[str, Col]:
-        """All variables by name, in the order in which they stand in the claim."""
+        """Return all variables by name, in order of appearance in the claim."""
         exprs = (*self.exprs, *self.before, *self.premises)
         orders = (m.order for m in self.moving if m.order)
         found = [e for x in exprs for e in walk(x) if isinstance(e, Col)]
         return {c.name: c for c in (*found, *orders)}
 
 
-def normalised(claim: Claim) -> tuple[Claim, dict[str, str]]:
-    """The claim with variables ``v0 v1 ...``, without what has nothing to do with it; and what each variable was."""
+def normalise(claim: Claim) -> tuple[Claim, dict[str, str]]:
+    """Return the relevant part of the claim with variables ``v0 v1 ...``, and the original name of each variable."""
     claim = _relevant(claim)
     names = {name: f"v{n}" for n, name in enumerate(claim.variables)}
 
@@ -72,7 +72,7 @@ def normalised(claim: Claim) -> tuple[Claim, dict[str, str]]:
         return replace(col, name=names[col.name])
 
     def bare(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return tuple(_bare(substitute(e, renamed)) for e in exprs)
+        return tuple(_without_handles(substitute(e, renamed)) for e in exprs)
 
     plain = replace(
         claim,
@@ -86,7 +86,7 @@ def normalised(claim: Claim) -> tuple[Claim, dict[str, str]]:
 
 
 def _relevant(claim: Claim) -> Claim:
-    """Without premises that share no variable, directly or not, with what is claimed."""
+    """Drop premises that share no variable, directly or indirectly, with the claim's expressions."""
     reached = {c for e in claim.exprs for c in columns(e)}
     orders = {m.variable.name: m.order.name for m in claim.moving if m.order}
     premises = (*claim.premises, *claim.before)
@@ -105,12 +105,12 @@ def _relevant(claim: Claim) -> Claim:
     )
 
 
-def _bare(expr: Expr) -> Expr:
+def _without_handles(expr: Expr) -> Expr:
     if isinstance(expr, Call):
-        return replace(expr, handle=None, args=tuple(_bare(a) for a in expr.args))
+        return replace(expr, handle=None, args=tuple(_without_handles(a) for a in expr.args))
     return replace(expr, handle=None) if isinstance(expr, Lit) else expr
 
 
 def bounds_of(facts: Facts) -> tuple[Bound, ...]:
-    """Return the ranges that say something."""
+    """Return the known ranges, sorted by variable."""
     return tuple(sorted(facts.ranges.items(), key=lambda item: item[0]))

@@ -1,7 +1,7 @@
-"""A user's own aggregator as a claim: its ``combine`` says what is better.
+"""State the monotonicity of a user-defined aggregator as a claim: its ``combine`` defines the order.
 
-A value is no worse than another where combining them gives it again. With that, ``(cost + w, hops + 1)`` under an
-aggregator that keeps the cheapest pair is a formula like any other.
+A value is no worse than another if combining both gives it again. So ``(cost + w, hops + 1)`` under an aggregator that
+keeps the cheapest pair becomes a formula for z3.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.compile.prove.claim import Claim, bounds_of
 from pyspark_paralagg.compile.rewrite.evaluate import NotEvaluableError, evaluate
+from pyspark_paralagg.program.aggregators import AGGREGATORS
 from pyspark_paralagg.program.expr import Call, Col, Expr, columns, substitute
 from pyspark_paralagg.program.text import show
 
@@ -23,19 +24,20 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.custom import Custom
 
 _NEW = "'"
-_FALLS, _RISES = ("min", "all"), ("max", "any", "mcount", "msum")
+_FALLS = [a.name for a in AGGREGATORS.values() if a.moves == "down"]
+_RISES = [a.name for a in AGGREGATORS.values() if a.moves == "up"]
 
 
 @dataclass(frozen=True)
 class CustomClaim:
-    """The claim, and how a model of its opposite is told."""
+    """A claim, and the rendering of a model that refutes it."""
 
     claim: Claim
     exprs: tuple[Expr, ...]
     custom: Custom
 
-    def told(self, values: dict[str, Any], _: dict[str, Any]) -> str | None:
-        """The row before, the row after, and what they give; None if the values do not refute the claim."""
+    def render(self, values: dict[str, Any], _: dict[str, Any]) -> str | None:
+        """Return both rows and their results as text; None if the values do not refute the claim."""
         old = {n: v for n, v in values.items() if not n.endswith(_NEW)}
         new = old | {n.removesuffix(_NEW): v for n, v in values.items() if n.endswith(_NEW)}
         try:
@@ -48,11 +50,11 @@ class CustomClaim:
             return None
         changed = [n for n in old if old[n] != new[n]]
         rest = ", ".join(f"{n}={v}" for n, v in old.items() if n not in changed)
-        told = [", ".join(f"{n}={side[n]}" for n in changed) for side in (new, old)]
-        written = ", ".join(show(e) for e in self.exprs)
+        changes = [", ".join(f"{n}={side[n]}" for n in changed) for side in (new, old)]
+        text = ", ".join(show(e) for e in self.exprs)
         return (
-            f"{f'with {rest}: ' if rest else ''}{told[0]} improves {told[1]}, but {written} gives {_tuple(gives[1])}, "
-            f"which is not what {self.custom.name} keeps of it and {_tuple(gives[0])}"
+            f"{f'with {rest}: ' if rest else ''}{changes[0]} improves {changes[1]}, but {text} gives "
+            f"{_tuple(gives[1])}, which is not what {self.custom.name} keeps of it and {_tuple(gives[0])}"
         )
 
 
@@ -63,7 +65,7 @@ def claim_of_custom(
     facts: Facts,
     conditions: tuple[Expr, ...],
 ) -> CustomClaim | None:
-    """That ``exprs`` get no worse under ``custom`` while the row gets better; None where an order is not known."""
+    """Return the claim that ``exprs`` get no worse under ``custom`` as the row improves; None without known orders."""
     if not custom.combine:
         return None
     moved: dict[str, Col] = {}
@@ -90,22 +92,22 @@ def claim_of_custom(
         else:
             return None
 
-    def after_(expr: Expr) -> Expr:
+    def improved(expr: Expr) -> Expr:
         return substitute(expr, lambda c: moved.get(c.name, c))
 
-    premises += dict.fromkeys([*conditions, *map(after_, conditions)])
-    worse, better_ = list(exprs), [after_(e) for e in exprs]
-    nulls: list[Expr] = [Call("IsNull", (e,), "boolean") for e in worse]
-    wanted = _or(reduce(_or, nulls), _no_worse(custom, worse, better_))
-    claim = Claim("implied", (wanted,), "", (), tuple(premises), (), bounds_of(facts), facts.setting)
+    premises += dict.fromkeys([*conditions, *map(improved, conditions)])
+    current, following = list(exprs), [improved(e) for e in exprs]
+    nulls: list[Expr] = [Call("IsNull", (e,), "boolean") for e in current]
+    conclusion = _or(reduce(_or, nulls), _no_worse(custom, current, following))
+    claim = Claim("implied", (conclusion,), "", (), tuple(premises), (), bounds_of(facts), facts.setting)
     return CustomClaim(claim, exprs, custom)
 
 
 def _parts(atom: int, custom: Custom, scope: Mapping[str, Variable]) -> list[Col]:
-    """The columns of one use of ``custom`` in an atom, those that the rule does not read under names of their own."""
-    out: list[Col] = []
+    """Return the columns of one use of ``custom`` in an atom; columns that the rule does not read get new names."""
+    parts: list[Col] = []
     for part, name in enumerate(custom.columns):
-        read = next(
+        column = next(
             (
                 Col(n, v.column.type, nullable=False)
                 for n, v in scope.items()
@@ -113,12 +115,12 @@ def _parts(atom: int, custom: Custom, scope: Mapping[str, Variable]) -> list[Col
             ),
             None,
         )
-        out.append(read or Col(f"{name} of atom {atom}", custom.combine[part].type, nullable=False))
-    return out
+        parts.append(column or Col(f"{name} of atom {atom}", custom.combine[part].type, nullable=False))
+    return parts
 
 
 def _no_worse(custom: Custom, old: Sequence[Expr], new: Sequence[Expr]) -> Expr:
-    """``new`` is what remains of both."""
+    """Return the condition that combining ``old`` and ``new`` gives ``new``."""
     values = {f"old.{c}": e for c, e in zip(custom.columns, new, strict=True)}
     values |= {f"new.{c}": e for c, e in zip(custom.columns, old, strict=True)}
     kept = [substitute(e, lambda c: values[c.name]) for e in custom.combine]

@@ -1,10 +1,10 @@
-"""One claim, asked of each means in turn: the rule system, small values that may refute it, z3.
+"""Decide one claim: by the rule system, then by small values that may refute it, then by z3.
 
-    rules     a proof, or silence
-    sampled   a counterexample among small values, or silence
-    z3        a proof, a counterexample (``evaluate`` must come to the same), or silence
+    rules     a proof, or no result
+    sampled   a counterexample among small values, or no result
+    z3        a proof, a counterexample (confirmed by ``evaluate``), or no result
 
-Where an assumption about a column would prove the claim, it is not refuted but open: the user may know better.
+If an assumption about a column would prove the claim, it is unknown instead of refuted: the user may add it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pyspark_paralagg.compile.prove.claim import Claim
     from pyspark_paralagg.compile.prove.facts import Facts
 
-Means = Literal["rules", "z3", "all"]
-"""What a claim is put to: the rule system, then z3 for a proof, then all that may refute it or help."""
+Provers = Literal["rules", "z3", "all"]
+"""The effort: the rule system only, then z3 for a proof, then all, with counterexamples and assumptions."""
 ROUNDING = "where rounding makes two orders equal that differ, the smaller carried value wins"
 
 # The weaker ones first.
@@ -41,33 +41,33 @@ _EXACT = "fractions are taken for exact"
 
 @dataclass(frozen=True)
 class Decision:
-    """How one claim is decided: rules, samples, then z3.
+    """The provers of one claim: rules, samples, then z3.
 
-    ``told`` turns a model of z3 into a counterexample; None where it is none.
+    ``render`` turns a z3 model into a counterexample; it returns None if the model is none.
     """
 
     rules: Callable[[Facts], Verdict | None]
     sampled: Callable[[], str | None] | None = None
     claim: Claim | None = None
-    told: Callable[[dict[str, Any], dict[str, Any]], str | None] | None = None
+    render: Callable[[dict[str, Any], dict[str, Any]], str | None] | None = None
 
-    def verdict(self, facts: Facts, assumable: Mapping[str, Col], means: Means = "all") -> Verdict:
-        """Return what the first means that knows says; ``assumable`` are the user's columns, by variable.
+    def verdict(self, facts: Facts, assumable: Mapping[str, Col], provers: Provers = "all") -> Verdict:
+        """Return the verdict of the first prover with a result; ``assumable`` are the user's columns, by variable.
 
-        Counterexamples and assumptions are looked for with all ``means`` only.
+        Counterexamples and assumptions are searched only if ``provers`` is ``all``.
         """
-        found = self.rules(facts)
-        if found is not None:
-            return found
-        if means != "all":
-            answer = self._ask() if means == "z3" else Unknown()
+        proof = self.rules(facts)
+        if proof is not None:
+            return proof
+        if provers != "all":
+            answer = self._solve() if provers == "z3" else Unknown()
             return answer if isinstance(answer, Proved) else Unknown()
         tried = ["its rules say nothing"]
         example = self.sampled() if self.sampled else None
         if self.sampled and example is None:
             tried.append("no small value refutes it")
         if example is None:
-            answer = self._ask()
+            answer = self._solve()
             if not isinstance(answer, Unknown):
                 example = answer.counterexample if isinstance(answer, Refuted) else None
             if isinstance(answer, Proved):
@@ -78,34 +78,34 @@ class Decision:
             return Unknown(tuple(tried), assume)
         return Unknown((*tried, f"otherwise {example}"), assume) if assume else Refuted(example)
 
-    def _ask(self) -> Verdict:
+    def _solve(self) -> Verdict:
         if self.claim is None:
             return Unknown(())
         answer, model = solve(self.claim)
         if answer.proved:
             return Proved("z3", (_EXACT,) if answer.is_rounded else (), is_rounded=answer.is_rounded)
-        example = self.told(model[0], model[1]) if answer.model and self.told else None
+        example = self.render(model[0], model[1]) if answer.model and self.render else None
         return Refuted(example) if example else Unknown((answer.why or "z3 has a model that is no row",))
 
     def _assumption(self, facts: Facts, assumable: Mapping[str, Col]) -> str | None:
-        """An assumption about one of the user's columns that would prove the claim."""
-        for sign, fn, limit in _ASSUMED:
+        """Return an assumption about a column of the user that would prove the claim; None if there is none."""
+        for sign, fn, bound in _ASSUMED:
             for name, col in assumable.items():
-                condition = Call(fn, (replace(col, name=name), Lit(limit, col.type)), "boolean")
+                condition = Call(fn, (replace(col, name=name), Lit(bound, col.type)), "boolean")
                 assumed, before = facts.given(condition), facts.range_of(replace(col, name=name))
                 after = assumed.range_of(replace(col, name=name))
                 if after is None or after.is_empty or after == before:
                     continue
                 if self.rules(assumed):
-                    return f"{col.name} {sign} {limit}"
+                    return f"{col.name} {sign} {bound}"
                 if self.claim is not None and name in self.claim.variables:
-                    found = solve(replace(self.claim, premises=(*self.claim.premises, condition)))[0]
-                    if found.proved:
-                        return f"{col.name} {sign} {limit}"
+                    answer = solve(replace(self.claim, premises=(*self.claim.premises, condition)))[0]
+                    if answer.proved:
+                        return f"{col.name} {sign} {bound}"
         return None
 
 
 def read_by(exprs: tuple[Expr, ...], assumable: Mapping[str, Col]) -> dict[str, Col]:
-    """Those of ``assumable`` that ``exprs`` read."""
+    """Return the entries of ``assumable`` that ``exprs`` read."""
     read = {c for e in exprs for c in columns(e)}
     return {n: assumable[n] for n in sorted(read & set(assumable))}

@@ -1,7 +1,7 @@
-"""What is known of a rule's variables: between which bounds they lie, and which are never null.
+"""Define Facts: the bounds of a rule's variables, and the variables that are never null.
 
-Facts come from types, from what the user assumes (``assume="w >= 0"``), from filters, from guards (``Between``), and
-for the recursion's own columns from invariants (``compile.known``).
+Facts come from types, the user's assumptions (``assume="w >= 0"``), filters, guards (``Between``), and for recursive
+columns from invariants (``known``).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Column = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Known:
-    """What holds of the recursion's own columns: ``ranges`` of their values, and those that are never null."""
+class Invariants:
+    """The invariants of recursive columns: ``ranges`` of their values, and the columns that are never null."""
 
     ranges: Mapping[Column, Range] = field(default_factory=dict)
     present: frozenset[Column] = frozenset()
@@ -45,20 +45,20 @@ _MIRROR = {
     "GreaterThanOrEqual": "LessThanOrEqual",
     "EqualTo": "EqualTo",
 }
-# Functions that are null or not true where an argument is null: a row that passes such a condition has it.
+# Null or not true if an argument is null: rows that pass such a condition have a value for it.
 _REJECTS_NULL = ("Add", "Subtract", "Multiply", "Divide", "Cast", "UnaryMinus", *_MIRROR)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Ranges of variables, and the variables that are never null; ``setting`` is the session's."""
+    """The ranges of variables, the variables that are never null, and the session's settings."""
 
     ranges: Mapping[str, Range] = field(default_factory=dict)
     present: frozenset[str] = frozenset()
     setting: Setting = field(default_factory=Setting)
 
     def range_of(self, col: Col) -> Range | None:
-        """Return the range of a variable; None where its type has none."""
+        """Return the range of a variable; None if its type has none."""
         of_type = type_range(col.type)
         known = self.ranges.get(col.name)
         if of_type is None or known is None:
@@ -76,13 +76,13 @@ class Facts:
         >>> Facts().given(Call("GreaterThan", (Col("n", "int"), Lit(3, "int")), "boolean")).ranges["n"].low
         4
         """
-        out = self
+        facts = self
         for c in conjuncts(condition):
-            found = fact(c)
-            if found is not None:
-                out = out.with_range(*found)
-            out = replace(out, present=out.present | _present(c))
-        return out
+            implied = fact(c)
+            if implied is not None:
+                facts = facts.with_range(*implied)
+            facts = replace(facts, present=facts.present | _present(c))
+        return facts
 
     def opposite(self, condition: Expr) -> Facts:
         """Return the facts for rows on which ``condition`` is false, or null."""
@@ -93,14 +93,14 @@ class Facts:
             "GreaterThanOrEqual": "LessThan",
         }
         if isinstance(condition, Call) and condition.fn in flipped:
-            found = fact(replace(condition, fn=flipped[condition.fn]))
-            return self if found is None else self.with_range(*found)
+            implied = fact(replace(condition, fn=flipped[condition.fn]))
+            return self if implied is None else self.with_range(*implied)
         return self
 
 
 @functools.lru_cache(maxsize=4096)
 def fact(condition: Expr) -> tuple[str, Range] | None:
-    """Return what a comparison of a column with a number says of the column; None for other conditions."""
+    """Return the column and range that a comparison with a number implies; None for other conditions."""
     if not isinstance(condition, Call) or condition.fn not in _MIRROR:
         return None
     fn, (left, right) = condition.fn, condition.args
@@ -109,24 +109,24 @@ def fact(condition: Expr) -> tuple[str, Range] | None:
     column, number = _uncast(left), _number(right)
     if not isinstance(column, Col) or number is None or is_nan(number):
         return None
-    # The type of a column of which the user assumes something is not known here.
+    # The type of a column in an assumption is not known here.
     if column.type != "any" and type_range(column.type) is None:
         return None
-    return column.name, _allowed(fn, number, left.type if isinstance(left, Call) else column.type, column.type)
+    return column.name, _range_allowed(fn, number, left.type if isinstance(left, Call) else column.type, column.type)
 
 
-def _allowed(fn: str, limit: Number, compared: str, type_: str) -> Range:
-    """Return the values of a type on the right side of ``limit``, where they are compared as ``compared``."""
+def _range_allowed(fn: str, limit: Number, compared: str, type_: str) -> Range:
+    """Return the values of a type that satisfy ``fn`` with ``limit``, compared as type ``compared``."""
     steps = type_ != "any" and not is_float(type_) and not is_float(compared) and is_numeric(type_)
     step = unit(type_) if steps else None
 
-    def beyond(to: float) -> Number:
+    def beyond(direction: float) -> Number:
         if step is not None:
-            # The next value of the type: between them there is none.
+            # The next value of the type; there is none in between.
             exact = Fraction(limit) / Fraction(step)
-            whole = math.floor(exact) + 1 if to > 0 else math.ceil(exact) - 1
+            whole = math.floor(exact) + 1 if direction > 0 else math.ceil(exact) - 1
             return whole * step
-        return math.nextafter(float(limit), to) if is_float(type_) and float(limit) == limit else limit
+        return math.nextafter(float(limit), direction) if is_float(type_) and float(limit) == limit else limit
 
     if fn == "EqualTo":
         return Range(limit, limit)
@@ -147,18 +147,18 @@ def _number(expr: Expr) -> Number | None:
 
 
 def _uncast(expr: Expr) -> Expr:
-    """Return the column below casts that keep every value; a cast that cuts digits says less of its argument."""
+    """Return the expression below exact casts; a cast that cuts digits implies less about its argument."""
     while isinstance(expr, Call) and expr.fn == "Cast" and is_exact(expr.args[0].type, expr.type):
         expr = expr.args[0]
     return expr
 
 
 def _present(condition: Expr) -> frozenset[str]:
-    """Return the variables that are not null where ``condition`` holds."""
+    """Return the variables that are not null if ``condition`` holds."""
     if isinstance(condition, Call) and condition.fn in (*_MIRROR, "IsNotNull", "Not"):
         if condition.fn == "Not" and not _rejects_null(condition.args[0]):
             return frozenset()
-        return frozenset().union(*(_read_strictly(a) for a in condition.args))
+        return frozenset().union(*(_strict_variables(a) for a in condition.args))
     return frozenset()
 
 
@@ -166,26 +166,26 @@ def _rejects_null(expr: Expr) -> bool:
     return isinstance(expr, Col) or (isinstance(expr, Call) and expr.fn in _MIRROR)
 
 
-def _read_strictly(expr: Expr) -> frozenset[str]:
+def _strict_variables(expr: Expr) -> frozenset[str]:
     if isinstance(expr, Col):
         return frozenset((expr.name,))
     if isinstance(expr, Call) and expr.fn in _REJECTS_NULL:
-        return frozenset().union(*(_read_strictly(a) for a in expr.args))
+        return frozenset().union(*(_strict_variables(a) for a in expr.args))
     return frozenset()
 
 
-def input_facts(source: Input, program: Program, known: Known, *, assumes: bool) -> Facts:
-    """Return the facts about the columns of an input's rows; ``assumes``: the user's assumptions are guarded there."""
+def input_facts(source: Input, program: Program, invariants: Invariants, *, assumes: bool) -> Facts:
+    """Return the facts about an input's columns; with ``assumes`` including the user's assumptions, guarded at load."""
     facts = Facts(setting=program.setting)
     if source.relation is not None:
-        of = [(c.name, (source.relation, c.name)) for c in source.columns]
-        facts = replace(facts, present=frozenset(n for n, key in of if key in known.present))
-        for name, key in of:
-            if key in known.ranges:
-                facts = facts.with_range(name, known.ranges[key])
+        recursive_columns = [(c.name, (source.relation, c.name)) for c in source.columns]
+        facts = replace(facts, present=frozenset(n for n, key in recursive_columns if key in invariants.present))
+        for name, key in recursive_columns:
+            if key in invariants.ranges:
+                facts = facts.with_range(name, invariants.ranges[key])
     for condition in source.filters:
         facts = facts.given(condition)
     if assumes and source.relation is None:
-        for found in filter(None, map(fact, program.assume)):
-            facts = facts.with_range(*found)  # null is no violation
+        for implied in filter(None, map(fact, program.assume)):
+            facts = facts.with_range(*implied)  # null is no violation
     return facts

@@ -1,8 +1,8 @@
-"""Guards: what a proof needs of the data, checked where rows are loaded or made.
+"""Add guards: checks of rows, at load or in the loop, that a proof relies on.
 
-``d + w`` is not monotone where ``d`` may be -inf and ``w`` inf, and no type excludes that. A guard does: it takes a
-column of doubles for finite, and a row with an infinity or NaN ends the query with ``PARALAGG_ASSUMPTION_VIOLATED``.
-Only what the proof needs is guarded: first no column, then base rows, then what rules read, then what they make.
+``d + w`` is not monotone if ``d`` may be -inf and ``w`` inf, and no type excludes that. A guard does: the proof takes a
+column of doubles as finite, and a row with an infinity or NaN ends the query with ``PARALAGG_ASSUMPTION_VIOLATED``.
+Only what the proof needs is guarded: first nothing, then base rows, then inputs of rules, then derived values.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 _LEVELS = ("base", "input", "value")
 _CALENDAR = ("DateAdd", "DateSub", "AddMonths", "DateAddYMInterval", "TimestampAddYMInterval")
-_ASK_NULL = ("IsNull", "IsNotNull", "Coalesce", "EqualNullSafe")
-_ASK_NAN = ("IsNaN", "NaNvl")
+_NULL_TESTS = ("IsNull", "IsNotNull", "Coalesce", "EqualNullSafe")
+_NAN_TESTS = ("IsNaN", "NaNvl")
 _DAYS = Range(-(1 << 30), 1 << 30)
 
 
 @dataclass(frozen=True)
 class Guard:
-    """One expression that is checked: expression ``position`` of an input, of a rule's atom, or of a rule's head.
+    """A checked expression: expression ``position`` of an input, of a rule's atom, or of a rule's head.
 
-    ``owner`` is the number of the input (``base``) or of the rule; ``name`` what messages call it. Without a ``range``
-    nulls are what is refused.
+    ``owner`` is the id of the input (``base``) or the position of the rule; ``name`` appears in messages. Without a
+    ``range`` the guard refuses nulls.
     """
 
     kind: Literal["base", "input", "value"]
@@ -49,39 +49,39 @@ class Guard:
 
     @property
     def condition(self) -> str:
-        """What holds of the values that pass."""
+        """Return the condition that checked values satisfy, as text."""
         if self.range is None:
             return "not null"
         if isinstance(self.range.high, float):
             return "above -Infinity" if self.range.has_nan else "finite (no infinity, no NaN)"
         return f"between {self.range.low} and {self.range.high}"
 
-    def said(self, mode: Mode) -> str:
+    def note(self, mode: Mode) -> str:
         """Return the note for ``explain``: checked for each row, or trusted."""
         how = "trusted by the user" if mode == "trust" else "which is checked for each row"
         return f"{self.name} is {self.condition}, {how}"
 
 
 def guard_levels(program: Program, names: tuple[str, ...]) -> Iterator[tuple[Guard, ...]]:
-    """Yield what may be guarded for a proof about the stratum ``names``, the least first.
+    """Yield sets of possible guards for the stratum ``names``, the smallest first.
 
-    A step that asks for nulls or NaN wants to see them: there they are not refused.
+    A step that tests for nulls or NaN handles them, so no guard refuses them there.
     """
     rules = [r for r in program.rules if r.head in names]
-    asks = {e.fn for r in rules for x in (*r.exprs, *r.conditions) for e in walk(x) if isinstance(e, Call)}
-    takes_null, takes_nan = bool(asks & set(_ASK_NULL)), bool(asks & set(_ASK_NAN))
+    functions = {e.fn for r in rules for x in (*r.exprs, *r.conditions) for e in walk(x) if isinstance(e, Call)}
+    takes_null, takes_nan = bool(functions & set(_NULL_TESTS)), bool(functions & set(_NAN_TESTS))
     possible = [g for g in _guards(program, names) if not (takes_null if g.range is None else takes_nan)]
-    found: list[Guard] = []
+    guards: list[Guard] = []
     yield ()
     for kind in _LEVELS:
         more = [g for g in possible if g.kind == kind]
         if more:
-            found += more
-            yield tuple(found)
+            guards += more
+            yield tuple(guards)
 
 
-def weaker(guard: Guard) -> Guard | None:
-    """Return the guard that lets infinity and NaN pass; None where it does so already, or is about something else."""
+def weaken(guard: Guard) -> Guard | None:
+    """Return the guard that accepts infinity and NaN; None if it does already, or checks something else."""
     if guard.range is None or not isinstance(guard.range.high, float) or guard.range.has_nan:
         return None
     return replace(guard, range=Range(guard.range.low, math.inf, has_nan=True))
@@ -93,20 +93,20 @@ def _guards(program: Program, names: tuple[str, ...]) -> Iterator[Guard]:
             if i is None:
                 continue
             source = program.input(i)
-            # What drive_static made of a rule's input has keys alone.
+            # A relation that drive_static made has keys only; there the keys are checked.
             first = len(r.keys) if any(rule.head == r.name for rule in program.rules) else 0
             for p in range(first, len(source.exprs)):
-                for range_ in _checks(source.exprs[p], None):
+                for range_ in _ranges_to_check(source.exprs[p], None):
                     yield Guard("base", source.id, -1, p, f"{r.name}.{r.supplied[p].name}", range_)
     for n, rule in enumerate(program.rules):
         if rule.head in names:
-            yield from _of_rule(n, rule, program)
+            yield from _rule_guards(n, rule, program)
 
 
-def _of_rule(number: int, rule: Rule, program: Program) -> Iterator[Guard]:
+def _rule_guards(number: int, rule: Rule, program: Program) -> Iterator[Guard]:
     scope, head = variables(rule, program), program.relation(rule.head)
     values = rule.exprs[len(head.keys) :]
-    # A value of a rule without recursion is the first value of a key, as a base row's is.
+    # A value of a non-recursive rule may be the first value of a key, like a base row's.
     proof_exprs = (*values, *(c for c in rule.conditions if dependents_in(c, scope)))
     read = {c for e in proof_exprs for c in columns(e)}
     has_dates = any(isinstance(e, Call) and e.fn in _CALENDAR for x in proof_exprs for e in walk(x))
@@ -116,29 +116,29 @@ def _of_rule(number: int, rule: Rule, program: Program) -> Iterator[Guard]:
         if source is None or program.input(source).relation is not None or rule.body[v.atom].kind != "join":
             continue
         expr = program.input(source).exprs[v.position]
-        for range_ in _checks(expr, _DAYS if has_dates and is_integral(expr.type) else None):
+        for range_ in _ranges_to_check(expr, _DAYS if has_dates and is_integral(expr.type) else None):
             label = f"{input_name(program.input(source))}.{show(expr)}"
             yield Guard("input", number, v.atom, v.position, label, range_)
     for p, expr in enumerate(values, len(head.keys)):
-        for range_ in _checks(expr, None):
+        for range_ in _ranges_to_check(expr, None):
             yield Guard("value", number, -1, p, f"{head.name}.{head.supplied[p].name}", range_)
 
 
-def _with_own(program: Program, source: Input, exprs: tuple[Expr, ...]) -> tuple[Program, int]:
-    """Return the program with an input like ``source`` but for its expressions, and its id."""
-    wanted = replace(source, exprs=exprs)
+def _with_exprs(program: Program, source: Input, exprs: tuple[Expr, ...]) -> tuple[Program, int]:
+    """Return the program with ``source`` changed to ``exprs``, and its id; a new input if others read ``source``."""
+    changed = replace(source, exprs=exprs)
     if _inputs_in_use(program).count(source.id) > 1:
-        return with_input(program, wanted)
-    return replace(program, inputs=tuple(wanted if i.id == source.id else i for i in program.inputs)), source.id
+        return with_input(program, changed)
+    return replace(program, inputs=tuple(changed if i.id == source.id else i for i in program.inputs)), source.id
 
 
 def _inputs_in_use(program: Program) -> list[int | None]:
-    """Return the inputs that atoms, bases and initial rows read, each as often as it is read."""
+    """Return the input ids of atoms, bases and initial rows, with repetition."""
     atoms = [a.input for r in program.rules for a in r.body]
     return atoms + [i for r in program.relations for i in (r.base, r.initial)]
 
 
-def _checks(expr: Expr, days: Range | None) -> Iterator[Range | None]:
+def _ranges_to_check(expr: Expr, days: Range | None) -> Iterator[Range | None]:
     range_ = finite(expr.type) or days
     if range_ is not None:
         yield range_
@@ -146,30 +146,30 @@ def _checks(expr: Expr, days: Range | None) -> Iterator[Range | None]:
         yield None
 
 
-def guarded(program: Program, guards: tuple[Guard, ...]) -> Program:
+def add_guards(program: Program, guards: tuple[Guard, ...]) -> Program:
     """Return ``program`` with these guards in its inputs and rules."""
     for g in guards:
         if g.kind == "base":
             source = program.input(g.owner)
-            exprs = _checked_at(source.exprs, g)
+            exprs = _with_check(source.exprs, g)
             inputs = tuple(replace(i, exprs=exprs) if i.id == g.owner else i for i in program.inputs)
             program = replace(program, inputs=inputs)
             continue
         rule = program.rules[g.owner]
         if g.kind == "value":
-            rule = replace(rule, exprs=_checked_at(rule.exprs, g))
+            rule = replace(rule, exprs=_with_check(rule.exprs, g))
         else:
             atom = rule.body[g.atom]
             source = program.input(atom.input if atom.input is not None else -1)
-            program, wanted = _with_own(program, source, _checked_at(source.exprs, g))
-            body = (*rule.body[: g.atom], replace(atom, input=wanted), *rule.body[g.atom + 1 :])
+            program, input_id = _with_exprs(program, source, _with_check(source.exprs, g))
+            body = (*rule.body[: g.atom], replace(atom, input=input_id), *rule.body[g.atom + 1 :])
             rule = replace(rule, body=body)
         program = replace(program, rules=(*program.rules[: g.owner], rule, *program.rules[g.owner + 1 :]))
     used = _inputs_in_use(program)
     return replace(program, inputs=tuple(i for i in program.inputs if i.id in used))
 
 
-def _checked_at(exprs: tuple[Expr, ...], guard: Guard) -> tuple[Expr, ...]:
+def _with_check(exprs: tuple[Expr, ...], guard: Guard) -> tuple[Expr, ...]:
     expr = exprs[guard.position]
     message = (
         f"[PARALAGG_ASSUMPTION_VIOLATED] the proof rests on {guard.name} being {guard.condition} (filter other rows "
@@ -186,14 +186,14 @@ def _checked_at(exprs: tuple[Expr, ...], guard: Guard) -> tuple[Expr, ...]:
 
 
 def with_overflow_checks(rule: Rule, program: Program) -> Rule:
-    """Return ``rule`` with overflow as an error wherever it computes integers from values of the recursion."""
+    """Return ``rule`` with overflow checks on integers computed from values of the recursion."""
     scope = variables(rule, program)
 
     def checked(expr: Expr) -> Expr:
         if not isinstance(expr, Call):
             return expr
-        made = replace(expr, args=tuple(checked(a) for a in expr.args))
+        call = replace(expr, args=tuple(checked(a) for a in expr.args))
         needs = expr.fn in CHECKABLE and is_integral(expr.type) and dependents_in(expr, scope)
-        return replace(made, checked=True) if needs else made
+        return replace(call, checked=True) if needs else call
 
     return replace(rule, exprs=tuple(map(checked, rule.exprs)), conditions=tuple(map(checked, rule.conditions)))

@@ -1,11 +1,11 @@
-"""Theorem 1 of paper 003 as text: a linear program with initial rows, in its incremental form.
+"""Show a linear program with initial rows in its incremental form (Wang et al., PowerLog, theorem 1).
 
-    rank(i+1, y, sum v) = C and F'(rank(i))         the rounds as they are meant: values come and go
-    Δrank(1) = C + F'(X0) - X0                      G⁻(G∘F(X⁰), X⁰), negative where a round takes away
+    rank(i+1, y, sum v) = C and F'(rank(i))         the rounds by definition: values appear and disappear
+    Δrank(1) = C + F'(X0) - X0                      G⁻(G∘F(X⁰), X⁰), negative if a round reduces a value
     Δrank(i+1) = F'(Δrank(i))                       on the difference alone
     rank(n) = X0 + Δrank(1) + ... + Δrank(n)
 
-Shown, not run: see ``WHY_ROUNDS``.
+Only shown, not run: see ``WHY_ROUNDS``.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ WHY_ROUNDS = (
 
 
 def show_incremental(program: Program, names: tuple[str, ...]) -> list[str]:
-    """The stratum ``names`` in incremental form, a rule a line in one note, and why it is not run so."""
+    """Return a note with the stratum ``names`` in incremental form, one rule a line, and a note why it is not run."""
     rules = [r for r in program.rules if r.head in names]
-    # What has no rules of its own is rows that come in with the first round (``drive_static``).
+    # A relation without rules holds rows that enter with the first round (``drive_static``).
     fixed = {n for n in names if not any(r.head == n for r in rules)}
     lines = [
         f"{', '.join(n for n in names if n not in fixed)}: incremental form, ΔX¹ = G⁻(G∘F(X⁰), X⁰), then F' on Δ alone"
@@ -39,9 +39,9 @@ def show_incremental(program: Program, names: tuple[str, ...]) -> list[str]:
         if relation.initial is not None:
             lines.append(f"  {_from_input(relation, relation.base, program)}")
             lines.append(f"  {_from_input(relation, relation.initial, program, minus=True)}")
-        own = [r for r in rules if r.head == name]
-        lines += [f"  {_rule(r, program, '1')}" for r in own]
-        lines += [f"  {_rule(r, program, 'i+1')}" for r in own if not any(a.relation in fixed for a in r.body)]
+        deriving = [r for r in rules if r.head == name]
+        lines += [f"  {_rule(r, program, '1')}" for r in deriving]
+        lines += [f"  {_rule(r, program, 'i+1')}" for r in deriving if not any(a.relation in fixed for a in r.body)]
         lines.append(f"  {name}(n) = {_start(relation, program)} + Δ{name}(1) + ... + Δ{name}(n)")
     return ["\n".join(lines), f"{', '.join(n for n in names if n not in fixed)}: {WHY_ROUNDS}"]
 
@@ -77,5 +77,5 @@ def _rule(rule: Rule, program: Program, round_: str) -> str:
 
 
 def _head(relation: Relation, keys: list[str], values: list[Expr], round_: str) -> str:
-    told = [f"{d.aggregator} {show(v)}" for d, v in zip(relation.dependents, values, strict=True)]
-    return f"Δ{relation.name}({', '.join([round_, *keys, *told])})"
+    columns = [f"{d.aggregator} {show(v)}" for d, v in zip(relation.dependents, values, strict=True)]
+    return f"Δ{relation.name}({', '.join([round_, *keys, *columns])})"

@@ -1,7 +1,7 @@
-"""What is known of a rule's variables before anything is proved: ranges and conditions.
+"""Derive invariants of recursive columns, and the premises that a claim may use: ranges and conditions.
 
-From outside come the user's assumptions (guarded at load), an input's filters, and what an input computes. The
-recursion's own columns have invariants: where no base row is negative and no rule makes a negative value, none ever is.
+Inputs contribute the user's assumptions (guarded at load), filters, and computed columns. Recursive columns have
+invariants: if no base row is negative and no rule derives a negative value, no value is ever negative.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.prove.facts import NOT_NEGATIVE, Known, input_facts
+from pyspark_paralagg.compile.prove.facts import NOT_NEGATIVE, Invariants, input_facts
 from pyspark_paralagg.compile.prove.monotone import Monotone
 from pyspark_paralagg.compile.prove.rule_facts import facts_of
 from pyspark_paralagg.compile.rewrite.scope import inlined, variables
@@ -24,89 +24,87 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.compile.prove.behaviour import Behaviour
     from pyspark_paralagg.compile.prove.facts import Column
+    from pyspark_paralagg.program.aggregators import Aggregator
     from pyspark_paralagg.program.program import Column as ProgramColumn
     from pyspark_paralagg.program.program import Input, Program, Relation, Rule
 
-_KEEPS = ("min", "max", "min_by", "max_by")
 
-
-def invariants(program: Program, names: tuple[str, ...], below: Known) -> Known:
-    """Return ``below``, what is known of lower strata, and what holds of the columns of the stratum ``names``."""
+def find_invariants(program: Program, names: tuple[str, ...], below: Invariants) -> Invariants:
+    """Return the invariants of the stratum ``names``, joined to those of lower strata (``below``)."""
     relations = [program.relation(n) for n in names]
     starts: dict[Column, list[Behaviour]] = {}
     for r in relations:
         for source in [program.input(i) for i in (r.base, r.initial) if i is not None]:
-            for p, column in enumerate(_written(r)):
-                starts.setdefault((r.name, column.name), []).append(_of_input(source, p, program, below))
+            for p, column in enumerate(_stored_columns(r)):
+                starts.setdefault((r.name, column.name), []).append(_start_behaviour(source, p, program, below))
     ranges: dict[Column, Range] = {}
     for key, values in starts.items():
-        of = [b.range for b in values if b.range is not None]
-        if len(of) == len(values):
-            ranges[key] = functools.reduce(Range.union, of)
-    # All that base rows have is present until a rule may give null.
+        value_ranges = [b.range for b in values if b.range is not None]
+        if len(value_ranges) == len(values):
+            ranges[key] = functools.reduce(Range.union, value_ranges)
+    # A column without nulls in base rows stays present until a rule may derive null.
     present = frozenset(key for key, values in starts.items() if not any(b.is_nullable for b in values))
-    known = Known({**below.ranges, **ranges}, below.present | present)
+    current = Invariants({**below.ranges, **ranges}, below.present | present)
     rules = [unhoisted(r, program) for r in program.rules if r.head in names]
-    while (new := _after_a_round(known, relations, rules, frozenset(ranges))) != known:
-        known = new
-    return known
+    while (following := _after_a_round(current, relations, rules, frozenset(ranges))) != current:
+        current = following
+    return current
 
 
 def _after_a_round(
-    known: Known, relations: list[Relation], rules: list[tuple[Rule, Program]], bounded: frozenset[Column]
-) -> Known:
-    """Return what still holds after each rule has been applied once to rows of which ``known`` holds."""
-    found = dict(known.ranges)
+    known: Invariants, relations: list[Relation], rules: list[tuple[Rule, Program]], bounded: frozenset[Column]
+) -> Invariants:
+    """Return the invariants that still hold after each rule is applied once to rows that satisfy ``known``."""
+    ranges = dict(known.ranges)
     lost: set[Column] = set()
-    of_name = {r.name: r for r in relations}
+    relation_of = {r.name: r for r in relations}
     for rule, program in rules:
         facts = facts_of(rule, program, known)
-        for column, expr in zip(_written(of_name[rule.head]), rule.exprs, strict=True):
-            key, made = (rule.head, column.name), Monotone({}, facts).behaviour(expr)
-            lost |= {key} if made.is_nullable else set()
-            if key in bounded and made.range is not None:
-                found[key] = found[key].union(made.range)
-    types = {(r.name, c.name): c.type for r in relations for c in _written(r)}
-    how = {(r.name, d.column.name): d for r in relations for d in r.dependents}
+        for column, expr in zip(_stored_columns(relation_of[rule.head]), rule.exprs, strict=True):
+            key, value = (rule.head, column.name), Monotone({}, facts).behaviour(expr)
+            lost |= {key} if value.is_nullable else set()
+            if key in bounded and value.range is not None:
+                ranges[key] = ranges[key].union(value.range)
+    types = {(r.name, c.name): c.type for r in relations for c in _stored_columns(r)}
+    dependents = {(r.name, d.column.name): d for r in relations for d in r.dependents}
     is_exact = all(program.setting.ansi for _, program in rules)
     for key in bounded:
-        if key in how:
-            found[key] = _aggregated(how[key].aggregator, found[key], types[key], is_exact=is_exact)
-        found[key] = found[key].widened(known.ranges[key], type_range(types[key]) or found[key])
-    # What is carried beside a null is not carried.
-    lost |= {k for k, d in how.items() if d.order is not None and (k[0], d.order) not in known.present - lost}
-    return Known(found, known.present - lost)
+        if key in dependents:
+            ranges[key] = _aggregated(dependents[key].definition, ranges[key], types[key], is_exact=is_exact)
+        ranges[key] = ranges[key].widened(known.ranges[key], type_range(types[key]) or ranges[key])
+    # A carried value is null if its order is null.
+    lost |= {k for k, d in dependents.items() if d.order is not None and (k[0], d.order) not in known.present - lost}
+    return Invariants(ranges, known.present - lost)
 
 
-def _written(relation: Relation) -> tuple[ProgramColumn, ...]:
-    """The columns that base rows and rules give, after ``track_witnesses``."""
+def _stored_columns(relation: Relation) -> tuple[ProgramColumn, ...]:
+    """Return the columns that base rows and rules provide, after ``track_witnesses``."""
     return (*relation.keys, *(d.column for d in relation.dependents if d.view is None))
 
 
-def _aggregated(aggregator: str, values: Range, type_: str, *, is_exact: bool) -> Range:
-    """Return what an aggregator makes of ``values``; ``is_exact``: sums of integers fail rather than wrap."""
+def _aggregated(aggregator: Aggregator, values: Range, type_: str, *, is_exact: bool) -> Range:
+    """Return the range of an aggregate of ``values``; ``is_exact``: integer sums fail rather than wrap."""
     of_type = type_range(type_)
-    if aggregator in _KEEPS or of_type is None:
+    if aggregator.keeps_inputs or of_type is None:
         return values
-    if aggregator == "gcd":
+    if aggregator.overflow:
         return of_type
-    if aggregator in ("sum", "count") and is_integral(type_) and not is_exact:
+    if aggregator.is_sum and is_integral(type_) and not is_exact:
         return of_type
-    if aggregator in ("mcount", "msum"):
+    if aggregator.is_counted:
         return of_type.intersect(NOT_NEGATIVE)
     low = values.low if values.low >= 0 else of_type.low
-    high = values.high if values.high <= 0 and aggregator == "sum" else of_type.high
-    if aggregator == "count" and values.low >= 0:
+    high = values.high if values.high <= 0 and aggregator.is_sum and not aggregator.counts_rows else of_type.high
+    if aggregator.counts_rows and values.low >= 0:
         low = 0
     has_nan = values.has_nan or (is_float(type_) and values.low < 0 < values.high)
     return values.union(type(values)(low, high, has_nan))
 
 
-def _of_input(source: Input, position: int, program: Program, below: Known) -> Behaviour:
-    """Return the values of a column of base or initial rows.
+def _start_behaviour(source: Input, position: int, program: Program, below: Invariants) -> Behaviour:
+    """Return the behaviour of a column of base or initial rows.
 
-    Assumptions count where the rows are guarded: where a rule reads them, or ``drive_static`` made a relation of what a
-    rule reads.
+    Assumptions count only if the rows are guarded: a rule reads them, or ``drive_static`` made them a relation.
     """
     read = {program.input(a.input).source for r in program.rules for a in r.body if a.input is not None}
     heads = {r.head for r in program.rules}
@@ -117,7 +115,7 @@ def _of_input(source: Input, position: int, program: Program, below: Known) -> B
 
 
 def unhoisted(rule: Rule, program: Program) -> tuple[Rule, Program]:  # noqa: C901 - one input after the other
-    """The rule with what its inputs compute at load written out again, over columns of the user's."""
+    """Return the rule with expressions that its inputs compute at load inlined again, over the user's columns."""
     values: dict[str, Expr] = {}
     body = list(rule.body)
     taken = _kept_variables(rule, program)
@@ -128,7 +126,7 @@ def unhoisted(rule: Rule, program: Program) -> tuple[Rule, Program]:  # noqa: C9
         bound = {
             e.name: v for v, e in zip(atom.variables, source.exprs, strict=True) if isinstance(e, Col) and v is not None
         }
-        # A column that is only guarded keeps the rule's name for it.
+        # A guarded column keeps the rule's variable name.
         for v, e in zip(atom.variables, source.exprs, strict=True):
             if v is not None and isinstance(e, Call) and isinstance(column := without_guards(e), Col):
                 bound.setdefault(column.name, v)
@@ -143,8 +141,8 @@ def unhoisted(rule: Rule, program: Program) -> tuple[Rule, Program]:  # noqa: C9
         for v, e in zip(atom.variables, source.exprs, strict=True):
             if v is not None and not isinstance(e, Col):
                 values[v] = substitute(e, lambda c, b=bound: replace(c, name=b[c.name]))  # type: ignore[misc]
-        program, wanted = with_input(program, replace(source, exprs=tuple(plain.values())))
-        body[n] = replace(atom, input=wanted, variables=tuple(bound[c] for c in plain))
+        program, input_id = with_input(program, replace(source, exprs=tuple(plain.values())))
+        body[n] = replace(atom, input=input_id, variables=tuple(bound[c] for c in plain))
     if not values:
         return rule, program
     return replace(
@@ -156,14 +154,14 @@ def unhoisted(rule: Rule, program: Program) -> tuple[Rule, Program]:  # noqa: C9
 
 
 def without_guards(expr: Expr) -> Expr:
-    """Return what a guard lets through."""
+    """Return the expression inside guards."""
     while isinstance(expr, Call) and expr.fn in ("Between", "Present"):
         expr = expr.args[0]
     return expr
 
 
 def _kept_variables(rule: Rule, program: Program) -> set[str]:
-    """Return the variables of a rule but those whose values are written out."""
+    """Return the variables of a rule whose values are not inlined."""
     out: set[str] = set()
     for atom in rule.body:
         exprs = atom.variables if atom.input is None else program.input(atom.input).exprs
@@ -172,32 +170,32 @@ def _kept_variables(rule: Rule, program: Program) -> set[str]:
 
 
 def premises_of(rule: Rule, program: Program) -> tuple[Expr, ...]:
-    """Assumptions and filters about the inputs of ``rule``, over its variables."""
-    out: list[Expr] = []
+    """Return assumptions and filters about the inputs of ``rule``, over its variables."""
+    premises: list[Expr] = []
     for atom in rule.body:
         if atom.input is None or atom.kind != "join":
             continue
         source = program.input(atom.input)
-        known: dict[str, Col] = {}
+        variable_of: dict[str, Col] = {}
         for v, e in zip(atom.variables, source.exprs, strict=True):
             if v is not None and isinstance(e, Col):
-                known.setdefault(e.name, Col(v, e.type, e.nullable))
-        given = [*source.filters, *(program.assume if source.relation is None else ())]
-        out += [c for g in given if (c := _over(g, known)) is not None]
-    return tuple(dict.fromkeys(out))
+                variable_of.setdefault(e.name, Col(v, e.type, e.nullable))
+        conditions = [*source.filters, *(program.assume if source.relation is None else ())]
+        premises += [c for g in conditions if (c := _with_variables(g, variable_of)) is not None]
+    return tuple(dict.fromkeys(premises))
 
 
 def assumable_in(rule: Rule, program: Program) -> dict[str, Col]:
-    """The numbers from the user's own rows among the variables of ``rule``, as what the user calls them."""
-    out: dict[str, Col] = {}
+    """Return the numeric variables of ``rule`` that come from the user's rows, with the user's column names."""
+    assumable: dict[str, Col] = {}
     for name, v in variables(rule, program).items():
         source = rule.body[v.atom].input
         if source is not None and program.input(source).relation is None and is_numeric(v.column.type):
-            out[name] = Col(v.column.name, v.column.type, v.column.nullable)
-    return out
+            assumable[name] = Col(v.column.name, v.column.type, v.column.nullable)
+    return assumable
 
 
-def _over(condition: Expr, known: Mapping[str, Col]) -> Expr | None:
-    if not columns(condition) <= set(known):
+def _with_variables(condition: Expr, variable_of: Mapping[str, Col]) -> Expr | None:
+    if not columns(condition) <= set(variable_of):
         return None
-    return substitute(condition, lambda c: known[c.name])
+    return substitute(condition, lambda c: variable_of[c.name])

@@ -1,8 +1,8 @@
-"""Whether an expression is homogeneous linear in what is added up: the rule system behind the class *accumulating*.
+"""Decide whether an expression is homogeneous linear in the sums: the rule system for the class *accumulating*.
 
-Theorem 1 of paper 003 for sum and count: a rule that reads one recursive atom and whose value is a sum of that atom's
-values times factors gives, for a difference, the difference. ``rank * 0.85 / degree`` is linear; ``n + 1``, ``n * n``
-and ``1`` are not: for them the step of a sum is not the sum of the steps.
+(Wang et al., PowerLog, theorem 1, for sum and count.) If a rule reads one recursive atom and its value is a sum of that
+atom's values times factors, applying it to a difference gives the difference. ``rank * 0.85 / degree`` is linear;
+``n + 1``, ``n * n`` and ``1`` are not: for them the step of a sum is not the sum of the steps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INTEGRALS = ("tinyint", "smallint", "int", "bigint")
 
 
 def degree(expr: Expr, accumulating: AbstractSet[str]) -> Degree:
-    """``linear`` where ``expr`` is a sum of multiples of the variables ``accumulating``, ``const`` where it reads none.
+    """Return ``linear`` if ``expr`` is a sum of multiples of variables in ``accumulating``, ``const`` if it reads none.
 
     >>> degree(Call("Multiply", (Col("n", "bigint"), Col("k", "bigint")), "bigint"), {"n"})
     'linear'
@@ -65,7 +65,7 @@ def _all(parts: list[Degree]) -> Degree:
 
 
 def _is_exact(source: str, target: str) -> bool:
-    """A cast that does not round (an integer in a double is taken for exact)."""
+    """Return whether a cast does not round; an integer as a double counts as exact."""
     if is_integral(source):
         if is_integral(target):
             return _INTEGRALS.index(source) <= _INTEGRALS.index(target)

@@ -1,15 +1,15 @@
-"""How an expression moves while what it reads improves: the rule system behind the class *lattice* (design section 3).
+"""Compute how an expression moves as its inputs improve: the rule system for the class *lattice*.
 
-While a lattice runs, a ``min`` only goes down, a ``max`` only goes up, and a null only becomes a value. From that each
-expression gets a direction, for all values that Spark really has:
+In a lattice a ``min`` only goes down, a ``max`` only goes up, and a null only becomes a value. From that each
+expression gets a direction, for all values of Spark's types (docs/architecture.md, "The proof"):
 
     d + w        down, if d goes down and w stays        least(c, w)      up, if c goes up and is never null
     10 - d       up                                      c * p            up, if p >= 0 and nothing is infinite
     d < 100      up (false to true)                      d % 7            unknown
-    cat("x", s)  as s moves                              cat(s, "x")      unknown
+    cat("x", s)  like s                                  cat(s, "x")      unknown
 
-A head's column is proved monotone if its expression moves in the direction of its own aggregator and no value turns
-into null, a filter if true stays true. ``bits_up`` and ``bits_down`` are the directions of ``bit_or`` and ``bit_and``,
+A head's column is proved monotone if its expression moves in the direction of its aggregator and no value becomes
+null; a filter, if true stays true. ``bits_up`` and ``bits_down`` are the directions of ``bit_or`` and ``bit_and``,
 ``divides`` that of ``gcd``: each value divides the one before.
 """
 
@@ -42,18 +42,18 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.aggregators import Move
 
 CHECKABLE = ("Add", "Subtract", "Multiply", "UnaryMinus", "Abs", "Cast")
-"""Functions whose overflow the engines can turn into an error where ANSI mode is off."""
+"""Functions whose overflow the engines can turn into an error when ANSI mode is off."""
 
 _RULES = {**truths.RULES, **choices.RULES}
-"""What does not behave as ``shape_of`` and the nulls of its arguments say."""
+"""Functions with a rule of their own instead of ``shape_of`` and null propagation."""
 
 
 @dataclass
 class Monotone:
     """The rule system for the variables of one rule.
 
-    ``moves`` are the variables of the recursion; those in ``loses`` may turn into null. ``overflows`` is set where a
-    result rests on overflow being an error that the session would not raise.
+    ``moves`` are the variables of the recursion; those in ``loses`` may become null. ``overflows`` is set if a result
+    relies on overflow being an error that the session would not raise.
     """
 
     moves: Mapping[str, Move]
@@ -66,12 +66,12 @@ class Monotone:
         return replace(self, facts=facts, overflows=False)
 
     def move(self, expr: Expr) -> Move:
-        """Return how ``expr`` moves, ``unknown`` where a value may turn into null."""
-        found = self.behaviour(expr)
-        return "unknown" if found.presence == "unknown" else found.move
+        """Return how ``expr`` moves; ``unknown`` if a value may become null."""
+        behaviour = self.behaviour(expr)
+        return "unknown" if behaviour.presence == "unknown" else behaviour.move
 
     def behaviour(self, expr: Expr) -> Behaviour:
-        """Return how ``expr`` behaves while its variables move as they do."""
+        """Return the behaviour of ``expr`` as its variables move."""
         if isinstance(expr, Lit):
             return _literal(expr)
         if isinstance(expr, Col):
@@ -81,11 +81,11 @@ class Monotone:
             return special(self, expr)
         args = [self.behaviour(a) for a in expr.args]
         shape = shape_of(expr, tuple(a.range for a in args), self.facts.setting)
-        found = self._strict(expr, args, shape)
-        if found.is_const:
-            return found
+        strict = self._strict(expr, args, shape)
+        if strict.is_const:
+            return strict
         bits = bit_move(expr, [a.move for a in args])
-        return found if bits is None else Behaviour(bits, found.presence, found.range, found.is_nullable)
+        return strict if bits is None else Behaviour(bits, strict.presence, strict.range, strict.is_nullable)
 
     def _column(self, col: Col) -> Behaviour:
         move = self.moves.get(col.name, "const")
@@ -96,7 +96,7 @@ class Monotone:
         return Behaviour(move, presence, self.facts.range_of(col), is_nullable)
 
     def _strict(self, expr: Call, args: list[Behaviour], shape: Shape) -> Behaviour:
-        """A function that is null where an argument is."""
+        """Return the behaviour of a function that is null if any argument is null."""
         if expr.fn == "Cast" and args[0].range is not None and args[0].range.is_empty:
             return args[0]
         moves = [_argument_move(a.move, d) for a, d in zip(args, shape.directions, strict=True)]
@@ -135,7 +135,7 @@ def _literal(lit: Lit) -> Behaviour:
 
 
 def range_of(expr: Expr, facts: Facts) -> Range | None:
-    """Return the values that ``expr`` can have where it is not null; None for types without numbers."""
+    """Return the possible values of ``expr`` if it is not null; None for types without numbers."""
     return Monotone({}, facts).behaviour(expr).range
 
 

@@ -1,4 +1,4 @@
-"""How the check refuses: with the column, the place, what was found, and the ways out. One wording for all claims."""
+"""Raise the errors of the proof, with column, place, cause and hints; the wording is the same for all claims."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _WAYS_OUT = 'write the step another way, or ask for mode="iterate", which recomp
 
 
 def check_shape(rule: Rule, program: Program) -> None:
-    """No value of the recursion is a key of the head or joins atoms."""
+    """Raise ``VerificationError`` if an aggregated column of the recursion is a key of the head or joins atoms."""
     scope = variables(rule, program)
     head = program.relation(rule.head)
     for key, expr in zip(head.keys, rule.exprs, strict=False):
-        found = dependents_in(expr, scope)
-        if found:
-            v = scope[found[0]]
+        names = dependents_in(expr, scope)
+        if names:
+            v = scope[names[0]]
             raise VerificationError(
                 "PARALAGG_DEPENDENT_AS_KEY",
                 f"the key {key.name} is {show(expr)}, made of {v.relation}.{v.column.name}, which "
@@ -33,10 +33,10 @@ def check_shape(rule: Rule, program: Program) -> None:
                 hint=f"let the key be made of keys, or read {v.relation} in a later query",
             )
     for condition in rule.conditions:
-        found = dependents_in(condition, scope)
+        names = dependents_in(condition, scope)
         atoms = {scope[c].atom for c in columns(condition)}
-        if found and len(atoms) > 1 and isinstance(condition, Call) and condition.fn in ("EqualTo", "EqualNullSafe"):
-            v = scope[found[0]]
+        if names and len(atoms) > 1 and isinstance(condition, Call) and condition.fn in ("EqualTo", "EqualNullSafe"):
+            v = scope[names[0]]
             raise VerificationError(
                 "PARALAGG_JOIN_ON_DEPENDENT",
                 f"{show(condition)} joins on {v.relation}.{v.column.name}, which {_aggregator(v)} aggregates in "
@@ -47,30 +47,30 @@ def check_shape(rule: Rule, program: Program) -> None:
             )
 
 
-def note(found: Judgement, mode: Mode) -> str:
-    """What to write down of a claim that is proved, or trusted; raises for one that is neither.
+def note_or_raise(judgement: Judgement, mode: Mode) -> str:
+    """Return the note for a claim that is proved or trusted; raise ``VerificationError`` otherwise.
 
-    No mode but ``iterate`` takes what is refuted, and ``mode="trust"`` alone what is neither proved nor refuted.
+    A refuted claim is always an error here; only ``mode="trust"`` accepts an unknown one.
     """
-    verdict = found.verdict
+    verdict = judgement.verdict
     if isinstance(verdict, Refuted):
         raise VerificationError(
-            found.code,
-            f"{found.problem}: {verdict.counterexample}",
-            value=found.column,
-            place=found.place,
+            judgement.code,
+            f"{judgement.problem}: {verdict.counterexample}",
+            value=judgement.column,
+            place=judgement.place,
             hint=_WAYS_OUT,
         )
     if isinstance(verdict, Proved):
-        return str(found)
+        return str(judgement)
     if mode == "trust":
-        return f"{found.place}: that {found.claim} is not proved, trusted by the user"
+        return f"{judgement.place}: that {judgement.claim} is not proved, trusted by the user"
     assume = f'assume="{verdict.assume}" if that is so, ' if verdict.assume else ""
     raise VerificationError(
         "PARALAGG_NOT_PROVED",
-        f"that {found.claim} is {verdict}",
-        value=found.column,
-        place=found.place,
+        f"that {judgement.claim} is {verdict}",
+        value=judgement.column,
+        place=judgement.place,
         hint=f'{assume}mode="trust" if you know better, {_WAYS_OUT}',
     )
 

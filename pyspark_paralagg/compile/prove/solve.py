@@ -1,8 +1,8 @@
-"""z3 decides what the rule systems leave open, within a limit that does not depend on the machine.
+"""Decide with z3 the claims that the rule systems leave open, within a machine-independent limit.
 
-The negated claim goes to the solver: *unsat* proves it, *sat* gives values that may refute it (``compile.evaluate`` has
-the last word), anything else is unknown. (Wang et al. 2020, section 3.3, with monotone steps beside property 2.)
-Answers are kept: programs repeat the same few claims. z3 is imported when it is first asked.
+The solver gets the negated claim: *unsat* proves it, *sat* gives values that may refute it (``rewrite.evaluate``
+confirms them), anything else is unknown. (Wang et al., PowerLog, section 3.3, with monotone steps beside property 2.)
+Answers are cached, since programs repeat the same few claims. z3 is imported at first use.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.compile.prove.bits_to_z3 import BitEncoder, is_about_bits
-from pyspark_paralagg.compile.prove.claim import Claim, normalised
+from pyspark_paralagg.compile.prove.claim import Claim, normalise
 from pyspark_paralagg.compile.prove.facts import Facts
 from pyspark_paralagg.compile.prove.to_z3 import Encoder, Term
-from pyspark_paralagg.program.aggregators import is_integral, is_numeric
+from pyspark_paralagg.program.aggregators import AGGREGATORS, is_integral, is_numeric
 from pyspark_paralagg.program.expr import Call, walk
 from pyspark_paralagg.program.functions.value_range import Range, type_range
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.expr import Col, Expr
 
 LIMIT = 2_000_000
-"""What one claim may cost, in z3's own units; some 200 ms."""
+"""The limit for one claim in z3's resource units; about 200 ms."""
 _TIMEOUT_MS = 1_000
-"""A backstop for the parts of z3 that do not count units."""
+"""The time limit for the parts of z3 that do not count units."""
 _SMALL = (10, 1_000)
-"""A model is asked for among small whole numbers first: it is told to people."""
+"""Bounds for small integer models, which are tried first because they are easy to read."""
 
-_ORDERS = {"", "min", "max", "any", "all", "bit_or", "bit_and", "min_by", "max_by", "mcount", "msum"}
+_ORDERS = {"", *(a.name for a in AGGREGATORS.values() if a.has_order)}
 
 Values = dict[str, Any]
 Env = dict[str, Term]
@@ -40,9 +40,9 @@ Env = dict[str, Term]
 
 @dataclass(frozen=True)
 class Answer:
-    """``proved``, a ``model`` of the opposite (two assignments by name), or neither: ``why`` says why not.
+    """The answer of z3: ``proved``, a ``model`` of the negation (two assignments by name), or neither, with ``why``.
 
-    ``is_rounded``: proved for exact fractions, so up to rounding.
+    ``is_rounded``: proved for exact fractions, so only up to rounding.
     """
 
     proved: bool = False
@@ -52,7 +52,7 @@ class Answer:
 
 
 def solve(claim: Claim) -> tuple[Answer, list[Values]]:
-    """What z3 says of ``claim``, and the assignments of a model: before and after, or the two summands.
+    """Return z3's answer for ``claim``, and the assignments of a model: before and after, or the two summands.
 
     >>> from pyspark_paralagg.compile.prove.claim import Moving
     >>> from pyspark_paralagg.program.expr import Call, Col, Lit
@@ -61,10 +61,10 @@ def solve(claim: Claim) -> tuple[Answer, list[Values]]:
     >>> solve(Claim("value", (clamp,), "min", (Moving(d, "min"),)))[0].proved
     True
     """
-    plain, names = normalised(claim)
+    plain, names = normalise(claim)
     answer = _decide(plain)
-    found = [{names[n]: v for n, v in one if n in names} for one in answer.model or ()]
-    return answer, found
+    assignments = [{names[n]: v for n, v in one if n in names} for one in answer.model or ()]
+    return answer, assignments
 
 
 @functools.lru_cache(maxsize=4096)
@@ -73,26 +73,26 @@ def _decide(claim: Claim) -> Answer:
         import z3  # noqa: PLC0415 - a tenth of a second that most programs never need
     except ImportError:  # pragma: no cover - a platform that z3 has no wheel for
         return Answer(why="z3 is not installed")
-    answer = Answer() if claim.kind == "linear" else _Question(z3, claim, is_exact=True).answer()
+    answer = Answer() if claim.kind == "linear" else _Query(z3, claim, is_exact=True).answer()
     if answer.proved or not any(_is_rounding(e) for x in (*claim.exprs, *claim.premises) for e in walk(x)):
-        return answer if claim.kind != "linear" else _Question(z3, claim, is_exact=False).answer()
-    # As if fractions were exact: a model may be a counterexample, a proof holds up to rounding.
-    rounded = _Question(z3, claim, is_exact=False).answer()
+        return answer if claim.kind != "linear" else _Query(z3, claim, is_exact=False).answer()
+    # With exact fractions a model may be a counterexample, and a proof holds up to rounding.
+    rounded = _Query(z3, claim, is_exact=False).answer()
     if rounded.proved and claim.kind not in ("linear", "carried", "implied"):
         return Answer(why="z3 knows no rounding")
     return replace(rounded, is_rounded=rounded.proved)
 
 
 def _is_rounding(expr: Expr) -> bool:
-    """Whether computing ``expr`` may round, or give NaN or an infinity."""
+    """Return whether computing ``expr`` may round, or give NaN or an infinity."""
     if not isinstance(expr, Call) or expr.type == "boolean":
         return False
     types = (expr.type, *(a.type for a in expr.args))
     return any(is_numeric(t) and not is_integral(t) for t in types)
 
 
-class _Question:
-    """One claim in a z3 context of its own, so that threads cannot meet in it."""
+class _Query:
+    """One claim in a z3 context of its own, since a context must not be shared between threads."""
 
     def __init__(self, z3: Z3, claim: Claim, *, is_exact: bool) -> None:
         self._z3, self._claim = z3, claim
@@ -114,69 +114,69 @@ class _Question:
         bounds = [f for env in (self._first, self._second) for f in self._bounds(env)]
         if claim.kind in ("linear", "constant"):
             holds = [*self._hold(claim.premises, self._first), *self._hold(claim.premises, self._second)]
-            wanted = self._linear() if claim.kind == "linear" else self._constant()
+            conclusion = self._linear() if claim.kind == "linear" else self._constant()
         elif claim.kind == "implied":
             holds = self._hold(claim.premises, self._first)
-            [wanted] = self._hold(claim.exprs, self._first)
+            [conclusion] = self._hold(claim.exprs, self._first)
         else:
             if not {claim.aggregator, *(m.aggregator for m in claim.moving)} <= _ORDERS:
                 return Answer(why="z3 does not know the order of the aggregator")
             holds = [*self._improves(), *self._hold((*claim.premises, *claim.before), self._first)]
             holds += self._hold(claim.premises, self._second)
-            wanted = self._monotone()
+            conclusion = self._monotone()
         solver = z3.Solver(ctx=self._encoder.ctx)
         solver.set("rlimit", LIMIT)
         solver.set("timeout", _TIMEOUT_MS)
-        solver.add(*holds, *bounds, *self._encoder.axioms, z3.Not(wanted))
-        found = solver.check()
-        if found == z3.unsat:
+        solver.add(*holds, *bounds, *self._encoder.axioms, z3.Not(conclusion))
+        result = solver.check()
+        if result == z3.unsat:
             return Answer(proved=True)
         guesses = ", ".join(dict.fromkeys(g.lower() for g in self._encoder.guesses))
-        if found == z3.sat and not guesses:
+        if result == z3.sat and not guesses:
             return Answer(model=self._model(solver))
         return Answer(why=f"z3 does not know {guesses}" if guesses else "z3 gives up within its limit")
 
-    # What is known
+    # Premises
 
     def _bounds(self, env: Env) -> list[Z3]:
-        """Return that each number lies in its type, and in what is known of it."""
-        out, known = [], dict(self._claim.bounds)
+        """Return the bounds of each numeric variable, from its type and the known ranges."""
+        formulas, known = [], dict(self._claim.bounds)
         for name, col in self._claim.variables.items():
-            of_type, found = type_range(col.type), known.get(name)
-            if of_type is None or (found is None and self._claim.setting.ansi):
+            of_type, bounds = type_range(col.type), known.get(name)
+            if of_type is None or (bounds is None and self._claim.setting.ansi):
                 continue
-            found = of_type if found is None else of_type.intersect(found)
-            # The bounds of a type say nothing where what does not fit fails.
+            bounds = of_type if bounds is None else of_type.intersect(bounds)
+            # With ANSI rules overflow fails, so the bounds of the type need no formula.
             is_plain = self._claim.setting.ansi
             low, high = (
-                (found.low, found.high)
+                (bounds.low, bounds.high)
                 if not is_plain
                 else (
-                    -math.inf if found.low == of_type.low else found.low,
-                    math.inf if found.high == of_type.high else found.high,
+                    -math.inf if bounds.low == of_type.low else bounds.low,
+                    math.inf if bounds.high == of_type.high else bounds.high,
                 )
             )
-            out += self._encoder.within(env[name], Range(low, high, found.has_nan))
-        return out
+            formulas += self._encoder.within(env[name], Range(low, high, bounds.has_nan))
+        return formulas
 
     def _hold(self, conditions: tuple[Expr, ...], env: Env) -> list[Z3]:
         terms = [self._encoder.encode(c, env) for c in conditions]
         return [self._z3.And(t.value, self._z3.Not(t.null)) for t in terms]
 
     def _improves(self) -> list[Z3]:
-        """Each variable of the recursion is as good as before, or better."""
+        """Return that each recursive variable is as good as before, or better."""
         z3, out = self._z3, []
         for m in self._claim.moving:
             old, new = self._first[m.variable.name], self._second[m.variable.name]
             if not m.aggregator.endswith("_by"):
                 out.append(self._no_worse(m.aggregator, old, new))
             elif m.order is not None:
-                # Carried: anything, once its order column is better; at a tie the smaller one.
+                # Carried: any value if its order column is better; on a tie the smaller one.
                 before, after = self._first[m.order.name], self._second[m.order.name]
                 out.append(z3.Or(z3.Not(self._same(before, after)), self._no_worse("min", old, new)))
         return out
 
-    # What is to hold
+    # Conclusions
 
     def _monotone(self) -> Z3:
         z3, claim = self._z3, self._claim
@@ -196,22 +196,22 @@ class _Question:
         return z3.Or(before[0].null, tie, strictly)  # without an order the row contributed nothing
 
     def _linear(self) -> Z3:
-        """The step of a sum is the sum of the steps; what has no value adds nothing, under count one."""
+        """Return that the step of a sum is the sum of the steps; a null adds nothing, or one under count."""
         z3, total = self._z3, dict(self._first)
         for name in self._moving:
             a, b = self._first[name], self._second[name]
-            total[name] = Term(self._or_nothing(a, 0) + self._or_nothing(b, 0), z3.And(a.null, b.null))
+            total[name] = Term(self._or_default(a, 0) + self._or_default(b, 0), z3.And(a.null, b.null))
         nothing = 1 if self._claim.aggregator == "count" else 0
-        one, two, both = (
-            self._or_nothing(self._encoder.encode(self._claim.exprs[0], env), nothing)
+        first, second, combined = (
+            self._or_default(self._encoder.encode(self._claim.exprs[0], env), nothing)
             for env in (self._first, self._second, total)
         )
-        return one + two == both
+        return first + second == combined
 
     def _constant(self) -> Z3:
         return self._same(*(self._encoder.encode(self._claim.exprs[0], env) for env in (self._first, self._second)))
 
-    def _or_nothing(self, term: Term, nothing: int) -> Z3:
+    def _or_default(self, term: Term, nothing: int) -> Z3:
         return self._z3.If(term.null, nothing, term.value)
 
     def _same(self, a: Term, b: Term) -> Z3:
@@ -219,20 +219,20 @@ class _Question:
         return z3.And(a.null == b.null, z3.Or(a.null, a.value == b.value))
 
     def _no_worse(self, aggregator: str, old: Term, new: Term) -> Z3:
-        """``new`` is what ``aggregator`` keeps when it holds ``old``; a null is what there was before any value."""
+        """Return that ``aggregator`` keeps ``new`` when it holds ``old``; a null ``old`` means no value yet."""
         z3, less = self._z3, self._encoder.less
         match aggregator:
             case "min" | "all":
-                found = less(new.value, old.value)
+                is_kept = less(new.value, old.value)
             case "bit_or":
-                found = (new.value | old.value) == new.value
+                is_kept = (new.value | old.value) == new.value
             case "bit_and":
-                found = (new.value & old.value) == new.value
+                is_kept = (new.value & old.value) == new.value
             case _:
-                found = less(old.value, new.value)
-        return z3.Or(old.null, z3.And(z3.Not(new.null), found))
+                is_kept = less(old.value, new.value)
+        return z3.Or(old.null, z3.And(z3.Not(new.null), is_kept))
 
-    # What refutes it
+    # Counterexamples
 
     def _model(self, solver: Z3) -> tuple[tuple[tuple[str, Any], ...], ...]:
         z3 = self._z3
@@ -273,4 +273,4 @@ class _Question:
         )
         if is_numeric(type_):
             return int(number) if is_integral(type_) or number == int(number) else float(number)
-        return None  # a point of an order stands for no text in particular; evaluation will not reproduce it
+        return None  # a point of an order represents no particular text; evaluation cannot reproduce it

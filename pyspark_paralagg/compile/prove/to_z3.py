@@ -1,10 +1,10 @@
-"""Expressions as z3 terms: integers as Int, other numbers as Real, booleans as Bool, each with a flag for null.
+"""Encode expressions as z3 terms: integers as Int, other numbers as Real, booleans as Bool, each with a null flag.
 
-Integers and decimals are exact; what does not fit wraps, is null or fails as the session has it. Floats are points of
-an order, with NaN above all others: a function that rounds is an unknown one, of which its table entry's directions and
-bounds are known. So are texts, and functions that z3 has no theory for: equal results for equal arguments. That can
-only lose proofs, never make wrong ones. With ``is_exact`` off, floats are fractions that do not round, for proofs up to
-rounding. An operation that fails ends the query, so claims are about rows where none does.
+Integers and decimals are exact; overflow wraps, gives null or fails, as the session is set. Floats are points of an
+order, with NaN above all others: a function that rounds is uninterpreted, with the directions and bounds of its table
+entry. Strings, and functions without a z3 theory, are uninterpreted, too: equal arguments give equal results. That can
+lose proofs, but never makes wrong ones. With ``is_exact`` off, floats are fractions that do not round, for proofs up to
+rounding. A failing operation ends the query, so claims are about rows where none fails.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.functions.value_range import Range
 
 Z3 = Any
-"""A z3 term. The package has no types, and is imported where it is first needed."""
+"""A z3 term. The package has no type hints and is imported at first use."""
 
 _MAX_POWER = 8
 
 
 @dataclass(frozen=True)
 class Term:
-    """A value, and whether it is null (its value means nothing then)."""
+    """A value and its null flag; the value is undefined if ``null`` is true."""
 
     value: Z3
     null: Z3
@@ -44,10 +44,10 @@ class Term:
 
 @dataclass
 class Encoder:
-    """Makes terms in one z3 context, where variables lie in the ranges of ``facts``.
+    """An encoder for one z3 context, whose variables lie in the ranges of ``facts``.
 
-    ``axioms`` collects what holds whatever the variables are: that no operation fails, and what is known of functions
-    that z3 does not know. ``guesses`` names those functions: a model may have made up their values.
+    ``axioms`` collects facts that hold for all variables: no operation fails, and the properties of uninterpreted
+    functions. ``guesses`` names these functions, since a model may invent their values.
     """
 
     z3: Z3
@@ -61,24 +61,24 @@ class Encoder:
     _texts: dict[str, Z3] = field(default_factory=dict)
 
     def variable(self, name: str, type_: str, *, nullable: bool) -> Term:
-        """A fresh constant of a column's type."""
+        """Return a fresh constant of a column's type."""
         value = self.z3.Const(name, self.sort(type_))
         return Term(value, self.z3.Bool(f"{name} is null", self.ctx) if nullable else self.truth(value=False))
 
     def sort(self, type_: str) -> Z3:
-        """Int, Bool, or Real: for numbers, and as an order of points for all other types."""
+        """Return the sort of a type: Bool, Int, or Real, which also orders the points of all other types."""
         if type_ == "boolean":
             return self.z3.BoolSort(self.ctx)
         return self.z3.IntSort(self.ctx) if is_integral(type_) else self.z3.RealSort(self.ctx)
 
     def within(self, term: Term, range_: Range) -> list[Z3]:
-        """Return that a number that is not null lies in ``range_``; NaN lies above every upper bound."""
-        out = []
+        """Return that a non-null number lies in ``range_``; NaN lies above every upper bound."""
+        bounds = []
         for bound, is_low in ((range_.low, True), (range_.high, False)):
             if -math.inf < bound < math.inf and (is_low or not range_.has_nan):
                 limit = self._number(bound, term.value)
-                out.append(self.z3.Or(term.null, limit <= term.value if is_low else term.value <= limit))
-        return out
+                bounds.append(self.z3.Or(term.null, limit <= term.value if is_low else term.value <= limit))
+        return bounds
 
     def _number(self, value: Any, like: Z3) -> Z3:  # noqa: ANN401 - a number of any type
         if self.z3.is_int(like):
@@ -86,17 +86,17 @@ class Encoder:
         return self.z3.RealVal(str(Fraction(value)), self.ctx)
 
     def truth(self, *, value: bool) -> Z3:
-        """A constant."""
+        """Return the boolean constant ``value``."""
         return self.z3.BoolVal(value, self.ctx)
 
     def less(self, a: Z3, b: Z3, *, or_equal: bool = True) -> Z3:
-        """``a <= b``; false lies below true."""
+        """Return ``a <= b``, or ``a < b``; false is less than true."""
         if self.z3.is_bool(a):
             return self.z3.Or(self.z3.Not(a), b) if or_equal else self.z3.And(self.z3.Not(a), b)
         return a <= b if or_equal else a < b
 
     def encode(self, expr: Expr, env: Mapping[str, Term]) -> Term:
-        """``expr`` where its variables are ``env``."""
+        """Encode ``expr`` with the variables of ``env``."""
         if isinstance(expr, Col):
             return env[expr.name]
         if isinstance(expr, Lit):
@@ -107,7 +107,7 @@ class Encoder:
             case "And" | "Or":
                 return self._logic(expr, env)
             case "Coalesce":
-                return self._first(expr, env)
+                return self._coalesce(expr, env)
         args = [self.encode(a, env) for a in expr.args]
         return self._null_aware(expr, args) or self._strict(expr, args)
 
@@ -119,7 +119,7 @@ class Encoder:
         elif is_integral(lit.type) and isinstance(lit.value, int):
             value = self.z3.IntVal(lit.value, self.ctx)
         elif is_numeric(lit.type) and abs(float(lit.value)) < float("inf"):
-            # As it is written, where fractions are taken for exact: 0.1 is a tenth, not the double beside it.
+            # With exact fractions as written: 0.1 is a tenth, not the nearest double.
             number = of_number(lit.value, lit.type) if self.is_exact else None
             value = self.z3.RealVal(str(Fraction(str(lit.value)) if number is None else Fraction(number)), self.ctx)
         else:
@@ -139,21 +139,21 @@ class Encoder:
     def _choice(self, expr: Call, env: Mapping[str, Term]) -> Term:
         conditions, values = branches(expr)
         depth = len(self._path)
-        taken: list[tuple[Z3, Term]] = []
+        branch_terms: list[tuple[Z3, Term]] = []
         for condition in conditions:
             term = self.encode(condition, env)
             holds = self.z3.And(term.value, self.z3.Not(term.null))
             self._path.append(holds)
-            taken.append((holds, self._as(self.encode(values[len(taken)], env), expr.type)))
+            branch_terms.append((holds, self._as(self.encode(values[len(branch_terms)], env), expr.type)))
             self._path[-1] = self.z3.Not(holds)
         if len(values) > len(conditions):
-            out = self._as(self.encode(values[-1], env), expr.type)
+            result = self._as(self.encode(values[-1], env), expr.type)
         else:
-            out = self._literal(Lit(None, expr.type))
+            result = self._literal(Lit(None, expr.type))
         del self._path[depth:]
-        for holds, term in reversed(taken):
-            out = Term(self.z3.If(holds, term.value, out.value), self.z3.If(holds, term.null, out.null))
-        return out
+        for holds, term in reversed(branch_terms):
+            result = Term(self.z3.If(holds, term.value, result.value), self.z3.If(holds, term.null, result.null))
+        return result
 
     def _logic(self, expr: Call, env: Mapping[str, Term]) -> Term:
         z3, (a, b) = self.z3, expr.args
@@ -162,22 +162,24 @@ class Encoder:
         self._path.append(z3.Not(decided))
         right = self.encode(b, env)
         self._path.pop()
-        # True where one side is true (Or), false where one is false (And), null where it depends on a null.
+        # Or is true if one side is; And is false if one side is; null if a null decides.
         sides = [z3.And(z3.Not(t.null), t.value if expr.fn == "Or" else z3.Not(t.value)) for t in (left, right)]
-        found = z3.Or(*sides)
-        return Term(found if expr.fn == "Or" else z3.Not(found), z3.And(z3.Not(found), z3.Or(left.null, right.null)))
+        decides = z3.Or(*sides)
+        return Term(
+            decides if expr.fn == "Or" else z3.Not(decides), z3.And(z3.Not(decides), z3.Or(left.null, right.null))
+        )
 
-    def _first(self, expr: Call, env: Mapping[str, Term]) -> Term:
+    def _coalesce(self, expr: Call, env: Mapping[str, Term]) -> Term:
         depth = len(self._path)
         terms: list[Term] = []
         for arg in expr.args:
             terms.append(self._as(self.encode(arg, env), expr.type))
             self._path.append(terms[-1].null)
         del self._path[depth:]
-        out = terms[-1]
+        result = terms[-1]
         for term in reversed(terms[:-1]):
-            out = Term(self.z3.If(term.null, out.value, term.value), self.z3.And(term.null, out.null))
-        return out
+            result = Term(self.z3.If(term.null, result.value, term.value), self.z3.And(term.null, result.null))
+        return result
 
     def _null_aware(self, expr: Call, args: list[Term]) -> Term | None:
         z3, never = self.z3, self.truth(value=False)
@@ -191,16 +193,16 @@ class Encoder:
                 return Term(z3.Not(args[0].null), never)
             case "EqualNullSafe":
                 a, b = self._alike(*args)
-                both = z3.And(z3.Not(a.null), z3.Not(b.null), a.value == b.value)
-                return Term(z3.Or(both, z3.And(a.null, b.null)), never)
+                are_equal = z3.And(z3.Not(a.null), z3.Not(b.null), a.value == b.value)
+                return Term(z3.Or(are_equal, z3.And(a.null, b.null)), never)
             case "Least" | "Greatest":
                 args = [self._as(a, expr.type) for a in args]
-                out = args[0]
+                result = args[0]
                 for a in args[1:]:
-                    wins = self.less(a.value, out.value) if expr.fn == "Least" else self.less(out.value, a.value)
-                    takes = z3.Or(out.null, z3.And(z3.Not(a.null), wins))
-                    out = Term(z3.If(takes, a.value, out.value), z3.And(out.null, a.null))
-                return out
+                    wins = self.less(a.value, result.value) if expr.fn == "Least" else self.less(result.value, a.value)
+                    takes = z3.Or(result.null, z3.And(z3.Not(a.null), wins))
+                    result = Term(z3.If(takes, a.value, result.value), z3.And(result.null, a.null))
+                return result
         return None
 
     def _strict(self, expr: Call, args: list[Term]) -> Term:
@@ -208,14 +210,14 @@ class Encoder:
         value = self._comparison(expr, args)
         if value is not None:
             return Term(value, null)
-        return self._arithmetic(expr, args, null) or self._unknown(expr, args)
+        return self._arithmetic(expr, args, null) or self._uninterpreted(expr, args)
 
     def _arithmetic(self, expr: Call, args: list[Term], null: Z3) -> Term | None:
         if expr.fn == "Cast":
             value = self._cast(expr, args[0])
         elif expr.fn == "Between":
-            found = range_of(expr, self.facts)
-            self.axioms += [] if found is None else self.within(args[0], found)
+            bounds = range_of(expr, self.facts)
+            self.axioms += [] if bounds is None else self.within(args[0], bounds)
             return args[0]
         elif not is_numeric(expr.type) or not self._is_exact(expr):
             return None
@@ -226,7 +228,7 @@ class Encoder:
         return None if value is None else self._fitted(expr, value, null)
 
     def _is_exact(self, expr: Call) -> bool:
-        """Whether the result is not rounded, or rounding is left out."""
+        """Return whether the result is not rounded, or rounding is ignored."""
         if not self.is_exact:
             # A product or quotient of decimals is rounded to the digits of its type.
             return not (expr.type.startswith("decimal") and expr.fn in ("Multiply", "Divide"))
@@ -244,21 +246,21 @@ class Encoder:
         if expr.fn == "Abs":
             return self.z3.If(values[0] >= 0, values[0], -values[0])
         if expr.fn == "Pow" and isinstance(power := expr.args[1], Lit) and power.value in range(1, _MAX_POWER + 1):
-            out = values[0]
+            product = values[0]
             for _ in range(int(power.value or 1) - 1):
-                out = out * values[0]
-            return out
+                product = product * values[0]
+            return product
         return None
 
     def _fitted(self, expr: Call, value: Z3, null: Z3) -> Term:
-        """What does not fit into the type fails; without ANSI rules an integer wraps and a decimal is null."""
+        """Encode overflow: it fails; without ANSI rules an integer wraps and a decimal is null."""
         of_type = type_range(expr.type)
         if of_type is None or is_float(expr.type) or not is_numeric(expr.type):
             return Term(value, null)
         low, high = self._number(of_type.low, value), self._number(of_type.high, value)
         fits = self.z3.And(low <= value, value <= high)
         if self.facts.setting.ansi:
-            return Term(value, null)  # what does not fit fails; to leave that out is sound, and easier to decide
+            return Term(value, null)  # overflow fails; omitting that is sound, and easier to decide
         if not is_integral(expr.type):
             return Term(value, self.z3.Or(null, self.z3.Not(fits)))
         size = self._number(of_type.high - of_type.low + 1, value)
@@ -273,10 +275,10 @@ class Encoder:
                 return None
             value = a / b
         elif not all(is_integral(e.type) for e in (expr, *expr.args)) or _divides(expr.args[1]):
-            return None  # z3 takes long over remainders by remainders
+            return None  # z3 is slow on nested divisions
         else:
             size = z3.If(b >= 0, b, -b)
-            times = z3.If(a >= 0, a / size, -(-a / size))  # how often |b| fits, towards zero
+            times = z3.If(a >= 0, a / size, -(-a / size))  # the quotient by |b|, rounded towards zero
             value = a - size * times if expr.fn == "Remainder" else z3.If(b >= 0, times, -times)
         if self.facts.setting.ansi:
             self._never_fails(z3.Not(is_zero), null)
@@ -312,23 +314,23 @@ class Encoder:
                 return self.z3.If(arg.value >= 0, whole(arg.value), -whole(-arg.value))
             is_rounded = "decimal" in source + target and not is_integral(source)
             return None if is_rounded else self._as(arg, target).value
-        # A narrower integer, or fewer digits before the point, holds the number or does not fit.
+        # A narrower integer, or fewer digits before the point, holds the number exactly or overflows.
         is_kept = is_integral(source) and not is_float(target)
         return self._as(arg, target).value if is_kept or is_exact_cast(source, target) else None
 
-    def _unknown(self, expr: Call, args: list[Term]) -> Term:
-        """A function of which only this is known: the same for the same, and what its table entry says."""
+    def _uninterpreted(self, expr: Call, args: list[Term]) -> Term:
+        """Encode an uninterpreted function with the directions and bounds of its table entry."""
         z3 = self.z3
-        # With other literals it is another function: the table reads them.
+        # Other literals make another function, since table entries depend on them.
         name = f"{expr.fn} {[f'{a.value} {a.type}' if isinstance(a, Lit) else a.type for a in expr.args]} {expr.type}"
         self.guesses.append(expr.fn)
-        given = [x for a in args for x in (a.value, a.null)]
-        result = z3.Function(name, *(x.sort() for x in given), self.sort(expr.type))(*given)
+        inputs = [x for a in args for x in (a.value, a.null)]
+        result = z3.Function(name, *(x.sort() for x in inputs), self.sort(expr.type))(*inputs)
         null = z3.Or(*(a.null for a in args)) if args else self.truth(value=False)
         ranges = tuple(range_of(a, self.facts) for a in expr.args)
         shape = shape_of(expr, ranges, self.facts.setting)
         if any(w != "never" for w in shape.nulls):
-            null = z3.Function(f"{name} is null", *(x.sort() for x in given), z3.BoolSort(self.ctx))(*given)
+            null = z3.Function(f"{name} is null", *(x.sort() for x in inputs), z3.BoolSort(self.ctx))(*inputs)
         if type_range(expr.type) is not None and not shape.wraps:
             known = shape.range
             self.axioms += [] if known is None else self.within(Term(result, null), known)
@@ -341,7 +343,7 @@ class Encoder:
         return Term(result, null)
 
     def _order(self, xs: list[Term], x: Z3, ys: list[Term], y: Z3, directions: tuple[str, ...]) -> None:
-        """Two results of one function lie as their arguments do, where it is monotone in those that differ."""
+        """Add axioms that order two results of a function like their arguments, where it is monotone."""
         z3 = self.z3
         present = [z3.Not(t.null) for t in (*xs, *ys)]
         for left, right, low, high in ((xs, ys, x, y), (ys, xs, y, x)):

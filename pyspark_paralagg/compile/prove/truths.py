@@ -1,4 +1,4 @@
-"""Rules of the system in ``compile.monotone`` for truth values, tests of null and NaN, and guards."""
+"""Define the rules of ``monotone`` for booleans, tests of null and NaN, and guards."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _equality(system: System, expr: Call) -> Behaviour:
 
 
 def _is_remainder(system: System, expr: Call) -> bool:
-    """``n % g = 0``: once a gcd divides a number, it does for ever."""
+    """Return whether ``expr`` is ``n % g = 0``: once a gcd divides a number, it always does."""
     rest, zero = expr.args
     return (
         isinstance(rest, Call)
@@ -75,8 +75,8 @@ def _negation(system: System, expr: Call) -> Behaviour:
 def _null_test(system: System, expr: Call) -> Behaviour:
     [a] = (system.behaviour(x) for x in expr.args)
     stays = {"const": (True, True), "up": (True, False), "unknown": (False, False)}[a.presence]
-    is_there = truth_move(*stays)
-    return Behaviour(is_there if expr.fn == "IsNotNull" else FLIPPED[is_there])
+    is_present = truth_move(*stays)
+    return Behaviour(is_present if expr.fn == "IsNotNull" else FLIPPED[is_present])
 
 
 def _nan_test(system: System, expr: Call) -> Behaviour:
@@ -88,7 +88,7 @@ def _nan_test(system: System, expr: Call) -> Behaviour:
 
 
 def _as_const(system: System, expr: Call) -> Behaviour:
-    """Nothing is known but that the same gives the same."""
+    """Return ``const`` if all arguments are constant; otherwise ``unknown``."""
     args = [system.behaviour(a) for a in expr.args]
     nullable = expr.nullable and expr.fn != "EqualNullSafe"
     if all(a.is_const for a in args):
@@ -97,7 +97,7 @@ def _as_const(system: System, expr: Call) -> Behaviour:
 
 
 def _concatenation(system: System, expr: Call) -> Behaviour:
-    """By bytes: after the same beginning the rest decides; before the same end it does not ("a" and "ab")."""
+    """Return the behaviour of concat: strings compare by bytes, so only a moving last part keeps the order."""
     args = [system.behaviour(a) for a in expr.args]
     nullable = any(a.is_nullable for a in args)
     if all(a.is_const for a in args):
@@ -107,13 +107,13 @@ def _concatenation(system: System, expr: Call) -> Behaviour:
 
 
 def _guarded(system: System, expr: Call) -> Behaviour:
-    """A guard: a null ends the query."""
-    found = system.behaviour(expr.args[0])
-    return replace(found, presence="const", is_nullable=False)
+    """Return the behaviour of a guard: never null, since a null ends the query."""
+    behaviour = system.behaviour(expr.args[0])
+    return replace(behaviour, presence="const", is_nullable=False)
 
 
 def _raised(_: System, __: Call) -> Behaviour:
-    """An error: there is no value."""
+    """Return the behaviour of an error: it has no value."""
     return Behaviour("const", "const", NOTHING)
 
 

@@ -1,9 +1,9 @@
-"""What the check finds of one claim: a value, made by the checks of one rule each and acted upon by ``verify``.
+"""Define verdicts: the check of a rule returns one for each claim, and ``verify`` acts on them.
 
     claim    dist = dist + weight never gets worse under min
-    verdict  proved (by what) | refuted (with a counterexample) | unknown (with what was tried)
+    verdict  proved (by a prover) | refuted (with a counterexample) | unknown (with the attempts)
 
-``proved`` and ``refuted`` are final. ``unknown`` is refused as well, but ``mode="trust"`` takes it.
+``proved`` and ``refuted`` are final. ``unknown`` is refused as well, but ``mode="trust"`` accepts it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Proved:
-    """``by`` names the means (``rules`` or ``z3``); ``rests_on`` says what the proof takes for granted.
+    """A proof ``by`` a prover (rules or z3); ``rests_on`` lists its assumptions.
 
-    ``is_rounded``: proved up to rounding, which may make two values equal that differ. ``checks_overflow``: overflow
-    has to be an error in this rule although ANSI mode is off.
+    ``is_rounded``: proved up to rounding, which may make different values equal. ``checks_overflow``: overflow must be
+    an error in this rule although ANSI mode is off.
     """
 
     by: str
@@ -32,7 +32,7 @@ class Proved:
 
 @dataclass(frozen=True)
 class Refuted:
-    """``counterexample`` in the user's own names and numbers."""
+    """A refutation with a ``counterexample`` in the user's column names."""
 
     counterexample: str
 
@@ -42,7 +42,7 @@ class Refuted:
 
 @dataclass(frozen=True)
 class Unknown:
-    """``tried`` has a line for each means; ``assume`` is a condition that would settle the claim."""
+    """No result. ``tried`` has a line for each attempt; ``assume`` is a condition that would prove the claim."""
 
     tried: tuple[str, ...] = ()
     assume: str | None = None
@@ -56,10 +56,10 @@ Verdict = Proved | Refuted | Unknown
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict and what it is about.
+    """A verdict on a claim.
 
-    ``claim`` is a statement; ``problem`` is what to say where it is refuted, ``code`` the error's. ``column`` is the
-    column of the recursion that the claim is about, ``place`` the rule's.
+    ``claim`` is a statement; ``problem`` is the error message if it is refuted, and ``code`` the error code. ``column``
+    is the recursive column that the claim is about, ``place`` the rule's place.
     """
 
     claim: str

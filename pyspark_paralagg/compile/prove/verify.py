@@ -1,12 +1,12 @@
-"""Puts each stratum in a class, by proof: lattice, accumulating or iterated (design section 3).
+"""Prove the class of each stratum: lattice, accumulating or iterated (docs/architecture.md, "The proof").
 
     min, max, any, all, bits, min_by, sets    lattice        every value and filter moves with its aggregator
     sum, count                                accumulating   every rule is linear in them
-    what mode="iterate" or initial= asks for  iterated       nothing to prove
+    mode="iterate", or initial rows           iterated       nothing to prove
 
-A refuted claim is a ``VerificationError`` with a counterexample; a claim that is neither proved nor refuted is one too,
-unless ``mode="trust"`` takes the user's word for it. What a proof needs of the data is guarded, and under
-``mode="trust"`` taken on the user's word as well.
+A refuted claim raises a ``VerificationError`` with a counterexample. So does a claim that is neither proved nor
+refuted, unless ``mode="trust"`` accepts it. Conditions that a proof needs of the data are guarded; ``mode="trust"``
+accepts them without guards.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.prove.check_accumulating import check_accumulating
 from pyspark_paralagg.compile.prove.check_lattice import check_lattice
-from pyspark_paralagg.compile.prove.facts import Known
-from pyspark_paralagg.compile.prove.guard import guard_levels, guarded, weaker, with_overflow_checks
+from pyspark_paralagg.compile.prove.facts import Invariants
+from pyspark_paralagg.compile.prove.guard import add_guards, guard_levels, weaken, with_overflow_checks
 from pyspark_paralagg.compile.prove.incremental import show_incremental
-from pyspark_paralagg.compile.prove.known import invariants
-from pyspark_paralagg.compile.prove.refusal import check_shape, note
+from pyspark_paralagg.compile.prove.known import find_invariants
+from pyspark_paralagg.compile.prove.refusal import check_shape, note_or_raise
 from pyspark_paralagg.compile.prove.verdict import Proved
 from pyspark_paralagg.errors import UnsupportedError, VerificationError
 from pyspark_paralagg.program.text import show
@@ -28,7 +28,7 @@ from pyspark_paralagg.program.text import show
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark_paralagg.compile.prove.decide import Means
+    from pyspark_paralagg.compile.prove.decide import Provers
     from pyspark_paralagg.compile.prove.guard import Guard
     from pyspark_paralagg.compile.prove.verdict import Judgement
     from pyspark_paralagg.plan.plan import RelationClass
@@ -36,106 +36,106 @@ if TYPE_CHECKING:
 
 
 def verify(program: Program) -> Program:
-    """Return the program with ``classes`` set, the guards that its proofs need, and the reasons among its ``notes``.
+    """Return the program with ``classes`` set, the guards that its proofs need, and reasons in ``notes``.
 
     Raises ``VerificationError``: ``PARALAGG_JOIN_ON_DEPENDENT``, ``PARALAGG_DEPENDENT_AS_KEY``,
     ``PARALAGG_NOT_MONOTONE``, ``PARALAGG_NOT_LINEAR``, ``PARALAGG_NOT_PROVED``, ``PARALAGG_MIXED_AGGREGATES``.
     """
     classes: list[tuple[str, str]] = []
-    known = Known()
+    known = Invariants()
     notes = [f"assumed by the user: {show(a)}" for a in program.assume]
     for names in program.strata:
         program, relation_class, why = _stratum(program, names, known)
-        known = invariants(program, names, known)
+        known = find_invariants(program, names, known)
         classes += [(n, relation_class) for n in names]
         notes += [f"{', '.join(names)}: {relation_class} ({why[0]})", *why[1:]]
     return replace(program, classes=tuple(classes), notes=(*program.notes, *notes))
 
 
 def judgements(program: Program) -> Iterator[Judgement]:
-    """Everything that the check has to say of ``program``, as the passes before it leave it; ``mode`` plays no part.
+    """Yield all judgements of ``program``, a program after the earlier passes; ``mode`` has no effect.
 
-    Raises ``VerificationError`` for what is no claim: a join on a dependent column, aggregates that do not mix.
+    Raises ``VerificationError`` for a join on a dependent column and for aggregates that do not mix.
     """
-    known = Known()
+    known = Invariants()
     for names in program.strata:
         decided = _decide(program, names, _kind(program, names), known)
         program = decided.program
-        known = invariants(program, names, known)
+        known = find_invariants(program, names, known)
         yield from decided.judgements
 
 
 @dataclass(frozen=True)
 class _Decided:
-    """What is found of a stratum, and the program with the guards that the proofs need."""
+    """The judgements of a stratum, and the program with the guards that its proofs need."""
 
     program: Program
     judgements: tuple[Judgement, ...]
     guards: tuple[Guard, ...] = ()
 
 
-def _decide(program: Program, names: tuple[str, ...], kind: RelationClass, known: Known) -> _Decided:
-    """Prove the stratum with as few guards as possible; without a proof, say what is wrong with all of them."""
+def _decide(program: Program, names: tuple[str, ...], kind: RelationClass, known: Invariants) -> _Decided:
+    """Prove the stratum with as few guards as possible; without a proof, judge it with all guards."""
     if kind == "iterated":
         return _Decided(program, ())
     if kind == "accumulating":
-        return _Decided(program, tuple(_of_stratum(program, names, kind, known, means="all")))
+        return _Decided(program, tuple(_stratum_judgements(program, names, kind, known, provers="all")))
     levels = list(guard_levels(program, names))
-    for means in ("rules", "z3"):
+    for provers in ("rules", "z3"):
         for guards in levels:
-            if _prove(program, guards, names, known, means) is not None:
-                return _fewest(program, guards, names, known, means)
-    candidate = guarded(program, levels[-1])
-    return _Decided(program, tuple(_of_stratum(candidate, names, kind, known, means="all")))
+            if _prove(program, guards, names, known, provers) is not None:
+                return _with_fewest_guards(program, guards, names, known, provers)
+    candidate = add_guards(program, levels[-1])
+    return _Decided(program, tuple(_stratum_judgements(candidate, names, kind, known, provers="all")))
 
 
-def _fewest(
-    program: Program, guards: tuple[Guard, ...], names: tuple[str, ...], known: Known, means: Means
+def _with_fewest_guards(
+    program: Program, guards: tuple[Guard, ...], names: tuple[str, ...], known: Invariants, provers: Provers
 ) -> _Decided:
     for g in guards:
         fewer = tuple(x for x in guards if x != g)
-        if _prove(program, fewer, names, known, means) is not None:
+        if _prove(program, fewer, names, known, provers) is not None:
             guards = fewer
-        elif (less := weaker(g)) is not None:
+        elif (less := weaken(g)) is not None:
             fewer = tuple(less if x == g else x for x in guards)
-            guards = fewer if _prove(program, fewer, names, known, means) is not None else guards
-    found = _prove(program, guards, names, known, means) or ()
+            guards = fewer if _prove(program, fewer, names, known, provers) is not None else guards
+    proofs = _prove(program, guards, names, known, provers) or ()
     if program.mode == "trust":
-        return _Decided(program, found, guards)
-    program = guarded(program, guards)
-    places = {j.place for j in found if isinstance(j.verdict, Proved) and j.verdict.checks_overflow}
+        return _Decided(program, proofs, guards)
+    program = add_guards(program, guards)
+    places = {j.place for j in proofs if isinstance(j.verdict, Proved) and j.verdict.checks_overflow}
     rules = tuple(with_overflow_checks(r, program) if r.place in places else r for r in program.rules)
-    return _Decided(replace(program, rules=rules), found, guards)
+    return _Decided(replace(program, rules=rules), proofs, guards)
 
 
 def _prove(
-    program: Program, guards: tuple[Guard, ...], names: tuple[str, ...], known: Known, means: Means
+    program: Program, guards: tuple[Guard, ...], names: tuple[str, ...], known: Invariants, provers: Provers
 ) -> tuple[Judgement, ...] | None:
-    """Return the proofs of all claims of a stratum with these guards; None where one is not proved."""
-    found: list[Judgement] = []
-    for j in _of_stratum(guarded(program, guards), names, "lattice", known, means=means):
+    """Return the proofs of all claims of a stratum with ``guards``; None if a claim is not proved."""
+    proofs: list[Judgement] = []
+    for j in _stratum_judgements(add_guards(program, guards), names, "lattice", known, provers=provers):
         if not isinstance(j.verdict, Proved):
             return None
-        found.append(j)
-    return tuple(found)
+        proofs.append(j)
+    return tuple(proofs)
 
 
-def _of_stratum(
-    program: Program, names: tuple[str, ...], kind: RelationClass, known: Known, *, means: Means
+def _stratum_judgements(
+    program: Program, names: tuple[str, ...], kind: RelationClass, known: Invariants, *, provers: Provers
 ) -> Iterator[Judgement]:
     if kind == "lattice":
-        known = invariants(program, names, known)
+        known = find_invariants(program, names, known)
     for rule in program.rules:
         if rule.head in names:
             check_shape(rule, program)
             if kind == "accumulating":
                 yield from check_accumulating(rule, program)
             else:
-                yield from check_lattice(rule, program, known, means=means)
+                yield from check_lattice(rule, program, known, provers=provers)
 
 
 def _kind(program: Program, names: tuple[str, ...]) -> RelationClass:
-    """What the aggregators of a stratum ask for; ``iterated`` where it is not recursive and nothing does.
+    """Return the class that the aggregators of a stratum need; ``iterated`` if they mix without recursion.
 
     Raises ``VerificationError`` ``PARALAGG_MIXED_AGGREGATES``.
     """
@@ -148,19 +148,19 @@ def _kind(program: Program, names: tuple[str, ...]) -> RelationClass:
     is_recursive = any(a.relation in names for r in rules for a in r.body if a.relation)
     if not is_recursive:
         return "iterated"
-    found = sorted(
+    aggregators = sorted(
         {d.aggregator for r in relations for d in r.dependents} | {"set" for r in relations if not r.dependents}
     )
     raise VerificationError(
         "PARALAGG_MIXED_AGGREGATES",
-        f"{', '.join(names)} recurse together under {', '.join(found)}: some keep the best value, some add up",
-        value=found,
+        f"{', '.join(names)} recurse together under {', '.join(aggregators)}: some keep the best value, some add up",
+        value=aggregators,
         place=f"relation {names[0]}",
         hint='compute one after the other, or ask for mode="iterate"',
     )
 
 
-def _stratum(program: Program, names: tuple[str, ...], known: Known) -> tuple[Program, str, list[str]]:
+def _stratum(program: Program, names: tuple[str, ...], known: Invariants) -> tuple[Program, str, list[str]]:
     relations = [program.relation(n) for n in names]
     if any(r.settled for r in relations):
         kind = "iterated" if program.mode == "iterate" else _kind(program, names)
@@ -171,11 +171,11 @@ def _stratum(program: Program, names: tuple[str, ...], known: Known) -> tuple[Pr
                 value=kind,
                 place=f"relation {names[0]}",
             )
-        # What holds of base rows proves the whole; here they are some rows of a later moment, of which it is not known.
-        # What the proof guards is guarded here, too.
+        # A proof relies on facts about all base rows, and a continued run has only later ones. The steps were proved in
+        # the first run, so only the guards matter here.
         decided = _decide(program, names, kind, known)
         proved_before = "it continues a fixpoint, whose steps were proved when it was computed"
-        return decided.program, kind, [proved_before, *(g.said(program.mode) for g in decided.guards)]
+        return decided.program, kind, [proved_before, *(g.note(program.mode) for g in decided.guards)]
     if program.mode == "iterate":
         _check_iterable(relations)
         return program, "iterated", ['mode="iterate" asks for it']
@@ -185,8 +185,8 @@ def _stratum(program: Program, names: tuple[str, ...], known: Known) -> tuple[Pr
         return program, "iterated", ["it is not recursive, so one round is all there is"]
     decided = _decide(program, names, kind, known)
     notes = [
-        *(note(found, program.mode) for found in decided.judgements),
-        *(g.said(program.mode) for g in decided.guards),
+        *(note_or_raise(found, program.mode) for found in decided.judgements),
+        *(g.note(program.mode) for g in decided.guards),
     ]
     initial = next((r.name for r in relations if r.initial is not None), None)
     if initial is not None:
@@ -202,7 +202,7 @@ def _stratum(program: Program, names: tuple[str, ...], known: Known) -> tuple[Pr
 def _check_iterable(relations: list[Relation]) -> None:
     for r in relations:
         carried = [d.column.name for d in r.dependents if d.order is not None]
-        if carried and any(d.aggregator in ("sum", "count") for d in r.dependents):
+        if carried and any(d.definition.is_sum for d in r.dependents):
             raise UnsupportedError(
                 "PARALAGG_STEP_UNSUPPORTED",
                 f"{carried[0]} follows another column of {r.name} beside a sum: this cannot run inside the loop",
