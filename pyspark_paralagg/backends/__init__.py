@@ -1,1 +1,1 @@
-"""Executors: one small adapter each behind one Protocol; ``choose`` decides and says why."""
+"""Executors: an adapter for each behind one Protocol; ``choose`` selects one and records the reason."""

@@ -1,4 +1,4 @@
-"""Whether a step only translates values, for the executor that has no plan: the compiler is asked when it matters."""
+"""Decide whether a step only shifts values, for the DataFrame executor, which has no plan; compiles on demand."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def only_translates(job: Job) -> bool:
-    """Return whether every stratum of ``job`` copies and shifts values, so that more rounds than keys never end.
+    """Return whether every stratum of ``job`` only copies and shifts values: more rounds than keys then never end.
 
-    False where nobody can tell: over Spark Connect, without the jar, or with functions that the compiler cannot read.
+    Return False if it is unknown: over Spark Connect, without the jar, or with functions unknown to the compiler.
     """
     if is_connect(job.seeds[0].base):
         return False
     from pyspark_paralagg.backends.spark import analyse  # noqa: PLC0415 - only a long run needs it
-    from pyspark_paralagg.compile.compile_step import compile_step  # noqa: PLC0415 - likewise
+    from pyspark_paralagg.compile.compile_step import compile_step  # noqa: PLC0415 - as above
 
     customs = Customs(job.session, [s.relation for s in job.seeds])
     try:

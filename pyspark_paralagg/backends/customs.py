@@ -1,6 +1,6 @@
-"""Lets Spark analyse the lambdas of users' aggregators, beside the steps, and puts the expressions into the relations.
+"""Analyse the lambdas of user-defined aggregators with Spark, and add the expressions to the relations.
 
-Used by the Spark engine's adapter: the expressions' handles point into the same table as those of the steps.
+Used by the Spark engine's adapter. They are analysed together with the steps, so that both share one table of handles.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NAME = "paralagg aggregator {}"
 
 
 class Customs:
-    """The users' aggregators of some relations, each once for the types of its columns."""
+    """The user-defined aggregators of some relations, each once for each list of column types."""
 
     def __init__(self, session: SparkSession, relations: Sequence[Relation]) -> None:
         self._session = session
@@ -36,11 +36,11 @@ class Customs:
                     self._uses += [use] if use not in self._uses else []
 
     def frames(self) -> dict[str, DataFrame]:
-        """One projection for each, of the columns old, then new; analysed like a step."""
+        """Return a projection for each aggregator, over the columns old, then new; analysed like a step."""
         return {_NAME.format(n): self._frame(*use) for n, use in enumerate(self._uses)}
 
     def read(self, step_json: dict[str, Any]) -> dict[str, Any]:
-        """Keeps what became of ``frames``; returns the rest of the analysis."""
+        """Store the analysed aggregators of ``step_json``, and return the rest of the analysis."""
         by_name = {s["name"]: s for s in step_json["steps"]}
         names = [_NAME.format(n) for n in range(len(self._uses))]
         self._filled = [
@@ -49,7 +49,7 @@ class Customs:
         return {**step_json, "steps": [s for s in step_json["steps"] if s["name"] not in names]}
 
     def filled(self, relation: Relation) -> Relation:
-        """``relation`` with the expressions of its aggregators."""
+        """Return ``relation`` with the analysed expressions of its aggregators."""
         dependents = list(relation.dependents)
         for position, d in enumerate(dependents):
             if d.custom is not None:
@@ -59,12 +59,12 @@ class Customs:
 
     def _frame(self, custom: Custom, types: tuple[str, ...]) -> DataFrame:
         fields = [(f"{side}{n}", t) for side in ("old", "new") for n, t in enumerate(types)]
-        both = reference(self._session, custom.name, struct_of(fields, nullable=False))
-        old, new = ([both[f"{side}{n}"] for n in range(len(types))] for side in ("old", "new"))
+        columns = reference(self._session, custom.name, struct_of(fields, nullable=False))
+        old, new = ([columns[f"{side}{n}"] for n in range(len(types))] for side in ("old", "new"))
         values = custom.source.combined(old, new)
         if custom.source.has_improves:
             values.append(custom.source.improved(old, new))
-        return both.select(*(v.alias(f"c{n}") for n, v in enumerate(values)))
+        return columns.select(*(v.alias(f"c{n}") for n, v in enumerate(values)))
 
 
 def _types(relation: Relation, position: int, custom: Custom) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
-"""The plain DataFrame executor: the definition of the fixpoint, computed to the letter, one round after another.
+"""Execute a recursion with plain DataFrames: the definition of the fixpoint, one round after another.
 
-It needs no jar, so it runs on Connect and serverless, and takes any step that Spark can run. It is eager: the loop
-runs in Python at the call. Each round is cut off from the one before by a local checkpoint, and the one before is
-freed; the result is the last checkpoint and lives as long as something reads it.
+It needs no jar, so it runs on Connect and serverless, and supports any step that Spark can run. It is eager: the loop
+runs in Python at the call. A local checkpoint cuts the lineage of each round, and the previous checkpoint is freed. The
+result is the last checkpoint and is kept while something reads it.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
     from pyspark_paralagg.report.run_progress import State
 
 logger = logging.getLogger("pyspark_paralagg")
-_PATIENCE = 100
-"""Rounds before an endless climb is called one, where there are fewer keys than that."""
-_SHOWN = 5
+_MIN_ROUNDS = 100
+"""The least number of rounds before a climb is reported as endless."""
+_SHOWN_KEYS = 5
 _RUNS = count(1)
-_BITS_OF_A_SIZE = 63
-"""What Spark takes the size of an RDD for that it knows nothing of."""
+_SIZE_BITS = 63
+"""The bits of Spark's default size of an RDD without statistics."""
 
 
 class DataFrameBackend:
-    """``R(i+1) = agg(C + F(Ri))``, whole, every round."""
+    """The executor that computes ``R(i+1) = agg(C + F(Ri))`` in full each round."""
 
     name = "dataframe"
 
-    def obstacle(self, session: SparkSession) -> str | None:  # noqa: ARG002 - the protocol asks
-        """None: this is the executor that always works."""
+    def obstacle(self, session: SparkSession) -> str | None:  # noqa: ARG002 - the protocol requires it
+        """Return None: this executor always works."""
         return None
 
     def run(self, job: Job, reason: str) -> dict[str, DataFrame]:
-        """Runs ``job`` now. Raises ``FixpointError`` ``PARALAGG_LIMIT_REACHED`` or ``PARALAGG_NO_FIXPOINT``."""
+        """Run ``job`` now. Raises ``FixpointError`` ``PARALAGG_LIMIT_REACHED`` or ``PARALAGG_NO_FIXPOINT``."""
         job.refuse_settled("plain DataFrames")
         loop = _Loop(job)
         try:
@@ -58,14 +58,14 @@ class DataFrameBackend:
             loop.iterate()
         except BaseException:
             loop.free(loop.live)
-            loop.tell("failed")
+            loop.publish_state("failed")
             raise
-        loop.tell("done")
+        loop.publish_state("done")
         return loop.store(reason)
 
 
 class _Loop:
-    """The state of one run. ``live`` holds every checkpoint that is not yet freed."""
+    """The state of one run. ``live`` has every checkpoint that is not yet freed."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -77,23 +77,23 @@ class _Loop:
         self.seconds = dict.fromkeys(("plan", "load", "loop", "store"), 0.0)
         self.moves: list[float] = []
         self.climbs: bool | None = None
-        self.most = 0
+        self.max_rounds = 0
         self.iterations = 0
         self.changed = 0
         self.run = f"{DataFrameBackend.name}-{next(_RUNS)}"
-        self.began = time.perf_counter()
+        self.started_at = time.perf_counter()
 
     def load(self) -> None:
-        """Aggregates base and initial rows. ``agg(C + F) = agg(agg(C) + F)``, so a round reads the small one."""
+        """Aggregate base and initial rows. ``agg(C + F) = agg(agg(C) + F)``, so rounds read the smaller aggregate."""
         from pyspark_paralagg.lowering.aggregate import aggregate  # noqa: PLC0415 - pyspark is optional
 
         start = time.perf_counter()
-        self.tell("running")
+        self.publish_state("running")
         for seed in self.job.seeds:
             name = seed.relation.name
             start_rows = seed.base if seed.initial is None else seed.initial
             self.state[name] = self._checkpoint(aggregate(start_rows, seed.relation))
-            # The witnesses of the base count in every round; what they count to does not say who they are.
+            # Rounds need the base's witnesses, which their count does not identify.
             is_counted = any(d.supplied for d in seed.relation.dependents)
             if is_counted or seed.initial is not None:
                 rows = seed.base if is_counted else aggregate(seed.base, seed.relation)
@@ -104,7 +104,7 @@ class _Loop:
         self.seconds["load"] = time.perf_counter() - start
 
     def iterate(self) -> None:
-        """Applies the step until nothing changes, tolerance is met, or the limit is reached."""
+        """Apply the step until nothing changes, the tolerance is met, or the limit is reached."""
         start = time.perf_counter()
         delta = 0
         with _description(self.job.session) as describe:
@@ -114,18 +114,18 @@ class _Loop:
                 self.iterations = iteration
                 delta = sum(c.delta for c in changes.values())
                 self.changed += delta
-                self.tell("running")
-                if self._has_settled(changes):
+                self.publish_state("running")
+                if self._is_finished(changes):
                     break
                 if iteration == self.job.max_iterations:
                     if self.job.on_limit == "error":
                         raise self._limit_reached(delta)
                     break
-                self._watch_for_climb(changes)
+                self._check_climb(changes)
         self.seconds["loop"] = time.perf_counter() - start - self.seconds["plan"]
 
     def store(self, reason: str) -> dict[str, DataFrame]:
-        """The result as DataFrames over the last checkpoints; everything else is freed."""
+        """Return the result as DataFrames over the last checkpoints; free all other checkpoints."""
         report = RunReport(
             backend=DataFrameBackend.name,
             reason=reason,
@@ -136,18 +136,18 @@ class _Loop:
         )
         self.free([df for df in self.live if all(df is not used for used in self.checkpoints.values())])
         for seed in self.job.seeds:
-            keep(self.state[seed.relation.name], Record(report, program=_described(self.job)))
+            keep(self.state[seed.relation.name], Record(report, program=_show_job(self.job)))
         return self.state
 
     def free(self, checkpoints: list[DataFrame]) -> None:
-        """Drops the blocks of checkpoints that nothing reads any more."""
+        """Drop the blocks of checkpoints that nothing reads any more."""
         for df in checkpoints:
             self.live = [other for other in self.live if other is not df]
-            if not is_connect(df):  # over Connect the server drops it when the client's object is gone
+            if not is_connect(df):  # over Connect the server drops it with the client's object
                 drop_checkpoint(df)
 
-    def tell(self, state: State) -> None:
-        """Those who watch hear how far the run is."""
+    def publish_state(self, state: State) -> None:
+        """Publish the progress of the run to listeners."""
         last = self.rows[-len(self.job.seeds) :]
         publish(
             RunProgress(
@@ -159,7 +159,7 @@ class _Loop:
                 delta=sum(row["delta"] for row in last),
                 total=sum(row["total"] for row in last),
                 changed=self.changed,
-                seconds=time.perf_counter() - self.began,
+                seconds=time.perf_counter() - self.started_at,
                 limit=self.job.max_iterations,
             )
         )
@@ -173,14 +173,14 @@ class _Loop:
         previous = list(self.live)
         self.checkpoints: dict[str, DataFrame] = {}
         changes: dict[str, Change] = {}
-        after: dict[str, DataFrame] = {}
+        next_state: dict[str, DataFrame] = {}
         for seed in self.job.seeds:
             name = seed.relation.name
             rows = self.bases[name].union(derived[name])
             self.checkpoints[name] = self._checkpoint(next_round(rows, self.state[name], seed.relation))
             changes[name] = change_of(self.checkpoints[name])
-            after[name] = state_of(self.checkpoints[name], changes[name], seed.relation)
-        self.state = after
+            next_state[name] = state_of(self.checkpoints[name], changes[name], seed.relation)
+        self.state = next_state
         self.free([df for df in previous if all(df is not base for base in self.bases.values())])
         for name, change in changes.items():
             self.totals[name] = change.total
@@ -202,12 +202,12 @@ class _Loop:
         self.live.append(checkpoint)
         return checkpoint
 
-    def _has_settled(self, changes: dict[str, Change]) -> bool:
+    def _is_finished(self, changes: dict[str, Change]) -> bool:
         if self.job.tolerance is None:
             return all(c.delta == 0 for c in changes.values())
         moved = sum(changes[s.relation.name].moved for s in self.job.seeds if s.accumulating)
-        still = all(changes[s.relation.name].delta == 0 for s in self.job.seeds if not s.accumulating)
-        return moved < self.job.tolerance and still
+        is_unchanged = all(changes[s.relation.name].delta == 0 for s in self.job.seeds if not s.accumulating)
+        return moved < self.job.tolerance and is_unchanged
 
     def _limit_reached(self, delta: int) -> FixpointError:
         return FixpointError(
@@ -218,40 +218,40 @@ class _Loop:
             hint='raise max_iterations, or take what there is with on_limit="return"',
         )
 
-    def _watch_for_climb(self, changes: dict[str, Change]) -> None:
-        """Raise an error where values go on changing after more rounds than there are keys, and cannot converge.
+    def _check_climb(self, changes: dict[str, Change]) -> None:
+        """Raise an error if values still change after more rounds than there are keys, and cannot converge.
 
-        Without new keys, a value that improves after that many rounds came round a cycle. Where the step only
-        translates values, that never ends. Elsewhere values may converge late, and
-        ``spark.paralagg.climb.maxIterations`` ends the run. A sum of doubles climbs only if its changes do not shrink.
-        A user who knows better says ``max_iterations`` or ``tolerance``, and is not watched.
+        Without new keys, a value that improves after that many rounds came around a cycle. If the step only shifts
+        values, that never ends. Otherwise values may converge late, and ``spark.paralagg.climb.maxIterations`` ends
+        the run. A sum of doubles climbs only if its changes do not shrink. With ``max_iterations`` or ``tolerance``
+        nothing is checked.
         """
         self.moves.append(sum(c.moved for c in changes.values()))
         is_watched = self.job.max_iterations is None and self.job.tolerance is None
-        if not is_watched or self.iterations <= max(sum(self.totals.values()) + 1, _PATIENCE):
+        if not is_watched or self.iterations <= max(sum(self.totals.values()) + 1, _MIN_ROUNDS):
             return
         if self.climbs is None:
             self.climbs = any(s.accumulating for s in self.job.seeds) or only_translates(self.job)
-            self.most = conf.read(self.job.session, conf.CLIMB_MAX_ITERATIONS)
+            self.max_rounds = conf.read(self.job.session, conf.CLIMB_MAX_ITERATIONS)
             if not self.climbs:
                 logger.warning(
                     "%s: values still change after %s iterations, more than there are keys; the run goes on to %s "
-                    "iterations (spark.paralagg.climb.maxIterations)", self.job.name, self.iterations, self.most,
+                    "iterations (spark.paralagg.climb.maxIterations)", self.job.name, self.iterations, self.max_rounds,
                 )  # fmt: skip
-        if not self.climbs and self.iterations < self.most:
+        if not self.climbs and self.iterations < self.max_rounds:
             return
         for seed in self.job.seeds:
-            if changes[seed.relation.name].delta and not self._creeps(seed):
+            if changes[seed.relation.name].delta and not self._is_converging(seed):
                 raise self._no_fixpoint(seed)
 
-    def _creeps(self, seed: Seed) -> bool:
+    def _is_converging(self, seed: Seed) -> bool:
         floating = any(d.column.type == "double" for d in seed.relation.dependents)
         return bool(seed.accumulating) and floating and self.moves[-1] < self.moves[len(self.moves) // 2]
 
     def _no_fixpoint(self, seed: Seed) -> FixpointError:
         from pyspark_paralagg.backends.rounds import changed_rows  # noqa: PLC0415 - pyspark is optional
 
-        rows = changed_rows(self.checkpoints[seed.relation.name], seed.relation, _SHOWN)
+        rows = changed_rows(self.checkpoints[seed.relation.name], seed.relation, _SHOWN_KEYS)
         keys = [tuple(row[k.name] for k in seed.relation.keys) for row in rows]
         shown = ", ".join(str(k[0]) if len(k) == 1 else str(k) for k in keys)
         return FixpointError(
@@ -266,16 +266,15 @@ class _Loop:
 
 
 def _bounded(checkpoint: DataFrame) -> DataFrame:
-    """``checkpoint``, without Spark's guess of its size where that has left all bounds.
+    """Return ``checkpoint``, without Spark's size estimate if that exceeds 63 bits.
 
-    A checkpoint keeps the guess of the plan it was made by, and a join's is the product of both sides. Where a step
-    reads the relation twice, the guess is squared every round: after twenty it has a million digits, and planning
-    never ends.
+    A checkpoint keeps the estimate of its plan, and a join's estimate is the product of both sides. If a step reads the
+    relation twice, the estimate is squared every round: after twenty it has a million digits, and planning never ends.
     """
     if is_connect(checkpoint):
         return checkpoint
     java = checkpoint._jdf  # noqa: SLF001 - no public way to a plan's statistics
-    if java.queryExecution().optimizedPlan().stats().sizeInBytes().bit_length() < _BITS_OF_A_SIZE:
+    if java.queryExecution().optimizedPlan().stats().sizeInBytes().bit_length() < _SIZE_BITS:
         return checkpoint
     session = checkpoint.sparkSession
     rows = java.queryExecution().analyzed().rdd()
@@ -283,7 +282,7 @@ def _bounded(checkpoint: DataFrame) -> DataFrame:
     return type(checkpoint)(fresh, session)
 
 
-def _described(job: Job) -> str:
+def _show_job(job: Job) -> str:
     lines = []
     for seed in job.seeds:
         r = seed.relation
@@ -297,7 +296,7 @@ def _described(job: Job) -> str:
 
 @contextmanager
 def _description(session: SparkSession) -> Iterator[Any]:
-    """A job description that follows the rounds; what stood there before comes back."""
+    """Yield a function that sets the Spark job description; restore the previous description at the end."""
     if is_connect(session):
         yield lambda _: None
         return

@@ -1,9 +1,9 @@
-"""The adapters to the MPI engine: ``mpi`` on ranks, ``local`` in one process; the same nodes, computed elsewhere.
+"""Adapt the MPI engine: ``mpi`` on ranks, ``local`` in one process; the same plan nodes, computed elsewhere.
 
-The Plan is the one that the Spark engine would run. What is checked here needs no process: packages, launcher, slots,
-staging directory, expressions. What is decided here travels in the node's JSON as ``offload`` (`OffloadSpec.scala`):
-when the result is wanted tasks write the inputs to files, the driver starts ``mpi_backend.launch``, tasks read the
-result.
+The Plan is the one that the Spark engine would run. This module checks what needs no process: packages, launcher,
+slots, staging directory, expressions. Its decisions are stored in the node's JSON as ``offload`` (`OffloadSpec.scala`).
+When the result is requested, tasks write the inputs to files, the driver starts ``mpi_backend.launch``, and tasks read
+the result.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _WORD = 8
 
 
 class OffloadBackend:
-    """``mpi`` or ``local``. With ``is_tried``, only what is large enough is taken (`auto`)."""
+    """The backend ``mpi`` or ``local``. With ``is_tried`` (`auto`) it takes only large jobs."""
 
     def __init__(self, name: str, *, is_tried: bool = False) -> None:
         self.name = name
         self._is_tried = is_tried
 
     def obstacle(self, session: SparkSession) -> str | None:
-        """Connect, or a missing or wrong jar."""
+        """Return the obstacle: Connect, or a missing or wrong jar."""
         if is_connect(session):
             return "a Spark Connect session has no JVM beside it that could start ranks"
         try:
@@ -51,10 +51,10 @@ class OffloadBackend:
         return None
 
     def run(self, job: Job, reason: str) -> dict[str, DataFrame]:
-        """Builds the lazy result of each relation; nothing runs yet.
+        """Build the lazy result of each relation; nothing runs yet.
 
-        Raises ``EnvironmentProblem`` or ``UsageError`` where ranks could not start, and ``UnsupportedError`` where an
-        expression is not portable, or the job too small for who only tries.
+        Raises ``EnvironmentProblem`` or ``UsageError`` if ranks could not start, and ``UnsupportedError`` if an
+        expression is not portable, or if ``auto`` finds the job too small to offload.
         """
         job.refuse_settled("ranks")
         request = self._request(job.session)
@@ -62,15 +62,15 @@ class OffloadBackend:
         return Builder(job, reason, _Ranks(self.name, job.session, request, is_tried=self._is_tried)).build()
 
     def _request(self, session: SparkSession) -> Request:
-        from mpi_backend.launch.preflight import Request  # noqa: PLC0415 - needed by those who offload only
-        from mpi_backend.machine import available_cores  # noqa: PLC0415 - needed by those who offload only
+        from mpi_backend.launch.preflight import Request  # noqa: PLC0415 - only offloading needs it
+        from mpi_backend.machine import available_cores  # noqa: PLC0415 - only offloading needs it
 
         staging = conf.read(session, conf.MPI_STAGING_DIR)
         launcher = "local" if self.name == "local" else conf.read(session, conf.MPI_LAUNCHER)
-        most = _slots(session) if launcher == "spark" else available_cores()
+        max_ranks = _slots(session) if launcher == "spark" else available_cores()
         return Request(
             launcher=launcher,
-            ranks=1 if self.name == "local" else conf.read(session, conf.MPI_RANKS) or max(1, most),
+            ranks=1 if self.name == "local" else conf.read(session, conf.MPI_RANKS) or max(1, max_ranks),
             python=(sys.executable,),
             oversubscribe=conf.read(session, conf.MPI_OVERSUBSCRIBE),
             staging=staging and str(Path(staging.removeprefix("file://")).absolute()),
@@ -79,7 +79,7 @@ class OffloadBackend:
 
 @dataclass(frozen=True)
 class _Ranks:
-    """What the Builder asks of ranks that can start."""
+    """The offload of the Builder to ranks that can start."""
 
     backend: str
     session: SparkSession
@@ -87,14 +87,14 @@ class _Ranks:
     is_tried: bool
 
     def admit(self, plan: Plan) -> None:
-        """``UnsupportedError`` where the job is too small for who only tries. A stratum of it may be."""
+        """Raise ``UnsupportedError`` if ``auto`` finds the whole job too small; single strata may be small."""
         if self.is_tried:
             _check_size(plan, self.session)
 
     def computed(self, plan: Plan, position: int, relation: str) -> dict[str, Any]:
-        """What `OffloadSpec.scala` reads; ``UnsupportedError`` where an expression is not portable."""
-        own = _own(plan, position)
-        _check_portable(own, self.backend)
+        """Return the JSON for `OffloadSpec.scala`; raise ``UnsupportedError`` if an expression is not portable."""
+        stratum_plan = _stratum_plan(plan, position)
+        _check_portable(stratum_plan, self.backend)
         return {
             "backend": self.backend,
             "supervisor": [*self.request.python, "-m", "mpi_backend.launch"],
@@ -106,7 +106,7 @@ class _Ranks:
                 "sub_buckets": conf.read(self.session, conf.SUB_BUCKETS),
                 "env": {"PYTHONPATH": ranks.python_path()},
             },
-            "plan": own.to_json(),
+            "plan": stratum_plan.to_json(),
             "result": result_folder(relation),
             "staging": self.request.staging,
             "fallback": conf.read(self.session, conf.MPI_FALLBACK),
@@ -114,7 +114,7 @@ class _Ranks:
 
 
 def _check(request: Request, session: SparkSession) -> None:
-    """All that can be known before anything runs."""
+    """Check everything that is known before a process starts."""
     ranks.check(request)
     if request.launcher == "spark" and request.ranks > _slots(session):
         raise UsageError(
@@ -138,19 +138,19 @@ def _check(request: Request, session: SparkSession) -> None:
 
 
 def _slots(session: SparkSession) -> int:
-    """Tasks that may run at the same moment; 0 under dynamic allocation, where no gang can."""
+    """Return the number of tasks that can run at once; 0 under dynamic allocation, where no gang can run."""
     return int(bridge(session).slots(session._jsparkSession))  # noqa: SLF001 - no public way to it
 
 
 def _check_portable(plan: Plan, backend: str) -> None:
-    from mpi_backend.codegen.portable import unportable  # noqa: PLC0415 - needed by those who offload only
+    from mpi_backend.codegen.portable import unportable  # noqa: PLC0415 - only offloading needs it
 
-    what = unportable(plan)
-    if what is not None:
+    unportable_expression = unportable(plan)
+    if unportable_expression is not None:
         raise UnsupportedError(
             "PARALAGG_NOT_PORTABLE",
-            f"outside of Spark nobody can compute {what}",
-            value=what,
+            f"outside of Spark nobody can compute {unportable_expression}",
+            value=unportable_expression,
             place=f"backend={backend}",
             hint='backend="spark" runs any deterministic expression of Spark',
         )
@@ -158,33 +158,33 @@ def _check_portable(plan: Plan, backend: str) -> None:
 
 def _check_size(plan: Plan, session: SparkSession) -> None:
     cores = max(_slots(session), session.sparkContext.defaultParallelism)
-    enough = conf.read(session, conf.OFFLOAD_MIN_CORES)
-    least = conf.read(session, conf.OFFLOAD_MIN_ROWS)
+    min_cores = conf.read(session, conf.OFFLOAD_MIN_CORES)
+    min_rows = conf.read(session, conf.OFFLOAD_MIN_ROWS)
     rows = max(_rows(i) for i in plan.inputs)
-    if rows < least and cores < enough:
+    if rows < min_rows and cores < min_cores:
         raise UnsupportedError(
             "PARALAGG_OFFLOAD_SMALL",
-            f"some {rows:,} rows of input are less than {conf.OFFLOAD_MIN_ROWS.name}={least:,}, and {cores} cores less "
-            f"than {conf.OFFLOAD_MIN_CORES.name}={enough}",
+            f"some {rows:,} rows of input are less than {conf.OFFLOAD_MIN_ROWS.name}={min_rows:,}, and {cores} cores "
+            f"less than {conf.OFFLOAD_MIN_CORES.name}={min_cores}",
             value=rows,
         )
 
 
 def _rows(source: Input) -> int:
-    """By bytes and columns; 0 where Spark does not know."""
+    """Estimate the rows of an input by bytes and columns; 0 if Spark does not know its size."""
     size = source.size_bytes
     return 0 if size is None else size // (_WORD * max(1, len(source.columns)))
 
 
-def _own(plan: Plan, position: int) -> Plan:
-    """One stratum as a Plan of its own, over inputs that Spark has filtered and computed already."""
+def _stratum_plan(plan: Plan, position: int) -> Plan:
+    """Return one stratum as a separate Plan, over inputs that Spark has already filtered and computed."""
     stratum = plan.strata[position]
-    used = tuple(_plain(i) for i in plan.inputs if i.id in stratum.input_ids)
+    used = tuple(_computed_input(i) for i in plan.inputs if i.id in stratum.input_ids)
     return replace(plan, inputs=used, strata=(stratum,), reasons=(), narrower=())
 
 
-def _plain(source: Input) -> Input:
-    # What Spark computes may be null where its analyser promised otherwise: outer joins below the input, for one.
+def _computed_input(source: Input) -> Input:
+    # Spark may compute nulls where its analyser promised none, for example below outer joins.
     columns = tuple(Column(f"c{n}", e.type) for n, e in enumerate(source.exprs))
     exprs = tuple(Col(c.name, c.type, c.nullable) for c in columns)
     return replace(source, source=source.id, columns=columns, exprs=exprs, filters=(), relation=None)

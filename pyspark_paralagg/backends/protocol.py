@@ -1,7 +1,7 @@
-"""What an executor is given (a Job) and what it gives back.
+"""Define Job, the input of an executor, and Backend, the protocol of executors.
 
-``dataframe`` makes the Job, ``choose`` hands it to a backend. Everything in it is checked: the rows of base and initial
-have the relation's columns in the relation's order and types, and so have those that ``Job.apply`` returns.
+``api.dataframe`` makes the Job, ``choose`` passes it to a backend. Its rows are checked: base, initial rows and the
+result of ``Job.apply`` have the relation's columns, in the relation's order and types.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Step = Callable[[Mapping[str, "DataFrame"]], "dict[str, DataFrame]"]
 
 @dataclass(frozen=True)
 class Seed:
-    """A relation with the rows that it starts from."""
+    """A relation with its base and initial rows."""
 
     relation: Relation
     base: DataFrame
@@ -31,15 +31,15 @@ class Seed:
 
     @property
     def accumulating(self) -> tuple[str, ...]:
-        """The columns whose changes are numbers: ``sum`` and ``count``."""
-        return tuple(d.column.name for d in self.relation.dependents if d.aggregator in ("sum", "count"))
+        """Return the columns that add up: ``sum`` and ``count``."""
+        return tuple(d.column.name for d in self.relation.dependents if d.definition.is_sum)
 
 
 @dataclass(frozen=True)
 class Job:
-    """One recursion: relations, step, and what was asked of the run.
+    """One recursion: relations, step, and the options of the run.
 
-    ``apply`` is the user's step with its result checked and conformed: relation name to rows, in and out.
+    ``apply`` is the user's step with its result checked and conformed: it maps relation names to rows, in and out.
     """
 
     name: str
@@ -53,20 +53,20 @@ class Job:
     tolerance: float | None = None
     join_order: JoinOrder = "cost"
 
-    def refuse_settled(self, who: str) -> None:
-        """``UnsupportedError`` where a relation continues from settled rows, which ``who`` cannot."""
+    def refuse_settled(self, executors: str) -> None:
+        """Raise ``UnsupportedError`` if a relation continues from settled rows, which ``executors`` cannot."""
         for seed in self.seeds:
             if seed.relation.settled:
                 raise UnsupportedError(
                     "PARALAGG_NOT_CONTINUABLE",
-                    f"{who} begin anew each time, and {seed.relation.name!r} goes on from the rows that it has",
+                    f"{executors} begin anew each time, and {seed.relation.name!r} goes on from the rows that it has",
                     value=seed.relation.name,
                     place=f"relation {seed.relation.name}",
                     hint='only backend="spark" continues a fixpoint',
                 )
 
     def seed(self, relation: str) -> Seed:
-        """The seed of the relation called ``relation``."""
+        """Return the seed of the relation with the name ``relation``."""
         return next(s for s in self.seeds if s.relation.name == relation)
 
 
@@ -76,10 +76,10 @@ class Backend(Protocol):
     name: str
 
     def obstacle(self, session: SparkSession) -> str | None:
-        """Why no job can run here at all in this session; None where it can. The first cause only."""
+        """Return the first cause why this backend cannot run any job in this session; None if it can."""
 
     def run(self, job: Job, reason: str) -> dict[str, DataFrame]:
-        """The result of each relation. ``reason`` says why this backend was taken; the report repeats it.
+        """Return the result of each relation. ``reason``, why this backend was chosen, appears in the report.
 
-        Raises ``UnsupportedError`` before anything has run, where this very job is beyond the backend.
+        Raises ``UnsupportedError`` before anything runs if the backend does not support this job.
         """

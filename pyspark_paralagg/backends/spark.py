@@ -1,9 +1,9 @@
-"""The adapter to the Spark engine: step -> analysis -> Program -> Plan -> one lazy fixpoint a relation.
+"""Adapt the Spark engine: step -> analysis -> Program -> Plan -> one lazy fixpoint a relation.
 
-Python decides and the JVM executes: this module calls the shim's ``Bridge`` and nothing else in the JVM, but for the
-guards of assumptions. Sources are numbered through: those of the analysed step, then bases and initial rows, then
-results of lower strata. What ``explain`` and ``report`` need later travels in the Plan's JSON, so it survives any
-chaining.
+Python decides and the JVM executes: this module calls only the shim's ``Bridge`` in the JVM, except for the guards of
+assumptions. Sources are numbered in one sequence: sources of the analysed step, then bases and initial rows, then
+results of lower strata. The data for ``explain`` and ``report`` is stored in the Plan's JSON, so it survives further
+transformations.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 
 class Offload(Protocol):
-    """Ranks that are to run a job in the gang's stead."""
+    """Ranks that run a job instead of the gang."""
 
     def admit(self, plan: Plan) -> None:
-        """Raises where they should not take the job, whose whole Plan this is. Asked once, and first."""
+        """Raise if ranks should not take the job with this Plan. Called once, first."""
 
     def computed(self, plan: Plan, position: int, relation: str) -> dict[str, Any]:
-        """How they compute a relation of the stratum at ``position``, as it stands in the Plan's JSON."""
+        """Return how ranks compute a relation of the stratum at ``position``, for the Plan's JSON."""
 
 
 class SparkBackend:
@@ -53,7 +53,7 @@ class SparkBackend:
     name = SPARK
 
     def obstacle(self, session: SparkSession) -> str | None:
-        """Connect, a missing or wrong jar, dynamic allocation, no slots: in this order."""
+        """Return the first obstacle: Connect, a missing or wrong jar, dynamic allocation, no slots."""
         if is_connect(session):
             return "a Spark Connect session has no JVM beside it that the engine's jar could be attached to"
         try:
@@ -67,18 +67,18 @@ class SparkBackend:
         return "the application has no executor with a free core, and got none within 30 s"
 
     def run(self, job: Job, reason: str) -> dict[str, DataFrame]:
-        """Builds the lazy result of each relation; nothing runs yet.
+        """Build the lazy result of each relation; nothing runs yet.
 
         Raises ``UsageError`` (the step's columns, an assumption about an unknown column), ``VerificationError``
-        (refused), ``UnsupportedError`` (the step is beyond the engine).
+        (refused), ``UnsupportedError`` (the engine does not support the step).
         """
         return Builder(job, reason).build()
 
 
 class Builder:
-    """Builds the fixpoints of one job.
+    """The builder of one job's fixpoints.
 
-    ``offload`` says how each relation is computed where not the gang runs it.
+    ``offload`` returns how ranks compute each relation; without it the gang does.
     """
 
     def __init__(self, job: Job, reason: str, offload: Offload | None = None) -> None:
@@ -90,14 +90,14 @@ class Builder:
         self.bridge = bridge(job.session)
 
     def build(self) -> dict[str, DataFrame]:
-        """The lazy result of each relation."""
-        from pyspark_paralagg.compile.compile_step import compile_step  # noqa: PLC0415 - needed by those who plan only
+        """Return the lazy result of each relation."""
+        from pyspark_paralagg.compile.compile_step import compile_step  # noqa: PLC0415 - only planning needs it
 
         cancel_on_interrupt(self.session)
         start = time.perf_counter()
         customs = Customs(self.session, [s.relation for s in self.job.seeds])
         analysis, step_json = analyse(self.job, customs)
-        own = len(step_json["sources"])
+        step_sources = len(step_json["sources"])
         starts = [rows for s in self.job.seeds for rows in (s.base, s.initial) if rows is not None]
         compiled = compile_step(
             step_json,
@@ -114,9 +114,9 @@ class Builder:
         )
         if self.offload is not None:
             self.offload.admit(compiled.plan)
-        plan, guarded = self._guarded(compiled.plan, analysis, step_json, own + len(starts))
+        plan, guarded = self._guarded(compiled.plan, analysis, step_json, step_sources + len(starts))
         extras = {**compiled.extras, "seconds": time.perf_counter() - start}
-        return self._fixpoints(replace(compiled, plan=plan, extras=extras), analysis, own, [*starts, *guarded])
+        return self._fixpoints(replace(compiled, plan=plan, extras=extras), analysis, step_sources, [*starts, *guarded])
 
     def _guarded(
         self,
@@ -125,29 +125,29 @@ class Builder:
         step_json: dict[str, Any],
         next_source: int,
     ) -> tuple[Plan, list[DataFrame]]:
-        """Sources with an assumed column, wrapped so that a row that violates it ends the query."""
+        """Wrap sources with an assumed column, so that a row that violates the assumption ends the query."""
         by_column: dict[str, list[Call]] = {}
         for assumption in self.job.assume:
             by_column.setdefault(sql_of(assumption)[0], []).append(assumption)
-        known = {c["name"] for s in step_json["sources"] for c in s["columns"]}
+        column_names = {c["name"] for s in step_json["sources"] for c in s["columns"]}
         for column in by_column:
-            if column not in known:
+            if column not in column_names:
                 raise UsageError(
                     "PARALAGG_ASSUME_COLUMN",
                     f"no DataFrame that the step joins with has a column {column!r}",
                     value=column,
                     place="assume",
-                    hint=did_you_mean(column, sorted(known)),
+                    hint=did_you_mean(column, sorted(column_names)),
                 )
-        moved: dict[int, int] = {}
+        wrapped_source: dict[int, int] = {}
         sources: list[DataFrame] = []
         for source in step_json["sources"]:
             names = [c["name"] for c in source["columns"]]
             if not by_column.keys() & set(names):
                 continue
-            moved[source["id"]] = next_source + len(sources)
-            sources.append(_guard(self._source(analysis, source["id"]), names, by_column))
-        inputs = tuple(replace(i, source=moved.get(i.source, i.source)) for i in plan.inputs)
+            wrapped_source[source["id"]] = next_source + len(sources)
+            sources.append(_with_check(self._source(analysis, source["id"]), names, by_column))
+        inputs = tuple(replace(i, source=wrapped_source.get(i.source, i.source)) for i in plan.inputs)
         return replace(plan, inputs=inputs), sources
 
     def _source(self, analysis: Any, source: int) -> DataFrame:  # noqa: ANN401 - a py4j object
@@ -158,19 +158,19 @@ class Builder:
         self,
         compiled: CompiledStep,
         analysis: Any,  # noqa: ANN401 - a py4j object
-        own: int,
+        step_sources: int,
         extra: list[DataFrame],
     ) -> dict[str, DataFrame]:
-        """One node a relation; a stratum reads the results of lower strata as further sources."""
+        """Return one node a relation; a stratum reads the results of lower strata as further sources."""
         results: dict[str, DataFrame] = {}
-        for position, (names, plan) in enumerate(compiled.strata(own + len(extra))):
+        for position, (names, plan) in enumerate(compiled.strata(step_sources + len(extra))):
             data = compiled.to_json(plan)
             narrower = data["narrower"]
             sources = _java_list(self.session, [_jdf(df) for df in (*extra, *results.values())])
             for name in names:
                 if self.offload is not None:
                     data["offload"] = self.offload.computed(plan, position, name)
-                    data["narrower"] = _offloaded(plan, narrower, position, name, self.offload)
+                    data["narrower"] = _offload_narrower(plan, narrower, position, name, self.offload)
                 node = self.bridge.fixpoint(
                     self.jsession, analysis, json.dumps(data), position, name, sources, self.reason
                 )
@@ -184,7 +184,7 @@ class Builder:
 
 
 def analyse(job: Job, customs: Customs) -> tuple[Any, dict[str, Any]]:
-    """Return what the shim says of the steps of ``job``: its own object, and the Step JSON."""
+    """Return the shim's analysis of the steps of ``job``: its py4j object, and the Step JSON."""
     session = job.session
     steps = job.apply({s.relation.name: _state(session, s) for s in job.seeds})
     analysed = {**steps, **customs.frames()}
@@ -193,37 +193,37 @@ def analyse(job: Job, customs: Customs) -> tuple[Any, dict[str, Any]]:
     return analysis, customs.read(json.loads(analysis.json()))
 
 
-def _offloaded(
+def _offload_narrower(
     plan: Plan, narrower: list[dict[str, Any]], position: int, relation: str, offload: Offload
 ) -> list[dict[str, Any]]:
-    """What may be computed in the relation's stead, of ``narrower`` (the Plan's JSON), each with how ranks do it."""
-    found = []
+    """Return the reduced strata of the relation in ``narrower`` (the Plan's JSON), each with its offload."""
+    offloaded = []
     for smaller, data in zip(plan.narrower, narrower, strict=True):
         if (smaller.position, smaller.relation) == (position, relation):
             strata = (*plan.strata[:position], smaller.stratum, *plan.strata[position + 1 :])
-            own = replace(plan, inputs=smaller.inputs, strata=strata)
-            found.append({**data, "offload": offload.computed(own, position, relation)})
-    return found
+            reduced_plan = replace(plan, inputs=smaller.inputs, strata=strata)
+            offloaded.append({**data, "offload": offload.computed(reduced_plan, position, relation)})
+    return offloaded
 
 
-def _guard(df: DataFrame, names: Sequence[str], by_column: dict[str, list[Call]]) -> DataFrame:
-    # By position under names of our own: a source may have two columns of one name.
+def _with_check(df: DataFrame, names: Sequence[str], by_column: dict[str, list[Call]]) -> DataFrame:
+    # By position with generated names: a source may have two columns of one name.
     plain = df.toDF(*(f"c{i}" for i in range(len(names))))
-    chosen = []
+    exprs = []
     for i, name in enumerate(names):
         value = f"c{i}"
         for assumption in by_column.get(name, ()):
             condition = sql_of(assumption)[1]
             holds = condition.replace(quoted(name), f"c{i}", 1)
             message = Lit(f"[PARALAGG_ASSUMPTION_VIOLATED] assume says {condition}, and a row has ", "string")
-            told = f"raise_error(concat({to_sql(message)}, cast(c{i} as string)))"
-            value = f"if(NOT ({holds}), {told}, {value})"  # null is no violation
-        chosen.append(f"{value} AS c{i}")
-    return plain.selectExpr(*chosen).toDF(*names)
+            raise_call = f"raise_error(concat({to_sql(message)}, cast(c{i} as string)))"
+            value = f"if(NOT ({holds}), {raise_call}, {value})"  # null is no violation
+        exprs.append(f"{value} AS c{i}")
+    return plain.selectExpr(*exprs).toDF(*names)
 
 
 def _state(session: SparkSession, seed: Seed) -> DataFrame:
-    """What the step gets; nullable throughout, since a later round may hold nulls where the base has none."""
+    """Return the reference that the step reads; all columns nullable, since later rounds may add nulls."""
     columns = [(c.name, c.type) for c in seed.relation.columns]
     return reference(session, seed.relation.name, struct_of(columns, seed.base))
 
