@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING
 
 from docs_site.templates import Templates, called
 from pyspark_paralagg import errors
+from pyspark_paralagg.codes import IN_SPARK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("pyspark_paralagg", "mpi_backend")
 CODE = re.compile(r"PARALAGG_[A-Z0-9_]*[A-Z0-9]")
-IN_SPARK = "Exceptions of Spark"
-"""The class of what is raised inside of Spark: an exception of its own, whose condition is the code."""
 
 CLASSES = tuple(n for n, c in vars(errors).items() if isinstance(c, type) and issubclass(c, errors.ParalaggError))
 # What becomes an error later: a claim that is refused, a text's parser, the loop of a rank, and why ranks cannot run.
@@ -58,13 +57,41 @@ class _Maker:
 def in_python() -> list[Raised]:
     """What the Python packages raise, in no order."""
     found = []
-    for package in PACKAGES:
-        trees = {p: ast.parse(p.read_text(encoding="utf-8")) for p in sorted((ROOT / package).rglob("*.py"))}
+    sources = {package: sorted((ROOT / package).rglob("*.py")) for package in PACKAGES}
+    parsed = {p: ast.parse(p.read_text(encoding="utf-8")) for paths in sources.values() for p in paths}
+    shared = _shared_codes(parsed)
+    for package, paths in sources.items():
+        trees = {p: _with_codes(parsed[p], shared) for p in paths}
         makers = dict.fromkeys(CLASSES, _Maker("", ("code", "message"), "")) | _makers(trees.values(), _LATER[package])
         for path, tree in trees.items():
             own = _makers([tree], _LATER[package])  # a module means its own `_error`
             found += list(_errors(tree, makers | own, path.relative_to(ROOT).as_posix()))
     return found
+
+
+def _shared_codes(parsed: Mapping[Path, ast.Module]) -> dict[tuple[str, str], ast.Constant]:
+    """Return the codes that modules have as constants, by module and name: ``patterns.CODE``."""
+    return {
+        (path.stem, target.id): node.value
+        for path, tree in parsed.items()
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name) and CODE.fullmatch(str(node.value.value))
+    }
+
+
+def _with_codes(tree: ast.Module, shared: Mapping[tuple[str, str], ast.Constant]) -> ast.Module:
+    """Put the codes in the place of ``module.NAME``."""
+
+    class Replacer(ast.NodeTransformer):
+        def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+            module = node.value.id if isinstance(node.value, ast.Name) else ""
+            constant = shared.get((module, node.attr))
+            return self.generic_visit(node) if constant is None else ast.copy_location(constant, node)
+
+    result: ast.Module = Replacer().visit(tree)
+    return result
 
 
 def _makers(trees: Iterable[ast.Module], later: dict[str, str]) -> dict[str, _Maker]:

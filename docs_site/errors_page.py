@@ -1,4 +1,7 @@
-"""``reference/errors.md``: every code that the package raises, by class, from ``error_index`` and ``scala_errors``."""
+"""``reference/errors.md``: every code by class, with cause, remedy, example and the messages of the sources.
+
+The first three come from the registry ``pyspark_paralagg.codes``, messages from ``error_index`` and ``scala_errors``.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,16 @@ import inspect
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from docs_site.error_index import CLASSES, IN_SPARK, in_python
+from docs_site.error_index import CLASSES, in_python
 from docs_site.scala_errors import in_scala
 from pyspark_paralagg import errors
+from pyspark_paralagg.codes import CODES, IN_SPARK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from docs_site.error_index import Raised
+    from pyspark_paralagg.codes import ErrorCode
 
 _HEAD = """\
 # Errors
@@ -24,8 +29,11 @@ hint. `problem.code`, `.message`, `.value`, `.place` and `.hint` give the parts.
 What goes wrong inside of a Spark job comes as one of Spark's own exceptions: `problem.getCondition()` gives the code,
 or its message begins with the code in brackets. `paralagg run` makes one of the classes below of it.
 
-This page is read from the sources. A name in braces stands for what is filled in, `…` for what the sources do not tell.
+For each code the page shows the cause, what to do, an example that raises it, and the messages of each source file. An
+example is a Datalog text, or Python that uses a session `spark` and `import pyspark_paralagg as ra`. In a message, a
+name in braces stands for a value, and `…` for a part that only the run determines.
 """
+_LEXERS = {"python": "python", "datalog": "prolog"}
 _SPARK_ONLY = "Raised inside of Spark only, by the Spark engine or by functions that it runs."
 
 
@@ -35,37 +43,33 @@ def markdown() -> str:
     for raised in sorted({*in_python(), *in_scala()}):
         by_code[raised.code].append(raised)
     by_class: dict[str, list[str]] = {name: [] for name in (*CLASSES, IN_SPARK)}
-    for code, places in by_code.items():
-        by_class[_class(places)].append(code)
+    for code in by_code:
+        by_class[CODES[code].kind].append(code)
     sections = [_HEAD]
     for name, codes in by_class.items():
         if codes:
             about = _SPARK_ONLY if name == IN_SPARK else _about(name)
             sections.append(f"## {name}\n\n{about}\n")
-            sections += [_section(code, name, by_code[code]) for code in codes]
+            sections += [_section(CODES[code], by_code[code]) for code in codes]
     return "\n".join(sections)
-
-
-def _class(places: Sequence[Raised]) -> str:
-    """That of most places; one of Spark's only where there is no other."""
-    kinds = [place.kind for place in places if place.kind != IN_SPARK] or [IN_SPARK]
-    return max(CLASSES, key=kinds.count) if kinds != [IN_SPARK] else IN_SPARK
 
 
 def _about(name: str) -> str:
     return (inspect.getdoc(getattr(errors, name)) or "").partition("\n\n")[0].replace("\n", " ")
 
 
-def _section(code: str, shown_under: str, places: Sequence[Raised]) -> str:
-    """What each place says; places that say the same stand together."""
-    said: dict[str, list[Raised]] = defaultdict(list)
+def _section(entry: ErrorCode, places: Sequence[Raised]) -> str:
+    """Return the entry of the registry and the messages of ``places``; places with the same message share a block."""
+    by_message: dict[str, list[Raised]] = defaultdict(list)
     for place in [place for place in places if place.messages] or places:
-        said[_text(place)].append(place)
-    lines = [f"### {code} {{ #{code} }}\n"]
-    for text, of in said.items():
-        others = sorted({place.kind for place in of} - {shown_under})
+        by_message[_text(place)].append(place)
+    lines = [f"### {entry.code} {{ #{entry.code} }}\n", f"{entry.cause}\n", f"**What to do.** {entry.remedy}\n"]
+    if entry.example:
+        lines.append(f"Example:\n\n``` {{ .{_LEXERS[entry.language]} }}\n{entry.example}\n```\n")
+    for text, same in by_message.items():
+        others = sorted({place.kind for place in same} - {entry.kind})
         also = f", as {' and '.join(others)}" if others else ""
-        lines.append(", ".join(f"`{file}`" for file in sorted({_file(place) for place in of})) + also + ":\n")
+        lines.append(", ".join(f"`{file}`" for file in sorted({_file(place) for place in same})) + also + ":\n")
         lines.append(f"``` {{ .text .wrapped }}\n{text}\n```\n")
     return "\n".join(lines)
 

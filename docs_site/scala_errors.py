@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from docs_site.error_index import CODE, IN_SPARK, ROOT, Raised
+from docs_site.error_index import CODE, ROOT, Raised
 from docs_site.templates import OPEN
+from pyspark_paralagg.codes import IN_SPARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

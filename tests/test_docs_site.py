@@ -19,6 +19,7 @@ from docs_site import aggregators_page, api_page, command_page, configuration_pa
 from docs_site.docstrings import as_markdown
 from docs_site.public_names import NAMES, identifier
 from docs_site.templates import Templates
+from pyspark_paralagg.codes import CODES
 from pyspark_paralagg.datalog.parse.parse import parse
 from pyspark_paralagg.program.aggregators import AGGREGATORS
 from pyspark_paralagg.session.conf import REGISTRY
@@ -57,16 +58,20 @@ def test_every_code_of_the_sources_has_its_anchor(errors: str) -> None:
     assert len(anchors) == len(found)
 
 
-def test_an_error_has_its_class_message_hint_and_file(errors: str) -> None:
+def test_an_error_has_its_class_cause_remedy_example_message_hint_and_file(errors: str) -> None:
     of_class = errors.partition("## UsageError\n")[2].partition("\n## ")[0]
     assert section(of_class, "PARALAGG_KEY_TWICE").strip().split("\n\n") == [
+        "`keys` names a column twice.",
+        "**What to do.** Name each key once.",
+        "Example:",
+        f"``` {{ .python }}\n{CODES['PARALAGG_KEY_TWICE'].example}\n```",
         "`pyspark_paralagg/api/relations.py`:",
         "``` { .text .wrapped }\nthe key {key} is named twice\nHint: name it once\n```",
     ]
 
 
 def test_errors_that_are_made_later_are_told_too(errors: str) -> None:
-    assert "{written} is not monotone under {name}" in section(errors, "PARALAGG_NOT_MONOTONE")  # a Judgement
+    assert "is not monotone under {name}" in section(errors, "PARALAGG_NOT_MONOTONE")  # a Judgement
     assert "comparisons do not chain" in section(errors, "PARALAGG_DATALOG_SYNTAX")  # a Problem
     assert "a sum of {name} overflows" in section(errors, "PARALAGG_OVERFLOW")  # in a rank's compiled loop
     assert "{what} overflows: {a} + {b}" in section(errors, "PARALAGG_OVERFLOW")  # in the shim

@@ -1,0 +1,133 @@
+"""Codes for calls: the step, options, assumptions, reports and progress."""
+
+from __future__ import annotations
+
+from pyspark_paralagg.codes.error_code import IN_SPARK, ErrorCode
+
+CALL = (
+    ErrorCode(
+        "PARALAGG_BAD_OPTION",
+        "UsageError",
+        cause="An option has a value that it does not accept, such as `max_iterations=0` or an unknown `backend`. "
+        "An argument that is no DataFrame of Spark is the same error.",
+        remedy="Give a value that the hint lists. `tolerance` needs a `sum` or `count` column.",
+        example="""
+            base = spark.sql("SELECT 1L AS node, 0D AS dist")
+            base.recursive_agg("node", {"dist": "min"}, step=lambda r: r, max_iterations=0)
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_INITIAL_SCHEMA",
+        "UsageError",
+        cause="`initial` has other column names or types than the base.",
+        remedy="Select and cast the columns of `initial` to those of the base.",
+        example="""
+            base = spark.sql("SELECT 1L AS node, 0D AS dist")
+            base.recursive_agg("node", {"dist": "min"}, step=lambda r: r, initial=base.select("node"))
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_STEP_COLUMNS_MISSING",
+        "UsageError",
+        cause="The DataFrame that the step returns lacks a column of the relation.",
+        remedy="End the step with a `select` of the relation's columns; use `alias` to rename.",
+        example="""
+            base = spark.sql("SELECT 1L AS node, 0D AS dist")
+            base.recursive_agg("node", {"dist": "min"}, step=lambda r: r.select("node"))
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_STEP_COLUMNS_EXTRA",
+        "UsageError",
+        cause="The DataFrame that the step returns has a column that the relation does not have, or one name twice.",
+        remedy="End the step with a `select` of the relation's columns.",
+        example="""
+            base = spark.sql("SELECT 1L AS node, 0D AS dist")
+            base.recursive_agg("node", {"dist": "min"}, step=lambda r: r.selectExpr("*", "1 AS hops"))
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_STEP_COLUMNS_TYPE",
+        "UsageError",
+        cause="A column of the step has another type than the relation. Only a narrower number under `sum` or `count` "
+        "is widened.",
+        remedy="Cast the column in the step, or give the base the type of the step.",
+        example="""
+            base = spark.sql("SELECT 1L AS node, 0D AS dist")
+            base.recursive_agg("node", {"dist": "min"}, step=lambda r: r.selectExpr("node", "int(dist) AS dist"))
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_STEP_PARAMETERS",
+        "UsageError",
+        cause="`ra.recursive` passes relations to the step by parameter name, and a parameter has no such name.",
+        remedy="Name the parameters of the step as the relations, or take `**relations`.",
+        example="""
+            base = spark.sql("SELECT 1L AS node")
+            ra.recursive({"a": ra.relation(base, keys="node")}, step=lambda a, b: {"a": b})
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_STEP_RESULT",
+        "UsageError",
+        cause="The step returns no DataFrame. For `ra.recursive`: no dict with one DataFrame for each relation.",
+        remedy="Return the DataFrame; `ra.recursive` expects a dict with every relation and no other name.",
+        example="""
+            base = spark.sql("SELECT 1L AS node, 0D AS dist")
+            base.recursive_agg("node", {"dist": "min"}, step=lambda r: None)
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_REFERENCE_OUTSIDE_STEP",
+        IN_SPARK,
+        cause="The step runs an action, such as `count`, on the DataFrame that stands for the relation. "
+        "That DataFrame has no rows while the plan is built.",
+        remedy="Only build a DataFrame in the step. Run actions on the result.",
+        example="""
+            base = spark.range(3)
+            base.recursive_agg("id", step=lambda r: r.limit(r.count()))
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_ASSUME_SYNTAX",
+        "UsageError",
+        cause="`assume` holds something else than comparisons of a column with a number.",
+        remedy='Write the column on the left: `assume="w >= 0"`. `>`, `<=` and `<` work, too, and so does a list.',
+        example="""
+            base = spark.sql("SELECT 1L AS node, 0D AS dist")
+            base.recursive_agg("node", {"dist": "min"}, step=lambda r: r, assume="0 <= w")
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_ASSUME_COLUMN",
+        "UsageError",
+        cause="`assume` or `.assume` names a column that no joined DataFrame or input has.",
+        remedy="Name a column of a DataFrame that the step joins with, as it is called there.",
+        example="""
+            base = spark.sql("SELECT 1L AS node, 0D AS dist")
+            base.recursive_agg("node", {"dist": "min"}, step=lambda r: r, assume="w >= 0", backend="spark")
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_NO_ITERATIONS",
+        "UsageError",
+        cause="`report.plot()` needs counts for each iteration, and the run has none. "
+        "Bitmap runs and runs that follow values do not count iterations.",
+        remedy="Print the report: its text has the times.",
+        tested_by="tests/test_report.py::test_a_report_without_iterations_says_so",
+    ),
+    ErrorCode(
+        "PARALAGG_NO_MATPLOTLIB",
+        "EnvironmentProblem",
+        cause="`report.plot()` needs matplotlib, which is not installed.",
+        remedy="`pip install 'pyspark-paralagg[plots]'`",
+        tested_by="tests/test_report.py::test_without_matplotlib_the_extra_is_named",
+    ),
+    ErrorCode(
+        "PARALAGG_NO_SESSION",
+        "UsageError",
+        cause="`ra.progress()` finds no active Spark session to watch.",
+        remedy="Start a session first, or pass it: `ra.progress(spark=spark)`.",
+        tested_by="tests/test_progress.py::test_a_wrong_conf_and_no_session_are_said",
+    ),
+)

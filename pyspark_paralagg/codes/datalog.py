@@ -1,0 +1,168 @@
+"""Codes for Datalog texts. Most of them come with line, column and the line itself."""
+
+from __future__ import annotations
+
+from pyspark_paralagg.codes.error_code import ErrorCode
+
+DATALOG = (
+    ErrorCode(
+        "PARALAGG_DATALOG_SYNTAX",
+        "DatalogError",
+        cause="The text is not well formed. The message says what is expected at the marked place.",
+        remedy="Correct the text as the hint says.",
+        example="""
+            .decl p(x: number)
+            p(1)
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_DATALOG_UNSUPPORTED",
+        "DatalogError",
+        cause="The text uses a feature of Soufflé that this package does not have, such as records or `eqrel`.",
+        remedy="Use the alternative that the message names.",
+        example="""
+            .decl p(x: number, y: number) eqrel
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_UNKNOWN_RELATION",
+        "DatalogError",
+        cause="A text reads a relation that has no rule, no declaration and no input. "
+        "Looking up an unknown name in the result of `ra.datalog` is the same error.",
+        remedy="Correct the name, declare the relation, or pass its DataFrame to `ra.datalog`.",
+        example="""
+            .decl edge(x: number, y: number)
+            p(x) :- egde(x, _).
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_DATALOG_INPUT",
+        "UsageError",
+        cause="The DataFrames passed to `ra.datalog`, or the files of `paralagg run`, do not fit the text. "
+        "One is missing, the text does not mention it, or its columns differ in number or type.",
+        remedy="Pass one DataFrame for each `.input`; select and cast its columns to those of the declaration.",
+        example="""
+            text = ".decl edge(x: number, y: number)\\n.input edge\\np(x) :- edge(x, _)."
+            ra.datalog(spark, text, edge=spark.sql("SELECT 'a' AS x, 'b' AS y"))
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_DATALOG_ARITY",
+        "DatalogError",
+        cause="An atom, a functor, an aggregate or `range` has another number of arguments than it takes.",
+        remedy="Give each argument; write `_` for a value that does not matter.",
+        example="""
+            .decl edge(x: number, y: number)
+            p(x) :- edge(x).
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_DATALOG_DECLARED_TWICE",
+        "DatalogError",
+        cause="The text declares a relation twice, or a declaration has two columns of one name.",
+        remedy="Remove or rename one of them.",
+        example="""
+            .decl edge(x: number, y: number)
+            .decl edge(x: number)
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_DATALOG_TYPE",
+        "DatalogError",
+        cause="Types do not fit: two uses of a column or both sides of an operation differ, a type is unknown, "
+        "or nothing determines the type of a column.",
+        remedy="Declare the relation with `.decl`, or convert with `to_number`, `to_string` or `to_float`.",
+        example="""
+            .decl edge(x: number, y: number)
+            p(x) :- edge(x, y), y = "a".
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_DATALOG_NUMBER",
+        "DatalogError",
+        cause="A number of the text needs more than 64 bits with a sign.",
+        remedy="Use a smaller number, or a float.",
+        example="""
+            .decl edge(x: number, y: number)
+            p(x) :- edge(x, _), x < 9223372036854775808.
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_DATALOG_UNSIGNED",
+        "DatalogError",
+        cause="A value of type `unsigned` is negative or above 2^63-1, in the text or while it runs. "
+        "A text that adds or multiplies unsigned numbers needs ANSI mode.",
+        remedy="Use `number` or `float`. Set `spark.sql.ansi.enabled=true` if the message asks for it.",
+        example="""
+            .decl edge(x: unsigned, y: unsigned)
+            p(x) :- edge(x, _), x > -1u.
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_DATALOG_UNBOUND",
+        "DatalogError",
+        cause="A rule uses a variable that no positive atom and no equation of its body binds. "
+        "The variable of a body aggregate has no value outside of it.",
+        remedy="Add an atom with the variable, or an equation that defines it.",
+        example="""
+            .decl edge(x: number, y: number)
+            p(x, z) :- edge(x, _).
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_DATALOG_UNSAFE_NEGATION",
+        "DatalogError",
+        cause="A variable stands in a negated atom, and no positive atom binds it.",
+        remedy="Write `_` if any value is meant, or add an atom that binds the variable.",
+        example="""
+            .decl edge(x: number, y: number)
+            p(x) :- edge(x, _), !edge(y, x).
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_DATALOG_AGGREGATE",
+        "DatalogError",
+        cause="Rules of one relation aggregate a column by different aggregates, or one gives a column of `$MIN_BY` "
+        "without its order. `$MIN(x)` in a body is the same error.",
+        remedy="Use one aggregate for a column in all rules. In a body write `v = min x : { ... }`.",
+        example="""
+            .decl edge(x: number, y: number)
+            p(x, $MIN(y)) :- edge(x, y).
+            p(x, $MAX(y)) :- edge(x, y).
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_DATALOG_FUNCTOR",
+        "DatalogError",
+        cause="A term calls a functor that does not exist.",
+        remedy="Correct the name; docs/datalog.md lists all functors.",
+        example="""
+            .decl edge(x: number, y: number)
+            p(sqare(x)) :- edge(x, _).
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_DATALOG_INDEX",
+        "DatalogError",
+        cause="A rule uses the iteration index of an indexed relation. "
+        "Such a relation keeps the rows of its last iteration only.",
+        remedy="Write a variable that the rule uses nowhere else in the place of the index.",
+        example="""
+            .decl edge(x: number, y: number)
+            r(0, x, 1) :- edge(x, _).
+            r(i + 1, x, $SUM(v)) :- r(i, x, v).
+            p(i) :- r(i, _, _).
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_DATALOG_PATTERN",
+        "DatalogError",
+        cause="The first argument of `match` is no regular expression. For a pattern that the program computes, "
+        "the run raises the code as `FixpointError`.",
+        remedy="Close each bracket, and write a special character with a backslash before it.",
+        example="""
+            .decl name(s: symbol)
+            p(s) :- name(s), match("a(", s).
+        """,
+    ),
+)

@@ -1,0 +1,167 @@
+"""Codes for the declaration of a relation: ``keys``, ``aggs`` and user-defined aggregators."""
+
+from __future__ import annotations
+
+from pyspark_paralagg.codes.error_code import ErrorCode
+
+RELATION = (
+    ErrorCode(
+        "PARALAGG_KEY_MISSING",
+        "UsageError",
+        cause="`keys` names a column that the base does not have, or holds something else than names.",
+        remedy="Name columns of the base. Add a computed key to the base as a column first.",
+        example="""
+            base = spark.sql("SELECT 1L AS node, 0D AS dist")
+            base.recursive_agg("nod", {"dist": "min"}, step=lambda r: r)
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_KEY_TWICE",
+        "UsageError",
+        cause="`keys` names a column twice.",
+        remedy="Name each key once.",
+        example="""
+            base = spark.sql("SELECT 1L AS node, 0D AS dist")
+            base.recursive_agg(["node", "node"], {"dist": "min"}, step=lambda r: r)
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_KEY_TYPE",
+        "UsageError",
+        cause="A key is a map or a variant, or contains one. Spark cannot group by these types.",
+        remedy="Use columns of other types as keys, such as a field of the map.",
+        example="""
+            base = spark.sql("SELECT map('a', 1) AS node, 0D AS dist")
+            base.recursive_agg("node", {"dist": "min"}, step=lambda r: r)
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_KEY_AGGREGATED",
+        "UsageError",
+        cause="A column stands in both `keys` and `aggs`. In SQL, a head names a column twice: plain and aggregated.",
+        remedy="Take it out of `keys` or out of `aggs`. In SQL, give one of the two columns another name.",
+        example="""
+            base = spark.sql("SELECT 1L AS node, 0D AS dist")
+            base.recursive_agg(["node", "dist"], {"dist": "min"}, step=lambda r: r)
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_COLUMN_TWICE",
+        "UsageError",
+        cause="The base has two columns of one name, or `aggs` names a column twice.",
+        remedy="Rename or drop one of the columns; name each column once in `aggs`.",
+        example="""
+            base = spark.sql("SELECT 1L AS node, 0D AS dist, 1D AS dist")
+            base.recursive_agg("node", {"dist": "min"}, step=lambda r: r)
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_COLUMN_UNDECLARED",
+        "UsageError",
+        cause="The base has a column that is neither a key nor aggregated.",
+        remedy="Add the column to `keys` or `aggs`, or drop it from the base.",
+        example="""
+            base = spark.sql("SELECT 1L AS node, 0D AS dist, 'a' AS label")
+            base.recursive_agg("node", {"dist": "min"}, step=lambda r: r)
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_AGG_COLUMN_MISSING",
+        "UsageError",
+        cause="`aggs` names a column that the base does not have, as an aggregated column or as a witness.",
+        remedy="Name columns of the base, or add the column to the base.",
+        example="""
+            base = spark.sql("SELECT 1L AS node, 0D AS dist")
+            base.recursive_agg("node", {"dits": "min"}, step=lambda r: r)
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_AGG_TYPE",
+        "UsageError",
+        cause="An aggregate does not accept the type of its column, such as a sum of strings.",
+        remedy="Cast the column in the base and in the step, or take another aggregate.",
+        example="""
+            base = spark.sql("SELECT 1L AS node, 'a' AS label")
+            base.recursive_agg("node", {"label": "sum"}, step=lambda r: r)
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_UNKNOWN_AGGREGATE",
+        "UsageError",
+        cause="`aggs`, the head of a rule or the head of a recursive CTE names no known aggregate. "
+        "A Column such as `F.min(...)` in `aggs` is the same error.",
+        remedy='Name the aggregate in quotes, `"min"`, or call `ra.min_by(...)`, `ra.mcount(...)` and so on. '
+        "In a Datalog text, write `$MIN(x)`.",
+        example="""
+            base = spark.sql("SELECT 1L AS node, 0D AS dist")
+            base.recursive_agg("node", {"dist": "mim"}, step=lambda r: r)
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_MIN_BY_ORDER",
+        "UsageError",
+        cause="`ra.min_by(c)` needs the column `c` aggregated by `min` in the same relation, `ra.max_by(c)` by `max`. "
+        "The relation aggregates `c` otherwise or not at all.",
+        remedy='Aggregate both columns: `aggs={"dist": "min", "parent": ra.min_by("dist")}`.',
+        example="""
+            base = spark.sql("SELECT 1L AS node, 0D AS dist, 1L AS parent")
+            aggs = {"dist": "max", "parent": ra.min_by("dist")}
+            base.recursive_agg("node", aggs, step=lambda r: r)
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_WITNESS",
+        "UsageError",
+        cause="The columns of `ra.mcount` or `ra.msum` do not fit. A witness is missing, is a key or equals the value, "
+        "the base has the result column, or another aggregate uses a supplied column.",
+        remedy="Name at least one witness that is not a key. Leave the result column out of base and step.",
+        example="""
+            base = spark.sql("SELECT 1L AS node, 2L AS friend")
+            base.recursive_agg("node", {"n": ra.mcount("node")}, step=lambda r: r)
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_AGGREGATOR",
+        "UsageError",
+        cause="An argument of `ra.aggregator` is wrong: the name is taken or no identifier, neither `combine` nor "
+        "`improves` is given, or `columns`, `identity` and `samples` do not match.",
+        remedy="Correct the argument that the message names.",
+        example="""
+            from pyspark.sql import functions as F
+            ra.aggregator("min", F.least)
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_AGGREGATOR_COLUMNS",
+        "UsageError",
+        cause="`aggs` gives an aggregate a tuple of another number of columns than the aggregate takes. "
+        "Built-in aggregates take one column.",
+        remedy="Name each column by itself, or use `ra.aggregator(..., columns=(...))` with as many columns.",
+        example="""
+            base = spark.sql("SELECT 1L AS node, 0D AS dist, 1D AS cost")
+            base.recursive_agg("node", {("dist", "cost"): "min"}, step=lambda r: r)
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_AGGREGATOR_RESULT",
+        "UsageError",
+        cause="A function of `ra.aggregator` returns no Column, other columns than `columns` names, "
+        "or fails on the sample values.",
+        remedy="Return one Column, or a dict with a Column for each name. "
+        "Give `samples` if the failing values never occur.",
+        example="""
+            ra.aggregator("mine", lambda old, new: 5)
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_AGGREGATOR_TYPE",
+        "UsageError",
+        cause="A function of `ra.aggregator` is not defined for the type of its columns, or returns another type.",
+        remedy="Return the type of the arguments (`.cast(...)` helps); `improves` returns a boolean.",
+        example="""
+            bits = ra.aggregator("bits", lambda old, new: old.bitwiseOR(new))
+            base = spark.sql("SELECT 1L AS node, 'a' AS label")
+            base.recursive_agg("node", {"label": bits}, step=lambda r: r)
+        """,
+    ),
+)

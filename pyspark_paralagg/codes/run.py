@@ -1,0 +1,115 @@
+"""Codes for what goes wrong while a fixpoint runs."""
+
+from __future__ import annotations
+
+from pyspark_paralagg.codes.error_code import IN_SPARK, ErrorCode
+
+RUN = (
+    ErrorCode(
+        "PARALAGG_LIMIT_REACHED",
+        "FixpointError",
+        cause='The last iteration that `max_iterations` allows still changes rows, and `on_limit` is `"error"`.',
+        remedy='Raise `max_iterations`, or ask for the rows of the last iteration by `on_limit="return"`.',
+        example="""
+            base = spark.sql("SELECT 0L AS n")
+            step = lambda r: r.selectExpr("n + 1 AS n").where("n < 9")
+            base.recursive_agg("n", step=step, max_iterations=2).collect()
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_NO_FIXPOINT",
+        "FixpointError",
+        cause="Values still change after more iterations than there are keys, or a sum overflows in a cycle. "
+        "A cycle improves its own values without end, such as a negative cycle under `min`.",
+        remedy='Remove the cycle, bound the values by a filter, or set `max_iterations` with `on_limit="return"`. '
+        "For values that converge late, raise `spark.paralagg.climb.maxIterations`.",
+        tested_by="tests/test_cli_standalone.py, tests/test_cli.py",
+    ),
+    ErrorCode(
+        "PARALAGG_ASSUMPTION_VIOLATED",
+        "FixpointError",
+        cause="A row breaks a condition that the proof needs: one of `assume`, or a guard that the engine adds, "
+        "such as no null, no NaN or no overflow.",
+        remedy="Filter such rows out, correct the assumption, use a wider type, "
+        'or ask for `mode="iterate"`, which needs no proof.',
+        example="""
+            edges = spark.sql("SELECT 1L AS src, 2L AS dst, -7D AS w")
+            base = spark.sql("SELECT 1L AS node, 0D AS dist")
+            step = lambda r: r.join(edges, r.node == edges.src).selectExpr("dst AS node", "dist + w AS dist")
+            base.recursive_agg("node", {"dist": "min"}, step=step, assume="w >= 0", backend="spark").collect()
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_OVERFLOW",
+        "FixpointError",
+        cause="A sum, a count or a greatest common divisor leaves the range of its type.",
+        remedy="Use a wider type: bigint, decimal or double. If a cycle adds up without end, remove the cycle.",
+        tested_by="jvm_shim/src/test/scala/org/apache/spark/sql/paralagg/ShimTests.scala",
+    ),
+    ErrorCode(
+        "PARALAGG_AGGREGATOR_NULL",
+        "FixpointError",
+        cause="`combine` of a user-defined aggregator returns null for two values of the data.",
+        remedy="Return a value for any two values, for instance by `coalesce`.",
+        example="""
+            from pyspark.sql import functions as F
+            combine = lambda old, new: F.when(old + new != 1000, F.greatest(old, new))
+            odd = ra.aggregator("odd", combine, samples=[1, 2, 3])
+            base = spark.sql("SELECT 1L AS node, v FROM VALUES (400L), (600L) AS t(v)")
+            base.recursive_agg("node", {"v": odd}, step=lambda r: r, backend="dataframe").collect()
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_TYPE_UNSUPPORTED",
+        "UnsupportedError",
+        cause="An engine gets a column of a type that does not fit into 64 bits, such as `decimal(38,2)` or an array. "
+        "The compiler usually refuses such a step before (`PARALAGG_STEP_UNSUPPORTED`, `PARALAGG_NOT_PORTABLE`).",
+        remedy='Cast the column, or ask for `backend="dataframe"`.',
+        tested_by="tests/mpi/test_types.py",
+    ),
+    ErrorCode(
+        "PARALAGG_NO_SLOTS",
+        IN_SPARK,
+        cause="The Spark engine needs executor cores that stay for the whole run. "
+        "Dynamic allocation is on, or no executor has a core.",
+        remedy='Set `spark.dynamicAllocation.enabled=false`, or use `backend="dataframe"`.',
+        tested_by="tests/test_error_codes.py",
+    ),
+    ErrorCode(
+        "PARALAGG_OUT_OF_MEMORY",
+        IN_SPARK,
+        cause="The state of one task does not fit into the memory that Spark gives it, or the heap is full.",
+        remedy="Raise `spark.executor.memory` (`spark.driver.memory` under `local[N]`), or use more tasks.",
+        tested_by="tests/cluster/test_surroundings.py",
+    ),
+    ErrorCode(
+        "PARALAGG_RUN_FAILED",
+        "FixpointError",
+        cause="An expression of the program fails on a row while `paralagg run` computes, such as a division by zero. "
+        "The message has the condition of Spark.",
+        remedy="Correct the data or the expression that the hint shows.",
+        tested_by="tests/test_cli_standalone.py",
+    ),
+    ErrorCode(
+        "PARALAGG_SPARK_LOST",
+        "FixpointError",
+        cause="The JVM of Spark ends while `paralagg run` computes, for instance because the system kills it.",
+        remedy="Run with `--debug` to see the output of the JVM. Give it more memory if the system ran out of it.",
+        tested_by="tests/test_error_codes.py",
+    ),
+    ErrorCode(
+        "PARALAGG_DISK_FULL",
+        "EnvironmentProblem",
+        cause="A disk or a quota is full while `paralagg run` writes a file.",
+        remedy="Free space there, or let `TMPDIR` name another disk for temporary files.",
+        tested_by="tests/test_killed_command.py",
+    ),
+    ErrorCode(
+        "PARALAGG_SYSTEM",
+        "EnvironmentProblem",
+        cause="The operating system refuses an operation on a file or folder of `paralagg run`, "
+        "such as for missing permissions.",
+        remedy="Correct what the message says of the file that it names.",
+        tested_by="tests/test_error_codes.py",
+    ),
+)
