@@ -23,15 +23,8 @@ if TYPE_CHECKING:
     from mpi_backend.codegen.source import Source
     from mpi_backend.state.types import Type
     from pyspark_paralagg.plan.plan import PlannedRelation
-    from pyspark_paralagg.program.program import Dependent
 
 _ARRAYS = ("v", "k", "f", "d", "n", "p")
-_SMALLER = ("min", "all")
-
-
-def is_added(d: Dependent) -> bool:
-    """Whether values are added up."""
-    return d.aggregator in ("sum", "count")
 
 
 class Accumulating:
@@ -106,7 +99,7 @@ class Accumulating:
                     self._combine(j, row, values, ignored)
                 continue
             with self._where(values[j].null):
-                if is_added(d):
+                if d.definition.is_sum:
                     self.code.line(f"{self._cell(j, row)} = {self._sum(j, self._cell(j, row), values[j].code)}")
                     self._set_valid(j, row)
                 else:
@@ -119,7 +112,7 @@ class Accumulating:
         for j, d in enumerate(self.dependents):
             if d.custom is not None and d.part == 0:
                 self._combine(j, row, values, changed)
-            if not is_added(d):
+            if not d.definition.is_sum:
                 continue
             with self._where(values[j].null):
                 total = self.code.keep("z", self._sum(j, self._cell(j, row), values[j].code))
@@ -143,11 +136,8 @@ class Accumulating:
             self._improve(j, row, value.code, changed)
             return
         with self.code.block(f"if {self._k(j)}[{row}] == 0:"):
-            self._put(
-                j,
-                row,
-                self._gcd(j, "np.int64(0)", value.code) if self.dependents[j].aggregator == "gcd" else value.code,
-            )
+            identity_word = f"np.int64({identity(self.dependents[j])})"
+            self._put(j, row, self._merged(j, identity_word, value.code) or value.code)
             self._set_valid(j, row)
             self.code.line(f"{changed} = True")
         with self.code.block("else:"):
@@ -155,12 +145,10 @@ class Accumulating:
 
     def _improve(self, j: int, row: str, new: str, changed: str) -> None:
         old = self._cell(j, row)
-        how = self.dependents[j].aggregator
-        if how in ("bit_or", "bit_and", "gcd"):
-            sign = "|" if how == "bit_or" else "&"
-            z = self.code.keep("z", self._gcd(j, old, new) if how == "gcd" else f"{old} {sign} {new}")
-            with self.code.block(f"if {z} != {old}:"):
-                self.code.line(f"{old} = {z}")
+        merged = self._merged(j, old, new)
+        if merged is not None:
+            with self.code.block(f"if {merged} != {old}:"):
+                self.code.line(f"{old} = {merged}")
                 self.code.line(f"{changed} = True")
             return
         better = self._better(j, new, old)
@@ -284,15 +272,20 @@ class Accumulating:
             self.code.line(f"{self._k(j)}[{row}] = np.uint8(1)")
 
     def _better(self, j: int, new: str, old: str) -> str:
-        a, b = (new, old) if self.dependents[j].aggregator in _SMALLER else (old, new)
+        a, b = (new, old) if self.dependents[j].definition.moves == "down" else (old, new)
         if self.types[j].kind == "truth":
             return f"(np.int64({a}) < np.int64({b}))"
         return less(self.types[j], a, b, makes_strings=self.to.makes_strings)
 
-    def _gcd(self, j: int, a: str, b: str) -> str:
-        z = self.code.keep("z", f"gcd({a}, {b})")
-        bits = self.types[j].bits
-        self.to.fail(f"{z} < 0 or {z} >> {bits - 1} != 0", "PARALAGG_OVERFLOW", "a greatest common divisor overflows")
+    def _merged(self, j: int, old: str, new: str) -> str | None:
+        """The variable of what is held then, where that is neither of the two."""
+        definition = self.dependents[j].definition
+        if not definition.merged:
+            return None
+        z = self.code.keep("z", definition.merged.format(old=old, new=new))
+        if definition.overflow:
+            bits = self.types[j].bits
+            self.to.fail(f"{z} < 0 or {z} >> {bits - 1} != 0", "PARALAGG_OVERFLOW", definition.overflow)
         return z
 
     def _sum(self, j: int, a: str, b: str) -> str:

@@ -12,7 +12,7 @@ from mpi_backend.codegen.expressions import Expressions
 from mpi_backend.codegen.source import Source
 from mpi_backend.codegen.values import Value
 from mpi_backend.codegen.writer import Sites
-from mpi_backend.state.shape import COUNTED, RelationShape, Shape, column_types
+from mpi_backend.state.shape import RelationShape, Shape, column_types
 from mpi_backend.state.types import type_of
 from pyspark_paralagg.plan.plan import Filter
 from pyspark_paralagg.program.expr import Col
@@ -96,5 +96,5 @@ def _carry(facts: Facts, of: PlannedRelation, nulls: dict[str, list[bool]]) -> N
             for c in range(k):
                 mine[c] |= theirs[c]
             column = facts.view_column(d.view)
-            if d.aggregator not in COUNTED and column is not None:
+            if not d.definition.is_counted and column is not None:
                 mine[k + j] |= theirs[len(facts.relations[d.view.relation].keys) + column]

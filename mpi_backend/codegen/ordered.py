@@ -54,7 +54,7 @@ class OrderedKernel:
     def __init__(self, facts: Facts, rules: Sequence[RuleKernel], column: int | None) -> None:
         [relation] = facts.stratum.relations
         self.column = column
-        self.descends = column is not None and relation.dependents[column].aggregator == "max"
+        self.descends = column is not None and relation.dependents[column].definition.moves == "up"
         self.type: Type = type_of("bigint" if column is None else relation.dependents[column].column.type)
         self._rules = rules
         calls = {f"rule{n}": r.kernel for n, r in enumerate(rules)}

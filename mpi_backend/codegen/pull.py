@@ -41,7 +41,7 @@ def pulls(facts: Facts, shape: Shape, rule: PlannedRule) -> bool:
     if any(isinstance(s, Probe) and s.recursive for s in rule.steps):
         return False
     head = facts.relations[rule.head]
-    if any(d.aggregator != "sum" or type_of(d.column.type).kind != "fraction" for d in head.dependents):
+    if any(not d.definition.is_sum or type_of(d.column.type).kind != "fraction" for d in head.dependents):
         return False
     given = {b for b in last.binds if b is not None}
     values = rule.emit[len(head.keys) :]

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpi_backend.codegen.aggregates import is_added
 from mpi_backend.kernels import lists
 from mpi_backend.state.types import type_of
 
@@ -74,7 +73,7 @@ def _kinds(p: RelationPart) -> Array:
     """Return for each column whether it is a fraction, whether it is a sum, and the divisor of its words."""
     types = [type_of(d.column.type) for d in p.planned.dependents]
     rows = [
-        (t.kind == "fraction", is_added(d), 10.0**t.scale)
+        (t.kind == "fraction", d.definition.is_sum, 10.0**t.scale)
         for t, d in zip(types, p.planned.dependents, strict=True)
     ]
     return np.array(rows, np.float64).reshape(len(rows), 3)

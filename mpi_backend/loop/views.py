@@ -12,7 +12,6 @@ import numpy as np
 
 from mpi_backend.kernels import follow
 from mpi_backend.loop.runner import SumOverflowError
-from mpi_backend.state.shape import COUNTED
 from mpi_backend.state.types import type_of
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class _View:
             column = facts.view_column(d.view)
             column_type = type_of(d.column.type)
             kind = follow.COPY
-            if d.aggregator in COUNTED:
+            if d.definition.is_counted:
                 number_kind = follow.FRACTION if column_type.kind == "fraction" else follow.WHOLE
                 kind = follow.COUNT if column is None else number_kind
             bound = 10**column_type.precision if column_type.is_decimal else 0

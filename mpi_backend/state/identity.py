@@ -9,24 +9,32 @@ import numpy as np
 from mpi_backend.state.types import type_of
 
 if TYPE_CHECKING:
+    from mpi_backend.state.types import Type
     from pyspark_paralagg.program.program import Dependent
 
 
-def identity(d: Dependent) -> int:
-    """The word of a column before any value came: aggregated with a value it gives the value."""
-    of = type_of(d.column.type)
-    match d.aggregator:
-        case "min" | "min_by" | "max_by":
-            return _double(np.nan) if of.kind == "fraction" else 1 if of.kind == "truth" else (1 << 63) - 1
-        case "max":
-            return _double(-np.inf) if of.kind == "fraction" else 0 if of.kind == "truth" else -(1 << 63)
-        case "all":
-            return 1
-        case "bit_and":
-            return -1
-        case _:
-            return 0
+def identity(dependent: Dependent) -> int:
+    """Return the word that aggregated with a value gives the value."""
+    if dependent.custom is not None:
+        return 0  # never read: the first value is stored as it is
+    definition = dependent.definition
+    if definition.identity is not None:
+        return int(definition.identity)
+    column_type = type_of(dependent.column.type)
+    return _least(column_type) if definition.moves == "up" else _greatest(column_type)
 
 
-def _double(value: float) -> int:
+def _greatest(column_type: Type) -> int:
+    if column_type.kind == "fraction":
+        return _bits_of(np.nan)
+    return 1 if column_type.kind == "truth" else (1 << 63) - 1
+
+
+def _least(column_type: Type) -> int:
+    if column_type.kind == "fraction":
+        return _bits_of(-np.inf)
+    return 0 if column_type.kind == "truth" else -(1 << 63)
+
+
+def _bits_of(value: float) -> int:
     return int(np.float64(value).view(np.int64))

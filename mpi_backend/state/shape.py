@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from mpi_backend.state.types import Type
     from pyspark_paralagg.plan.plan import PlannedRelation
 
-COUNTED = ("mcount", "msum")
-
 
 @dataclass(frozen=True)
 class RelationShape:

@@ -93,7 +93,7 @@ def _plain(column: str, how: str | MinBy | MaxBy, types: Mapping[str, str], plac
     if (known.parameters == "order") != by_order or known.parameters == "witnesses":
         hint = f'write ra.{known.name}("{_WRITTEN[known.parameters]}")'
         raise _no_aggregate(column, how, place, hint)
-    if column not in types and name == "count":
+    if column not in types and known.counts_rows:
         return Dependent(Column(column, "bigint"), name)
     _check_type(column, name, types, place)
     order = how.order if isinstance(how, MinBy | MaxBy) else None

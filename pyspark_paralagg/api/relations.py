@@ -91,7 +91,7 @@ def conform(df: DataFrame, relation: Relation, place: str | None = None) -> Data
     check_step_columns(relation, found, place)
     types = dict(found)
     counted = {f.name for f in df.schema.fields if f.dataType.simpleString() == "bigint" and not f.nullable}
-    uncounted = {d.column.name for d in relation.dependents if d.aggregator == "count"} - counted
+    uncounted = {d.column.name for d in relation.dependents if d.definition.counts_rows} - counted
     if not uncounted and found == [(c.name, c.type) for c in relation.supplied]:
         return df  # a select is one more analysis of the whole plan
     chosen = []

@@ -241,10 +241,8 @@ class Strata:
         if d.aggregator in self._own:
             return self._own[d.aggregator]
         supplied = [c.name for c in d.supplied]
-        if d.aggregator == "mcount":
-            return MCount(*supplied)
-        if d.aggregator == "msum":
-            return MSum(*supplied)
+        if d.definition.is_counted:
+            return (MSum if d.definition.has_shares else MCount)(*supplied)
         if d.order is not None:
             return MinBy(d.order) if d.aggregator == "min_by" else MaxBy(d.order)
         return d.aggregator

@@ -1,8 +1,8 @@
 """The aggregators of dependent columns: one definition each, from which every part of the system reads.
 
-The API checks a call with it, ``program.branch`` reads what Spark calls it, the check reads how it moves, the DataFrame
-executor which function of Spark it is, and ``counterexample`` what it does to two values. The Spark engine alone has
-the words' code, in ``AccumulatorCode.scala``. Types are Spark's ``simpleString``.
+The API checks calls with it, ``program.branch`` reads Spark's names for it, the proof reads how its values move, the
+DataFrame executor which function of Spark it is, and the engine on ranks how two words are merged. The Spark engine has
+one table beside it, ``plan/Aggregator.scala``. Types are Spark's ``simpleString``.
 """
 
 from __future__ import annotations
@@ -64,7 +64,12 @@ class Aggregator:
     ``accepts`` and ``takes`` say which types, to a machine and to a reader; ``result`` is the column's type in the
     relation for the type that the base has. ``spark`` is the function of Spark that the DataFrame executor uses (None:
     it has a form of its own there), ``absorbs`` what Spark's analyser calls aggregates that do no more than this one.
-    ``parameters``: it is not a word in ``aggs`` but a call with other columns, ``ra.min_by("dist")``.
+    ``parameters``: it is not a word in ``aggs`` but a call with other columns, ``ra.min_by("dist")``; ``arguments`` are
+    the numbers of arguments that its form in a text takes.
+
+    ``is_sum``: values are added. ``counts_rows``: a row without a value counts 1. ``has_shares``: each witness adds a
+    value of its own. ``merged`` is a Python expression of two words, ``{old}`` and ``{new}``; without it the better of
+    the two is held, or their sum. ``overflow`` is the error where the result does not fit the type.
     """
 
     name: str
@@ -81,6 +86,32 @@ class Aggregator:
     spark: str | None = None
     absorbs: tuple[str, ...] = ()
     parameters: Literal["", "order", "witnesses"] = ""
+    arguments: tuple[int, ...] = (1,)
+    is_sum: bool = False
+    counts_rows: bool = False
+    has_shares: bool = False
+    merged: str = ""
+    overflow: str = ""
+
+    @property
+    def has_order(self) -> bool:
+        """Whether of two values one is better, be it bit by bit."""
+        return self.parameters == "order" or self.moves in ("up", "down", "bits_up", "bits_down")
+
+    @property
+    def counts(self) -> bool:
+        """Whether the result is a number of rows or of witnesses."""
+        return self.counts_rows or (self.is_counted and not self.has_shares)
+
+    @property
+    def is_truth(self) -> bool:
+        """Whether it aggregates truth values."""
+        return self.accepts is _is_boolean
+
+    @property
+    def keeps_inputs(self) -> bool:
+        """Whether the result is one of the values that came in."""
+        return self.combine in (_least, _greatest, _new)
 
     def improves(self, new: Any, old: Any) -> bool:  # noqa: ANN401 - values of any type
         """Whether ``new`` changes what is held when that is ``old``; a null changes nothing."""
@@ -115,9 +146,9 @@ _ORDER: dict[str, Any] = {"takes": "any type with an order", "accepts": is_order
 _BITS: dict[str, Any] = {"takes": "tinyint, smallint, int or bigint", "accepts": is_integral}
 _TRUTH: dict[str, Any] = {"takes": "boolean", "accepts": _is_boolean, "ends": True}
 _ADDS: dict[str, Any] = {
-    "identity": 0, "is_idempotent": False, "inverse": operator.sub, "moves": "unknown", "spark": "sum",
+    "identity": 0, "is_idempotent": False, "inverse": operator.sub, "moves": "unknown", "spark": "sum", "is_sum": True,
 }  # fmt: skip
-_BY: dict[str, Any] = {"combine": _new, "parameters": "order", **_ORDER}
+_BY: dict[str, Any] = {"combine": _new, "parameters": "order", "arguments": (2,), **_ORDER}
 _WITNESSES: dict[str, Any] = {
     "combine": max,
     "identity": 0,
@@ -136,7 +167,7 @@ AGGREGATORS: dict[str, Aggregator] = {
         Aggregator("min", _least, moves="down", spark="min", absorbs=("min",), **_ORDER),
         Aggregator("max", _greatest, moves="up", spark="max", absorbs=("max",), **_ORDER),
         Aggregator("sum", operator.add, "a number", is_numeric, result=_sum_type, absorbs=("sum",), **_ADDS),
-        Aggregator("count", operator.add, result=_bigint, **_BITS, **_ADDS),
+        Aggregator("count", operator.add, result=_bigint, counts_rows=True, arguments=(0, 1), **_BITS, **_ADDS),
         Aggregator(
             "any", max, identity=False, moves="up", spark="bool_or", absorbs=("max", "bool_or", "any", "some"), **_TRUTH
         ),
@@ -144,19 +175,33 @@ AGGREGATORS: dict[str, Aggregator] = {
             "all", min, identity=True, moves="down", spark="bool_and", absorbs=("min", "bool_and", "every"), **_TRUTH
         ),
         Aggregator(
-            "bit_or", operator.or_, identity=0, moves="bits_up", ends=True, spark="bit_or", absorbs=("bit_or",), **_BITS
+            "bit_or", operator.or_, identity=0, moves="bits_up", ends=True, spark="bit_or", absorbs=("bit_or",),
+            merged="{old} | {new}", **_BITS,
         ),
         Aggregator(
             "bit_and", operator.and_, identity=-1, moves="bits_down", ends=True, spark="bit_and", absorbs=("bit_and",),
-            **_BITS,
+            merged="{old} & {new}", **_BITS,
         ),
-        Aggregator("gcd", math.gcd, identity=0, moves="divides", ends=True, **_BITS),
+        Aggregator(
+            "gcd", math.gcd, identity=0, moves="divides", ends=True, merged="gcd({old}, {new})",
+            overflow="a greatest common divisor overflows", **_BITS,
+        ),
         Aggregator("min_by", absorbs=("min_by",), **_BY),
         Aggregator("max_by", absorbs=("max_by",), **_BY),
         Aggregator("mcount", takes="witnesses", accepts=is_orderable, result=_bigint, **_WITNESSES),
-        Aggregator("msum", takes="a number", accepts=is_numeric, result=_sum_type, absorbs=("max",), **_WITNESSES),
+        Aggregator(
+            "msum", takes="a number", accepts=is_numeric, result=_sum_type, absorbs=("max",), arguments=(2,),
+            has_shares=True, **_WITNESSES,
+        ),
     )
 }  # fmt: skip
+
+_OTHER = Aggregator("", _new, "", is_orderable)
+
+
+def aggregator_named(name: str | None) -> Aggregator:
+    """Return the definition of ``name``; of a user's aggregator, or of no aggregator, one without properties."""
+    return AGGREGATORS.get(name or "", _OTHER)
 
 
 @dataclass(frozen=True)

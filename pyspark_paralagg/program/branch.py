@@ -149,7 +149,7 @@ def _names(branch: Branch) -> dict[str, str]:
 
 def _is_value(column: Column, d: Dependent) -> bool:
     """Whether ``column`` is what ``d`` aggregates, not a witness of it."""
-    return not d.supplied or (d.aggregator == "msum" and column == d.supplied[0])
+    return not d.supplied or (d.definition.has_shares and column == d.supplied[0])
 
 
 def _cast(expr: Expr, column: Column) -> Expr:
@@ -188,13 +188,13 @@ class _Grouped:
         """What each row gives to the relation's own aggregate, which then does what the branch's did."""
         if isinstance(expr, Call) and expr.fn.startswith("agg:"):
             return self._argument(expr, d)
-        if isinstance(expr, Call) and expr.fn in ("Cast", "Coalesce") and d.aggregator in ("sum", "count"):
+        if isinstance(expr, Call) and expr.fn in ("Cast", "Coalesce") and d.definition.is_sum:
             inner = self.value(expr.args[0], d)
             # A sum of a narrower type cast back, and a null that counts 1 where there are none.
             if (expr.fn == "Coalesce" and not may_be_null(inner)) or (expr.fn == "Cast" and inner.type == expr.type):
                 return inner
         # A factor may go inside the sum: exact in the sense in which sums of doubles are.
-        if isinstance(expr, Call) and d.aggregator == "sum" and expr.type == "double" and len(expr.args) == 2:  # noqa: PLR2004
+        if isinstance(expr, Call) and d.definition.is_sum and expr.type == "double" and len(expr.args) == 2:  # noqa: PLR2004
             left, right = expr.args
             if expr.fn in ("Multiply", "Divide") and _is_made_of(right, self.branch.group_keys or ()):
                 return replace(expr, args=(self.value(left, d), right))
@@ -204,9 +204,9 @@ class _Grouped:
 
     def _argument(self, call: Call, d: Dependent) -> Expr:
         fn = call.fn.removeprefix("agg:")
-        if d.aggregator == "count" and fn == "count" and not any(may_be_null(a) for a in call.args):
+        if d.definition.counts_rows and fn == "count" and not any(may_be_null(a) for a in call.args):
             return Lit(1, "bigint")
-        if d.aggregator == "count" and fn == "sum" and not may_be_null(call.args[0]):
+        if d.definition.counts_rows and fn == "sum" and not may_be_null(call.args[0]):
             return call.args[0]
         if fn not in d.definition.absorbs:
             return self._refuse(call, d)

@@ -36,7 +36,7 @@ def check_step_columns(relation: Relation, found: Sequence[tuple[str, str]], pla
     names = [name for name, _ in found]
     wanted = [c.name for c in relation.supplied]
     shape = ", ".join(wanted)
-    optional = {d.column.name for d in relation.dependents if d.aggregator == "count"}
+    optional = {d.column.name for d in relation.dependents if d.definition.counts_rows}
     for name in wanted:
         if name not in names and name not in optional:
             raise UsageError(
@@ -86,7 +86,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def _fits(found: str, wanted: str, of: Dependent | None) -> bool:
     if found == wanted:
         return True
-    if of is None or of.aggregator not in ("sum", "count"):
+    if of is None or not of.definition.is_sum:
         return False
     # Spark would add the narrower type up to the wider one all the same, so no value changes.
     return (wanted == "bigint" and is_integral(found)) or (

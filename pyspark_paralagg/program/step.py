@@ -137,7 +137,7 @@ class _StepReader:
             counts = {
                 d.column.name
                 for d in self._relations[node["name"]].dependents
-                if d.aggregator == "count" or d.definition.is_counted
+                if d.definition.counts_rows or d.definition.is_counted
             }
             cols = tuple(Col(c.name, c.type, c.nullable and names[c.name] not in counts) for c in cols)
         return Branch((leaf,), (), {c.name: c for c in cols}, names)

@@ -42,7 +42,7 @@ private[paralagg] final class KernelBody(
        |  ${locals.declare}
        |  for (int ra_i = ra_from; ra_i < ra_to; ra_i++) {
        |    int ra_u = ra_current[ra_i];
-       |    ${if (popsFlags) "ra_flags[ra_u] &= ~${Accumulator.Queued};" else ""}
+       |    ${if (popsFlags) s"ra_flags[ra_u] &= ~${Accumulator.Queued};" else ""}
        |    ${if (traced) s"long ra_origin = ${JavaNames.RowAddress}.of(${driver.relation}, ra_loop.me(), ra_u);"
       else ""}
        |    ${bodies.mkString}
