@@ -1,1 +1,1 @@
-"""The engine without Spark: it evaluates a Plan on MPI ranks or in this process (``local``), without pyspark."""
+"""Evaluate a Plan without Spark: on MPI ranks, or in this process (``local``). Nothing here imports pyspark."""

@@ -1,4 +1,4 @@
-"""The collective calls that ranks use: sums, minima, 64-bit words to each rank, bytes to all.
+"""Define the collective calls that ranks use: sums, minima, 64-bit words to each rank, bytes to all.
 
 ``MpiComm`` makes them with MPI, ``SingleRank`` answers them within one process. A *vote* is a float64 that all ranks
 see: a rank sends its votes as one array of a fixed length.

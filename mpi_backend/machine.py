@@ -1,4 +1,4 @@
-"""The part of the machine that this process may use."""
+"""Find out what this process may use of the machine."""
 
 from __future__ import annotations
 

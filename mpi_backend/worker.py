@@ -186,7 +186,7 @@ class UnusedImportBlocker:
 
 
 class _Progress:
-    """Sends progress events to the supervisor: at most five a second, and the last one."""
+    """The progress events for the supervisor: at most five a second, and the last one."""
 
     def __init__(self) -> None:
         self._sent_at = 0.0

@@ -37,7 +37,7 @@ class DeltaExchange:
 
     @property
     def waiting(self) -> int:
-        """The number of rows to be sent."""
+        """Return the number of rows to be sent."""
         return sum(len(p.ghost.dirty) for p in self._loop.parts.values())
 
     def prepare(self) -> None:

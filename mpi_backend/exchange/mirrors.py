@@ -108,10 +108,10 @@ class Mirrors:
 
     def __init__(self, loop: LoopState, mirror: int) -> None:
         self._loop = loop
-        [self._own] = loop.parts.values()
+        [self._part] = loop.parts.values()
         self._mirror = loop.indexes[mirror].part
         self._mirror.grow()
-        comm, count = loop.comm, len(self._own.keys)
+        comm, count = loop.comm, len(self._part.keys)
         # For each rank: the numbers of its rows in our mirror (-1: we have no edge from it), and the rows it needs.
         self._places = loop.mirror_places
         needed = comm.exchange([np.packbits(p >= 0).astype(np.int64) for p in self._places])
@@ -122,20 +122,20 @@ class Mirrors:
 
     def run(self, rows: Array, votes: Array) -> Array:
         """Make ``rows`` of this rank current in the mirrors of all ranks. Return the votes of all ranks. Collective."""
-        own, mirror, comm = self._own, self._mirror, self._loop.comm
-        masked, traced, origin = any(own.shape.dependents), own.traced, int(own.origin[0])
-        stride = 1 + own.value_words
+        part, mirror, comm = self._part, self._mirror, self._loop.comm
+        masked, traced, origin = any(part.shape.dependents), part.traced, int(part.origin[0])
+        stride = 1 + part.value_words
         counts = np.zeros(comm.size, np.int64)
         kernel.count_wanted(rows, self._needed, counts)
         total = int(counts.sum())
         flat, ids, places = np.empty(total * stride, np.int64), np.empty(total, np.int32), np.empty(total, np.int64)
         kernel.begin_rows(rows, self._needed, stride, flat, ids, places)
-        write_values(ids, places, own.state.v, own.state.k, own.state.p, masked, False, flat)  # noqa: FBT003 - compiled
+        write_values(ids, places, part.state.v, part.state.k, part.state.p, masked, False, flat)  # noqa: FBT003 - compiled
         if traced:
             flat[stride - 1 :: stride] = origin + ids.astype(np.int64)
         received, all_votes = comm.exchange_and_vote(flat, counts * stride, votes)
         into = mirror.state.v, mirror.state.k, mirror.state.f, mirror.state.p, masked, traced
-        size = kernel.reflect(rows, self._places[comm.rank], own.state.v, own.state.k, *into, origin, mirror.current)
+        size = kernel.reflect(rows, self._places[comm.rank], part.state.v, part.state.k, *into, origin, mirror.current)
         for r, words in enumerate(received):
             size = kernel.unpack(words, stride, self._places[r], *into, mirror.current, size)
         mirror.size = size

@@ -68,8 +68,10 @@ class Builder:
             for n, r in enumerate(facts.stratum.relations)
         }
         if facts.mirror is not None:
-            [own] = self._parts.values()
-            self._mirror = RelationPart(facts, own.planned, own.shape, number=own.number, rank=own.rank, is_copy=True)
+            [only] = self._parts.values()
+            self._mirror = RelationPart(
+                facts, only.planned, only.shape, number=only.number, rank=only.rank, is_copy=True
+            )
         owners = {r.name: self._owner(r) for r in facts.stratum.relations}
         resolved = [n for n, r in enumerate(facts.stratum.rules) if r.target.kind == "resolved"]
         self._announce_keys(starts, static, resolved)
@@ -81,8 +83,8 @@ class Builder:
         targets = {n: self._resolve(facts.stratum.rules[n], static, owners) for n in resolved}
         mirror_places: list[Array] = []
         if facts.mirror is not None:
-            [own] = self._parts.values()
-            renumbered, mirror_places = numbering.number_mirror(own, self._mirror, self._comm)
+            [only] = self._parts.values()
+            renumbered, mirror_places = numbering.number_mirror(only, self._mirror, self._comm)
             groups = {i: renumbered[ids] for i, ids in groups.items()}
         for p in self._parts.values():
             if self._comm.size > 1:

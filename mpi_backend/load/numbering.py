@@ -45,14 +45,14 @@ def number_ghosts(part: RelationPart, targets: Iterable[Array], comm: Comm) -> N
         messages.renumber_ghosts(target, places)
 
 
-def number_mirror(own: RelationPart, mirror: RelationPart, comm: Comm) -> tuple[Array, list[Array]]:
+def number_mirror(part: RelationPart, mirror: RelationPart, comm: Comm) -> tuple[Array, list[Array]]:
     """Renumber the rows of the mirror by owner, then by id at the owner. Collective.
 
     Return the new number of each old number, and for each rank the numbers of its rows by id, or -1 if a row has no
     mirror here.
     """
-    width = own.shape.key_words
-    own_keys = np.ascontiguousarray(own.keys.keys[: len(own.keys)]).ravel()
+    width = part.shape.key_words
+    own_keys = np.ascontiguousarray(part.keys.keys[: len(part.keys)]).ravel()
     all_keys = comm.exchange([own_keys] * comm.size)
     numbers = [mirror.keys.find(k, count=len(k) // width) for k in all_keys]
     first = np.concatenate([n[n >= 0] for n in numbers])

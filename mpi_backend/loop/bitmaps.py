@@ -97,12 +97,12 @@ class Bitmaps:
 
     @property
     def tuples(self) -> int:
-        """The number of rows on this rank."""
+        """Return the number of rows on this rank."""
         return sum(b.pairs for b in self._blocks) + len(self._loose)
 
     @property
     def bytes(self) -> int:
-        """The bytes in memory."""
+        """Return the bytes in memory."""
         blocks = sum(b.bits.nbytes + b.vertices.nbytes for b in self._blocks)
         return blocks + self._offsets.nbytes + self._targets.nbytes + self._vertices.bytes + self._loose.bytes
 

@@ -112,17 +112,17 @@ class Decomposed:
 
     @property
     def iterations(self) -> int:
-        """The maximum over all values."""
+        """Return the maximum over all values."""
         return max(self._applied, default=0)
 
     @property
     def tuples(self) -> int:
-        """The number of rows on this rank."""
+        """Return the number of rows on this rank."""
         return sum(len(ids) for _, ids, _, _ in self._results)
 
     @property
     def bytes(self) -> int:
-        """The bytes in memory."""
+        """Return the bytes in memory."""
         siblings = sum(p.state.bytes for t in self._all[1:] for p in t.loop.parts.values())
         return self._loop.bytes + siblings + sum(i.nbytes + v.nbytes + k.nbytes for _, i, v, k in self._results)
 

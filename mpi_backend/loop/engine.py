@@ -35,22 +35,22 @@ class Evaluation(Protocol):
 
     @property
     def iterations(self) -> int:
-        """The number of applications of the step."""
+        """Return the number of applications of the step."""
 
     @property
     def per_iteration(self) -> list[dict[str, Any]]:
-        """One entry for each iteration and relation; empty if the method does not count them."""
+        """Return one entry for each iteration and relation; empty if the method does not count them."""
 
     def run(self) -> None:
         """Run to the fixpoint or to the limit. Collective."""
 
     @property
     def tuples(self) -> int:
-        """The number of rows on this rank."""
+        """Return the number of rows on this rank."""
 
     @property
     def bytes(self) -> int:
-        """The bytes in memory."""
+        """Return the bytes in memory."""
 
     def results(self) -> dict[str, Table]:
         """Return this rank's rows of each relation."""

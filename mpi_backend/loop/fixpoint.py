@@ -97,7 +97,7 @@ class Fixpoint:
 
     @property
     def reads_only(self) -> bool:
-        """Whether rules neither add keys nor compute texts."""
+        """Return whether rules neither add keys nor compute texts."""
         adds_no_keys = all(r.target.kind in ("same", "resolved") for r in self._stratum.rules)
         return adds_no_keys and not self._stratum.makes_strings and not any(r.sites.calls for r in self._runner.rules)
 
@@ -226,7 +226,7 @@ class Fixpoint:
                 )  # fmt: skip
             return iteration >= s.climb_limit
         fractions = any(
-            d.aggregator == "sum" and (d.column.type in ("double", "float") or d.column.type.startswith("decimal"))
+            d.definition.is_sum and (d.column.type in ("double", "float") or d.column.type.startswith("decimal"))
             for r in s.relations
             for d in r.dependents
         )
@@ -245,5 +245,5 @@ class Fixpoint:
 
     @property
     def name(self) -> str:
-        """The name of the stratum: the names of its relations."""
+        """Return the name of the stratum: the names of its relations."""
         return "_".join(r.name for r in self._stratum.relations)

@@ -116,7 +116,7 @@ class LoopStats:
 
     @property
     def tuples(self) -> int:
-        """The number of rows at the end."""
+        """Return the number of rows at the end."""
         return self.total(self._sums[-1]) if self._sums else 0
 
     def per_iteration(self) -> list[dict[str, Any]]:

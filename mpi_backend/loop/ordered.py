@@ -96,7 +96,7 @@ class Ordered:
 
     @property
     def is_by_value(self) -> bool:
-        """Whether passes now take rows by their values."""
+        """Return whether passes now take rows by their values."""
         return self.is_on and self._width is not None
 
     def try_start(self) -> None:

@@ -40,7 +40,7 @@ class Passes:
 
     @property
     def is_by_value(self) -> bool:
-        """Whether passes now take rows by their values."""
+        """Return whether passes now take rows by their values."""
         return self._ordered is not None and self._ordered.is_by_value
 
     def reset(self) -> None:

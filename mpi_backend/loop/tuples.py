@@ -50,33 +50,33 @@ class Tuples:
 
     @property
     def can_have_siblings(self) -> bool:
-        """Whether a run only reads what siblings share: it adds no keys or texts, and indexes no derived rows."""
+        """Return whether a run only reads what siblings share: it adds no keys or texts, and indexes no rows."""
         return not self.loop.indexes and self.loop.facts.is_lattice and self._fixpoint.reads_only
 
     @property
     def sibling_bytes(self) -> int:
-        """The bytes of a ``LoopState.sibling`` and its run: rows, lists of their ids, a buffer."""
+        """Return the bytes of a ``LoopState.sibling`` and its run: rows, lists of their ids, a buffer."""
         parts = self.loop.parts.values()
         return sum(p.state.bytes + _ID_LISTS * p.state.d.nbytes for p in parts) + self.loop.out.nbytes
 
     @property
     def iterations(self) -> int:
-        """The number of applications of the step."""
+        """Return the number of applications of the step."""
         return self._fixpoint.stats.iterations
 
     @property
     def per_iteration(self) -> list[dict[str, Any]]:
-        """One entry for each iteration and relation."""
+        """Return one entry for each iteration and relation."""
         return self._fixpoint.stats.per_iteration()
 
     @property
     def tuples(self) -> int:
-        """The number of rows on this rank."""
+        """Return the number of rows on this rank."""
         return sum(p.rows for p in self.loop.parts.values())
 
     @property
     def bytes(self) -> int:
-        """The bytes in memory."""
+        """Return the bytes in memory."""
         return self.loop.bytes
 
     def results(self) -> dict[str, Table]:

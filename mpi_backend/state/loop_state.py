@@ -60,7 +60,7 @@ class LoopState:
 
     @property
     def bytes(self) -> int:
-        """The bytes in memory."""
+        """Return the bytes in memory."""
         copies = sum(i.part.bytes for i in self.indexes.values() if i.planned.copy)
         return sum(x.bytes for xs in (self.parts, self.statics, self.indexes) for x in xs.values()) + copies
 

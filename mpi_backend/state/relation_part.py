@@ -44,22 +44,22 @@ class Accumulator:
 
     @property
     def arrays(self) -> list[Array]:
-        """The arrays in the order of a kernel's parameters."""
+        """Return the arrays in the order of a kernel's parameters."""
         return [self.v, self.k, self.f, self.d, self.n, self.p]
 
     @property
     def capacity(self) -> int:
-        """The number of ids that the arrays have room for."""
+        """Return the number of ids that the arrays have room for."""
         return len(self.f)
 
     @property
     def bytes(self) -> int:
-        """The bytes in memory."""
+        """Return the bytes in memory."""
         return sum(a.nbytes for a in self.arrays)
 
     @property
     def dirty(self) -> Array:
-        """The changed ids."""
+        """Return the changed ids."""
         return self.d[: int(self.n[0])]
 
     def reserve(self, size: int) -> None:
@@ -170,32 +170,32 @@ class RelationPart:
 
     @property
     def name(self) -> str:
-        """The relation's name."""
+        """Return the relation's name."""
         return self.planned.name
 
     @property
     def driver_values(self) -> Accumulator:
-        """The values that a driver reads: differences under sums, else the values of the rows."""
+        """Return the values that a driver reads: differences under sums, else the values of the rows."""
         return self.state if self.delta is None else self.delta
 
     @property
     def is_view(self) -> bool:
-        """Whether the relation follows other relations (``loop.views``)."""
+        """Return whether the relation follows other relations (``loop.views``)."""
         return any(d.view is not None for d in self.planned.dependents)
 
     @property
     def value_words(self) -> int:
-        """The number of words of a row's values in a message."""
+        """Return the number of words of a row's values in a message."""
         return self.shape.value_words(traced=self.traced)
 
     @property
     def origin(self) -> Array:
-        """The identifier of row 0 in a traced run: relation, rank and id in one word."""
+        """Return the identifier of row 0 in a traced run: relation, rank and id in one word."""
         return np.array([self.number << 48 | self.rank << 32], np.int64)
 
     @property
     def bytes(self) -> int:
-        """The bytes in memory."""
+        """Return the bytes in memory."""
         accumulators = (self.state, self.pending, self.delta, self.ghost, self.base_snapshot)
         values = sum({id(a): a.bytes for a in accumulators if a is not None}.values())
         ghosts = self.ghost_owner.nbytes + self.ghost_remote.nbytes
