@@ -55,8 +55,8 @@ def rows_of(
         ready = [c for c in remaining if columns(c) & atom_variables]
         remaining = [c for c in remaining if c not in ready]
         part = _renamed(frame(atom), atom, names)
-        how = "left_anti" if atom.kind == "anti" else "left_semi"
-        df = df.join(part, F.expr(_all(ready, names, rule.place)) if ready else F.lit(col=True), how)
+        join_type = "left_anti" if atom.kind == "anti" else "left_semi"
+        df = df.join(part, F.expr(_all(ready, names, rule.place)) if ready else F.lit(col=True), join_type)
     values = (to_sql(e, names, rule.place) for e in rule.exprs)
     return df.selectExpr(*(f"{value} AS {quoted(h)}" for value, h in zip(values, head, strict=True)))
 

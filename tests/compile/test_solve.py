@@ -21,7 +21,7 @@ from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.compile.prove.claim import Claim, Kind, Moving
 from pyspark_paralagg.compile.prove.custom_order import claim_of_custom
 from pyspark_paralagg.compile.prove.facts import NOT_NEGATIVE, Facts, Invariants
-from pyspark_paralagg.compile.prove.known import find_invariants, unhoisted
+from pyspark_paralagg.compile.prove.invariants import find_invariants, unhoisted
 from pyspark_paralagg.compile.prove.render import (
     Carried,
     render_carried,

@@ -44,7 +44,8 @@ class _Binarizer:
         self._conditions_left = list(rule.conditions)
         self._bound: dict[str, None] = {}  # in the order of binding
         self._replacements: dict[str, Expr] = {}
-        self._all_equal = Classes.of(rule.conditions, self._is_joined)  # equalities once all conditions hold
+        # equalities once all conditions hold
+        self._all_equal = Classes.from_conditions(rule.conditions, self._is_joined)
         self._equal_now = Classes()  # equalities that hold at this step
         self._steps: list[Lookup | Filter] = []
 

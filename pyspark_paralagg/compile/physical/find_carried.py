@@ -60,7 +60,7 @@ def _view_links(relations: tuple[Relation, ...]) -> Iterator[_Link]:
 
 def _copy_links(rule: Rule, keys: Mapping[str, int]) -> Iterator[_Link]:
     """Yield for each recursive atom the link of keys that the rule copies from it."""
-    equal = Classes.of(rule.conditions, lambda _: True)
+    equal = Classes.from_conditions(rule.conditions, lambda _: True)
     head_variables = [_variables_equal_to(e, equal) for e in rule.exprs[: keys[rule.head]]]
     for atom in rule.body:
         if atom.relation is not None:

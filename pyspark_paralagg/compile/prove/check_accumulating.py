@@ -15,7 +15,7 @@ from pyspark_paralagg.compile.prove.check_lattice import is_copy
 from pyspark_paralagg.compile.prove.claim import Claim, Kind, Moving, bounds_of
 from pyspark_paralagg.compile.prove.counterexample import against_constant, against_linear
 from pyspark_paralagg.compile.prove.decide import Decision, read_by
-from pyspark_paralagg.compile.prove.known import assumable_in, premises_of, unhoisted
+from pyspark_paralagg.compile.prove.invariants import assumable_in, premises_of, unhoisted
 from pyspark_paralagg.compile.prove.linear import degree
 from pyspark_paralagg.compile.prove.render import render_constant, render_linear
 from pyspark_paralagg.compile.prove.rule_facts import facts_of
@@ -147,8 +147,8 @@ class _RuleCheck:
 
     def _claim(self, kind: Kind, expr: Expr, aggregator: str) -> Claim:
         moving = tuple(Moving(c, "sum") for c in self._sums.values())
-        known = tuple(b for b in bounds_of(self._facts) if b[0] not in self._sums)
-        return Claim(kind, (expr,), aggregator, moving, self._premises, (), known, self._facts.setting)
+        bounds = tuple(b for b in bounds_of(self._facts) if b[0] not in self._sums)
+        return Claim(kind, (expr,), aggregator, moving, self._premises, (), bounds, self._facts.setting)
 
     def _judgement(self, claim: str, verdict: Verdict, problem: str, column: str) -> Judgement:
         return Judgement(claim, verdict, _CODE, problem, column, self._rule.place)

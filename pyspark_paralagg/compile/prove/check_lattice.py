@@ -14,7 +14,7 @@ from pyspark_paralagg.compile.prove.claim import Claim, Kind, Moving, bounds_of
 from pyspark_paralagg.compile.prove.counterexample import Values, against_carried, against_filter, against_monotone
 from pyspark_paralagg.compile.prove.custom_order import claim_of_custom
 from pyspark_paralagg.compile.prove.decide import ROUNDING, Decision, Provers, read_by
-from pyspark_paralagg.compile.prove.known import assumable_in, premises_of, unhoisted
+from pyspark_paralagg.compile.prove.invariants import assumable_in, premises_of, unhoisted
 from pyspark_paralagg.compile.prove.monotone import Monotone
 from pyspark_paralagg.compile.prove.render import Carried, render_carried, render_filter, render_monotone
 from pyspark_paralagg.compile.prove.rule_facts import facts_of
@@ -72,7 +72,7 @@ class _RuleCheck:
         self._stay_true = self._unfiltered_facts
         for condition in rule.conditions:
             if not dependents_in(condition, self._scope):
-                self._stay_true = self._stay_true.given(condition)
+                self._stay_true = self._stay_true.assuming(condition)
         self._premises = premises_of(rule, program)
         self._assumable = assumable_in(rule, program)
         dependents = {n: v.dependent for n, v in self._scope.items() if v.dependent}
@@ -105,7 +105,7 @@ class _RuleCheck:
         )
         judgement = self._judge(decision, (condition,), statement, problem, v.column.name, self._stay_true)
         if isinstance(judgement.verdict, Proved):
-            self._stay_true = self._stay_true.given(condition)
+            self._stay_true = self._stay_true.assuming(condition)
         yield judgement
 
     def value(self, expr: Expr, d: Dependent) -> Iterator[Judgement]:

@@ -47,8 +47,8 @@ def _coalesce(system: System, expr: Call) -> Behaviour:
 def _choice(system: System, expr: Call) -> Behaviour:
     conditions, values = branches(expr)
     decides = system.behaviour(conditions[0])
-    yes = system.under(system.facts.given(conditions[0]))
-    no = system.under(system.facts.opposite(conditions[0]))
+    yes = system.under(system.facts.assuming(conditions[0]))
+    no = system.under(system.facts.assuming_not(conditions[0]))
     then = yes.behaviour(values[0])
     if len(conditions) > 1:
         rest: list[Expr] = [x for pair in zip(conditions[1:], values[1:], strict=False) for x in pair]

@@ -59,8 +59,8 @@ class Claim:
         """Return all variables by name, in order of appearance in the claim."""
         exprs = (*self.exprs, *self.before, *self.premises)
         orders = (m.order for m in self.moving if m.order)
-        found = [e for x in exprs for e in walk(x) if isinstance(e, Col)]
-        return {c.name: c for c in (*found, *orders)}
+        read = [e for x in exprs for e in walk(x) if isinstance(e, Col)]
+        return {c.name: c for c in (*read, *orders)}
 
 
 def normalise(claim: Claim) -> tuple[Claim, dict[str, str]]:

@@ -92,7 +92,7 @@ class Decision:
         for sign, fn, bound in _ASSUMED:
             for name, col in assumable.items():
                 condition = Call(fn, (replace(col, name=name), Lit(bound, col.type)), "boolean")
-                assumed, before = facts.given(condition), facts.range_of(replace(col, name=name))
+                assumed, before = facts.assuming(condition), facts.range_of(replace(col, name=name))
                 after = assumed.range_of(replace(col, name=name))
                 if after is None or after.is_empty or after == before:
                     continue

@@ -1,7 +1,7 @@
 """Define Facts: the bounds of a rule's variables, and the variables that are never null.
 
 Facts come from types, the user's assumptions (``assume="w >= 0"``), filters, guards (``Between``), and for recursive
-columns from invariants (``known``).
+columns from ``invariants``.
 """
 
 from __future__ import annotations
@@ -60,20 +60,21 @@ class Facts:
     def range_of(self, col: Col) -> Range | None:
         """Return the range of a variable; None if its type has none."""
         of_type = type_range(col.type)
-        known = self.ranges.get(col.name)
-        if of_type is None or known is None:
+        known_range = self.ranges.get(col.name)
+        if of_type is None or known_range is None:
             return of_type
-        return of_type.intersect(known)
+        return of_type.intersect(known_range)
 
     def with_range(self, name: str, range_: Range) -> Facts:
         """Return the facts with one more bound on a variable."""
-        known = self.ranges.get(name)
-        return replace(self, ranges={**self.ranges, name: range_ if known is None else known.intersect(range_)})
+        known_range = self.ranges.get(name)
+        tighter = range_ if known_range is None else known_range.intersect(range_)
+        return replace(self, ranges={**self.ranges, name: tighter})
 
-    def given(self, condition: Expr) -> Facts:
+    def assuming(self, condition: Expr) -> Facts:
         """Return the facts for rows that pass ``condition``.
 
-        >>> Facts().given(Call("GreaterThan", (Col("n", "int"), Lit(3, "int")), "boolean")).ranges["n"].low
+        >>> Facts().assuming(Call("GreaterThan", (Col("n", "int"), Lit(3, "int")), "boolean")).ranges["n"].low
         4
         """
         facts = self
@@ -84,7 +85,7 @@ class Facts:
             facts = replace(facts, present=facts.present | _present(c))
         return facts
 
-    def opposite(self, condition: Expr) -> Facts:
+    def assuming_not(self, condition: Expr) -> Facts:
         """Return the facts for rows on which ``condition`` is false, or null."""
         flipped = {
             "LessThan": "GreaterThanOrEqual",
@@ -184,7 +185,7 @@ def input_facts(source: Input, program: Program, invariants: Invariants, *, assu
             if key in invariants.ranges:
                 facts = facts.with_range(name, invariants.ranges[key])
     for condition in source.filters:
-        facts = facts.given(condition)
+        facts = facts.assuming(condition)
     if assumes and source.relation is None:
         for implied in filter(None, map(fact, program.assume)):
             facts = facts.with_range(*implied)  # null is no violation

@@ -58,8 +58,8 @@ class Guard:
 
     def note(self, mode: Mode) -> str:
         """Return the note for ``explain``: checked for each row, or trusted."""
-        how = "trusted by the user" if mode == "trust" else "which is checked for each row"
-        return f"{self.name} is {self.condition}, {how}"
+        status = "trusted by the user" if mode == "trust" else "which is checked for each row"
+        return f"{self.name} is {self.condition}, {status}"
 
 
 def guard_levels(program: Program, names: tuple[str, ...]) -> Iterator[tuple[Guard, ...]]:

@@ -13,13 +13,12 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Program, Rule
 
 
-def facts_of(rule: Rule, program: Program, known: Invariants | None = None) -> Facts:
+def facts_of(rule: Rule, program: Program, invariants: Invariants | None = None) -> Facts:
     """Return the facts about a rule's variables, its own filters included.
 
-    An assumption holds for columns of the user's DataFrames, guarded at load; ``known`` are the invariants of recursive
-    columns.
+    An assumption holds for columns of the user's DataFrames, guarded at load; ``invariants`` hold for recursive ones.
     """
-    invariants = known or Invariants()
+    invariants = invariants or Invariants()
     facts, present = Facts(setting=program.setting), set()
     systems: dict[int, Monotone] = {}
     for name, v in variables(rule, program).items():
@@ -41,5 +40,5 @@ def facts_of(rule: Rule, program: Program, known: Invariants | None = None) -> F
             facts = facts.with_range(name, range_)
     facts = replace(facts, present=frozenset(present))
     for condition in rule.conditions:
-        facts = facts.given(condition)
+        facts = facts.assuming(condition)
     return facts

@@ -63,7 +63,7 @@ def solve(claim: Claim) -> tuple[Answer, list[Values]]:
     """
     plain, names = normalise(claim)
     answer = _decide(plain)
-    assignments = [{names[n]: v for n, v in one if n in names} for one in answer.model or ()]
+    assignments = [{names[n]: v for n, v in values if n in names} for values in answer.model or ()]
     return answer, assignments
 
 
@@ -140,9 +140,9 @@ class _Query:
 
     def _bounds(self, env: Env) -> list[Z3]:
         """Return the bounds of each numeric variable, from its type and the known ranges."""
-        formulas, known = [], dict(self._claim.bounds)
+        formulas, known_ranges = [], dict(self._claim.bounds)
         for name, col in self._claim.variables.items():
-            of_type, bounds = type_range(col.type), known.get(name)
+            of_type, bounds = type_range(col.type), known_ranges.get(name)
             if of_type is None or (bounds is None and self._claim.setting.ansi):
                 continue
             bounds = of_type if bounds is None else of_type.intersect(bounds)
@@ -165,16 +165,16 @@ class _Query:
 
     def _improves(self) -> list[Z3]:
         """Return that each recursive variable is as good as before, or better."""
-        z3, out = self._z3, []
+        z3, formulas = self._z3, []
         for m in self._claim.moving:
             old, new = self._first[m.variable.name], self._second[m.variable.name]
             if not m.aggregator.endswith("_by"):
-                out.append(self._no_worse(m.aggregator, old, new))
+                formulas.append(self._no_worse(m.aggregator, old, new))
             elif m.order is not None:
                 # Carried: any value if its order column is better; on a tie the smaller one.
                 before, after = self._first[m.order.name], self._second[m.order.name]
-                out.append(z3.Or(z3.Not(self._same(before, after)), self._no_worse("min", old, new)))
-        return out
+                formulas.append(z3.Or(z3.Not(self._same(before, after)), self._no_worse("min", old, new)))
+        return formulas
 
     # Conclusions
 

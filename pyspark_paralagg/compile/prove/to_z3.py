@@ -130,9 +130,9 @@ class Encoder:
         name = f"{type_} {text!r}"
         if name not in self._texts:
             point = self.z3.Const(name, self.sort(type_))
-            for other, known in self._texts.items():
+            for other, other_point in self._texts.items():
                 if type_ == "string" and other.startswith("string "):
-                    self.axioms.append(known < point if other.encode() < name.encode() else point < known)
+                    self.axioms.append(other_point < point if other.encode() < name.encode() else point < other_point)
             self._texts[name] = point
         return self._texts[name]
 
@@ -332,11 +332,11 @@ class Encoder:
         if any(w != "never" for w in shape.nulls):
             null = z3.Function(f"{name} is null", *(x.sort() for x in inputs), z3.BoolSort(self.ctx))(*inputs)
         if type_range(expr.type) is not None and not shape.wraps:
-            known = shape.range
-            self.axioms += [] if known is None else self.within(Term(result, null), known)
-            for others, other, where in self._applied.get(name, []):
+            result_range = shape.range
+            self.axioms += [] if result_range is None else self.within(Term(result, null), result_range)
+            for others, other, other_ranges in self._applied.get(name, []):
                 # How they lie to each other is for a shape to say that holds of the arguments of both.
-                joint_shape = shape_of(expr, tuple(map(union, ranges, where)), self.facts.setting)
+                joint_shape = shape_of(expr, tuple(map(union, ranges, other_ranges)), self.facts.setting)
                 if not joint_shape.wraps:
                     self._order(args, result, others, other, joint_shape.directions)
             self._applied.setdefault(name, []).append((args, result, ranges))

@@ -19,7 +19,7 @@ from pyspark_paralagg.compile.prove.check_lattice import check_lattice
 from pyspark_paralagg.compile.prove.facts import Invariants
 from pyspark_paralagg.compile.prove.guard import add_guards, guard_levels, weaken, with_overflow_checks
 from pyspark_paralagg.compile.prove.incremental import show_incremental
-from pyspark_paralagg.compile.prove.known import find_invariants
+from pyspark_paralagg.compile.prove.invariants import find_invariants
 from pyspark_paralagg.compile.prove.refusal import check_shape, note_or_raise
 from pyspark_paralagg.compile.prove.verdict import Proved
 from pyspark_paralagg.errors import UnsupportedError, VerificationError
@@ -42,13 +42,13 @@ def verify(program: Program) -> Program:
     ``PARALAGG_NOT_MONOTONE``, ``PARALAGG_NOT_LINEAR``, ``PARALAGG_NOT_PROVED``, ``PARALAGG_MIXED_AGGREGATES``.
     """
     classes: list[tuple[str, str]] = []
-    known = Invariants()
+    invariants = Invariants()
     notes = [f"assumed by the user: {show(a)}" for a in program.assume]
     for names in program.strata:
-        program, relation_class, why = _stratum(program, names, known)
-        known = find_invariants(program, names, known)
+        program, relation_class, reasons = _stratum(program, names, invariants)
+        invariants = find_invariants(program, names, invariants)
         classes += [(n, relation_class) for n in names]
-        notes += [f"{', '.join(names)}: {relation_class} ({why[0]})", *why[1:]]
+        notes += [f"{', '.join(names)}: {relation_class} ({reasons[0]})", *reasons[1:]]
     return replace(program, classes=tuple(classes), notes=(*program.notes, *notes))
 
 
@@ -57,11 +57,11 @@ def judgements(program: Program) -> Iterator[Judgement]:
 
     Raises ``VerificationError`` for a join on a dependent column and for aggregates that do not mix.
     """
-    known = Invariants()
+    invariants = Invariants()
     for names in program.strata:
-        decided = _decide(program, names, _kind(program, names), known)
+        decided = _decide(program, names, _kind(program, names), invariants)
         program = decided.program
-        known = find_invariants(program, names, known)
+        invariants = find_invariants(program, names, invariants)
         yield from decided.judgements
 
 
@@ -74,32 +74,32 @@ class _Decided:
     guards: tuple[Guard, ...] = ()
 
 
-def _decide(program: Program, names: tuple[str, ...], kind: RelationClass, known: Invariants) -> _Decided:
+def _decide(program: Program, names: tuple[str, ...], kind: RelationClass, invariants: Invariants) -> _Decided:
     """Prove the stratum with as few guards as possible; without a proof, judge it with all guards."""
     if kind == "iterated":
         return _Decided(program, ())
     if kind == "accumulating":
-        return _Decided(program, tuple(_stratum_judgements(program, names, kind, known, provers="all")))
+        return _Decided(program, tuple(_stratum_judgements(program, names, kind, invariants, provers="all")))
     levels = list(guard_levels(program, names))
     for provers in ("rules", "z3"):
         for guards in levels:
-            if _prove(program, guards, names, known, provers) is not None:
-                return _with_fewest_guards(program, guards, names, known, provers)
+            if _prove(program, guards, names, invariants, provers) is not None:
+                return _with_fewest_guards(program, guards, names, invariants, provers)
     candidate = add_guards(program, levels[-1])
-    return _Decided(program, tuple(_stratum_judgements(candidate, names, kind, known, provers="all")))
+    return _Decided(program, tuple(_stratum_judgements(candidate, names, kind, invariants, provers="all")))
 
 
 def _with_fewest_guards(
-    program: Program, guards: tuple[Guard, ...], names: tuple[str, ...], known: Invariants, provers: Provers
+    program: Program, guards: tuple[Guard, ...], names: tuple[str, ...], invariants: Invariants, provers: Provers
 ) -> _Decided:
     for g in guards:
         fewer = tuple(x for x in guards if x != g)
-        if _prove(program, fewer, names, known, provers) is not None:
+        if _prove(program, fewer, names, invariants, provers) is not None:
             guards = fewer
         elif (less := weaken(g)) is not None:
             fewer = tuple(less if x == g else x for x in guards)
-            guards = fewer if _prove(program, fewer, names, known, provers) is not None else guards
-    proofs = _prove(program, guards, names, known, provers) or ()
+            guards = fewer if _prove(program, fewer, names, invariants, provers) is not None else guards
+    proofs = _prove(program, guards, names, invariants, provers) or ()
     if program.mode == "trust":
         return _Decided(program, proofs, guards)
     program = add_guards(program, guards)
@@ -109,11 +109,11 @@ def _with_fewest_guards(
 
 
 def _prove(
-    program: Program, guards: tuple[Guard, ...], names: tuple[str, ...], known: Invariants, provers: Provers
+    program: Program, guards: tuple[Guard, ...], names: tuple[str, ...], invariants: Invariants, provers: Provers
 ) -> tuple[Judgement, ...] | None:
     """Return the proofs of all claims of a stratum with ``guards``; None if a claim is not proved."""
     proofs: list[Judgement] = []
-    for j in _stratum_judgements(add_guards(program, guards), names, "lattice", known, provers=provers):
+    for j in _stratum_judgements(add_guards(program, guards), names, "lattice", invariants, provers=provers):
         if not isinstance(j.verdict, Proved):
             return None
         proofs.append(j)
@@ -121,17 +121,17 @@ def _prove(
 
 
 def _stratum_judgements(
-    program: Program, names: tuple[str, ...], kind: RelationClass, known: Invariants, *, provers: Provers
+    program: Program, names: tuple[str, ...], kind: RelationClass, invariants: Invariants, *, provers: Provers
 ) -> Iterator[Judgement]:
     if kind == "lattice":
-        known = find_invariants(program, names, known)
+        invariants = find_invariants(program, names, invariants)
     for rule in program.rules:
         if rule.head in names:
             check_shape(rule, program)
             if kind == "accumulating":
                 yield from check_accumulating(rule, program)
             else:
-                yield from check_lattice(rule, program, known, provers=provers)
+                yield from check_lattice(rule, program, invariants, provers=provers)
 
 
 def _kind(program: Program, names: tuple[str, ...]) -> RelationClass:
@@ -160,7 +160,7 @@ def _kind(program: Program, names: tuple[str, ...]) -> RelationClass:
     )
 
 
-def _stratum(program: Program, names: tuple[str, ...], known: Invariants) -> tuple[Program, str, list[str]]:
+def _stratum(program: Program, names: tuple[str, ...], invariants: Invariants) -> tuple[Program, str, list[str]]:
     relations = [program.relation(n) for n in names]
     if any(r.settled for r in relations):
         kind = "iterated" if program.mode == "iterate" else _kind(program, names)
@@ -173,7 +173,7 @@ def _stratum(program: Program, names: tuple[str, ...], known: Invariants) -> tup
             )
         # A proof relies on facts about all base rows, and a continued run has only later ones. The steps were proved in
         # the first run, so only the guards matter here.
-        decided = _decide(program, names, kind, known)
+        decided = _decide(program, names, kind, invariants)
         proved_before = "it continues a fixpoint, whose steps were proved when it was computed"
         return decided.program, kind, [proved_before, *(g.note(program.mode) for g in decided.guards)]
     if program.mode == "iterate":
@@ -183,7 +183,7 @@ def _stratum(program: Program, names: tuple[str, ...], known: Invariants) -> tup
     if kind == "iterated":
         _check_iterable(relations)
         return program, "iterated", ["it is not recursive, so one round is all there is"]
-    decided = _decide(program, names, kind, known)
+    decided = _decide(program, names, kind, invariants)
     notes = [
         *(note_or_raise(found, program.mode) for found in decided.judgements),
         *(g.note(program.mode) for g in decided.guards),
@@ -192,8 +192,8 @@ def _stratum(program: Program, names: tuple[str, ...], known: Invariants) -> tup
     if initial is not None:
         _check_iterable(relations)
         shown = show_incremental(program, names) if kind == "accumulating" else []
-        why = f"{initial} has initial rows, which may lie beyond the first application"
-        return program, "iterated", [why, *notes, *shown]
+        reason = f"{initial} has initial rows, which may lie beyond the first application"
+        return program, "iterated", [reason, *notes, *shown]
     if kind == "accumulating":
         return program, kind, ["every rule is linear in the columns that are added up", *notes]
     return decided.program, kind, ["every rule is monotone", *notes]

@@ -48,5 +48,6 @@ def _check(expr: Expr, rule: Rule) -> None:
                 _refuse(f"{show(a)} of type {a.type}", a.type, rule.place)
 
 
-def _refuse(what: str, value: str, place: str) -> NoReturn:
-    raise UnsupportedError("PARALAGG_STEP_UNSUPPORTED", f"{what} cannot run inside the loop", value=value, place=place)
+def _refuse(subject: str, value: str, place: str) -> NoReturn:
+    problem = f"{subject} cannot run inside the loop"
+    raise UnsupportedError("PARALAGG_STEP_UNSUPPORTED", problem, value=value, place=place)

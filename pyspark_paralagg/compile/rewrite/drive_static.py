@@ -51,9 +51,9 @@ def drive_static(program: Program) -> Program:
 
 
 def _fresh(stem: str, program: Program) -> str:
-    taken = {r.name for r in program.relations}
+    names = {r.name for r in program.relations}
     name, n = stem, 2
-    while name in taken:
+    while name in names:
         name, n = f"{stem}_{n}", n + 1
     return name
 

@@ -29,11 +29,11 @@ class Classes:
         self._class_of: dict[str, set[str]] = {}
 
     @classmethod
-    def of(cls, conditions: Iterable[Expr], accepts: Callable[[str], bool]) -> Classes:
+    def from_conditions(cls, conditions: Iterable[Expr], accepts: Callable[[str], bool]) -> Classes:
         """Return the classes that the equalities in ``conditions`` make of the names that ``accepts`` selects."""
         classes = cls()
-        for c in conditions:
-            pair = equality(c)
+        for condition in conditions:
+            pair = equality(condition)
             if pair is not None and all(accepts(name) for name in pair):
                 classes.unite(*pair)
         return classes

@@ -32,7 +32,7 @@ class Variable:
 
 def variables(rule: Rule, program: Program) -> dict[str, Variable]:
     """Return all variables that the body of ``rule`` binds, by name."""
-    out: dict[str, Variable] = {}
+    bound: dict[str, Variable] = {}
     for a, atom in enumerate(rule.body):
         if atom.relation is not None:
             relation = program.relation(atom.relation)
@@ -40,12 +40,12 @@ def variables(rule: Rule, program: Program) -> dict[str, Variable]:
                 if name is not None:
                     d = relation.dependents[p - len(relation.keys)] if p >= len(relation.keys) else None
                     role: Role = "key" if d is None else "dependent"
-                    out[name] = Variable(a, p, relation.columns[p], role, relation.name, d)
+                    bound[name] = Variable(a, p, relation.columns[p], role, relation.name, d)
         elif atom.input is not None:
             for p, name in enumerate(atom.variables):
                 if name is not None:
-                    out[name] = Variable(a, p, _column(name, program.input(atom.input).exprs[p]), "static")
-    return out
+                    bound[name] = Variable(a, p, _column(name, program.input(atom.input).exprs[p]), "static")
+    return bound
 
 
 def _column(name: str, expr: Expr) -> Column:

@@ -130,5 +130,5 @@ def with_input(program: Program, requested: Input) -> tuple[Program, int]:
     for existing in program.inputs:
         if existing.id not in bases and replace(existing, id=requested.id) == requested:
             return program, existing.id
-    fresh = replace(requested, id=max(i.id for i in program.inputs) + 1)
-    return replace(program, inputs=(*program.inputs, fresh)), fresh.id
+    added = replace(requested, id=max(i.id for i in program.inputs) + 1)
+    return replace(program, inputs=(*program.inputs, added)), added.id

@@ -74,10 +74,10 @@ def _within_stratum(atom: Atom, rule: Rule, program: Program) -> Atom:
     if atom.relation is None or atom.kind == "join":
         return atom
     if atom.kind == "anti" or not program.relation(rule.head).is_idempotent:
-        what = "an anti join" if atom.kind == "anti" else "a semi join under an aggregate that counts repetitions,"
+        join_name = "an anti join" if atom.kind == "anti" else "a semi join under an aggregate that counts repetitions,"
         raise UnsupportedError(
             "PARALAGG_STEP_UNSUPPORTED",
-            f"{what} with {atom.relation}, which is still growing, cannot run inside the loop",
+            f"{join_name} with {atom.relation}, which is still growing, cannot run inside the loop",
             value=atom.relation,
             place=rule.place,
             hint=f"compute {atom.relation} in a recursion of its own first, or join with other data",

@@ -62,9 +62,7 @@ class _Tracker:
         if plain:
             name = self._fresh(f"{old.name}_values")
             kept = tuple(d.column.name for d in plain)
-            sources.append(
-                _Source(Relation(name, old.keys, plain, old.base, old.initial), (*self._keys, *kept))
-            )
+            sources.append(_Source(Relation(name, old.keys, plain, old.base, old.initial), (*self._keys, *kept)))
             views |= {column: View(name, column) for column in kept}
         program = self._program
         for n, source in enumerate(sources):
@@ -142,5 +140,5 @@ def _value(d: Dependent) -> str | None:
 
 
 def _with_input(program: Program, rows: Input) -> tuple[Program, int]:
-    fresh = replace(rows, id=max(i.id for i in program.inputs) + 1)
-    return replace(program, inputs=(*program.inputs, fresh)), fresh.id
+    added = replace(rows, id=max(i.id for i in program.inputs) + 1)
+    return replace(program, inputs=(*program.inputs, added)), added.id

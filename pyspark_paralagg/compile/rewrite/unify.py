@@ -31,7 +31,7 @@ def unify(rule: Rule, program: Program) -> Rule | None:
     def is_fact(name: str) -> bool:
         return rule.body[scope[name].atom].kind != "anti"
 
-    classes = Classes.of(rule.conditions, is_fact)
+    classes = Classes.from_conditions(rule.conditions, is_fact)
     constants: dict[str, Call] = {}
     for condition in rule.conditions:
         equated = constant(condition)

@@ -52,14 +52,14 @@ def find_invariants(program: Program, names: tuple[str, ...], below: Invariants)
 
 
 def _after_a_round(
-    known: Invariants, relations: list[Relation], rules: list[tuple[Rule, Program]], bounded: frozenset[Column]
+    invariants: Invariants, relations: list[Relation], rules: list[tuple[Rule, Program]], bounded: frozenset[Column]
 ) -> Invariants:
-    """Return the invariants that still hold after each rule is applied once to rows that satisfy ``known``."""
-    ranges = dict(known.ranges)
+    """Return the invariants that still hold after each rule is applied once to rows that satisfy ``invariants``."""
+    ranges = dict(invariants.ranges)
     lost: set[Column] = set()
     relation_of = {r.name: r for r in relations}
     for rule, program in rules:
-        facts = facts_of(rule, program, known)
+        facts = facts_of(rule, program, invariants)
         for column, expr in zip(_stored_columns(relation_of[rule.head]), rule.exprs, strict=True):
             key, value = (rule.head, column.name), Monotone({}, facts).behaviour(expr)
             lost |= {key} if value.is_nullable else set()
@@ -71,10 +71,11 @@ def _after_a_round(
     for key in bounded:
         if key in dependents:
             ranges[key] = _aggregated(dependents[key].definition, ranges[key], types[key], is_exact=is_exact)
-        ranges[key] = ranges[key].widened(known.ranges[key], type_range(types[key]) or ranges[key])
+        ranges[key] = ranges[key].widened(invariants.ranges[key], type_range(types[key]) or ranges[key])
     # A carried value is null if its order is null.
-    lost |= {k for k, d in dependents.items() if d.order is not None and (k[0], d.order) not in known.present - lost}
-    return Invariants(ranges, known.present - lost)
+    present = invariants.present - lost
+    lost |= {k for k, d in dependents.items() if d.order is not None and (k[0], d.order) not in present}
+    return Invariants(ranges, present - lost)
 
 
 def _stored_columns(relation: Relation) -> tuple[ProgramColumn, ...]:
@@ -118,7 +119,7 @@ def unhoisted(rule: Rule, program: Program) -> tuple[Rule, Program]:  # noqa: C9
     """Return the rule with expressions that its inputs compute at load inlined again, over the user's columns."""
     values: dict[str, Expr] = {}
     body = list(rule.body)
-    taken = _kept_variables(rule, program)
+    names = _kept_variables(rule, program)
     for n, atom in enumerate(rule.body):
         if atom.input is None or all(isinstance(e, Col) for e in program.input(atom.input).exprs):
             continue
@@ -133,11 +134,11 @@ def unhoisted(rule: Rule, program: Program) -> tuple[Rule, Program]:  # noqa: C9
         plain = {e.name: e for x in source.exprs for e in walk(x) if isinstance(e, Col)}
         for name in plain:
             if name not in bound:
-                fresh, k = name, 2
-                while fresh in taken:
-                    fresh, k = f"{name}_{k}", k + 1
-                taken.add(fresh)
-                bound[name] = fresh
+                new_name, k = name, 2
+                while new_name in names:
+                    new_name, k = f"{name}_{k}", k + 1
+                names.add(new_name)
+                bound[name] = new_name
         for v, e in zip(atom.variables, source.exprs, strict=True):
             if v is not None and not isinstance(e, Col):
                 values[v] = substitute(e, lambda c, b=bound: replace(c, name=b[c.name]))  # type: ignore[misc]
@@ -162,11 +163,11 @@ def without_guards(expr: Expr) -> Expr:
 
 def _kept_variables(rule: Rule, program: Program) -> set[str]:
     """Return the variables of a rule whose values are not inlined."""
-    out: set[str] = set()
+    kept: set[str] = set()
     for atom in rule.body:
         exprs = atom.variables if atom.input is None else program.input(atom.input).exprs
-        out |= {v for v, e in zip(atom.variables, exprs, strict=True) if v is not None and isinstance(e, Col | str)}
-    return out
+        kept |= {v for v, e in zip(atom.variables, exprs, strict=True) if v is not None and isinstance(e, Col | str)}
+    return kept
 
 
 def premises_of(rule: Rule, program: Program) -> tuple[Expr, ...]:
