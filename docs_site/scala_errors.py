@@ -1,7 +1,7 @@
 """What the shim raises inside of Spark, read from its Scala sources: codes with the message and hint that follow them.
 
-A code is raised where it stands as a text of its own with further arguments behind it, be it in a ``ParalaggException``
-or in a tuple that becomes one.
+A code is raised where a constant of ``ErrorCodes`` has further arguments behind it, in a ``ParalaggException`` or in a
+tuple that becomes one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from docs_site.error_index import CODE, ROOT, Raised
+from docs_site.error_index import ROOT, Raised
+from docs_site.scala_codes import NAMES
 from docs_site.templates import OPEN
 from pyspark_paralagg.codes import IN_SPARK
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SOURCES = "jvm_shim/src/main"
-_CODE_ARGUMENT = re.compile(rf'[(,]\s*"({CODE.pattern})"\s*,')
+_CODE_ARGUMENT = re.compile(r"[(,]\s*ErrorCodes\.(\w+)\s*,")
 # Texts, brackets and commas: all that tells where an argument ends.
 _TOKEN = re.compile(r's?"(?:\\.|[^"\\])*"|[()\[\]{},]|else\b')
 _TEXT = re.compile(r'(s?)"((?:\\.|[^"\\])*)"')
@@ -32,7 +33,7 @@ def in_scala() -> list[Raised]:
         for match in _CODE_ARGUMENT.finditer(source):
             message, hint = [*_arguments(source, match.end()), "", ""][:2]
             told = [_templates(argument, source) for argument in (message, hint)]
-            found.append(Raised(match[1], IN_SPARK, told[0], told[1], path.relative_to(ROOT).as_posix()))
+            found.append(Raised(NAMES[match[1]], IN_SPARK, told[0], told[1], path.relative_to(ROOT).as_posix()))
     return found
 
 

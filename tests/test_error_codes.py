@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import pyspark_paralagg as ra
+from docs_site import scala_codes
 from docs_site.error_index import CLASSES, in_python
 from docs_site.scala_errors import in_scala
 from pyspark_paralagg import codes
@@ -108,6 +109,18 @@ def test_named_tests_have_the_code() -> None:
             text = (ROOT / file).read_text(encoding="utf-8")
             assert re.search(rf"\b(PARALAGG_)?{code.removeprefix('PARALAGG_')}\b", text), (code, file)
             assert not test or f"def {test}(" in text, name
+
+
+def test_constants_of_the_shim_are_those_of_the_registry() -> None:
+    message = "python -m docs_site.scala_codes writes it again"
+    assert scala_codes.FILE.read_text(encoding="utf-8") == scala_codes.source(), message
+
+
+def test_the_shim_has_codes_as_constants_only() -> None:
+    for file in scala_codes.SOURCES.rglob("*.scala"):
+        if file != scala_codes.FILE:
+            texts = re.findall(r'"(PARALAGG_\w+)"', file.read_text(encoding="utf-8"))
+            assert not CODES.keys() & set(texts), file
 
 
 def test_sentences_are_short() -> None:

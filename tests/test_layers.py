@@ -16,7 +16,7 @@ ENGINES = {"pyspark", "py4j", "mpi4py", "numpy", "pandas"}
 LINES = {
     "pyspark_paralagg": 27_800,
     "mpi_backend": 10_400,
-    "jvm_shim/src/main": 10_400,
+    "jvm_shim/src/main": 10_500,
 }
 """The most lines of each part. Raising one needs a reason in the commit."""
 

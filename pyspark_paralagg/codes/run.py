@@ -23,7 +23,11 @@ RUN = (
         "A cycle improves its own values without end, such as a negative cycle under `min`.",
         remedy='Remove the cycle, bound the values by a filter, or set `max_iterations` with `on_limit="return"`. '
         "For values that converge late, raise `spark.paralagg.climb.maxIterations`.",
-        tested_by="tests/test_cli_standalone.py, tests/test_cli.py",
+        example="""
+            base = spark.sql("SELECT 1L AS node, 0L AS dist")
+            step = lambda r: r.selectExpr("node", "dist - 1 AS dist")
+            base.recursive_agg("node", {"dist": "min"}, step=step).collect()
+        """,
     ),
     ErrorCode(
         "PARALAGG_ASSUMPTION_VIOLATED",
@@ -44,7 +48,10 @@ RUN = (
         "FixpointError",
         cause="A sum, a count or a greatest common divisor leaves the range of its type.",
         remedy="Use a wider type: bigint, decimal or double. If a cycle adds up without end, remove the cycle.",
-        tested_by="jvm_shim/src/test/scala/org/apache/spark/sql/paralagg/ShimTests.scala",
+        example="""
+            base = spark.sql("SELECT 1L AS node, tinyint(-128) AS g")
+            base.recursive_agg("node", {"g": "gcd"}, step=lambda r: r, backend="spark").collect()
+        """,
     ),
     ErrorCode(
         "PARALAGG_AGGREGATOR_NULL",

@@ -28,7 +28,7 @@ object FixpointStrategy extends SparkStrategy {
       }) :: Nil
     case RecursiveReference(name, _) =>
       throw new ParalaggException(
-        "PARALAGG_REFERENCE_OUTSIDE_STEP",
+        ErrorCodes.ReferenceOutsideStep,
         s"the recursive relation $name stands for rows that do not exist yet, so it cannot be evaluated on its own.",
         "inside step only build a DataFrame; run actions on the result.")
     case _ => Nil

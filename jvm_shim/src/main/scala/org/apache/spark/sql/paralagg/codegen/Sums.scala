@@ -1,6 +1,6 @@
 package org.apache.spark.sql.paralagg.codegen
 
-import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.paralagg.load.FloatWord
 
 /** Checked addition of words, called by generated code. */
@@ -45,7 +45,7 @@ object Sums {
 
   /** Called by generated code where a user's aggregator gives null. */
   def combinedToNull(aggregator: String): Unit = throw new ParalaggException(
-    "PARALAGG_AGGREGATOR_NULL", s"combine of the aggregator $aggregator gives null.",
+    ErrorCodes.AggregatorNull, s"combine of the aggregator $aggregator gives null.",
     "let it give a value for any two values.")
 
   private def overflow(what: String, a: Long, b: Long) = new SumOverflow(what, a, b)
@@ -54,6 +54,6 @@ object Sums {
 /** A sum left the range of its type. */
 class SumOverflow(what: String, a: Long, b: Long)
     extends ParalaggException(
-      "PARALAGG_OVERFLOW",
+      ErrorCodes.Overflow,
       s"$what overflows: $a + $b.",
       "a cycle makes counts and sums grow without end; else use a wider type (bigint, decimal, double).")

@@ -4,6 +4,7 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.{BarrierTaskContext, TaskContext, TaskKilledException}
 import org.apache.spark.shuffle.FetchFailedException
+import org.apache.spark.sql.paralagg.ErrorCodes
 import org.apache.spark.sql.paralagg.codegen.KernelCode
 import org.apache.spark.sql.paralagg.gang.{Codec, Gang, GangAborted, GangEnd, GangKey, GangStopped, MemoryAccount}
 import org.apache.spark.sql.paralagg.load.{Block, BlocksCodec, Dictionary, LocalDictionary, Routes, Strings}
@@ -179,7 +180,7 @@ object GangTask {
   }
 
   private def outOfMemory(e: OutOfMemoryError) = new org.apache.spark.sql.paralagg.ParalaggException(
-    "PARALAGG_OUT_OF_MEMORY",
+    ErrorCodes.OutOfMemory,
     s"the heap of ${Runtime.getRuntime.maxMemory >> 20} MiB is full (${e.getMessage}).",
     "give executors more memory (spark.executor.memory; spark.driver.memory under local[N]).")
 }

@@ -2,7 +2,7 @@ package org.apache.spark.sql.paralagg.gang
 
 import org.apache.spark.TaskContext
 import org.apache.spark.memory.{MemoryConsumer, MemoryMode, TaskMemoryManager}
-import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 
 /**
  * What a gang task holds, taken from Spark's memory manager so that other operators know of it, and given back when the
@@ -19,7 +19,7 @@ final class MemoryAccount(context: TaskContext) {
     held += got
     if (got < wanted) {
       throw new ParalaggException(
-        "PARALAGG_OUT_OF_MEMORY",
+        ErrorCodes.OutOfMemory,
         s"$what needs ${bytes >> 20} MiB in one task, and Spark's memory manager has ${held >> 20} MiB for it.",
         "give executors more memory (spark.executor.memory; spark.driver.memory under local[N]) or use more, smaller tasks.")
     }

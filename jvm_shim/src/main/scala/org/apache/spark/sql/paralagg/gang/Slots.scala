@@ -3,7 +3,7 @@ package org.apache.spark.sql.paralagg.gang
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.config.DYN_ALLOCATION_ENABLED
 import org.apache.spark.resource.ResourceProfile
-import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 
 /**
  * How many tasks may run at the same moment. Always asked before a gang is submitted: where Spark itself finds out that
@@ -32,7 +32,7 @@ object Slots {
     val slots = availableSoon(sc)
     if (slots <= 0) {
       throw new ParalaggException(
-        "PARALAGG_NO_SLOTS",
+        ErrorCodes.NoSlots,
         if (isDynamic(sc)) "dynamic allocation is on, and a gang needs a fixed number of executors."
         else "there is no executor with a free core.",
         "set spark.dynamicAllocation.enabled=false, or use backend='dataframe'.")

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.paralagg.load
 
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
-import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
@@ -35,7 +35,7 @@ object Words {
     case s: StringType if s.isUTF8BinaryCollation => StringWord
     case other =>
       throw new ParalaggException(
-        "PARALAGG_TYPE_UNSUPPORTED",
+        ErrorCodes.TypeUnsupported,
         s"the gang engine cannot hold ${other.simpleString} in a word.",
         "use backend='dataframe' for this relation.")
   }

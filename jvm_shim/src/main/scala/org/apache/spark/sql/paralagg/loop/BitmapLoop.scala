@@ -2,7 +2,7 @@ package org.apache.spark.sql.paralagg.loop
 
 import java.util.Arrays
 
-import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.paralagg.gang.{Gang, MemoryAccount}
 import org.apache.spark.sql.paralagg.load.Block
 import org.apache.spark.sql.paralagg.plan.StratumSpec
@@ -250,7 +250,7 @@ final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Blo
     pairs = sums(gang.tasks + 1).toLong
     if (sums(gang.tasks) > 0 && stratum.onLimitError) {
       throw new ParalaggException(
-        "PARALAGG_LIMIT_REACHED",
+        ErrorCodes.LimitReached,
         s"${stratum.name}: after ${limit.get} iterations the last one still changed rows.",
         "raise max_iterations, or say on_limit='return' if R_n itself is what you want.")
     }

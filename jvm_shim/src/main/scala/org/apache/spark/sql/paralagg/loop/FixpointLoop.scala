@@ -1,6 +1,6 @@
 package org.apache.spark.sql.paralagg.loop
 
-import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.paralagg.codegen.{KernelCode, SumOverflow}
 import org.apache.spark.sql.paralagg.gang.{Gang, MemoryAccount}
 import org.apache.spark.sql.paralagg.load.{Block, Routes}
@@ -270,12 +270,12 @@ final class FixpointLoop(
   private var chunk = FirstChunk
 
   private def limitReached(iterations: Int, sums: Array[Double]) = new ParalaggException(
-    "PARALAGG_LIMIT_REACHED",
+    ErrorCodes.LimitReached,
     s"${stratum.name}: after $iterations iterations the last one still changed ${stats.delta(sums)} rows.",
     "raise max_iterations, or say on_limit='return' if R_n itself is what you want.")
 
   private def endless(climb: EndlessClimb, cycle: Seq[String]) = new ParalaggException(
-    "PARALAGG_NO_FIXPOINT",
+    ErrorCodes.NoFixpoint,
     s"${stratum.name}: " + (
       if (!climb.overflowed && stratum.climbLimit.isDefined)
         s"values still change after ${climb.iterations} iterations, the most that spark.paralagg.climb.maxIterations allows"
@@ -295,7 +295,7 @@ object FixpointLoop {
 
   /** With ANSI mode off only a check that a proof has asked for raises it; Spark's hint is to turn ANSI mode off. */
   private def overflows(e: ArithmeticException): ParalaggException = new ParalaggException(
-    "PARALAGG_ASSUMPTION_VIOLATED",
+    ErrorCodes.AssumptionViolated,
     "the proof rests on no value leaving the range of its type, and one does.",
     "take a wider type, or ask for mode='iterate', where it wraps around as without ANSI mode.",
     e)

@@ -16,7 +16,7 @@ import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.execution.arrow.ArrowWriter
 import org.apache.spark.sql.execution.vectorized.WritableColumnVector
-import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.util.ArrowUtils
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch, ColumnVector}
@@ -134,7 +134,7 @@ object ArrowFiles {
   /** Writes `file`; a full disk or a read-only folder is an error that names it. */
   private[paralagg] def onDisk[T](file: File)(write: => T): T = {
     def failed(cause: Throwable) = new ParalaggException(
-      "PARALAGG_MPI_STAGING",
+      ErrorCodes.MpiStaging,
       s"rows for ranks cannot be written to ${file.getParent} on ${Utils.localHostName()}: ${cause.getMessage}.",
       "free space there, or name a larger disk by spark.paralagg.mpi.stagingDir, or by spark.local.dir.",
       cause)

@@ -4,7 +4,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.rdd.{RDD, ShuffledRDD}
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.execution.SparkPlan
-import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.paralagg.driver.{FixpointExec, FixpointOperator, IndexPartitioner, RunRegistry}
 import org.apache.spark.sql.paralagg.gang.Slots
 import org.apache.spark.sql.paralagg.load.InputSource
@@ -46,7 +46,7 @@ case class OffloadExec(
     val ranks = spec.offload.get.ranks
     if (spec.offload.get.isOnExecutors && Slots.gang(sparkContext, ranks) < ranks) {
       throw new ParalaggException(
-        "PARALAGG_MPI_TOO_MANY_RANKS",
+        ErrorCodes.MpiTooManyRanks,
         s"$ranks ranks need as many slots at the same moment, and there are ${Slots.available(sparkContext)}.",
         "ask for fewer by spark.paralagg.mpi.ranks.")
     }

@@ -14,7 +14,7 @@ import org.apache.spark.{MapOutputTrackerMaster, SparkContext, SparkEnv}
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.RpcCallContext
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.paralagg.driver.RunRegistry
 import org.apache.spark.sql.paralagg.plan.{FixpointSpec, OffloadSpec}
 import org.apache.spark.util.Utils
@@ -78,7 +78,7 @@ private[paralagg] final class OffloadRun(
       } catch {
         case e: IOException =>
           val where = offload.staging.getOrElse(Utils.getLocalDir(sc.conf))
-          context.reply(("failed", "PARALAGG_MPI_STAGING", s"the driver cannot write to $where: ${e.getMessage}.",
+          context.reply(("failed", ErrorCodes.MpiStaging, s"the driver cannot write to $where: ${e.getMessage}.",
               "set spark.paralagg.mpi.stagingDir to a directory that driver, executors and ranks can write to."))
       }
     }
@@ -110,7 +110,7 @@ private[paralagg] final class OffloadRun(
         attempt.offers.waiting += context
         if (problem.nonEmpty) {
           attempt.ranks.stop()
-          val hint = if (code == "PARALAGG_MPI_NO_LAUNCHER") InstallHint else ""
+          val hint = if (code == ErrorCodes.MpiNoLauncher) InstallHint else ""
           finish(attempt, attempt.ranks, ("failed", code, s"$problem.", hint))
         }
       case _ => context.reply(("ok", ""))
@@ -222,7 +222,7 @@ private[paralagg] final class OffloadRun(
       case e: IOException =>
         RunRegistry.end(run.id)
         finish(attempt, null,
-          ("failed", "PARALAGG_MPI_NO_LAUNCHER", s"the ranks' supervisor cannot start: ${e.getMessage}.", InstallHint))
+          ("failed", ErrorCodes.MpiNoLauncher, s"the ranks' supervisor cannot start: ${e.getMessage}.", InstallHint))
     }
   }
 

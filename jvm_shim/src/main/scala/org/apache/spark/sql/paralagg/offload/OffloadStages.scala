@@ -8,7 +8,7 @@ import org.apache.spark.{OneToOneDependency, Partition, Partitioner, ShuffleDepe
 import org.apache.spark.rdd.{DeterministicLevel, RDD, ShuffledRDD}
 import org.apache.spark.shuffle.MetadataFetchFailedException
 import org.apache.spark.sql.execution.SQLExecution
-import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.paralagg.driver.{GangStage, IndexPartitioner, Packing}
 import org.apache.spark.sql.paralagg.load.InputSource
 import org.apache.spark.sql.types.DataType
@@ -96,13 +96,13 @@ private[paralagg] object OffloadStages {
     }
 
   private def full(folder: File, e: Throwable): ParalaggException = new ParalaggException(
-    "PARALAGG_MPI_STAGING",
+    ErrorCodes.MpiStaging,
     s"the disk of the staging directory $folder on ${Utils.localHostName()} is full.",
     "free space there, or set spark.paralagg.mpi.stagingDir to a directory that driver, executors and ranks can write to.",
     e)
 
   def notShared(folder: File): ParalaggException = new ParalaggException(
-    "PARALAGG_MPI_STAGING",
+    ErrorCodes.MpiStaging,
     s"what others write to the staging directory $folder is not there on ${Utils.localHostName()}.",
     "set spark.paralagg.mpi.stagingDir to a directory that driver, executors and ranks share.")
 

@@ -8,6 +8,7 @@ import org.json4s.jackson.JsonMethods
 
 import org.apache.spark.{OneToOneDependency, Partition, SparkContext, SparkEnv, TaskContext}
 import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.paralagg.ErrorCodes
 import org.apache.spark.sql.paralagg.driver.GangTask
 import org.apache.spark.util.Utils
 
@@ -50,8 +51,8 @@ private final class ProxiesRDD(sc: SparkContext, below: RDD[(Int, Array[Byte])],
   /** Until it ends; what hydra does not tell by itself. The guard ends all below it when this JVM or task does. */
   private def runProxy(
       words: Seq[JValue], folder: Option[RanksFolder], context: TaskContext): Option[(String, String)] = {
-    def missing(text: String) = Some(("PARALAGG_MPI_NO_LAUNCHER", text))
-    def failed(text: String) = Some(("PARALAGG_MPI_RANK_FAILED", text))
+    def missing(text: String) = Some((ErrorCodes.MpiNoLauncher, text))
+    def failed(text: String) = Some((ErrorCodes.MpiRankFailed, text))
     val host = Utils.localHostName()
     val command = python ++ Seq("-m", "mpi_backend.launch.guard") ++ words.collect { case JString(word) => word }
     val builder =

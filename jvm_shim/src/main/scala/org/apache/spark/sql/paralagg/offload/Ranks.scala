@@ -10,6 +10,7 @@ import scala.util.Try
 import org.json4s._
 import org.json4s.jackson.JsonMethods
 
+import org.apache.spark.sql.paralagg.ErrorCodes
 import org.apache.spark.sql.paralagg.driver.RunSummary
 import org.apache.spark.sql.paralagg.gang.RunCounts
 
@@ -137,7 +138,7 @@ private[paralagg] object RanksAnswer {
       case JInt(number) => Some(number.toString)
       case _ => None
     }
-    val code = field("code").getOrElse("PARALAGG_MPI_RANK_FAILED")
+    val code = field("code").getOrElse(ErrorCodes.MpiRankFailed)
     // Which rank met an error in the data is chance.
     val who = field("rank").filter(_ => code.startsWith("PARALAGG_MPI_"))
       .map(r => s"rank $r" + field("host").fold("")(h => s" on $h")).toSeq

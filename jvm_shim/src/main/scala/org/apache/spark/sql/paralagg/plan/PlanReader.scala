@@ -3,7 +3,7 @@ package org.apache.spark.sql.paralagg.plan
 import org.json4s._
 
 import org.apache.spark.sql.catalyst.expressions.{Cast, Expression, Literal}
-import org.apache.spark.sql.paralagg.ParalaggException
+import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.types.DataType
 
 /**
@@ -16,7 +16,7 @@ object PlanReader {
   def stratum(plan: JValue, position: Int, templates: IndexedSeq[Expression]): StratumSpec = {
     if (int(plan \ "version") != Version) {
       throw new ParalaggException(
-        "PARALAGG_SHIM_MISMATCH",
+        ErrorCodes.ShimMismatch,
         s"the plan has schema version ${int(plan \ "version")}, this jar reads $Version.",
         "install the jar that belongs to the Python package (ra.doctor() says which).")
     }

@@ -3,6 +3,7 @@ package org.apache.spark.sql.paralagg.sql
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.CurrentOrigin
+import org.apache.spark.sql.paralagg.ErrorCodes
 
 /**
  * Takes the recursive CTEs of a parsed plan that Spark itself cannot do, and leaves the others as they are: those with an
@@ -106,7 +107,7 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
   private def isOurs(cte: Cte, group: Seq[Cte]): Boolean = {
     if (group.isEmpty && cte.aggregates.nonEmpty) {
       throw new SqlProblem(
-        "PARALAGG_SQL_HEAD",
+        ErrorCodes.SqlHead,
         s"${cte.name} has an aggregate in its head and does not read itself",
         "aggregate with GROUP BY where nothing recurses",
         cte.aggregates.values.head.origin)
@@ -119,7 +120,7 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
   private def checkBases(group: Seq[Cte]): Unit = {
     group.filter(c => c.isUnionAll && c.aggregates.isEmpty).foreach { c =>
       throw new SqlProblem(
-        "PARALAGG_SQL_UNION_ALL",
+        ErrorCodes.SqlUnionAll,
         s"${c.name} reads ${namesOf(group.filter(_ ne c)).mkString(", ")} and is read by it, and UNION ALL keeps every " +
           "derivation of a row, of which a mutual recursion may have any number",
         "write UNION, or give it an aggregate in its head",
@@ -133,7 +134,7 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
     }
     group.diff(started).headOption.foreach { c =>
       throw new SqlProblem(
-        "PARALAGG_SQL_NO_BASE",
+        ErrorCodes.SqlNoBase,
         s"every branch of ${c.name} reads the recursion, so it has no row to start from",
         "begin with a branch that does not: SELECT … UNION SELECT … FROM " + c.name,
         heads.restored(Cte.place(c.branches.head, namesOf(group)).get))

@@ -14,7 +14,7 @@ import org.json4s._
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods
 
-import org.apache.spark.sql.paralagg.{ParalaggException, StaticConfs}
+import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException, StaticConfs}
 
 /**
  * A Python that compiles: started at the first question and kept, one line of JSON a question and one an answer. It ends when
@@ -103,7 +103,7 @@ class CompilerProcess(python: String, path: String) {
 
   /** Such a Python may be replaced while this JVM runs. */
   private def isOfAnotherVersion(answer: Either[Refusal, JValue]): Boolean =
-    answer.left.exists(_.code == "PARALAGG_SHIM_MISMATCH")
+    answer.left.exists(_.code == ErrorCodes.ShimMismatch)
 
   private def start(): Running = {
     val builder = new ProcessBuilder(python, "-m", "pyspark_paralagg.sql")
@@ -115,7 +115,7 @@ class CompilerProcess(python: String, path: String) {
   }
 
   private def problem(what: String, cause: Throwable): ParalaggException = new ParalaggException(
-    "PARALAGG_SQL_COMPILER",
+    ErrorCodes.SqlCompiler,
     s"the compiler of recursive queries, $python -m pyspark_paralagg.sql, $what.",
     s"start the application with ${StaticConfs.Python} set to a Python that has pyspark-paralagg, or call " +
       s"ra.attach(spark, {'${StaticConfs.Python}': ...}).",

@@ -7,6 +7,7 @@ import org.antlr.v4.runtime.{CharStreams, Token}
 import org.apache.spark.sql.catalyst.parser.SqlBaseLexer
 import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.paralagg.ErrorCodes
 
 /** An aggregate in the head of a recursive CTE, `min() AS dist`; `min_by(dist) AS parent` has an argument. */
 case class HeadAggregate(function: String, argument: Option[String], column: String, origin: Origin)
@@ -101,14 +102,14 @@ object Heads {
       val argument = item.slice(2, close)
       if (item(1).getType != LEFT_PAREN || item.length != close + 3 || item(close + 1).getType != AS) {
         throw new SqlProblem(
-          "PARALAGG_SQL_HEAD",
+          ErrorCodes.SqlHead,
           s"${shown(item)} in the head of a recursive CTE names no column",
           "an aggregate there is written as min() AS dist",
           at)
       }
       if (argument.length > 1) {
         throw new SqlProblem(
-          "PARALAGG_SQL_HEAD_ARGUMENT",
+          ErrorCodes.SqlHeadArgument,
           s"${shown(argument)} in the head of a recursive CTE is no column",
           "min() has no argument there: it takes what the branches give in its place; min_by(dist) names a column",
           origin(argument.head, argument.last))

@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.expressions.WindowExpression
 import org.apache.spark.sql.catalyst.plans.{FullOuter, LeftOuter, RightOuter}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.CurrentOrigin
+import org.apache.spark.sql.paralagg.ErrorCodes
 
 /**
  * Puts a [[RecursiveName]] where a branch reads a relation of its own recursion, and refuses the places where no recursion
@@ -47,7 +48,7 @@ class Placement(names: Seq[String], heads: Heads) {
     val read = Cte.reads(part, names)
     if (read.nonEmpty) {
       throw new SqlProblem(
-        "PARALAGG_SQL_PLACE",
+        ErrorCodes.SqlPlace,
         s"the recursive CTE ${read.toSeq.sorted.mkString(", ")} may not be read $where",
         hint,
         heads.restored(Cte.place(part, names).get))

@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.analysis.{AnsiTypeCoercion, TypeCoercion}
 import org.apache.spark.sql.catalyst.expressions.AttributeReference
 import org.apache.spark.sql.catalyst.plans.logical.{AnalysisHelper, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.paralagg.ErrorCodes
 import org.apache.spark.sql.types.DataType
 
 /**
@@ -70,7 +71,7 @@ object ResolveRecursion extends Rule[LogicalPlan] {
       .getOrElse((branches.head._1.output.length, "the first branch has"))
     branches.find(_._1.output.length != count).foreach { case (branch, place) =>
       throw new SqlProblem(
-        "PARALAGG_SQL_ARITY",
+        ErrorCodes.SqlArity,
         s"a branch of ${r.name} has ${columns(branch.output.length)}, and $where ${columns(count)}",
         "each branch gives one column for each of the head, in its order",
         place)
@@ -91,7 +92,7 @@ object ResolveRecursion extends Rule[LogicalPlan] {
       val coercion = if (conf.ansiEnabled) AnsiTypeCoercion else TypeCoercion
       coercion.findWiderTypeForTwo(a, b).getOrElse {
         throw new SqlProblem(
-          "PARALAGG_SQL_TYPES",
+          ErrorCodes.SqlTypes,
           s"column ${n + 1} of ${r.name} is ${a.simpleString} in one branch and ${b.simpleString} in another",
           "cast one of them",
           r.places.head)
@@ -102,7 +103,7 @@ object ResolveRecursion extends Rule[LogicalPlan] {
     val ((was, is), n) = cte.relations.zip(wider).zipWithIndex.find { case ((a, b), _) => a != b }.get
     val (column, grown) = was.columns.get.zip(is.columns.get).find { case (a, b) => a != b }.get
     throw new SqlProblem(
-      "PARALAGG_SQL_TYPES",
+      ErrorCodes.SqlTypes,
       s"${column.name} of ${was.name} grows in each round: ${column.dataType.simpleString} becomes " +
         grown.dataType.simpleString,
       "cast it in the branch that reads the recursion",

@@ -3,6 +3,7 @@ package org.apache.spark.sql.paralagg.sql
 import org.apache.spark.QueryContext
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.trees.Origin
+import org.apache.spark.sql.paralagg.ErrorCodes
 
 /**
  * What is wrong with a recursive query, at its place in the text: an AnalysisException as Spark's own are, whose
@@ -28,7 +29,7 @@ object SqlProblem {
 
   /** A recursive query in a session that was attached after it had started. */
   def notConfigured(name: String, at: Origin): Nothing = throw new SqlProblem(
-    "PARALAGG_SQL_NOT_CONFIGURED",
+    ErrorCodes.SqlNotConfigured,
     s"this session cannot run the recursive query $name: it was started without the extension, and ra.attach came later",
     "run it in spark.newSession(), write it with df.recursive_agg, or start the session by ra.configure(builder), or " +
       "by --jars <the shim's jar> --conf spark.sql.extensions=org.apache.spark.sql.paralagg.ParalaggExtensions",

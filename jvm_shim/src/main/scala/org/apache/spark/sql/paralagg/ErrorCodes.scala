@@ -1,0 +1,31 @@
+package org.apache.spark.sql.paralagg
+
+/**
+ * The error codes that the shim raises. `python -m docs_site.scala_codes` writes this file from pyspark_paralagg/codes,
+ * with the constants that the other sources use.
+ */
+object ErrorCodes {
+  val AggregatorNull = "PARALAGG_AGGREGATOR_NULL"
+  val AssumptionViolated = "PARALAGG_ASSUMPTION_VIOLATED"
+  val LimitReached = "PARALAGG_LIMIT_REACHED"
+  val MpiNoLauncher = "PARALAGG_MPI_NO_LAUNCHER"
+  val MpiRankFailed = "PARALAGG_MPI_RANK_FAILED"
+  val MpiStaging = "PARALAGG_MPI_STAGING"
+  val MpiTooManyRanks = "PARALAGG_MPI_TOO_MANY_RANKS"
+  val NoFixpoint = "PARALAGG_NO_FIXPOINT"
+  val NoSlots = "PARALAGG_NO_SLOTS"
+  val OutOfMemory = "PARALAGG_OUT_OF_MEMORY"
+  val Overflow = "PARALAGG_OVERFLOW"
+  val ReferenceOutsideStep = "PARALAGG_REFERENCE_OUTSIDE_STEP"
+  val ShimMismatch = "PARALAGG_SHIM_MISMATCH"
+  val SqlArity = "PARALAGG_SQL_ARITY"
+  val SqlCompiler = "PARALAGG_SQL_COMPILER"
+  val SqlHead = "PARALAGG_SQL_HEAD"
+  val SqlHeadArgument = "PARALAGG_SQL_HEAD_ARGUMENT"
+  val SqlNoBase = "PARALAGG_SQL_NO_BASE"
+  val SqlNotConfigured = "PARALAGG_SQL_NOT_CONFIGURED"
+  val SqlPlace = "PARALAGG_SQL_PLACE"
+  val SqlTypes = "PARALAGG_SQL_TYPES"
+  val SqlUnionAll = "PARALAGG_SQL_UNION_ALL"
+  val TypeUnsupported = "PARALAGG_TYPE_UNSUPPORTED"
+}
