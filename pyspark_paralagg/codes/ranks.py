@@ -86,7 +86,7 @@ RANKS = (
     ErrorCode(
         "PARALAGG_MPI_CANCELLED",
         "FixpointError",
-        cause="The run was cancelled: the query was cancelled, or the process that started the ranks ended.",
+        cause="The supervisor of the ranks got a signal to end: the query was cancelled, or its process ended.",
         remedy="Nothing, if you cancelled it; otherwise look for the reason in the log of the driver.",
         tested_by="tests/mpi/test_supervisor.py",
     ),

@@ -79,7 +79,7 @@ SQL = (
         "PARALAGG_SQL_NOT_CONFIGURED",
         IN_SPARK,
         cause="The session was started without the extension, and `ra.attach` came later. "
-        "Its parser does not know recursive aggregates.",
+        "Such a session has the parser of the extension, and not its rules.",
         remedy="Run the query in `spark.newSession()`, or start the session by `ra.configure(builder)`.",
         tested_by="tests/test_session.py",
     ),
