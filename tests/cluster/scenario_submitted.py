@@ -19,6 +19,8 @@ import pyspark
 from pyspark.sql import SparkSession
 from stage import tell, wait_until
 
+from pyspark_paralagg.session.attach import bridge
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -100,10 +102,10 @@ def datalog(spark: SparkSession) -> list[list[int]]:
 
 def restarting(spark: SparkSession) -> dict[str, Any]:
     """What defining on the Spark engine does while no executor is there: the workers start others."""
-    bridge = ra.session.bridge(spark)
+    shim = bridge(spark)
     for process in _executors(spark):
         os.kill(process, signal.SIGKILL)
-    wait_until(lambda: bridge.slots(spark._jsparkSession) == 0, 60, "the loss of all executors")
+    wait_until(lambda: shim.slots(spark._jsparkSession) == 0, 60, "the loss of all executors")
     found = paths(spark, backend="spark")
     return {"rows": rows(found), "by": ra.report(found).backend}
 
