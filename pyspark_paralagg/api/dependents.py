@@ -146,7 +146,7 @@ def _witnessed(column: str, how: MCount | MSum, keys: Sequence[str], types: Mapp
                 place=place,
                 hint="take it out of keys: witnesses are counted for each key",
             )
-        _check_type(witness, "mcount", types, place)
+        _check_type(witness, MCount.aggregator, types, place)
     witnesses = tuple(Column(w, types[w]) for w in how.witnesses)
     if value is None:
         return Dependent(Column(column, "bigint", nullable=False), what, supplied=witnesses)

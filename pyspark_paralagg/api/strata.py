@@ -15,7 +15,7 @@ from pyspark_paralagg.api.relations import conform, relation_of, typed_relation
 from pyspark_paralagg.datalog.lower.dependencies import Dependencies
 from pyspark_paralagg.lowering.aggregate import aggregate
 from pyspark_paralagg.lowering.rows import rows_of
-from pyspark_paralagg.program.aggregators import MaxBy, MCount, MinBy, MSum
+from pyspark_paralagg.program.aggregators import BY_ORDER, MCount, MSum
 from pyspark_paralagg.program.sql import quoted, to_sql
 from pyspark_paralagg.program.step import branch_place
 
@@ -244,7 +244,7 @@ class Strata:
         if d.definition.is_counted:
             return (MSum if d.definition.has_shares else MCount)(*supplied)
         if d.order is not None:
-            return MinBy(d.order) if d.aggregator == "min_by" else MaxBy(d.order)
+            return BY_ORDER[d.aggregator](d.order)
         return d.aggregator
 
     def _share(self, names: tuple[str, ...], reader: str) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.window import Window
 
 from pyspark_paralagg.lowering.reduced import custom_value, gcd_value
+from pyspark_paralagg.program.aggregators import BY_ORDER
 from pyspark_paralagg.program.sql import quoted
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def prepared(rows: DataFrame, relation: Relation) -> DataFrame:
             share = F.when(counts & (value > 0), value)
             rows = rows.withColumn(_SHARE + d.column.name, share)
         if d.order is not None and _BEST + d.order not in rows.columns:
-            best = F.min if d.aggregator == "min_by" else F.max
+            best = getattr(F, BY_ORDER[d.aggregator].order_aggregator)
             rows = rows.withColumn(_BEST + d.order, best(quoted(d.order)).over(window))
     return rows
 
@@ -75,7 +76,7 @@ def _value(d: Dependent, relation: Relation) -> Column:
     column = F.col(quoted(d.column.name))
     if d.custom is not None:
         return custom_value(d, d.custom, relation)
-    if d.aggregator == "gcd":
+    if d.definition.moves == "divides":
         return gcd_value(column, d.column.type)
     if d.definition.has_shares:
         return F.coalesce(F.sum(quoted(_SHARE + d.column.name)), F.lit(0))

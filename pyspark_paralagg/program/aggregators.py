@@ -239,6 +239,9 @@ class MaxBy:
         return f"max_by({self.order!r})"
 
 
+BY_ORDER: dict[str, type[MinBy | MaxBy]] = {c.aggregator: c for c in (MinBy, MaxBy)}
+
+
 @dataclass(frozen=True, init=False)
 class MCount:
     """The number of distinct witnesses: ``aggs={"n": ra.mcount("who")}`` over a base and a step with a column ``who``.

@@ -17,7 +17,7 @@ from pyspark_paralagg.compile.prove.bits_to_z3 import BitEncoder, is_about_bits
 from pyspark_paralagg.compile.prove.claim import Claim, normalise
 from pyspark_paralagg.compile.prove.facts import Facts
 from pyspark_paralagg.compile.prove.to_z3 import Encoder, Term
-from pyspark_paralagg.program.aggregators import AGGREGATORS, is_integral, is_numeric
+from pyspark_paralagg.program.aggregators import AGGREGATORS, aggregator_named, is_integral, is_numeric
 from pyspark_paralagg.program.expr import Call, walk
 from pyspark_paralagg.program.functions.value_range import Range, type_range
 
@@ -201,7 +201,7 @@ class _Query:
         for name in self._moving:
             a, b = self._first[name], self._second[name]
             total[name] = Term(self._or_default(a, 0) + self._or_default(b, 0), z3.And(a.null, b.null))
-        nothing = 1 if self._claim.aggregator == "count" else 0
+        nothing = 1 if aggregator_named(self._claim.aggregator).counts_rows else 0
         first, second, combined = (
             self._or_default(self._encoder.encode(self._claim.exprs[0], env), nothing)
             for env in (self._first, self._second, total)
@@ -221,12 +221,12 @@ class _Query:
     def _no_worse(self, aggregator: str, old: Term, new: Term) -> Z3:
         """Return that ``aggregator`` keeps ``new`` when it holds ``old``; a null ``old`` means no value yet."""
         z3, less = self._z3, self._encoder.less
-        match aggregator:
-            case "min" | "all":
+        match aggregator_named(aggregator).moves:
+            case "down":
                 is_kept = less(new.value, old.value)
-            case "bit_or":
+            case "bits_up":
                 is_kept = (new.value | old.value) == new.value
-            case "bit_and":
+            case "bits_down":
                 is_kept = (new.value & old.value) == new.value
             case _:
                 is_kept = less(old.value, new.value)

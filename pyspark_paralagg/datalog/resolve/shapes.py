@@ -159,7 +159,7 @@ class Shapes:
                     raise self._places.error("PARALAGG_DATALOG_AGGREGATE", message, a.span, value=a.name, hint=hint)
                 aggregators[p] = name
                 first.setdefault(p, a)
-                if name in ("min_by", "max_by"):
+                if name in AGGREGATORS and AGGREGATORS[name].parameters == "order":
                     order = _order(rule.head, a)
                     orders[p] = order if orders.get(p, order) == order else -1
         return tuple(aggregators), tuple(sorted(orders.items()))
