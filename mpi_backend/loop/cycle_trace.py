@@ -19,7 +19,7 @@ from pyspark_paralagg.errors import FixpointError
 
 if TYPE_CHECKING:
     from mpi_backend.kernels.compiler import Array
-    from mpi_backend.loop.fixpoint import EndlessClimbError, Fixpoint
+    from mpi_backend.loop.fixpoint_loop import EndlessClimbError, FixpointLoop
     from mpi_backend.state.loop_state import LoopState
 
 _MOST_SHOWN = 12
@@ -32,7 +32,7 @@ _OVERFLOW_HINT = (
 )
 
 
-def endless_climb_error(traced: Fixpoint, loop: LoopState, climb: EndlessClimbError) -> FixpointError:
+def endless_climb_error(traced: FixpointLoop, loop: LoopState, climb: EndlessClimbError) -> FixpointError:
     """Run again until parents form a cycle, and return the error that names it. All ranks return the same error."""
     traced.start()
     cycle: list[str] = []

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpi_backend.comm import SingleRank
-from mpi_backend.load.builder import Builder, Routed
 from mpi_backend.load.inputs import Inputs
+from mpi_backend.load.loop_builder import LoopBuilder, Routed
 from mpi_backend.loop.tuples import Tuples
 from mpi_backend.machine import available_cores
 from mpi_backend.state.facts import Facts
@@ -48,7 +48,7 @@ class Decomposed:
         moving = tuple(c for p, c in enumerate(base.columns) if p not in self._carried)
         tables = {i.input: _replicate(inputs.tables[i.input], comm) for i in inner.static_indexes}
         tables[inner.relations[0].base] = Table(moving, base.count)
-        builder = Builder(Facts(inner, facts.inputs), Inputs(tables, inputs.strings), SingleRank(), 1)
+        builder = LoopBuilder(Facts(inner, facts.inputs), Inputs(tables, inputs.strings), SingleRank(), 1)
         first = Tuples(builder.build(builder.route()), ansi=ansi)
         self._loop = first.loop
         self._keys = tuple(base.columns[p] for p in self._carried)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from mpi_backend.exchange.mirrors import add_mirrors
-from mpi_backend.load.builder import Builder
 from mpi_backend.load.inputs import read_inputs
-from mpi_backend.loop.bitmaps import Bitmaps
+from mpi_backend.load.loop_builder import LoopBuilder
+from mpi_backend.loop.bitmap_loop import BitmapLoop
 from mpi_backend.loop.decomposed import Decomposed
 from mpi_backend.loop.tuples import Tuples
 from mpi_backend.state.facts import Facts
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mpi_backend.comm import Comm
-    from mpi_backend.loop.fixpoint import Progress
+    from mpi_backend.loop.fixpoint_loop import Progress
     from mpi_backend.loop.loop_stats import Counts
     from mpi_backend.state.types import Table
     from pyspark_paralagg.plan.plan import Plan
@@ -136,10 +136,10 @@ def _evaluation(
     """Load a stratum. Use bitmaps, else decomposition, else tuples: the first that the Plan and the data allow."""
     inputs = read_inputs(facts, sources, run.results, comm, ansi=ansi)
     facts = add_mirrors(facts, inputs, comm)
-    builder = Builder(facts, inputs, comm, buckets)
+    builder = LoopBuilder(facts, inputs, comm, buckets)
     routed = builder.route()
-    if Bitmaps.fits(facts, routed):
-        return Bitmaps(facts, routed, inputs.strings)
+    if BitmapLoop.fits(facts, routed):
+        return BitmapLoop(facts, routed, inputs.strings)
     if Decomposed.fits(facts, routed, comm):
         return Decomposed(facts, routed, inputs, comm, ansi=ansi)
     return Tuples(builder.build(routed), ansi=ansi, progress=progress)

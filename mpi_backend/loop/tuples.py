@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mpi_backend.loop.cycle_trace import endless_climb_error
-from mpi_backend.loop.fixpoint import EndlessClimbError, Fixpoint
+from mpi_backend.loop.fixpoint_loop import EndlessClimbError, FixpointLoop
 from mpi_backend.state.owner import route
 from mpi_backend.state.types import Table
 
 if TYPE_CHECKING:
-    from mpi_backend.loop.fixpoint import Progress
+    from mpi_backend.loop.fixpoint_loop import Progress
     from mpi_backend.state.loop_state import LoopState
     from mpi_backend.state.relation_part import RelationPart
 
@@ -25,7 +25,7 @@ class Tuples:
         loop.comm.sent_bytes = 0
         self.loop = loop
         self._ansi = ansi
-        self._fixpoint = Fixpoint(loop, ansi=ansi, progress=progress)
+        self._fixpoint = FixpointLoop(loop, ansi=ansi, progress=progress)
 
     def run(self) -> None:
         """Run to the fixpoint or to the limit. Collective."""
@@ -39,7 +39,7 @@ class Tuples:
                 if i.planned.copy:
                     i.part.restart(traced=True)
             raise endless_climb_error(
-                Fixpoint(self.loop, ansi=self._ansi, traced=True), self.loop, climb
+                FixpointLoop(self.loop, ansi=self._ansi, traced=True), self.loop, climb
             ) from climb.overflow
 
     def reset(self) -> None:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import long_rules
 import programs
 import pytest
+from check_locality import check_locality
 from interpret import Row, Sources, run_plan, run_program
 from steps import Document, Frame, relation, same
 
 from pyspark_paralagg.compile import compile_program
-from pyspark_paralagg.compile.check_locality import check_locality
 from pyspark_paralagg.plan.plan import Filter, Plan, PlannedRule, Probe
 from pyspark_paralagg.program.expr import columns
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import programs
 import pytest
+from check_locality import check_locality
 from interpret import Sources, run_plan, run_program
 
 from pyspark_paralagg.compile import compile_program
-from pyspark_paralagg.compile.check_locality import check_locality
 from pyspark_paralagg.program.assumption import parse_assumptions
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from check_locality import check_locality
 from interpret import Row, run_plan
 from steps import Document, Frame, Json, call, holds, relation, same
 
 from pyspark_paralagg.compile import compile_program
-from pyspark_paralagg.compile.check_locality import check_locality
 from pyspark_paralagg.errors import UnsupportedError
 
 if TYPE_CHECKING:

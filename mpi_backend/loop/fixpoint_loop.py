@@ -49,7 +49,7 @@ class EndlessClimbError(Exception):
         self.overflowed = overflowed
 
 
-class Fixpoint:
+class FixpointLoop:
     """The loop of a stratum. ``progress`` is called after each iteration (on rank 0 only)."""
 
     def __init__(self, loop: LoopState, *, ansi: bool, traced: bool = False, progress: Progress | None = None) -> None:

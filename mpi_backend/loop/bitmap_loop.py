@@ -19,7 +19,7 @@ from mpi_backend.state.types import Column, Table
 
 if TYPE_CHECKING:
     from mpi_backend.kernels.compiler import Array
-    from mpi_backend.load.builder import Routed
+    from mpi_backend.load.loop_builder import Routed
     from mpi_backend.state.facts import Facts
     from mpi_backend.state.strings import Strings
 
@@ -40,7 +40,7 @@ class Block:
     pairs: int
 
 
-class Bitmaps:
+class BitmapLoop:
     """The stratum's edges and base rows with dense ids. ``run`` computes blocks, ``results`` the relation's rows."""
 
     def __init__(self, facts: Facts, routed: Routed, strings: Strings) -> None:

@@ -42,7 +42,7 @@ class Routed:
     shape: Shape
 
 
-class Builder:
+class LoopBuilder:
     """The builder of one stratum's loop. ``buckets`` is the number of buckets into which rows are hashed."""
 
     def __init__(self, facts: Facts, inputs: Inputs, comm: Comm, buckets: int) -> None:
