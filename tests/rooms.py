@@ -9,6 +9,8 @@ import ast
 import re
 import sys
 from collections import defaultdict
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +30,7 @@ Arrows = dict[str, set[str]]
 
 
 def imports_of(file: Path, *, whole: bool = True) -> set[str]:
-    """Modules that ``file`` imports; ``from a import b`` gives ``a.b``.
+    """Return the modules that ``file`` imports; ``from a import b`` gives ``a.b``.
 
     The ``whole`` file: also inside of functions and for types only. Else what is imported with it.
     """
@@ -42,14 +44,16 @@ def imports_of(file: Path, *, whole: bool = True) -> set[str]:
     return found
 
 
+@cache
 def python_modules() -> dict[str, Path]:
-    """Modules of both packages by their dotted names."""
+    """Return the modules of both packages by their dotted names."""
     files = (f for package in PYTHON for f in sorted((ROOT / package).rglob("*.py")))
     return {".".join(f.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): f for f in files}
 
 
+@cache
 def module_graph() -> Arrows:
-    """Imports between modules."""
+    """Return the imports between modules."""
     modules = python_modules()
     graph: Arrows = {name: set() for name in modules}
     for name, file in modules.items():
@@ -59,21 +63,21 @@ def module_graph() -> Arrows:
 
 
 def _known(imported: str, modules: Mapping[str, Path]) -> str:
-    """The module that ``imported`` is, or has as an attribute; empty for others' modules."""
+    """Return the module that ``imported`` is or belongs to; empty for modules of others."""
     while imported and imported not in modules:
         imported = imported.rpartition(".")[0]
     return imported
 
 
 def room_of(module: str, file: Path) -> str:
-    """Return the folder of a module below its package, ``.`` for a file of the package itself."""
+    """Return the package and folder of a module; a file of the package's root is a room of its own name."""
     package, *folders = file.relative_to(ROOT).parent.parts
     room = ".".join(folders)
     return f"{package}/{MERGED.get(room, room)}" if room else module.replace(".", "/")
 
 
 def python_rooms() -> Arrows:
-    """Arrows between the folders of the Python packages; a file of a package's root is a room by itself."""
+    """Return the arrows between the folders of the Python packages; a file of a package's root is a room by itself."""
     modules, rooms = python_modules(), defaultdict(set)
     for name, imported in module_graph().items():
         here = room_of(name, modules[name])
@@ -82,7 +86,7 @@ def python_rooms() -> Arrows:
 
 
 def scala_rooms() -> Arrows:
-    """Arrows between the folders of the shim; a file of its root is a room by itself."""
+    """Return the arrows between the folders of the shim; a file of its root is a room by itself."""
     rooms: Arrows = defaultdict(set)
     pattern = re.compile(rf"^import {re.escape(SCALA_PACKAGE)}\.(?:(\w+)|\{{([^}}]*)\}})", re.MULTILINE)
     for file in sorted(SCALA.rglob("*.scala")):
@@ -94,33 +98,22 @@ def scala_rooms() -> Arrows:
     return dict(rooms)
 
 
-def circles(graph: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """Return what lies on a circle, each circle as the names on it."""
-    found: list[list[str]] = []
-    done: set[str] = set()
-
-    def visit(name: str, path: list[str]) -> None:
-        if name in path:
-            found.append(path[path.index(name) :])
-            return
-        if name in done:
-            return
-        for other in sorted(graph.get(name, ())):
-            visit(other, [*path, name])
-        done.add(name)
-
-    for name in sorted(graph):
-        visit(name, [])
-    return found
+def circle(graph: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return the names on a circle of ``graph``, the first one again at the end; none if it has no circle."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as problem:
+        return list(problem.args[1])
+    return []
 
 
 def lines_of(folder: Path, suffix: str) -> int:
-    """Lines of all files of a folder and of those below it."""
+    """Return the lines of all files of a folder and of those below it."""
     return sum(len(f.read_text(encoding="utf-8").splitlines()) for f in folder.rglob(f"*{suffix}"))
 
 
 def mermaid(graph: Arrows) -> str:
-    """A drawing without the arrows that follow from others."""
+    """Draw ``graph`` without the arrows that others imply."""
     reach: dict[str, set[str]] = {}
 
     def below(name: str) -> set[str]:
@@ -139,13 +132,13 @@ def mermaid(graph: Arrows) -> str:
 
 
 def folders_only(graph: Arrows) -> Arrows:
-    """Without the files of a package's root."""
+    """Leave out the files of a package's root."""
     kept = {n for n in graph if (SCALA / n).is_dir() or ("/" in n and not (ROOT / f"{n}.py").is_file())}
     return {n: graph[n] & kept for n in kept}
 
 
 def picture() -> str:
-    """The section of docs/architecture.md between its marks."""
+    """Return the section of docs/architecture.md between its marks."""
     parts = [BEGIN, ""]
     python = folders_only(python_rooms())
     for title, graph in (

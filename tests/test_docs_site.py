@@ -71,7 +71,7 @@ def test_an_error_has_its_class_cause_remedy_example_message_hint_and_file(error
 
 
 def test_errors_that_are_made_later_are_told_too(errors: str) -> None:
-    assert "is not monotone under {name}" in section(errors, "PARALAGG_NOT_MONOTONE")  # a Judgement
+    assert "{text} is not monotone under {name}" in section(errors, "PARALAGG_NOT_MONOTONE")  # a Judgement
     assert "comparisons do not chain" in section(errors, "PARALAGG_DATALOG_SYNTAX")  # a Problem
     assert "a sum of {name} overflows" in section(errors, "PARALAGG_OVERFLOW")  # in a rank's compiled loop
     assert "{what} overflows: {a} + {b}" in section(errors, "PARALAGG_OVERFLOW")  # in the shim

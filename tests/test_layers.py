@@ -24,9 +24,9 @@ LINES = {
 
 
 def test_no_module_and_no_room_lies_on_a_circle() -> None:
-    assert rooms.circles(rooms.module_graph()) == []
-    assert rooms.circles(rooms.python_rooms()) == []
-    assert rooms.circles(rooms.scala_rooms()) == []
+    assert rooms.circle(rooms.module_graph()) == []
+    assert rooms.circle(rooms.python_rooms()) == []
+    assert rooms.circle(rooms.scala_rooms()) == []
 
 
 def test_the_picture_of_the_rooms_is_the_code() -> None:
@@ -47,6 +47,15 @@ def test_pure_rooms_import_no_engine(room: str) -> None:
     assert files
     for file in files:
         assert not {i.split(".")[0] for i in rooms.imports_of(file)} & ENGINES, file
+
+
+def test_pure_rooms_import_errors_only_from_the_root() -> None:
+    graph = rooms.python_rooms()
+    roots = {room for room in graph if (ROOT / f"{room}.py").is_file()} | {"pyspark_paralagg"}
+    pure = [room for room in graph if room.partition("/")[2].partition(".")[0] in PURE]
+    assert len(pure) > len(PURE)
+    for room in pure:
+        assert graph[room] & roots <= {"pyspark_paralagg/errors"}, room
 
 
 def test_the_engine_on_ranks_imports_no_spark() -> None:
@@ -79,9 +88,8 @@ def _code_lines(file: Path) -> list[str]:
 
 def test_only_choose_imports_a_backend() -> None:
     backends = {f"pyspark_paralagg.backends.{m}" for m in ("dataframe", "offload", "spark")}
-    inside = ROOT / "pyspark_paralagg" / "backends"
     for name, imported in rooms.module_graph().items():
-        if rooms.python_modules()[name].parent != inside:
+        if not name.startswith("pyspark_paralagg.backends"):
             assert not imported & backends, name
 
 

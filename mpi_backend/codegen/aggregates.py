@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from mpi_backend.state.types import Type
     from pyspark_paralagg.plan.plan import PlannedRelation
 
-_ARRAYS = ("v", "k", "f", "d", "n", "p")
+ARRAYS = ("v", "k", "f", "d", "n", "p")
+"""The arrays of an accumulator, as the head of this module explains them."""
 
 
 class Accumulating:
@@ -48,7 +49,7 @@ class Accumulating:
     @property
     def arrays(self) -> list[str]:
         """The kernel's arguments for it."""
-        return [f"{self.name}_{a}" for a in _ARRAYS]
+        return [f"{self.name}_{a}" for a in ARRAYS]
 
     def declare(self) -> None:
         """Columns as variables."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpi_backend.codegen.aggregates import Accumulating
+from mpi_backend.codegen.aggregates import ARRAYS, Accumulating
 from mpi_backend.codegen.expressions import Expressions
 from mpi_backend.codegen.source import Source
 from mpi_backend.codegen.writer import Sites
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from mpi_backend.state.shape import Shape
 
     Getter = Callable[[LoopState], Array]
-
-_ACCUMULATOR = ("v", "k", "f", "d", "n", "p")
 
 
 class Arguments:
@@ -50,7 +48,7 @@ class Arguments:
     ) -> Accumulating:
         """The arrays of an accumulator, and what writes the source that uses them."""
         self._relations[name] = relation
-        for part in _ACCUMULATOR:
+        for part in ARRAYS:
             self.add(f"{name}_{part}", lambda loop, part=part: getattr(get(loop), part))  # type: ignore[misc]
         return self._accumulating(name, to, traced=self._traced)
 

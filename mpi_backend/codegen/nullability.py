@@ -1,4 +1,4 @@
-"""Which columns of a stratum may hold null in this run, carried from the data through the rules.
+"""Finds the columns of a stratum that may hold null in this run, from the data through the rules.
 
 Files declare nearly every column nullable; code that handles nulls is generated only where there are some. All ranks
 come to the same answer, since they vote on the inputs.

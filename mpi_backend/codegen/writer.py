@@ -18,7 +18,7 @@ _RESTS_ON_RANGE = (
 
 @dataclass
 class Sites:
-    """What a kernel's status may name: errors (condition and message), calls of text functions, texts of constants."""
+    """The places that a kernel's status names: errors (condition, message), calls of text functions, constant texts."""
 
     errors: list[tuple[str, str]] = field(default_factory=list)
     calls: list[TextCall] = field(default_factory=list)

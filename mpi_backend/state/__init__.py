@@ -1,1 +1,1 @@
-"""What one rank holds of a stratum: keys, values, indexes, strings."""
+"""Holds what one rank has of a stratum: keys, values, indexes, strings."""

@@ -1,4 +1,4 @@
-"""How many words a row takes: a relation's columns, and which of them may be null (``codegen.nullability`` decides)."""
+"""The words of a row: the columns of its relation, and which of them may be null (``codegen.nullability`` decides)."""
 
 from __future__ import annotations
 

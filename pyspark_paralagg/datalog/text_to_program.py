@@ -85,15 +85,15 @@ class _Resolver:
         external = {*self.input_spans, *inputs}
         column_types = {n: tuple(_WIDE.get(t, t) for _, t in cs) for n, cs in inputs.items()}
         column_types |= {n: tuple(types) for n, (_, types, _) in declared.items()}
+        rules = without_means(flat, self.places)
         self.shapes = Shapes(
-            without_means(flat, self.places),
+            rules,
             {n: (columns, span) for n, (columns, _, span) in declared.items()},
             {n: tuple(c for c, _ in cs) for n, cs in inputs.items()},
             self.places,
             user_aggregators,
         )
         self._check_directives()
-        rules = without_means(flat, self.places)
         facts, self.rules = constants(rules, self.shapes)
         self.derived = {r.head.relation for r in self.rules}
         check_stratified(self.rules, self.derived, self.places)

@@ -1,4 +1,4 @@
-"""What the shim knows of the fixpoint in a DataFrame: its Plan, its report, and what it left to Spark."""
+"""Reads from the shim what it knows of the fixpoint in a DataFrame: Plan, report, recursion left to Spark."""
 
 from __future__ import annotations
 
@@ -47,12 +47,8 @@ def describe(df: DataFrame) -> dict[str, Any] | None:
     ``plan`` (JSON), ``program`` (text), ``stages`` (name, text, notes), ``stratum``, ``relation``, ``reason``,
     ``backend``, ``computed`` (the columns that are left when the query is optimised).
     """
-    if is_connect(df):
-        return None
-    try:
-        text = bridge(df.sparkSession).describe(_jdf(df))
-    except EnvironmentProblem:
-        return None
+    shim = _shim(df)
+    text = None if shim is None else shim.describe(_jdf(df))
     if text is None:
         return None
     described: dict[str, Any] = json.loads(text)
@@ -66,13 +62,19 @@ def describe(df: DataFrame) -> dict[str, Any] | None:
 
 def left_to_spark(df: DataFrame) -> str | None:
     """Why recursive CTEs of Spark's own in ``df`` were not computed as recursive aggregates; None where none asked."""
+    shim = _shim(df)
+    reason = None if shim is None else shim.leftToSpark(_jdf(df))
+    return None if reason is None else str(reason)
+
+
+def _shim(df: DataFrame) -> Any | None:  # noqa: ANN401 - a py4j object
+    """Return the bridge of the session of ``df``; None for Spark Connect and for a session without the jar."""
     if is_connect(df):
         return None
     try:
-        found = bridge(df.sparkSession).leftToSpark(_jdf(df))
+        return bridge(df.sparkSession)
     except EnvironmentProblem:
         return None
-    return None if found is None else str(found)
 
 
 def _jdf(df: DataFrame) -> Any:  # noqa: ANN401 - a py4j object

@@ -88,7 +88,7 @@ def _aggregated(aggregator: Aggregator, values: Range, type_: str, *, is_exact: 
     of_type = type_range(type_)
     if aggregator.keeps_inputs or of_type is None:
         return values
-    if aggregator.overflow:
+    if aggregator.moves == "divides":
         return of_type
     if aggregator.is_sum and is_integral(type_) and not is_exact:
         return of_type

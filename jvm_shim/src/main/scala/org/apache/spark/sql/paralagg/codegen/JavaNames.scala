@@ -12,13 +12,10 @@ private[codegen] object JavaNames {
   val LoopState: String = classOf[state.LoopState].getName
   val RelationIndex: String = classOf[state.RelationIndex].getName
   val RelationPart: String = classOf[state.RelationPart].getName
-  val RowAddress: String = static(state.RowAddress)
+  val RowAddress: String = load.JavaName.of(state.RowAddress)
   val StaticIndex: String = classOf[state.StaticIndex].getName
-  val StringWord: String = static(load.StringWord)
-  val Sums: String = static(codegen.Sums)
+  val StringWord: String = load.JavaName.of(load.StringWord)
+  val Sums: String = load.JavaName.of(codegen.Sums)
   val TupleKeyMap: String = classOf[state.TupleKeyMap].getName
-  val Words: String = static(load.Words)
-
-  /** Java calls the methods of an object as static ones of the class that has its name. */
-  private def static(module: AnyRef): String = module.getClass.getName.stripSuffix("$")
+  val Words: String = load.JavaName.of(load.Words)
 }

@@ -5,7 +5,7 @@ import org.apache.spark.rdd.{RDD, ShuffledRDD}
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.execution.{SparkPlan, SQLExecution}
 import org.apache.spark.sql.paralagg.StaticConfs
-import org.apache.spark.sql.paralagg.gang.{Coordinator, Slots}
+import org.apache.spark.sql.paralagg.gang.Slots
 import org.apache.spark.sql.paralagg.load.InputSource
 import org.apache.spark.sql.paralagg.loop.CheckpointConf
 import org.apache.spark.sql.paralagg.plan.FixpointSpec
@@ -27,7 +27,7 @@ case class FixpointExec(
 
   override protected def compute(): RDD[ColumnarBatch] = {
     val tasks = Slots.gang(sparkContext, partitions)
-    Coordinator.of(sparkContext, RunRegistry)
+    RunRegistry.coordinator(sparkContext)
     // First, since it may fail (a broadcast that takes too long, a fixpoint below): then no run has begun.
     val sources = inputs.zip(spec.program.inputs).map { case (plan, input) => InputSource.of(plan, input.id) }
     val executionId = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)

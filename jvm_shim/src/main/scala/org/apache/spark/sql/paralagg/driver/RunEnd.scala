@@ -13,7 +13,6 @@ import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler._
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
-import org.apache.spark.sql.paralagg.gang.Coordinator
 
 /**
  * Takes away what a run leaves when its query ends, however it ends; and says it when a run waits for slots.
@@ -61,13 +60,13 @@ final class RunEnd(sc: SparkContext) extends SparkListener with Logging {
   private def end(ended: RunEnd.Watched => Boolean): Unit = runs.values.asScala.filter(ended).foreach { w =>
     w.isOver = true
     RunRegistry.end(w.run.id)
-    Coordinator.of(sc, RunRegistry).send(("ended", w.run.id)) // who waits for a peer need not
+    RunRegistry.coordinator(sc).send(("ended", w.run.id)) // who waits for a peer need not
     clear(w)
   }
 
   private def clear(w: RunEnd.Watched): Unit = if (w.isOver && w.running <= 0) {
     runs.remove(w.run.id)
-    Coordinator.of(sc, RunRegistry).send(("ended", w.run.id)) // again, for a task that joined late
+    RunRegistry.coordinator(sc).send(("ended", w.run.id)) // again, for a task that joined late
     w.marker.destroy() // and with it every block of the run, on all executors
     deleteCheckpoints(w)
   }

@@ -11,8 +11,9 @@ import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, parse}
 
 import org.apache.spark.SparkContext
+import org.apache.spark.rpc.RpcEndpointRef
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.paralagg.gang.{RunCounts, RunEvents}
+import org.apache.spark.sql.paralagg.gang.{Coordinator, RunCounts, RunEvents}
 import org.apache.spark.sql.paralagg.plan.FixpointSpec
 
 /** The driver's runs: those that go on, and how the last ones ended; what each told is kept with its fixpoint. */
@@ -41,6 +42,9 @@ object RunRegistry extends RunEvents {
     note(run)
     run
   }
+
+  /** The coordinator of the context's gangs, which reports to this registry. */
+  def coordinator(sc: SparkContext): RpcEndpointRef = Coordinator.of(sc, this)
 
   override def joined(run: Long, attempt: Int, count: Int): Unit =
     Option(runs.get(run)).foreach(_.arrived(attempt, count))

@@ -5,6 +5,11 @@ import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
+/** The name of an object's class in generated Java, where its methods are static. */
+private[paralagg] object JavaName {
+  def of(module: AnyRef): String = module.getClass.getName.stripSuffix("$")
+}
+
 /** How a value stands in a 64-bit word, and which task owns it: the hash is Catalyst's, so partitioning stays true. */
 sealed abstract class WordType extends Serializable {
 
@@ -83,7 +88,7 @@ case object DoubleWord extends WordType {
   override def hash(w: Long, seed: Int, strings: StringTable): Int = Murmur3_x86_32.hashLong(w, seed)
   override def javaType: String = "double"
   override def decode(w: String): String = s"Double.longBitsToDouble($w)"
-  override def encode(value: String): String = s"${getClass.getName.stripSuffix("$")}.word($value)"
+  override def encode(value: String): String = s"${JavaName.of(this)}.word($value)"
 }
 
 case object FloatWord extends WordType {
@@ -92,7 +97,7 @@ case object FloatWord extends WordType {
   override def hash(w: Long, seed: Int, strings: StringTable): Int = Murmur3_x86_32.hashInt(w.toInt, seed)
   override def javaType: String = "float"
   override def decode(w: String): String = s"Float.intBitsToFloat((int) $w)"
-  override def encode(value: String): String = s"${getClass.getName.stripSuffix("$")}.word($value)"
+  override def encode(value: String): String = s"${JavaName.of(this)}.word($value)"
 }
 
 case class DecimalWord(precision: Int, scale: Int) extends WordType {
