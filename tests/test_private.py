@@ -100,7 +100,7 @@ def test_a_jar_that_others_may_have_written_is_not_loaded(tmp_path: Path, monkey
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(shim, "_BUNDLED_JARS", tmp_path / "none")
     spark = find_spark_home()
-    jar = shim._cached(spark, shim.find_sources(spark.minor).digest)
+    jar = shim._cached_path(spark, shim.find_sources(spark.minor).digest)
     jar.parent.mkdir(parents=True)
     jar.parent.chmod(0o700)
     jar.write_bytes(b"planted")

@@ -80,7 +80,7 @@ class Settings:
                 message = f"{key} means nothing to --backend {options.backend}, which runs without Spark"
                 hint = f"there are {', '.join(sorted([*_KEYS, _ANSI]))}"
                 raise UsageError("PARALAGG_BAD_CONF", message, value=value, place="--conf", hint=hint)
-        values = {name: conf.parsed(key, confs.get(name), "--conf") for name, key in _KEYS.items()}
+        values = {name: conf.parse(key, confs.get(name), "--conf") for name, key in _KEYS.items()}
         is_local = options.backend == "local"
         are_ranks_from_conf = options.ranks is None
         places = Places(*(f"--conf {name}" for name in Places()))
@@ -91,7 +91,7 @@ class Settings:
             staging=values[conf.MPI_STAGING_DIR.name],
             places=places if are_ranks_from_conf else places._replace(ranks="--ranks"),
         )
-        ansi = conf.parsed(replace(conf.MPI_FALLBACK, name=_ANSI, default=True), confs.get(_ANSI), "--conf")
+        ansi = conf.parse(replace(conf.MPI_FALLBACK, name=_ANSI, default=True), confs.get(_ANSI), "--conf")
         return cls(
             ansi,
             values[conf.BROADCAST_MAX_BYTES.name],

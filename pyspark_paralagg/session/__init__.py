@@ -1,1 +1,1 @@
-"""The way into a Spark session: Java, Spark, the jar, confs, the bridge, and the doctor."""
+"""Set up a Spark session for the extension: Java, Spark, the jar, confs, the bridge, and the doctor."""

@@ -1,6 +1,6 @@
-"""Attaches the shim to a session that already runs, and finds the ``Bridge`` in it.
+"""Attach the shim to a running session, and return its ``Bridge``.
 
-``bridge`` is what the Spark adapter calls through; it checks that both sides are of one version.
+The Spark adapter calls the JVM only through ``bridge``, which checks that both sides have the same version.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.session.before_session import run_actions
-from pyspark_paralagg.session.conf import checked
+from pyspark_paralagg.session.conf import check
 from pyspark_paralagg.session.jvm import (
     EXTENSION,
     EXTENSIONS,
@@ -29,33 +29,34 @@ if TYPE_CHECKING:
 
 
 def attach(spark: SparkSession, confs: Mapping[str, object] | None = None) -> SparkSession:
-    """Bring the shim into a session that already runs, and return that session. Calling it twice changes nothing.
+    """Load the shim into a running session, and return that session. A second call changes nothing.
 
-    ``confs`` sets keys of this package (None unsets one). Static ones, which name programs and folders, apply to the
-    whole application, and are refused anywhere else once it runs; others apply to this session.
+    ``confs`` sets keys of this package; None unsets a key. Static keys name programs and folders. They apply to the
+    whole application, and once it runs only this call can set them. All other keys apply to this session.
 
-    The jar goes to the driver's class loader and to the executors, the strategy into this session's planner. Resolution
-    rules cannot be added to a session that runs: recursive queries in SQL need ``configure`` or ``spark.newSession()``,
-    and are refused with ``PARALAGG_SQL_NOT_CONFIGURED``.
-    Raises ``EnvironmentProblem`` as ``configure`` does, and ``PARALAGG_SHIM_MISSING`` for a Spark Connect session;
-    ``UsageError`` ``PARALAGG_BAD_CONF`` as ``configure`` does.
+    The jar is added to the driver's class loader and to the executors; the strategy is added to this session's planner.
+    Spark does not accept new resolution rules in a running session. Recursive queries in SQL therefore need
+    ``configure`` or ``spark.newSession()``; without them they fail with ``PARALAGG_SQL_NOT_CONFIGURED``.
+
+    Raises ``EnvironmentProblem`` and ``UsageError`` ``PARALAGG_BAD_CONF`` as ``configure`` does, and
+    ``EnvironmentProblem`` ``PARALAGG_SHIM_MISSING`` for a Spark Connect session.
 
     >>> attach(spark, {"spark.paralagg.mpi.launcher": "srun -n {ranks}"})                      # doctest: +SKIP
     """
     run_actions()
-    settings = checked(confs or {}, "ra.attach")
+    settings = check(confs or {}, "ra.attach")
     jvm = jvm_of(spark)
     check_supported(spark.version)
     module = load_bridge(jvm)
     jar = find_jar()
     context = spark.sparkContext._jsc.sc()  # noqa: SLF001 - pyspark has no public way to add a jar
-    # Also where the class is there already: a second context in the same JVM has executors of its own.
+    # Needed even if the driver has the class: a second context in the same JVM has executors of its own.
     if not any(str(listed).endswith("/" + jar.name) for listed in scala_list(context.listJars())):
         context.addJar(str(jar))
     if module is None:
         add_to_class_path(jvm, jar)
     module = handshake(spark, load_bridge(jvm))
-    module.attach(spark._jsparkSession)  # noqa: SLF001 - the session that the shim knows
+    module.attach(spark._jsparkSession)  # noqa: SLF001 - pyspark has no public way to the JVM session
     for key, text in settings.items():
         if key.is_static:
             module.setStatic(spark._jsparkSession, key.name, text)  # noqa: SLF001 - likewise
@@ -67,24 +68,24 @@ def attach(spark: SparkSession, confs: Mapping[str, object] | None = None) -> Sp
 
 
 def bridge(spark: SparkSession) -> Any:  # noqa: ANN401 - a py4j object has no type
-    """Return the shim's ``Bridge``, the only class of the JVM side that Python calls.
+    """Return the shim's ``Bridge``, the only JVM class that Python calls.
 
-    Raises ``EnvironmentProblem``: ``PARALAGG_SHIM_MISSING`` where the session has no shim, ``PARALAGG_SHIM_MISMATCH``
-    where it has one of another version.
+    Raises ``EnvironmentProblem``: ``PARALAGG_SHIM_MISSING`` if the session has no shim, ``PARALAGG_SHIM_MISMATCH``
+    if the shim has another version.
     """
     jvm = jvm_of(spark)
     module = load_bridge(jvm)
     is_configured = EXTENSION in (spark.conf.get(EXTENSIONS, None) or "")
     if is_configured != (module is not None):
-        # Configured without the class: PYSPARK_SUBMIT_ARGS has --jars, which keeps spark.jars from the driver.
-        # The class without the conf: the user attached, maybe to another session of this JVM, or set the conf later on.
+        # The conf without the class: --jars in PYSPARK_SUBMIT_ARGS outranks spark.jars, so the driver misses the jar.
+        # The class without the conf: ra.attach ran, maybe on another session of this JVM, or the conf was set later.
         attach(spark)
         module = load_bridge(jvm)
     return handshake(spark, module)
 
 
 def reference(spark: SparkSession, name: str, schema: StructType) -> DataFrame:
-    """A DataFrame of these columns without rows or plan: what a step gets for a relation."""
+    """Return a DataFrame with the columns of ``schema`` and no rows: a step receives it in place of a relation."""
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame  # noqa: PLC0415 - pyspark is optional
 
     jsession = spark._jsparkSession  # noqa: SLF001 - pyspark has no public way to the JVM session
@@ -92,6 +93,6 @@ def reference(spark: SparkSession, name: str, schema: StructType) -> DataFrame:
 
 
 def drop_checkpoint(df: DataFrame) -> None:
-    """Frees the blocks of a local checkpoint before the end of the session."""
-    blocks = df._jdf.queryExecution().analyzed().rdd()  # noqa: SLF001 - no public way to it
-    blocks.unpersist(False)  # noqa: FBT003 - py4j knows no names of parameters
+    """Free the blocks of a local checkpoint before the session ends."""
+    blocks = df._jdf.queryExecution().analyzed().rdd()  # noqa: SLF001 - pyspark has no public way to the RDD
+    blocks.unpersist(False)  # noqa: FBT003 - py4j takes no keyword arguments

@@ -1,6 +1,7 @@
-"""Actions that run before a session is configured or attached.
+"""Run registered actions before a session is configured or attached.
 
-The layers above register them. The API adds ``DataFrame.recursive_agg`` this way; ``session`` does not import it.
+Layers above ``session`` register them, so ``session`` imports none of them. ``api`` registers
+``DataFrame.recursive_agg`` this way.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _ACTIONS: list[Callable[[], None]] = []
 
 
 def before_session(action: Callable[[], None]) -> None:
-    """Register ``action``; it runs each time, so it must be idempotent."""
+    """Register ``action``. It runs for each session, so it must be idempotent."""
     _ACTIONS.append(action)
 
 

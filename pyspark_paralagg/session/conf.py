@@ -1,8 +1,8 @@
-"""Every configuration key of this package, once: name, type, default, meaning.
+"""Define every configuration key of this package: name, type, default, meaning.
 
-The documentation's page of them is made from ``REGISTRY``. Most keys belong to the Spark session (``spark.conf.set``),
-so a query reads what stands there when it is planned. A key that names a program or a folder is *static*: it belongs to
-the Spark application, from its start or by ``ra.attach(spark, {...})``, and no line of SQL changes it.
+The configuration page of the documentation is generated from ``REGISTRY``. Most keys belong to the Spark session
+(``spark.conf.set``); the planner reads them when it plans a query. A key that names a program or a folder is *static*:
+it belongs to the Spark application. It is set at the start or by ``ra.attach(spark, {...})``; SQL cannot change it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 def _size(text: str) -> int:
-    """Bytes of ``"1g"``, ``"512 MB"``, ``"1000"``."""
+    """Parse a size such as ``"1g"``, ``"512 MB"`` or ``"1000"`` into bytes."""
     match = re.fullmatch(r"(\d+)\s*([bkmgt]?)b?", text.strip().lower())
     if not match:
         raise ValueError(text)
@@ -59,8 +59,8 @@ def _truth(text: str) -> bool:
 class Key:
     """A configuration key. ``parse`` raises ``ValueError`` for a text that is not of ``type``.
 
-    ``is_static`` keys name programs and folders; `StaticConfs.scala` registers them with Spark, which refuses to set
-    them in a session.
+    Keys with ``is_static`` name programs and folders. `StaticConfs.scala` registers them with Spark, which then refuses
+    to set them in a session.
     """
 
     name: str
@@ -76,17 +76,18 @@ BACKEND = Key(
     " | ".join(BACKENDS),
     "auto",
     _one_of(*BACKENDS),
-    "Who runs a recursion. `auto` takes the Spark engine and, where that cannot, plain DataFrames, saying why; with "
-    "an MPI launcher set, large ones go to MPI ranks. `spark`, `dataframe`, `mpi` and `local` (the MPI engine in one "
-    "process) insist. The argument `backend=` of a call stands above it.",
+    "The executor of recursions. `auto` uses the Spark engine, or plain DataFrames if that engine does not support the "
+    "recursion; `explain` gives the reason. If an MPI launcher is set, `auto` sends large recursions to MPI ranks. "
+    "`spark`, `dataframe`, `mpi` and `local` (the MPI engine in one process) force one executor. "
+    "The argument `backend=` of a call overrides this key.",
 )
 CHECKPOINT_DIR = Key(
     "spark.paralagg.checkpoint.dir",
     "path",
     None,
     str,
-    "Where the Spark engine writes checkpoints of its state. Unset: "
-    "a lost executor starts the fixpoint again from its inputs.",
+    "The directory to which the Spark engine writes checkpoints of its state. "
+    "If unset, losing an executor restarts the fixpoint from its inputs.",
     is_static=True,
 )
 CHECKPOINT_INTERVAL = Key(
@@ -94,23 +95,23 @@ CHECKPOINT_INTERVAL = Key(
     "number of iterations",
     10,
     _count,
-    "How many iterations lie between two checkpoints.",
+    "The number of iterations between two checkpoints.",
 )
 BROADCAST_MAX_BYTES = Key(
     "spark.paralagg.broadcast.maxBytes",
     "bytes",
     1 << 30,
     _size,
-    "A static side up to this size may stand in every task, where that saves the exchange of each iteration.",
+    "The largest static join side that may be broadcast to every task, if that saves the exchange of each iteration.",
 )
 CLIMB_MAX_ITERATIONS = Key(
     "spark.paralagg.climb.maxIterations",
     "number of iterations",
     100_000,
     _count,
-    "After how many iterations a recursion without `max_iterations` is ended where its values still change and nothing "
-    "says whether they converge. A step that only adds or subtracts needs no such limit: there, more iterations than "
-    "keys are a cycle without end, and the error names it.",
+    "The number of iterations after which a recursion without `max_iterations` fails, if its values still change and "
+    "its convergence is unknown. A step that only adds or subtracts needs no such limit: more iterations than keys "
+    "prove an endless cycle there, and the error names the cycle.",
 )
 
 MPI_LAUNCHER = Key(
@@ -118,9 +119,10 @@ MPI_LAUNCHER = Key(
     "local | spark | command",
     "local",
     str,
-    "What starts MPI ranks: `local` is mpiexec on the driver's machine, `spark` starts them in tasks on the executors, "
-    "anything else is a command in which `{ranks}` is their number and `{command}` (or its end) one rank, such as "
-    "`srun -n {ranks} --kill-on-bad-exit`. Only if it is set does `auto` consider ranks.",
+    "The launcher of MPI ranks. `local` runs mpiexec on the driver's machine; `spark` starts the ranks in tasks on the "
+    "executors. Any other value is a command, such as `srun -n {ranks} --kill-on-bad-exit`. `{ranks}` stands for the "
+    "number of ranks and `{command}` for the command of one rank, which is appended if `{command}` is absent. "
+    "The backend `auto` considers MPI ranks only if this key is set.",
     is_static=True,
 )
 MPI_RANKS = Key(
@@ -128,16 +130,17 @@ MPI_RANKS = Key(
     "number",
     None,
     _count,
-    "How many MPI ranks run a recursion. Unset: as many as the driver's machine has cores, with the launcher `spark` "
-    "as many as there are slots for tasks.",
+    "The number of MPI ranks of a recursion. If unset: the number of cores of the driver's machine, or with the "
+    "launcher `spark` the number of task slots.",
 )
 MPI_STAGING_DIR = Key(
     "spark.paralagg.mpi.stagingDir",
     "path",
     None,
     str,
-    "Where rows lie on their way to the ranks and back; emptied afterwards: a directory that the driver, executors and "
-    "ranks share. Unset: in the driver's `spark.local.dir`; with the launcher `spark` rows go through Spark instead.",
+    "The directory through which rows pass to the ranks and back; it is emptied afterwards. The driver, the executors "
+    "and the ranks must share it. If unset: a directory in the driver's `spark.local.dir`; with the launcher `spark`, "
+    "rows go through Spark instead.",
     is_static=True,
 )
 MPI_OVERSUBSCRIBE = Key(
@@ -145,29 +148,29 @@ MPI_OVERSUBSCRIBE = Key(
     "true | false",
     False,  # noqa: FBT003 - a default
     _truth,
-    "Whether the launcher `local` may start more ranks than there are cores: ranks that wait spin, so it is slow.",
+    "Whether the launcher `local` may start more ranks than there are cores. This is slow, because waiting ranks spin.",
 )
 MPI_FALLBACK = Key(
     "spark.paralagg.mpi.fallback",
     "true | false",
     False,  # noqa: FBT003 - a default
     _truth,
-    "Whether Spark computes what MPI ranks could not, because they could not start or one has failed. "
-    "Errors in the data stay errors.",
+    "Whether Spark computes the recursion if the MPI ranks cannot start or one of them fails. "
+    "Errors in the data are raised either way.",
 )
 OFFLOAD_MIN_ROWS = Key(
     "spark.paralagg.offload.minRows",
     "number of rows",
     50_000_000,
     _count,
-    "`auto` goes to MPI ranks from so many rows of input on, by Spark's estimate, if a launcher is set.",
+    "The number of input rows, by Spark's estimate, from which `auto` uses MPI ranks if a launcher is set.",
 )
 OFFLOAD_MIN_CORES = Key(
     "spark.paralagg.offload.minCores",
     "number of cores",
     64,
     _count,
-    "`auto` goes to MPI ranks from so many cores of the cluster on, whatever the rows, if a launcher is set.",
+    "The number of cores of the cluster from which `auto` uses MPI ranks for any number of rows, if a launcher is set.",
 )
 
 SUB_BUCKETS = Key(
@@ -175,8 +178,8 @@ SUB_BUCKETS = Key(
     "number",
     1,
     _count,
-    "On MPI ranks: over how many of them the rows of one join key may lie, for data where few keys have most rows. "
-    "What is derived is then copied to all ranks of its key before each join.",
+    "The number of MPI ranks over which the rows of one join key are spread. It helps where few keys have most of the "
+    "rows. Derived rows are then copied to all ranks of their key before each join.",
 )
 
 PYTHON = Key(
@@ -184,8 +187,8 @@ PYTHON = Key(
     "command",
     None,
     str,
-    "The Python that compiles recursive queries in SQL: a process that is started at the first of them and kept. "
-    "`ra.configure` sets it to the Python that runs; unset, it is `PYSPARK_DRIVER_PYTHON`, `PYSPARK_PYTHON`, or "
+    "The Python that compiles recursive queries in SQL. The first such query starts its process, which is then reused. "
+    "`ra.configure` sets this key to the running Python; if unset, it is `PYSPARK_DRIVER_PYTHON`, `PYSPARK_PYTHON`, or "
     "`python3`.",
     is_static=True,
 )
@@ -194,8 +197,8 @@ PYTHON_PATH = Key(
     "path",
     None,
     str,
-    "What that process has on its `PYTHONPATH`, before the JVM's own. `ra.configure` sets it to the folder that this "
-    "package lies in.",
+    "The entries that are put before the JVM's own `PYTHONPATH` for that process. `ra.configure` sets this key to the "
+    "folder that contains this package.",
     is_static=True,
 )
 SQL_REWRITE = Key(
@@ -203,16 +206,16 @@ SQL_REWRITE = Key(
     "true | false",
     True,  # noqa: FBT003 - a default
     _truth,
-    "Whether Spark's own recursive CTEs (`UNION ALL`) of which only `min` or `max` of each key is wanted are computed "
-    "as recursive aggregates, where that is proven to be the same.",
+    "Whether Spark's own recursive CTEs (`UNION ALL`) are computed as recursive aggregates. This applies where a query "
+    "uses only `min` or `max` for each key and both results are proven equal.",
 )
 PROGRESS = Key(
     "spark.paralagg.progress",
     "auto | on | off",
     "auto",
     _one_of("auto", "on", "off"),
-    "Whether `with ra.progress():` draws bars: `auto` where standard error is a terminal, and in notebooks; `on` "
-    "always; `off` never.",
+    "Whether `with ra.progress():` draws bars. `auto` draws them if standard error is a terminal, and in notebooks. "
+    "`on` always draws them, `off` never.",
 )
 
 REGISTRY: tuple[Key, ...] = (
@@ -237,13 +240,16 @@ REGISTRY: tuple[Key, ...] = (
 
 
 def read(session: SparkSession, key: Key) -> Any:  # noqa: ANN401 - the type is the key's
-    """The value of ``key`` in ``session``; ``UsageError`` ``PARALAGG_BAD_CONF`` where it is not of the key's type."""
-    where = "the application's configuration" if key.is_static else "the session's configuration"
-    return parsed(key, _text(session, key), where)
+    """Return the value of ``key`` in ``session``.
+
+    Raises ``UsageError`` ``PARALAGG_BAD_CONF`` if the value is not of the key's type.
+    """
+    place = "the application's configuration" if key.is_static else "the session's configuration"
+    return parse(key, _text(session, key), place)
 
 
-def parsed(key: Key, text: str | None, place: str) -> Any:  # noqa: ANN401 - the type is the key's
-    """The value of ``key`` that ``place`` says (None: nothing); raises as ``read`` does."""
+def parse(key: Key, text: str | None, place: str) -> Any:  # noqa: ANN401 - the type is the key's
+    """Parse the value of ``key`` that was set in ``place``; None stands for the default. Raises as ``read`` does."""
     if text is None:
         return key.default
     try:
@@ -259,34 +265,34 @@ def parsed(key: Key, text: str | None, place: str) -> Any:  # noqa: ANN401 - the
 
 
 def is_set(session: SparkSession, key: Key) -> bool:
-    """Whether someone has set ``key``, be it to its default."""
+    """Return whether ``key`` is set, even if to its default."""
     return _text(session, key) is not None
 
 
-def checked(confs: Mapping[str, object], place: str) -> dict[Key, str | None]:
+def check(confs: Mapping[str, object], place: str) -> dict[Key, str | None]:
     """Return the keys of ``confs`` with their values as text; None stands for a key to unset.
 
     Raises ``UsageError`` ``PARALAGG_BAD_CONF`` for an unknown key or a value that is not of the key's type.
     """
-    known = {key.name: key for key in REGISTRY}
-    found: dict[Key, str | None] = {}
+    keys = {key.name: key for key in REGISTRY}
+    checked: dict[Key, str | None] = {}
     for name, value in confs.items():
-        if name not in known:
+        if name not in keys:
             raise UsageError(
                 "PARALAGG_BAD_CONF",
                 f"there is no key {name!r}",
                 value=name,
                 place=place,
-                hint=did_you_mean(str(name), list(known)),
+                hint=did_you_mean(str(name), list(keys)),
             )
         text = str(value).lower() if isinstance(value, bool) else None if value is None else str(value)
-        parsed(known[name], text, place)
-        found[known[name]] = text
-    return found
+        parse(keys[name], text, place)
+        checked[keys[name]] = text
+    return checked
 
 
 def _text(session: SparkSession, key: Key) -> str | None:
-    """A static key is looked up in the SparkContext's conf, which no SQL statement writes to."""
-    if not key.is_static:
+    """Return the text of ``key``, or None."""
+    if not key.is_static:  # static keys are read from the SparkContext's conf, to which no SQL statement writes
         return session.conf.get(key.name, None)
     return None if is_connect(session) else session.sparkContext._conf.get(key.name, None)  # noqa: SLF001 - live, not a copy

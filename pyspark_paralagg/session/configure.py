@@ -1,4 +1,4 @@
-"""Configures a session before it starts: the jar on its class path, the extension, and confs of this package."""
+"""Configure a session before it starts: add the jar, the extension, and confs of this package to its builder."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.session.before_session import run_actions
-from pyspark_paralagg.session.conf import PYTHON, PYTHON_PATH, checked
+from pyspark_paralagg.session.conf import PYTHON, PYTHON_PATH, check
+from pyspark_paralagg.session.existing_conf import add_to_submit_arguments, existing_value, running_jvm
 from pyspark_paralagg.session.java import find_java
 from pyspark_paralagg.session.jvm import EXTENSION, EXTENSIONS, add_to_class_path, load_bridge
 from pyspark_paralagg.session.shim import find_jar, read_properties
 from pyspark_paralagg.session.spark_home import find_spark_home
-from pyspark_paralagg.session.standing_conf import add_to_submit_arguments, running_jvm, standing
 from pyspark_paralagg.version import VERSION
 
 if TYPE_CHECKING:
@@ -29,19 +29,19 @@ _LOG = logging.getLogger("pyspark_paralagg")
 def configure(builder: SparkSession.Builder, confs: Mapping[str, object] | None = None) -> SparkSession.Builder:
     """Append the shim's jar to ``spark.jars`` and its extension to ``spark.sql.extensions``; return the builder.
 
-    ``confs`` are keys of this package, checked here and set on the builder.
+    ``confs`` are keys of this package. They are checked and set on the builder.
 
-    Nothing that stands there is lost, be it from the builder, from ``spark-submit`` (whose JVM is asked), from
-    ``PYSPARK_SUBMIT_ARGS`` or from ``spark-defaults.conf``; calling it twice changes nothing. ``spark.paralagg.python``
-    and ``spark.paralagg.pythonPath``, where nobody set them, become this Python and this package's folder: SQL's
-    recursive queries are compiled there. No other conf is touched. Delta's ``configure_spark_with_delta_pip`` may come
-    before or after. A builder for Spark Connect is returned as it is: no jar can go there, and the plain-DataFrame
-    executor needs none.
+    Existing values of these two confs are kept, whether they come from the builder, from ``spark-submit``, from
+    ``PYSPARK_SUBMIT_ARGS`` or from ``spark-defaults.conf``. A second call changes nothing. If unset,
+    ``spark.paralagg.python`` becomes the running Python and ``spark.paralagg.pythonPath`` this package's folder:
+    recursive queries in SQL are compiled there. No other conf is touched. Delta's ``configure_spark_with_delta_pip``
+    may be called before or after. A builder for Spark Connect is returned unchanged: it takes no jar, and the
+    plain-DataFrame executor needs none.
 
-    Where a session already runs, ``getOrCreate`` would return that one and ignore these confs: a warning says so.
+    If a session already runs, ``getOrCreate`` returns that session and ignores these confs; a warning is logged.
 
-    Raises ``EnvironmentProblem`` where Java, Spark or the jar is missing or does not fit, ``UsageError``
-    ``PARALAGG_BAD_CONF`` for a key of ``confs`` that is unknown or has a wrong value.
+    Raises ``EnvironmentProblem`` if Java, Spark or the jar is missing or does not fit. Raises ``UsageError``
+    ``PARALAGG_BAD_CONF`` if a key of ``confs`` is unknown or has a wrong value.
 
     >>> from pyspark.sql import SparkSession                                                  # doctest: +SKIP
     >>> spark = configure(SparkSession.builder.master("local[2]")).getOrCreate()              # doctest: +SKIP
@@ -55,41 +55,41 @@ def configure(builder: SparkSession.Builder, confs: Mapping[str, object] | None 
     jvm = running_jvm()
     if jvm is None:
         find_java()  # Spark's own message does not say what to install
-    jars = standing(builder, JARS, spark)
+    jars = existing_value(builder, JARS, spark)
     if not _has_shim(jvm, jars):
         jar = find_jar(spark)
         builder.config(JARS, _appended(jars, str(jar)))
         if jvm is None:
             add_to_submit_arguments("--jars", str(jar))
         else:
-            # The JVM has read spark.jars when it started; a new context looks for extensions in this class loader.
+            # The JVM read spark.jars at its start; a new context loads extensions through this class loader.
             add_to_class_path(jvm, jar)
-    builder.config(EXTENSIONS, _appended(standing(builder, EXTENSIONS, spark), EXTENSION))
+    builder.config(EXTENSIONS, _appended(existing_value(builder, EXTENSIONS, spark), EXTENSION))
     for name, value in _compiler().items():
-        if not standing(builder, name, spark):
+        if not existing_value(builder, name, spark):
             builder.config(name, value)
     _warn_of_running_session()
     return builder
 
 
 def _compiler() -> dict[str, str]:
-    """The confs by which the JVM finds a Python that has this package."""
+    """Return the confs by which the JVM finds a Python that has this package."""
     return {PYTHON.name: sys.executable, PYTHON_PATH.name: str(Path(__file__).resolve().parents[2])}
 
 
 def _set(builder: SparkSession.Builder, confs: Mapping[str, object]) -> None:
-    for key, text in checked(confs, "ra.configure").items():
+    for key, text in check(confs, "ra.configure").items():
         if text is not None:
             builder.config(key.name, text)
 
 
-def _appended(standing_value: str, item: str) -> str:
-    items = [part.strip() for part in standing_value.split(",") if part.strip()]
+def _appended(value: str, item: str) -> str:
+    items = [part.strip() for part in value.split(",") if part.strip()]
     return ",".join(items if item in items else [*items, item])
 
 
 def _has_shim(jvm: Any | None, jars: str) -> bool:  # noqa: ANN401 - a py4j object has no type
-    """Return whether the driver has loaded a shim of this version that the executors get from ``jars``, too.
+    """Return whether the driver has loaded a shim of this version and ``jars`` brings one to the executors.
 
     This is the case under ``spark-submit --jars <the shim's jar>``.
     """

@@ -1,7 +1,7 @@
-"""What ``doctor`` found: one finding a part, with what is wrong and what to do where something is.
+"""Diagnose an installation: one finding for each part, with the problem and its remedy if there is one.
 
-Beside ``session``, whose ``doctor`` adds the finding on the running session. Nothing here starts Spark or compiles. Two
-MPI ranks are started for a moment where mpi4py and a launcher are installed.
+Nothing in this module starts Spark or compiles. If mpi4py and a launcher are installed, it starts two MPI ranks and
+ends them at once.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pyspark_paralagg.version import VERSION
 
 @dataclass(frozen=True)
 class Finding:
-    """One part of the installation: its name, what was found, and the problem if there is one.
+    """One part of the installation: its name, its state, and its problem or None.
 
-    The Spark engine runs without a part that ``is_optional``.
+    The Spark engine runs without a part whose ``is_optional`` is true.
     """
 
     part: str
@@ -32,21 +32,18 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """All findings; ``str()`` of it is what a person reads.
-
-    ``is_healthy`` says whether the Spark engine can run; Delta and MPI are optional.
-    """
+    """All findings. ``str()`` gives them as text for a user; Delta and MPI are optional."""
 
     findings: tuple[Finding, ...]
 
     @property
     def is_healthy(self) -> bool:
-        """Nothing that the Spark engine needs is missing."""
+        """Return whether the Spark engine can run: no part that it needs has a problem."""
         return all(finding.problem is None or finding.is_optional for finding in self.findings)
 
     @property
     def problems(self) -> tuple[ParalaggError, ...]:
-        """What is wrong; each says what to do."""
+        """Return the problems; the hint of each is its remedy."""
         return tuple(finding.problem for finding in self.findings if finding.problem is not None)
 
     def __str__(self) -> str:
@@ -61,7 +58,7 @@ class Diagnosis:
 
 
 def examine(*more: Finding) -> Diagnosis:
-    """Look at Python, Java, Spark, the shim's jar and the optional parts; ``more`` findings are put at the end."""
+    """Examine Python, Java, Spark, the shim's jar and the optional parts; append the findings ``more``."""
     python = Finding("python", platform.python_version())
     return Diagnosis((python, _java(), _spark(), _jar(), _delta(), _mpi(), *more))
 
@@ -86,7 +83,7 @@ def _jar() -> Finding:
     try:
         jar = locate_jar(find_spark_home())
     except EnvironmentProblem as problem:
-        # A Spark that is missing or unknown is the finding above: one cause, said once.
+        # A missing or unsupported Spark is reported by the finding `spark` already.
         return Finding("shim", "none", problem if problem.code.startswith("PARALAGG_SHIM") else None)
     if jar is None:
         return Finding("shim", "none yet: it will be compiled on first use, which takes some seconds, once")
@@ -109,10 +106,10 @@ def _mpi() -> Finding:
         preflight.check(request)
         trial.start_ranks(request)
     except preflight.Problem as problem:
-        found = ", ".join([*installed, "ranks do not start (optional)"])
-        return Finding("mpi", found, error_of_rank({**problem.fields, "kind": problem.kind}), is_optional=True)
-    found = ", ".join([*installed, preflight.mpiexec(request)])
-    return Finding("mpi", f"{found}: two ranks started and found each other", is_optional=True)
+        state = ", ".join([*installed, "ranks do not start (optional)"])
+        return Finding("mpi", state, error_of_rank({**problem.fields, "kind": problem.kind}), is_optional=True)
+    state = ", ".join([*installed, preflight.mpiexec(request)])
+    return Finding("mpi", f"{state}: two ranks started and found each other", is_optional=True)
 
 
 def _version_of(distribution: str) -> str | None:
@@ -125,9 +122,9 @@ def _version_of(distribution: str) -> str | None:
 
 
 def doctor() -> Diagnosis:
-    """Say what is installed, what is wrong, and what to do.
+    """Return what is installed, what is wrong, and how to repair it.
 
-    Starts no Spark and compiles nothing. It starts two MPI ranks for a moment where mpi4py is installed.
+    It does not start Spark and compiles nothing. If mpi4py is installed, it starts two MPI ranks and ends them at once.
 
     >>> print(doctor())                                                                       # doctest: +SKIP
     """

@@ -1,8 +1,8 @@
-"""Ctrl-C ends the job, not only the wait for it.
+"""Cancel running jobs on Ctrl-C.
 
-PySpark's own handler of SIGINT asks the JVM to cancel all jobs over the very connection that the interrupted call
-holds, which py4j refuses ("reentrant call"): the prompt comes back and the job runs on. Where that handler is
-installed, it is replaced by one that asks from another thread, which has a connection of its own.
+PySpark's own handler of SIGINT cancels all jobs over the connection that the interrupted call holds. py4j refuses that
+("reentrant call"), so the prompt returns and the job continues. Where that handler is installed, this module replaces
+it with one that cancels from another thread, which has its own connection.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WAIT_SECONDS = 2.0
 
 
 def cancel_on_interrupt(spark: SparkSession) -> None:
-    """Replaces PySpark's handler of SIGINT; a handler of anyone else, and other threads, are left alone."""
+    """Replace PySpark's handler of SIGINT; leave any other handler alone, and return at once in other threads."""
     if threading.current_thread() is not threading.main_thread():
         return
     installed = signal.getsignal(signal.SIGINT)
@@ -35,17 +35,17 @@ def cancel_on_interrupt(spark: SparkSession) -> None:
 
     def cancel(signum: int, frame: FrameType | None) -> NoReturn:
         del signum, frame
-        asking = threading.Thread(target=_cancel_all, args=(context,), name="paralagg-cancel", daemon=True)
-        asking.start()
-        # The gateway may refuse a new connection while the interrupted one falls: first cancel, then let it fall.
-        asking.join(_WAIT_SECONDS)
+        canceller = threading.Thread(target=_cancel_all, args=(context,), name="paralagg-cancel", daemon=True)
+        canceller.start()
+        # The gateway may refuse a new connection while it closes the interrupted one, so cancel before raising.
+        canceller.join(_WAIT_SECONDS)
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, cancel)
 
 
 def _cancel_all(context: SparkContext) -> None:
-    """Asks again where the gateway refuses the connection."""
+    """Cancel all jobs; retry if the gateway refuses the connection."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - this module loads without pyspark
 
     for attempt in range(_ATTEMPTS):

@@ -1,7 +1,7 @@
-"""The Java that Spark will use: where it is, how old it is, and what to install where it does not do.
+"""Find the Java that Spark will use, check its version, and name the package to install if it does not fit.
 
-First link of the chain that ``session.configure`` needs: ``java`` -> ``spark_home`` -> ``shim`` -> ``session``.
-The Makefile asks it before anything else (`python -m pyspark_paralagg java`), so this module runs on a bare Python.
+First step of ``configure``: ``java`` -> ``spark_home`` -> ``shim`` -> ``configure``. The Makefile runs
+`python -m pyspark_paralagg java` before anything is installed, so this module needs no installed package.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ def find_java() -> Java:
     """
     launcher = _launcher()
     try:
-        answer = subprocess.run([launcher, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - the user's own Java
+        version_run = subprocess.run([launcher, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - the user's own Java
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise _missing(f"{launcher} does not start: {problem}", launcher) from problem
-    spoken = answer.stderr + answer.stdout
-    found = _VERSION.search(spoken)
-    # macOS has a /usr/bin/java that only says that there is no Java, and exits with 1.
-    if answer.returncode != 0 or found is None:
-        raise _missing(f"{launcher} is no working Java: {spoken.strip()[:200]!r}", launcher)
-    release = int(found.group(1))
+    output = version_run.stderr + version_run.stdout
+    version = _VERSION.search(output)
+    # /usr/bin/java of macOS may be a stub that prints an advice and exits with 1.
+    if version_run.returncode != 0 or version is None:
+        raise _missing(f"{launcher} is no working Java: {output.strip()[:200]!r}", launcher)
+    release = int(version.group(1))
     if release < OLDEST_JAVA:
         raise EnvironmentProblem(
             "PARALAGG_JAVA_TOO_OLD",
@@ -58,8 +58,8 @@ def find_java() -> Java:
             value=release,
             hint=ADVICE,
         )
-    # JAVA_TOOL_OPTIONS puts a line of its own before the version.
-    description = next(line for line in spoken.splitlines() if _VERSION.search(line))
+    # With JAVA_TOOL_OPTIONS set, Java prints a line before the version.
+    description = next(line for line in output.splitlines() if _VERSION.search(line))
     return Java(launcher, release, description)
 
 
@@ -68,7 +68,7 @@ def _launcher() -> Path:
     if home:
         launcher = Path(home) / "bin" / ("java.exe" if os.name == "nt" else "java")
         if not launcher.is_file():
-            # Spark's scripts take JAVA_HOME at its word as well: a Java on PATH would not be used.
+            # Spark's scripts use JAVA_HOME without a check: they would ignore a Java on PATH.
             raise _missing(f"JAVA_HOME is {home}, but there is no {launcher}", launcher)
         return launcher
     on_path = shutil.which("java")

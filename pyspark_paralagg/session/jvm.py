@@ -1,4 +1,4 @@
-"""The JVM of a Spark session: loading the shim's classes into it, and checking their version."""
+"""Load the shim's classes into the JVM of a Spark session, and check their version."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _ADVICE = (
     "build the session from ra.configure(SparkSession.builder...), or call ra.attach(spark) on the one that runs; "
     "print(ra.doctor()) tells more"
 )
-# The bridge of the one JVM that pyspark talks to, with the gateway it was found through.
-_found: list[tuple[Any, Any]] = []
+# The gateway of the last JVM and the bridge that it loaded; at most one pair.
+_loaded_bridge: list[tuple[Any, Any]] = []
 
 
 def jvm_of(spark: SparkSession) -> Any:  # noqa: ANN401 - a py4j object has no type
@@ -39,20 +39,20 @@ def jvm_of(spark: SparkSession) -> Any:  # noqa: ANN401 - a py4j object has no t
 
 
 def load_bridge(jvm: Any) -> Any | None:  # noqa: ANN401 - py4j objects have no type
-    """Return the bridge if the JVM can load it. Through the context class loader, which sees late jars as well."""
+    """Return the bridge, or None if the JVM cannot load it. The context class loader also finds jars added late."""
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - this module loads without pyspark
 
-    gateway = jvm._gateway_client  # noqa: SLF001 - what tells one JVM from the next
-    if _found and _found[0][0] is gateway:
-        return _found[0][1]
+    gateway = jvm._gateway_client  # noqa: SLF001 - identifies the JVM
+    if _loaded_bridge and _loaded_bridge[0][0] is gateway:
+        return _loaded_bridge[0][1]
     try:
         loaded = _class_loader(jvm).loadClass(BRIDGE)
     except Py4JJavaError as problem:
         if "ClassNotFoundException" in str(problem.java_exception):
             return None
         raise
-    _found[:] = [(gateway, loaded.getField("MODULE$").get(None))]
-    return _found[0][1]
+    _loaded_bridge[:] = [(gateway, loaded.getField("MODULE$").get(None))]
+    return _loaded_bridge[0][1]
 
 
 def handshake(spark: SparkSession, module: Any | None) -> Any:  # noqa: ANN401 - py4j objects have no type

@@ -1,7 +1,7 @@
-"""Folders of which this user runs what lies in them: compiled kernels, the shim's jar. Nobody else may write there.
+"""Check that only this user can write to the folders whose code is run: compiled kernels, the shim's jar.
 
-Below ``shim`` and ``mpi_backend.kernels``. A folder that another user owns, or that group or others may write to, is
-refused rather than mended: what lies in it may be somebody else's already.
+``shim`` and ``mpi_backend.kernels`` use it. A folder that another user owns, or that group or others may write to, is
+refused and not repaired: its files may already come from another user.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _ROOT = 0
 
 
 def private_folder(path: Path, setting: str) -> Path:
-    """Return ``path``, made with mode 0700 where it is not there. ``setting`` names what else would choose a folder.
+    """Return ``path``; create it with mode 0700 if it is missing. ``setting`` is the variable that chooses the folder.
 
-    Raises ``EnvironmentProblem``: ``PARALAGG_CACHE_UNSAFE`` where others may write to it or put another in its place,
-    ``PARALAGG_CACHE_UNWRITABLE`` where it cannot be made.
+    Raises ``EnvironmentProblem``: ``PARALAGG_CACHE_UNSAFE`` if others may write to the folder or replace it,
+    ``PARALAGG_CACHE_UNWRITABLE`` if it cannot be created.
     """
     try:
         for missing in reversed([parent for parent in path.parents if not parent.exists()]):
             missing.mkdir(mode=0o700, exist_ok=True)
         path.mkdir(mode=0o700, exist_ok=True)
-        found = path.stat()
-        above = [(parent, parent.stat()) for parent in path.resolve().parents]
+        status = path.stat()
+        parents = [(parent, parent.stat()) for parent in path.resolve().parents]
     except OSError as problem:
         raise EnvironmentProblem(
             "PARALAGG_CACHE_UNWRITABLE",
@@ -37,15 +37,15 @@ def private_folder(path: Path, setting: str) -> Path:
             value=str(path),
             hint=f"let {setting} name a folder that can be written to",
         ) from None
-    _check(path, found, setting)
-    for parent, state in above:
-        if state.st_mode & stat.S_IWOTH and not state.st_mode & stat.S_ISVTX:
+    _check(path, status, setting)
+    for parent, parent_status in parents:
+        if parent_status.st_mode & stat.S_IWOTH and not parent_status.st_mode & stat.S_ISVTX:
             raise _unsafe(path, f"anybody may put another in its place, since anybody may write to {parent}", setting)
     return path
 
 
 def read_private(path: Path, setting: str) -> bytes | None:
-    """Return the content of a file that this user has written; None where there is none. Raises as `private_folder`."""
+    """Return the content of a file that only this user can write, None if it is missing. Raises as `private_folder`."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -58,15 +58,15 @@ def read_private(path: Path, setting: str) -> bytes | None:
 
 
 def check_private(path: Path, setting: str) -> None:
-    """Raise as `private_folder` does where others may have written the file ``path``."""
+    """Raise as `private_folder` does if others may have written the file ``path``."""
     _check(path, path.lstat(), setting)
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file with mode 0600, whole or not at all."""
-    number, name = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+    """Write a file with mode 0600 atomically."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
     try:
-        with os.fdopen(number, "wb") as file:
+        with os.fdopen(descriptor, "wb") as file:
             file.write(content)
         Path(name).replace(path)
     except BaseException:
@@ -75,11 +75,11 @@ def write_private(path: Path, content: bytes) -> None:
         raise
 
 
-def _check(path: Path, found: os.stat_result, setting: str) -> None:
-    if found.st_uid not in (os.geteuid(), _ROOT):
-        raise _unsafe(path, f"it belongs to user {found.st_uid}", setting)
-    if found.st_mode & _BY_OTHERS:
-        raise _unsafe(path, f"others may write to it (mode {stat.S_IMODE(found.st_mode):04o})", setting)
+def _check(path: Path, status: os.stat_result, setting: str) -> None:
+    if status.st_uid not in (os.geteuid(), _ROOT):
+        raise _unsafe(path, f"it belongs to user {status.st_uid}", setting)
+    if status.st_mode & _BY_OTHERS:
+        raise _unsafe(path, f"others may write to it (mode {stat.S_IMODE(status.st_mode):04o})", setting)
 
 
 def _unsafe(path: Path, why: str, setting: str) -> EnvironmentProblem:

@@ -1,4 +1,4 @@
-"""What everyone who starts ranks of ``mpi_backend`` asks first: can they start, and where do they find the package."""
+"""Check that ranks of ``mpi_backend`` can start, and return the ``PYTHONPATH`` on which they find the package."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def check(request: Request) -> None:
-    """Whether ranks could start; raises ``UsageError`` or ``EnvironmentProblem`` with a code ``PARALAGG_MPI_...``."""
-    from mpi_backend.launch import preflight  # noqa: PLC0415 - needed by those who start ranks only
+    """Raise ``UsageError`` or ``EnvironmentProblem`` with a code ``PARALAGG_MPI_...`` if ranks cannot start."""
+    from mpi_backend.launch import preflight  # noqa: PLC0415 - needed only to start ranks
 
     try:
         preflight.check(request)
@@ -23,8 +23,8 @@ def check(request: Request) -> None:
 
 
 def python_path() -> str:
-    """The supervisor and its ranks find the package where this process has found it."""
-    import mpi_backend  # noqa: PLC0415 - needed by those who start ranks only
+    """Return the ``PYTHONPATH`` with which the supervisor and its ranks import the package of this process."""
+    import mpi_backend  # noqa: PLC0415 - needed only to start ranks
 
-    found = str(Path(str(mpi_backend.__file__)).parent.parent)
-    return os.pathsep.join([found, *filter(None, [os.environ.get("PYTHONPATH")])])
+    folder = str(Path(str(mpi_backend.__file__)).parent.parent)
+    return os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -1,4 +1,4 @@
-"""Whether a session still runs: asked before anything is made of its DataFrames."""
+"""Check that a session still runs, before its DataFrames are used."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 def check_running(spark: SparkSession) -> None:
-    """Raise ``PARALAGG_SESSION_STOPPED`` where ``spark.stop()`` was called."""
-    context = getattr(spark, "_sc", None)  # of the classic session; a Connect session knows it itself
+    """Raise ``PARALAGG_SESSION_STOPPED`` if ``spark.stop()`` was called."""
+    context = getattr(spark, "_sc", None)  # None for a Connect session, which has `is_stopped` instead
     is_stopped = getattr(spark, "is_stopped", False) if context is None else context._jsc is None  # noqa: SLF001 - no public way to know
     if is_stopped:
         raise EnvironmentProblem(
@@ -25,5 +25,5 @@ def check_running(spark: SparkSession) -> None:
 
 
 def is_connect(df: object) -> bool:
-    """Whether ``df`` (or a session) belongs to Spark Connect, and so has no JVM beside it."""
+    """Return whether ``df``, a DataFrame or a session, belongs to Spark Connect and so has no local JVM."""
     return type(df).__module__.startswith("pyspark.sql.connect")

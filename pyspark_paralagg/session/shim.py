@@ -1,8 +1,8 @@
-"""The jar of the JVM shim for exactly the installed Spark: found, or compiled once.
+"""Find the jar of the JVM shim for the installed Spark, or compile it once.
 
-Third link of ``java`` -> ``spark_home`` -> ``shim`` -> ``session``. A wheel carries one jar for each supported Spark
-minor, and the sources. Where none of the jars fits (a source install, a patch level that does not link), the sources
-are compiled into the user's cache with the Scala compiler that lies in Spark's own jars, so they never mismatch.
+Third step of ``configure``: ``java`` -> ``spark_home`` -> ``shim`` -> ``configure``. A wheel contains the sources and
+one jar for each supported Spark minor. If no jar fits (a source install, a patch level that does not link), the sources
+are compiled into the user's cache. The compiler comes from Spark's own jars, so its version always fits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pyspark_paralagg.session.spark_home import SparkHome, find_spark_home, mino
 
 JAR_NAME = "paralagg.jar"
 PROPERTIES = "META-INF/paralagg.properties"
-"""In every jar: ``spark`` = the Spark it was compiled against, ``shim`` = the digest of the sources."""
+"""A file in every jar: ``spark`` = the Spark it was compiled against, ``shim`` = the digest of the sources."""
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _BUNDLED_JARS = _PACKAGE / "_shim" / "jars"
@@ -39,26 +39,26 @@ _CACHE_HINT = "let XDG_CACHE_HOME name a folder that can be written to, or insta
 
 @dataclass(frozen=True)
 class ShimSources:
-    """The Scala files and the resources of the shim for one Spark minor, and the digest that names their contents."""
+    """The Scala files and the resources of the shim for one Spark minor, and the digest of their contents."""
 
     root: Path
     minor: str
 
     @property
     def scala(self) -> list[Path]:
-        """What is common to all Sparks, then what is special to this minor."""
+        """Return the files that all Spark versions share, then those of this minor."""
         folders = (self.root / "scala", self.root / f"spark-{self.minor}")
         return [path for folder in folders for path in sorted(folder.rglob("*.scala"))]
 
     @property
     def resources(self) -> list[tuple[str, Path]]:
-        """Files that go into the jar as they are, with their names there."""
+        """Return the files that are copied into the jar, each with its name there."""
         folder = self.root / "resources"
         return [(path.relative_to(folder).as_posix(), path) for path in sorted(folder.rglob("*")) if path.is_file()]
 
     @property
     def digest(self) -> str:
-        """Twelve hexadecimal digits that change whenever a file's name or contents do."""
+        """Return twelve hexadecimal digits that change whenever a file's name or content changes."""
         state = hashlib.sha256()
         for path in [*self.scala, *(path for _, path in self.resources)]:
             state.update(path.relative_to(self.root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
@@ -66,7 +66,7 @@ class ShimSources:
 
 
 def find_sources(minor: str) -> ShimSources:
-    """Return the shim's sources for a Spark minor such as ``4.2``; ``PARALAGG_SHIM_MISSING`` where there are none."""
+    """Return the shim's sources for a Spark minor such as ``4.2``; raise ``PARALAGG_SHIM_MISSING`` without sources."""
     for root in _SOURCE_ROOTS:
         sources = ShimSources(root, minor)
         if sources.scala:
@@ -80,19 +80,19 @@ def find_sources(minor: str) -> ShimSources:
 
 
 def find_jar(spark: SparkHome | None = None) -> Path:
-    """Return the path of a jar that fits the installed Spark; compile it where there is none yet (4-10 s, once).
+    """Return the path of a jar that fits the installed Spark; compile it if there is none yet (4-10 s, once).
 
-    Several processes may call this at once: each sees a whole jar or none.
+    Several processes may call this at the same time: each sees a whole jar or none.
 
     Raises ``EnvironmentProblem``: ``PARALAGG_SPARK_MISSING``, ``PARALAGG_SPARK_UNSUPPORTED``,
     ``PARALAGG_JAVA_MISSING``, ``PARALAGG_JAVA_TOO_OLD``, ``PARALAGG_SHIM_MISSING``, ``PARALAGG_SHIM_BUILD``,
-    ``PARALAGG_CACHE_UNSAFE`` where others may have written the jar.
+    ``PARALAGG_CACHE_UNSAFE`` if others may have written the jar.
     """
     spark = spark or find_spark_home()
     jar = locate_jar(spark)
     if jar is None:
         sources = find_sources(spark.minor)
-        jar = _cached(spark, sources.digest)
+        jar = _cached_path(spark, sources.digest)
         once = f"compiling the shim for Spark {spark.version} (once, some seconds)"
         sys.stderr.write(f"pyspark-paralagg: {once}: {jar}\n")
         build_jar(spark, sources, jar)
@@ -100,23 +100,23 @@ def find_jar(spark: SparkHome | None = None) -> Path:
 
 
 def locate_jar(spark: SparkHome) -> Path | None:
-    """Return the path of a jar that fits, or None where one would have to be compiled first.
+    """Return the path of a jar that fits, or None if it has to be compiled first.
 
-    A jar fits if it was made from these sources, and against this very Spark or against another patch level of it that
-    the jar links with.
+    A jar fits if it was compiled from these sources, against this Spark or against another patch level with which the
+    jar links.
     """
     digest = find_sources(spark.minor).digest
     bundled = [(jar, read_properties(jar)) for jar in sorted(_BUNDLED_JARS.glob("*.jar"))]
-    bundled = [(jar, made) for jar, made in bundled if made.get("shim") == digest]
-    for jar, made in bundled:
-        if made["spark"] == spark.version:
+    bundled = [(jar, properties) for jar, properties in bundled if properties.get("shim") == digest]
+    for jar, properties in bundled:
+        if properties["spark"] == spark.version:
             return jar
-    cached = _cached(spark, digest)
+    cached = _cached_path(spark, digest)
     if _is_file(cached):
         check_private(private_folder(cached.parent, _SETTING) / cached.name, _SETTING)
         return cached
-    for jar, made in bundled:
-        if minor_of(made["spark"]) == spark.minor and links(jar, spark.jars):
+    for jar, properties in bundled:
+        if minor_of(properties["spark"]) == spark.minor and links(jar, spark.jars):
             return jar
     return None
 
@@ -124,16 +124,16 @@ def locate_jar(spark: SparkHome) -> Path | None:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # a folder of somebody else's; writing there tells why
+    except OSError:  # another user's folder; the later attempt to write raises with the reason
         return False
 
 
-def _cached(spark: SparkHome, digest: str) -> Path:
+def _cached_path(spark: SparkHome, digest: str) -> Path:
     return cache_folder() / f"{spark.version}-{digest}" / JAR_NAME
 
 
 def cache_folder() -> Path:
-    """Return where compiled jars are kept: ``pyspark-paralagg`` in ``$XDG_CACHE_HOME`` or in ``~/.cache``."""
+    """Return the folder of compiled jars: ``pyspark-paralagg`` in ``$XDG_CACHE_HOME`` or in ``~/.cache``."""
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         return (Path(base) if base else Path.home() / ".cache") / "pyspark-paralagg"
@@ -144,7 +144,7 @@ def cache_folder() -> Path:
 
 
 def read_properties(jar: Path) -> dict[str, str]:
-    """Return what ``build_jar`` wrote into the jar about itself; nothing at all for any other file."""
+    """Return the properties that ``build_jar`` wrote into the jar; an empty dict for any other file."""
     try:
         with zipfile.ZipFile(jar) as archive:
             lines = archive.read(PROPERTIES).decode().splitlines()
@@ -154,9 +154,9 @@ def read_properties(jar: Path) -> dict[str, str]:
 
 
 def build_jar(spark: SparkHome, sources: ShimSources, jar: Path) -> None:
-    """Compile ``sources`` against ``spark`` into ``jar``; an existing jar is replaced in one step.
+    """Compile ``sources`` against ``spark`` into ``jar``; replace an existing jar atomically.
 
-    Raises ``EnvironmentProblem`` with ``PARALAGG_SHIM_BUILD`` and the compiler's words.
+    Raises ``EnvironmentProblem`` with ``PARALAGG_SHIM_BUILD`` and the compiler's output.
     """
     try:
         jar.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -166,8 +166,8 @@ def build_jar(spark: SparkHome, sources: ShimSources, jar: Path) -> None:
             _compile(spark, sources, classes)
             packed = Path(scratch) / JAR_NAME
             _pack(spark, sources, classes, packed)
-            packed.chmod(0o644)  # whatever the umask: a jar that others may write to is not loaded
-            # Same folder, so same file system: whoever looks sees the old jar, the new one, or none.
+            packed.chmod(0o644)  # independent of the umask: a jar that others may write to is not loaded
+            # The same folder is the same file system, so readers see the old jar, the new one, or none.
             packed.replace(jar)
     except OSError as problem:
         raise EnvironmentProblem(
@@ -181,19 +181,19 @@ def build_jar(spark: SparkHome, sources: ShimSources, jar: Path) -> None:
 def _compile(spark: SparkHome, sources: ShimSources, classes: Path) -> None:
     command = [
         str(find_java().launcher),
-        # Deep expression trees need stack. A compiler that lives for seconds is done before the second JIT pays off:
-        # measured on this shim, 6 s of CPU with the first alone, 16 s with both.
+        # Deep expression trees need stack. The compiler ends before the second JIT pays off: compiling this shim took
+        # 6 s of CPU with the first JIT alone, 16 s with both.
         *("-Xss8m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
         *("-cp", os.pathsep.join(str(_compiler_jar(spark, name)) for name in _COMPILER_JARS), "scala.tools.nsc.Main"),
         *("-classpath", str(spark.jars / "*"), "-d", str(classes), "-nowarn", "-encoding", "UTF-8"),
         *map(str, sources.scala),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - Spark's own compiler
-    if done.returncode != 0:
-        said = (done.stdout + done.stderr).strip().splitlines()
+    compilation = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - Spark's own compiler
+    if compilation.returncode != 0:
+        output = (compilation.stdout + compilation.stderr).strip().splitlines()
         raise EnvironmentProblem(
             "PARALAGG_SHIM_BUILD",
-            f"the shim does not compile against Spark {spark.version}:\n" + "\n".join(said[:_COMPILER_OUTPUT_LINES]),
+            f"the shim does not compile against Spark {spark.version}:\n" + "\n".join(output[:_COMPILER_OUTPUT_LINES]),
             value=spark.version,
             hint="report this with the lines above; until then spark.paralagg.backend=dataframe needs no shim",
         )
@@ -211,11 +211,11 @@ def _compiler_jar(spark: SparkHome, name: str) -> Path:
 
 
 def _pack(spark: SparkHome, sources: ShimSources, classes: Path, jar: Path) -> None:
-    made = f"spark={spark.version}\nshim={sources.digest}\n"
+    properties = f"spark={spark.version}\nshim={sources.digest}\n"
     files = [(path.relative_to(classes).as_posix(), path) for path in sorted(classes.rglob("*")) if path.is_file()]
     with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
         # Fixed dates and sorted names: the same sources give the same bytes.
         archive.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF", _EPOCH), "Manifest-Version: 1.0\n\n")
-        archive.writestr(zipfile.ZipInfo(PROPERTIES, _EPOCH), made)
+        archive.writestr(zipfile.ZipInfo(PROPERTIES, _EPOCH), properties)
         for name, path in [*files, *sources.resources]:
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), path.read_bytes(), zipfile.ZIP_DEFLATED)

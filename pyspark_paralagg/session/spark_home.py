@@ -1,7 +1,8 @@
-"""The Spark that pyspark will start: its folder, its jars, its exact version, and whether the shim knows it.
+"""Find the Spark that pyspark will start: its folder, its jars, its exact version. Check that the shim supports it.
 
-Second link of ``java`` -> ``spark_home`` -> ``shim`` -> ``session``. The version is read from the jars and not from
-``pyspark.__version__``: with ``SPARK_HOME`` set the two may differ, and the shim is compiled against the jars.
+Second step of ``configure``: ``java`` -> ``spark_home`` -> ``shim`` -> ``configure``. The version is read from the
+jars, not from ``pyspark.__version__``: with ``SPARK_HOME`` set the two may differ, and the shim is compiled against the
+jars.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.version import VERSION
 
 SUPPORTED_MINORS = ("4.1", "4.2")
-"""Each has a folder ``jvm_shim/src/main/spark-<minor>`` with what is special to it."""
+"""Each has a folder ``jvm_shim/src/main/spark-<minor>`` with the sources that only this minor needs."""
 
 _CORE_JAR = re.compile(r"spark-core_(?P<scala>\d+\.\d+)-(?P<version>\d+\.\d+.*)\.jar")
 
@@ -29,12 +30,12 @@ class SparkHome:
 
     @property
     def jars(self) -> Path:
-        """The folder of Spark's own jars, the Scala compiler among them."""
+        """Return the folder of Spark's own jars, which include the Scala compiler."""
         return self.home / "jars"
 
     @property
     def minor(self) -> str:
-        """The first two numbers of the version."""
+        """Return the first two numbers of the version."""
         return minor_of(self.version)
 
 
@@ -50,14 +51,14 @@ def minor_of(version: str) -> str:
 def find_spark_home() -> SparkHome:
     """Return the Spark that pyspark would start: ``SPARK_HOME``, else the one inside the pyspark package.
 
-    Raises ``EnvironmentProblem``: ``PARALAGG_SPARK_MISSING`` where there is none, ``PARALAGG_SPARK_UNSUPPORTED``
-    for one whose minor is not in ``SUPPORTED_MINORS``.
+    Raises ``EnvironmentProblem``: ``PARALAGG_SPARK_MISSING`` if there is none, ``PARALAGG_SPARK_UNSUPPORTED`` if its
+    minor is not in ``SUPPORTED_MINORS``.
     """
     home = _pyspark_home()
     for jar in sorted((home / "jars").glob("spark-core_*.jar")):
-        named = _CORE_JAR.fullmatch(jar.name)
-        if named:
-            spark = SparkHome(home, named["version"])
+        match = _CORE_JAR.fullmatch(jar.name)
+        if match:
+            spark = SparkHome(home, match["version"])
             check_supported(spark.version)
             return spark
     raise EnvironmentProblem(
@@ -70,7 +71,7 @@ def find_spark_home() -> SparkHome:
 
 
 def check_supported(version: str) -> None:
-    """Raise ``PARALAGG_SPARK_UNSUPPORTED`` unless the shim is written for that Spark."""
+    """Raise ``PARALAGG_SPARK_UNSUPPORTED`` unless the shim supports that version of Spark."""
     if minor_of(version) not in SUPPORTED_MINORS:
         raise EnvironmentProblem(
             "PARALAGG_SPARK_UNSUPPORTED",
@@ -88,7 +89,7 @@ def _pyspark_home() -> Path:
     except ImportError as problem:
         message = "pyspark is not installed"
         cause: BaseException = problem
-    except SystemExit as problem:  # pyspark's own way to say that it found none
+    except SystemExit as problem:  # raised by pyspark if it finds none
         message = "pyspark finds no Spark"
         cause = problem
     raise EnvironmentProblem("PARALAGG_SPARK_MISSING", message, hint="`pip install 'pyspark>=4.1,<4.3'`") from cause

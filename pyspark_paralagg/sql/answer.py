@@ -60,7 +60,7 @@ def _compiled(question: dict[str, Any]) -> dict[str, Any]:
     """``{"strata": [{"relations": […], "plan": "…"}]}``, the plan as the text that the engine reads."""
     relations = [_relation(r, 2 * n) for n, r in enumerate(question["relations"])]
     broadcast, climb_limit = (
-        conf.parsed(key, question["conf"].get(key.name), "SQL")
+        conf.parse(key, question["conf"].get(key.name), "SQL")
         for key in (conf.BROADCAST_MAX_BYTES, conf.CLIMB_MAX_ITERATIONS)
     )
     try:

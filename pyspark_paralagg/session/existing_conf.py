@@ -1,7 +1,7 @@
-"""What a conf would be if nobody appended to it: where Spark looks, in Spark's order, before there is a session.
+"""Read the value that a conf has before the session starts, from the same places and in the same order as Spark.
 
-Beside ``session``: a value set on a builder hides what spark-submit's arguments and ``spark-defaults.conf`` say, so
-whoever wants to append has to carry those over.
+A value set on a builder overrides spark-submit's arguments and ``spark-defaults.conf``. ``configure`` appends to lists,
+so it has to carry the existing items over.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHORT_FORMS = {"spark.jars": "--jars"}
 
 
 def running_jvm() -> Any | None:  # noqa: ANN401 - a py4j object has no type
-    """Return the JVM that pyspark talks to, or will talk to because spark-submit started it; None if there is none."""
+    """Return the JVM that pyspark uses, or will use because spark-submit started it; None if there is none."""
     from pyspark import SparkContext  # noqa: PLC0415 - this module loads without pyspark
 
     if SparkContext._jvm is None and "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001 - no public way to know
@@ -30,11 +30,12 @@ def running_jvm() -> Any | None:  # noqa: ANN401 - a py4j object has no type
     return SparkContext._jvm  # noqa: SLF001 - likewise
 
 
-def standing(builder: SparkSession.Builder, key: str, spark: SparkHome) -> str:
-    """Return the value that ``key`` has for a session of this builder as it is now; "" where nobody set it.
+def existing_value(builder: SparkSession.Builder, key: str, spark: SparkHome) -> str:
+    """Return the value that ``key`` has for a session of this builder as it is now; "" if it is unset.
 
-    The builder's own options come first. A JVM that runs is asked next: spark-submit has put its arguments, packages
-    and defaults there. Where none runs yet, they are read as the JVM will: ``PYSPARK_SUBMIT_ARGS``, the defaults file.
+    The builder's own options come first. If a JVM runs, its conf comes next: spark-submit has put its arguments,
+    packages and defaults there. Otherwise they are read as the JVM will read them: ``PYSPARK_SUBMIT_ARGS``, then the
+    defaults file.
     """
     options: dict[str, object] = builder._options  # noqa: SLF001 - pyspark has no public way to read a builder
     if key in options:
@@ -49,10 +50,10 @@ def standing(builder: SparkSession.Builder, key: str, spark: SparkHome) -> str:
 
 
 def add_to_submit_arguments(option: str, item: str) -> None:
-    """Append ``item`` to the list of an option in ``PYSPARK_SUBMIT_ARGS``, if that has the option.
+    """Append ``item`` to the list of an option in ``PYSPARK_SUBMIT_ARGS``, if the variable has that option.
 
-    There ``--jars`` outranks ``spark.jars``: a jar that only the conf names is not on the driver's class path when the
-    session loads its extensions.
+    ``--jars`` in this variable outranks ``spark.jars``: a jar that only the conf names is missing on the driver's class
+    path when the session loads its extensions.
     """
     arguments = _submit_arguments()
     changed = False
@@ -77,29 +78,29 @@ def _submit_arguments() -> list[str]:
 
 
 def _from_arguments(arguments: list[str], key: str) -> str | None:
-    by_conf: str | None = None
-    by_short_form: str | None = None
+    conf_value: str | None = None
+    short_form_value: str | None = None
     for option, value in _options(arguments):
         if option in ("--conf", "-c") and value.split("=", 1)[0] == key:
-            by_conf = value.partition("=")[2]
+            conf_value = value.partition("=")[2]
         elif option == _SHORT_FORMS.get(key):
-            by_short_form = value
-    return by_short_form if by_short_form is not None else by_conf  # spark-submit's own order
+            short_form_value = value
+    return short_form_value if short_form_value is not None else conf_value  # spark-submit's own order
 
 
 def _from_defaults(arguments: list[str], key: str, spark: SparkHome) -> str:
-    named = [value for option, value in _options(arguments) if option == "--properties-file"]
+    files = [value for option, value in _options(arguments) if option == "--properties-file"]
     folder = os.environ.get("SPARK_CONF_DIR")
     defaults = (Path(folder) if folder else spark.home / "conf") / "spark-defaults.conf"
-    file = Path(named[-1]) if named else defaults
+    file = Path(files[-1]) if files else defaults
     if not file.is_file():
         return ""
-    found = ""
+    value = ""
     for line in file.read_text(encoding="utf-8").splitlines():
         entry = _PROPERTY.fullmatch(line)
         if entry and entry["key"] == key:
-            found = entry["value"]
-    return found
+            value = entry["value"]
+    return value
 
 
 def _options(arguments: list[str]) -> list[tuple[str, str]]:
