@@ -45,7 +45,7 @@ def path(spark: SparkSession, length: int = LENGTH, **how: object) -> DataFrame:
     start = spark.range(1).selectExpr("id as node", "0L as dist")
 
     def step(d: DataFrame) -> DataFrame:
-        while any(watch._untold for watch in MODULE._WATCHES):
+        while any(watch._pending for watch in MODULE._WATCHES):
             time.sleep(0.01)
         return d.join(edges, d.node == edges.src).select(edges.dst.alias("node"), (d.dist + 1).alias("dist"))
 
@@ -157,7 +157,7 @@ def test_a_run_is_heard_of_while_it_goes_on(session: SparkSession) -> None:
 def test_the_end_does_not_wait_for_a_run_that_another_thread_goes_on_with(
     session: SparkSession, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(MODULE, "_PATIENCE_SECONDS", 60)
+    monkeypatch.setattr(MODULE, "_DRAIN_TIMEOUT_SECONDS", 60)
     moved = threading.Event()
     with endless(session, backend) as thread:
         with ra.progress(lambda run: run.iteration > 1 and moved.set()):
@@ -228,14 +228,14 @@ def test_bars_are_quiet_when_asked_and_where_nobody_looks(
     with ra.progress():
         path(session, 2, backend="dataframe")
     assert capsys.readouterr().err == ""
-    assert bars.can_be_seen()
+    assert bars.is_visible()
 
 
 def test_a_notebook_shows_bars_and_a_terminal_of_ipython_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     for shell, shows in (("ZMQInteractiveShell", True), ("TerminalInteractiveShell", False)):
         of_ipython = SimpleNamespace(get_ipython=lambda shell=shell: type(shell, (), {})())
         monkeypatch.setitem(sys.modules, "IPython", of_ipython)
-        assert bars.can_be_seen() is shows
+        assert bars.is_visible() is shows
 
 
 def test_a_wrong_conf_and_no_session_are_said(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +263,7 @@ def test_a_listener_hears_in_another_thread_what_was_last_told_of_a_run(
     shim: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if shim == "missing":
-        monkeypatch.setattr(MODULE, "_shim_of", lambda _: None)
+        monkeypatch.setattr(MODULE, "_open_shim", lambda _: None)
     heard: list[tuple[str, int]] = []
     threads: set[str] = set()
 
@@ -276,7 +276,7 @@ def test_a_listener_hears_in_another_thread_what_was_last_told_of_a_run(
         for iteration in range(10_000):
             for run in ("a", "b"):
                 MODULE.publish(ra.RunProgress(run, "it", "dataframe", iteration=iteration))
-    looks = 1 + (time.monotonic() - began) / MODULE._LOOK_SECONDS
+    looks = 1 + (time.monotonic() - began) / MODULE._POLL_SECONDS
     assert threads == {"paralagg-progress"}
     for run in ("a", "b"):
         iterations = [i for r, i in heard if r == run]

@@ -51,7 +51,7 @@ class _Jobs:
         """Show the iteration of a recursion."""
         self._is_iterating = run.state == "running" and run.iteration > 0
         if self._is_iterating:
-            self._progress.show(self._rate.told(run))
+            self._progress.show(self._rate.describe(run))
 
     def follow(self, ended: threading.Event) -> None:
         """Show tasks until ``ended`` is set, while no recursion iterates."""

@@ -173,7 +173,7 @@ def _compute(  # noqa: PLR0913, PLR0917 - all results of the steps before
 
     def show(run: RunProgress) -> None:
         progress.start_relation(run.name)
-        progress.show(rate.told(run))
+        progress.show(rate.describe(run))
 
     if task.options.backend == "local":
         return engine.run_in_process(plan, sources, names, show, ansi=settings.ansi)

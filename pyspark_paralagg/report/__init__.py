@@ -1,1 +1,1 @@
-"""Reports, progress, and their HTML pages and plots."""
+"""Report what runs did and how far they are: reports, progress, HTML pages, plots."""

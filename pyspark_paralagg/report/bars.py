@@ -1,6 +1,6 @@
-"""Progress bars of runs, by tqdm: in a terminal or a notebook, one for each run.
+"""Draw the progress of runs with tqdm, one bar for each run, in a terminal or a notebook.
 
-Listens to ``progress``. A bar stays when its run is over and then says what came of it.
+``Bars`` is a listener of ``progress``. When a run ends, its bar stays and shows the result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LIMITED = "{desc} {percentage:3.0f}%|{bar:20}| [{elapsed}]"
 
 
 class _Bar(tqdm):  # type: ignore[misc]  # tqdm has no types
-    """Without tqdm's monitor, a thread that outlives all bars, and with a lock of its own, which needs no semaphore."""
+    """A bar without tqdm's monitor thread, which outlives all bars, and with a lock that needs no semaphore."""
 
     monitor_interval = 0
 
@@ -30,43 +30,43 @@ _Bar.set_lock(threading.RLock())
 
 
 class Bars:
-    """A listener of ``ra.progress`` that draws."""
+    """A listener of ``ra.progress`` that draws one bar for each run."""
 
     def __init__(self) -> None:
         self._bars: dict[str, tuple[_Bar, Rate]] = {}
 
-    def __call__(self, told: RunProgress) -> None:
-        """Moves the bar of a run; the first time it is made, at the end it is left as it is."""
-        if told.run not in self._bars:
-            if told.state != "running" and told.iteration == 0:
-                return  # it failed before anything could be seen of it
-            form = _OPEN if told.limit is None else _LIMITED
-            bar = _Bar(total=told.limit, desc=f"{told.name}: loading", bar_format=form)
-            self._bars[told.run] = bar, Rate()
-        bar, rate = self._bars[told.run]
-        bar.n = told.iteration
-        bar.set_description_str(f"{told.name}: {_words(told, rate)}", refresh=False)
+    def __call__(self, update: RunProgress) -> None:
+        """Update the bar of a run: create it for the first update, close it for the last."""
+        if update.run not in self._bars:
+            if update.state != "running" and update.iteration == 0:
+                return  # it failed before it had anything to show
+            bar_format = _OPEN if update.limit is None else _LIMITED
+            bar = _Bar(total=update.limit, desc=f"{update.name}: loading", bar_format=bar_format)
+            self._bars[update.run] = bar, Rate()
+        bar, rate = self._bars[update.run]
+        bar.n = update.iteration
+        bar.set_description_str(f"{update.name}: {_description(update, rate)}", refresh=False)
         bar.refresh()
-        if told.state != "running":
+        if update.state != "running":
             bar.close()
-            del self._bars[told.run]
+            del self._bars[update.run]
 
     def close(self) -> None:
-        """Leaves what is drawn as it is."""
+        """Close all bars; they stay as they are."""
         for bar, _ in self._bars.values():
             bar.close()
         self._bars.clear()
 
 
-def _words(told: RunProgress, rate: Rate) -> str:
-    if told.state == "running":
-        return "loading" if told.iteration == 0 else rate.told(told)
-    ended = f"{told.iteration:,} iterations, {told.total:,} rows"
-    return ended if told.state == "done" else f"failed after {ended}"
+def _description(update: RunProgress, rate: Rate) -> str:
+    if update.state == "running":
+        return "loading" if update.iteration == 0 else rate.describe(update)
+    result = f"{update.iteration:,} iterations, {update.total:,} rows"
+    return result if update.state == "done" else f"failed after {result}"
 
 
-def can_be_seen() -> bool:
-    """Whether somebody looks: standard error is a terminal, or this is a notebook."""
+def is_visible() -> bool:
+    """Return whether bars are visible: standard error is a terminal, or this is a notebook."""
     if sys.stderr.isatty():
         return True
     ipython = sys.modules.get("IPython")

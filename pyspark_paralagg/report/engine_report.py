@@ -1,4 +1,4 @@
-"""Reads from the shim what it knows of the fixpoint in a DataFrame: Plan, report, recursion left to Spark."""
+"""Read from the shim the Plan and the report of the fixpoint in a DataFrame."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPARK = "spark"
 
 
 def report(df: DataFrame) -> RunReport | None:
-    """The report of the last run of the (outermost) fixpoint in ``df``; None before it has run, or where there is none.
+    """Return the report of the last run of the outermost fixpoint in ``df``; None if there is none, or it has not run.
 
     >>> dist.count(); ra.report(dist).iterations                                          # doctest: +SKIP
     12
@@ -32,7 +32,7 @@ def report(df: DataFrame) -> RunReport | None:
 
 
 def engine_report(df: DataFrame) -> RunReport | None:
-    """The report of the last run of the outermost fixpoint of the Spark engine in ``df``."""
+    """Return the report of the last run of the Spark engine's outermost fixpoint in ``df``, or None."""
     described = describe(df)
     text = None if described is None else bridge(df.sparkSession).report(_jdf(df))
     if described is None or text is None:
@@ -42,10 +42,10 @@ def engine_report(df: DataFrame) -> RunReport | None:
 
 
 def describe(df: DataFrame) -> dict[str, Any] | None:
-    """What the outermost fixpoint of the Spark engine in ``df`` is; None where there is none, or no jar to ask.
+    """Describe the Spark engine's outermost fixpoint in ``df``; return None if there is no fixpoint or no shim.
 
-    ``plan`` (JSON), ``program`` (text), ``stages`` (name, text, notes), ``stratum``, ``relation``, ``reason``,
-    ``backend``, ``computed`` (the columns that are left when the query is optimised).
+    The keys are ``plan`` (JSON), ``program`` (text), ``stages`` (name, text, notes), ``stratum``, ``relation``,
+    ``reason``, ``backend``, and ``computed`` (the columns that remain after Spark's optimizer has pruned the query).
     """
     shim = _shim(df)
     text = None if shim is None else shim.describe(_jdf(df))
@@ -61,14 +61,14 @@ def describe(df: DataFrame) -> dict[str, Any] | None:
 
 
 def left_to_spark(df: DataFrame) -> str | None:
-    """Why recursive CTEs of Spark's own in ``df`` were not computed as recursive aggregates; None where none asked."""
+    """Return why Spark computes its own recursive CTEs in ``df``, of which only min or max is used; None without any."""
     shim = _shim(df)
     reason = None if shim is None else shim.leftToSpark(_jdf(df))
     return None if reason is None else str(reason)
 
 
 def _shim(df: DataFrame) -> Any | None:  # noqa: ANN401 - a py4j object
-    """Return the bridge of the session of ``df``; None for Spark Connect and for a session without the jar."""
+    """Return the bridge of the session of ``df``; None for Spark Connect and for a session without the shim."""
     if is_connect(df):
         return None
     try:

@@ -1,7 +1,7 @@
-"""``explain(df, "html")``: what ``explain`` tells, as one page of HTML that needs nothing from elsewhere.
+"""Render the output of ``explain`` as one self-contained HTML page: ``explain(df, "html")``.
 
-The picture of the Plan stands there in the mermaid language, in the element that mermaid's script looks for: a site or
-a notebook that has the script draws it, everybody else reads it. The script itself is two megabytes, and stays out.
+The page contains the Plan's diagram as mermaid text, in an element of class ``mermaid``. A site or notebook that has
+mermaid's script draws it; elsewhere the text is shown. The script has two megabytes and is left out.
 """
 
 from __future__ import annotations
@@ -25,15 +25,18 @@ def explain_page(
     stages: Sequence[tuple[str, str, Sequence[str]]],
     picture: str,
     executor: tuple[str, str],
-    ran: RunReport | None,
+    report: RunReport | None,
 ) -> str:
-    """The page: who runs it and why, the last run, then the parts of ``explain``, each to be opened."""
-    if ran is None:
-        name, why = executor
-        told = Markup(f"Executor: <b>{escaped(name)}</b>"), escaped(f"why: {why}"), escaped("Not run yet.")
-        parts = [paragraph(told[0]), paragraph(told[1], is_quiet=True), paragraph(told[2])]
+    """Return the page: the executor and its reason, or the last run; then the parts of ``explain``, each folded."""
+    if report is None:
+        name, reason = executor
+        parts = [
+            paragraph(Markup(f"Executor: <b>{escaped(name)}</b>")),
+            paragraph(escaped(f"why: {reason}"), is_quiet=True),
+            paragraph(escaped("Not run yet.")),
+        ]
     else:
-        parts = [heading("Last run"), report_body(ran)]
+        parts = [heading("Last run"), report_body(report)]
     parts.append(heading("From what was meant to what runs"))
     for title, text in sections.items():
         if title == "Stages":

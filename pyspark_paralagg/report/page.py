@@ -1,7 +1,7 @@
-"""Self-contained HTML: fragments for notebooks, and whole pages.
+"""Build self-contained HTML: fragments for notebooks, and whole pages.
 
-No script, no font, no picture from elsewhere, and no colour for text or ground: those are the notebook's or the
-browser's, so dark themes stay dark. All text goes through :func:`escaped`; what is markup already is ``Markup``.
+Pages load no script, font or picture. They set no colour for text or background: the notebook or the browser does, so
+dark themes stay dark. All text goes through :func:`escaped`; the type ``Markup`` marks finished HTML.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 Markup = NewType("Markup", str)
-"""HTML that may stand in a page as it is."""
+"""HTML that is put into a page without escaping."""
 
 _STYLE = """\
 .paralagg { font: 14px/1.5 system-ui, sans-serif; max-width: 62em }
@@ -34,41 +34,41 @@ _STYLE = """\
 
 
 def escaped(text: object) -> Markup:
-    """``text`` as it is read, whatever it holds."""
+    """Escape ``text`` for HTML."""
     return Markup(escape(str(text)))
 
 
 def joined(parts: Iterable[Markup]) -> Markup:
-    """One after the other."""
+    """Concatenate ``parts``."""
     return Markup("".join(parts))
 
 
 def paragraph(text: Markup, *, is_quiet: bool = False) -> Markup:
-    """A line of text, or a less important one."""
+    """Return a paragraph; ``is_quiet`` renders it paler."""
     return Markup(f'<p class="quiet">{text}</p>' if is_quiet else f"<p>{text}</p>")
 
 
 def heading(text: str) -> Markup:
-    """Above a part."""
+    """Return the heading of a section."""
     return Markup(f"<h2>{escaped(text)}</h2>")
 
 
 def preformatted(text: str, kind: str = "") -> Markup:
-    """Text whose lines stay; ``kind`` is a class for those who look for it (``mermaid``)."""
+    """Return preformatted text; ``kind`` is the class of the element (``mermaid``)."""
     return Markup(f'<pre class="{escaped(kind)}">{escaped(text)}</pre>' if kind else f"<pre>{escaped(text)}</pre>")
 
 
 def folded(title: str, body: Markup, *, is_open: bool = False) -> Markup:
-    """A part that opens when its title is clicked."""
+    """Return a section that opens when its title is clicked."""
     return Markup(f"<details{' open' if is_open else ''}><summary>{escaped(title)}</summary>{body}</details>")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], texts: frozenset[int]) -> Markup:
-    """Cells as they stand; columns at the positions ``texts`` begin at the left, numbers end at the right."""
+    """Return a table. Columns at the positions ``texts`` are aligned to the left, all others to the right."""
 
     def row(cells: Sequence[str], tag: str) -> str:
-        kinds = (' class="text"' if n in texts else "" for n in range(len(cells)))
-        inner = "".join(f"<{tag}{kind}>{escaped(c)}</{tag}>" for c, kind in zip(cells, kinds, strict=True))
+        classes = (' class="text"' if n in texts else "" for n in range(len(cells)))
+        inner = "".join(f"<{tag}{name}>{escaped(c)}</{tag}>" for c, name in zip(cells, classes, strict=True))
         return f"<tr>{inner}</tr>"
 
     body = "".join(row(cells, "td") for cells in rows)
@@ -76,12 +76,12 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], texts: frozenset
 
 
 def fragment(body: Markup) -> Markup:
-    """For a notebook's cell."""
+    """Return ``body`` with its style, for a notebook's cell."""
     return Markup(f'<div class="paralagg"><style>{_STYLE}</style>{body}</div>')
 
 
 def page(title: str, body: Markup) -> str:
-    """A file of its own; in light or dark as the browser has it."""
+    """Return a complete HTML file, which follows the browser's light or dark theme."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -1,7 +1,7 @@
-"""A ``RunReport`` as a picture, by matplotlib: what ``ra.report(df).plot()`` draws.
+"""Draw a ``RunReport`` with matplotlib, for ``ra.report(df).plot()``.
 
-Above, rows changed and rows there are after each iteration, on a logarithmic axis, for each relation; below, where the
-time went. No state of pyplot is touched: the figure belongs to the caller alone.
+The upper plot shows, for each relation, the changed rows and all rows after each iteration, on a logarithmic axis. The
+lower plot shows the time of each iteration. The figure is created without pyplot, so only the caller refers to it.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 _MARKED = 40
-"""Iterations up to which each has a mark of its own."""
+"""The largest number of iterations at which each is drawn with a marker."""
 _BARS = 150
-"""Bars of time; of more iterations several share one, which shows their mean."""
+"""The largest number of time bars; with more iterations, each bar is the mean of several."""
 _GREY = "#888888"
 _MILLI = 1e-3
 _DOTS_AN_INCH = 120
 
 
 class ReportFigure(Figure):
-    """A figure that notebooks show also where pyplot was never imported."""
+    """A figure that notebooks show even if pyplot was never imported."""
 
     def _repr_png_(self) -> bytes:
         out = io.BytesIO()
@@ -41,7 +41,7 @@ class ReportFigure(Figure):
 
 
 def plot_report(report: ReportData) -> ReportFigure:
-    """The picture. ``report`` has at least one iteration."""
+    """Return the figure. ``report`` has at least one iteration."""
     figure = ReportFigure(figsize=(8.5, 5.2), layout="constrained")
     rows, time = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     spent = sum(report.seconds.values())
@@ -65,14 +65,14 @@ def plot_report(report: ReportData) -> ReportFigure:
 def _draw_rows(axes: Axes, report: ReportData) -> None:
     relations = dict.fromkeys(r["relation"] for r in report.rounds)
     for n, name in enumerate(relations):
-        own = [r for r in report.rounds if r["relation"] == name]
-        iterations, colour = [r["iteration"] for r in own], COLOURS[n % len(COLOURS)]
-        marker = "o" if len(own) <= _MARKED else ""
-        totals = [r["total"] or math.nan for r in own]  # a logarithm has no zero
+        rounds = [r for r in report.rounds if r["relation"] == name]
+        iterations, colour = [r["iteration"] for r in rounds], COLOURS[n % len(COLOURS)]
+        marker = "o" if len(rounds) <= _MARKED else ""
+        totals = [r["total"] or math.nan for r in rounds]  # a logarithm has no zero
         axes.plot(iterations, totals, color=colour, linestyle=":", linewidth=1.6, label=f"{name}: rows")
-        # The last iteration changes nothing, which is why it is the last: a line down to the axis, without a mark.
-        deltas = [max(r["delta"], NOTHING) for r in own]
-        marked = [at for at, r in enumerate(own) if r["delta"]]
+        # The last iteration changes nothing: its line goes down to the axis, without a marker.
+        deltas = [max(r["delta"], NOTHING) for r in rounds]
+        marked = [position for position, r in enumerate(rounds) if r["delta"]]
         axes.plot(
             iterations,
             deltas,
@@ -104,5 +104,5 @@ def _draw_seconds(axes: Axes, report: ReportData) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_xlim(0.4, max(seconds) + 0.6)
-    told = ", ".join(f"{name} {value:.2f} s" for name, value in report.seconds.items() if value >= _MILLI * 5)
-    axes.set_title(told, loc="right", fontsize=9, color=_GREY)
+    summary = ", ".join(f"{name} {value:.2f} s" for name, value in report.seconds.items() if value >= _MILLI * 5)
+    axes.set_title(summary, loc="right", fontsize=9, color=_GREY)

@@ -1,9 +1,9 @@
-"""How far recursions are while they run: ``with ra.progress():``.
+"""Report the progress of running recursions to listeners: ``with ra.progress():``.
 
-One mechanism for all who watch. A thread asks the shim ten times a second what has happened to runs (``Bridge.runs``),
-and takes what the DataFrame executor has told of its rounds (``publish``). Both are a :class:`RunProgress` that goes,
-from that thread, to whoever listens: bars (``bars``), a function of the user's, the command line. Without a watch there
-is no thread, and nobody is told.
+Each ``with`` has a thread. Ten times a second it polls the shim for updates of runs (``Bridge.runs``) and takes the
+updates that the DataFrame executor has published (``publish``). It passes each one to the listener as a
+:class:`RunProgress`. Listeners are bars (``bars``), a function of the user, or the command line. Outside of such a
+context there is no thread, and updates are dropped.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOG = logging.getLogger("pyspark_paralagg")
-_LOOK_SECONDS = 0.1
-_PATIENCE_SECONDS = 5.0
-"""The longest that the end of a watch waits for Spark's listeners to hear that a query has ended."""
+_POLL_SECONDS = 0.1
+_DRAIN_TIMEOUT_SECONDS = 5.0
+"""The longest time that the end of a context waits for Spark's listener bus to deliver the end of a query."""
 _BUS_MILLIS = 10
-_OF_ALL_NEWS = 1 << 62
+_NO_UPDATES = 1 << 62
+"""An update number greater than all: ``Bridge.runs`` then returns only the number of the last update."""
 
 
 Listener = Callable[[RunProgress], object]
@@ -40,133 +41,134 @@ Listener = Callable[[RunProgress], object]
 
 @contextmanager
 def progress(listener: Listener | None = None, *, spark: SparkSession | None = None) -> Iterator[None]:
-    """Shows, while the context lasts, how far the recursions are that run meanwhile: a bar for each.
+    """Show the progress of all recursions that run while the context is open: one bar for each run.
 
-    Bars are drawn on standard error where that is a terminal, or in the notebook, with iteration, rows changed, and
-    rows a second; ``spark.paralagg.progress`` says ``on`` for everywhere and ``off`` for nowhere.
+    Bars show the iteration, the changed rows, and the rows a second. They are drawn on standard error if it is a
+    terminal, and in notebooks. ``spark.paralagg.progress`` set to ``on`` draws them anywhere, ``off`` nowhere.
 
-    With a ``listener`` nothing is drawn: it is called with a :class:`RunProgress` for each run that has moved, ten
-    times a second at most, and of each end. It is called in another thread, one call at a time; the end of the context
-    waits for its last call. One that raises is logged, and not called again; the query goes on.
+    With a ``listener`` no bars are drawn. It is called with a :class:`RunProgress` for each run that has advanced, at
+    most ten times a second, and for the end of each run. Calls come from another thread, one at a time; the end of the
+    context waits for the last call. If the listener raises, the error is logged and the listener is not called again;
+    the query continues.
 
     >>> with ra.progress():                                                               # doctest: +SKIP
     ...     dist.write.parquet("distances")
     >>> with ra.progress(lambda run: print(run.iteration, run.delta)):                    # doctest: +SKIP
     ...     dist.count()
 
-    Every recursion of the JVM is heard of, also those that other threads run. ``spark`` is the session (default: the
-    active one); without one ``UsageError`` ``PARALAGG_NO_SESSION`` is raised. Where the session has no shim (Spark
-    Connect), only the DataFrame executor can be watched, which is what runs there. Runs by bitmaps, or value by value,
-    do not tell of single iterations, only of their beginning and end.
+    The context covers every recursion of the JVM, including those that other threads run. ``spark`` is the session
+    (default: the active one); without one ``UsageError`` ``PARALAGG_NO_SESSION`` is raised. If the session has no shim
+    (Spark Connect), the context covers only the DataFrame executor, which is the only one that runs there. Runs by
+    bitmaps, or value by value, report their start and end, but no single iterations.
     """
     session = spark or _active_session()
     if listener is not None:
-        with _watched(_Watch(listener), session):
+        with _open_watch(_Watch(listener), session):
             yield
         return
-    from pyspark_paralagg.report.bars import Bars, can_be_seen  # noqa: PLC0415 - tqdm is slow to load
+    from pyspark_paralagg.report.bars import Bars, is_visible  # noqa: PLC0415 - tqdm is slow to load
 
-    wanted = conf.read(session, conf.PROGRESS)
-    if wanted == "off" or (wanted == "auto" and not can_be_seen()):
+    setting = conf.read(session, conf.PROGRESS)
+    if setting == "off" or (setting == "auto" and not is_visible()):
         yield
         return
     bars = Bars()
     try:
-        with _watched(_Watch(bars), session):
+        with _open_watch(_Watch(bars), session):
             yield
     finally:
         bars.close()
 
 
-def publish(told: RunProgress) -> None:
-    """Lets all who watch know of a run that this process iterates itself; returns at once."""
+def publish(update: RunProgress) -> None:
+    """Pass an update of a run of the DataFrame executor to all watches; return at once."""
     for watch in tuple(_WATCHES):
-        watch.hear(told)
+        watch.receive(update)
 
 
 class _Watch:
-    """One listener, and what it has not been told yet: of each run the last that was heard."""
+    """One listener and its pending updates: the newest of each run that it has not received yet."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener: Listener | None = listener
         self._lock = threading.Lock()
-        self._untold: dict[str, RunProgress] = {}
+        self._pending: dict[str, RunProgress] = {}
         self._ended = threading.Event()
 
-    def hear(self, told: RunProgress) -> None:
-        """The listener is told at the next look: a listener that is slow, or runs a query, holds up no other run."""
+    def receive(self, update: RunProgress) -> None:
+        """Store the update for the next poll, so that a slow listener, or one that runs a query, delays no run."""
         with self._lock:
-            self._untold[told.run] = told
+            self._pending[update.run] = update
 
     def follow(self, shim: _Shim | None) -> None:
-        """The work of the watch's thread: tells what has been heard until the watch is stopped, then what is left."""
+        """Run in the watch's thread: pass updates to the listener until ``stop``, then the remaining ones."""
         if shim is not None:
-            for news in shim.follow(self._ended):
-                for told in news:
-                    self.hear(told)
-                self._tell()
-        while not self._ended.wait(_LOOK_SECONDS):  # without a shim, or when its session has ended
-            self._tell()
-        self._tell()
+            for updates in shim.follow(self._ended):
+                for update in updates:
+                    self.receive(update)
+                self._notify()
+        while not self._ended.wait(_POLL_SECONDS):  # without a shim, or when its session has ended
+            self._notify()
+        self._notify()
 
     def stop(self) -> None:
-        """The thread ends after the last news."""
+        """End the thread after the last update."""
         self._ended.set()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         with self._lock:
-            news, self._untold = self._untold, {}
-        for told in news.values():
+            updates, self._pending = self._pending, {}
+        for update in updates.values():
             if self._listener is None:
                 return
             try:
-                self._listener(told)
-            except Exception:  # noqa: BLE001 - a function of the user's may raise anything
+                self._listener(update)
+            except Exception:  # noqa: BLE001 - a user's function may raise anything
                 _LOG.exception("what listens to the progress of runs failed, and is not called again")
                 self._listener = None
 
 
 class _Shim:
-    """What the shim of a session tells of the runs in its JVM, from now on."""
+    """The updates of the runs in a session's JVM, from the creation of this object on."""
 
     def __init__(self, session: SparkSession) -> None:
         self._bridge = bridge(session)
         self._bus = session.sparkContext._jsc.sc().listenerBus()  # noqa: SLF001 - pyspark has no public way to it
-        self._seen = json.loads(self._bridge.runs(_OF_ALL_NEWS))["now"]
-        self._live: set[str] = set()
+        self._last_number = json.loads(self._bridge.runs(_NO_UPDATES))["now"]
+        self._running: set[str] = set()
 
     def follow(self, ended: threading.Event) -> Iterator[list[RunProgress]]:
-        """What has happened since the time before, until ``ended``; then what is left to tell."""
+        """Yield the updates since the previous poll, until ``ended`` is set; then yield the remaining ones."""
         from py4j.protocol import Py4JError  # noqa: PLC0415 - slow to load
 
         try:
-            while not ended.wait(_LOOK_SECONDS):
-                yield self._news()
-            yield self._last_news()
+            while not ended.wait(_POLL_SECONDS):
+                yield self._new_updates()
+            yield self._last_updates()
         except (Py4JError, OSError) as problem:  # the session has ended
             _LOG.debug("nothing more is heard of runs: %s", problem)
 
-    def _news(self) -> list[RunProgress]:
-        found = json.loads(self._bridge.runs(self._seen))
-        self._seen = found["now"]
-        news = [_progress_of(state) for state in found["runs"]]
-        for told in news:
-            (self._live.add if told.state == "running" else self._live.discard)(told.run)
-        return news
+    def _new_updates(self) -> list[RunProgress]:
+        answer = json.loads(self._bridge.runs(self._last_number))
+        self._last_number = answer["now"]
+        updates = [_progress_from_json(state) for state in answer["runs"]]
+        for update in updates:
+            (self._running.add if update.state == "running" else self._running.discard)(update.run)
+        return updates
 
-    def _last_news(self) -> list[RunProgress]:
-        """Waits for what is left to tell of runs that have ended, and not for those that go on elsewhere.
+    def _last_updates(self) -> list[RunProgress]:
+        """Wait for the last updates of runs that have ended, but not for runs that other threads continue.
 
-        When a query's caller is back, Spark has queued the event of its end, and the shim hears of it a little later;
-        much later where the machine is busy. A run that is alive when all events have arrived goes on.
+        When a query returns, Spark has queued the event of its end. The shim receives the event a little later, on a
+        busy machine much later. A run that is still running after all queued events have arrived is not waited for.
         """
-        until = time.monotonic() + _PATIENCE_SECONDS
-        news = self._news()
+        deadline = time.monotonic() + _DRAIN_TIMEOUT_SECONDS
+        updates = self._new_updates()
         have_arrived = False
-        while self._live and not have_arrived and time.monotonic() < until:
+        while self._running and not have_arrived and time.monotonic() < deadline:
             have_arrived = self._events_have_arrived()
-            news += self._news()
-        return news
+            updates += self._new_updates()
+        return updates
 
     def _events_have_arrived(self) -> bool:
         from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - slow to load
@@ -182,8 +184,8 @@ _WATCHES: list[_Watch] = []
 
 
 @contextmanager
-def _watched(watch: _Watch, session: SparkSession) -> Iterator[None]:
-    thread = threading.Thread(target=watch.follow, args=(_shim_of(session),), name="paralagg-progress", daemon=True)
+def _open_watch(watch: _Watch, session: SparkSession) -> Iterator[None]:
+    thread = threading.Thread(target=watch.follow, args=(_open_shim(session),), name="paralagg-progress", daemon=True)
     thread.start()
     _WATCHES.append(watch)
     try:
@@ -194,7 +196,7 @@ def _watched(watch: _Watch, session: SparkSession) -> Iterator[None]:
         thread.join()
 
 
-def _shim_of(session: SparkSession) -> _Shim | None:
+def _open_shim(session: SparkSession) -> _Shim | None:
     if is_connect(session):
         return None
     try:
@@ -204,7 +206,7 @@ def _shim_of(session: SparkSession) -> _Shim | None:
         return None
 
 
-def _progress_of(state: dict[str, Any]) -> RunProgress:
+def _progress_from_json(state: dict[str, Any]) -> RunProgress:
     return RunProgress(**{**state, "run": f"{state['backend']}-{state['run']}"})
 
 

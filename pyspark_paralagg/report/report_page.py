@@ -1,6 +1,6 @@
-"""A ``RunReport`` as HTML: who ran it and why, times, a picture of the deltas, a table of iterations.
+"""Render a ``RunReport`` as HTML: the executor and its reason, times, a plot of the deltas, a table of iterations.
 
-What ``RunReport._repr_html_`` and ``explain(df, "html")`` show.
+``RunReport._repr_html_`` and ``explain(df, "html")`` use it.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("iteration", "relation", "changed rows", "rows", "seconds", "bytes", "balance")
 _SHOWN = 30
-"""Rows of the table; of more the first and the last are shown."""
+"""The largest number of rows of the table; of more rows, the first and the last are shown."""
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 680, 160, 56, 22, 8
-_MOST_POINTS = 400
+_MAX_POINTS = 400
 NOTHING = 0.5
-"""Where a delta of no rows is drawn: below that of one, as a logarithm has no zero."""
+"""The value at which an empty delta is drawn: below 1, because a logarithmic axis has no zero."""
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377")
-"""Paul Tol's bright colours: told apart by the colour-blind, on light and on dark ground."""
+"""Paul Tol's bright colours: colour-blind people can distinguish them, on light and on dark background."""
 
 
 class ReportData(Protocol):
-    """What of a ``RunReport`` is drawn."""
+    """The parts of a ``RunReport`` that pages and plots read."""
 
     @property
     def backend(self) -> str: ...  # noqa: D102 - as RunReport says
@@ -47,20 +47,20 @@ class ReportData(Protocol):
 
 
 def report_fragment(report: ReportData) -> str:
-    """For a notebook's cell."""
+    """Return the report for a notebook's cell."""
     return fragment(report_body(report))
 
 
 def report_body(report: ReportData) -> Markup:
-    """Without the frame of a page."""
-    told = Markup(f"<b>{escaped(report.backend)}</b>: {report.iterations:,} iterations, {report.tuples:,} rows")
+    """Return the report without the frame of a page."""
+    headline = Markup(f"<b>{escaped(report.backend)}</b>: {report.iterations:,} iterations, {report.tuples:,} rows")
     parts = [
-        paragraph(told),
+        paragraph(headline),
         paragraph(escaped(f"why {report.backend}: {report.reason}"), is_quiet=True),
         paragraph(escaped(_spent(report))),
     ]
     if report.ranks:
-        shown = [[f"{r.get('rank')}", f"{r.get('host')}", *_of_rank(r)] for r in report.ranks]
+        shown = [[f"{r.get('rank')}", f"{r.get('host')}", *_rank_cells(r)] for r in report.ranks]
         ranks = table(("rank", "host", "load s", "loop s", "memory MB"), shown, frozenset({1}))
         parts.append(folded(f"{len(report.ranks)} ranks", ranks))
     if report.rounds:
@@ -80,7 +80,7 @@ def _spent(report: ReportData) -> str:
     return spent if balance is None else f"{spent}; the heaviest task changed {balance:.2f} times the average"
 
 
-def _of_rank(rank: dict[str, Any]) -> list[str]:
+def _rank_cells(rank: dict[str, Any]) -> list[str]:
     seconds = rank.get("seconds", {})
     return [f"{seconds.get(p, 0):.3f}" for p in ("load", "loop")] + [f"{(rank.get('memory') or 0) >> 20:,}"]
 
@@ -109,7 +109,7 @@ def _colour(n: int) -> str:
 
 
 def _legend(relations: Sequence[str]) -> Markup:
-    """Above the picture and not in it, since SVG breaks no lines: names may be long, and many."""
+    """Return the legend. It is outside the plot because SVG does not break lines, and names may be long and many."""
     entries = (
         f'<span><i style="border-color:{_colour(n)}"></i>{escaped(name)}</span>' for n, name in enumerate(relations)
     )
@@ -117,7 +117,7 @@ def _legend(relations: Sequence[str]) -> Markup:
 
 
 def _deltas(rounds: Sequence[dict[str, Any]]) -> Markup:
-    """Rows changed by each iteration, a line for each relation, on a logarithmic scale."""
+    """Return a plot of the rows that each iteration changed: a line for each relation, on a logarithmic scale."""
     last = max(r["iteration"] for r in rounds)
     decades = max(1, math.ceil(math.log10(max(1, *(int(r["delta"]) for r in rounds)))))
 
@@ -141,7 +141,7 @@ def _deltas(rounds: Sequence[dict[str, Any]]) -> Markup:
         points = thinned([(r["iteration"], r["delta"]) for r in rounds if r["relation"] == name])
         path = "L".join(f"{x(i):.1f} {y(d):.1f}" for i, d in points)
         out.append(f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2" stroke-linejoin="round"/>')
-        if len(points) <= _MOST_POINTS // 10:
+        if len(points) <= _MAX_POINTS // 10:
             out += [f'<circle cx="{x(i):.1f}" cy="{y(d):.1f}" r="2.6" fill="{colour}"/>' for i, d in points]
     out.append(f'<text x="{_LEFT}" y="{_HEIGHT - 6}">iteration 1</text>')
     if last > 1:
@@ -150,14 +150,14 @@ def _deltas(rounds: Sequence[dict[str, Any]]) -> Markup:
 
 
 def thinned(points: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Of many points, for each stretch of iterations the least and the greatest, in their order.
+    """Reduce many points: keep the smallest and the largest of each stretch of iterations, in their order.
 
     >>> thinned([(1, 5), (2, 3)])
     [(1, 5), (2, 3)]
     """
-    if len(points) <= _MOST_POINTS:
+    if len(points) <= _MAX_POINTS:
         return points
-    stretch = -(-len(points) // (_MOST_POINTS // 2))
+    stretch = -(-len(points) // (_MAX_POINTS // 2))
     kept = []
     for low in range(0, len(points), stretch):
         part = points[low : low + stretch]

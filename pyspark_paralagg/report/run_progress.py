@@ -1,4 +1,4 @@
-"""How far one run of a recursion is, and the words for it."""
+"""Describe the progress of one run of a recursion, as a record and as text."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ State = Literal["running", "done", "failed"]
 
 @dataclass(frozen=True)
 class RunProgress:
-    """How far one run of a recursion is.
+    """The progress of one run of a recursion.
 
-    ``run`` tells runs apart; ``name`` is the recursion's, ``backend`` who runs it. ``iteration`` is the last one that
-    is through (0: the inputs are being loaded), ``limit`` the ``max_iterations`` if there are such. It changed
-    ``delta`` rows, and there are ``total`` rows now. ``changed`` rows were changed by all iterations so far, ``bytes``
-    exchanged (None where nobody counts them), in ``seconds`` since the run began. ``state`` says whether it is
-    ``"running"``, ``"done"`` or has ``"failed"``, be it that it was cancelled.
+    ``run`` identifies the run, ``name`` is the recursion's name, and ``backend`` the executor. ``iteration`` is the
+    last finished iteration; 0 means that the inputs are being loaded. That iteration changed ``delta`` rows, and the
+    relations now have ``total`` rows. ``limit`` is ``max_iterations``, or None. ``changed`` counts the rows that all
+    iterations so far changed, ``bytes`` the bytes that they exchanged (None if not counted), and ``seconds`` the time
+    since the run began. ``state`` is ``"running"``, ``"done"`` or ``"failed"``; a cancelled run has failed.
     """
 
     run: str
@@ -33,12 +33,12 @@ class RunProgress:
 
 
 class Rate:
-    """Words for what is heard of runs now and then, with the rows a second since the time before.
+    """The text for successive updates of a run, with the changed rows a second since the previous update.
 
     >>> rate = Rate()
-    >>> rate.told(RunProgress("1", "path", "spark", iteration=4, delta=1000, changed=5000, seconds=1.0))
+    >>> rate.describe(RunProgress("1", "path", "spark", iteration=4, delta=1000, changed=5000, seconds=1.0))
     'iteration 4, 1,000 rows changed'
-    >>> rate.told(RunProgress("1", "path", "spark", iteration=10, delta=500, changed=8000, seconds=3.0))
+    >>> rate.describe(RunProgress("1", "path", "spark", iteration=10, delta=500, changed=8000, seconds=3.0))
     'iteration 10, 500 rows changed, 1,500 rows/s'
     """
 
@@ -46,12 +46,12 @@ class Rate:
         self._last: RunProgress | None = None
         self._pace = ""
 
-    def told(self, now: RunProgress) -> str:
-        """How far ``now`` is."""
+    def describe(self, update: RunProgress) -> str:
+        """Return the text for the update ``now``."""
         last = self._last
-        if last is None or last.run != now.run or last.iteration > now.iteration:
-            self._last, self._pace = now, ""
-        elif now.iteration > last.iteration and now.seconds > last.seconds:
-            self._pace = f", {round((now.changed - last.changed) / (now.seconds - last.seconds)):,} rows/s"
-            self._last = now
-        return f"iteration {now.iteration:,}, {now.delta:,} rows changed{self._pace}"
+        if last is None or last.run != update.run or last.iteration > update.iteration:
+            self._last, self._pace = update, ""
+        elif update.iteration > last.iteration and update.seconds > last.seconds:
+            self._pace = f", {round((update.changed - last.changed) / (update.seconds - last.seconds)):,} rows/s"
+            self._last = update
+        return f"iteration {update.iteration:,}, {update.delta:,} rows changed{self._pace}"

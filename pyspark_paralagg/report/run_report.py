@@ -1,9 +1,8 @@
-"""What a run did: who ran it and why, how often, how long, how much.
+"""Report what a run did: its executor and the reason, iterations, times, rows, bytes.
 
-Both executors fill the same :class:`RunReport`. The Spark engine keeps its report in the JVM beside the fixpoint; the
-DataFrame executor keeps it here, found again through the checkpoint that its result reads, so it survives
-``filter``, ``join`` and the like in a classic session. Over Connect only the returned DataFrame itself knows its
-report.
+All executors fill the same :class:`RunReport`. The Spark engine keeps its report in the JVM with the fixpoint. The
+DataFrame executor keeps it in this module, under the checkpoint that its result reads. In a classic session the report
+is therefore found after ``filter``, ``join`` and the like. Over Connect only the returned DataFrame has its report.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pyspark.sql import DataFrame
 
-_MEMORY = 256
+_MAX_RECORDS = 256
 _COLUMNS = ("iteration", "relation", "delta", "total", "seconds", "bytes", "balance")
 
 
@@ -29,20 +28,23 @@ _COLUMNS = ("iteration", "relation", "delta", "total", "seconds", "bytes", "bala
 class RunReport:
     """The report of one run of a fixpoint.
 
-    ``iterations`` counts applications of the step, the last one, which found nothing new, included. ``tuples`` are
-    the rows of all relations at the end. ``seconds`` has ``plan``, ``load``, ``loop`` and ``store``. ``rounds`` has
-    one entry for each iteration and relation: rows that changed (``delta``), rows there are (``total``), ``seconds``,
-    ``bytes`` that were exchanged (relations of one iteration share an exchange: its bytes are in the first one's
-    entry), and the ``balance``: the part of the delta on the task or rank that has most of it, by the average of all
-    (1.0 is even; as many as there are tasks if one has everything). Where nobody counts, these two are None, and the
-    balance is where nothing changed. Runs by bitmaps, or value by value (of a key that all rules carry), do not tell of
-    single iterations: ``rounds`` is empty, and ``iterations`` are those of the block or the value with most of them.
+    ``backend`` is the executor and ``reason`` the reason for its choice. ``iterations`` counts applications of the
+    step, including the last one, which changed nothing. ``tuples`` counts the rows of all relations at the end.
+    ``seconds`` has ``plan``, ``load``, ``loop`` and ``store``.
 
-    ``ranks`` has one entry for each MPI rank: ``rank``, ``host``, ``bytes`` that its relations and indexes took,
-    ``seconds``, ``memory`` (the most that the process had); ``seconds`` then has ``export``, the time that writing the
-    inputs took, and ``start`` as well.
+    ``rounds`` has one entry for each iteration and relation: ``iteration``, ``relation``, the changed rows (``delta``),
+    all rows (``total``), ``seconds``, ``bytes`` and ``balance``. ``bytes`` were exchanged; relations of one iteration
+    share an exchange, whose bytes are in the first one's entry. ``balance`` is the largest part of the delta on one
+    task or rank, divided by the average: 1.0 is even, the number of tasks means that one task has all. Both are None if
+    not counted; ``balance`` is also None if nothing changed. Runs by bitmaps, or value by value (of a key that all
+    rules carry), count no single iterations: ``rounds`` is empty, and ``iterations`` is the maximum over all blocks or
+    values.
 
-    In a notebook a report shows itself as a page; ``to_pandas()`` and ``plot()`` are for a closer look.
+    ``ranks`` has one entry for each MPI rank: ``rank``, ``host``, ``bytes`` (of its relations and indexes),
+    ``seconds``, and ``memory`` (the peak of the process). The report's ``seconds`` then also has ``export``, the time
+    that writing the inputs took, and ``start``.
+
+    A notebook shows a report as a page; ``to_pandas()`` and ``plot()`` give the details.
     """
 
     backend: str
@@ -55,23 +57,23 @@ class RunReport:
 
     @property
     def balance(self) -> float | None:
-        """Of the whole run: rows that the heaviest tasks changed, by the average of all; None where nobody counts."""
+        """Return the balance of the whole run: the mean over ``rounds``, weighted by delta; None if not counted."""
         counted = [(r["delta"], r["balance"]) for r in self.rounds if r.get("balance") is not None]
         changed = sum(delta for delta, _ in counted)
         return sum(delta * balance for delta, balance in counted) / changed if changed else None
 
     def to_pandas(self) -> pd.DataFrame:
-        """``rounds`` as pandas: iteration, relation, delta, total, seconds, bytes, balance."""
-        import pandas as pd  # noqa: PLC0415 - slow to load, and few ask
+        """Return ``rounds`` as pandas: iteration, relation, delta, total, seconds, bytes, balance."""
+        import pandas as pd  # noqa: PLC0415 - slow to load, and rarely needed
 
         return pd.DataFrame([{c: row.get(c) for c in _COLUMNS} for row in self.rounds], columns=list(_COLUMNS))
 
     def plot(self) -> Figure:
-        """A picture by matplotlib: rows changed and rows there are after each iteration, and where the time went.
+        """Draw the changed rows and all rows after each iteration, and the time of each iteration, with matplotlib.
 
-        The figure is the caller's: ``report.plot().savefig("run.png")``; a notebook shows it. Raises
-        ``EnvironmentProblem`` ``PARALAGG_NO_MATPLOTLIB`` without matplotlib, and ``UsageError``
-        ``PARALAGG_NO_ITERATIONS`` where ``rounds`` is empty.
+        Returns a figure, which notebooks show: ``report.plot().savefig("run.png")``. Raises ``EnvironmentProblem``
+        ``PARALAGG_NO_MATPLOTLIB`` without matplotlib, and ``UsageError`` ``PARALAGG_NO_ITERATIONS`` if ``rounds`` is
+        empty.
         """
         if not self.rounds:
             message = "this run did not count its iterations one by one, so there is nothing to draw"
@@ -88,13 +90,13 @@ class RunReport:
         return plot_report(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows; self-contained."""
+        """Return self-contained HTML for notebooks."""
         from pyspark_paralagg.report.report_page import report_fragment  # noqa: PLC0415 - notebooks only
 
         return report_fragment(self)
 
     def to_json(self) -> str:
-        """The report as one JSON object; ``from_json`` reads it."""
+        """Return the report as one JSON object, which ``from_json`` reads."""
         return json.dumps(
             {
                 "backend": self.backend,
@@ -109,7 +111,7 @@ class RunReport:
 
     @classmethod
     def from_json(cls, text: str, plan_seconds: float | None = None) -> RunReport:
-        """Reads what ``to_json`` or the shim wrote; the shim does not know how long Python planned."""
+        """Read the JSON of ``to_json`` or of the shim; the shim's lacks the time that Python needed for the plan."""
         data = json.loads(text)
         seconds = {"plan": plan_seconds or 0.0, "load": 0.0, "loop": 0.0, "store": 0.0}
         seconds.update({k: float(v) for k, v in data.get("seconds", {}).items()})
@@ -124,7 +126,7 @@ class RunReport:
         )
 
     def __repr__(self) -> str:
-        """Three lines for a person."""
+        """Return the report as three lines of text, or four with MPI ranks."""
         spent = ", ".join(f"{name} {value:.3f} s" for name, value in self.seconds.items())
         return (
             f"{self.backend}: {self.iterations:,} iterations, {self.tuples:,} rows\n"
@@ -144,7 +146,7 @@ class RunReport:
 
 @dataclass
 class Record:
-    """What is kept beside a result: the report (None before the run) and the parts of ``explain``."""
+    """The data kept for a result: its report (None before the run) and the parts of ``explain``."""
 
     report: RunReport | None = None
     program: str = ""
@@ -157,37 +159,37 @@ _ATTRIBUTE = "_paralagg_record"
 
 
 def keep(df: DataFrame, record: Record) -> None:
-    """Remembers ``record`` for ``df`` and for what is made of it."""
+    """Store ``record`` for ``df`` and for the DataFrames derived from it."""
     setattr(df, _ATTRIBUTE, record)
     for checkpoint in _checkpoints(df):
         _BY_CHECKPOINT[checkpoint] = record
-        while len(_BY_CHECKPOINT) > _MEMORY:
+        while len(_BY_CHECKPOINT) > _MAX_RECORDS:
             _BY_CHECKPOINT.popitem(last=False)
 
 
 def find(df: DataFrame) -> Record | None:
-    """The record of ``df``, or of the first DataFrame-executor result that its plan reads."""
-    own = getattr(df, _ATTRIBUTE, None) if not _is_column(df) else None
-    if isinstance(own, Record):
-        return own
+    """Return the record of ``df``, or of the first DataFrame-executor result that its plan reads, or None."""
+    record = getattr(df, _ATTRIBUTE, None) if not _is_column(df) else None
+    if isinstance(record, Record):
+        return record
     return next((_BY_CHECKPOINT[c] for c in _checkpoints(df) if c in _BY_CHECKPOINT), None)
 
 
 def _is_column(df: DataFrame) -> bool:
-    """A DataFrame may have a column of the attribute's name, and ``getattr`` would give that."""
+    """Return whether ``getattr`` would return a column: a DataFrame may have one with the attribute's name."""
     return _ATTRIBUTE not in vars(df)
 
 
 def _checkpoints(df: DataFrame) -> list[tuple[str, int]]:
-    """The RDDs that the plan of a classic DataFrame reads: application and RDD id."""
+    """Return the RDDs that the plan of a classic DataFrame reads: application and RDD id."""
     if is_connect(df):
         return []
     check_running(df.sparkSession)
     leaves = df._jdf.queryExecution().analyzed().collectLeaves()  # noqa: SLF001 - pyspark has no public way to a plan
     application = df.sparkSession.sparkContext.applicationId
-    found = []
+    checkpoints = []
     for position in range(leaves.size()):
         leaf = leaves.apply(position)
         if leaf.getClass().getSimpleName() == "LogicalRDD":
-            found.append((application, int(leaf.rdd().id())))
-    return found
+            checkpoints.append((application, int(leaf.rdd().id())))
+    return checkpoints
