@@ -1,4 +1,4 @@
-"""The meaning of a recursion, interpreted over Python rows: design section 3 and nothing else. Clear, not fast.
+"""The meaning of a recursion, interpreted over Python rows (docs/design.md, "Definition"). Clear, not fast.
 
 Rows are tuples in the relation's order, keys first. A step is a Python function from relations to rows.
 """

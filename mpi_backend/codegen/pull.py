@@ -1,7 +1,7 @@
 """Sums by target: each source's contribution is computed once, then every target adds up those of its sources.
 
 Where all rows give (PageRank's rounds), reading contributions in the order of the targets writes each sum once,
-instead of once an edge (the dense evaluation of design section 7). Only sums of fractions: their order is nobody's
+instead of once an edge (docs/design.md, "Evaluation forms"). Only sums of fractions: their order is nobody's
 promise.
 """
 

@@ -1,7 +1,7 @@
 """Sets (x, y) whose rules carry x and move y along edges, for 64·W values of x at once: a bitmap of x for each y.
 
-A delta bitmap joined with an edge is ``new = delta[y] & ~full[z]``: 64·W tuples an operation, no hashing (design
-section 7).
+A delta bitmap joined with an edge is ``new = delta[y] & ~full[z]``: 64·W tuples an operation, no hashing
+(docs/design.md, "Bitmap width").
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ _WITNESSES: dict[str, Any] = {
 }
 
 MEAN_OF_MEANS = "the mean of 1 and the mean of 3 and 5 is 2.5, the mean of 1, 3 and 5 is 3"
-"""Why there is no mean among the aggregators: property 1 of paper 003 does not hold."""
+"""Why there is no mean among the aggregators: property 1 does not hold (docs/papers.md: PowerLog, section 3.2)."""
 
 # The analyser rewrites bool_or and bool_and to max and min. `count` is a sum of the numbers that `conform` makes.
 AGGREGATORS: dict[str, Aggregator] = {

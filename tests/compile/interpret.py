@@ -1,6 +1,6 @@
 """Two tiny executors, written for clearness: the meaning of a Program, and a Plan on n simulated tasks.
 
-The first is design section 3 to the letter. The second keeps rows where the Plan says and looks nowhere else, so a
+The first is docs/design.md, "Definition", to the letter. The second keeps rows where the Plan says and looks nowhere else, so a
 probe that is not local loses rows, and a row that is produced twice shows under a sum.
 """
 # ruff: noqa: ANN401  (values of any type)

@@ -1,7 +1,7 @@
 """The meaning of a Datalog text in executable form, over its syntax tree: clear, not fast, used by tests alone.
 
     evaluate     strongly connected relations are a stratum, what a stratum needs comes before it
-    _fixpoint    R(0) = agg(X), R(i+1) = agg(C + F(R(i))) until nothing changes (design, section 3)
+    _fixpoint    R(0) = agg(X), R(i+1) = agg(C + F(R(i))) until nothing changes (docs/design.md, "Definition")
     _Bodies      all bindings of a body: the first literal whose variables are bound, then the rest;
                  the values of a term: none (the min of nothing), one, or many (a range)
 

@@ -7,7 +7,7 @@
 semi joins run as soon as their variables are bound. Equal columns are one variable (static unification): an atom is
 looked up by any bound variable that its column equals, and a column equal to a plain variable is replaced by it. So an
 index' payload has only new columns, and no step keeps a column that no later step reads.
-(Gilray et al., Compiling Data-Parallel Datalog, section 3; docs/architecture.md, "The compiler's stages".)
+(docs/papers.md: Compiling Data-Parallel Datalog, section 3.2; docs/architecture.md, "The compiler's stages".)
 """
 
 from __future__ import annotations

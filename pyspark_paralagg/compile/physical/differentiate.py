@@ -5,8 +5,8 @@
     path(x, z) :- path(x, y), Δpath(y, z)
 
 Atoms before the driver are probed in full (delta included), those after it without the delta, so no pair of rows is
-joined twice. An iterated stratum has one chain a rule, driven by all rows. (Kumar and Gilray, Load-balancing Parallel
-Relational Algebra, section 3; Gilray et al., Compiling Data-Parallel Datalog, section 4.)
+joined twice. An iterated stratum has one chain a rule, driven by all rows. (docs/papers.md: Load-Balancing Parallel
+Relational Algebra, section 2; docs/papers.md: Compiling Data-Parallel Datalog, section 3.2.)
 """
 
 from __future__ import annotations

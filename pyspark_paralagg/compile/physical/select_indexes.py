@@ -2,8 +2,9 @@
 
 A static index is an input grouped by a set of columns with one placement; a relation index is a recursive relation
 grouped by some of its keys with one placement. No prefix is shared, since an index is distributed by exactly its keys.
-(Gilray et al., Compiling Data-Parallel Datalog, section 4. Aggregated columns are never part of a distribution: Sun et
-al., PARALAGG.) Rules that read different columns of an input first have an index each, which ``shared`` merges:
+(docs/papers.md: Compiling Data-Parallel Datalog, section 3.2. Aggregated columns are never part of a distribution:
+docs/papers.md: PARALAGG, section 4.1.) Rules that read different columns of an input first have an index each, which
+``shared`` merges:
 
     reach(y) :- reach(x), in1(x, y).              in1 := edges without w, in2 := edges
     dist(y, d + w) :- dist(x, d), in2(x, y, w).   both: in3[x](y, w)

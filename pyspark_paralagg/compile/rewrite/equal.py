@@ -1,6 +1,6 @@
 """Group the variables of a rule into equality classes, for static unification.
 
-(Gilray et al., Compiling Data-Parallel Datalog, section 3.) ``x = y`` between plain columns of one type puts both in
+(docs/papers.md: Compiling Data-Parallel Datalog, section 3.2.) ``x = y`` between plain columns of one type puts both in
 one class. Spark's equality is transitive on every type: NaN equals itself, -0.0 equals 0.0. A variable of a class is
 never null in a row that passes all conditions.
 """

@@ -5,8 +5,8 @@
 Spark reports the size of an input in bytes. Rows are bytes divided by 8 bytes a column; a filter keeps a fixed
 fraction. Each bound column divides the rows evenly: a lookup finds ``rows ** (unbound / columns)``. For the result of a
 lower relation only keys count as columns. Estimates within a factor of two are equal, and then the written order
-decides. The user's order (``.plan``) always wins. Atoms without a bound column (products) come last. (Gilray et al.,
-Compiling Data-Parallel Datalog, section 3, *Partitioning*; docs/architecture.md, "The compiler's stages".)
+decides. The user's order (``.plan``) always wins. Atoms without a bound column (products) come last. (docs/papers.md:
+Compiling Data-Parallel Datalog, section 3.2, *Partitioning*; docs/architecture.md, "The compiler's stages".)
 """
 
 from __future__ import annotations

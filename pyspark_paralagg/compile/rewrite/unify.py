@@ -1,6 +1,6 @@
 """Propagate constants along equalities: static unification of variables with constants.
 
-(Gilray et al., Compiling Data-Parallel Datalog, section 3.)
+(docs/papers.md: Compiling Data-Parallel Datalog, section 3.2.)
 
     reach(y) :- reach(x), edges(a, y), x = a, x = 3
     reach(y) :- reach(x), edges(a, y), x = a, x = 3, a = 3            edges is filtered where it is loaded

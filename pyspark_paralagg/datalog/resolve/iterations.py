@@ -5,8 +5,8 @@
     rank(i + 1, y, $SUM(v))     :- rank(i, x, r), edge(x, y), v = 0.85 * r.     the step
 
 A relation is indexed if the first argument of a head with an aggregate is ``i + 1``, and ``i`` occurs only as the
-first argument of indexed atoms (Wang et al., PowerLog, section 2). A plain column that counts levels stays a column:
-its variable occurs elsewhere, or its head has no aggregate.
+first argument of indexed atoms (docs/papers.md: PowerLog, section 1). A plain column that counts levels stays a
+column: its variable occurs elsewhere, or its head has no aggregate.
 """
 
 from __future__ import annotations

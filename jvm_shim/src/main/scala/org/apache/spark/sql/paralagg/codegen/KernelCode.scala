@@ -6,7 +6,7 @@ import org.apache.spark.sql.paralagg.plan.{RuleSpec, StratumSpec}
 import org.apache.spark.sql.paralagg.state.Shape
 
 /**
- * Java source of the loop's inner parts, compiled by Janino as Spark compiles its own (design section 5, "Data in the
+ * Java source of the loop's inner parts, compiled by Janino as Spark compiles its own (docs/design.md, "Data in the
  * loop"). Expressions come from Catalyst's `genCode` with `currentVars` bound to the loop's locals, so they mean exactly
  * what Spark means.
  *

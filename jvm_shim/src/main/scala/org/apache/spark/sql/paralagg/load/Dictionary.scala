@@ -9,7 +9,7 @@ import org.apache.spark.sql.paralagg.plan.StratumSpec
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * The strings of a run by their words, one instance an executor (design section 8).
+ * The strings of a run by their words, one instance an executor (docs/design.md, "Data in the loop").
  *
  * Strings of the inputs come first, in order, so their words compare as they do. Strings that rules make are numbered behind
  * them as this executor meets them: here one string has one word, on another executor another one, so messages between

@@ -7,8 +7,8 @@ import org.apache.spark.sql.types.DataType
 import org.apache.spark.sql.vectorized.{ColumnarArray, ColumnarBatch, ColumnVector}
 
 /**
- * Reads rows or column batches of inputs and packs their words into blocks, for each route and target task (design section 5,
- * "Loading"). Rows are not shuffled one by one: a few large blocks are what leaves here.
+ * Reads rows or column batches of inputs and packs their words into blocks, for each route and target task
+ * (docs/design.md, "Loading"). Rows are not shuffled one by one: a few large blocks are what leaves here.
  *
  * @param first the target that gets the first row of an `everywhere` route; such rows are dealt out in turn, and
  *              gathered by every executor later

@@ -12,7 +12,7 @@ trait StringTable {
   def get(word: Int): UTF8String
 }
 
-/** Strings as one task met them, numbered in that order (design section 8, first half). */
+/** Strings as one task met them, numbered in that order (docs/design.md, "Data in the loop"). */
 final class LocalDictionary extends StringTable {
   private val ids = new java.util.HashMap[UTF8String, Integer]()
   private var seen = new Array[UTF8String](16)

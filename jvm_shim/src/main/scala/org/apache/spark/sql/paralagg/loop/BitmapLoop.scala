@@ -11,7 +11,7 @@ import org.apache.spark.sql.paralagg.state.{BitmapEdges, KeyMap, LongKeyMap, Sta
 /**
  * A set relation (x, y) whose rules carry x and move y along edges, for 64·W values of x at once: for every y a bitmap of the
  * x that reach it. A delta bitmap joined with an edge is `new = delta(y) & ~full(z)`: 64·W tuples an operation, no hashing,
- * and no exchange, since x stays where it is (design section 7, "decomposition"; limits measured in docs/architecture.md).
+ * and no exchange, since x stays where it is (docs/design.md, "Evaluation forms").
  *
  * W follows what the first block shows: wide blocks where results are dense, one word where they are sparse.
  */
@@ -187,7 +187,7 @@ final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Blo
     BitmapBlock(xs, ys, width, bits)
   }
 
-  /** Rule 2 of the limits: 64·W at once where much of a bitmap is set, and the working set still fits the cache or memory. */
+  /** docs/design.md, "Bitmap width": 64·W at once where much of a bitmap is set, and the working set still fits the cache or memory. */
   private def choose(first: BitmapBlock): Unit = {
     val density = first.pairs.toDouble / math.max(1, first.ys.length * 64)
     val wanted = if (density > 0.1) 16 else if (density > 0.03) 4 else 1

@@ -7,7 +7,7 @@ import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState, RelationInde
 
 /**
  * Copies of relations that live where rules look them up (non-linear recursion, products): after each round the rows that
- * changed go there and replace the old ones ("copy rules", design section 4).
+ * changed go there and replace the old ones (docs/design.md, "Copies of relations").
  */
 final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
   private val copies = loop.indexes.values.filter(_.spec.copy).toArray.sortBy(_.spec.id)

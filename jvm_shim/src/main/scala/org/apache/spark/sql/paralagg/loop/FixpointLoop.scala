@@ -12,7 +12,8 @@ import org.apache.spark.sql.types.{DecimalType, DoubleType, FloatType}
  * The fixpoint, one task's part of it: apply all rules to the delta, exchange what other tasks own, aggregate, vote.
  *
  * In place (a lattice without a limit) an iteration is one pass and one meeting. In rounds, rules write to `pending` and
- * the relation changes only when the whole step was applied, so iterations are exactly those of design section 3:
+ * the relation changes only when the whole step was applied, so iterations are exactly those of
+ * docs/design.md, "Iterations":
  * {{{
  *   lattice       delta = what pending improves
  *   accumulating  state += pending;  delta = pending            (theorem 1 of Wang et al. 2020, PowerLog)

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.paralagg.state
 
 /**
- * Interns keys of `arity` words into dense ids 0, 1, 2, …, in the order in which they come (design section 5, "dense ids").
+ * Interns keys of `arity` words into dense ids 0, 1, 2, …, in the order in which they come (docs/design.md, "Data in the loop").
  *
  * `words` holds the keys flat, `arity` words an id. Generated kernels call `find` and `add` in the loop only where a key
  * cannot be resolved at load.
