@@ -2,8 +2,8 @@
 
     python -m examples.kcfa [--terms 4] [--depth 2]
 
-The analysis of docs/papers.md: Compiling Data-Parallel Datalog, section 4.1, as Datalog: three relations that recurse through each other, with
-bodies of up to six atoms. Its programs are those that Van Horn and Mairson 2008 found worst for it: each level calls a
+The analysis of Gilray et al. 2021 (docs/papers.md: Compiling Data-Parallel Datalog, section 4.1) as Datalog: three
+relations that recurse through each other, with bodies of up to six atoms. Its programs are those that Van Horn and Mairson 2008 found worst for it: each level calls a
 function twice, so that every variable below has a value for each way of reaching it. Read downwards: terms
 (`worst_case`), their facts (`facts_of`), the rules (`program`), a run.
 

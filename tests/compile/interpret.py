@@ -1,7 +1,7 @@
 """Two tiny executors, written for clearness: the meaning of a Program, and a Plan on n simulated tasks.
 
-The first is docs/design.md, "Definition", to the letter. The second keeps rows where the Plan says and looks nowhere else, so a
-probe that is not local loses rows, and a row that is produced twice shows under a sum.
+The first is docs/design.md, "Definition", to the letter. The second keeps rows where the Plan says and looks nowhere
+else, so a probe that is not local loses rows, and a row that is produced twice shows under a sum.
 """
 # ruff: noqa: ANN401  (values of any type)
 

@@ -1,7 +1,7 @@
 """Decide with z3 the claims that the rule systems leave open, within a machine-independent limit.
 
 The solver gets the negated claim: *unsat* proves it, *sat* gives values that may refute it (``rewrite.evaluate``
-confirms them), anything else is unknown. (docs/papers.md: PowerLog, section 3.3, with monotone steps beside property 2.)
+confirms them), anything else is unknown. (docs/papers.md: PowerLog, section 3.3; monotone steps beside property 2.)
 Answers are cached, since programs repeat the same few claims. z3 is imported at first use.
 """
 
