@@ -3,9 +3,9 @@
     python -m examples.kcfa [--terms 4] [--depth 2]
 
 The analysis of Gilray et al. 2021 (docs/papers.md: Compiling Data-Parallel Datalog, section 4.1) as Datalog: three
-relations that recurse through each other, with bodies of up to six atoms. Its programs are those that Van Horn and Mairson 2008 found worst for it: each level calls a
-function twice, so that every variable below has a value for each way of reaching it. Read downwards: terms
-(`worst_case`), their facts (`facts_of`), the rules (`program`), a run.
+relations that recurse through each other, with bodies of up to six atoms. Its programs are those that Van Horn and
+Mairson 2008 found worst for it: each level calls a function twice, so that every variable below has a value for each
+way of reaching it. Read downwards: terms (`worst_case`), their facts (`facts_of`), the rules (`program`), a run.
 
 A context is the last k calls. A closure is a function and the context that it was made in; a call copies what is free
 in the function from there into the context of its body. More levels or a longer context make more of everything.
