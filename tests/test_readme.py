@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pages import is_as_shown
 from rows import frame
 
 import pyspark_paralagg as ra
@@ -37,15 +38,11 @@ def test_the_sql_of_the_readme_runs(spark: SparkSession) -> None:
 def test_examples_of_the_readme_run(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     del spark  # the example's getOrCreate() finds this session
     first, second = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+    (shown,) = re.findall(r"```text\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
     names: dict[str, Any] = {}
     exec(first, names)  # noqa: S102 - the README's own code
-    shown = capsys.readouterr().out
-    assert [line.strip("| ").split("|") for line in shown.splitlines() if re.match(r"\|\s+\d", line)] == [
-        ["1", "   0"],
-        ["2", "   7"],
-        ["3", "   8"],
-    ]
+    assert is_as_shown(capsys.readouterr().out, shown)
     exec(second, names)  # noqa: S102 - likewise
-    said = capsys.readouterr().out
-    assert "Executor: spark" in said
-    assert "iterations" in said
+    output = capsys.readouterr().out
+    assert "Executor: spark" in output
+    assert "iterations" in output
