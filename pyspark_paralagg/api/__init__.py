@@ -1,1 +1,1 @@
-"""The functions that users call: ``recursive_agg``, ``recursive``, ``datalog``, ``explain``, ``aggregator``."""
+"""Define the functions that users call: ``recursive_agg``, ``recursive``, ``datalog``, ``explain``, ``aggregator``."""

@@ -1,7 +1,7 @@
-"""``ra.aggregator``: an aggregator of the user's own, written with Spark's column expressions (PARALAGG's partial_agg).
+"""Define an aggregator by Spark column expressions: ``ra.aggregator``, PARALAGG's ``partial_agg`` (Sun et al.).
 
-What it returns stands in ``aggs``. ``laws`` checks it, ``dependents`` types it; the Spark engine compiles its
-expressions into its loop, the DataFrame executor reduces with them.
+Users put the result into ``aggs``. ``dependents`` types it, and ``laws`` checks it. The Spark engine compiles its
+expressions into the loop; the DataFrame executor reduces with them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_TRIED_TYPES = ("bigint", "double", "string", "boolean")
+_SAMPLE_TYPES = ("bigint", "double", "string", "boolean")
 
 
 def aggregator(  # noqa: PLR0913 - the arguments of the API, as the documentation has them
@@ -30,57 +30,56 @@ def aggregator(  # noqa: PLR0913 - the arguments of the API, as the documentatio
     columns: Sequence[str] | None = None,
     samples: Sequence[Any] | None = None,
 ) -> UserAggregator:
-    """An aggregator for ``aggs``, over one column or over several that belong together.
+    """Return a user-defined aggregator for ``aggs``, over one column or over several that belong together.
 
     >>> cheapest = ra.aggregator("cheapest", columns=("cost", "hops"),                    # doctest: +SKIP
     ...     improves=lambda old, new: (new.cost < old.cost) | ((new.cost == old.cost) & (new.hops < old.hops)))
     >>> base.recursive_agg("node", {("cost", "hops"): cheapest}, step=...)                # doctest: +SKIP
 
     name
-        For messages, and for ``$NAME(...)`` in texts; a word that is no aggregator yet.
+        The name in messages, and in ``$NAME(...)`` of Datalog texts; an identifier that is no aggregator yet.
     combine
-        ``combine(old, new)`` is what two values make together: a Column, or with ``columns`` a dict, or a sequence in
-        their order. ``old`` and ``new`` are Columns; with ``columns`` they have one as an attribute for each. No value
-        is null: a row with a null in one of the columns contributes nothing. Without ``combine``, ``new`` replaces
-        ``old`` where it improves it.
+        ``combine(old, new)`` returns the aggregate of two values: a Column, or with ``columns`` a dict, or a sequence
+        in their order. ``old`` and ``new`` are Columns; with ``columns`` they have one attribute for each. No value is
+        null: a row with a null in one of the columns contributes nothing. Without ``combine``, ``new`` replaces
+        ``old`` if it improves it.
     improves
-        Whether ``new`` changes what is held when that is ``old``; default: ``combine`` gives something else than
-        ``old``.
+        ``improves(old, new)`` is true if ``new`` changes the stored value ``old``; default: ``combine`` returns another
+        value than ``old``.
     identity
-        A value (a tuple with ``columns``) that changes none; told to the check, needed by nothing.
+        A value (a tuple with ``columns``) that changes no other value. Only the check of the laws uses it.
     inverse
-        ``inverse(all, part)`` is what remains of ``all`` without ``part``. An aggregator that is not idempotent adds
-        up, and recurses only with an inverse, through rules that copy its value; else ``mode="iterate"`` is left.
+        ``inverse(all, part)`` removes ``part`` from ``all``. An aggregator that is not idempotent accumulates. It may
+        recurse only with an inverse, through rules that copy its value; without one, only by ``mode="iterate"``.
     columns
-        Names for the columns, where there are several. In ``aggs`` they may be called otherwise; their order counts.
+        Names of the columns, if there are several. The names in ``aggs`` may differ; the order decides.
     samples
-        Values (tuples with ``columns``) to check the laws with, where not every value of the type occurs: codes from
-        0 to 3, say.
+        Values (tuples with ``columns``) on which the laws are checked, if not every value of the type occurs: codes
+        from 0 to 3, for example.
 
-    It must be associative and commutative, and ``improves`` must agree with ``combine``. That is checked on samples
-    when it is made, if there is a session, and again for the types of the columns that it is used on:
-    ``VerificationError`` ``PARALAGG_AGGREGATOR_LAW``, with the values that break a law. One that is idempotent too
-    makes a lattice. That a step is monotone in its order is proved where it copies the values; elsewhere
-    ``mode="trust"`` takes your word. What it does not do: nested types inside the Spark engine's loop (plain
-    DataFrames take them).
+    ``combine`` must be associative and commutative, and ``improves`` must agree with it. Both are checked on samples:
+    when the aggregator is created, if there is a session, and again for the types of the columns that use it. A
+    violation raises ``VerificationError`` ``PARALAGG_AGGREGATOR_LAW`` with the values that break the law. An idempotent
+    aggregator makes a lattice. A step that copies the values is proved monotone in the lattice's order; any other step
+    needs ``mode="trust"``. Not supported: nested types inside the Spark engine's loop (plain DataFrames take them).
     """
-    made = UserAggregator(name, combine, improves, identity, inverse, columns, samples)
+    created = UserAggregator(name, combine, improves, identity, inverse, columns, samples)
     session = _active_session()
     if session is not None:
-        _check(made, session)
-    return made
+        _check_first_type(created, session)
+    return created
 
 
-def _check(made: UserAggregator, session: SparkSession) -> None:
-    """Check the laws for the first type for which the lambdas make sense; columns of others are checked when used."""
-    next((t for t in _TRIED_TYPES if _makes_sense(made, session, t)), None)
+def _check_first_type(created: UserAggregator, session: SparkSession) -> None:
+    """Check the laws for the first type that the lambdas accept; other types are checked on use."""
+    next((t for t in _SAMPLE_TYPES if _accepts(created, session, t)), None)
 
 
-def _makes_sense(made: UserAggregator, session: SparkSession, type_: str) -> bool:
-    from pyspark_paralagg.api.laws import typed  # noqa: PLC0415 - pyspark is optional
+def _accepts(created: UserAggregator, session: SparkSession, type_: str) -> bool:
+    from pyspark_paralagg.api.laws import check_laws  # noqa: PLC0415 - pyspark is optional
 
     try:
-        typed(made, session, (type_,) * len(made.columns))
+        check_laws(created, session, (type_,) * len(created.columns))
     except UsageError as problem:
         if problem.code != "PARALAGG_AGGREGATOR_TYPE":
             raise

@@ -1,6 +1,6 @@
-"""Errors for arguments of another type than a call takes: no Spark DataFrame, a Column where a name belongs.
+"""Build errors for arguments of a wrong type: not a Spark DataFrame, or a Column instead of a name.
 
-Beside ``dataframe`` and ``relations``, which raise them. A message names the type, and the hint shows the call.
+``dataframe`` and ``relations`` raise them. The message names the type, and the hint shows the correct call.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pyspark_paralagg.errors import UsageError
 
 _SHOWN_COLUMN = re.compile(r"Column<'(?P<text>.*)'>")
 _CONVERTIBLE = ("pandas", "pyarrow", "list")
-"""What ``spark.createDataFrame`` takes."""
+"""Types that ``spark.createDataFrame`` takes."""
 
 
 def type_name(value: object) -> str:
-    """Return the name of a type for messages, with the package that it comes from.
+    """Return the type name of ``value`` for messages, with the package of the type.
 
     >>> import decimal
     >>> type_name(7), type_name(decimal.Decimal(7))
@@ -27,7 +27,7 @@ def type_name(value: object) -> str:
 
 
 def not_a_dataframe(what: str, value: object, place: str, code: str = "PARALAGG_BAD_OPTION") -> UsageError:
-    """Return the error for ``what`` (``base``), which should be a DataFrame of Spark's and is ``value``."""
+    """Return the error for the argument ``what`` (``base``), whose ``value`` is not a Spark DataFrame."""
     name = type_name(value)
     hint = None
     if name.startswith(_CONVERTIBLE):
@@ -38,7 +38,7 @@ def not_a_dataframe(what: str, value: object, place: str, code: str = "PARALAGG_
 
 
 def not_a_name(argument: str, value: object, place: str, code: str) -> UsageError:
-    """Return the error for a column of ``argument`` (``keys``) that is given as anything but its name."""
+    """Return the error for a column of ``argument`` (``keys``) whose ``value`` is not a column name."""
     message = f"{argument} takes names of columns, not a {type_name(value)}"
     return UsageError(code, message, value=value, place=place, hint=_hint_for(argument, value))
 

@@ -1,7 +1,7 @@
-"""The API: ``recursive_agg`` for one relation, ``recursive`` for several that read each other.
+"""Define ``recursive_agg`` for one relation, and ``recursive`` for several relations that read each other.
 
-First link of ``dataframe`` -> ``relations`` (checks) -> ``backends.choose`` -> an executor. What the arguments mean is
-said here once; ``docs/semantics.md`` says it at length.
+First step of ``dataframe`` -> ``relations`` (checks) -> ``backends.choose`` -> an executor. The docstrings define the
+arguments; ``docs/semantics.md`` explains them in detail.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def recursive_agg(  # noqa: PLR0913 - the arguments of the API, as the documenta
     join_order: JoinOrder = "cost",
     backend: str | None = None,
 ) -> DataFrame:
-    """Rows of ``base``, and of ``step`` applied to the result again and again, aggregated by ``keys``; lazy.
+    """Apply ``step`` to ``base`` and to its own results until no row changes, and aggregate by ``keys``; lazy.
 
-    With base rows C, initial rows X (default C) and step F: ``R0 = agg(X)``, ``R(i+1) = agg(C + F(Ri))``, where + puts
-    rows together. The result is the fixpoint: the columns of ``keys`` in that order, then those of ``aggs``.
+    With base rows C, initial rows X (default C) and step F: ``R0 = agg(X)``, ``R(i+1) = agg(C + F(Ri))``, where + is
+    the union of all rows. The result is the fixpoint: the columns of ``keys`` in that order, then those of ``aggs``.
 
     >>> dist = sources.recursive_agg(                                                     # doctest: +SKIP
     ...     keys="node", aggs={"dist": "min"},
@@ -55,62 +55,63 @@ def recursive_agg(  # noqa: PLR0913 - the arguments of the API, as the documenta
     ...         .select(edges.dst.alias("node"), (d.dist + edges.weight).alias("dist")))
 
     keys
-        A column name or several; none at all (``[]``) makes a relation of one row.
+        The column names that identify a row: one name or several. ``[]`` makes a relation of one row.
     aggs
-        Each other column of the base with its aggregate: ``"min" "max" "sum" "count" "any" "all" "bit_or" "bit_and"
-        "gcd"``, ``ra.min_by("dist")``, ``ra.max_by("gain")``, one of your own (``ra.aggregator``). None: a set of keys.
-        ``count`` counts a row as 1 where it has no value. Integers are summed as ``bigint``, floats as
-        ``double``, decimals in their own type. ``{"n": ra.mcount("who")}`` and ``{"total": ra.msum("share", "who")}``
-        make a column out of others (who, share), which base and step have and the relation does not show.
+        Every non-key column of the base with its aggregate: ``"min" "max" "sum" "count" "any" "all" "bit_or" "bit_and"
+        "gcd"``, ``ra.min_by("dist")``, ``ra.max_by("gain")``, or your own (``ra.aggregator``). None: a set of keys.
+        ``count`` counts a row without a value as 1. Integers are summed as ``bigint``, floats as ``double``, decimals
+        in their own type. ``{"n": ra.mcount("who")}`` and ``{"total": ra.msum("share", "who")}`` compute a column from
+        others (who, share), which base and step have and the relation does not show.
     step
-        Receives the relation as a DataFrame and returns one with the same columns, by name. It may use it several
-        times, join it with other DataFrames, filter, union, aggregate as declared. It should return the same for the
-        same rows: it may be called once (Spark engine) or once an iteration (plain DataFrames).
+        Receives the relation as a DataFrame and returns one with the same columns, by name. It may use the relation
+        several times, join it with other DataFrames, filter, union, and aggregate as declared. It must return the same
+        rows for the same input: it is called once (Spark engine) or once an iteration (plain DataFrames).
     initial
-        Rows of the start, where they are not the base (PageRank from 1/n). The base belongs to every round.
+        The rows of the start, if they differ from the base (PageRank from 1/n). The base is part of every iteration.
     mode
-        ``"auto"``: semi-naive where that is proven right, refused with the reason (``VerificationError``) where it is
-        not. ``"trust"`` takes your word where the proof is open, ``"iterate"`` recomputes every round and needs no
-        proof.
+        ``"auto"`` evaluates semi-naively if that is proven right, and raises ``VerificationError`` with the reason if
+        not. ``"trust"`` also accepts a step that is neither proved nor refuted. ``"iterate"`` recomputes every
+        iteration and needs no proof.
     assume
-        Conditions on columns that the step joins with, which the proof may use: ``"w >= 0"``. They are checked when the
-        rows are loaded: ``PARALAGG_ASSUMPTION_VIOLATED``. Plain DataFrames need no proof and do not check them.
+        Conditions on columns that the step joins with, such as ``"w >= 0"``. The proof may use them. They are checked
+        when the rows are loaded: ``PARALAGG_ASSUMPTION_VIOLATED``. Plain DataFrames need no proof and do not check
+        them.
     max_iterations, on_limit
-        An iteration applies the whole step once. If the last one allowed still changed something: ``"error"`` raises
-        ``PARALAGG_LIMIT_REACHED``, ``"return"`` gives what three hops, twenty rounds give. (With ``"error"`` the Spark
-        engine counts the iterations of each group of mutually recursive relations by itself.)
+        An iteration applies the whole step once. If the last allowed iteration still changes a row, ``"error"`` raises
+        ``PARALAGG_LIMIT_REACHED``, and ``"return"`` returns the rows so far: three hops, twenty rounds. (With
+        ``"error"`` the Spark engine counts the iterations of each group of mutually recursive relations separately.)
     tolerance
         Ends the run when the sum of the absolute changes over keys and ``sum``/``count`` columns falls below it.
     join_order
-        ``"cost"``: the Spark engine joins what is connected first, then what it expects fewer rows of.
-        ``"written"``: each branch of the step joins as it stands there; ``{"r": [2]}``: only the second one of ``r``.
+        ``"cost"``: the Spark engine joins connected inputs first, and among them those with the fewest expected rows.
+        ``"written"``: each branch of the step joins in its own order; ``{"r": [2]}``: only the second branch of ``r``.
     backend
         ``"auto"``, ``"spark"``, ``"dataframe"``, ``"mpi"``, ``"local"``; default: ``spark.paralagg.backend``. The
-        DataFrame executor is **eager**: it runs at the call, iteration by iteration, and logs why it was taken.
-        ``"mpi"`` writes the inputs to files, runs MPI ranks (``spark.paralagg.mpi.*``) and reads what they found, when
-        the result is wanted; ``"local"`` is the same with one process and no MPI.
+        DataFrame executor is **eager**: it runs at the call, iteration by iteration, and logs why it was chosen.
+        ``"mpi"`` runs when the result is read: it writes the inputs to files, runs MPI ranks (``spark.paralagg.mpi.*``)
+        and reads their result. ``"local"`` does the same in one process without MPI.
 
-    A wrong call raises ``UsageError`` at once. What it does not do: keep the order of rows, or promise the last
-    digits of a sum of doubles. Sun et al. 2023 call keys independent and aggregated columns dependent, and so do the
-    messages.
+    A wrong call raises ``UsageError`` at once. The result has no order of rows, and the last digits of a sum of doubles
+    may vary. Messages call keys independent and aggregated columns dependent, as Sun et al. 2023 do.
     """
     name = name or "r"
     _check_step(step)
     seed = _seed(name, relation(base, keys=keys, aggs=aggs, initial=initial), 0)
 
     def apply(state: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-        return {name: _conformed(step(state[name]), seed.relation)}
+        return {name: _conform_result(step(state[name]), seed.relation)}
 
     job = Job(name, base.sparkSession, (seed,), apply)
     job = _with_options(job, mode, assume, max_iterations, on_limit, tolerance, join_order)
-    return execute(job, _checked_backend(backend))[name]
+    return execute(job, _check_backend(backend))[name]
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """What ``ra.relation`` returns: a relation of a mutual recursion, not yet checked.
+    """A relation of a mutual recursion, not yet checked; ``ra.relation`` returns it.
 
-    ``settled``: ``initial`` is the fixpoint without ``base``; the result is what ``base`` changes (``ra.delta``).
+    ``settled``: ``initial`` is the fixpoint without ``base``; the result is the rows that ``base`` changes
+    (``ra.delta``).
     """
 
     base: DataFrame
@@ -123,7 +124,7 @@ class Declaration:
 def relation(
     base: DataFrame, *, keys: Keys, aggs: Aggregations = None, initial: DataFrame | None = None
 ) -> Declaration:
-    """One relation of :func:`recursive`; the arguments are those of :func:`recursive_agg`."""
+    """Declare one relation of :func:`recursive`; the arguments are those of :func:`recursive_agg`."""
     return Declaration(base, keys, aggs, initial)
 
 
@@ -140,9 +141,9 @@ def recursive(  # noqa: PLR0913 - the arguments of the API, as the documentation
     join_order: JoinOrder = "cost",
     backend: str | None = None,
 ) -> dict[str, DataFrame]:
-    """Several relations that may read each other; the result of each, by name.
+    """Compute the fixpoint of several relations that may read each other; return the result of each, by name.
 
-    ``step`` receives the relations by the names of its parameters and returns one DataFrame a relation. Everything
+    ``step`` receives the relations by the names of its parameters and returns one DataFrame for each relation. All
     else is as in :func:`recursive_agg`.
 
     >>> r = ra.recursive(                                                                 # doctest: +SKIP
@@ -168,15 +169,15 @@ def recursive(  # noqa: PLR0913 - the arguments of the API, as the documentation
     def apply(state: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
         result = step(**{p: state[p] for p in parameters})
         _check_names(result, relations)
-        return {s.relation.name: _conformed(result[s.relation.name], s.relation) for s in seeds}
+        return {s.relation.name: _conform_result(result[s.relation.name], s.relation) for s in seeds}
 
     job = Job(name or "_".join(relations), seeds[0].base.sparkSession, tuple(seeds), apply)
     job = _with_options(job, mode, assume, max_iterations, on_limit, tolerance, join_order)
-    return execute(job, _checked_backend(backend))
+    return execute(job, _check_backend(backend))
 
 
 def _seed(name: str, declaration: Declaration, input_id: int) -> Seed:
-    """Checks a declaration. Inputs ``input_id`` and ``input_id + 1`` are its base and its initial rows."""
+    """Check a declaration. Inputs ``input_id`` and ``input_id + 1`` are its base and its initial rows."""
     place = f"relation {name}"
     for argument, value in (("base", declaration.base), ("initial", declaration.initial)):
         if not _is_dataframe(value) and not (argument == "initial" and value is None):
@@ -206,11 +207,11 @@ def _check_step(step: object) -> None:
         raise UsageError("PARALAGG_BAD_OPTION", f"step is a {type_name(step)}", value=step, place="step", hint=hint)
 
 
-def _conformed(result: DataFrame, of: Relation) -> DataFrame:
+def _conform_result(result: DataFrame, relation: Relation) -> DataFrame:
     if not _is_dataframe(result):
-        what = f"what the step returned for {of.name!r}"
-        raise not_a_dataframe(what, result, f"step of {of.name}", "PARALAGG_STEP_RESULT")
-    return conform(result, of)
+        what = f"what the step returned for {relation.name!r}"
+        raise not_a_dataframe(what, result, f"step of {relation.name}", "PARALAGG_STEP_RESULT")
+    return conform(result, relation)
 
 
 def _check_names(result: Any, relations: Mapping[str, Declaration]) -> None:  # noqa: ANN401 - anything
@@ -235,11 +236,11 @@ def _check_names(result: Any, relations: Mapping[str, Declaration]) -> None:  # 
 
 
 def _parameters(step: Callable[..., object], relations: Mapping[str, Declaration]) -> tuple[str, ...]:
-    """Which relations ``step`` wants, by the names of its parameters."""
-    named = [p for p in inspect.signature(step).parameters.values() if p.default is inspect.Parameter.empty]
-    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in named):
+    """Return the relations that ``step`` receives, by the names of its parameters."""
+    required = [p for p in inspect.signature(step).parameters.values() if p.default is inspect.Parameter.empty]
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in required):
         return tuple(relations)
-    for p in named:
+    for p in required:
         if p.name not in relations or p.kind is inspect.Parameter.POSITIONAL_ONLY:
             raise UsageError(
                 "PARALAGG_STEP_PARAMETERS",
@@ -248,7 +249,7 @@ def _parameters(step: Callable[..., object], relations: Mapping[str, Declaration
                 place="step",
                 hint=did_you_mean(p.name, relations),
             )
-    return tuple(p.name for p in named)
+    return tuple(p.name for p in required)
 
 
 def _with_options(  # noqa: PLR0913, PLR0917 - one check an option
@@ -287,14 +288,14 @@ def _with_options(  # noqa: PLR0913, PLR0917 - one check an option
     )
 
 
-def _checked_backend(backend: str | None) -> str | None:
+def _check_backend(backend: str | None) -> str | None:
     if backend is not None and backend not in BACKENDS:
         raise _bad_option("backend", backend, f"one of {', '.join(BACKENDS)}")
     return backend
 
 
-def _bad_option(option: str, value: object, is_what: str) -> UsageError:
-    hint = f"{option} is {is_what}"
+def _bad_option(option: str, value: object, expected: str) -> UsageError:
+    hint = f"{option} is {expected}"
     return UsageError("PARALAGG_BAD_OPTION", f"{option}={value!r}", value=value, place=option, hint=hint)
 
 

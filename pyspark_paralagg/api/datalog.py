@@ -1,8 +1,8 @@
-"""``ra.datalog(spark, text, **dataframes)``: a text's relations as lazy DataFrames.
+"""Return the relations of a Datalog text as lazy DataFrames: ``ra.datalog(spark, text, **dataframes)``.
 
-Last station of a text on Spark: ``parse`` -> ``resolve`` -> **api**. Relations are built when they are looked up,
-with what they need and no more. Those that do not recurse are ordinary DataFrames, a recursive stratum is a
-``recursive`` like any other.
+Last step of a text on Spark: ``parse`` -> ``resolve`` -> **api**. A relation is built when it is looked up, with only
+the relations that it needs. A relation that does not recurse is an ordinary DataFrame; a recursive stratum becomes a
+call of ``recursive``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def datalog(  # noqa: PLR0913 - as recursive has them
     aggregators: Sequence[Any] = (),
     **dataframes: DataFrame,
 ) -> Relations:
-    """The relations of a Datalog text whose inputs are these DataFrames; lazy.
+    """Return the relations of a Datalog text over the given DataFrames; lazy.
 
     >>> result = ra.datalog(spark, '''                                                    # doctest: +SKIP
     ...     dist(x, 0) :- start(x).
@@ -48,50 +48,50 @@ def datalog(  # noqa: PLR0913 - as recursive has them
     >>> result["dist"].show()                                                             # doctest: +SKIP
 
     inputs, dataframes
-        Rows of relations, by name: those that the text reads and has no rules for, or further rows of those that it
-        has. Columns are matched by name where the names are those of ``.decl``, else by position. A relation is a
-        set: rows that come twice count once.
+        The rows of relations, by relation name. A relation may also have rules; then its rows are added. Columns are
+        matched by name if the names are those of ``.decl``, else by position. A relation is a set: duplicate rows
+        count once.
     name
-        What errors call the text: a file's name.
+        The name of the text in errors, such as a file name.
     backend, mode
         As in :func:`recursive`, for each recursion in the text.
     aggregators
-        Aggregators of your own (``ra.aggregator``, over one column), which heads use as ``$NAME(x)``.
+        Your own aggregators (``ra.aggregator``, over one column), which heads use as ``$NAME(x)``.
 
-    Raises ``DatalogError`` where the text is wrong, ``VerificationError`` where an aggregate may not recurse as it
-    does, ``UsageError`` where a DataFrame does not fit; each with line and column, and with all that is wrong besides
-    in its ``problems``. Texts are those of Soufflé with the aggregates of PARALAGG in heads (Sun et al. 2023) and
-    PowerLog's indexed rules; ``docs/datalog.md`` has all of it.
+    Raises ``DatalogError`` if the text is wrong, ``VerificationError`` if an aggregate may not recurse, and
+    ``UsageError`` if a DataFrame does not fit. Each error has line and column, and lists further errors in
+    ``problems``. The language is Soufflé's Datalog with PARALAGG's aggregates in heads (Sun et al. 2023) and
+    PowerLog's indexed rules; ``docs/datalog.md`` describes it.
     """
     from pyspark_paralagg.datalog.lower.unsigned import check_ansi  # noqa: PLC0415 - likewise
     from pyspark_paralagg.datalog.parse.parse import parse  # noqa: PLC0415 - the compiler loads when it is needed
     from pyspark_paralagg.datalog.text_to_program import resolve_text  # noqa: PLC0415 - likewise
 
     check_running(spark)
-    given = {**(inputs or {}), **dataframes}
-    for relation, df in given.items():
+    frames = {**(inputs or {}), **dataframes}
+    for relation, df in frames.items():
         _check_dataframe(relation, df)
-    own = {a.name: a for a in aggregators}
-    is_verified = mode == "auto" and backend != "dataframe" and not own
+    own_aggregators = {a.name: a for a in aggregators}
+    is_verified = mode == "auto" and backend != "dataframe" and not own_aggregators
 
     def check(resolved: Resolved) -> None:
-        _check_inputs(resolved, given)
+        _check_inputs(resolved, frames)
         check_ansi(resolved, ansi=spark.conf.get("spark.sql.ansi.enabled") == "true")
         if is_verified:
             verify(resolved)
 
-    columns = {n: columns_of(df) for n, df in given.items()}
-    resolved = resolve_text(parse(text, name), columns, tuple(own), check)
+    columns = {n: columns_of(df) for n, df in frames.items()}
+    resolved = resolve_text(parse(text, name), columns, tuple(own_aggregators), check)
     resolved = replace(resolved, program=replace(resolved.program, mode=mode))
-    return Relations(spark, resolved, given, {"backend": backend, "mode": mode}, own)
+    return Relations(spark, resolved, frames, {"backend": backend, "mode": mode}, own_aggregators)
 
 
 class Relations(Mapping[str, "DataFrame"]):
     """The relations of a text: a mapping from name to lazy DataFrame.
 
-    Iteration gives the text's ``.output`` relations, or all that have rules where it names none; every relation can be
-    looked up. What several outputs share is cached once the second of them is looked up; ``unpersist`` frees it, as
-    does the end of this object.
+    Iteration yields the text's ``.output`` relations, or all relations with rules if it has no ``.output``. Every
+    relation can be looked up. A recursion that several relations need is cached when the second of them is looked up.
+    ``unpersist`` frees the cache, as does the deletion of this object.
     """
 
     def __init__(
@@ -100,29 +100,29 @@ class Relations(Mapping[str, "DataFrame"]):
         resolved: Resolved,
         inputs: Mapping[str, DataFrame],
         options: Mapping[str, Any],
-        own: Mapping[str, Any],
+        aggregators: Mapping[str, Any],
     ) -> None:
-        from pyspark_paralagg.api.inputs import conformed  # noqa: PLC0415 - pyspark is optional
+        from pyspark_paralagg.api.inputs import conform_input  # noqa: PLC0415 - pyspark is optional
         from pyspark_paralagg.api.strata import Strata  # noqa: PLC0415 - likewise
 
         self._resolved = resolved
         conform = {
-            s.relation: conformed(inputs[s.relation], s, resolved) for s in resolved.sources if s.relation in inputs
+            s.relation: conform_input(inputs[s.relation], s, resolved) for s in resolved.sources if s.relation in inputs
         }
-        self._strata = Strata(spark, resolved, conform, options, own)
+        self._strata = Strata(spark, resolved, conform, options, aggregators)
         self._outputs = resolved.outputs
         self._finalizer = weakref.finalize(self, self._strata.unpersist)
 
     def __getitem__(self, name: str) -> DataFrame:
-        """The relation ``name``, with the text's columns."""
-        self._check_known(name)
+        """Return the relation ``name``, with the text's columns."""
+        self._check_name(name)
         try:
-            return self._strata.shown(name)
+            return self._strata.frame(name)
         except (VerificationError, UnsupportedError) as problem:
             raise self._strata.located(problem) from None
 
     def __contains__(self, name: object) -> bool:
-        """Whether the text has a relation ``name``."""
+        """Return whether the text has a relation ``name``."""
         return name in self._resolved.shapes
 
     def __iter__(self) -> Iterator[str]:
@@ -132,45 +132,45 @@ class Relations(Mapping[str, "DataFrame"]):
         return len(self._outputs)
 
     def __repr__(self) -> str:
-        """The relations and their columns."""
+        """Return the relations and their columns."""
         shown = [f"{n}({', '.join(self._resolved.names(n))})" for n in self._outputs]
         return f"Relations({', '.join(shown)})"
 
     def single(self, name: str) -> tuple[Declaration, Callable[..., Mapping[str, DataFrame]], dict[str, Any]] | str:
-        """The recursion of ``name`` alone: what it starts from, its step, and the options of ``recursive``.
+        """Return the recursion of ``name``: its declaration, its step, and the options of ``recursive``.
 
-        A text says why, where other recursions are needed for it, or none.
+        Return the reason as text if ``name`` does not recurse, or needs further recursions.
         """
-        self._check_known(name)
+        self._check_name(name)
         return self._strata.single(name)
 
     def columns(self, name: str) -> dict[str, str]:
-        """The type of each column of ``name``, as the text has them."""
-        self._check_known(name)
+        """Return the type of each column of ``name``, with the text's column names."""
+        self._check_name(name)
         types = {c.name: c.type for c in self._resolved.program.relation(name).columns}
         return {c: types[c] for c in self._resolved.names(name)}
 
     def combined(self) -> list[Relation]:
-        """The relations whose values users' aggregators combine, typed as the engines see them."""
+        """Return the relations with user-defined aggregators, with the types that the engines use."""
         return self._strata.combined()
 
     @property
     def program(self) -> Any:  # noqa: ANN401 - a Program; its type is no public name
-        """The Program that the text became."""
+        """Return the Program of the text."""
         return self._resolved.program
 
     def unpersist(self) -> None:
-        """Frees what several outputs share; they can still be computed."""
+        """Free the cache of shared recursions; relations can still be computed."""
         self._strata.unpersist()
 
-    def _check_known(self, name: str) -> None:
+    def _check_name(self, name: str) -> None:
         if name not in self._resolved.shapes:
-            known = [n for n in self._resolved.shapes if "@" not in n]
+            names = [n for n in self._resolved.shapes if "@" not in n]
             raise UsageError(
                 "PARALAGG_UNKNOWN_RELATION",
                 f"the text has no relation {name!r}",
                 value=name,
-                hint=did_you_mean(name, known),
+                hint=did_you_mean(name, names),
             )
 
 
@@ -181,20 +181,20 @@ def _check_dataframe(relation: str, df: object) -> None:
         raise not_a_dataframe(f"the input {relation!r}", df, f"input {relation}")
 
 
-def _check_inputs(resolved: Resolved, given: Mapping[str, DataFrame]) -> None:
-    """Every ``.input`` has its DataFrame, and every DataFrame its relation."""
-    for relation in given:
+def _check_inputs(resolved: Resolved, frames: Mapping[str, DataFrame]) -> None:
+    """Check that every ``.input`` has a DataFrame, and every DataFrame a relation."""
+    for relation in frames:
         if relation not in resolved.mentioned:
-            known = [s.relation for s in resolved.sources if "@" not in s.relation and s.relation not in given]
+            names = [s.relation for s in resolved.sources if "@" not in s.relation and s.relation not in frames]
             raise UsageError(
                 "PARALAGG_DATALOG_INPUT",
                 f"the text does not mention the relation {relation!r}",
                 value=relation,
                 place=f"input {relation}",
-                hint=did_you_mean(relation, known or [n for n in resolved.shapes if "@" not in n and n not in given]),
+                hint=did_you_mean(relation, names or [n for n in resolved.shapes if "@" not in n and n not in frames]),
             )
     for source in resolved.sources:
-        if source.is_external and source.relation not in given:
+        if source.is_external and source.relation not in frames:
             span = resolved.input_spans.get(source.relation)
             message = f"`.input {source.relation}` has no DataFrame"
             hint = f"give it: ra.datalog(spark, text, {source.relation}=df)"
@@ -204,7 +204,10 @@ def _check_inputs(resolved: Resolved, given: Mapping[str, DataFrame]) -> None:
 
 
 def verify(resolved: Resolved) -> None:
-    """Refusals come at the call, with their line; what only Spark's analysis can tell, when a relation is built."""
+    """Run the compiler, so that its errors are raised at the call and with their line.
+
+    Errors that only Spark's analysis finds are raised when a relation is built.
+    """
     from pyspark_paralagg.compile import PASSES  # noqa: PLC0415 - likewise
 
     program = resolved.program
@@ -212,14 +215,14 @@ def verify(resolved: Resolved) -> None:
         for run in PASSES:
             program = run(program)
     except UnsupportedError:
-        return  # whether an engine takes it is asked when it runs
+        return  # the choice of the executor decides whether an engine supports it
     except VerificationError as problem:
         if problem.code == "PARALAGG_NOT_PROVED":
-            return  # Spark's analysis knows more: what is never null
+            return  # Spark's analysis may prove it: it has the columns that are never null
         raise located(problem, resolved) from None
 
 
 def located(problem: ParalaggError, resolved: Resolved) -> ParalaggError:
-    """``problem`` with the line of the rule that is its place."""
+    """Return ``problem`` with the line of the rule that is its place."""
     span = resolved.spans.get(problem.place or "")
     return problem if span is None else resolved.places.located(problem, span)

@@ -1,6 +1,6 @@
-"""The right sides of ``aggs``, checked and typed: words, ``min_by``, ``mcount``, and the user's own aggregators.
+"""Check and type the values of ``aggs``: names, ``min_by``, ``mcount``, and user-defined aggregators.
 
-Beside ``relations``, which checks everything else about a relation.
+``relations`` calls it, and checks everything else of a relation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Aggregation = str | MinBy | MaxBy | MCount | MSum | UserAggregator
-"""What stands on the right in ``aggs``."""
+"""A value of ``aggs``."""
 
 _WRITTEN = {"order": "the column that decides", "witnesses": "the column that is a witness"}
 
@@ -32,34 +32,34 @@ def typed_dependents(
     place: str,
     session: SparkSession | None,
 ) -> tuple[Dependent, ...]:
-    """The dependents that ``aggs`` declares over a base with columns of these ``types``.
+    """Return the dependents that ``aggs`` declares over a base with columns of these ``types``.
 
-    ``session`` analyses users' own aggregators; without one there may be none.
+    ``session`` analyses user-defined aggregators; without a session, ``aggs`` must have none.
 
     Raises ``UsageError`` with one of ``PARALAGG_UNKNOWN_AGGREGATE``, ``PARALAGG_AGG_COLUMN_MISSING``,
-    ``PARALAGG_AGG_TYPE``, ``PARALAGG_MIN_BY_ORDER``, ``PARALAGG_WITNESS``, ``PARALAGG_AGGREGATOR_COLUMNS``, and what
-    ``laws.typed`` raises.
+    ``PARALAGG_AGG_TYPE``, ``PARALAGG_MIN_BY_ORDER``, ``PARALAGG_WITNESS``, ``PARALAGG_AGGREGATOR_COLUMNS``, and the
+    errors of ``laws.check_laws``.
     """
-    found: list[Dependent] = []
-    for name, how in aggs.items():
-        if isinstance(how, UserAggregator):
-            found += _own((name,) if isinstance(name, str) else name, how, types, place, session)
+    dependents: list[Dependent] = []
+    for name, agg in aggs.items():
+        if isinstance(agg, UserAggregator):
+            dependents += _user_defined((name,) if isinstance(name, str) else name, agg, types, place, session)
         elif not isinstance(name, str):
             raise UsageError(
                 "PARALAGG_AGGREGATOR_COLUMNS",
-                f"{how!r} aggregates one column, not {len(name)} together",
+                f"{agg!r} aggregates one column, not {len(name)} together",
                 value=name,
                 place=place,
                 hint="name each column by itself; only ra.aggregator(..., columns=(...)) takes several",
             )
-        elif isinstance(how, MCount | MSum):
-            _check_names(how.aggregator, (how.value, *how.witnesses), place)
-            found.append(_witnessed(name, how, keys, types, place))
+        elif isinstance(agg, MCount | MSum):
+            _check_names(agg.aggregator, (agg.value, *agg.witnesses), place)
+            dependents.append(_witnessed(name, agg, keys, types, place))
         else:
-            found.append(_plain(name, how, types, place))
-    names = [d.column.name for d in found]
-    for n, d in enumerate(found):
-        _check_order(d, found, place)
+            dependents.append(_plain(name, agg, types, place))
+    names = [d.column.name for d in dependents]
+    for n, d in enumerate(dependents):
+        _check_order(d, dependents, place)
         if d.column.name in names[:n]:
             raise UsageError(
                 "PARALAGG_COLUMN_TWICE",
@@ -68,49 +68,49 @@ def typed_dependents(
                 place=place,
                 hint="once is enough",
             )
-    _check_supplied(found, place)
-    return tuple(found)
+    _check_supplied(dependents, place)
+    return tuple(dependents)
 
 
-def _plain(column: str, how: str | MinBy | MaxBy, types: Mapping[str, str], place: str) -> Dependent:
-    by_order = isinstance(how, MinBy | MaxBy)
-    if not by_order and not isinstance(how, str):  # a Column may not be compared with words
-        raise _unknown(column, how, place)
-    if isinstance(how, MinBy | MaxBy):
-        _check_names(how.aggregator, (how.order,), place)
-    name = how.aggregator if isinstance(how, MinBy | MaxBy) else how
-    known = AGGREGATORS.get(name)
-    if how in ("mean", "avg"):
+def _plain(column: str, agg: str | MinBy | MaxBy, types: Mapping[str, str], place: str) -> Dependent:
+    has_order = isinstance(agg, MinBy | MaxBy)
+    if not has_order and not isinstance(agg, str):  # == of a Column gives a Column
+        raise _unknown(column, agg, place)
+    if isinstance(agg, MinBy | MaxBy):
+        _check_names(agg.aggregator, (agg.order,), place)
+    name = agg.aggregator if isinstance(agg, MinBy | MaxBy) else agg
+    definition = AGGREGATORS.get(name)
+    if agg in ("mean", "avg"):
         raise VerificationError(
             "PARALAGG_NOT_LINEAR",
-            f"{how!r} for the column {column!r}, and a mean of means is no mean: {MEAN_OF_MEANS}",
-            value=how,
+            f"{agg!r} for the column {column!r}, and a mean of means is no mean: {MEAN_OF_MEANS}",
+            value=agg,
             place=place,
             hint="aggregate a sum and a count, and divide them after the recursion",
         )
-    if known is None:
-        raise _unknown(column, how, place)
-    if (known.parameters == "order") != by_order or known.parameters == "witnesses":
-        hint = f'write ra.{known.name}("{_WRITTEN[known.parameters]}")'
-        raise _no_aggregate(column, how, place, hint)
-    if column not in types and known.counts_rows:
+    if definition is None:
+        raise _unknown(column, agg, place)
+    if (definition.parameters == "order") != has_order or definition.parameters == "witnesses":
+        hint = f'write ra.{definition.name}("{_WRITTEN[definition.parameters]}")'
+        raise _no_aggregate(column, agg, place, hint)
+    if column not in types and definition.counts_rows:
         return Dependent(Column(column, "bigint"), name)
     _check_type(column, name, types, place)
-    order = how.order if isinstance(how, MinBy | MaxBy) else None
-    return Dependent(Column(column, known.result(types[column])), name, order)
+    order = agg.order if isinstance(agg, MinBy | MaxBy) else None
+    return Dependent(Column(column, definition.result(types[column])), name, order)
 
 
-def _unknown(column: str, how: object, place: str) -> UsageError:
+def _unknown(column: str, agg: object, place: str) -> UsageError:
     words = [a.name for a in AGGREGATORS.values() if not a.parameters]
     calls = [a.name for a in AGGREGATORS.values() if a.parameters]
-    if type_name(how).endswith(".Column"):
-        return _no_aggregate(column, how, place, f'name the aggregate: {{{column!r}: "min"}}, not F.min({column!r})')
-    return _no_aggregate(column, how, place, did_you_mean(str(getattr(how, "__name__", how)), [*words, *calls]))
+    if type_name(agg).endswith(".Column"):
+        return _no_aggregate(column, agg, place, f'name the aggregate: {{{column!r}: "min"}}, not F.min({column!r})')
+    return _no_aggregate(column, agg, place, did_you_mean(str(getattr(agg, "__name__", agg)), [*words, *calls]))
 
 
-def _no_aggregate(column: str, how: object, place: str, hint: str | None) -> UsageError:
-    message = f"{how!r} is no aggregate for the column {column!r}"
-    return UsageError("PARALAGG_UNKNOWN_AGGREGATE", message, value=how, place=place, hint=hint)
+def _no_aggregate(column: str, agg: object, place: str, hint: str | None) -> UsageError:
+    message = f"{agg!r} is no aggregate for the column {column!r}"
+    return UsageError("PARALAGG_UNKNOWN_AGGREGATE", message, value=agg, place=place, hint=hint)
 
 
 def _check_names(aggregator: str, columns: Sequence[object], place: str) -> None:
@@ -119,25 +119,25 @@ def _check_names(aggregator: str, columns: Sequence[object], place: str) -> None
             raise not_a_name(f"ra.{aggregator}", column, place, "PARALAGG_UNKNOWN_AGGREGATE")
 
 
-def _witnessed(column: str, how: MCount | MSum, keys: Sequence[str], types: Mapping[str, str], place: str) -> Dependent:
-    what, value = how.aggregator, how.value
-    if not how.witnesses:
+def _witnessed(column: str, agg: MCount | MSum, keys: Sequence[str], types: Mapping[str, str], place: str) -> Dependent:
+    name, value = agg.aggregator, agg.value
+    if not agg.witnesses:
         raise UsageError(
             "PARALAGG_WITNESS",
-            f"{how!r} names no witness for the column {column!r}",
-            value=how,
+            f"{agg!r} names no witness for the column {column!r}",
+            value=agg,
             place=place,
             hint='ra.mcount("who") counts who, ra.msum("share", "who") adds up the greatest share of each',
         )
-    if column in types and column != value and column not in how.witnesses:
+    if column in types and column != value and column not in agg.witnesses:
         raise UsageError(
             "PARALAGG_WITNESS",
-            f"the base has a column {column!r}, which {how!r} makes",
+            f"the base has a column {column!r}, which {agg!r} makes",
             value=column,
             place=place,
-            hint=f"drop it: base and step supply {', '.join(c for c in (value, *how.witnesses) if c)}",
+            hint=f"drop it: base and step supply {', '.join(c for c in (value, *agg.witnesses) if c)}",
         )
-    for witness in how.witnesses:
+    for witness in agg.witnesses:
         if witness in keys:
             raise UsageError(
                 "PARALAGG_WITNESS",
@@ -147,11 +147,11 @@ def _witnessed(column: str, how: MCount | MSum, keys: Sequence[str], types: Mapp
                 hint="take it out of keys: witnesses are counted for each key",
             )
         _check_type(witness, MCount.aggregator, types, place)
-    witnesses = tuple(Column(w, types[w]) for w in how.witnesses)
+    witnesses = tuple(Column(w, types[w]) for w in agg.witnesses)
     if value is None:
-        return Dependent(Column(column, "bigint", nullable=False), what, supplied=witnesses)
-    _check_type(value, what, types, place)
-    if value in keys or value in how.witnesses:
+        return Dependent(Column(column, "bigint", nullable=False), name, supplied=witnesses)
+    _check_type(value, name, types, place)
+    if value in keys or value in agg.witnesses:
         raise UsageError(
             "PARALAGG_WITNESS",
             f"the contribution {value!r} of {column!r} is a {'key' if value in keys else 'witness'} too",
@@ -159,27 +159,27 @@ def _witnessed(column: str, how: MCount | MSum, keys: Sequence[str], types: Mapp
             place=place,
             hint="give it a column of its own",
         )
-    shown = Column(column, AGGREGATORS[what].result(types[value]), nullable=False)
-    return Dependent(shown, what, supplied=(Column(value, types[value]), *witnesses))
+    shown = Column(column, AGGREGATORS[name].result(types[value]), nullable=False)
+    return Dependent(shown, name, supplied=(Column(value, types[value]), *witnesses))
 
 
-def _own(
-    columns: tuple[str, ...], how: UserAggregator, types: Mapping[str, str], place: str, session: SparkSession | None
+def _user_defined(
+    columns: tuple[str, ...], agg: UserAggregator, types: Mapping[str, str], place: str, session: SparkSession | None
 ) -> list[Dependent]:
-    if len(columns) != len(how.columns):
+    if len(columns) != len(agg.columns):
         raise UsageError(
             "PARALAGG_AGGREGATOR_COLUMNS",
-            f"{how!r} aggregates {len(how.columns)} columns together, and is given {', '.join(columns)}",
+            f"{agg!r} aggregates {len(agg.columns)} columns together, and is given {', '.join(columns)}",
             value=columns,
             place=place,
-            hint="aggs={(" + ", ".join(repr(c) for c in how.columns) + f"): {how.name}}}",
+            hint="aggs={(" + ", ".join(repr(c) for c in agg.columns) + f"): {agg.name}}}",
         )
     for column in columns:
         _check_present(column, types, place)
-    from pyspark_paralagg.api.laws import typed  # noqa: PLC0415 - pyspark is optional
+    from pyspark_paralagg.api.laws import check_laws  # noqa: PLC0415 - pyspark is optional
 
-    custom = typed(how, cast("SparkSession", session), tuple(types[c] for c in columns))
-    return [Dependent(Column(c, types[c]), how.name, custom=custom, part=part) for part, c in enumerate(columns)]
+    custom = check_laws(agg, cast("SparkSession", session), tuple(types[c] for c in columns))
+    return [Dependent(Column(c, types[c]), agg.name, custom=custom, part=part) for part, c in enumerate(columns)]
 
 
 def _check_present(column: str, types: Mapping[str, str], place: str) -> None:
@@ -209,20 +209,20 @@ def _check_type(column: str, name: str, types: Mapping[str, str], place: str) ->
 def _check_order(d: Dependent, dependents: Sequence[Dependent], place: str) -> None:
     if d.order is None:
         return
-    wanted = d.aggregator.removesuffix("_by")
-    if any(o.column.name == d.order and o.aggregator == wanted for o in dependents):
+    aggregator = d.aggregator.removesuffix("_by")
+    if any(o.column.name == d.order and o.aggregator == aggregator for o in dependents):
         return
     raise UsageError(
         "PARALAGG_MIN_BY_ORDER",
-        f"{d.column.name!r} follows {d.order!r}, which this relation does not aggregate with {wanted!r}",
+        f"{d.column.name!r} follows {d.order!r}, which this relation does not aggregate with {aggregator!r}",
         value=d.order,
         place=place,
-        hint=f"aggs={{{d.order!r}: {wanted!r}, {d.column.name!r}: ra.{d.aggregator}({d.order!r})}}",
+        hint=f"aggs={{{d.order!r}: {aggregator!r}, {d.column.name!r}: ra.{d.aggregator}({d.order!r})}}",
     )
 
 
 def _check_supplied(dependents: Sequence[Dependent], place: str) -> None:
-    """What one aggregate is supplied with is not another's own column, whose type may differ."""
+    """Check that no column which supplies one aggregate is aggregated by another, because its type may differ."""
     for d in dependents:
         for other in dependents:
             if other is not d and other.column.name in [c.name for c in d.supplied]:

@@ -1,4 +1,4 @@
-"""The rows that a text is given: DataFrames in the text's types, and the facts that it has itself."""
+"""Convert the inputs of a text: DataFrames to the text's types, and its facts to DataFrames."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from pyspark_paralagg.datalog.lower.resolved import Resolved, Source
 
 
-def conformed(df: DataFrame, source: Source, resolved: Resolved) -> DataFrame:
-    """``df`` as ``source`` has it; ``UsageError`` (``PARALAGG_DATALOG_INPUT``) where it does not fit."""
-    found = columns_of(df)
-    chosen = []
-    for (name, type_), column in zip(conformed_columns(found, source, resolved), source.columns, strict=True):
+def conform_input(df: DataFrame, source: Source, resolved: Resolved) -> DataFrame:
+    """Return ``df`` with the columns and types of ``source``; raise ``PARALAGG_DATALOG_INPUT`` if it does not fit."""
+    columns = columns_of(df)
+    exprs = []
+    for (name, type_), column in zip(conformed_columns(columns, source, resolved), source.columns, strict=True):
         value = quoted(name) if type_ == column.type else f"cast({quoted(name)} as {column.type})"
-        chosen.append(f"{value} AS {quoted(column.name)}")
-    is_as_wanted = found == [(c.name, c.type) for c in source.columns]
-    return df if is_as_wanted else df.selectExpr(*chosen)
+        exprs.append(f"{value} AS {quoted(column.name)}")
+    is_conformed = columns == [(c.name, c.type) for c in source.columns]
+    return df if is_conformed else df.selectExpr(*exprs)
 
 
 def literal_rows(spark: SparkSession, source: Source) -> DataFrame:
-    """The facts of the text as a DataFrame that the JVM holds itself."""
+    """Return the facts of the text as a DataFrame whose rows are in the JVM."""
     types = {NUMBER: pa.int64(), FLOAT: pa.float64(), SYMBOL: pa.string(), BOOLEAN: pa.bool_()}
     ddl = ", ".join(f"{quoted(c.name)} {c.type}" for c in source.columns)
     if not source.rows:

@@ -1,7 +1,7 @@
-"""From the words of a call to typed relations: the checks of keys, aggregators, columns and types.
+"""Check the arguments of a call (keys, aggregators, columns, types) and turn them into typed relations.
 
-Second link of ``dataframe`` -> ``relations`` -> ``backends``. Everything that can be known before the step is called is
-found here; each error has its code.
+Second step of ``dataframe`` -> ``relations`` -> ``backends``. It raises every error that can be detected before the
+step is called, each with its code.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ Aggregations = (
     | Mapping[str | tuple[str, ...], Aggregation]
     | None
 )
-"""What ``aggs`` is: aggregates by column, or by several columns that belong together."""
+"""The type of ``aggs``: aggregates by column, or by several columns that belong together."""
 
 
 def typed_relation(name: str, base: DataFrame, keys: Keys, aggs: Aggregations, input_id: int) -> Relation:
-    """The relation that the arguments describe; its rows will be input ``input_id``. Raises as ``relation_of``."""
-    return relation_of(name, columns_of(base), keys, aggs, input_id, base.sparkSession)
+    """Return the relation that the arguments describe; its rows are input ``input_id``. Raises as ``make_relation``."""
+    return make_relation(name, columns_of(base), keys, aggs, input_id, base.sparkSession)
 
 
-def relation_of(  # noqa: PLR0913, PLR0917 - what a relation is made of
+def make_relation(  # noqa: PLR0913, PLR0917 - all parts of a relation
     name: str,
-    found: Sequence[tuple[str, str]],
+    columns: Sequence[tuple[str, str]],
     keys: Keys,
     aggs: Aggregations,
     input_id: int,
     session: SparkSession | None = None,
 ) -> Relation:
-    """The relation over a base with the columns ``found`` (name, Spark type).
+    """Return the relation over a base with these ``columns`` (name, Spark type).
 
-    ``session`` analyses users' own aggregators; without one there may be none in ``aggs``. Raises ``UsageError`` with
-    one of ``PARALAGG_KEY_TWICE``, ``PARALAGG_KEY_MISSING``, ``PARALAGG_KEY_AGGREGATED``, ``PARALAGG_KEY_TYPE``,
-    ``PARALAGG_COLUMN_UNDECLARED``, ``PARALAGG_COLUMN_TWICE``, or one of those of ``typed_dependents``.
+    ``session`` analyses user-defined aggregators; without a session, ``aggs`` must have none. Raises ``UsageError``
+    with one of ``PARALAGG_KEY_TWICE``, ``PARALAGG_KEY_MISSING``, ``PARALAGG_KEY_AGGREGATED``, ``PARALAGG_KEY_TYPE``,
+    ``PARALAGG_COLUMN_UNDECLARED``, ``PARALAGG_COLUMN_TWICE``, or an error of ``typed_dependents``.
     """
     place = f"relation {name}"
-    types = dict(found)
+    types = dict(columns)
     key_names = _key_names(keys, place)
     check_aggs(aggs, place)
     aggregations: dict[str | tuple[str, ...], Aggregation] = dict((aggs or {}).items())
     aggregated = {c for name in aggregations for c in ((name,) if isinstance(name, str) else name)}
-    for position, (column, _) in enumerate(found):
-        if column in [c for c, _ in found[:position]]:
+    for position, (column, _) in enumerate(columns):
+        if column in [c for c, _ in columns[:position]]:
             raise UsageError(
                 "PARALAGG_COLUMN_TWICE",
                 f"the base has two columns {column!r}",
@@ -81,40 +81,40 @@ def relation_of(  # noqa: PLR0913, PLR0917 - what a relation is made of
 
 
 def conform(df: DataFrame, relation: Relation, place: str | None = None) -> DataFrame:
-    """``df`` with the relation's supplied columns, in its order and types; raises as ``check_step_columns``.
+    """Return ``df`` with the relation's supplied columns, in its order and types. Raises as ``check_step_columns``.
 
-    A ``count`` column becomes what it adds: 1 where the row has no value.
+    A ``count`` column becomes the number that the row adds: 1 if the row has no value.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name that everyone gives it; pyspark is optional
 
-    found = columns_of(df)
-    check_step_columns(relation, found, place)
-    types = dict(found)
+    columns = columns_of(df)
+    check_step_columns(relation, columns, place)
+    types = dict(columns)
     counted = {f.name for f in df.schema.fields if f.dataType.simpleString() == "bigint" and not f.nullable}
     uncounted = {d.column.name for d in relation.dependents if d.definition.counts_rows} - counted
-    if not uncounted and found == [(c.name, c.type) for c in relation.supplied]:
-        return df  # a select is one more analysis of the whole plan
-    chosen = []
+    if not uncounted and columns == [(c.name, c.type) for c in relation.supplied]:
+        return df  # a select would analyse the whole plan once more
+    exprs = []
     for column in relation.supplied:
         if column.name in uncounted:
             value = F.coalesce(F.col(quoted(column.name)), F.lit(1)) if column.name in types else F.lit(1)
-            chosen.append(value.cast("bigint").alias(column.name))
+            exprs.append(value.cast("bigint").alias(column.name))
         elif types[column.name] != column.type:
-            chosen.append(F.col(quoted(column.name)).cast(column.type).alias(column.name))
+            exprs.append(F.col(quoted(column.name)).cast(column.type).alias(column.name))
         else:
-            chosen.append(F.col(quoted(column.name)))
-    return df.select(*chosen)
+            exprs.append(F.col(quoted(column.name)))
+    return df.select(*exprs)
 
 
 def columns_of(df: DataFrame) -> list[tuple[str, str]]:
-    """Name and Spark type of each column."""
+    """Return name and Spark type of each column."""
     return [(field.name, field.dataType.simpleString()) for field in df.schema.fields]
 
 
 def _key_names(keys: Keys, place: str) -> tuple[str, ...]:
     if keys is None or isinstance(keys, str):
         return (keys,) if keys else ()
-    if not isinstance(keys, Collection):  # a Column among others, which Python would ask for its truth
+    if not isinstance(keys, Collection):  # such as a Column
         raise not_a_name("keys", keys, place, "PARALAGG_KEY_MISSING")
     for name in keys:
         if not isinstance(name, str):

@@ -1,4 +1,4 @@
-"""A user's own aggregator: its functions of Spark columns, and the checks of what they return."""
+"""Hold a user-defined aggregator: its functions of Spark columns, with checks of their arguments and results."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.custom import Custom
 
 Side = Any
-"""What a lambda gets as ``old`` or ``new``: a Column, or an object with a Column for each name of ``columns``."""
+"""The ``old`` or ``new`` of a lambda: a Column, or an object with a Column for each name of ``columns``."""
 
 
 class UserAggregator:
-    """What :func:`aggregator` returns."""
+    """A user-defined aggregator; :func:`aggregator` returns it."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - the arguments of `aggregator`
         self,
@@ -39,23 +39,23 @@ class UserAggregator:
         self.identity = None if identity is None else self._tuple("identity", identity)
         self.samples = None if samples is None else tuple(self._tuple("samples", s) for s in samples)
         self.checked: dict[tuple[str, ...], Custom] = {}
-        """By types of columns: what ``laws.typed`` returned for them."""
+        """The results of ``laws.check_laws`` by column types."""
 
     def __repr__(self) -> str:
         return f"aggregator({self.name!r})"
 
     @property
     def has_improves(self) -> bool:
-        """Whether the user said what an improvement is."""
+        """Return whether the user passed ``improves``."""
         return self._improves is not None
 
     @property
     def has_inverse(self) -> bool:
-        """Whether it can take back what it added."""
+        """Return whether the user passed ``inverse``."""
         return self._inverse is not None
 
     def combined(self, old: Sequence[Column], new: Sequence[Column]) -> list[Column]:
-        """The value of ``combine`` for each column."""
+        """Return the value of ``combine`` for each column."""
         if self._combine is not None:
             return self._values("combine", self._combine(self._side(old), self._side(new)))
         from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name that everyone gives it; pyspark is optional
@@ -64,78 +64,79 @@ class UserAggregator:
         return [F.when(better, n).otherwise(o) for o, n in zip(old, new, strict=True)]
 
     def improved(self, old: Sequence[Column], new: Sequence[Column]) -> Column:
-        """The value of ``improves``; only where ``has_improves``."""
+        """Return the value of ``improves``; requires ``has_improves``."""
         if self._improves is None:
             raise AssertionError(self)
         return self._column("improves", self._improves(self._side(old), self._side(new)))
 
     def inverted(self, all_: Sequence[Column], part: Sequence[Column]) -> list[Column]:
-        """The value of ``inverse`` for each column; only where ``has_inverse``."""
+        """Return the value of ``inverse`` for each column; requires ``has_inverse``."""
         if self._inverse is None:
             raise AssertionError(self)
         return self._values("inverse", self._inverse(self._side(all_), self._side(part)))
 
     def _check_arguments(self) -> None:
         if not isinstance(self.name, str) or not self.name.isidentifier():
-            raise self._wrong(f"the name {self.name!r} is no word", self.name, 'ra.aggregator("best", ...)')
+            raise self._bad_argument(f"the name {self.name!r} is no word", self.name, 'ra.aggregator("best", ...)')
         if self.name.lower() in AGGREGATORS:
-            raise self._wrong(f"{self.name!r} is an aggregator already", self.name, "choose another name")
+            raise self._bad_argument(f"{self.name!r} is an aggregator already", self.name, "choose another name")
         if self._combine is None and self._improves is None:
             hint = f'ra.aggregator("{self.name}", combine=lambda old, new: ...)'
-            raise self._wrong("neither combine nor improves is given", None, hint)
-        for what, value in (("combine", self._combine), ("improves", self._improves), ("inverse", self._inverse)):
+            raise self._bad_argument("neither combine nor improves is given", None, hint)
+        for name, value in (("combine", self._combine), ("improves", self._improves), ("inverse", self._inverse)):
             if value is not None and not callable(value):
-                raise self._wrong(f"{what} is a {type(value).__name__}", value, f"{what}=lambda old, new: ...")
+                raise self._bad_argument(f"{name} is a {type(value).__name__}", value, f"{name}=lambda old, new: ...")
         if self._inverse is not None and self._combine is None:
-            raise self._wrong("what replaces has no inverse", None, "give combine, or leave inverse out")
+            raise self._bad_argument("what replaces has no inverse", None, "give combine, or leave inverse out")
         if not self.columns or not all(isinstance(c, str) and c.isidentifier() for c in self.columns):
-            raise self._wrong(f"columns={self.columns!r} are no names", self.columns, 'columns=("cost", "hops")')
+            raise self._bad_argument(f"columns={self.columns!r} are no names", self.columns, 'columns=("cost", "hops")')
         if len(set(self.columns)) < len(self.columns):
-            raise self._wrong(f"columns={self.columns!r} has a name twice", self.columns, "name each once")
+            raise self._bad_argument(f"columns={self.columns!r} has a name twice", self.columns, "name each once")
 
-    def _wrong(self, what: str, value: object, hint: str) -> UsageError:
-        return UsageError("PARALAGG_AGGREGATOR", what, value=value, place=f"aggregator {self.name}", hint=hint)
+    def _bad_argument(self, message: str, value: object, hint: str) -> UsageError:
+        return UsageError("PARALAGG_AGGREGATOR", message, value=value, place=f"aggregator {self.name}", hint=hint)
 
-    def _tuple(self, what: str, value: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a value of any type
+    def _tuple(self, argument: str, value: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a value of any type
         if self.is_single:
             return (value,)
         if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != len(self.columns):
-            raise self._wrong(
-                f"{what}: {value!r} is no tuple of {', '.join(self.columns)}", value, "one value a column"
+            raise self._bad_argument(
+                f"{argument}: {value!r} is no tuple of {', '.join(self.columns)}", value, "one value a column"
             )
         return tuple(value)
 
     def _side(self, values: Sequence[Column]) -> Side:
         return values[0] if self.is_single else _Side(self, dict(zip(self.columns, values, strict=True)))
 
-    def _values(self, what: str, result: Any) -> list[Column]:  # noqa: ANN401 - whatever a lambda returns
+    def _values(self, function: str, result: Any) -> list[Column]:  # noqa: ANN401 - whatever a lambda returns
         if self.is_single:
-            return [self._column(what, result)]
+            return [self._column(function, result)]
         if isinstance(result, Mapping):
             for name in (*result, *self.columns):
                 if name not in result or name not in self.columns:
                     problem = "gives no" if name not in result else "gives an unknown"
-                    raise self._bad_result(f"{what} {problem} column {name!r}", result)
+                    raise self._bad_result(f"{function} {problem} column {name!r}", result)
             result = [result[c] for c in self.columns]
         if not isinstance(result, Sequence) or isinstance(result, str):
-            raise self._bad_result(f"{what} gives a {type(result).__name__}, not {len(self.columns)} columns", result)
+            message = f"{function} gives a {type(result).__name__}, not {len(self.columns)} columns"
+            raise self._bad_result(message, result)
         if len(result) != len(self.columns):
-            raise self._bad_result(f"{what} gives {len(result)} columns instead of {len(self.columns)}", result)
-        return [self._column(what, r) for r in result]
+            raise self._bad_result(f"{function} gives {len(result)} columns instead of {len(self.columns)}", result)
+        return [self._column(function, r) for r in result]
 
-    def _column(self, what: str, result: Any) -> Column:  # noqa: ANN401 - whatever a lambda returns
+    def _column(self, function: str, result: Any) -> Column:  # noqa: ANN401 - whatever a lambda returns
         from pyspark.sql import Column  # noqa: PLC0415 - pyspark is optional
 
         if not isinstance(result, Column):
-            raise self._bad_result(f"{what} gives a {type(result).__name__}, not a Column", result)
+            raise self._bad_result(f"{function} gives a {type(result).__name__}, not a Column", result)
         return result
 
-    def _bad_result(self, what: str, result: object) -> UsageError:
+    def _bad_result(self, message: str, result: object) -> UsageError:
         names = ", ".join(f"{c!r}: ..." for c in self.columns)
         shape = "a Column made of old and new" if self.is_single else f"{{{names}}}, each a Column"
         return UsageError(
             "PARALAGG_AGGREGATOR_RESULT",
-            what,
+            message,
             value=result,
             place=f"aggregator {self.name}",
             hint=f"combine returns {shape}; improves returns one Column, true or false",
@@ -143,10 +144,10 @@ class UserAggregator:
 
 
 class _Side:
-    """``old`` or ``new`` of several columns."""
+    """``old`` or ``new`` of an aggregator over several columns."""
 
-    def __init__(self, of: UserAggregator, values: dict[str, Column]) -> None:
-        self._of, self._values = of, values
+    def __init__(self, aggregator: UserAggregator, values: dict[str, Column]) -> None:
+        self._aggregator, self._values = aggregator, values
 
     def __getattr__(self, name: str) -> Column:
         if name.startswith("__"):
@@ -156,7 +157,7 @@ class _Side:
                 "PARALAGG_AGGREGATOR_RESULT",
                 f"there is no column {name!r}",
                 value=name,
-                place=f"aggregator {self._of.name}",
+                place=f"aggregator {self._aggregator.name}",
                 hint=did_you_mean(name, self._values),
             )
         return self._values[name]

@@ -61,7 +61,7 @@ def describe(df: DataFrame) -> dict[str, Any] | None:
 
 
 def left_to_spark(df: DataFrame) -> str | None:
-    """Return why Spark computes its own recursive CTEs in ``df``, of which only min or max is used; None without any."""
+    """Return why Spark computes its own recursive CTEs under min or max in ``df``; None if there are none."""
     shim = _shim(df)
     reason = None if shim is None else shim.leftToSpark(_jdf(df))
     return None if reason is None else str(reason)

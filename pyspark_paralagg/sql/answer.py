@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.api.relations import relation_of
+from pyspark_paralagg.api.relations import make_relation
 from pyspark_paralagg.compile.compile_step import compile_step
 from pyspark_paralagg.compile.prove.check_early_aggregation import check_early_aggregation
 from pyspark_paralagg.errors import ParalaggError, UnsupportedError, UsageError, VerificationError
@@ -125,10 +125,10 @@ def _relation(said: dict[str, Any], input_id: int) -> Relation:
     for n, column in enumerate(ordered):
         known = [c for c in columns if c[0] not in ordered[n + 1 :]]
         try:
-            relation_of(said["name"], known, keys, {c: aggs[c] for c in ordered[: n + 1]}, input_id)
+            make_relation(said["name"], known, keys, {c: aggs[c] for c in ordered[: n + 1]}, input_id)
         except ParalaggError as problem:
             raise HeadError(problem, column) from problem
-    return relation_of(said["name"], columns, keys, {c: aggs[c] for c, _ in columns if c in aggs}, input_id)
+    return make_relation(said["name"], columns, keys, {c: aggs[c] for c, _ in columns if c in aggs}, input_id)
 
 
 def _aggregation(column: str, said: dict[str, Any]) -> Aggregation:
