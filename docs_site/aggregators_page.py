@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 _HEAD = """\
 # Aggregators
 
-What a column that is no key may be aggregated with. [One's own aggregators](../aggregators.md) has examples of
-witnesses and says how to make others; [semantics](../semantics.md) says what has to hold where one recurses.
+The aggregates of columns that are not keys. [Custom aggregators](../aggregators.md) has examples of witnesses and shows
+how to define your own. [Semantics](../semantics.md) says when an aggregate may recurse.
 
-| in `aggs` | in a text | takes | type of the result | class | starts from |
+| in `aggs` | in Datalog | takes | type of the result | class | starts from |
 |---|---|---|---|---|---|
 """
 _TAIL = """
-A *lattice* aggregator is idempotent: a row that comes twice counts once, so values may be taken in any order. An
-*accumulating* one adds each row once, and recurses through linear rules only. *Starts from* is the value that changes
-nothing; where it is empty, the first value that comes is taken as it is.
+A *lattice* aggregator is idempotent: a repeated row counts once, so rows may come in any order. An *accumulating* one
+adds each row once, and recurses only through linear rules. *Starts from* is the value that changes nothing; if it is
+empty, the first value is taken as it is.
 """
 _CALLS = {"": '"{}"', "order": 'ra.{}("order")', "witnesses": 'ra.{}({}"witness")'}
 _SAMPLES = ("int", "float", "boolean")

@@ -11,8 +11,8 @@ from pyspark_paralagg.command.cli import argument_parser
 _HEAD = """\
 # Command line
 
-`paralagg`, or `python -m pyspark_paralagg`. [Datalog texts](../datalog.md) says what a program can be;
-[errors](errors.md) lists what may be wrong with it.
+`paralagg`, or `python -m pyspark_paralagg`. [Datalog](../datalog.md) describes the language of programs,
+[errors](errors.md) lists their errors.
 """
 _WIDTH = "96"
 
