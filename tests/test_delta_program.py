@@ -72,20 +72,20 @@ BLOCKS: dict[str, Callable[[Tables], DataFrame]] = {
 
 @pytest.mark.parametrize("operator", KEEPS)
 def test_new_rows_below_it_are_new_rows_above(spark: SparkSession, operator: str) -> None:
-    assert program(spark, KEEPS[operator]).blocked({"starts", "edges"}) is None
+    assert program(spark, KEEPS[operator]).obstacle_for({"starts", "edges"}) is None
 
 
 @pytest.mark.parametrize("operator", BLOCKS)
 def test_new_rows_below_it_may_take_others_away(spark: SparkSession, operator: str) -> None:
     found = program(spark, BLOCKS[operator])
-    assert found.blocked({"starts"}) == (
+    assert found.obstacle_for({"starts"}) == (
         f"the program reads starts below {operator}, where new rows may take others away"
     )
-    assert found.blocked(set()) is None
+    assert found.obstacle_for(set()) is None
 
 
 def test_the_heads_own_aggregate_in_the_step_blocks_nothing(spark: SparkSession) -> None:
-    assert program(spark, step=grouped_step).blocked({"starts", "edges"}) is None
+    assert program(spark, step=grouped_step).obstacle_for({"starts", "edges"}) is None
 
 
 def test_each_read_is_replaced_by_what_is_new_in_turn(spark: SparkSession) -> None:

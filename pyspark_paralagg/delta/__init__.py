@@ -1,21 +1,21 @@
-"""Recursive tables on Delta: kept in a table, refreshed at the cost of what changed in their sources.
+"""Maintain recursive aggregates in Delta tables; a refresh processes only the changes of the sources where it can.
 
 >>> view = ra.delta.RecursiveTable(spark, "lake/dist", keys="node", aggs={"dist": "min"},   # doctest: +SKIP
 ...     sources={"edges": "lake/edges", "starts": "lake/starts"}, base=lambda t: t["starts"], step=...)
 >>> view.refresh()                                                                          # doctest: +SKIP
 
-The way of a refresh through the modules:
+A refresh passes through the modules in this order:
 
     view      RecursiveTable: the API
-    refresh   one refresh: the order of what follows
-    tables    the Delta tables themselves: versions, snapshots, change feeds, history
-    program   base and step, analysed once over names of sources; text makes one of a Datalog text
-    record    what a refresh writes beside its rows: what it consumed, of which program
+    refresh   the steps of one refresh
+    tables    Delta tables: versions, snapshots, change feeds, history
+    program   base and step, analysed once over references to the sources; text makes a program of a Datalog text
+    record    the metadata of a refresh: consumed versions and the program's fingerprint
     decide    full, incremental or nothing, and the first reason
-    commit    rows and record in one commit; a conflict with another writer
-    report    what came of it
+    commit    rows and record in one commit; conflicts with other writers
+    report    the result of a refresh, and the status of a table
 
-Neither pyspark nor delta is imported before a table is made.
+Neither pyspark nor delta is imported before a RecursiveTable is created.
 """
 
 from __future__ import annotations

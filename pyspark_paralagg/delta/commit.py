@@ -1,8 +1,8 @@
-"""Rows and record of a refresh in one commit of the target.
+"""Write the rows and the record of a refresh in one commit of the target.
 
-After ``decide`` and the fixpoint. Each write carries the number of the refresh as Delta's transaction version. Of two
-refreshes at once, which have the same number, Delta refuses the one that began before the other's commit; one that
-begins after it Delta skips without a word, so a write counts only once its record is seen in the log.
+This is the last step, after ``decide`` and the fixpoint. Each write carries the number of the refresh as Delta's
+transaction version. Two concurrent refreshes have the same number. Delta rejects a write that began before the other's
+commit, and silently skips one that began after it. A write has therefore succeeded only if its record is in the log.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _EXISTS = ("DELTA_PATH_EXISTS", "DELTA_TABLE_ALREADY_EXISTS", "TABLE_OR_VIEW_ALR
 
 
 class Writer:
-    """Writes one refresh, the ``number``-th of the target, with its ``record``."""
+    """The writer of one refresh: the ``number``-th of the target, with its ``record``."""
 
     def __init__(self, target: Table, number: int, record: Record) -> None:
         self._target = target
@@ -47,61 +47,61 @@ class Writer:
         self._options = {"userMetadata": record.to_json(), "txnAppId": APPLICATION, "txnVersion": str(number)}
 
     def create(self, rows: DataFrame) -> Commit:
-        """A table that is not there yet."""
-        with self._surfaced():
+        """Create the table with ``rows``."""
+        with self._convert_conflicts():
             rows.write.format("delta").mode("errorifexists").options(**self._options).save(self._target.place)
-        return self._own()
+        return self._find_commit()
 
     def overwrite(self, rows: DataFrame) -> Commit:
-        """All rows anew."""
+        """Replace all rows."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
 
-        with self._surfaced():
+        with self._convert_conflicts():
             if self._target.is_path:
-                # Whatever the session says of partitions: those without new rows have to go too.
+                # Static mode whatever the session's conf: partitions without new rows must be deleted too.
                 writer = rows.write.format("delta").mode("overwrite").option("partitionOverwriteMode", "static")
                 writer.options(**self._options).save(self._target.place)
             else:
-                # saveAsTable would replace the table, and with it the properties that its owner has set.
+                # saveAsTable would replace the table and lose the properties that its owner has set.
                 rows.writeTo(self._target.place).options(**self._options).overwrite(F.lit(col=True))
-        return self._own()
+        return self._find_commit()
 
     def append(self, rows: DataFrame) -> Commit:
-        """Rows whose keys are new; without any, the record alone."""
-        with self._surfaced():
+        """Append rows with new keys; without rows, write the record alone."""
+        with self._convert_conflicts():
             if self._target.is_path:
                 rows.write.format("delta").mode("append").options(**self._options).save(self._target.place)
             else:
                 rows.writeTo(self._target.place).options(**self._options).append()
-        return self._own()
+        return self._find_commit()
 
     def merge(self, rows: DataFrame, keys: Sequence[str], dependents: Sequence[str]) -> Commit:
-        """Rows whose keys are new or have new values. ``rows`` are stored somewhere: Delta reads them twice.
+        """Merge rows with new keys or new values. ``rows`` must be materialized, because Delta reads them twice.
 
-        MERGE takes record and number from the session's conf only, so it runs in a session of its own, with the
-        same confs beside these; the user's session keeps its own.
+        MERGE takes record and number only from the session's conf. It therefore runs in a clone of the user's session,
+        whose own confs stay unchanged.
         """
-        session = _own_session(self._target.spark)
+        session = _clone_session(self._target.spark)
         session.conf.set(_METADATA, self._options["userMetadata"])
         session.conf.set(f"{_TRANSACTION}AppId", self._options["txnAppId"])
         session.conf.set(f"{_TRANSACTION}Version", self._options["txnVersion"])
         session.conf.set(_MATERIALIZE, "none")
         table = find_table(session, self._target.place, is_path=self._target.is_path)
-        same = " AND ".join(f"t.{quoted(k)} <=> s.{quoted(k)}" for k in keys) or "true"
-        with self._surfaced():
+        condition = " AND ".join(f"t.{quoted(k)} <=> s.{quoted(k)}" for k in keys) or "true"
+        with self._convert_conflicts():
             (
                 table.alias("t")
-                .merge(rows.alias("s"), same)
+                .merge(rows.alias("s"), condition)
                 .whenMatchedUpdate(set={quoted(c): f"s.{quoted(c)}" for c in dependents})
                 .whenNotMatchedInsert(values={quoted(c): f"s.{quoted(c)}" for c in (*keys, *dependents)})
                 .execute()
             )
-        return self._own()
+        return self._find_commit()
 
-    def _own(self) -> Commit:
-        """The commit with our record; ``ConflictError`` where Delta has skipped the write."""
-        now = self._target.snapshot()
-        for commit in self._target.commits(-1 if now is None else now.version):
+    def _find_commit(self) -> Commit:
+        """Return the commit with this record; raise ``ConflictError`` if Delta has skipped the write."""
+        snapshot = self._target.snapshot()
+        for commit in self._target.commits(-1 if snapshot is None else snapshot.version):
             if commit.version <= self._record.read:
                 break
             record = Record.from_json(commit.user_metadata)
@@ -110,44 +110,44 @@ class Writer:
         raise self._conflict("another refresh of it was committed first")
 
     @contextmanager
-    def _surfaced(self) -> Iterator[None]:
-        """Delta's conflicts as ``ConflictError``; nothing is written then."""
+    def _convert_conflicts(self) -> Iterator[None]:
+        """Convert Delta's conflicts to ``ConflictError``; nothing is written in this case."""
         from delta import exceptions  # noqa: PLC0415 - delta is optional
         from pyspark.errors import PySparkException  # noqa: PLC0415 - pyspark is optional
 
         try:
             yield
         except PySparkException as problem:
-            # What Delta's Python side raises does not derive from one class, though Delta's own errors do.
+            # Delta's Python exceptions have no common base class, unlike its Scala ones.
             if isinstance(problem, tuple(getattr(exceptions, name) for name in _CONFLICTS)):
                 raise self._conflict(type(problem).__name__) from problem
             if problem.getCondition() in _EXISTS:
                 raise self._conflict("it has been created in the meantime") from problem
             raise
 
-    def _conflict(self, what: str) -> ConflictError:
+    def _conflict(self, cause: str) -> ConflictError:
         return ConflictError(
             "PARALAGG_DELTA_CONFLICT",
-            f"somebody else wrote {self._target.place} at the same time: {what}",
+            f"somebody else wrote {self._target.place} at the same time: {cause}",
             value=self._target.place,
             place="refresh",
             hint="nothing was written and this is retryable: call refresh() again, it starts from what is there now",
         )
 
 
-def create_empty(target: Table, like: DataFrame) -> None:
-    """A table of the catalog without rows: Delta keeps no record in a commit that creates one from rows."""
+def create_empty(target: Table, rows: DataFrame) -> None:
+    """Create an empty table in the catalog: a commit that creates one with rows would not keep the record."""
     from delta.tables import DeltaTable  # noqa: PLC0415 - delta is optional
 
-    DeltaTable.createIfNotExists(target.spark).tableName(target.place).addColumns(like.schema).execute()
+    DeltaTable.createIfNotExists(target.spark).tableName(target.place).addColumns(rows.schema).execute()
 
 
-def _own_session(spark: SparkSession) -> SparkSession:
+def _clone_session(spark: SparkSession) -> SparkSession:
     from pyspark import RDD  # noqa: PLC0415 - pyspark is optional
 
-    # pyspark gives each new session to RDD.toDF: what the user makes so afterwards would be written with our record.
-    of_user = RDD.toDF
+    # A new session replaces RDD.toDF, which would then create the user's DataFrames in it, with the record's confs.
+    to_df = RDD.toDF
     try:
         return type(spark)(spark.sparkContext, spark._jsparkSession.cloneSession())  # noqa: SLF001 - no public way
     finally:
-        RDD.toDF = of_user  # type: ignore[method-assign]
+        RDD.toDF = to_df  # type: ignore[method-assign]

@@ -1,13 +1,13 @@
-"""Base and step, analysed once over names of sources, and what is made of them with real rows.
+"""Analyse base and step once over references to the sources, and substitute rows for the references in each refresh.
 
-``base(t)`` and ``step(d, t)`` are called with references (`RecursiveReference`), so that one analysed plan serves all:
-every source at its version (a full refresh), or one *read* of a changed source replaced by its new rows (a
-refresh that continues). A source that is read twice is replaced once for each: with ΔE and the new E,
+``base(t)`` and ``step(d, t)`` are called with references (`RecursiveReference`), so one analysed plan serves two uses.
+A full refresh substitutes every source at its version. An incremental refresh substitutes, for one *read* of a changed
+source at a time, the new rows alone. A source that is read twice is thus substituted twice: with ΔE and the new E,
 
     E ⋈ d ⋈ E   gains   ΔE ⋈ d ⋈ E  and  E ⋈ d ⋈ ΔE
 
-which is so as long as no operator above a read takes rows away when rows come in (`Reads.scala`). Of a union only the
-branch that has the read is computed: the others have no part in what is new.
+This holds if no operator above a read removes rows when its input gets new rows (`Reads.scala`). Of a union, only the
+branch with that read is computed: the other branches derive nothing new from it.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
 Frames = Mapping[str, "DataFrame"]
 _SOURCE = "source "
 _CONFS = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive")
-MEANINGLESS = ("backend", "join_order")
-"""Options that leave the rows as they are."""
+IGNORED_OPTIONS = ("backend", "join_order")
+"""Options that do not change the result."""
 
 
 class Sources(Mapping[str, "DataFrame"]):
-    """What ``base`` and ``step`` receive as ``t``: a DataFrame for each source."""
+    """The argument ``t`` of ``base`` and ``step``: a DataFrame for each source."""
 
     def __init__(self, frames: Frames) -> None:
         self._frames = frames
 
     def __getitem__(self, name: str) -> DataFrame:
-        """The source ``name``; ``UsageError`` where there is none."""
+        """Return the source ``name``; raise ``UsageError`` if there is none."""
         if name not in self._frames:
             hint = did_you_mean(name, self._frames)
             raise UsageError("PARALAGG_DELTA_SOURCE", f"there is no source {name!r}", value=name, hint=hint)
@@ -63,13 +63,13 @@ class Sources(Mapping[str, "DataFrame"]):
 
 
 def references(spark: SparkSession, schemas: Mapping[str, StructType]) -> Sources:
-    """Sources of these columns without rows: what a program is analysed over."""
+    """Return references to sources of these columns, without rows; a program is analysed over them."""
     return Sources({name: reference(spark, _SOURCE + name, _nullable(schema)) for name, schema in schemas.items()})
 
 
 @dataclass(frozen=True)
 class Recursion:
-    """What the user said: as ``recursive_agg`` has it, but for rows that come from ``Sources``."""
+    """The user's arguments: those of ``recursive_agg``, with ``base`` and ``step`` over ``Sources``."""
 
     name: str
     keys: Keys
@@ -81,7 +81,7 @@ class Recursion:
 
 @dataclass(frozen=True)
 class Read:
-    """One reading of a reference: what blocks it, and which child of each union above it stands below."""
+    """One read of a reference: the operator above it that blocks it, and its branch of each union above it."""
 
     name: str
     blocker: str | None
@@ -89,24 +89,24 @@ class Read:
 
     @property
     def source(self) -> str | None:
-        """The source that is read; None for the relation itself."""
+        """Return the source that is read; None for the relation itself."""
         return self.name.removeprefix(_SOURCE) if self.name.startswith(_SOURCE) else None
 
     def is_beside(self, other: Read) -> bool:
-        """Whether the two stand in different branches of a union."""
+        """Return whether the two reads are in different branches of a union."""
         return any(other.branches.get(union, child) != child for union, child in self.branches.items())
 
 
 @dataclass(frozen=True)
 class Template:
-    """An analysed plan over references, which it reads in this order."""
+    """An analysed plan over references, with its reads in order."""
 
     df: DataFrame
     reads: tuple[Read, ...]
     facts: Mapping[str, Any]
 
-    def filled(self, rows: Callable[[Read], DataFrame]) -> DataFrame:
-        """The plan over ``rows`` of each read."""
+    def fill(self, rows: Callable[[Read], DataFrame]) -> DataFrame:
+        """Return the plan with ``rows`` substituted for each read."""
         session = self.df.sparkSession
         frames = session._jvm.java.util.ArrayList()  # type: ignore[union-attr]  # noqa: SLF001 - no public way
         for read in self.reads:
@@ -117,71 +117,72 @@ class Template:
 class Program:
     """A recursion over sources of known schemas.
 
-    ``fingerprint`` is another one where the program is. ``obstacle`` says why a refresh can never continue it, as far
-    as its text and options tell; None where they do not.
+    ``fingerprint`` differs if the program differs. ``obstacle`` is the reason why no refresh of it can be incremental,
+    as far as text and options decide; None if they do not exclude it.
     """
 
     def __init__(self, spark: SparkSession, recursion: Recursion, sources: Sources) -> None:
         self.recursion = recursion
         self._spark = spark
-        base = self._called("base", sources, lambda: recursion.base(sources))
+        base = self._call("base", sources, lambda: recursion.base(sources))
         self.relation = typed_relation(recursion.name, base, recursion.keys, recursion.aggs, 0)
         self._base = self._template(conform(base, self.relation, "base"))
-        # What is supplied (witnesses) is not what a step reads: it sees the relation's own columns.
+        # A step reads the relation's columns, not the supplied ones (witnesses).
         columns = struct_of([(c.name, c.type) for c in self.relation.columns], base)
         state = reference(spark, recursion.name, columns)
-        step = self._called("step", sources, lambda: recursion.step(state, sources))
+        step = self._call("step", sources, lambda: recursion.step(state, sources))
         self._step = self._template(conform(step, self.relation))
-        self._check_others()
+        self._check_untracked()
         self.fingerprint = self._fingerprint()
         self.obstacle = self._obstacle()
 
     @property
     def columns(self) -> dict[str, str]:
-        """The type of each column of the result."""
+        """Return the type of each column of the result."""
         return {c.name: c.type for c in self.relation.columns}
 
     def whole(self, frames: Frames) -> DataFrame:
-        """The fixpoint over these rows; lazy, but on plain DataFrames."""
-        base = self._base.filled(lambda read: frames[read.source or ""])
+        """Return the fixpoint over these rows; lazy, except on plain DataFrames."""
+        base = self._base.fill(lambda read: frames[read.source or ""])
         return self._run(Declaration(base, self.recursion.keys, self.recursion.aggs), frames, {})
 
-    def unfit(self, whole: DataFrame) -> str | None:
-        """Why the fixpoint ``whole`` cannot be continued later, as far as the compiler knows; None where it can."""
-        found = relation_class(whole)
-        if found == "lattice":
+    def obstacle_after(self, whole: DataFrame) -> str | None:
+        """Return why a later refresh cannot continue the fixpoint ``whole``; None if the compiler allows it."""
+        kind = relation_class(whole)
+        if kind == "lattice":
             return None
-        if found is None:
-            told = report(whole)
-            why = "" if told is None else f": {told.reason}"
-            return f"the last full refresh ran on plain DataFrames, which prove nothing{why}"
-        return f"{self.recursion.name} is {found}, and only a lattice goes on from the rows that it has"
+        if kind is None:
+            run = report(whole)
+            reason = "" if run is None else f": {run.reason}"
+            return f"the last full refresh ran on plain DataFrames, which prove nothing{reason}"
+        return f"{self.recursion.name} is {kind}, and only a lattice goes on from the rows that it has"
 
-    def blocked(self, changed: set[str]) -> str | None:
-        """Why new rows of the sources ``changed`` may take rows away; None where they cannot."""
+    def obstacle_for(self, changed: set[str]) -> str | None:
+        """Return why new rows of the sources ``changed`` may remove rows of the result; None if they cannot."""
         for read in (*self._base.reads, *self._step.reads):
             if read.blocker is not None and read.source in changed:
                 return f"the program reads {read.source} below {read.blocker}, where new rows may take others away"
         return None
 
     def candidates(self, new: Frames, frames: Frames, stored: DataFrame) -> DataFrame | None:
-        """What the ``new`` rows of sources derive at once, with all rows of the others and the ``stored`` result.
+        """Return the rows that one application of base and step derives from the ``new`` rows of sources.
 
-        None where the program does not read what is new.
+        It joins them with all rows of the other reads and with the ``stored`` result. Return None if the program reads
+        no changed source.
         """
         parts: list[DataFrame] = []
         for template in (self._base, self._step):
-            touched = [
+            changed_reads = [
                 (read, new[read.source]) for read in template.reads if read.source is not None and read.source in new
             ]
-            parts += [template.filled(_instead(read, rows, frames, stored)) for read, rows in touched]
+            parts += [template.fill(_substitution(read, rows, frames, stored)) for read, rows in changed_reads]
         rows = [conform(part, self.relation) for part in parts]
         return reduce(lambda a, b: a.unionAll(b), rows) if rows else None
 
     def changes(self, candidates: DataFrame, frames: Frames, stored: DataFrame) -> DataFrame:
-        """The rows of the fixpoint that ``candidates`` change in ``stored``; lazy.
+        """Continue the fixpoint ``stored`` with ``candidates``; return the rows that change; lazy.
 
-        Raises ``UnsupportedError`` where the Spark engine cannot.
+        Raises ``UnsupportedError`` if the Spark engine does not support it.
         """
         settled = Declaration(candidates, self.recursion.keys, self.recursion.aggs, stored, settled=True)
         return self._run(settled, frames, {"backend": "spark"})
@@ -190,38 +191,38 @@ class Program:
         name = self.recursion.name
 
         def step(**state: DataFrame) -> dict[str, DataFrame]:
-            rows = self._step.filled(lambda read: state[name] if read.source is None else frames[read.source])
+            rows = self._step.fill(lambda read: state[name] if read.source is None else frames[read.source])
             return {name: rows}
 
         return recursive({name: declaration}, step, name=name, **{**self.recursion.options, **options})[name]
 
     def _template(self, df: DataFrame) -> Template:
-        told = json.loads(bridge(self._spark).reads(df._jdf, self.recursion.name))  # noqa: SLF001 - likewise
-        reads = tuple(Read(r["name"], r.get("blocker"), r["branches"]) for r in told["reads"])
-        return Template(df, reads, told)
+        facts = json.loads(bridge(self._spark).reads(df._jdf, self.recursion.name))  # noqa: SLF001 - likewise
+        reads = tuple(Read(r["name"], r.get("blocker"), r["branches"]) for r in facts["reads"])
+        return Template(df, reads, facts)
 
-    def _called(self, what: str, sources: Sources, call: Callable[[], DataFrame]) -> DataFrame:
+    def _call(self, function: str, sources: Sources, call: Callable[[], DataFrame]) -> DataFrame:
         from pyspark.errors import AnalysisException, PySparkAttributeError  # noqa: PLC0415 - pyspark is optional
         from pyspark.sql import DataFrame as AnyDataFrame  # noqa: PLC0415 - likewise
 
         try:
-            made = call()
+            result = call()
         except (AnalysisException, PySparkAttributeError) as problem:
-            known = "; ".join(f"{n}({', '.join(df.columns)})" for n, df in sources.items())
+            columns = "; ".join(f"{n}({', '.join(df.columns)})" for n, df in sources.items())
             raise UsageError(
                 "PARALAGG_DELTA_PROGRAM",
-                f"{what} does not fit its sources: {str(problem).splitlines()[0]}",
-                place=f"{what} of {self.recursion.name}",
-                hint=f"the sources are {known}",
+                f"{function} does not fit its sources: {str(problem).splitlines()[0]}",
+                place=f"{function} of {self.recursion.name}",
+                hint=f"the sources are {columns}",
             ) from problem
-        if not isinstance(made, AnyDataFrame):
+        if not isinstance(result, AnyDataFrame):
             raise not_a_dataframe(
-                f"what {what} returned", made, f"{what} of {self.recursion.name}", "PARALAGG_DELTA_PROGRAM"
+                f"what {function} returned", result, f"{function} of {self.recursion.name}", "PARALAGG_DELTA_PROGRAM"
             )
-        return made
+        return result
 
-    def _check_others(self) -> None:
-        """Rows that are neither a source's nor the program's own would change unseen."""
+    def _check_untracked(self) -> None:
+        """Raise ``UsageError`` if the program reads other tables, whose changes a refresh would miss."""
         for template in (self._base, self._step):
             for other in template.facts["others"]:
                 raise UsageError(
@@ -233,13 +234,15 @@ class Program:
                 )
 
     def _fingerprint(self) -> str:
-        own = aggregator_texts(self._spark, self.relation)
+        aggregators = aggregator_texts(self._spark, self.relation)
         plans = [[t.facts["text"], t.facts["rows"]] for t in (self._base, self._step)]
-        confs = confs_of_meaning(self._spark)
-        shown = [[d.column.name, d.aggregator, d.order, [c.name for c in d.supplied]] for d in self.relation.dependents]
-        options = {k: repr(v) for k, v in self.recursion.options.items() if k not in MEANINGLESS}
-        whole = [plans, own, confs, [k.name for k in self.relation.keys], shown, self.columns, options]
-        return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+        confs = semantic_confs(self._spark)
+        dependents = [
+            [d.column.name, d.aggregator, d.order, [c.name for c in d.supplied]] for d in self.relation.dependents
+        ]
+        options = {k: repr(v) for k, v in self.recursion.options.items() if k not in IGNORED_OPTIONS}
+        parts = [plans, aggregators, confs, [k.name for k in self.relation.keys], dependents, self.columns, options]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def _obstacle(self) -> str | None:
         options = self.recursion.options
@@ -256,36 +259,36 @@ class Program:
 
     @property
     def unstable(self) -> str | None:
-        """Why the same rows may give another result: the clock, chance; None where they do not."""
-        found = [t.facts.get("unstable") for t in (self._base, self._step)]
-        return next((f"the program calls {name}, which is another value each time" for name in found if name), None)
+        """Return why the same rows may give another result (the clock, random numbers); None if they cannot."""
+        names = [t.facts.get("unstable") for t in (self._base, self._step)]
+        return next((f"the program calls {name}, which is another value each time" for name in names if name), None)
 
 
-def confs_of_meaning(spark: SparkSession) -> list[str | None]:
-    """What a program's meaning depends on beside its text."""
+def semantic_confs(spark: SparkSession) -> list[str | None]:
+    """Return the session's confs on which the result of a program depends."""
     return [spark.conf.get(key, None) for key in _CONFS]
 
 
 def aggregator_texts(spark: SparkSession, relation: Relation) -> list[str]:
-    """What the users' aggregators of ``relation`` compute, the same in every session."""
+    """Return the user-defined aggregators of ``relation`` as texts, which are the same in every session."""
     frames = analysed_aggregators(spark, relation)
     return [json.loads(bridge(spark).reads(df._jdf, ""))["text"] for df in frames]  # noqa: SLF001 - no public way
 
 
 def _nullable(schema: StructType) -> StructType:
-    """Throughout: rows of a change feed, or of a later version, may have nulls where these have none."""
+    """Make all columns nullable: rows of a change feed, or of a later version, may have nulls."""
     from pyspark.sql.types import StructField  # noqa: PLC0415 - pyspark is optional
 
     return type(schema)([StructField(f.name, f.dataType, nullable=True) for f in schema.fields])
 
 
-def _instead(changed: Read, rows: DataFrame, frames: Frames, stored: DataFrame) -> Callable[[Read], DataFrame]:
-    """``rows`` at the read ``changed``, nothing in branches beside it, everything elsewhere."""
+def _substitution(changed: Read, rows: DataFrame, frames: Frames, stored: DataFrame) -> Callable[[Read], DataFrame]:
+    """Substitute ``rows`` at the read ``changed``, no rows in other branches of its unions, all rows elsewhere."""
 
-    def chosen(read: Read) -> DataFrame:
+    def substitute(read: Read) -> DataFrame:
         if read is changed:
             return rows
-        whole = stored if read.source is None else frames[read.source]
-        return whole.limit(0) if read.is_beside(changed) else whole
+        all_rows = stored if read.source is None else frames[read.source]
+        return all_rows.limit(0) if read.is_beside(changed) else all_rows
 
-    return chosen
+    return substitute

@@ -1,8 +1,8 @@
-"""What a refresh writes into its commit beside the rows, and what is found of it later.
+"""Define the record that a refresh writes into its commit, and find it again in the table's log.
 
-The record is the commit's ``userMetadata``, so rows and record are there together or not at all. The table also keeps
-the number of the last refresh (a transaction of its own, ``APPLICATION``): by that a table is known as ours even where
-the log is no longer kept, and two refreshes at once cannot both win.
+The record is the commit's ``userMetadata``, so a commit has rows and record, or neither. The table also has the number
+of the last refresh, as transaction version of ``APPLICATION``. It identifies a maintained table even if the log has
+been cleaned up, and only one of two concurrent refreshes can succeed.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _HARMLESS = frozenset(
         "DROP CONSTRAINT", "CLUSTER BY", "REORG", "UPGRADE PROTOCOL", "ADD FEATURE", "DROP FEATURE", "COMPUTE STATS",
     }
 )  # fmt: skip
-"""Operations of other writers that leave the rows as they are."""
+"""Operations of other writers that do not change rows."""
 
 
 @dataclass(frozen=True)
 class Consumed:
-    """A source at the moment that a refresh has seen."""
+    """A source at the version that a refresh has read."""
 
     id: str
     version: int
@@ -39,10 +39,10 @@ class Consumed:
 
 @dataclass(frozen=True)
 class Record:
-    """What one refresh consumed.
+    """The kind of one refresh, its reason, the program's fingerprint, and the source versions that it consumed.
 
-    ``read`` is the target's version that it continued or replaced (-1: there was none). ``obstacle`` says why a later
-    refresh of this program cannot continue from here, None where it can.
+    ``read`` is the target's version that it continued or replaced (-1: there was none). ``obstacle`` is the reason why
+    the next refresh of this program cannot continue from this one, None if it can.
     """
 
     kind: str
@@ -54,12 +54,12 @@ class Record:
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def to_json(self) -> str:
-        """What is written as the commit's ``userMetadata``."""
+        """Return the text for the commit's ``userMetadata``."""
         return json.dumps({_KEY: _FORMAT, **asdict(self)}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str | None) -> Record | None:
-        """The record in a commit's ``userMetadata``; None where that is something else, or of another format."""
+        """Return the record in a commit's ``userMetadata``; None if the text is no record of this format."""
         try:
             data = json.loads(text or "null")
         except ValueError:
@@ -71,32 +71,32 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Last:
-    """The newest refresh of a table, and the first commit of somebody else that its rows do not know of."""
+class LastRefresh:
+    """The newest refresh of a table, and the first commit of another writer after the version that it read, if any."""
 
     commit: Commit
     record: Record
     foreign: Commit | None
 
 
-def last_refresh(target: Table, version: int) -> Last | None:
-    """The newest commit with a record up to ``version``; None where the log has none (any more)."""
+def last_refresh(target: Table, version: int) -> LastRefresh | None:
+    """Return the newest refresh up to ``version``; None if the log has no record, or no longer has it."""
     later: list[Commit] = []
-    found: tuple[Commit, Record] | None = None
+    newest: tuple[Commit, Record] | None = None
     for commit in target.commits(version):
-        if found is not None and commit.version <= found[1].read:
+        if newest is not None and commit.version <= newest[1].read:
             break
         record = Record.from_json(commit.user_metadata)
-        if found is None and record is not None:
-            found = commit, record
+        if newest is None and record is not None:
+            newest = commit, record
         elif commit.operation not in _HARMLESS:
             later.append(commit)
-    if found is None:
+    if newest is None:
         return None
-    return Last(*found, later[-1] if later else None)
+    return LastRefresh(*newest, later[-1] if later else None)
 
 
 def refreshes(target: Table) -> list[tuple[Commit, Record, Any]]:
-    """All commits with a record and when they were made, newest first."""
-    found = ((commit, Record.from_json(commit.user_metadata), made) for commit, made in target.history())
-    return [(commit, record, made) for commit, record, made in found if record is not None]
+    """Return all commits with a record, each with its timestamp, newest first."""
+    commits = ((commit, Record.from_json(commit.user_metadata), timestamp) for commit, timestamp in target.history())
+    return [(commit, record, timestamp) for commit, record, timestamp in commits if record is not None]

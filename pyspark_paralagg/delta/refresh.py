@@ -1,9 +1,9 @@
-"""One refresh: the target as it is found, what is to be done, and doing it.
+"""Run one refresh: read the target, decide, compute, write.
 
-Between ``view``, which calls it, and ``decide``, ``program`` and ``commit``, which it calls in this order:
+``view`` calls it, and it calls ``decide``, ``program`` and ``commit`` in this order:
 
     target and its record -> decide -> full: whole fixpoint -> overwrite
-                                    -> incremental: candidates -> continued fixpoint -> merge of what changed
+                                    -> incremental: candidates -> continued fixpoint -> merge of the changed rows
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark_paralagg.delta.decide import Decision, decide
 from pyspark_paralagg.delta.program import Program
 from pyspark_paralagg.delta.record import APPLICATION, Consumed, Record, last_refresh
 from pyspark_paralagg.delta.report import RefreshReport, SourceVersions
-from pyspark_paralagg.delta.rows import keep
+from pyspark_paralagg.delta.rows import materialize
 from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
 from pyspark_paralagg.errors import UnsupportedError, UsageError
 from pyspark_paralagg.program.sql import quoted
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from pyspark_paralagg.delta.decide import Changes
-    from pyspark_paralagg.delta.record import Last
-    from pyspark_paralagg.delta.rows import Kept
+    from pyspark_paralagg.delta.record import LastRefresh
+    from pyspark_paralagg.delta.rows import MaterializedRows
     from pyspark_paralagg.delta.tables import Commit, Snapshot, Table
     from pyspark_paralagg.delta.text import WholeText
     from pyspark_paralagg.report.run_report import RunReport
 
 
 class Refresh:
-    """One refresh: a program, its sources at one moment, and the target as it was found."""
+    """One refresh: a program, its sources at fixed versions, and the target at the version that it had before."""
 
     def __init__(
         self,
@@ -52,43 +52,43 @@ class Refresh:
         self._target = target
         self._program = program
         self._sources = sources
-        self._found = target.snapshot()
-        self._last: Last | None = None
+        self._snapshot = target.snapshot()
+        self._last: LastRefresh | None = None
         self._seconds = dict.fromkeys(("changes", "fixpoint", "write"), 0.0)
-        if self._found is not None and self._is_ours:
-            self._last = last_refresh(target, self._found.version)
+        if self._snapshot is not None and self._is_maintained:
+            self._last = last_refresh(target, self._snapshot.version)
         self._check_target()
 
     @property
     def versions(self) -> dict[str, SourceVersions]:
-        """Of each source, what is consumed and what is there."""
-        known = {} if self._last is None else self._last.record.sources
+        """Return the consumed and the newest version of each source."""
+        consumed = {} if self._last is None else self._last.record.sources
         return {
-            name: SourceVersions(known[name].version if name in known else None, snapshot.version)
+            name: SourceVersions(consumed[name].version if name in consumed else None, snapshot.version)
             for name, (_, snapshot) in self._sources.items()
         }
 
-    def decide(self, backend: str | None, *, keeps: bool = True) -> Decision:
-        """What to do; without ``keeps`` to be told only, not to be done."""
-        if not self._is_ours:
+    def decide(self, backend: str | None, *, with_rows: bool = True) -> Decision:
+        """Return the kind of this refresh; ``with_rows`` is false if it will not run."""
+        if not self._is_maintained:
             return Decision("full", "it is the first refresh")
-        return decide(self._spark, self._program, self._last, self._sources, backend, keeps=keeps)
+        return decide(self._spark, self._program, self._last, self._sources, backend, with_rows=with_rows)
 
     @property
-    def _is_ours(self) -> bool:
-        """Whether a refresh has written the target before."""
-        return self._found is not None and APPLICATION in self._found.transactions
+    def _is_maintained(self) -> bool:
+        """Return whether a refresh has written the target before."""
+        return self._snapshot is not None and APPLICATION in self._snapshot.transactions
 
     def run(self, backend: str | None, *, full: bool) -> RefreshReport:
-        """Does it, or all anew."""
+        """Run the refresh; ``full`` computes all rows again."""
         decision = Decision("full", "it was asked for") if full else self.decide(backend)
-        self._took("changes")
+        self._record_time("changes")
         try:
             if decision.kind == "none":
-                return self._reported(decision, None, None, 0, 0)
-            if decision.kind == "incremental" and isinstance(self._program, Program) and self._found is not None:
+                return self._report(decision, None, None, 0, 0)
+            if decision.kind == "incremental" and isinstance(self._program, Program) and self._snapshot is not None:
                 try:
-                    return self._incremental(self._program, decision, self._found)
+                    return self._incremental(self._program, decision, self._snapshot)
                 except UnsupportedError as problem:
                     decision = replace(decision, kind="full", reason=f"the engine cannot go on: {problem.message}")
             return self._full(decision)
@@ -96,93 +96,96 @@ class Refresh:
             decision.changes.free()
 
     def _frames(self) -> dict[str, DataFrame]:
-        """All rows of each source, as of this refresh."""
+        """Return all rows of each source at its version."""
         return {name: table.read(snapshot.version).alias(name) for name, (table, snapshot) in self._sources.items()}
 
     def _full(self, decision: Decision) -> RefreshReport:
         frames = self._frames()
         whole = self._program.whole(frames)
-        if self._found is None and not self._target.is_path:
+        if self._snapshot is None and not self._target.is_path:
             create_empty(self._target, whole)
-            self._found = self._target.snapshot()
-        self._took("fixpoint")
-        writer = self._writer(decision, self._program.unfit(whole))
-        commit = writer.create(whole) if self._found is None else writer.overwrite(whole)
-        self._took("write")
-        return self._reported(decision, commit, report(whole), int(commit.metrics.get("numOutputRows", 0)), 0)
+            self._snapshot = self._target.snapshot()
+        self._record_time("fixpoint")
+        writer = self._writer(decision, self._program.obstacle_after(whole))
+        commit = writer.create(whole) if self._snapshot is None else writer.overwrite(whole)
+        self._record_time("write")
+        return self._report(decision, commit, report(whole), int(commit.metrics.get("numOutputRows", 0)), 0)
 
-    def _incremental(self, program: Program, decision: Decision, found: Snapshot) -> RefreshReport:
+    def _incremental(self, program: Program, decision: Decision, snapshot: Snapshot) -> RefreshReport:
         frames = self._frames()
-        stored = self._target.read(found.version).select(*map(quoted, program.columns))
+        stored = self._target.read(snapshot.version).select(*map(quoted, program.columns))
         candidates = program.candidates(_inserted(decision.changes), frames, stored)
         writer = self._writer(decision, None)
         if candidates is None:
-            return self._reported(decision, writer.append(stored.limit(0)), None, 0, 0)
+            return self._report(decision, writer.append(stored.limit(0)), None, 0, 0)
         fixpoint = program.changes(candidates, frames, stored)
-        changed = keep(fixpoint)
-        self._took("fixpoint")
+        changed = materialize(fixpoint)
+        self._record_time("fixpoint")
         try:
-            inserted, updated, commit = self._written(program, writer, changed)
+            inserted, updated, commit = self._write(program, writer, changed)
         finally:
             changed.free()
-        self._took("write")
-        return self._reported(decision, commit, report(fixpoint), inserted, updated)
+        self._record_time("write")
+        return self._report(decision, commit, report(fixpoint), inserted, updated)
 
-    def _written(self, program: Program, writer: Writer, changed: Kept) -> tuple[int, int, Commit]:
-        """Inserted, updated, and the commit; without a changed row it has the consumed versions alone."""
+    def _write(self, program: Program, writer: Writer, changed: MaterializedRows) -> tuple[int, int, Commit]:
+        """Write the changed rows; return the number of inserted and updated rows and the commit.
+
+        Without changed rows, the commit has only the record with the consumed versions.
+        """
         dependents = [d.column.name for d in program.relation.dependents]
         if not dependents or changed.count == 0:
-            return changed.count, 0, writer.append(changed.df)  # rows of a set are new, if they are there at all
+            return changed.count, 0, writer.append(changed.df)  # a changed row of a set is always new
         commit = writer.merge(changed.df, [k.name for k in program.relation.keys], dependents)
-        told = [int(commit.metrics.get(f"numTargetRows{what}", 0)) for what in ("Inserted", "Updated")]
-        return told[0], told[1], commit
+        inserted, updated = (int(commit.metrics.get(f"numTargetRows{kind}", 0)) for kind in ("Inserted", "Updated"))
+        return inserted, updated, commit
 
     def _writer(self, decision: Decision, obstacle: str | None) -> Writer:
-        found = self._found
-        number = 0 if found is None else found.transactions.get(APPLICATION, -1) + 1
+        snapshot = self._snapshot
+        number = 0 if snapshot is None else snapshot.transactions.get(APPLICATION, -1) + 1
         record = Record(
             kind=decision.kind,
             reason=decision.reason,
             fingerprint=self._program.fingerprint,
             obstacle=obstacle,
-            read=-1 if found is None else found.version,
+            read=-1 if snapshot is None else snapshot.version,
             sources={name: Consumed(s.id, s.version, s.columns) for name, (_, s) in self._sources.items()},
         )
         return Writer(self._target, number, record)
 
     def _check_target(self) -> None:
-        found, columns = self._found, self._program.columns
-        if found is None:
+        snapshot, columns = self._snapshot, self._program.columns
+        if snapshot is None:
             if self._target.exists_as_something_else():
                 raise self._bad_target("is no Delta table", None)
             return
-        if found.columns != columns:
-            wanted = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+        if snapshot.columns != columns:
+            expected = ", ".join(f"{name} {kind}" for name, kind in columns.items())
             raise UsageError(
                 "PARALAGG_DELTA_SCHEMA",
-                f"the target has the columns {', '.join(f'{n} {t}' for n, t in found.columns.items())}",
-                value=found.columns,
+                f"the target has the columns {', '.join(f'{n} {t}' for n, t in snapshot.columns.items())}",
+                value=snapshot.columns,
                 place=f"target {self._target.place}",
-                hint=f"the result has {wanted}: take another target, or drop this one",
+                hint=f"the result has {expected}: take another target, or drop this one",
             )
-        if not self._is_ours and not self._target.read(found.version).isEmpty():
-            raise self._bad_target("has rows that no refresh wrote", found.version)
+        if not self._is_maintained and not self._target.read(snapshot.version).isEmpty():
+            raise self._bad_target("has rows that no refresh wrote", snapshot.version)
 
-    def _bad_target(self, what: str, value: object) -> UsageError:
+    def _bad_target(self, problem: str, value: object) -> UsageError:
         return UsageError(
             "PARALAGG_DELTA_TARGET",
-            f"the target {what}, and would be overwritten",
+            f"the target {problem}, and would be overwritten",
             value=value,
             place=f"target {self._target.place}",
             hint="take another target, or drop or empty this one if its rows are not needed",
         )
 
-    def _took(self, phase: str) -> None:
+    def _record_time(self, phase: str) -> None:
         now = time.perf_counter()
         self._seconds[phase] += now - self._began
         self._began = now
 
-    def _reported(
+    def _report(
         self, decision: Decision, commit: Commit | None, run: RunReport | None, inserted: int, updated: int
     ) -> RefreshReport:
         return RefreshReport(
@@ -199,5 +202,5 @@ class Refresh:
 
 
 def _inserted(changes: Changes) -> dict[str, DataFrame]:
-    """The new rows of each source, without the feed's own columns."""
+    """Return the new rows of each source, without the feed's own columns."""
     return {name: rows.df.drop(*CHANGE_COLUMNS) for name, rows in changes.rows.items()}

@@ -1,6 +1,6 @@
-"""What a refresh did, and what the next one would do: for people, and as JSON.
+"""Report what a refresh did, and what the next one would do, as text and as JSON.
 
-Last station of ``delta``: ``view`` fills both.
+``refresh`` creates the first, ``view`` the second.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Kind = Literal["full", "incremental", "none"]
 
 @dataclass(frozen=True)
 class SourceVersions:
-    """Versions of a source: what is consumed (None: nothing yet), and the newest one."""
+    """Versions of a source: the consumed one (None: none yet), and the newest one."""
 
     consumed: int | None
     newest: int
 
     def __str__(self) -> str:
-        """``3 -> 5``."""
+        """Return ``3 -> 5``, or ``5`` if both are the same."""
         if self.consumed == self.newest:
             return f"{self.newest}"
         return f"{'nothing' if self.consumed is None else self.consumed} -> {self.newest}"
@@ -35,12 +35,12 @@ class SourceVersions:
 class RefreshReport:
     """The report of one ``refresh()``.
 
-    ``kind`` is ``"full"``, ``"incremental"`` or ``"none"``, ``reason`` the first reason for it. ``sources`` has the
-    versions consumed before and now. ``inserted`` and ``updated`` count rows of the target (a full refresh inserts all
-    of them). ``version`` is the target's version that was written, None where nothing was. ``seconds`` has ``changes``
-    (versions, feeds, what to do), ``fixpoint`` (new rows met with the stored result, and on from there) and ``write``;
-    a full refresh on the Spark engine computes while it writes, so its fixpoint is in ``write``. ``run`` is the
-    fixpoint's own report, None where there was none.
+    ``kind`` is ``"full"``, ``"incremental"`` or ``"none"``, and ``reason`` is the first reason for it. ``sources`` has
+    the version of each source that was consumed before, and the newest one. ``inserted`` and ``updated`` count rows of
+    the target; a full refresh inserts all rows. ``version`` is the version of the target that was written, None if
+    nothing was written. ``seconds`` has ``changes`` (versions, feeds, the decision), ``fixpoint`` (joining the new rows
+    with the stored result, and the iterations from there) and ``write``. A full refresh on the Spark engine computes
+    while it writes, so its fixpoint is in ``write``. ``run`` is the report of the fixpoint, None if none ran.
     """
 
     target: str
@@ -55,24 +55,24 @@ class RefreshReport:
 
     @property
     def iterations(self) -> int:
-        """Applications of the step."""
+        """Return the number of applications of the step."""
         return 0 if self.run is None else self.run.iterations
 
     def to_json(self) -> str:
-        """The report as one JSON object."""
+        """Return the report as one JSON object."""
         run = None if self.run is None else json.loads(self.run.to_json())
         sources = {name: asdict(versions) for name, versions in self.sources.items()}
-        shown = {name: getattr(self, name) for name in ("target", "kind", "reason", "inserted", "updated", "version")}
+        fields = {name: getattr(self, name) for name in ("target", "kind", "reason", "inserted", "updated", "version")}
         seconds = dict(self.seconds)
-        return json.dumps({**shown, "iterations": self.iterations, "sources": sources, "seconds": seconds, "run": run})
+        return json.dumps({**fields, "iterations": self.iterations, "sources": sources, "seconds": seconds, "run": run})
 
     def __repr__(self) -> str:
-        """Some lines for a person."""
-        wrote = "nothing written" if self.version is None else f"version {self.version} written"
+        """Return some lines of text."""
+        version = "nothing written" if self.version is None else f"version {self.version} written"
         rows = f"{self.inserted:,} rows inserted, {self.updated:,} updated, {self.iterations} iterations"
         spent = ", ".join(f"{name} {value:.3f} s" for name, value in self.seconds.items())
         return (
-            f"{self.kind} refresh of {self.target}: {wrote}\n"
+            f"{self.kind} refresh of {self.target}: {version}\n"
             f"  why {self.kind}: {self.reason}\n"
             f"  sources: {_shown(self.sources)}\n"
             f"  {rows}\n"
@@ -82,9 +82,9 @@ class RefreshReport:
 
 @dataclass(frozen=True)
 class Status:
-    """What the next ``refresh()`` would do, and why; nothing has run but a look at the sources' change feeds.
+    """The kind of the next ``refresh()`` and the reason for it. To get it, only the sources' change feeds are read.
 
-    ``pending`` counts the changed rows by source and kind (``insert``, ``delete``, ...), where a feed tells.
+    ``pending`` counts the changed rows by source and kind (``insert``, ``delete``, ...), for sources with a feed.
     """
 
     target: str
@@ -94,7 +94,7 @@ class Status:
     pending: Mapping[str, Mapping[str, int]]
 
     def __repr__(self) -> str:
-        """Some lines for a person."""
+        """Return some lines of text."""
         rows = "; ".join(f"{s}: {', '.join(f'{n:,} {k}' for k, n in c.items())}" for s, c in self.pending.items())
         return (
             f"{self.target}: the next refresh is {self.kind}\n"

@@ -1,7 +1,7 @@
-"""Rows that a refresh reads several times, computed once and held until it has done with them.
+"""Materialize rows that a refresh reads several times, until it frees them.
 
-Few rows come to the driver, so that Spark knows how few they are: what is joined with them is scanned, not sorted and
-shuffled, and MERGE looks for them in one pass. Many stay in the executors, as a local checkpoint.
+Few rows go to the driver, so that Spark has their exact number: joins with them are broadcast joins, without a shuffle
+or a sort, and MERGE finds their matches in one pass. Many rows stay in the executors, as a local checkpoint.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-FEW = 100_000
+MAX_DRIVER_ROWS = 100_000
 
 
 @dataclass(frozen=True)
-class Kept:
-    """``df`` has the rows, ``count`` of them; few are in ``table`` too, many lie in ``checkpoint``."""
+class MaterializedRows:
+    """``df`` with ``count`` rows: either few rows, held in ``table``, or many rows, held in ``checkpoint``."""
 
     df: DataFrame
     count: int
@@ -28,32 +28,32 @@ class Kept:
     checkpoint: DataFrame | None
 
     def counts(self, column: str) -> dict[str, int]:
-        """How many rows have which value of ``column``."""
+        """Return the number of rows for each value of ``column``."""
         if self.table is None:
             return count_values(self.df, column)
-        return {found["values"]: found["counts"] for found in self.table[column].value_counts().to_pylist()}
+        return {entry["values"]: entry["counts"] for entry in self.table[column].value_counts().to_pylist()}
 
     def free(self) -> None:
-        """Drops the rows."""
+        """Free the rows."""
         if self.checkpoint is not None:
             drop_checkpoint(self.checkpoint)
 
 
-def keep(df: DataFrame) -> Kept:
-    """The rows of ``df``; this runs it."""
+def materialize(df: DataFrame) -> MaterializedRows:
+    """Run ``df`` and return its rows."""
     checkpoint = df.localCheckpoint()
     try:
-        table = checkpoint.limit(FEW + 1).toArrow()
-        count = table.num_rows if table.num_rows <= FEW else checkpoint.count()
+        table = checkpoint.limit(MAX_DRIVER_ROWS + 1).toArrow()
+        count = table.num_rows if table.num_rows <= MAX_DRIVER_ROWS else checkpoint.count()
     except BaseException:
         drop_checkpoint(checkpoint)
         raise
-    if count > FEW:
-        return Kept(checkpoint, count, None, checkpoint)
+    if count > MAX_DRIVER_ROWS:
+        return MaterializedRows(checkpoint, count, None, checkpoint)
     drop_checkpoint(checkpoint)
-    return Kept(df.sparkSession.createDataFrame(table, schema=df.schema), count, table, None)
+    return MaterializedRows(df.sparkSession.createDataFrame(table, schema=df.schema), count, table, None)
 
 
 def count_values(df: DataFrame, column: str) -> dict[str, int]:
-    """How many rows have which value of ``column``; this runs ``df``."""
+    """Run ``df`` and return the number of rows for each value of ``column``."""
     return {row[0]: row[1] for row in df.groupBy(column).count().collect()}

@@ -1,7 +1,7 @@
-"""Delta tables by path or by name: one moment of a table, its rows at a version, its change feed, its history.
+"""Read Delta tables by path or by name: a snapshot, the rows of a version, the change feed, the history.
 
-Used by ``view`` for sources and target alike. Delta's Python API tells of a table by jobs, each a tenth of a second of
-a refresh; a moment and the newest commits come from the log behind it, which has them without one.
+Sources and targets use it. Delta's Python API reads table details by Spark jobs, each of which takes a tenth of a
+second of a refresh. Snapshots and the newest commits are therefore read from the Delta log, which needs no job.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ DELTA_CONFS = {
     "spark.sql.extensions": _EXTENSION,
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-"""What a session with Delta is started with."""
+"""The confs with which a session with Delta starts."""
 CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 _CHANGE_FEED = "delta.enableChangeDataFeed"
 
 
 def check_session(spark: SparkSession) -> None:
-    """``EnvironmentProblem`` where this session cannot maintain Delta tables."""
+    """Raise ``EnvironmentProblem`` if this session cannot maintain Delta tables."""
     if is_connect(spark):
         raise EnvironmentProblem(
             "PARALAGG_DELTA_MISSING",
@@ -58,7 +58,7 @@ def check_session(spark: SparkSession) -> None:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A table at one moment. ``id`` tells it from another that stood at its place before."""
+    """A table at one version. ``id`` differs from that of any earlier table at the same place."""
 
     version: int
     id: str
@@ -68,13 +68,13 @@ class Snapshot:
 
     @cached_property
     def columns(self) -> dict[str, str]:
-        """The type of each column."""
+        """Return the type of each column."""
         return {f.name: f.dataType.simpleString() for f in self.schema.fields}
 
 
 @dataclass(frozen=True)
 class Commit:
-    """What the log tells of a version beside its rows."""
+    """The log's metadata of a version."""
 
     version: int
     operation: str
@@ -83,7 +83,7 @@ class Commit:
 
 
 class Table:
-    """A Delta table, which need not be there yet. A place with a slash is a path."""
+    """A Delta table, which may not exist yet. A place with a slash is a path."""
 
     def __init__(self, spark: SparkSession, place: str) -> None:
         self.spark = spark
@@ -91,56 +91,56 @@ class Table:
         self.is_path = "/" in place
 
     def snapshot(self) -> Snapshot | None:
-        """The newest moment; None where there is no Delta table."""
+        """Return the newest snapshot; None if there is no Delta table."""
         from pyspark.sql.types import StructType  # noqa: PLC0415 - pyspark is optional
 
         delta = self._delta()
         if delta is None:
             return None
         none = self.spark._jvm.scala.Option.empty()  # type: ignore[union-attr]  # noqa: SLF001 - no public way
-        found = delta._jdt.deltaLog().update(False, none, none)  # noqa: FBT003, SLF001 - as the module says
-        metadata = found.metadata()
+        snapshot = delta._jdt.deltaLog().update(False, none, none)  # noqa: FBT003, SLF001 - as the module says
+        metadata = snapshot.metadata()
         feed = metadata.configuration().get(_CHANGE_FEED)
         return Snapshot(
-            version=int(found.version()),
+            version=int(snapshot.version()),
             id=str(metadata.id()),
-            schema=StructType.fromJson(json.loads(found.schema().json())),
+            schema=StructType.fromJson(json.loads(snapshot.schema().json())),
             has_change_feed=feed.isDefined() and str(feed.get()).lower() == "true",
-            transactions=_transactions(found),
+            transactions=_transactions(snapshot),
         )
 
     def read(self, version: int) -> DataFrame:
-        """All rows of a version."""
+        """Return all rows of a version."""
         return self._load({"versionAsOf": str(version)})
 
     def changes(self, first: int, last: int) -> DataFrame:
-        """The change feed of the versions from ``first`` to ``last``; what is wrong with it may show when it runs."""
+        """Return the change feed of the versions from ``first`` to ``last``; some of its errors appear when it runs."""
         return self._load({"readChangeFeed": "true", "startingVersion": str(first), "endingVersion": str(last)})
 
     def commits(self, newest: int) -> Iterator[Commit]:
-        """The commits from version ``newest`` back, as far as the log has them; each is read when it is asked for."""
+        """Yield the commits from version ``newest`` backwards, as far as the log has them; each is read on demand."""
         log = self._delta()._jdt.deltaLog()  # noqa: SLF001 - as the module says
         none = self.spark._jvm.scala.Option.empty()  # type: ignore[union-attr]  # noqa: SLF001 - no public way
         for version in range(newest, -1, -1):
-            found = log.getChanges(version, version, none, False)  # noqa: FBT003 - py4j knows no names of parameters
-            if not found.hasNext():
+            changes = log.getChanges(version, version, none, False)  # noqa: FBT003 - py4j takes no keyword arguments
+            if not changes.hasNext():
                 return
-            actions = _each(found.next()._2().iterator())  # noqa: SLF001 - a Scala pair
-            told = next((a for a in actions if a.getClass().getSimpleName() == "CommitInfo"), None)
-            info = {} if told is None else json.loads(told.json())["commitInfo"]
+            actions = _iterate(changes.next()._2().iterator())  # noqa: SLF001 - a Scala pair
+            commit_info = next((a for a in actions if a.getClass().getSimpleName() == "CommitInfo"), None)
+            info = {} if commit_info is None else json.loads(commit_info.json())["commitInfo"]
             yield Commit(
                 version, info.get("operation", "unknown"), info.get("userMetadata"), info.get("operationMetrics", {})
             )
 
     def history(self) -> list[tuple[Commit, Any]]:
-        """All commits and when they were made, newest first."""
+        """Return all commits with their timestamps, newest first."""
         columns = ("version", "operation", "userMetadata", "operationMetrics", "timestamp")
         delta = self._delta()
         rows = [] if delta is None else delta.history().select(*columns).collect()
         return [(Commit(row[0], row[1], row[2], row[3] or {}), row[4]) for row in rows]
 
     def exists_as_something_else(self) -> bool:
-        """Whether a catalog has a table of this name that is not Delta's."""
+        """Return whether the catalog has a table of this name that is not a Delta table."""
         return not self.is_path and self.spark.catalog.tableExists(self.place) and self._delta() is None
 
     def _load(self, options: dict[str, str]) -> DataFrame:
@@ -152,7 +152,7 @@ class Table:
 
 
 def find_table(spark: SparkSession, place: str, *, is_path: bool) -> Any:  # noqa: ANN401 - likewise
-    """Delta's own handle of a table; None where there is none."""
+    """Return Delta's own handle of a table; None if there is no Delta table."""
     from delta.tables import DeltaTable  # noqa: PLC0415 - delta is optional
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - pyspark is optional
 
@@ -165,7 +165,7 @@ def find_table(spark: SparkSession, place: str, *, is_path: bool) -> Any:  # noq
 
 
 def open_sources(spark: SparkSession, sources: Mapping[str, str]) -> dict[str, Table]:
-    """The tables of ``sources``; ``UsageError`` where one is not named well."""
+    """Return the tables of ``sources``; raise ``UsageError`` if one has no path or name."""
     for name, place in sources.items():
         if not isinstance(place, str) or not place:
             raise UsageError(
@@ -178,10 +178,10 @@ def open_sources(spark: SparkSession, sources: Mapping[str, str]) -> dict[str, T
     return {name: Table(spark, place) for name, place in sources.items()}
 
 
-def snapshot_of(name: str, table: Table) -> Snapshot:
-    """The newest moment of a source; ``UsageError`` where it is not there."""
-    found = table.snapshot()
-    if found is None:
+def source_snapshot(name: str, table: Table) -> Snapshot:
+    """Return the newest snapshot of a source; raise ``UsageError`` if there is no Delta table."""
+    snapshot = table.snapshot()
+    if snapshot is None:
         raise UsageError(
             "PARALAGG_DELTA_SOURCE",
             f"the source {name!r} is no Delta table: {table.place}",
@@ -189,17 +189,17 @@ def snapshot_of(name: str, table: Table) -> Snapshot:
             place=f"source {name}",
             hint="a place with a slash is a path, any other a name in the catalog",
         )
-    return found
+    return snapshot
 
 
 def _transactions(snapshot: Any) -> dict[str, int]:  # noqa: ANN401 - likewise
-    """From the checksum beside the newest commit; the log itself where that has none, by a job."""
+    """Return transaction versions by application: from the newest commit's checksum, else from the log by a job."""
     checksum = snapshot.checksumOpt()
-    known = checksum.get().setTransactions() if checksum.isDefined() else checksum
-    found = known.get() if known.isDefined() else snapshot.setTransactions()
-    return {str(t.appId()): int(t.version()) for t in _each(found.iterator())}
+    checksum_transactions = checksum.get().setTransactions() if checksum.isDefined() else checksum
+    transactions = checksum_transactions.get() if checksum_transactions.isDefined() else snapshot.setTransactions()
+    return {str(t.appId()): int(t.version()) for t in _iterate(transactions.iterator())}
 
 
-def _each(iterator: Any) -> Iterator[Any]:  # noqa: ANN401 - a py4j object
+def _iterate(iterator: Any) -> Iterator[Any]:  # noqa: ANN401 - a py4j object
     while iterator.hasNext():
         yield iterator.next()

@@ -1,7 +1,7 @@
-"""A relation of a Datalog text as the program of a maintained table.
+"""Turn a relation of a Datalog text into the program of a maintained table.
 
-Beside ``program``: where the relation is the only recursion of its text, over inputs and what plain rules make of them,
-base and step are those of a ``Program``. Any other text is computed as a whole each time.
+If the relation is the only recursion of its text, over inputs and relations without recursion, it becomes a
+``Program`` with base and step. Any other text is computed as a whole in each refresh.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.datalog import Relations, datalog
 from pyspark_paralagg.delta.program import (
-    MEANINGLESS,
+    IGNORED_OPTIONS,
     Program,
     Recursion,
     Sources,
     aggregator_texts,
-    confs_of_meaning,
     references,
+    semantic_confs,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Text:
-    """A text, which of its relations is kept, and the options of ``ra.datalog``."""
+    """A text, the relation that is maintained, and the options of ``ra.datalog``."""
 
     text: str
     relation: str
@@ -41,53 +41,53 @@ class Text:
     aggregators: Sequence[Any]
 
     def program(self, spark: SparkSession, schemas: Mapping[str, StructType]) -> Program | WholeText:
-        """The program over sources of these schemas; raises what ``ra.datalog`` raises."""
+        """Return the program over sources of these schemas. Raises as ``ra.datalog``."""
         sources = references(spark, schemas)
-        relations = self.bound(spark, sources)
-        found = relations.single(self.relation)
-        if isinstance(found, str):
-            return WholeText(spark, self, relations, found)
-        declaration, step, options = found
+        relations = self.relations(spark, sources)
+        recursion = relations.single(self.relation)
+        if isinstance(recursion, str):
+            return WholeText(spark, self, relations, recursion)
+        declaration, step, options = recursion
         name = self.relation
 
-        def stepped(state: DataFrame, _: Sources) -> DataFrame:
+        def step_with_sources(state: DataFrame, _: Sources) -> DataFrame:
             return step(**{name: state})[name]
 
-        recursion = Recursion(
+        arguments = Recursion(
             name=name,
             keys=declaration.keys,
             aggs=declaration.aggs,
             base=lambda _: declaration.base,
-            step=stepped,
+            step=step_with_sources,
             options={k: v for k, v in options.items() if k != "name"},
         )
-        return Program(spark, recursion, sources)
+        return Program(spark, arguments, sources)
 
-    def bound(self, spark: SparkSession, frames: Frames) -> Relations:
-        """The text's relations over these inputs."""
+    def relations(self, spark: SparkSession, frames: Frames) -> Relations:
+        """Return the text's relations over these inputs."""
         return datalog(spark, self.text, dict(frames), aggregators=self.aggregators, **self.options)
 
 
 class WholeText:
-    """A text that is always computed as a whole; what a ``Program`` tells of itself, without continuing."""
+    """A text that each refresh computes as a whole, with the interface of ``Program`` for full refreshes."""
 
-    def __init__(self, spark: SparkSession, text: Text, relations: Relations, why: str) -> None:
+    def __init__(self, spark: SparkSession, text: Text, relations: Relations, reason: str) -> None:
         self._spark = spark
         self._text = text
         self._relations: Relations | None = None
         self.columns = relations.columns(text.relation)
-        self.obstacle = f"only a single recursion over inputs goes on from its rows: {why}"
+        self.obstacle = f"only a single recursion over inputs goes on from its rows: {reason}"
         self.unstable: str | None = None
-        options = {k: repr(v) for k, v in text.options.items() if k not in MEANINGLESS}
-        own = [aggregator_texts(spark, r) for r in relations.combined()]
-        shown = [text.text, text.relation, options, self.columns, own, confs_of_meaning(spark)]
-        self.fingerprint = hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
+        options = {k: repr(v) for k, v in text.options.items() if k not in IGNORED_OPTIONS}
+        aggregators = [aggregator_texts(spark, r) for r in relations.combined()]
+        parts = [text.text, text.relation, options, self.columns, aggregators, semantic_confs(spark)]
+        self.fingerprint = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def whole(self, frames: Frames) -> DataFrame:
-        """The relation over these rows."""
-        self._relations = self._text.bound(self._spark, frames)  # what it shares is cached as long as it lives
+        """Return the relation over these rows."""
+        self._relations = self._text.relations(self._spark, frames)  # its deletion would free the cached recursions
         return self._relations[self._text.relation]
 
-    def unfit(self, whole: DataFrame) -> str:  # noqa: ARG002 - as a Program has it
-        """As ``obstacle``."""
+    def obstacle_after(self, whole: DataFrame) -> str:  # noqa: ARG002 - as in Program
+        """Return ``obstacle``."""
         return self.obstacle

@@ -1,6 +1,6 @@
-"""``RecursiveTable``: a recursion whose result is kept in a Delta table and refreshed from its sources' change feeds.
+"""Define ``RecursiveTable``: a recursion whose result is kept in a Delta table and refreshed from change feeds.
 
-The door of ``delta``: what is asked of it is checked here, what happens in what order stands in ``refresh``.
+It is the API of ``delta``. It checks the arguments; ``refresh`` runs a refresh.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyspark_paralagg.delta.program import Program, Recursion, Sources, referenc
 from pyspark_paralagg.delta.record import refreshes
 from pyspark_paralagg.delta.refresh import Refresh
 from pyspark_paralagg.delta.report import RefreshReport, Status
-from pyspark_paralagg.delta.tables import Table, check_session, open_sources, snapshot_of
+from pyspark_paralagg.delta.tables import Table, check_session, open_sources, source_snapshot
 from pyspark_paralagg.delta.text import Text, WholeText
 
 if TYPE_CHECKING:
@@ -41,27 +41,27 @@ class RecursiveTable:
     >>> view.refresh()                                                                    # doctest: +SKIP
 
     target
-        Where the result is kept: a path (with a slash) or a name in the catalog. The first refresh makes the table,
-        or fills one that is there with the result's columns and no rows. A table with rows that no refresh wrote is
+        The Delta table of the result: a path (with a slash) or a name in the catalog. The first refresh creates it, or
+        fills an existing table that has the result's columns and no rows. A table with rows that no refresh wrote is
         never overwritten: ``UsageError`` ``PARALAGG_DELTA_TARGET``.
     keys, aggs
         As in :func:`recursive_agg`.
     sources
-        The Delta tables that the program reads, by the names that it has for them: paths or names in the catalog.
-        Whatever changes must be one of them (``PARALAGG_DELTA_UNTRACKED``).
+        The Delta tables that the program reads, as paths or names in the catalog, by the names that the program uses.
+        Every table whose rows may change must be one of them (``PARALAGG_DELTA_UNTRACKED``).
     base, step
         As in :func:`recursive_agg`, over ``t``, a mapping from source to DataFrame. Both are called with DataFrames
-        that have columns and no rows: they can be joined, filtered and so on, not counted or collected. They are called
-        anew at each refresh: what they take from outside (today's date) is part of the program, which is another one
-        where that is.
+        that have columns and no rows: they can be joined, filtered and so on, but not counted or collected. Each
+        refresh calls them again. Outside values that they use (today's date) are part of the program: if one changes,
+        the program has changed.
     name, mode, assume, max_iterations, on_limit, tolerance, join_order, backend
         As in :func:`recursive_agg`.
 
-    What it does not do: run by itself. Somebody calls ``refresh``, as often as the result should be fresh.
+    A table does not refresh itself: call ``refresh`` as often as the result has to be up to date.
 
-    Raises ``EnvironmentProblem`` ``PARALAGG_DELTA_MISSING`` where the session has no Delta, ``UsageError``
-    ``PARALAGG_DELTA_SOURCE`` for a source that is not there, ``PARALAGG_DELTA_PROGRAM`` where base or step do not fit
-    them, ``PARALAGG_DELTA_UNTRACKED``, and what :func:`recursive_agg` raises of keys and aggregates.
+    Raises ``EnvironmentProblem`` ``PARALAGG_DELTA_MISSING`` if the session has no Delta. Raises ``UsageError``:
+    ``PARALAGG_DELTA_SOURCE`` if a source does not exist, ``PARALAGG_DELTA_PROGRAM`` if base or step do not fit the
+    sources, ``PARALAGG_DELTA_UNTRACKED``, and the errors of :func:`recursive_agg` for keys and aggregates.
     """
 
     def __init__(  # noqa: PLR0913 - the arguments of the API, as the documentation has them
@@ -77,7 +77,7 @@ class RecursiveTable:
         name: str = "r",
         **options: Any,  # noqa: ANN401 - those of recursive_agg
     ) -> None:
-        inspect.signature(recursive).bind({}, step, name=name, **options)  # a TypeError for an option that is none
+        inspect.signature(recursive).bind({}, step, name=name, **options)  # raises TypeError for an unknown option
         recursion = Recursion(name, keys, aggs, base, step, options)
 
         def make(session: SparkSession, schemas: Mapping[str, StructType]) -> Program:
@@ -97,9 +97,9 @@ class RecursiveTable:
         aggregators: Sequence[Any] = (),
         **options: Any,  # noqa: ANN401 - those of ra.datalog
     ) -> RecursiveTable:
-        """The relation ``relation`` of a Datalog text, whose inputs are ``sources``; options as in ``ra.datalog``.
+        """Maintain ``relation`` of a Datalog text whose inputs are ``sources``; options as in ``ra.datalog``.
 
-        It continues from its rows where it is the text's only recursion; else each refresh computes the whole text.
+        A refresh can be incremental if the relation is the text's only recursion; otherwise it computes the whole text.
 
         >>> ra.delta.RecursiveTable.datalog(spark, "lake/dist", '''                       # doctest: +SKIP
         ...     dist(x, 0) :- start(x).
@@ -121,48 +121,49 @@ class RecursiveTable:
         self._sources = open_sources(spark, sources)
         self._make = make
         self._backend = backend
-        self._program({name: snapshot_of(name, table) for name, table in self._sources.items()})
+        self._program({name: source_snapshot(name, table) for name, table in self._sources.items()})
 
     def refresh(self, *, full: bool = False) -> RefreshReport:
-        """Brings the table to the newest versions of its sources, at the cost of what changed where that is possible.
+        """Bring the table up to the newest versions of its sources, incrementally if possible.
 
-        With ``full`` all rows are computed anew, whatever has changed.
+        ``full`` computes all rows again, whatever has changed.
 
         >>> print(view.refresh())                                                         # doctest: +SKIP
         incremental refresh of lake/dist: version 4 written
           why incremental: rows came in and none went: 2 into edges
           ...
 
-        All that is read is of one moment: each source at the version that it had when the call began. Rows and consumed
-        versions are written in one commit; who stops on the way leaves the table as it was (a target in the catalog
-        that was not there may be left empty: the next refresh fills it). Where no source has new rows nothing is
-        written, not even the versions that were seen.
+        Each source is read at the version that it had when the call began. Rows and consumed versions are written in
+        one commit, so an interrupted refresh leaves the table unchanged. (A target in the catalog that did not exist
+        may be left empty; the next refresh fills it.) If no source has new rows, nothing is written, not even the
+        versions of the sources.
 
-        Raises ``ConflictError`` ``PARALAGG_DELTA_CONFLICT`` where somebody else wrote the table at the same time (call
-        it again); ``UsageError`` ``PARALAGG_DELTA_TARGET`` and ``PARALAGG_DELTA_SCHEMA`` where the target is not ours
-        or has other columns, ``PARALAGG_DELTA_SOURCE`` and ``PARALAGG_DELTA_PROGRAM`` where a source is gone or has
-        other columns than the program reads; and what the recursion itself raises.
+        Raises ``ConflictError`` ``PARALAGG_DELTA_CONFLICT`` if another writer wrote the table at the same time; call
+        ``refresh`` again. Raises ``UsageError``: ``PARALAGG_DELTA_TARGET`` if the target has rows that no refresh
+        wrote, ``PARALAGG_DELTA_SCHEMA`` if it has other columns, ``PARALAGG_DELTA_SOURCE`` if a source is missing, and
+        ``PARALAGG_DELTA_PROGRAM`` if a source lacks columns that the program reads. Errors of the recursion are raised
+        unchanged.
         """
         began = time.perf_counter()
-        return Refresh(self._spark, self._target, *self._moment(), began).run(self._backend, full=full)
+        return Refresh(self._spark, self._target, *self._read_sources(), began).run(self._backend, full=full)
 
     def status(self) -> Status:
-        """What the next refresh would do, and why; of all rows it reads the sources' change feeds alone.
+        """Return what the next refresh would do, and why. Reads no rows except those of the sources' change feeds.
 
         >>> view.status().kind                                                            # doctest: +SKIP
         'incremental'
         """
         began = time.perf_counter()
-        refresh = Refresh(self._spark, self._target, *self._moment(), began)
-        decision = refresh.decide(self._backend, keeps=False)
+        refresh = Refresh(self._spark, self._target, *self._read_sources(), began)
+        decision = refresh.decide(self._backend, with_rows=False)
         pending = {name: counts for name, counts in decision.changes.counts.items() if counts}
         return Status(self._target.place, decision.kind, decision.reason, refresh.versions, pending)
 
     def history(self) -> list[dict[str, Any]]:
-        """The refreshes that wrote the table, newest first, as far back as its log goes.
+        """Return the refreshes that wrote the table, newest first, as far back as its log goes.
 
-        Each with ``version``, ``timestamp`` (a ``datetime`` as Delta's history has it), ``kind``, ``reason``,
-        ``sources`` (the consumed version of each), and Delta's own ``metrics`` (names to numbers as text).
+        Each has ``version``, ``timestamp`` (a ``datetime`` as in Delta's history), ``kind``, ``reason``, ``sources``
+        (the consumed version of each), and Delta's own ``metrics`` (names to numbers as text).
 
         >>> [(h["version"], h["kind"]) for h in view.history()]                           # doctest: +SKIP
         [(4, 'incremental'), (0, 'full')]
@@ -170,21 +171,21 @@ class RecursiveTable:
         return [
             {
                 "version": commit.version,
-                "timestamp": made,
+                "timestamp": timestamp,
                 "kind": record.kind,
                 "reason": record.reason,
                 "sources": {name: consumed.version for name, consumed in record.sources.items()},
                 "metrics": dict(commit.metrics),
             }
-            for commit, record, made in refreshes(self._target)
+            for commit, record, timestamp in refreshes(self._target)
         ]
 
     def __repr__(self) -> str:
-        """The target and its sources."""
+        """Return the target and its sources."""
         return f"RecursiveTable({self._target.place!r}, sources={[t.place for t in self._sources.values()]})"
 
-    def _moment(self) -> tuple[Program | WholeText, dict[str, tuple[Table, Snapshot]]]:
-        snapshots = {name: snapshot_of(name, table) for name, table in self._sources.items()}
+    def _read_sources(self) -> tuple[Program | WholeText, dict[str, tuple[Table, Snapshot]]]:
+        snapshots = {name: source_snapshot(name, table) for name, table in self._sources.items()}
         program = self._program(snapshots)
         return program, {name: (table, snapshots[name]) for name, table in self._sources.items()}
 

@@ -183,7 +183,7 @@ def equal(spark: SparkSession) -> dict[str, Any]:
 
 def _anew(view: ra.delta.RecursiveTable) -> bool:
     """Whether the table has the rows of the whole fixpoint over the sources as they are, and some."""
-    program, sources = view._moment()
+    program, sources = view._read_sources()
     whole = program.whole({name: table.read(snapshot.version) for name, (table, snapshot) in sources.items()})
     kept = view._target.read(view._target.snapshot().version).select(*whole.columns)
     return in_order(kept) == in_order(whole) != []

@@ -75,7 +75,7 @@ def fixpoint(spark: SparkSession) -> None:
     tell(spark, named("before", lambda: found(lake)))
     lake.shortest("dist").refresh()
     lake.add("edges", THEN, EDGES)
-    refresh.Refresh._written = lambda *_: os._exit(9)
+    refresh.Refresh._write = lambda *_: os._exit(9)
     lake.shortest("dist").refresh()
 
 
@@ -92,14 +92,14 @@ def after(spark: SparkSession) -> None:
     def lost() -> dict[str, Any]:
         """The commit is there, and who made it never heard of it."""
         lake.add("edges", LAST, EDGES)
-        own = commit.Writer._own
-        commit.Writer._own = gone
+        own = commit.Writer._find_commit
+        commit.Writer._find_commit = gone
         try:
             lake.shortest("dist").refresh()
         except InterruptedError:
             pass
         finally:
-            commit.Writer._own = own
+            commit.Writer._find_commit = own
         return {"found": found(lake), "next": lake.shortest("dist").refresh().kind}
 
     tell(

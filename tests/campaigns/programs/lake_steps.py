@@ -120,7 +120,7 @@ class _Walk:
         return [lake.shortest("dist"), reach]
 
     def _interrupted(self, table: ra.delta.RecursiveTable) -> None:
-        owner, name = self.dice.choice(((refresh.Refresh, "_written"), (commit.Writer, "_own")))
+        owner, name = self.dice.choice(((refresh.Refresh, "_write"), (commit.Writer, "_find_commit")))
         before = getattr(owner, name)
 
         def stop(*_: Any, **__: Any) -> None:
