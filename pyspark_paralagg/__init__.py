@@ -1,4 +1,4 @@
-"""Recursive aggregates inside Spark: shortest paths, components, PageRank as one lazy DataFrame.
+"""Compute recursive aggregates inside Spark: shortest paths, components, PageRank as one lazy DataFrame.
 
 >>> import pyspark_paralagg as ra
 >>> spark = ra.configure(SparkSession.builder.master("local[2]")).getOrCreate()           # doctest: +SKIP
@@ -7,16 +7,16 @@
 ...     step=lambda d: d.join(edges, d.node == edges.src)
 ...         .select(edges.dst.alias("node"), (d.dist + edges.weight).alias("dist")))
 
-``configure`` and ``attach`` add the method ``recursive_agg`` to ``pyspark.sql.DataFrame``; so does this import where
-pyspark is imported already, and under spark-submit. ``ra.recursive_agg(df, ...)`` is the same function. The package
-imports without pyspark: for Programs, Plans, and the engine of ``mpi_backend``.
+``configure`` and ``attach`` add the method ``recursive_agg`` to ``pyspark.sql.DataFrame``. So does this import if
+pyspark is imported already, and under spark-submit. ``ra.recursive_agg(df, ...)`` is the same function. The package can
+be imported without pyspark: for Programs, Plans, and the engine of ``mpi_backend``.
 """
 
 from __future__ import annotations
 
-# These packages load before the functions of the same names are bound: a later import would replace the functions.
+# Import these packages before the functions of the same names are bound: a later import would replace the functions.
 import pyspark_paralagg.datalog
-import pyspark_paralagg.report  # noqa: F401 - as the comment says
+import pyspark_paralagg.report  # noqa: F401 - see the comment above
 from pyspark_paralagg import delta
 from pyspark_paralagg.api.aggregator import aggregator
 from pyspark_paralagg.api.dataframe import recursive, recursive_agg, relation
@@ -33,7 +33,7 @@ from pyspark_paralagg.errors import (
     UsageError,
     VerificationError,
 )
-from pyspark_paralagg.program.aggregators import MaxBy as max_by  # noqa: N813 - reads as a word in aggs={...}
+from pyspark_paralagg.program.aggregators import MaxBy as max_by  # noqa: N813 - a function in aggs={...}
 from pyspark_paralagg.program.aggregators import MCount as mcount  # noqa: N813 - likewise
 from pyspark_paralagg.program.aggregators import MinBy as min_by  # noqa: N813 - likewise
 from pyspark_paralagg.program.aggregators import MSum as msum  # noqa: N813 - likewise

@@ -1,4 +1,4 @@
-"""`python -m pyspark_paralagg` is the command `paralagg`."""
+"""Run the command `paralagg`: `python -m pyspark_paralagg`."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""Every error that this package raises: a class, a stable code, the value, the place, a hint.
+"""Define the errors of this package: a class, a stable code, the value, the place, a hint.
 
-The codes are part of the public interface: they never change their meaning and tests pin them.
+The codes are part of the public interface: they never change their meaning, and tests pin them.
 The JVM shim raises the same codes as the ``condition`` of a Spark exception.
 """
 
@@ -13,12 +13,11 @@ if TYPE_CHECKING:
 
 
 class ParalaggError(Exception):
-    """Base of all errors of this package.
+    """The base class of all errors of this package.
 
-    ``code`` is stable (``PARALAGG_…``), ``value`` the offending value, ``place`` where it stands
-    (a relation, a rule, a column, a line of a text), ``excerpt`` that line, ``hint`` what to do about it.
-    ``position`` is the line and the column of a text, ``problems`` all that is wrong with it, in their order, this one
-    first.
+    ``code`` is stable (``PARALAGG_…``), and ``value`` is the offending value. ``place`` is its place: a relation, a
+    rule, a column, a line of a text. ``excerpt`` is that line, and ``hint`` says how to correct the error. ``position``
+    is line and column in a text. ``problems`` lists all errors of the text in their order, beginning with this one.
 
     >>> raise UsageError("PARALAGG_UNKNOWN_KEY", "no column 'nod' in base", value="nod", hint="did you mean 'node'?")
     Traceback (most recent call last):
@@ -27,7 +26,7 @@ class ParalaggError(Exception):
     Hint: did you mean 'node'?
     """
 
-    def __init__(  # noqa: PLR0913 - what a message is made of
+    def __init__(  # noqa: PLR0913 - the parts of a message
         self,
         code: str,
         message: str,
@@ -68,7 +67,7 @@ class UnsupportedError(ParalaggError):
 
 
 class FixpointError(ParalaggError):
-    """The recursion itself went wrong while it ran: a limit, a cycle, an overflow."""
+    """The recursion failed while it ran: a limit, a cycle, an overflow."""
 
 
 class EnvironmentProblem(ParalaggError):
@@ -76,11 +75,11 @@ class EnvironmentProblem(ParalaggError):
 
 
 class ConflictError(ParalaggError):
-    """Somebody else wrote at the same time and was first. Nothing was written; the same call may succeed again."""
+    """Another writer committed first. Nothing was written; the same call may succeed when repeated."""
 
 
 class DatalogError(UsageError):
-    """A Datalog text is wrong; shows the line itself with a mark below the place.
+    """A Datalog text is wrong; the message shows the line with a mark below the place.
 
     >>> raise DatalogError("PARALAGG_UNKNOWN_RELATION", "relation `egde` is not known", place="line 1, column 9",
     ...     excerpt=excerpt("p(x) :- egde(x).", 1, 9, 4), hint="did you mean `edge`?")
@@ -93,38 +92,38 @@ class DatalogError(UsageError):
     """
 
 
-def together(problems: Sequence[ParalaggError]) -> ParalaggError:
-    """One error that says all of ``problems``, which are of one text; it is the first of them in the text's order."""
+def combine_errors(problems: Sequence[ParalaggError]) -> ParalaggError:
+    """Return one error with the messages of all ``problems`` of a text; class and code are those of the first."""
     ordered = sorted(problems, key=lambda p: p.position or (0, 0))
     first = ordered[0]
     if len(ordered) == 1:
         return first
     parts = {"value": first.value, "place": first.place, "hint": first.hint, "excerpt": first.excerpt}
-    out = type(first)(first.code, first.message, **parts)
-    out.position = first.position
-    out.problems = tuple(ordered)
-    out.args = ("\n\n".join(str(p) for p in ordered),)
-    return out
+    combined = type(first)(first.code, first.message, **parts)
+    combined.position = first.position
+    combined.problems = tuple(ordered)
+    combined.args = ("\n\n".join(str(p) for p in ordered),)
+    return combined
 
 
-def error_of_rank(told: Mapping[str, Any]) -> ParalaggError:
-    """What an MPI rank, or what supervises ranks, has told as JSON: ``class`` or ``kind``, and the parts of a message.
+def error_from_rank(fields: Mapping[str, Any]) -> ParalaggError:
+    """Return the error that an MPI rank or its supervisor has sent as JSON ``fields``.
 
-    A bug comes with rank, host and traceback.
+    They have ``class`` or ``kind``, and the parts of the message; for a bug also rank, host and traceback.
     """
-    known: dict[str | None, type[ParalaggError]] = {c.__name__: c for c in ParalaggError.__subclasses__()}
+    classes: dict[str | None, type[ParalaggError]] = {c.__name__: c for c in ParalaggError.__subclasses__()}
     kinds: dict[str | None, type[ParalaggError]] = {"usage": UsageError, "environment": EnvironmentProblem}
-    kind = known.get(told.get("class")) or kinds.get(told.get("kind"), FixpointError)
-    rank, trace = told.get("rank"), told.get("traceback")
-    at = None if rank is None or trace is None else f"rank {rank} on {told.get('host')}"
-    place = ", ".join(p for p in (told.get("place"), at) if p) or None
-    text = {key: told.get(key) for key in ("value", "hint")}
-    return kind(told["code"], told["message"], place=place, excerpt=trace and trace.rstrip(), **text)
+    error = classes.get(fields.get("class")) or kinds.get(fields.get("kind"), FixpointError)
+    rank, trace = fields.get("rank"), fields.get("traceback")
+    sender = None if rank is None or trace is None else f"rank {rank} on {fields.get('host')}"
+    place = ", ".join(p for p in (fields.get("place"), sender) if p) or None
+    text = {key: fields.get(key) for key in ("value", "hint")}
+    return error(fields["code"], fields["message"], place=place, excerpt=trace and trace.rstrip(), **text)
 
 
 def excerpt(source: str, line: int, column: int, width: int = 1) -> str:
-    """The line of ``source``, and below it a mark of ``width`` characters; ``line`` and ``column`` count from 1."""
-    lines = source.split("\n")  # the parser counts these, and no other sign, as ends of lines
+    """Return the line of ``source`` and a mark of ``width`` characters below; ``line`` and ``column`` count from 1."""
+    lines = source.split("\n")  # the parser counts no other character as the end of a line
     text = lines[line - 1].rstrip("\r").replace("\t", " ") if 0 < line <= len(lines) else ""
     mark = "^" * max(1, min(width, len(text) - column + 1))
     return f"  {text}\n  {' ' * (column - 1)}{mark}"

@@ -1,4 +1,4 @@
-"""The version of this package; the shim's Scala side carries the same (a test holds them together)."""
+"""Define the version of this package. The shim's Scala code has the same one; a test compares both."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from mpi_backend.launch.clear import clear
 from mpi_backend.launch.process_tree import RUN_VARIABLE, kill_tree
 from mpi_backend.names import result_folder
 from pyspark_paralagg.command.supervised import read_lines, silent_exit_error
-from pyspark_paralagg.errors import ParalaggError, error_of_rank
+from pyspark_paralagg.errors import ParalaggError, error_from_rank
 from pyspark_paralagg.report.run_progress import RunProgress
 from pyspark_paralagg.session.ranks import python_path
 
@@ -143,7 +143,7 @@ def _supervise(spec: Path, listener: ProgressListener) -> None:
             if event["event"] == "progress":
                 listener(_progress(event["relation"], "mpi", event, start))
     if not event.get("ok"):
-        raise error_of_rank(event.get("error", silent_exit_error(supervisor.returncode)))
+        raise error_from_rank(event.get("error", silent_exit_error(supervisor.returncode)))
 
 
 @contextmanager

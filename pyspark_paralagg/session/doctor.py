@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 from dataclasses import dataclass
 
-from pyspark_paralagg.errors import EnvironmentProblem, ParalaggError, error_of_rank
+from pyspark_paralagg.errors import EnvironmentProblem, ParalaggError, error_from_rank
 from pyspark_paralagg.session.java import find_java
 from pyspark_paralagg.session.jvm import handshake, jvm_of, load_bridge
 from pyspark_paralagg.session.shim import locate_jar, read_properties
@@ -107,7 +107,7 @@ def _mpi() -> Finding:
         trial.start_ranks(request)
     except preflight.Problem as problem:
         state = ", ".join([*installed, "ranks do not start (optional)"])
-        return Finding("mpi", state, error_of_rank({**problem.fields, "kind": problem.kind}), is_optional=True)
+        return Finding("mpi", state, error_from_rank({**problem.fields, "kind": problem.kind}), is_optional=True)
     state = ", ".join([*installed, preflight.mpiexec(request)])
     return Finding("mpi", f"{state}: two ranks started and found each other", is_optional=True)
 

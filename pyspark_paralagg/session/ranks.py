@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.errors import error_of_rank
+from pyspark_paralagg.errors import error_from_rank
 
 if TYPE_CHECKING:
     from mpi_backend.launch.preflight import Request
@@ -19,7 +19,7 @@ def check(request: Request) -> None:
     try:
         preflight.check(request)
     except preflight.Problem as problem:
-        raise error_of_rank({**problem.fields, "kind": problem.kind}) from None
+        raise error_from_rank({**problem.fields, "kind": problem.kind}) from None
 
 
 def python_path() -> str:

@@ -1,10 +1,10 @@
-"""SQL's side of the compiler: what the JVM asks Python while Spark analyses a ``WITH RECURSIVE``.
+"""Compile recursive queries in SQL: the JVM sends requests to this package while Spark analyses a ``WITH RECURSIVE``.
 
-    jvm_shim  sql/RecursionParser   the text, with what Spark itself cannot do taken out of it
-              sql/ResolveRecursion  names and types, in step with Spark's analysis
-              sql/PythonCompiler    one line of JSON a question, to a process that is kept
-    here      serve                 the loop of that process
+    jvm_shim  sql/RecursionParser   removes from the text what Spark's own parser does not support
+              sql/ResolveRecursion  resolves names and types during Spark's analysis
+              sql/PythonCompiler    sends each question as a line of JSON to one long-lived process
+    sql       serve                 the loop of that process
               answer                question -> answer: the types of a relation, or the Plan of a recursion
 
-``docs/guide/sql.md`` is the page for users.
+``docs/guide/sql.md`` describes it for users.
 """

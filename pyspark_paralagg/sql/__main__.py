@@ -1,7 +1,6 @@
-"""``python -m pyspark_paralagg.sql``: answers the questions of one JVM until that closes the pipe.
+"""Run the compiler's process for one JVM until it closes the pipe: ``python -m pyspark_paralagg.sql``.
 
-Standard output is for answers alone: what anything else writes there, be it a process that was started, goes to
-standard error.
+Standard output carries answers only. Anything else that this process or a child writes there goes to standard error.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pyspark_paralagg.sql.serve import serve
 
 if __name__ == "__main__":
     for stream in (sys.stdin, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # whatever the locale is: the JVM writes and reads UTF-8
+        if isinstance(stream, TextIOWrapper):  # independent of the locale: the JVM writes and reads UTF-8
             stream.reconfigure(encoding="utf-8")
     with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as answers:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

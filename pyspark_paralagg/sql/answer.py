@@ -1,7 +1,7 @@
-"""Question -> answer, both as JSON objects; what cannot be answered is a ``ParalaggError``.
+"""Answer a question of the JVM; both are JSON objects. Problems are raised as ``ParalaggError``.
 
-``declare``: the types that the columns of one relation have, from those that its branches supply and the aggregates in
-its head. ``compile``: the Plan of an analysed recursion, stratum by stratum, as ``backends.spark`` makes it of a step.
+``declare`` returns the column types of one relation, from the types of its branches and the aggregates in its head.
+``compile`` returns the Plan of an analysed recursion, stratum by stratum, as ``backends.spark`` makes it of a step.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NO_MODE = "SQL has no modes: they are arguments of df.recursive_agg"
 
 
 class HeadError(Exception):
-    """What is wrong with the aggregate of the column ``column`` in a head."""
+    """An error in the aggregate of the column ``column`` in a head."""
 
     def __init__(self, cause: ParalaggError, column: str) -> None:
         super().__init__(str(cause))
@@ -39,25 +39,25 @@ class HeadError(Exception):
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """The answer to ``question``; its ``op`` is ``declare`` or ``compile``.
+    """Return the answer to ``question``, whose ``op`` is ``declare`` or ``compile``.
 
-    Raises ``HeadError`` for an aggregate in a head, ``UsageError``, ``VerificationError`` or ``UnsupportedError`` for
-    what the compiler refuses.
+    Raises ``HeadError`` for an aggregate in a head, and the compiler's ``UsageError``, ``VerificationError`` or
+    ``UnsupportedError``.
     """
     if question["op"] == "declare":
-        return _declared(question)
-    return _compiled(question)
+        return _declare(question)
+    return _compile(question)
 
 
-def _declared(question: dict[str, Any]) -> dict[str, Any]:
-    """``{"types": […]}``, in the order of the question's columns."""
+def _declare(question: dict[str, Any]) -> dict[str, Any]:
+    """Return ``{"types": […]}``, in the order of the question's columns."""
     relation = _relation(question, 0)
     types = {c.name: c.type for c in relation.columns}
     return {"types": [types[name] for name, _ in question["columns"]]}
 
 
-def _compiled(question: dict[str, Any]) -> dict[str, Any]:
-    """``{"strata": [{"relations": […], "plan": "…"}]}``, the plan as the text that the engine reads."""
+def _compile(question: dict[str, Any]) -> dict[str, Any]:
+    """Return ``{"strata": [{"relations": […], "plan": "…"}]}`` with each plan as the text that the engine reads."""
     relations = [_relation(r, 2 * n) for n, r in enumerate(question["relations"])]
     broadcast, climb_limit = (
         conf.parse(key, question["conf"].get(key.name), "SQL")
@@ -97,7 +97,7 @@ def _check_lattice(plan: Plan) -> None:
 
 
 def located(problem: ParalaggError, question: dict[str, Any]) -> dict[str, Any]:
-    """The relation and the branch (from 0) that ``problem`` is about, where it says so: ``relation``, ``branch``.
+    """Return the ``relation`` and the ``branch`` (from 0) that are the place of ``problem``, as far as it names them.
 
     >>> located(UsageError("X", "m", place="step of b, branch 2"), {"relations": [{"name": "b", "branches": 2}]})
     {'relation': 'b', 'branch': 1}
@@ -112,37 +112,37 @@ def located(problem: ParalaggError, question: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _relation(said: dict[str, Any], input_id: int) -> Relation:
-    columns = [(name, type_) for name, type_ in said["columns"]]
-    for column in said["aggs"]:
+def _relation(declaration: dict[str, Any], input_id: int) -> Relation:
+    columns = [(name, type_) for name, type_ in declaration["columns"]]
+    for column in declaration["aggs"]:
         if [name for name, _ in columns].count(column) > 1:
             message, hint = f"the column {column!r} is a key and aggregated too", "give one of them another name"
             raise HeadError(UsageError("PARALAGG_KEY_AGGREGATED", message, value=column, hint=hint), column)
-    aggs: dict[str, Aggregation] = {c: _aggregation(c, a) for c, a in said["aggs"].items()}
-    # Those that follow another column last, so that the first one that fails is the culprit.
+    aggs: dict[str, Aggregation] = {c: _aggregation(c, a) for c, a in declaration["aggs"].items()}
+    # Columns that follow another one come last, so that the first failing prefix ends with the wrong column.
     ordered = sorted(aggs, key=lambda c: isinstance(aggs[c], MinBy | MaxBy))
     keys = [name for name, _ in columns if name not in aggs]
     for n, column in enumerate(ordered):
-        known = [c for c in columns if c[0] not in ordered[n + 1 :]]
+        prefix = [c for c in columns if c[0] not in ordered[n + 1 :]]
         try:
-            make_relation(said["name"], known, keys, {c: aggs[c] for c in ordered[: n + 1]}, input_id)
+            make_relation(declaration["name"], prefix, keys, {c: aggs[c] for c in ordered[: n + 1]}, input_id)
         except ParalaggError as problem:
             raise HeadError(problem, column) from problem
-    return make_relation(said["name"], columns, keys, {c: aggs[c] for c, _ in columns if c in aggs}, input_id)
+    return make_relation(declaration["name"], columns, keys, {c: aggs[c] for c, _ in columns if c in aggs}, input_id)
 
 
-def _aggregation(column: str, said: dict[str, Any]) -> Aggregation:
-    """The right side of ``aggs`` for ``min()`` or ``min_by(dist)``."""
-    function, argument = str(said["function"]), said.get("argument")
-    known = AGGREGATORS.get(function)
-    takes = known.parameters if known is not None else ""
-    if takes == "order" and argument is not None:
+def _aggregation(column: str, call: dict[str, Any]) -> Aggregation:
+    """Return the value of ``aggs`` for ``min()`` or ``min_by(dist)``."""
+    function, argument = str(call["function"]), call.get("argument")
+    aggregator = AGGREGATORS.get(function)
+    parameters = aggregator.parameters if aggregator is not None else ""
+    if parameters == "order" and argument is not None:
         return MinBy(argument) if function == MinBy.aggregator else MaxBy(argument)
-    if takes == "order":
+    if parameters == "order":
         message, hint = f"{function}() in a head names no column", f"write {function}(dist) AS {column}, say"
-    elif takes == "witnesses":
+    elif parameters == "witnesses":
         message, hint = f"{function} cannot stand in a head", "df.recursive_agg and Datalog have it"
-    elif known is not None and argument is not None:
+    elif aggregator is not None and argument is not None:
         message = f"{function}({argument}) in a head: {function} has no argument there"
         hint = f"write {function}() AS {column}: it takes what the branches give in its place"
     else:

@@ -1,7 +1,7 @@
-"""The loop of the compiler's process: a line of JSON in, a line of JSON out, until the input ends.
+"""Run the loop of the compiler's process: read a line of JSON, write a line of JSON, until the input ends.
 
-What is wrong with a program is an answer like any other. A bug ends the process with its traceback on standard error,
-which the JVM shows.
+An error in a program is an ordinary answer. A bug ends the process with its traceback on standard error, which the JVM
+shows.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 def serve(questions: TextIO, answers: TextIO) -> None:
-    """Answers each line of ``questions`` by one line of ``answers``, with the question's ``id`` if it has one."""
+    """Answer each line of ``questions`` by one line of ``answers``, with the question's ``id`` if it has one."""
     for line in questions:
         question = json.loads(line)
         number = {"id": question.pop("id")} if "id" in question else {}
-        answers.write(json.dumps({**_answered(question), **number}) + "\n")
+        answers.write(json.dumps({**_answer_or_error(question), **number}) + "\n")
         answers.flush()
 
 
-def _answered(question: dict[str, Any]) -> dict[str, Any]:
+def _answer_or_error(question: dict[str, Any]) -> dict[str, Any]:
     try:
         if question["version"] != VERSION:
             raise EnvironmentProblem(

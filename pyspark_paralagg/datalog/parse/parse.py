@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.datalog.parse.places import Places
 from pyspark_paralagg.datalog.parse.syntax import Rule, Span, Text
-from pyspark_paralagg.errors import together
+from pyspark_paralagg.errors import combine_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ def parse(source: str, name: str = "<text>") -> Text:
     clauses, problems = _clauses(source)
     if problems:
         places = Places(source, name)
-        raise together([places.error(p.code, p.message, p.span, hint=p.hint) for p in problems]) from None
+        raise combine_errors([places.error(p.code, p.message, p.span, hint=p.hint) for p in problems]) from None
     starts = _line_starts(source)
     return Text(tuple(_with_text(c, source, starts) if isinstance(c, Rule) else c for c in clauses), source, name)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pyspark_paralagg.datalog.parse import syntax
 from pyspark_paralagg.datalog.parse.parse import MAX_PROBLEMS
 from pyspark_paralagg.datalog.resolve.expand import nodes
-from pyspark_paralagg.errors import ParalaggError, together
+from pyspark_paralagg.errors import ParalaggError, combine_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,7 @@ def with_all_problems(text: syntax.Text, use: Callable[[syntax.Text], Result]) -
             if not problems:
                 return result
             break
-    raise together(problems) from None
+    raise combine_errors(problems) from None
 
 
 def _clause_of(problem: ParalaggError, text: syntax.Text) -> syntax.Clause | None:
