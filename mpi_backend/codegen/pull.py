@@ -31,12 +31,7 @@ def pulls(facts: Facts, shape: Shape, rule: PlannedRule) -> bool:
     if facts.is_lattice or rule.target.kind != "resolved" or rule.target.step != len(rule.steps) - 1:
         return False
     last = rule.steps[-1]
-    if (
-        not isinstance(last, Probe)
-        or last.recursive
-        or last.kind != "join"
-        or not facts.is_aligned(rule, len(rule.steps) - 1)
-    ):
+    if not isinstance(last, Probe) or last.recursive or last.kind != "join" or not last.aligned:
         return False
     if any(isinstance(s, Probe) and s.recursive for s in rule.steps):
         return False

@@ -6,7 +6,6 @@ buffer, and the kernel stops when that is full: its tables grow outside of the l
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from mpi_backend.codegen.arguments import Arguments
@@ -21,7 +20,6 @@ from mpi_backend.kernels.status import DONE, MOST_LOOPS
 from mpi_backend.state.shape import column_types
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.plan.plan import Filter, Probe
-from pyspark_paralagg.program.expr import columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +90,7 @@ class RuleKernel:
 
     def _write(self, *, takes_off: bool) -> None:
         code, rule = self._code, self.rule
-        copy = self.facts.copy_of(rule)
+        copy = rule.driver.index
         self._arguments.add("rows", lambda loop: loop.driver(rule).current)
         values = self._arguments.accumulator(
             "d", rule.driver.relation, lambda loop: loop.driver(rule).driver_values, self._to
@@ -186,7 +184,7 @@ class RuleKernel:
         if not p.keys:
             group = "0"
             condition = f"len({index}_offsets) > 1"
-        elif self.facts.is_aligned(self.rule, at):
+        elif p.aligned:
             group = "u"
             condition = f"u + 1 < len({index}_offsets)"
         else:
@@ -264,7 +262,7 @@ class RuleKernel:
         of = self.facts.relations[relation]
         form, k = self.shape.relations[relation], len(of.keys)
         for c, bind in enumerate(binds):
-            if bind is None or bind not in self._used:
+            if bind is None or bind not in self.rule.reads:
                 continue
             if c >= k:
                 value = values.read(c - k, row)
@@ -279,7 +277,7 @@ class RuleKernel:
     def _bind_payload(self, p: Probe, index: str, row: str) -> None:
         types, nulls = self.facts.payload_types(p.index), self.shape.payload[p.index]
         for c, bind in enumerate(p.binds):
-            if bind is None or bind not in self._used:
+            if bind is None or bind not in self.rule.reads:
                 continue
             column = f"{index}_c{c}"
             self._arguments.add(column, lambda loop, c=c: loop.statics[p.index].payload[c])  # type: ignore[misc]
@@ -298,8 +296,3 @@ class RuleKernel:
     def _bind(self, name: str, value: Value) -> None:
         null = None if value.null is None else self._code.keep("n", value.null)
         self._variables[name] = Value(value.type, self._code.keep("v", value.code), null)
-
-    @cached_property
-    def _used(self) -> frozenset[str]:
-        """Variables that some expression of the rule reads."""
-        return frozenset().union(*(columns(e) for e in self.facts.evaluated(self.rule)), frozenset())

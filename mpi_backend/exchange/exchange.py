@@ -133,7 +133,7 @@ class CopyExchange:
         for i in self._copies:
             buckets = loop.owners[i.planned.relation].bucket_count
             distribution = i.planned.keys, column_types(i.part.planned), buckets, loop.comm.size
-            self._owners[i.planned.id] = Owner(*distribution, (), loop.facts.spread.count)
+            self._owners[i.planned.id] = Owner(*distribution, (), loop.facts.sub_buckets)
         self._wire = Wire(loop)
 
     def run(self) -> None:
@@ -168,7 +168,7 @@ class CopyExchange:
         count = len(rows) // stride
         mask_at = part.shape.key_words - 1 if part.shape.has_null_keys else -1
         owner, keys = self._owners[index], (rows, stride, mask_at, self._loop.strings, count)
-        to_all = index in self._loop.facts.spread.to_all
+        to_all = self._loop.facts.goes_to_all(index)
         ranks = owner.all_ranks(*keys) if to_all else [owner.ranks(*keys)]
         table = rows.reshape(count, stride)
         picked = [[table[owners == r] for owners in ranks] for r in range(comm.size)]

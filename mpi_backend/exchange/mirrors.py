@@ -15,17 +15,16 @@ import numpy as np
 
 from mpi_backend.kernels import mirrors as kernel
 from mpi_backend.kernels.messages import write_values
-from pyspark_paralagg.plan.plan import Probe, RelationIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from mpi_backend.comm import Comm
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.load.inputs import Inputs
     from mpi_backend.state.facts import Facts
     from mpi_backend.state.loop_state import LoopState
-    from pyspark_paralagg.plan.plan import PlannedRule, StaticIndex
+    from pyspark_paralagg.plan.plan import StaticIndex
 
 EDGES_A_RANK = 2
 """Mirrors are used only if rows have on average more edges than this for each rank, as each row goes to all ranks."""
@@ -33,46 +32,15 @@ _MANY_ROWS = 1 << 16
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-def add_mirrors(facts: Facts, inputs: Inputs, comm: Comm) -> Facts:
-    """Return the facts with edges at their targets and rules driven by mirrors, if that is less work. Collective.
-
-    Every rule must lead by one index of edges from a row of the only relation to another row.
-    """
-    moved = _move_edges(facts) if comm.size > 1 else None
-    if moved is None or _mean_degree(moved.values(), inputs, comm) <= EDGES_A_RANK * comm.size:
+def choose_mirrors(facts: Facts, inputs: Inputs, comm: Comm) -> Facts:
+    """Return the facts of the mirrored stratum, if the Plan has one and it is less work. Collective."""
+    mirrored = facts.stratum.mirrored if comm.size > 1 else None
+    if mirrored is None:
         return facts
-    stratum = facts.stratum
-    number = max([-1, *(i.id for i in stratum.relation_indexes)]) + 1
-    copy = RelationIndex(number, stratum.relations[0].name, (), "everywhere", copy=True)
-    changed = replace(
-        stratum,
-        static_indexes=tuple(moved.get(i.id, i) for i in stratum.static_indexes),
-        relation_indexes=(*stratum.relation_indexes, copy),
-        rules=tuple(replace(r, driver=replace(r.driver, index=copy.id)) for r in stratum.rules),
-    )
-    return replace(facts, stratum=changed, mirror=copy.id)
-
-
-def _move_edges(facts: Facts) -> dict[int, StaticIndex] | None:
-    """Return the indexes of edges, partitioned by target; None if some rule does not follow one index of edges."""
-    stratum = facts.stratum
-    is_one = len(stratum.relations) == 1 and stratum.in_place and facts.spread.count == 1
-    if not is_one or stratum.bitmap is not None or stratum.decomposition is not None or stratum.makes_strings:
-        return None
-    [relation] = stratum.relations
-    moved: dict[int, StaticIndex] = {}
-    for rule in stratum.rules:
-        edges = _edges(rule, facts.statics, len(relation.keys))
-        if edges is None:
-            return None
-        targets = tuple(edges.payload[rule.target.payload[k]] for k in relation.distribute_by)
-        types = [facts.inputs[edges.input].exprs[t].type for t in targets]
-        if types != [relation.keys[k].type for k in relation.distribute_by]:
-            return None  # their hashes differ
-        by_target = replace(edges, partition_by=targets)
-        if moved.setdefault(edges.id, by_target) != by_target:
-            return None
-    return moved
+    edges = [facts.statics[i] for i in mirrored.edges]
+    if _mean_degree(edges, inputs, comm) <= EDGES_A_RANK * comm.size:
+        return facts
+    return replace(facts, stratum=mirrored.stratum, mirror=mirrored.mirror)
 
 
 def _mean_degree(edges: Iterable[StaticIndex], inputs: Inputs, comm: Comm) -> float:
@@ -87,20 +55,6 @@ def _mean_degree(edges: Iterable[StaticIndex], inputs: Inputs, comm: Comm) -> fl
         counted += (len(picked), len(np.unique(picked)))
     rows, distinct = comm.allreduce_sum(counted)
     return float(rows / max(distinct, 1.0))
-
-
-def _edges(rule: PlannedRule, statics: Mapping[int, StaticIndex], keys: int) -> StaticIndex | None:
-    """Return the index that leads a rule from the driver's row to the head's, if all its other lookups are local."""
-    if rule.target.kind != "resolved" or rule.driver.index is not None or not keys:
-        return None
-    edges = None
-    for at, step in enumerate(rule.steps):
-        if not isinstance(step, Probe) or (not step.recursive and statics[step.index].placement == "everywhere"):
-            continue
-        if step.recursive or at != rule.target.step:
-            return None
-        edges = statics[step.index]
-    return edges
 
 
 class Mirrors:

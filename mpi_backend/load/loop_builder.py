@@ -79,7 +79,8 @@ class LoopBuilder:
         initial = {
             name: self._rows(self._parts[name], table) for name, (_, table) in starts.items() if table is not None
         }
-        groups = {i: self._aligned_groups(static[i], i) for i in facts.aligned}
+        aligned = [i for i in facts.stratum.static_indexes if i.aligned_to is not None]
+        groups = {i.id: self._aligned_groups(static[i.id], i) for i in aligned}
         targets = {n: self._resolve(facts.stratum.rules[n], static, owners) for n in resolved}
         mirror_places: list[Array] = []
         if facts.mirror is not None:
@@ -127,7 +128,7 @@ class LoopBuilder:
     def _start(self, relation: PlannedRelation) -> tuple[Table, Table | None]:
         def rows(number: int) -> Table:
             table = self._inputs.tables[number]
-            keys = range(len(relation.keys)) if relation.name in self._facts.spread.relations else ()
+            keys = range(len(relation.keys)) if self._facts.is_spread(relation.name) else ()
             return self._routed(table, relation.distribute_by, keys, self._nulls[number])
 
         return rows(relation.base), None if relation.initial is None else rows(relation.initial)
@@ -152,21 +153,21 @@ class LoopBuilder:
             total = int(self._comm.allreduce_sum(np.array([float(table.count)]))[0])
             return Table(tuple(shared), len(shared[0]) if shared else total)
         by = [picked.index(p) for p in index.partition_by]
-        spread = range(len(picked)) if index.id in self._facts.spread.statics else ()
+        spread = range(len(picked)) if self._facts.is_spread_index(index.id) else ()
         return self._routed(Table(columns, table.count), by, spread, has_nulls)
 
     def _routed(self, table: Table, by: Sequence[int], spread: Iterable[int], nulls: Sequence[bool]) -> Table:
         """Send each row to the owner of the columns ``by``, in the sub-bucket of the other columns of ``spread``."""
         others = [c for c in spread if c not in by]
         masked = any(nulls)
-        count = self._facts.spread.count
+        count = self._facts.sub_buckets
         return route(table, by, others, self._strings, self._comm, self._buckets, count, masked=masked)
 
     def _owner(self, relation: PlannedRelation) -> Owner:
-        keys = range(len(relation.keys)) if relation.name in self._facts.spread.relations else ()
+        keys = range(len(relation.keys)) if self._facts.is_spread(relation.name) else ()
         others = [k for k in keys if k not in relation.distribute_by]
         distribution = relation.distribute_by, column_types(relation), self._buckets, self._comm.size
-        return Owner(*distribution, others, self._facts.spread.count)
+        return Owner(*distribution, others, self._facts.sub_buckets)
 
     # --- ids --------------------------------------------------------------------------------------------------------
 
@@ -184,7 +185,7 @@ class LoopBuilder:
                 if facts.stratum.rules[n].head == name
             ]
             base = [t.columns[0] for t in starts[name] if t is not None]
-            origins = [static[i].columns[0] for i, relation in facts.aligned.items() if relation == name]
+            origins = [static[i.id].columns[0] for i in facts.stratum.static_indexes if i.aligned_to == name]
             if facts.mirror is not None:
                 self._mirror.keys.expect_all(c.words for c in origins)
             part.keys.expect_all(c.words for c in [*base, *derived, *(origins if facts.mirror is None else ())])
@@ -199,24 +200,24 @@ class LoopBuilder:
         words = flat(table.columns[k:], table.count, masked=any(shape.dependents))
         return Rows(ids, words, 0, stride)
 
-    def _aligned_groups(self, table: Table, index: int) -> Array:
+    def _aligned_groups(self, table: Table, index: StaticIndex) -> Array:
         part = self._aligned_part(index)
-        keys = table.columns[: len(self._facts.statics[index].keys)]
+        keys = table.columns[: len(index.keys)]
         return part.keys.add(flat(keys, table.count, masked=part.shape.has_null_keys), count=table.count)
 
-    def _aligned_part(self, index: int) -> RelationPart:
+    def _aligned_part(self, index: StaticIndex) -> RelationPart:
         """Return the part whose ids are the groups of an aligned index."""
-        return self._parts[self._facts.aligned[index]] if self._facts.mirror is None else self._mirror
+        return self._parts[str(index.aligned_to)] if self._facts.mirror is None else self._mirror
 
     def _target_columns(self, rule: PlannedRule, static: dict[int, Table]) -> list[Column]:
-        index = self._facts.statics[self._facts.resolving_probe(rule).index]
+        index = self._facts.statics[rule.resolving_probe.index]
         return [static[index.id].columns[len(index.keys) + p] for p in rule.target.payload]
 
     def _resolve(self, rule: PlannedRule, static: dict[int, Table], owners: dict[str, Owner]) -> Array:
         """Return for each row of the index the id of the head's key. A ghost is the complement of its id."""
         part = self._parts[rule.head]
         columns = self._target_columns(rule, static)
-        count = static[self._facts.resolving_probe(rule).index].count
+        count = static[rule.resolving_probe.index].count
         rows = flat(columns, count, masked=part.shape.has_null_keys)
         if self._comm.size == 1 or self._facts.mirror is not None:
             return part.keys.add(rows, count=count)
@@ -245,13 +246,11 @@ class LoopBuilder:
                 keys.expect_all(c.words for c in table.columns[:1])
             groups = keys.add(flat(table.columns[:n], table.count, masked=False), count=table.count)
         else:
-            keys = self._aligned_part(index.id).keys
-        sorting = self._facts.sorting_rule(index.id)
-        by = targets[sorting] if sorting is not None and self._comm.size > 1 else None
+            keys = self._aligned_part(index).keys
+        by = targets[index.sorted_by] if index.sorted_by is not None and self._comm.size > 1 else None
         offsets, order = place_rows(groups, len(keys), by)
-        read = self._facts.read_payload(index.id)
-        payload = [c if read[p] else None for p, c in enumerate(table.columns[n:])]
+        payload = [c if p in index.read else None for p, c in enumerate(table.columns[n:])]
         loop.statics[index.id] = build_static(keys, offsets, order, payload)
         for number, rule in enumerate(self._facts.stratum.rules):
-            if number in targets and self._facts.resolving_probe(rule).index == index.id:
+            if number in targets and rule.resolving_probe.index == index.id:
                 loop.targets[number] = targets[number][order]

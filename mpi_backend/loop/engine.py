@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from mpi_backend.exchange.mirrors import add_mirrors
+from mpi_backend.exchange.mirrors import choose_mirrors
 from mpi_backend.load.inputs import read_inputs
 from mpi_backend.load.loop_builder import LoopBuilder
 from mpi_backend.loop.bitmap_loop import BitmapLoop
 from mpi_backend.loop.decomposed import Decomposed
 from mpi_backend.loop.tuples import Tuples
 from mpi_backend.state.facts import Facts
-from mpi_backend.state.spread import spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -86,8 +85,7 @@ def run_plan(
     run = Run()
     inputs = {i.id: i for i in plan.inputs}
     for stratum in plan.strata:
-        spread_stratum, sub_bucketing = spread(stratum, sub_buckets if comm.size > 1 else 1)
-        facts = Facts(spread_stratum, inputs, sub_bucketing)
+        facts = Facts.of(stratum, inputs, sub_buckets if comm.size > 1 else 1)
         _run_stratum(facts, sources, comm, run, buckets or comm.size, ansi=ansi, progress=progress)
     return run
 
@@ -135,7 +133,7 @@ def _evaluation(
 ) -> Evaluation:
     """Load a stratum. Use bitmaps, else decomposition, else tuples: the first that the Plan and the data allow."""
     inputs = read_inputs(facts, sources, run.results, comm, ansi=ansi)
-    facts = add_mirrors(facts, inputs, comm)
+    facts = choose_mirrors(facts, inputs, comm)
     builder = LoopBuilder(facts, inputs, comm, buckets)
     routed = builder.route()
     if BitmapLoop.fits(facts, routed):

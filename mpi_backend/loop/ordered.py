@@ -108,7 +108,7 @@ class Ordered:
             self._begin(None)
             return
         values = self._column_values(self._part.state.v)[self._part.state.dirty]
-        is_copied = self._loop.facts.copies(column)
+        is_copied = self._loop.facts.stratum.copies_order
         width = self._spacing_width(values) if is_copied else self._change_width(values)
         if width is None:
             return

@@ -125,7 +125,7 @@ class Runner:
         rule = facts.stratum.rules[position]
         head = rule.head
         if position not in loop.pulls:
-            offsets = loop.statics[facts.resolving_probe(rule).index].offsets
+            offsets = loop.statics[rule.resolving_probe.index].offsets
             loop.pulls[position] = by_target(offsets, loop.targets[position], len(facts.relations[head].dependents))
         contribution = Contribution(facts, shape, position, ansi=ansi, traced=False, takes_off=False)
         return contribution, pull_kernel(facts, shape, head, ansi=ansi)

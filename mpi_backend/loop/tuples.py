@@ -86,11 +86,11 @@ class Tuples:
     def _merge_sub_buckets(self, p: RelationPart, table: Table) -> Table:
         """Return the rows of a relation, with each bucket at one rank if it had sub-buckets."""
         loop = self.loop
-        if p.name not in loop.facts.spread.relations:
+        if not loop.facts.is_spread(p.name):
             return table
         masked = any((*p.shape.keys, *p.shape.dependents))
         buckets = loop.owners[p.name].bucket_count
-        count = loop.facts.spread.count
+        count = loop.facts.sub_buckets
         return route(table, p.planned.distribute_by, (), loop.strings, loop.comm, buckets, count, masked=masked)
 
     def _rows(self, p: RelationPart) -> Table:

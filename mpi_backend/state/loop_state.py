@@ -55,7 +55,7 @@ class LoopState:
 
     def driver(self, rule: PlannedRule) -> RelationPart:
         """Return the relation, or the copy of it, whose delta drives a rule."""
-        copy = self.facts.copy_of(rule)
+        copy = rule.driver.index
         return self.parts[rule.driver.relation] if copy is None else self.indexes[copy].part
 
     @property

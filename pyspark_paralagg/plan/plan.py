@@ -17,7 +17,7 @@ from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, to_json
 if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Column, Dependent, Input
 
-VERSION = 6
+VERSION = 7
 
 RelationClass = Literal["lattice", "accumulating", "iterated"]
 Placement = Literal["partitioned", "everywhere"]
@@ -46,6 +46,10 @@ class StaticIndex:
 
     ``partition_by`` are the positions whose hash decides a row's task if ``placement`` is ``partitioned``: the keys,
     except under a product, where any column works. A row with a null key is dropped.
+
+    ``read`` are the positions in ``payload`` that the loop reads; an engine keeps no others. ``aligned_to`` is the
+    relation whose row numbers are the groups. ``sorted_by`` is the rule by whose targets the rows of a group are
+    sorted, so that those of the own task come first.
     """
 
     id: int
@@ -54,6 +58,9 @@ class StaticIndex:
     payload: tuple[int, ...]
     placement: Placement
     partition_by: tuple[int, ...]
+    read: tuple[int, ...] = ()
+    aligned_to: str | None = None
+    sorted_by: int | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ class Probe:
     """A lookup of ``keys`` in a static or relation index that binds its payload (a relation index: all columns).
 
     ``semi`` and ``anti`` bind nothing. ``version`` ``old`` skips rows of the current delta, so that no pair of rows is
-    joined twice.
+    joined twice. ``aligned``: the keys are the driver's whole key, so the number of its row is the group: no lookup.
     """
 
     index: int
@@ -98,6 +105,7 @@ class Probe:
     binds: tuple[str | None, ...] = ()
     recursive: bool = False
     version: Literal["full", "old"] = "full"
+    aligned: bool = False
     op: str = "probe"
 
 
@@ -114,19 +122,22 @@ class Target:
     """The method that locates the head's row.
 
     ``same``: the driver's own row. ``resolved``: the key columns are payload of the partitioned static index of step
-    ``step``, at ``payload`` positions, so ids are resolved at load. ``computed``: by hashing.
+    ``step``, at ``payload`` positions, so ids are resolved at load. ``computed``: by hashing. ``local``: the row
+    belongs to the task of the driver's row.
     """
 
     kind: Literal["same", "resolved", "computed"]
     step: int | None = None
     payload: tuple[int, ...] = ()
+    local: bool = False
 
 
 @dataclass(frozen=True)
 class PlannedRule:
     """One Δ variant of a rule. ``emit`` has one expression for each column of the head, keys first.
 
-    ``place`` is the rule's position in the user's program.
+    ``place`` is the rule's position in the user's program. ``reads`` are the variables that the loop evaluates: not
+    those of aligned keys, nor of the head's keys unless its row is located by hashing.
     """
 
     head: str
@@ -136,6 +147,16 @@ class PlannedRule:
     target: Target
     text: str
     place: str = ""
+    reads: tuple[str, ...] = ()
+
+    @property
+    def resolving_probe(self) -> Probe:
+        """Return the probe whose rows stand for the targets of a resolved rule."""
+        probe = None if self.target.step is None else self.steps[self.target.step]
+        if not isinstance(probe, Probe):
+            msg = f"rule {self.text} has no resolved target"
+            raise TypeError(msg)
+        return probe
 
 
 @dataclass(frozen=True)
@@ -162,6 +183,32 @@ class Decomposition:
 
 
 @dataclass(frozen=True)
+class Mirrored:
+    """The stratum with the rows of its indexes ``edges`` at their targets: rules are driven by a copy, the ``mirror``.
+
+    An engine with several ranks chooses it by the number of edges (docs/architecture.md, "The engine without Spark").
+    """
+
+    mirror: int
+    edges: tuple[int, ...]
+    stratum: Stratum
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The stratum for sub-buckets: rows of one bucket are on several ranks, by the columns that are not hashed into it.
+
+    ``statics`` and ``relations`` are what is spread. Of the copies that drive rules, those in ``to_all`` go to all
+    sub-buckets of their bucket, the others to the first.
+    """
+
+    statics: tuple[int, ...]
+    relations: tuple[str, ...]
+    to_all: tuple[int, ...]
+    stratum: Stratum
+
+
+@dataclass(frozen=True)
 class Stratum:
     """One fixpoint of mutually recursive relations.
 
@@ -170,9 +217,11 @@ class Stratum:
     converge late, is stopped. It is None if rules only shift values: then a run with more iterations than keys climbs
     without end, and is traced.
     ``makes_strings``: rules may derive strings that no input has, so an engine numbers them when they appear.
-    ``ordered_by``: the position of the dependent column whose best values an engine may apply first.
+    ``ordered_by``: the position of the dependent column whose best values an engine may apply first. ``copies_order``:
+    every rule copies that column from its driver's row.
     ``carried``: keys that every rule copies from every recursive atom, each as its position among the keys of each
     relation: rows with a value of such a key derive from base rows with that value.
+    ``mirrored``, ``spread``: the same fixpoint with its rows placed otherwise.
     """
 
     relations: tuple[PlannedRelation, ...]
@@ -191,6 +240,9 @@ class Stratum:
     tolerance: float | None = None
     carried: tuple[tuple[int, ...], ...] = ()
     climb_limit: int | None = None
+    copies_order: bool = False
+    mirrored: Mirrored | None = None
+    spread: Spread | None = None
 
     @property
     def input_ids(self) -> frozenset[int]:
@@ -255,6 +307,7 @@ __all__ = [
     "Decomposition",
     "Driver",
     "Filter",
+    "Mirrored",
     "Narrower",
     "Plan",
     "PlannedRelation",
@@ -262,6 +315,7 @@ __all__ = [
     "Probe",
     "RelationIndex",
     "Slice",
+    "Spread",
     "StaticIndex",
     "Stratum",
     "Target",

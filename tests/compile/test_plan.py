@@ -13,7 +13,7 @@ from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.datalog.parse.parse import parse
 from pyspark_paralagg.datalog.text_to_program import resolve_text
 from pyspark_paralagg.errors import VerificationError
-from pyspark_paralagg.plan.plan import Bitmap, Driver, Plan, Probe, RelationIndex, StaticIndex, Stratum
+from pyspark_paralagg.plan.plan import VERSION, Bitmap, Driver, Plan, Probe, RelationIndex, StaticIndex, Stratum
 from pyspark_paralagg.plan.printer import show_plan
 from pyspark_paralagg.program.assumption import parse_assumptions
 
@@ -31,11 +31,13 @@ def test_shortest_paths_in_full() -> None:
     [rule] = stratum.rules
     assert (stratum.relation_class, stratum.in_place, stratum.bitmap) == ("lattice", True, None)
     assert stratum.relations[0].distribute_by == (0,)
-    assert stratum.static_indexes == (StaticIndex(0, 1, (0,), (1, 2), "partitioned", (0,)),)
+    assert stratum.static_indexes == (StaticIndex(0, 1, (0,), (1, 2), "partitioned", (0,), (1,), "dist", 0),)
     assert rule.driver == Driver("dist", "delta", ("node", "dist"))
     [probe] = rule.steps
     assert isinstance(probe, Probe)
-    assert probe.binds == ("dst", "weight")
+    assert (probe.binds, probe.aligned) == (("dst", "weight"), True)
+    assert (rule.reads, rule.target.local) == (("dist", "weight"), False)  # dst is resolved at load
+    assert not stratum.copies_order
     assert (rule.target.kind, rule.target.step, rule.target.payload) == ("resolved", 0, (0,))
     assert [r.text for r in stratum.rules] == [
         "dist(dst, min dist + weight) :- dist(node, dist), in1(src, dst, weight), node = src"
@@ -45,7 +47,7 @@ def test_shortest_paths_in_full() -> None:
 def test_plan_is_json() -> None:
     plan = compile_program(programs.pagerank(max_iterations=5))
     data = json.loads(json.dumps(plan.to_json()))
-    assert data["version"] == 6
+    assert data["version"] == VERSION
     assert show_plan(data) == show_plan(plan)
 
 

@@ -7,10 +7,9 @@ import pyarrow as pa
 import pytest
 
 from mpi_backend.comm import SingleRank
-from mpi_backend.exchange.mirrors import add_mirrors
+from mpi_backend.exchange.mirrors import choose_mirrors
 from mpi_backend.load.inputs import Inputs
 from mpi_backend.state.facts import Facts
-from mpi_backend.state.spread import NO_SPREAD, spread
 from mpi_backend.state.strings import Strings
 from mpi_backend.state.types import Column, Table, type_of
 from pyspark_paralagg.compile import compile_program
@@ -46,8 +45,7 @@ def facts_of(text: str, sub_buckets: int = 1) -> Facts:
     resolved = resolve_text(parse(text), COLUMNS)
     empty = {n for n, source in enumerate(resolved.sources) if not source.is_external}
     plan = compile_program(whole_program(resolved.program, empty))
-    changed, where = spread(plan.strata[-1], sub_buckets)
-    return Facts(changed, {i.id: i for i in plan.inputs}, where)
+    return Facts.of(plan.strata[-1], {i.id: i for i in plan.inputs}, sub_buckets)
 
 
 def inputs_of(facts: Facts, degree: int) -> Inputs:
@@ -63,7 +61,7 @@ def inputs_of(facts: Facts, degree: int) -> Inputs:
 
 def test_edges_move_to_their_targets() -> None:
     facts = facts_of(PATHS)
-    found = add_mirrors(facts, inputs_of(facts, 5), TwoRanks())
+    found = choose_mirrors(facts, inputs_of(facts, 5), TwoRanks())
     [before], [after] = facts.stratum.static_indexes, found.stratum.static_indexes
     assert (before.partition_by, after.partition_by) == (before.keys, (before.payload[0],))
     [copy], [rule] = found.stratum.relation_indexes, found.stratum.rules
@@ -73,21 +71,21 @@ def test_edges_move_to_their_targets() -> None:
 @pytest.mark.parametrize("degree", [1, 4])
 def test_few_edges_stay_where_they_are(degree: int) -> None:
     facts = facts_of(PATHS)
-    assert add_mirrors(facts, inputs_of(facts, degree), TwoRanks()) == facts
+    assert choose_mirrors(facts, inputs_of(facts, degree), TwoRanks()) == facts
 
 
 def test_one_rank_has_no_mirrors() -> None:
     facts = facts_of(PATHS)
-    assert add_mirrors(facts, inputs_of(facts, 5), SingleRank()) == facts
+    assert choose_mirrors(facts, inputs_of(facts, 5), SingleRank()) == facts
 
 
 @pytest.mark.parametrize("text", NOT_MIRRORED.values(), ids=NOT_MIRRORED)
 def test_other_rules_have_no_mirrors(text: str) -> None:
     facts = facts_of(text)
-    assert add_mirrors(facts, inputs_of(facts, 5), TwoRanks()).mirror is None
+    assert choose_mirrors(facts, inputs_of(facts, 5), TwoRanks()).mirror is None
 
 
 def test_sub_buckets_come_first() -> None:
     facts = facts_of(PATHS, 4)
-    assert facts.spread != NO_SPREAD
-    assert add_mirrors(facts, inputs_of(facts, 5), TwoRanks()).mirror is None
+    assert facts.spread is not None
+    assert choose_mirrors(facts, inputs_of(facts, 5), TwoRanks()).mirror is None

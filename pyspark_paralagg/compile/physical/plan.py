@@ -12,13 +12,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.compile.physical.annotate import annotate
 from pyspark_paralagg.compile.physical.assign_placement import assign_placement
 from pyspark_paralagg.compile.physical.decompose import without_carried
 from pyspark_paralagg.compile.physical.differentiate import differentiate
 from pyspark_paralagg.compile.physical.distribute import Distribution, carried_keys, distribute
 from pyspark_paralagg.compile.physical.find_carried import find_carried
+from pyspark_paralagg.compile.physical.mirror import mirrored
 from pyspark_paralagg.compile.physical.narrow import narrow
 from pyspark_paralagg.compile.physical.select_indexes import Indexes
+from pyspark_paralagg.compile.physical.spread import spread
 from pyspark_paralagg.compile.prove.bounded import climbs, translates
 from pyspark_paralagg.plan.plan import (
     Bitmap,
@@ -130,6 +133,8 @@ def _stratum(
         find_carried(program, relations),
         None if not may_climb or translates(program, rules, relation_class) else program.climb_limit,
     )
+    stratum = annotate(stratum)
+    stratum = replace(stratum, mirrored=mirrored(stratum, program.inputs), spread=spread(stratum))
     return stratum, program.inputs, reasons
 
 

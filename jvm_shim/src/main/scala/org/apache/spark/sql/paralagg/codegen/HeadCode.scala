@@ -1,7 +1,7 @@
 package org.apache.spark.sql.paralagg.codegen
 
 import org.apache.spark.sql.paralagg.load.{DecimalWord, DoubleWord, LongWord, StringWord, Words}
-import org.apache.spark.sql.paralagg.plan.{ColumnSpec, ProbeSpec, RuleFacts, RuleSpec, RuleVariable, StratumSpec}
+import org.apache.spark.sql.paralagg.plan.{ColumnSpec, ProbeSpec, RuleSpec, RuleVariable, StratumSpec}
 import org.apache.spark.sql.paralagg.state.Shape
 
 /**
@@ -91,7 +91,7 @@ private[paralagg] final class HeadCode(
          |if ($id >= ${own.capacity}) { $part.grow(); ${KernelLocals.Reload} }
          |${combine(own, id, values)}""".stripMargin
     val put =
-      if (tasks == 1 || RuleFacts.staysLocal(stratum, rule)) local
+      if (tasks == 1 || rule.target.local) local
       else {
         val owner = locals.freshName("owner")
         val found = if (spec.distributeBy.isEmpty) "0" else s"${JavaNames.Words}.owner(${hash(words)}, $tasks)"

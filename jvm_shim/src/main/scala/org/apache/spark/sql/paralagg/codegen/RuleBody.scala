@@ -1,6 +1,6 @@
 package org.apache.spark.sql.paralagg.codegen
 
-import org.apache.spark.sql.paralagg.plan.{FilterSpec, ProbeSpec, RuleFacts, RuleSpec, StratumSpec}
+import org.apache.spark.sql.paralagg.plan.{FilterSpec, ProbeSpec, RuleSpec, StratumSpec}
 import org.apache.spark.sql.paralagg.state.{Accumulator, Shape}
 
 /**
@@ -20,7 +20,7 @@ private[paralagg] final class RuleBody(
     locals: KernelLocals) {
   import Accumulator._
 
-  private val variables = new RuleVariables(stratum, rule, locals.context)
+  private val variables = new RuleVariables(rule, locals.context)
   private val head = new HeadCode(stratum, shape, tasks, rule, position, variables, locals)
 
   def code: String = {
@@ -80,7 +80,7 @@ private[paralagg] final class RuleBody(
     }
     val missing = if (p.kind == "anti") s"else { ${step(at + 1, place)} }" else ""
     if (p.keys.isEmpty) s"if ($index.groups() > 0) { ${rows("0")} }\n"
-    else if (RuleFacts.isAligned(stratum, rule, at)) {
+    else if (p.aligned) {
       val any = s"ra_u + 1 < $offsets.length"
       if (p.kind == "join") s"if ($any) { ${rows("ra_u")} }\n"
       else s"if ($any && $offsets[ra_u] < $offsets[ra_u + 1]) { ${rows("ra_u")} } $missing\n"
@@ -98,7 +98,7 @@ private[paralagg] final class RuleBody(
       s"for (int $row = $from; $row < $until; $row++) { ${bindPayload(p, row)} ${step(at + 1, inside)} }\n"
     }
     val loops =
-      if (at == rule.target.step && RuleFacts.splittingRule(stratum, p.index, tasks).contains(position)) {
+      if (at == rule.target.step && tasks > 1 && stratum.staticIndex(p.index).sortedBy.contains(position)) {
         val splits = locals.local(s"${index}_s", s"int[] ${index}_s = $index.splits();\n")
         val split = locals.freshName("m")
         val own = loop(first, split, TargetSide.Own)

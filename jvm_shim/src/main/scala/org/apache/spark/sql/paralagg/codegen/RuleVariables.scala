@@ -5,22 +5,21 @@ import scala.collection.mutable
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression}
 import org.apache.spark.sql.catalyst.expressions.codegen._
 import org.apache.spark.sql.paralagg.load.Words
-import org.apache.spark.sql.paralagg.plan.{FilterSpec, PlainVariable, RuleFacts, RuleSpec, RuleVariable, StratumSpec}
+import org.apache.spark.sql.paralagg.plan.{FilterSpec, PlainVariable, RuleSpec, RuleVariable}
 
 /**
  * The variables of one rule as locals of its code, and the expressions over them. Each variable has a local for its word;
  * one for its value as well where Catalyst's code reads it.
  */
-private[paralagg] final class RuleVariables(stratum: StratumSpec, rule: RuleSpec, context: CodegenContext) {
-  private val evaluated = RuleFacts.evaluated(stratum, rule)
+private[paralagg] final class RuleVariables(rule: RuleSpec, context: CodegenContext) {
 
-  /** Variables that the rule reads at all, by name. */
+  /** Variables that the loop reads at all, by name. */
   private val types: Map[String, RuleVariable] =
-    evaluated.flatMap(_.collect { case v: RuleVariable => v.name -> v }).toMap
+    rule.expressions.flatMap(_.collect { case v: RuleVariable if rule.reads(v.name) => v.name -> v }).toMap
 
   /** Variables whose value is read, not only their word. */
   private val needsValue: Set[String] = {
-    evaluated.flatMap {
+    rule.expressions.flatMap {
       case PlainVariable(_) => Nil
       case e => e.collect { case v: RuleVariable => v.name }
     }.toSet ++ rule.steps.collect { case FilterSpec(PlainVariable(name)) => name }

@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.DataType
  * exactly what Spark's analyser said it means.
  */
 object PlanReader {
-  val Version = 6
+  val Version = 7
 
   def stratum(plan: JValue, position: Int, templates: IndexedSeq[Expression]): StratumSpec = {
     if (int(plan \ "version") != Version) {
@@ -72,7 +72,10 @@ private class PlanReader(templates: IndexedSeq[Expression]) {
         ints(i \ "keys"),
         ints(i \ "payload"),
         text(i \ "placement") == "everywhere",
-        ints(i \ "partition_by"))
+        ints(i \ "partition_by"),
+        ints(i \ "read"),
+        option(i \ "aligned_to")(relationAt),
+        option(i \ "sorted_by")(int))
     }.toArray
     val used = relations.flatMap(r => r.base +: r.initial.toSeq).toSet ++ statics.map(_.input)
     StratumSpec(
@@ -90,8 +93,7 @@ private class PlanReader(templates: IndexedSeq[Expression]) {
       }.toArray,
       list(json \ "rules").map(rule(_, relationAt)).toArray,
       text(json \ "relation_class"),
-      // Copies follow the relation between rounds, so in place there are none.
-      bool(json \ "in_place") && list(json \ "relation_indexes").isEmpty,
+      bool(json \ "in_place"),
       bool(json \ "cycle_check"),
       bool(json \ "makes_strings"),
       option(json \ "bitmap")(b => BitmapSpec(relationAt(b \ "relation"), int(b \ "moving"), ints(b \ "edges"))),
@@ -136,7 +138,6 @@ private class PlanReader(templates: IndexedSeq[Expression]) {
     CustomSpec(
       text(json \ "name"),
       list(json \ "columns").map(text).toArray,
-      text(json \ "doubts") == null,
       expressions(json \ "combine"),
       option(json \ "improves")(expression))
 
@@ -167,12 +168,18 @@ private class PlanReader(templates: IndexedSeq[Expression]) {
             expressions(s \ "keys"),
             list(s \ "binds").map(text).toArray,
             bool(s \ "recursive"),
-            text(s \ "version") == "old")
+            text(s \ "version") == "old",
+            bool(s \ "aligned"))
         }
       }.toArray,
       expressions(json \ "emit"),
-      TargetSpec(text(target \ "kind"), option(target \ "step")(int).getOrElse(-1), ints(target \ "payload")),
-      text(json \ "text"))
+      TargetSpec(
+        text(target \ "kind"),
+        option(target \ "step")(int).getOrElse(-1),
+        ints(target \ "payload"),
+        bool(target \ "local")),
+      text(json \ "text"),
+      list(json \ "reads").map(text).toSet)
   }
 
   private def expressions(json: JValue): Array[Expression] = list(json).map(expression).toArray

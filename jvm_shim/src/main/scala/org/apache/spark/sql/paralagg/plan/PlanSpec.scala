@@ -29,8 +29,7 @@ case class ViewSpec(relation: Int, column: Int)
 
 /** A user's aggregator: expressions over `old.c` and `new.c`, one `combine` a column. */
 case class CustomSpec(
-    name: String, columns: Array[String], isIdempotent: Boolean, combine: Array[Expression],
-    improves: Option[Expression])
+    name: String, columns: Array[String], combine: Array[Expression], improves: Option[Expression])
 
 case class RelationSpec(
     name: String,
@@ -46,13 +45,20 @@ case class RelationSpec(
   def isView: Boolean = dependents.exists(_.view.isDefined)
 }
 
+/**
+ * `read` are the positions of the payload that the loop reads, `alignedTo` the relation whose row numbers are the groups,
+ * `sortedBy` the rule by whose targets the rows of a group are sorted.
+ */
 case class StaticIndexSpec(
     id: Int,
     input: Int,
     keys: Array[Int],
     payload: Array[Int],
     everywhere: Boolean,
-    partitionBy: Array[Int])
+    partitionBy: Array[Int],
+    read: Array[Int],
+    alignedTo: Option[Int],
+    sortedBy: Option[Int])
 
 case class RelationIndexSpec(id: Int, relation: Int, keys: Array[Int], everywhere: Boolean, copy: Boolean)
 
@@ -67,20 +73,34 @@ case class ProbeSpec(
     keys: Array[Expression],
     binds: Array[String],
     recursive: Boolean,
-    old: Boolean)
+    old: Boolean,
+    aligned: Boolean)
     extends StepSpec
 
 case class FilterSpec(condition: Expression) extends StepSpec
 
-case class TargetSpec(kind: String, step: Int, payload: Array[Int])
+/** `local`: the row belongs to the task of the driver's row. */
+case class TargetSpec(kind: String, step: Int, payload: Array[Int], local: Boolean)
 
+/** `reads` are the variables that the loop evaluates. */
 case class RuleSpec(
     head: Int,
     driver: DriverSpec,
     steps: Array[StepSpec],
     emit: Array[Expression],
     target: TargetSpec,
-    text: String)
+    text: String,
+    reads: Set[String]) {
+
+  /** The probe whose rows stand for the targets of a resolved rule. */
+  def resolvingProbe: ProbeSpec = steps(target.step).asInstanceOf[ProbeSpec]
+
+  /** All that the rule evaluates, in the Plan's order. */
+  def expressions: Seq[Expression] = steps.toSeq.flatMap {
+    case p: ProbeSpec => p.keys.toSeq
+    case f: FilterSpec => Seq(f.condition)
+  } ++ emit
+}
 
 case class BitmapSpec(relation: Int, moving: Int, edges: Array[Int])
 
@@ -110,14 +130,14 @@ case class StratumSpec(
   def staticIndex(id: Int): StaticIndexSpec = staticIndexes.find(_.id == id).get
   def relationIndex(id: Int): RelationIndexSpec = relationIndexes.find(_.id == id).get
 
+  /** Where key `k` of a resolved rule's head stands in the blocks of the index that resolves it. */
+  def targetColumn(rule: RuleSpec, k: Int): Int =
+    staticIndex(rule.resolvingProbe.index).keys.length + rule.target.payload(k)
+
   /** All that the loop evaluates, in the Plan's order. */
   def expressions: Seq[Expression] =
-    rules.toSeq.flatMap { r =>
-      r.steps.toSeq.flatMap {
-        case p: ProbeSpec => p.keys.toSeq
-        case f: FilterSpec => Seq(f.condition)
-      } ++ r.emit
-    } ++ relations.toSeq.flatMap(_.dependents).flatMap(_.custom).flatMap(c => c.combine ++ c.improves)
+    rules.toSeq.flatMap(_.expressions) ++ relations.toSeq.flatMap(_.dependents).flatMap(_.custom).flatMap(c =>
+      c.combine ++ c.improves)
 
   /** Some relation shows what is in this one. */
   def isViewed(relation: Int): Boolean = relations.exists(_.dependents.exists(_.view.exists(_.relation == relation)))

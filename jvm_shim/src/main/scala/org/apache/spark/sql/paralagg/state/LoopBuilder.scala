@@ -2,7 +2,7 @@ package org.apache.spark.sql.paralagg.state
 
 import org.apache.spark.sql.paralagg.gang.{Gang, WordsCodec}
 import org.apache.spark.sql.paralagg.load.{Block, Dictionary, LongBuffer, Routes}
-import org.apache.spark.sql.paralagg.plan.{ProbeSpec, RuleFacts, StaticIndexSpec, StratumSpec}
+import org.apache.spark.sql.paralagg.plan.{StaticIndexSpec, StratumSpec}
 
 /**
  * From loaded blocks to what the loop works on: relation parts with dense ids, static indexes, resolved targets.
@@ -23,13 +23,12 @@ final class LoopBuilder(
   }.toArray
 
   def build(): LoopState = {
-    val aligned = alignedIndexes
     val resolving = stratum.rules.indices.filter(stratum.rules(_).target.kind == "resolved")
-    expectRanges(aligned, resolving)
+    expectRanges(resolving)
     val baseIds = parts.map(p => blocks(routes.base(p.index)).map(BaseRows.ids(p, _)))
-    val ids = aligned.map { case (index, relation) =>
-      index -> BlockKeys.intern(blocks(routes.static(index)), keyColumns(index), parts(relation).keys, masked = false)
-    }
+    val ids = (for (i <- stratum.staticIndexes; relation <- i.alignedTo)
+      yield i.id -> BlockKeys.intern(blocks(routes.static(i.id)), i.keys.length, parts(relation).keys,
+        masked = false)).toMap
     // Targets by row of the blocks; ghosts among them get their ids at the owner next.
     val resolver = new Targets(stratum, routes, parts, gang, strings, blocks)
     val targets = resolving.map(rule => rule -> resolver.resolve(stratum.rules(rule))).toMap
@@ -38,10 +37,10 @@ final class LoopBuilder(
       p.grow()
       p.growGhosts()
     }
-    val placed = stratum.staticIndexes.map(i => i.id -> place(i, aligned, ids, targets)).toMap
+    val placed = stratum.staticIndexes.map(i => i.id -> place(i, ids, targets)).toMap
     val statics = placed.map { case (id, (index, _)) => id -> index }
     val resolved = stratum.rules.indices.map { rule =>
-      def placement = placed(RuleFacts.resolvingProbe(stratum.rules(rule)).index)._2
+      def placement = placed(stratum.rules(rule).resolvingProbe.index)._2
       targets.get(rule).map(Targets.order(_, placement)).orNull
     }.toArray
     val indexes = stratum.relationIndexes.map { i =>
@@ -55,23 +54,15 @@ final class LoopBuilder(
     new LoopState(gang.part, gang.tasks, strings, parts, statics, indexes, resolved, baseIds)
   }
 
-  /** Static indexes whose groups are ids of a relation: every rule that probes one drives from that relation, by its whole key. */
-  private def alignedIndexes: Map[Int, Int] = {
-    val uses = for (rule <- stratum.rules.toSeq; (p: ProbeSpec, at) <- rule.steps.zipWithIndex.toSeq if !p.recursive)
-      yield (p.index, rule.driver.relation, RuleFacts.isAligned(stratum, rule, at))
-    uses.collect { case (index, relation, true) => index -> relation }.toMap
-  }
-
-  private def keyColumns(index: Int): Int = stratum.staticIndex(index).keys.length
-
   /** Tells maps of one-word keys what will come: base rows, keys that static sides join on, keys that rules derive. */
-  private def expectRanges(aligned: Map[Int, Int], resolving: Seq[Int]): Unit = parts.foreach { p =>
+  private def expectRanges(resolving: Seq[Int]): Unit = parts.foreach { p =>
     if (p.shape.keyWords == 1) {
       val base = Seq(routes.base(p.index), routes.initial(p.index)).filter(_ >= 0).flatMap(blocks(_))
-      val joined = aligned.filter(_._2 == p.index).keys.toSeq.flatMap(i => blocks(routes.static(i)).toSeq)
+      val aligned = stratum.staticIndexes.filter(_.alignedTo.contains(p.index))
+      val joined = aligned.toSeq.flatMap(i => blocks(routes.static(i.id)).toSeq)
       val derived = resolving.map(stratum.rules(_)).filter(r => stratum.relations(r.head) eq p.spec).flatMap { r =>
-        val column = RuleFacts.targetColumn(stratum, r, 0)
-        blocks(routes.static(RuleFacts.resolvingProbe(r).index)).toSeq.map(b => (b.words(column).array, b.rows))
+        val column = stratum.targetColumn(r, 0)
+        blocks(routes.static(r.resolvingProbe.index)).toSeq.map(b => (b.words(column).array, b.rows))
       }
       StaticIndex.expect(p.keys, (base ++ joined).map(b => (b.words(0).array, b.rows)) ++ derived)
       StaticIndex.expect(p.ghosts, derived)
@@ -80,21 +71,20 @@ final class LoopBuilder(
 
   /** The index, and where its rows went. */
   private def place(
-      i: StaticIndexSpec, aligned: Map[Int, Int], ids: Map[Int, Array[Int]], targets: Map[Int, Array[Int]])
-      : (StaticIndex, Placement) = {
+      i: StaticIndexSpec, ids: Map[Int, Array[Int]], targets: Map[Int, Array[Int]]): (StaticIndex, Placement) = {
     val rows = blocks(routes.static(i.id))
-    val n = keyColumns(i.id)
+    val n = i.keys.length
     def make(keys: KeyMap, groups: Array[Int]): (StaticIndex, Placement) = {
-      val split = RuleFacts.splittingRule(stratum, i.id, gang.tasks).flatMap(targets.get).orNull
+      val split = i.sortedBy.filter(_ => gang.tasks > 1).flatMap(targets.get).orNull
       val placement = StaticIndex.place(groups, keys.size, split)
-      (StaticIndex.build(rows, n, keys, placement, RuleFacts.readPayload(stratum, i.id)), placement)
+      (StaticIndex.build(rows, n, keys, placement, i.payload.indices.map(i.read.contains(_)).toArray), placement)
     }
     def own: (StaticIndex, Placement) = {
       val keys = KeyMap(n)
       if (n == 1) StaticIndex.expect(keys, rows.toSeq.map(b => (b.words(0).array, b.rows)))
       make(keys, BlockKeys.intern(rows, n, keys, masked = false))
     }
-    aligned.get(i.id) match {
+    i.alignedTo match {
       case Some(r) => make(parts(r).keys, ids(i.id))
       case None if i.everywhere => gang.once(own)
       case None => own

@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.paralagg.gang.Gang
 import org.apache.spark.sql.paralagg.load.{Block, Dictionary, Owner, Routes}
-import org.apache.spark.sql.paralagg.plan.{RuleFacts, RuleSpec, StratumSpec}
+import org.apache.spark.sql.paralagg.plan.{RuleSpec, StratumSpec}
 
 /**
  * Targets of rules whose head's key comes from the rows of a static index: found once for each of these rows at load, so
@@ -33,9 +33,9 @@ private[paralagg] final class Targets(
   /** For each row of the index' blocks the id of the head's key: own ids as they are, ghosts as their complement. */
   def resolve(rule: RuleSpec): Array[Int] = {
     val p = parts(rule.head)
-    val rows = blocks(routes.static(RuleFacts.resolvingProbe(rule).index))
+    val rows = blocks(routes.static(rule.resolvingProbe.index))
     val out = new Array[Int](rows.map(_.rows).sum)
-    val columns = rule.target.payload.indices.map(RuleFacts.targetColumn(stratum, rule, _)).toArray
+    val columns = rule.target.payload.indices.map(stratum.targetColumn(rule, _)).toArray
     val owner = new Owner(p.spec, p.spec.distributeBy, p.shape.hasNullKeys, gang.tasks, strings)
     val key = new Array[Long](p.shape.keyWords)
     var at = 0

@@ -1,0 +1,106 @@
+"""Add to a stratum the facts that follow from its rules, so that every engine reads them and none derives them.
+
+They are the fields ``Probe.aligned``, ``Target.local``, ``PlannedRule.reads``, ``StaticIndex.read``, ``aligned_to`` and
+``sorted_by``, and ``Stratum.copies_order``. Everything here depends on the Plan alone, not on the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.plan.plan import Filter, PlannedRule, Probe, StaticIndex, Stratum
+from pyspark_paralagg.program.expr import Col, columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark_paralagg.plan.plan import PlannedRelation
+    from pyspark_paralagg.program.expr import Expr
+
+
+def annotate(stratum: Stratum, mirror: int | None = None) -> Stratum:
+    """Return ``stratum`` with these fields set. ``mirror`` is the copy whose rows are numbered as the relation's."""
+    return _Annotating(stratum, mirror).stratum()
+
+
+class _Annotating:
+    def __init__(self, stratum: Stratum, mirror: int | None) -> None:
+        self._stratum = stratum
+        self._mirror = mirror
+        self._relations = {r.name: r for r in stratum.relations}
+        self._everywhere = {i.id for i in stratum.static_indexes if i.placement == "everywhere"}
+
+    def stratum(self) -> Stratum:
+        """Return the stratum with annotated rules and indexes."""
+        rules = tuple(self._rule(r) for r in self._stratum.rules)
+        return replace(
+            self._stratum,
+            rules=rules,
+            static_indexes=tuple(_index(i, rules) for i in self._stratum.static_indexes),
+            copies_order=self._stratum.ordered_by is not None and self._copies(self._stratum.ordered_by),
+        )
+
+    def _rule(self, rule: PlannedRule) -> PlannedRule:
+        steps = tuple(replace(s, aligned=self._is_aligned(rule, s)) if isinstance(s, Probe) else s for s in rule.steps)
+        rule = replace(rule, steps=steps, target=replace(rule.target, local=self._is_local(rule)))
+        names = (columns(e) for e in _evaluated(rule, self._relations[rule.head]))
+        return replace(rule, reads=tuple(sorted(frozenset().union(*names))))
+
+    def _is_aligned(self, rule: PlannedRule, probe: Probe) -> bool:
+        if probe.recursive or rule.driver.index not in (None, self._mirror) or probe.index in self._everywhere:
+            return False
+        keys = self._relations[rule.driver.relation].keys
+        return 0 < len(keys) == len(probe.keys) and all(
+            isinstance(k, Col) and k.name == rule.driver.binds[j] for j, k in enumerate(probe.keys)
+        )
+
+    def _is_local(self, rule: PlannedRule) -> bool:
+        """Return whether the head is distributed by columns that the rule copies from those of the driver."""
+        if rule.driver.index is not None:
+            return False
+        head, driver = self._relations[rule.head], self._relations[rule.driver.relation]
+        return len(head.distribute_by) == len(driver.distribute_by) and all(
+            head.keys[h].type == driver.keys[d].type and _is_variable(rule.emit[h], rule.driver.binds[d])
+            for h, d in zip(head.distribute_by, driver.distribute_by, strict=True)
+        )
+
+    def _copies(self, dependent: int) -> bool:
+        """Return whether every rule copies this column from its driver's row."""
+        return all(
+            _is_variable(rule.emit[at], rule.driver.binds[at])
+            for rule in self._stratum.rules
+            for at in [len(self._relations[rule.head].keys) + dependent]
+        )
+
+
+def _is_variable(expr: Expr, name: str | None) -> bool:
+    return isinstance(expr, Col) and expr.name == name
+
+
+def _evaluated(rule: PlannedRule, head: PlannedRelation) -> Iterator[Expr]:
+    """Yield what a rule computes in the loop: not the head's keys if its row is located, nor aligned keys."""
+    yield from rule.emit if rule.target.kind == "computed" else rule.emit[len(head.keys) :]
+    for step in rule.steps:
+        if isinstance(step, Filter):
+            yield step.condition
+        elif not step.aligned:
+            yield from step.keys
+
+
+def _index(index: StaticIndex, rules: tuple[PlannedRule, ...]) -> StaticIndex:
+    probes = [
+        (rule, step)
+        for rule in rules
+        for step in rule.steps
+        if isinstance(step, Probe) and not step.recursive and step.index == index.id
+    ]
+    read = {c for rule, probe in probes for c, bind in enumerate(probe.binds) if bind in rule.reads}
+    aligned_to = [rule.driver.relation for rule, probe in probes if probe.aligned]
+    sorting = [n for n, r in enumerate(rules) if r.target.kind == "resolved" and r.resolving_probe.index == index.id]
+    return replace(
+        index,
+        read=tuple(sorted(read)),
+        aligned_to=aligned_to[-1] if aligned_to else None,
+        sorted_by=sorting[0] if len(sorting) == 1 else None,
+    )
