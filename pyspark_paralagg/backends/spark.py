@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pyspark_paralagg.backends.customs import Customs
 from pyspark_paralagg.errors import EnvironmentProblem, UsageError
 from pyspark_paralagg.lowering.struct_type import struct_of
-from pyspark_paralagg.program.assumption import sql_of
+from pyspark_paralagg.program.assumption import to_guard
 from pyspark_paralagg.program.expr import Lit
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.program.sql import quoted, to_sql
@@ -128,7 +128,7 @@ class Builder:
         """Wrap sources with an assumed column, so that a row that violates the assumption ends the query."""
         by_column: dict[str, list[Call]] = {}
         for assumption in self.job.assume:
-            by_column.setdefault(sql_of(assumption)[0], []).append(assumption)
+            by_column.setdefault(to_guard(assumption)[0], []).append(assumption)
         column_names = {c["name"] for s in step_json["sources"] for c in s["columns"]}
         for column in by_column:
             if column not in column_names:
@@ -213,7 +213,7 @@ def _with_check(df: DataFrame, names: Sequence[str], by_column: dict[str, list[C
     for i, name in enumerate(names):
         value = f"c{i}"
         for assumption in by_column.get(name, ()):
-            condition = sql_of(assumption)[1]
+            condition = to_guard(assumption)[1]
             holds = condition.replace(quoted(name), f"c{i}", 1)
             message = Lit(f"[PARALAGG_ASSUMPTION_VIOLATED] assume says {condition}, and a row has ", "string")
             raise_call = f"raise_error(concat({to_sql(message)}, cast(c{i} as string)))"

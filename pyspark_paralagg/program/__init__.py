@@ -1,1 +1,1 @@
-"""Logical IR: what the user meant. Imports neither pyspark nor mpi4py."""
+"""Define the logical IR, the Program: what the user asks for. Imports neither pyspark nor mpi4py."""

@@ -1,8 +1,8 @@
-"""The aggregators of dependent columns: one definition each, from which every part of the system reads.
+"""Define the aggregators of dependent columns, each once for the whole system.
 
-The API checks calls with it, ``program.branch`` reads Spark's names for it, the proof reads how its values move, the
-DataFrame executor which function of Spark it is, and the engine on ranks how two words are merged. The Spark engine has
-one table beside it, ``plan/Aggregator.scala``. Types are Spark's ``simpleString``.
+The API checks calls with a definition, and ``program.branch`` reads Spark's names of it. The proof reads how its values
+move, the DataFrame executor its Spark function, the engine on ranks how it merges two words. The Spark engine has its
+own table, ``plan/Aggregator.scala``. Types are Spark's ``simpleString``.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Move = Literal["const", "up", "down", "bits_up", "bits_down", "divides", "unknown"]
-"""Where a value goes while the recursion runs: see ``compile.monotone``."""
+"""The direction in which a value moves while the recursion runs: see ``compile.prove.monotone``."""
 
 _INTEGRAL = ("tinyint", "smallint", "int", "bigint")
 
 
 def is_integral(type_: str) -> bool:
-    """Whether ``type_`` is one of the four integer types."""
+    """Return whether ``type_`` is one of the four integer types."""
     return type_ in _INTEGRAL
 
 
 def is_numeric(type_: str) -> bool:
-    """Whether ``type_`` can be added: integers, floats, decimals."""
+    """Return whether values of ``type_`` can be added: integers, floats, decimals."""
     return is_integral(type_) or type_ in ("float", "double") or type_.startswith("decimal")
 
 
 def is_orderable(type_: str) -> bool:
-    """Whether Spark can compare two values of ``type_`` (everything but maps, variants and calendar intervals)."""
+    """Return whether Spark orders values of ``type_``: all types except maps, variants and calendar intervals."""
     return not any(part in type_ for part in ("map<", "variant", "void")) and type_ != "interval"
 
 
@@ -45,7 +45,7 @@ def _bigint(_: str) -> str:
 
 
 def _sum_type(type_: str) -> str:
-    """Spark's type of ``sum``, but for decimals, which keep theirs: a recursion must give back what it reads."""
+    """Return Spark's type of ``sum``; decimals keep their type, because a recursion returns the type that it reads."""
     if is_integral(type_):
         return "bigint"
     return "double" if type_ == "float" else type_
@@ -53,23 +53,23 @@ def _sum_type(type_: str) -> str:
 
 @dataclass(frozen=True)
 class Aggregator:
-    """One aggregator.
+    """The definition of one aggregator.
 
-    ``combine`` is what it makes of two values, neither of them null (of what ``min_by`` carries: any change).
-    ``identity`` changes nothing when combined; None where that is the greatest or least value of the type.
-    ``is_idempotent``: a row that comes twice counts once, which makes a lattice of it; the others accumulate, and
-    ``inverse`` takes away again what they added. ``moves`` is the direction in which values improve, ``ends`` says that
-    no value improves for ever, ``is_counted`` that it is never below zero nor null.
+    ``combine`` returns the aggregate of two values that are not null; for the column that ``min_by`` carries it returns
+    the new one. ``identity`` changes no value that it is combined with; None if that is the greatest or least value of
+    the type. ``is_idempotent``: duplicate rows count once, so the values form a lattice. Other aggregators accumulate,
+    and ``inverse`` subtracts what they added. ``moves`` is the direction in which values improve. ``ends``: no value
+    improves forever. ``is_counted``: it is never negative and never null.
 
-    ``accepts`` and ``takes`` say which types, to a machine and to a reader; ``result`` is the column's type in the
-    relation for the type that the base has. ``spark`` is the function of Spark that the DataFrame executor uses (None:
-    it has a form of its own there), ``absorbs`` what Spark's analyser calls aggregates that do no more than this one.
-    ``parameters``: it is not a word in ``aggs`` but a call with other columns, ``ra.min_by("dist")``; ``arguments`` are
-    the numbers of arguments that its form in a text takes.
+    ``accepts`` checks a type, and ``takes`` names the accepted types for users. ``result`` returns the column's type in
+    the relation for its type in the base. ``spark`` is the Spark function that the DataFrame executor uses (None: it
+    has special code there). ``absorbs`` are Spark's names of aggregates in a step that this one makes superfluous.
+    ``parameters``: ``aggs`` has a call with other columns, ``ra.min_by("dist")``, and not a name. ``arguments`` are the
+    numbers of arguments that its form in a Datalog text takes.
 
     ``is_sum``: values are added. ``counts_rows``: a row without a value counts 1. ``has_shares``: each witness adds a
-    value of its own. ``merged`` is a Python expression of two words, ``{old}`` and ``{new}``; without it the better of
-    the two is held, or their sum. ``overflow`` is the error where the result does not fit the type.
+    value of its own. ``merged`` is a Python expression of two words, ``{old}`` and ``{new}``; without it the result is
+    the better of the two, or their sum. ``overflow`` is the error message if the result does not fit the type.
     """
 
     name: str
@@ -95,26 +95,26 @@ class Aggregator:
 
     @property
     def has_order(self) -> bool:
-        """Whether of two values one is better, be it bit by bit."""
+        """Return whether two values have a better one, at least bit by bit."""
         return self.parameters == "order" or self.moves in ("up", "down", "bits_up", "bits_down")
 
     @property
     def counts(self) -> bool:
-        """Whether the result is a number of rows or of witnesses."""
+        """Return whether the result is a number of rows or of witnesses."""
         return self.counts_rows or (self.is_counted and not self.has_shares)
 
     @property
     def is_truth(self) -> bool:
-        """Whether it aggregates truth values."""
+        """Return whether it aggregates booleans."""
         return self.accepts is _is_boolean
 
     @property
     def keeps_inputs(self) -> bool:
-        """Whether the result is one of the values that came in."""
-        return self.combine in (_least, _greatest, _new)
+        """Return whether the result is one of the input values."""
+        return self.combine in (_minimum, _maximum, _new)
 
     def improves(self, new: Any, old: Any) -> bool:  # noqa: ANN401 - values of any type
-        """Whether ``new`` changes what is held when that is ``old``; a null changes nothing."""
+        """Return whether ``new`` changes the stored value ``old``; a null changes nothing."""
         if new is None or old is None:
             return old is None and new is not None
         return order_key(self.combine(old, new)) != order_key(old)
@@ -124,11 +124,11 @@ def _is_boolean(type_: str) -> bool:
     return type_ == "boolean"
 
 
-def _least(a: Any, b: Any) -> Any:  # noqa: ANN401 - values of any type
+def _minimum(a: Any, b: Any) -> Any:  # noqa: ANN401 - values of any type
     return min(a, b, key=order_key)
 
 
-def _greatest(a: Any, b: Any) -> Any:  # noqa: ANN401 - values of any type
+def _maximum(a: Any, b: Any) -> Any:  # noqa: ANN401 - values of any type
     return max(a, b, key=order_key)
 
 
@@ -158,14 +158,14 @@ _WITNESSES: dict[str, Any] = {
 }
 
 MEAN_OF_MEANS = "the mean of 1 and the mean of 3 and 5 is 2.5, the mean of 1, 3 and 5 is 3"
-"""Why there is no mean among the aggregators: property 1 does not hold (docs/papers.md: PowerLog, section 3.2)."""
+"""The reason why the mean is no aggregator: property 1 does not hold (docs/papers.md: PowerLog, section 3.2)."""
 
 # The analyser rewrites bool_or and bool_and to max and min. `count` is a sum of the numbers that `conform` makes.
 AGGREGATORS: dict[str, Aggregator] = {
     a.name: a
     for a in (
-        Aggregator("min", _least, moves="down", spark="min", absorbs=("min",), **_ORDER),
-        Aggregator("max", _greatest, moves="up", spark="max", absorbs=("max",), **_ORDER),
+        Aggregator("min", _minimum, moves="down", spark="min", absorbs=("min",), **_ORDER),
+        Aggregator("max", _maximum, moves="up", spark="max", absorbs=("max",), **_ORDER),
         Aggregator("sum", operator.add, "a number", is_numeric, result=_sum_type, absorbs=("sum",), **_ADDS),
         Aggregator("count", operator.add, result=_bigint, counts_rows=True, arguments=(0, 1), **_BITS, **_ADDS),
         Aggregator(
@@ -200,16 +200,16 @@ _OTHER = Aggregator("", _new, "", is_orderable)
 
 
 def aggregator_named(name: str | None) -> Aggregator:
-    """Return the definition of ``name``; of a user's aggregator, or of no aggregator, one without properties."""
+    """Return the definition of ``name``; for a user's aggregator, or None, a definition without properties."""
     return AGGREGATORS.get(name or "", _OTHER)
 
 
 @dataclass(frozen=True)
 class MinBy:
-    """Carry the column of the row whose ``order`` column is least: the parent on a shortest path, a label, a witness.
+    """Carry a column of the row whose ``order`` column is least: the parent on a shortest path, a label, a witness.
 
-    ``order`` must itself be aggregated with ``"min"`` in the same relation. The smallest carried value wins a tie, a
-    null carried value loses to any other, and a row whose order is null contributes nothing.
+    ``order`` must be aggregated with ``"min"`` in the same relation. In a tie the smallest carried value wins; any
+    value wins over null. A row whose ``order`` is null contributes nothing.
 
     >>> {"dist": "min", "parent": MinBy("dist")}["parent"].aggregator
     'min_by'
@@ -225,7 +225,7 @@ class MinBy:
 
 @dataclass(frozen=True)
 class MaxBy:
-    """Carry the column of the row whose ``order`` column is greatest; as :class:`MinBy`, with ``"max"``.
+    """Carry a column of the row whose ``order`` column is greatest; as :class:`MinBy`, with ``"max"``.
 
     >>> MaxBy("probability")
     max_by('probability')
@@ -244,11 +244,11 @@ BY_ORDER: dict[str, type[MinBy | MaxBy]] = {c.aggregator: c for c in (MinBy, Max
 
 @dataclass(frozen=True, init=False)
 class MCount:
-    """The number of distinct witnesses: ``aggs={"n": ra.mcount("who")}`` over a base and a step with a column ``who``.
+    """Count distinct witnesses: ``aggs={"n": ra.mcount("who")}`` over a base and a step with a column ``who``.
 
-    The relation shows the keys and ``n``, not ``who``. The count only grows, so the recursion may read it through an
-    upward threshold (``n >= 3``: attendance). Several columns are one witness together. A witness with a null in it
-    does not count, but its row makes the key known: with ``n`` = 0 if no other comes.
+    The relation has the keys and ``n``, but not ``who``. The count only grows, so the recursion may read it through an
+    upward threshold (``n >= 3``: attendance). Several columns together are one witness. A witness with a null does not
+    count, but its row creates the key, with ``n`` = 0 if the key has no other witness.
 
     >>> MCount("who")
     mcount('who')
@@ -267,11 +267,11 @@ class MCount:
 
 @dataclass(frozen=True, init=False)
 class MSum:
-    """The sum over distinct witnesses of the greatest contribution of each: ``{"total": ra.msum("share", "who")}``.
+    """Sum the greatest contribution of each distinct witness: ``{"total": ra.msum("share", "who")}``.
 
-    A contribution that is null or negative counts as 0, and so does any of a witness with a null in it: the sum only
-    grows, and the recursion may read it through an upward threshold (``total > 50``: company control). Its type is that
-    of ``sum``. Otherwise as :class:`MCount`.
+    A contribution that is null or negative counts as 0, as does every contribution of a witness with a null. The sum
+    therefore only grows, and the recursion may read it through an upward threshold (``total > 50``: company control).
+    Its type is that of ``sum``. All else is as in :class:`MCount`.
 
     >>> MSum("share", "who")
     msum('share', 'who')

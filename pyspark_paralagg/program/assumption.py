@@ -1,7 +1,6 @@
-"""``assume="w >= 0"``: what the user vouches for, as expressions that the check of monotonicity may use.
+"""Parse the user's assumptions (``assume="w >= 0"``) into expressions that the proof of monotonicity may use.
 
-The grammar is one comparison of a column with a number; it grows with the check. A list of conditions means all of
-them.
+The grammar is one comparison of a column with a number. A list of conditions is their conjunction.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ _ASSUMPTION = re.compile(
 
 
 def parse_assumptions(assume: str | Sequence[str] | None) -> tuple[Call, ...]:
-    """One call for each condition; ``UsageError`` ``PARALAGG_ASSUME_SYNTAX`` for anything but ``column >= number``.
+    """Parse each condition into a call; raise ``PARALAGG_ASSUME_SYNTAX`` unless it compares a column with a number.
 
-    The column's type is not known here and stands as ``any``.
+    The column's type is ``any``, because it is unknown at this point.
 
     >>> [call] = parse_assumptions("w >= 0")
     >>> call.fn, call.args
@@ -50,14 +49,14 @@ def _parse(text: str) -> Call:
     return Call(_COMPARISONS[match["op"]], (Col(match["quoted"] or match["plain"], "any"), literal), "boolean")
 
 
-def sql_of(assumption: Call) -> tuple[str, str]:
-    """The column of an assumption and the assumption as SQL, for the guard over the rows that are loaded.
+def to_guard(assumption: Call) -> tuple[str, str]:
+    """Return the column of an assumption, and the assumption as SQL for the guard over the loaded rows.
 
-    >>> sql_of(parse_assumptions("w > -1.5")[0])
+    >>> to_guard(parse_assumptions("w > -1.5")[0])
     ('w', '`w` > -1.5')
     """
     column, literal = assumption.args
     if not (isinstance(column, Col) and isinstance(literal, Lit)):
         raise TypeError(assumption)
-    sign = next(s for s, fn in _COMPARISONS.items() if fn == assumption.fn)
-    return column.name, f"`{column.name}` {sign} {literal.value}"
+    operator = next(s for s, fn in _COMPARISONS.items() if fn == assumption.fn)
+    return column.name, f"`{column.name}` {operator} {literal.value}"

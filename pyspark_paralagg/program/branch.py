@@ -1,7 +1,7 @@
-"""One branch of a step on its way to a rule: leaves, conditions, and what each output column is made of.
+"""Convert one branch of a step into a rule: its leaves, its conditions, and the expression of each output column.
 
-While a branch is read its variables are the shim's column ids; ``rule_of`` gives them the user's names. An aggregate
-at the top of a branch is dropped where the relation's own aggregation does the same.
+``step`` builds the branch; its variables are the shim's column ids until ``to_rule`` gives them the user's names. An
+aggregate at the top of a branch is dropped if the relation's own aggregation does the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Leaf:
-    """One reading of a relation or an input; ``columns`` are column ids."""
+    """One read of a relation or an input; ``columns`` are column ids."""
 
     columns: tuple[str, ...]
     relation: str | None = None
@@ -30,7 +30,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Branch:
-    """``outputs`` says what each output column id is; ``group_keys`` is set once an aggregate was passed."""
+    """A branch; ``outputs`` maps output column ids to expressions; ``group_keys`` is set below an aggregate."""
 
     leaves: tuple[Leaf, ...]
     conditions: tuple[Expr, ...]
@@ -38,24 +38,24 @@ class Branch:
     names: dict[str, str]
     group_keys: tuple[Expr, ...] | None = None
 
-    def inlined(self, expr: Expr) -> Expr:
-        """``expr`` over the leaves' columns."""
+    def inline(self, expr: Expr) -> Expr:
+        """Return ``expr`` over the leaves' columns."""
         return substitute(expr, lambda c: self.outputs[c.name])
 
     def project(self, outputs: dict[str, Expr]) -> Branch:
-        """With other outputs, already inlined."""
+        """Return the branch with other outputs, which are already inlined."""
         return replace(self, outputs=outputs)
 
-    def filtered(self, conditions: tuple[Expr, ...]) -> Branch:
-        """With more conditions, already inlined."""
+    def filter(self, conditions: tuple[Expr, ...]) -> Branch:
+        """Return the branch with further conditions, which are already inlined."""
         return replace(self, conditions=(*self.conditions, *conditions))
 
-    def grouped(self, keys: tuple[Expr, ...]) -> Branch:
-        """Below an aggregate with these keys; outputs hold its ``agg:`` calls."""
+    def group(self, keys: tuple[Expr, ...]) -> Branch:
+        """Return the branch below an aggregate with these keys; its outputs have the ``agg:`` calls."""
         return replace(self, group_keys=keys)
 
-    def joined(self, other: Branch) -> Branch:
-        """Every row of this with every row of ``other``."""
+    def join(self, other: Branch) -> Branch:
+        """Return the cross product with ``other``."""
         return Branch(
             self.leaves + other.leaves,
             self.conditions + other.conditions,
@@ -64,11 +64,11 @@ class Branch:
         )
 
     def as_kind(self, kind: AtomKind) -> Branch:
-        """With all leaves read by a semi or an anti join."""
+        """Return the branch with all leaves read by a semi or an anti join."""
         return replace(self, leaves=tuple(replace(leaf, kind=kind) for leaf in self.leaves))
 
-    def renamed(self, n: int) -> Branch:
-        """The same rows read for the ``n``-th time, with other column ids; its outputs are found by the old ones."""
+    def rename(self, n: int) -> Branch:
+        """Return the ``n``-th copy of this branch, with new column ids; its outputs keep the old ids."""
         if n == 0:
             return self
         new = {c: f"{c}~{n}" for leaf in self.leaves for c in leaf.columns}
@@ -85,11 +85,11 @@ class Branch:
         )
 
 
-def null_safe(condition: Expr, theirs: AbstractSet[str]) -> tuple[tuple[Expr, ...], ...] | None:
-    """The two ways in which ``a = b OR (a IS NULL AND b IS NULL)`` holds, as equalities; None for other conditions.
+def split_null_safe(condition: Expr, right_columns: AbstractSet[str]) -> tuple[tuple[Expr, ...], ...] | None:
+    """Split ``a = b OR (a IS NULL AND b IS NULL)`` into two cases of equalities; return None for other conditions.
 
-    In the second, whether they are null is what is equal, so that a join can look it up, in rows where that of the
-    side with the columns ``theirs`` is.
+    The first case is ``a = b``. The second is ``(a IS NULL) = (b IS NULL)``, which a join can look up, together with
+    IS NULL of the side that has the columns ``right_columns``.
     """
     if not (isinstance(condition, Call) and condition.fn == "Or" and len(condition.args) == 2):  # noqa: PLR2004
         return None
@@ -98,24 +98,26 @@ def null_safe(condition: Expr, theirs: AbstractSet[str]) -> tuple[tuple[Expr, ..
         return None
     if not all(isinstance(a, Call) and a.fn == "IsNull" for a in nulls.args):
         return None
-    if [_bare(a.args[0]) for a in nulls.args if isinstance(a, Call)] != [_bare(a) for a in equal.args]:
+    if [_strip_handles(a.args[0]) for a in nulls.args if isinstance(a, Call)] != [
+        _strip_handles(a) for a in equal.args
+    ]:
         return None
-    is_theirs = next(a for a in nulls.args if columns(a) <= theirs or a is nulls.args[1])
-    return (equal,), (Call("EqualTo", nulls.args, "boolean", nullable=False), is_theirs)
+    is_null = next(a for a in nulls.args if columns(a) <= right_columns or a is nulls.args[1])
+    return (equal,), (Call("EqualTo", nulls.args, "boolean", nullable=False), is_null)
 
 
-def rule_of(relation: Relation, chosen: dict[str, str], branch: Branch, place: str) -> Rule:
-    """The rule of a branch; ``chosen`` maps the relation's column names to the step's column ids."""
+def to_rule(relation: Relation, column_ids: dict[str, str], branch: Branch, place: str) -> Rule:
+    """Convert a branch to a rule; ``column_ids`` maps the relation's column names to the step's column ids."""
     exprs: list[Expr] = []
-    grouped = _Grouped(relation, chosen, branch, place)
+    grouped = _Grouped(relation, column_ids, branch, place)
     owners = {c.name: d for d in relation.dependents for c in d.supplied[:1] or (d.column,) if _is_value(c, d)}
     for column in relation.supplied:
         d = owners.get(column.name)
-        expr = branch.outputs[chosen[column.name]] if column.name in chosen else Lit(1, "bigint")
+        expr = branch.outputs[column_ids[column.name]] if column.name in column_ids else Lit(1, "bigint")
         if d is not None:
             exprs.append(_cast(expr if branch.group_keys is None else grouped.value(expr, d), column))
             continue
-        if branch.group_keys is not None and not _is_made_of(expr, branch.group_keys):
+        if branch.group_keys is not None and not _is_function_of(expr, branch.group_keys):
             kind = "key" if column in relation.keys else "witness"
             _refuse(f"the {kind} {column.name} is an aggregate's result", place)
         exprs.append(expr)
@@ -134,8 +136,8 @@ def rule_of(relation: Relation, chosen: dict[str, str], branch: Branch, place: s
 
 
 def _names(branch: Branch) -> dict[str, str]:
-    """Readable and unique: ``node``, and ``node_2`` for the next column of that name."""
-    out: dict[str, str] = {}
+    """Return a unique name for each column id: ``node``, and ``node_2`` for the next column of that name."""
+    names: dict[str, str] = {}
     taken: set[str] = set()
     for leaf in branch.leaves:
         for c in leaf.columns:
@@ -143,62 +145,64 @@ def _names(branch: Branch) -> dict[str, str]:
             while name in taken:
                 name, n = f"{branch.names[c]}_{n}", n + 1
             taken.add(name)
-            out[c] = name
-    return out
+            names[c] = name
+    return names
 
 
 def _is_value(column: Column, d: Dependent) -> bool:
-    """Whether ``column`` is what ``d`` aggregates, not a witness of it."""
+    """Return whether ``column`` is the value that ``d`` aggregates, and not one of its witnesses."""
     return not d.supplied or (d.definition.has_shares and column == d.supplied[0])
 
 
 def _cast(expr: Expr, column: Column) -> Expr:
-    # What is added up may be narrower than the sum (schema.check_step_columns lets it pass).
+    # A summand may be narrower than the sum (schema.check_step_columns allows it).
     return expr if expr.type == column.type else Call("Cast", (expr,), column.type)
 
 
-def _is_made_of(expr: Expr, keys: tuple[Expr, ...]) -> bool:
-    # The analyser gives each occurrence of an expression its own handle.
-    if isinstance(expr, Lit) or _bare(expr) in [_bare(k) for k in keys]:
+def _is_function_of(expr: Expr, keys: tuple[Expr, ...]) -> bool:
+    # Handles are ignored: the analyser gives each occurrence of an expression its own.
+    if isinstance(expr, Lit) or _strip_handles(expr) in [_strip_handles(k) for k in keys]:
         return True
-    return isinstance(expr, Call) and not expr.fn.startswith("agg:") and all(_is_made_of(a, keys) for a in expr.args)
+    return (
+        isinstance(expr, Call) and not expr.fn.startswith("agg:") and all(_is_function_of(a, keys) for a in expr.args)
+    )
 
 
-def _bare(expr: Expr) -> Expr:
+def _strip_handles(expr: Expr) -> Expr:
     if isinstance(expr, Call):
-        return replace(expr, handle=None, args=tuple(_bare(a) for a in expr.args))
+        return replace(expr, handle=None, args=tuple(_strip_handles(a) for a in expr.args))
     return replace(expr, handle=None) if isinstance(expr, Lit) else expr
 
 
 def may_be_null(expr: Expr) -> bool:
-    """Whether ``expr`` can be null, as far as the analyser knows."""
+    """Return whether ``expr`` can be null according to the analyser."""
     return expr.value is None if isinstance(expr, Lit) else expr.nullable
 
 
 @dataclass(frozen=True)
 class _Grouped:
-    """A branch below an aggregate, whose columns are to become what the relation aggregates itself."""
+    """A branch below an aggregate, which the relation's own aggregation replaces."""
 
     relation: Relation
-    chosen: dict[str, str]
+    column_ids: dict[str, str]
     branch: Branch
     place: str
 
     def value(self, expr: Expr, d: Dependent) -> Expr:
-        """What each row gives to the relation's own aggregate, which then does what the branch's did."""
+        """Return the value of each row that the relation's own aggregate turns into the result of the branch's."""
         if isinstance(expr, Call) and expr.fn.startswith("agg:"):
             return self._argument(expr, d)
         if isinstance(expr, Call) and expr.fn in ("Cast", "Coalesce") and d.definition.is_sum:
             inner = self.value(expr.args[0], d)
-            # A sum of a narrower type cast back, and a null that counts 1 where there are none.
+            # The cast of a sum back to a narrower type, and a default for a null that cannot occur, change nothing.
             if (expr.fn == "Coalesce" and not may_be_null(inner)) or (expr.fn == "Cast" and inner.type == expr.type):
                 return inner
-        # A factor may go inside the sum: exact in the sense in which sums of doubles are.
+        # A factor may move into the sum: this is as exact as a sum of doubles.
         if isinstance(expr, Call) and d.definition.is_sum and expr.type == "double" and len(expr.args) == 2:  # noqa: PLR2004
             left, right = expr.args
-            if expr.fn in ("Multiply", "Divide") and _is_made_of(right, self.branch.group_keys or ()):
+            if expr.fn in ("Multiply", "Divide") and _is_function_of(right, self.branch.group_keys or ()):
                 return replace(expr, args=(self.value(left, d), right))
-            if expr.fn == "Multiply" and _is_made_of(left, self.branch.group_keys or ()):
+            if expr.fn == "Multiply" and _is_function_of(left, self.branch.group_keys or ()):
                 return replace(expr, args=(left, self.value(right, d)))
         return self._refuse(expr, d)
 
@@ -211,16 +215,16 @@ class _Grouped:
         if fn not in d.definition.absorbs:
             return self._refuse(call, d)
         if d.order is not None:
-            order = self.branch.outputs[self.chosen[d.order]]
+            order = self.branch.outputs[self.column_ids[d.order]]
             owner = next(o for o in self.relation.dependents if o.column.name == d.order)
-            if len(call.args) < 2 or _bare(call.args[1]) != _bare(self.value(order, owner)):  # noqa: PLR2004
+            if len(call.args) < 2 or _strip_handles(call.args[1]) != _strip_handles(self.value(order, owner)):  # noqa: PLR2004
                 return self._refuse(call, d)
         return call.args[0]
 
     def _refuse(self, expr: Expr, d: Dependent) -> NoReturn:
         rename = _names(self.branch)
-        told = show(substitute(expr, lambda c: replace(c, name=rename[c.name])))
-        what = f"the column {d.column.name} is {told} of a groupBy, the relation's own aggregate is {d.aggregator}"
+        text = show(substitute(expr, lambda c: replace(c, name=rename[c.name])))
+        what = f"the column {d.column.name} is {text} of a groupBy, the relation's own aggregate is {d.aggregator}"
         _refuse(what, self.place)
 
 

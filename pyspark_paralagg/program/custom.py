@@ -1,8 +1,8 @@
-"""A user's own aggregator as the Program has it: what ``ra.aggregator`` was given, for columns of known types.
+"""Define a user-defined aggregator in the Program: the arguments of ``ra.aggregator``, for columns of known types.
 
-``source`` is the Python side's value, whose lambdas the DataFrame executor calls; ``combine`` and ``improves`` are the
-same as expressions over the variables ``old.c`` and ``new.c``, which the Spark engine compiles. An engine's adapter
-fills the second in (``custom_from_json``), since only Spark can say what a Column means.
+``source`` is the Python object, whose lambdas the DataFrame executor calls. ``combine`` and ``improves`` are the same
+functions as expressions over the variables ``old.c`` and ``new.c``, which the Spark engine compiles. An engine's
+adapter sets them by ``custom_from_json``, because only Spark can analyse a Column.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pyspark_paralagg.program.expr import Call, Col, Expr, from_json, substitute
 class Custom:
     """One use of a user's aggregator.
 
-    ``columns`` are the names that its lambdas know. ``doubts`` is the counterexample to idempotence, None where there
-    is none: with it values accumulate, and ``has_inverse`` says whether that may recurse.
+    ``columns`` are the column names in its lambdas. ``doubts`` is a counterexample to idempotence, or None. With a
+    counterexample values accumulate, and the aggregator may recurse only if it ``has_inverse``.
     """
 
     name: str
@@ -33,17 +33,17 @@ class Custom:
 
     @property
     def definition(self) -> Aggregator:
-        """What the passes want to know of an aggregator."""
+        """Return the definition that the passes read."""
         return Aggregator(
             self.name, lambda _, new: new, "what it is for", lambda _: True, is_idempotent=not self.doubts
         )
 
 
 def custom_from_json(custom: Custom, node: dict[str, Any]) -> Custom:
-    """``custom`` with its expressions: ``node`` is the Step JSON of a projection of the columns old, then new.
+    """Return ``custom`` with its expressions; ``node`` is the Step JSON of a projection of the columns old, then new.
 
-    Its outputs are one ``combine`` a column and, where there is a further one, ``improves``. Raises
-    ``UnsupportedError`` where the engine cannot compile one.
+    Its outputs are one ``combine`` for each column and then ``improves``, if there is one. Raises
+    ``UnsupportedError`` if the engine cannot compile one of them.
     """
     place = f"aggregator {custom.name}"
     sides = [c["col"] for c in node["child"]["columns"]]
@@ -57,8 +57,8 @@ def custom_from_json(custom: Custom, node: dict[str, Any]) -> Custom:
         expr = from_json(output["expr"])
         for e in walk(expr):
             if isinstance(e, Call) and not (e.deterministic and e.codegen):
-                what = "gives another value each time" if not e.deterministic else "cannot be compiled by Spark"
-                raise UnsupportedError("PARALAGG_STEP_UNSUPPORTED", f"{e.fn} {what}", value=e.fn, place=place)
+                problem = "gives another value each time" if not e.deterministic else "cannot be compiled by Spark"
+                raise UnsupportedError("PARALAGG_STEP_UNSUPPORTED", f"{e.fn} {problem}", value=e.fn, place=place)
         exprs.append(substitute(expr, variable))
     n = len(custom.columns)
     improves = exprs[n] if len(exprs) > n else None

@@ -1,8 +1,8 @@
-"""Expressions of a Program and of a Plan: columns, literals, calls.
+"""Define the expressions of a Program and of a Plan: columns, literals, calls.
 
-A call is named by the function that Spark's analyser chose for it (``Add``, ``Cast``, ``Least``), so the
-passes reason about names they know and treat every other function as opaque. ``handle`` points into the
-table of Catalyst expressions that the shim keeps beside a step: the Spark engine rebuilds an expression as
+A call has the name of Spark's expression class (``Add``, ``Cast``, ``Least``). The passes reason about the functions
+in ``functions`` and treat every other function as opaque. ``handle`` is an index into the table of Catalyst
+expressions that the shim keeps with a step. The Spark engine rebuilds an expression as
 ``table[handle].withNewChildren(args)``, which keeps Spark's exact semantics for any function.
 """
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 ASSERT_UNSIGNED = "AssertUnsigned"
-"""A function of a number and a message: the number, or an error with the message where it is negative."""
+"""A function of a number and a message: it returns the number, or fails with the message if it is negative."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Col:
 
 @dataclass(frozen=True)
 class Lit:
-    """A constant. ``value`` is JSON: None, bool, int, float or str (other types as Spark prints them)."""
+    """A constant. ``value`` is a JSON value: None, bool, int, float or str (other types as Spark prints them)."""
 
     value: bool | int | float | str | None
     type: str
@@ -40,9 +40,9 @@ class Lit:
 class Call:
     """A scalar function of other expressions.
 
-    ``deterministic`` and ``codegen`` hold for this very node, not for its arguments; ``codegen`` is false
-    where no engine can run it inside its loop (a Python UDF, an interpreted function). ``checked``: overflow is an
-    error even if the session has ANSI mode off, since the proof rests on it.
+    ``deterministic`` and ``codegen`` describe this node, not its arguments. ``codegen`` is false if no engine can run
+    it inside its loop (a Python UDF, an interpreted function). ``checked``: overflow is an error even if the session
+    has ANSI mode off, because the proof depends on it.
     """
 
     fn: str
@@ -59,7 +59,7 @@ Expr = Col | Lit | Call
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """``expr`` and all expressions below it, parents first."""
+    """Yield ``expr`` and all expressions below it, parents first."""
     yield expr
     if isinstance(expr, Call):
         for arg in expr.args:
@@ -67,12 +67,12 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def columns(expr: Expr) -> frozenset[str]:
-    """The names of the variables that ``expr`` reads."""
+    """Return the names of the variables that ``expr`` reads."""
     return frozenset(e.name for e in walk(expr) if isinstance(e, Col))
 
 
 def substitute(expr: Expr, binding: Callable[[Col], Expr]) -> Expr:
-    """``expr`` with each column replaced by what ``binding`` says."""
+    """Replace each column of ``expr`` by the result of ``binding``."""
     if isinstance(expr, Col):
         return binding(expr)
     if isinstance(expr, Call):
@@ -81,14 +81,14 @@ def substitute(expr: Expr, binding: Callable[[Col], Expr]) -> Expr:
 
 
 def conjuncts(expr: Expr) -> tuple[Expr, ...]:
-    """The parts of a condition that AND joins: ``a AND (b AND c)`` gives ``a, b, c``."""
+    """Split a condition at its ANDs: ``a AND (b AND c)`` gives ``a, b, c``."""
     if isinstance(expr, Call) and expr.fn == "And":
         return tuple(c for arg in expr.args for c in conjuncts(arg))
     return (expr,)
 
 
 def to_json(expr: Expr) -> dict[str, Any]:
-    """The expression as JSON, the form in which the shim sends and receives it."""
+    """Return the expression as JSON, as the shim sends and receives it."""
     if isinstance(expr, Col):
         return {"col": expr.name, "type": expr.type, "nullable": expr.nullable}
     if isinstance(expr, Lit):
@@ -106,7 +106,7 @@ def to_json(expr: Expr) -> dict[str, Any]:
 
 
 def from_json(data: dict[str, Any]) -> Expr:
-    """The inverse of :func:`to_json`."""
+    """Return the expression of JSON from :func:`to_json`."""
     if "col" in data:
         return Col(data["col"], data["type"], data["nullable"])
     if "lit" in data:
@@ -124,7 +124,7 @@ def from_json(data: dict[str, Any]) -> Expr:
 
 
 def branches(expr: Call) -> tuple[list[Expr], list[Expr]]:
-    """Return conditions and values of an ``If`` or ``CaseWhen``; without ELSE the value null is left out."""
+    """Return conditions and values of an ``If`` or ``CaseWhen``; without ELSE the default null is left out."""
     args = list(expr.args)
     if expr.fn == "If":
         return args[:1], args[1:]

@@ -1,7 +1,7 @@
-"""Regular expressions of texts: what is none, and the one of a whole text.
+"""Check the regular expressions of Datalog texts, and anchor them to whole strings.
 
-Soufflé's ``match`` is ECMAScript's and matches the whole text; Spark searches with Java's, the MPI engine with
-Python's. What all of them know is the same; ``fault`` finds what none of them reads.
+Soufflé's ``match`` has ECMAScript's syntax and matches a whole string. Spark searches with Java's regular expressions,
+the MPI engine with Python's. The syntax that they share has one meaning; ``fault`` reports invalid patterns.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ CODE = "PARALAGG_DATALOG_PATTERN"
 HINT = "a backslash takes a sign as it is: \\( \\[ \\{ \\* \\+ \\? \\. \\| \\\\"
 
 BEFORE, AFTER = "^(?:", r")(?![\s\S])"
-"""Around a pattern of a whole text. ``$`` would match before a line break at the end, too."""
+"""Prefix and suffix that anchor a pattern to a whole string. ``$`` would also match before a final line break."""
 
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
 _ESCAPED_OR_CLASS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
-_EMPTY_CLASS = re.compile(r"\[\^?\]")  # of ECMAScript; others take the bracket for a sign of the class
+_EMPTY_CLASS = re.compile(r"\[\^?\]")  # in ECMAScript; elsewhere the bracket is a character of the class
 _REPETITION = re.compile(r"\{[0-9]+(?:,[0-9]*)?\}")
-_ONLY_JAVAS = re.compile(r"\\[^dwsDWSbB.\\+*?()\[\]{}|^$/-]|\(\?[^:]|[*+?}]\+|&&|\[\[|\[:")
+_JAVA_ONLY = re.compile(r"\\[^dwsDWSbB.\\+*?()\[\]{}|^$/-]|\(\?[^:]|[*+?}]\+|&&|\[\[|\[:")
 
 
 def is_portable(pattern: str) -> bool:
-    r"""Whether Java and Python read ``pattern`` alike.
+    r"""Return whether Java and Python give ``pattern`` the same meaning.
 
     >>> is_portable("[a-z]+"), is_portable(r"\p{L}")
     (True, False)
     """
-    return _ONLY_JAVAS.search(pattern) is None
+    return _JAVA_ONLY.search(pattern) is None
 
 
 def fault(pattern: str) -> str | None:
-    """What to say of a portable ``pattern`` that is none; None where it is one, or where only Java may know.
+    """Return the message for an invalid ``pattern``; None if it is valid, or if only Java can decide.
 
     >>> fault("a(")
     '`a(` is no regular expression'
@@ -40,7 +40,7 @@ def fault(pattern: str) -> str | None:
     if not is_portable(pattern):
         return None
     message = f"`{pattern}` is no regular expression"
-    plain = _ESCAPED_OR_CLASS.sub("", pattern)  # Python takes other braces as they are
+    plain = _ESCAPED_OR_CLASS.sub("", pattern)  # Python reads other braces as literals
     if "{" in _REPETITION.sub("", plain) or _EMPTY_CLASS.search(_ESCAPED.sub("", pattern)):
         return message
     try:
@@ -51,12 +51,12 @@ def fault(pattern: str) -> str | None:
 
 
 def whole(pattern: str) -> str:
-    """The pattern that matches where ``pattern`` matches the whole text."""
+    """Return the pattern that matches a string if ``pattern`` matches all of it."""
     return f"{BEFORE}{pattern}{AFTER}"
 
 
 def inner(pattern: str) -> str:
-    """What ``whole`` was made of; another pattern as it is."""
+    """Return the argument of ``whole`` for its result; return any other pattern unchanged."""
     if pattern.startswith(BEFORE) and pattern.endswith(AFTER):
         return pattern[len(BEFORE) : -len(AFTER)]
     return pattern

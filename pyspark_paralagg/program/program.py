@@ -1,9 +1,8 @@
-"""The Program: relations, inputs and rules, as the user meant them.
+"""Define the Program: the user's relations, inputs and rules.
 
-A rule derives rows of its head from a body of atoms. Each atom names a relation or an input and binds
-one variable a column (None where the rule never reads it); ``conditions`` constrain the variables, equality
-conditions included (joins are found by the passes, not spelled twice). A step DataFrame with a union becomes
-one rule for each branch.
+A rule derives rows of its head from a body of atoms. Each atom names a relation or an input, and binds one variable for
+each column (None if the rule does not read it). ``conditions`` constrain the variables. Joins are equality conditions
+too; the passes find them. A step DataFrame with a union becomes one rule for each branch.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 AtomKind = Literal["join", "semi", "anti"]
 Mode = Literal["auto", "iterate", "trust"]
 JoinOrder = Literal["cost", "written"] | Mapping[str, Sequence[int]]
-"""By cost, as a step has it, or as it has it in some branches of a relation, numbered from 1."""
+"""By cost, in the order of the step, or in the order of the step for some branches of a relation, counted from 1."""
 
 
 @dataclass(frozen=True)
@@ -36,10 +35,10 @@ class Column:
 
 @dataclass(frozen=True)
 class View:
-    """Where a dependent column comes from that no rule writes: a relation of its stratum that has at least its keys.
+    """The origin of a dependent column that no rule writes: a relation of its stratum that has at least its keys.
 
-    ``mcount`` counts its rows, ``msum`` adds up its ``column``, any other aggregator copies it. Rows with a null in one
-    of the keys beyond the reading relation's own count 0.
+    ``mcount`` counts the rows of that relation, ``msum`` sums its ``column``, any other aggregator copies ``column``.
+    Rows with a null in one of the additional keys count 0.
     """
 
     relation: str
@@ -48,12 +47,12 @@ class View:
 
 @dataclass(frozen=True)
 class Dependent:
-    """A dependent column: its aggregator and, for ``min_by``/``max_by``, the column that decides.
+    """A dependent column: its aggregator and, for ``min_by``/``max_by``, the ``order`` column.
 
-    ``supplied`` are the columns that base rows and rule heads have in its stead; none: the column itself. For
-    ``mcount`` they are the witness, for ``msum`` the contribution, then the witness; the pass ``track_witnesses`` makes
-    relations of them, and sets ``view``. A user's own aggregator is ``custom``, for whose ``part``-th column this
-    stands; the columns of one use follow each other.
+    ``supplied`` are the columns that base rows and rule heads have in its place; if empty, the column itself. For
+    ``mcount`` they are the witness, for ``msum`` the contribution and the witness. The pass ``track_witnesses`` makes
+    relations of them, and sets ``view``. ``custom`` is a user-defined aggregator, and this is its ``part``-th column;
+    the columns of one use are consecutive.
     """
 
     column: Column
@@ -66,21 +65,21 @@ class Dependent:
 
     @property
     def definition(self) -> Aggregator:
-        """What its aggregator is."""
+        """Return the definition of its aggregator."""
         return AGGREGATORS[self.aggregator] if self.custom is None else self.custom.definition
 
     @property
     def is_idempotent(self) -> bool:
-        """Whether a row that comes twice counts once."""
+        """Return whether duplicate rows count once."""
         return self.definition.is_idempotent
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A recursive relation: independent (key) columns, then dependent ones. Rows are in that order.
+    """A recursive relation. Its columns are the independent (key) columns, then the dependent ones.
 
     ``base`` and ``initial`` are ids of inputs whose columns are ``supplied``, in the same order. ``settled``: the
-    initial rows are a fixpoint already, which the base joins; the result is only what that changes.
+    initial rows are a fixpoint without the base; the result is only the rows that the base changes.
     """
 
     name: str
@@ -92,29 +91,29 @@ class Relation:
 
     @property
     def is_idempotent(self) -> bool:
-        """Whether a row that comes twice counts once."""
+        """Return whether duplicate rows count once."""
         return all(d.is_idempotent for d in self.dependents)
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Key columns, then dependent columns."""
+        """Return key columns, then dependent columns."""
         return (*self.keys, *(d.column for d in self.dependents))
 
     @property
     def supplied(self) -> tuple[Column, ...]:
-        """The columns of base rows and of rule heads: ``columns``, but for witnesses; each name once."""
-        given = (c for d in self.dependents for c in d.supplied or (d.column,))
-        return tuple({c.name: c for c in (*self.keys, *given)}.values())
+        """Return the columns of base rows and of rule heads: ``columns``, except for witnesses; each name once."""
+        supplied = (c for d in self.dependents for c in d.supplied or (d.column,))
+        return tuple({c.name: c for c in (*self.keys, *supplied)}.values())
 
 
 @dataclass(frozen=True)
 class Input:
-    """Rows from outside: ``source`` counts the DataFrames handed to the engine.
+    """Rows from outside; ``source`` is the number of a DataFrame passed to the engine.
 
-    ``columns`` names the variables of the source's own columns, ``exprs`` what is computed from each row
-    (one an input column), ``filters`` what a row must satisfy. The engine sees only ``exprs``.
-    Where ``relation`` is set, the rows are the result of that relation of a lower stratum and ``source`` is -1.
-    ``name`` is what the user calls the source, for messages; ``is_set``: rows that come twice count once.
+    ``columns`` are the variables of the source's own columns. ``exprs`` are the input's columns, computed from each
+    row, and ``filters`` are conditions on a row. Rules read only ``exprs``. If ``relation`` is set, the rows are the
+    result of that relation of a lower stratum, and ``source`` is -1. ``name`` is the user's name of the source, for
+    messages. ``is_set``: duplicate rows count once.
     """
 
     id: int
@@ -130,9 +129,9 @@ class Input:
 
 @dataclass(frozen=True)
 class Atom:
-    """One reading of a relation (``relation``) or an input (``input``) in a rule's body.
+    """One read of a relation (``relation``) or an input (``input``) in a rule's body.
 
-    ``variables`` has one entry a column of the relation, or one an ``exprs`` entry of the input.
+    ``variables`` has one entry for each column of the relation, or for each entry of the input's ``exprs``.
     """
 
     variables: tuple[str | None, ...]
@@ -156,14 +155,14 @@ class Rule:
     order: tuple[int, ...] | None = None
 
     def rank(self, atom: int) -> tuple[int, int]:
-        """Where the user's order, else the written one, has that atom of the body."""
+        """Return the sort key of an atom of the body in the user's join order, else in the written order."""
         order = self.order or ()
         return (order.index(atom), atom) if atom in order else (len(order), atom)
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What ``.limit`` says of a relation's stratum: rows after so many iterations, or an end at a small change."""
+    """The ``.limit`` of a relation's stratum: an end after ``iterations``, or at a change below ``tolerance``."""
 
     relation: str
     iterations: int | None = None
@@ -173,9 +172,10 @@ class Limit:
 
 @dataclass(frozen=True)
 class Program:
-    """All that a recursion says, and what was asked of its run.
+    """A recursion and the options of its run.
 
-    ``setting`` is what its session decides; ``climb_limit`` ends a run whose values may converge, but have not.
+    ``setting`` has the session's confs. ``climb_limit`` is the iteration after which a run fails whose values still
+    change and may or may not converge.
     """
 
     relations: tuple[Relation, ...]
@@ -196,18 +196,18 @@ class Program:
     climb_limit: int = 100_000
 
     def relation(self, name: str) -> Relation:
-        """The relation called ``name``."""
+        """Return the relation called ``name``."""
         return next(r for r in self.relations if r.name == name)
 
     def limit(self, stratum: tuple[str, ...]) -> tuple[int | None, Literal["error", "return"], float | None]:
-        """Iterations, what happens there, and tolerance: of the stratum's own limit, else of the whole program."""
-        own = [x for x in self.limits if x.relation in stratum]
-        if not own:
+        """Return iterations, ``on_limit`` and tolerance: of the stratum's own limit, else of the whole program."""
+        limits = [x for x in self.limits if x.relation in stratum]
+        if not limits:
             return self.max_iterations, self.on_limit, self.tolerance
-        iterations = min((x.iterations for x in own if x.iterations is not None), default=None)
-        on_limit: Literal["error", "return"] = own[0].on_limit if iterations is not None else "error"
-        return iterations, on_limit, min((x.tolerance for x in own if x.tolerance is not None), default=None)
+        iterations = min((x.iterations for x in limits if x.iterations is not None), default=None)
+        on_limit: Literal["error", "return"] = limits[0].on_limit if iterations is not None else "error"
+        return iterations, on_limit, min((x.tolerance for x in limits if x.tolerance is not None), default=None)
 
     def input(self, input_id: int) -> Input:
-        """The input with this id."""
+        """Return the input with this id."""
         return next(i for i in self.inputs if i.id == input_id)

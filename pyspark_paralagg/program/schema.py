@@ -1,6 +1,7 @@
-"""Whether rows fit a relation: the one check of names and types, for base, initial rows and steps alike.
+"""Check that rows fit a relation: names and types of the columns of base, initial rows and steps.
 
-``dataframe`` calls it on what a step returned, ``program.step`` on what the shim analysed; both raise the same codes.
+``api.relations`` checks DataFrames with it, ``program.step`` a step that the shim has analysed. Both raise the same
+codes.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Dependent, Relation
 
 
-def check_step_columns(relation: Relation, found: Sequence[tuple[str, str]], place: str | None = None) -> None:
-    """Raise ``UsageError`` unless the columns ``found`` (name, Spark type) are those of ``relation``, in any order.
+def check_step_columns(relation: Relation, columns: Sequence[tuple[str, str]], place: str | None = None) -> None:
+    """Raise ``UsageError`` unless ``columns`` (name, Spark type) are those of ``relation``, in any order.
 
     Codes: ``PARALAGG_STEP_COLUMNS_MISSING``, ``PARALAGG_STEP_COLUMNS_EXTRA`` (a column of another name, or one name
-    twice), ``PARALAGG_STEP_COLUMNS_TYPE``. Nullability is free. A ``count`` column may be absent (its rows count 1),
-    and what is added up may be narrower than the relation's column: an ``int`` where the sum is ``bigint``.
+    twice), ``PARALAGG_STEP_COLUMNS_TYPE``. Nullability is not checked. A ``count`` column may be absent (its rows count
+    1), and a summand may be narrower than the relation's column: an ``int`` for a sum of ``bigint``.
 
     >>> from pyspark_paralagg.program.program import Column, Relation
     >>> r = Relation("reach", (Column("node", "bigint"),), (), base=0)
@@ -33,11 +34,11 @@ def check_step_columns(relation: Relation, found: Sequence[tuple[str, str]], pla
     Hint: its columns are dst; select and alias them to node
     """
     place = place or f"step of {relation.name}"
-    names = [name for name, _ in found]
-    wanted = [c.name for c in relation.supplied]
-    shape = ", ".join(wanted)
+    names = [name for name, _ in columns]
+    expected = [c.name for c in relation.supplied]
+    shape = ", ".join(expected)
     optional = {d.column.name for d in relation.dependents if d.definition.counts_rows}
-    for name in wanted:
+    for name in expected:
         if name not in names and name not in optional:
             raise UsageError(
                 "PARALAGG_STEP_COLUMNS_MISSING",
@@ -47,17 +48,17 @@ def check_step_columns(relation: Relation, found: Sequence[tuple[str, str]], pla
                 hint=f"its columns are {', '.join(names) or 'none'}; select and alias them to {shape}",
             )
     for position, name in enumerate(names):
-        twice = name in names[:position]
-        if name not in wanted or twice:
-            what = f"the column {name!r} twice" if twice else f"a column {name!r} that is not the relation's"
+        is_twice = name in names[:position]
+        if name not in expected or is_twice:
+            problem = f"the column {name!r} twice" if is_twice else f"a column {name!r} that is not the relation's"
             raise UsageError(
                 "PARALAGG_STEP_COLUMNS_EXTRA",
-                f"the step's result has {what}",
+                f"the step's result has {problem}",
                 value=name,
                 place=place,
                 hint=f"end the step with select({shape})",
             )
-    types = dict(found)
+    types = dict(columns)
     for column in relation.supplied:
         if column.name in types and not _fits(types[column.name], column.type, dependent(relation, column.name)):
             raise UsageError(
@@ -70,12 +71,12 @@ def check_step_columns(relation: Relation, found: Sequence[tuple[str, str]], pla
 
 
 def dependent(relation: Relation, column: str) -> Dependent | None:
-    """The dependent called ``column``; None for a key."""
+    """Return the dependent called ``column``; None for a key."""
     return next((d for d in relation.dependents if d.column.name == column), None)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint that names the closest known name, or all of them."""
+    """Return a hint with the closest of the ``known`` names, or with all of them."""
     names = list(known)
     close = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1)
     if close:
@@ -83,12 +84,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"there are {', '.join(names) or 'none'}"
 
 
-def _fits(found: str, wanted: str, of: Dependent | None) -> bool:
-    if found == wanted:
+def _fits(actual: str, expected: str, column: Dependent | None) -> bool:
+    if actual == expected:
         return True
-    if of is None or not of.definition.is_sum:
+    if column is None or not column.definition.is_sum:
         return False
-    # Spark would add the narrower type up to the wider one all the same, so no value changes.
-    return (wanted == "bigint" and is_integral(found)) or (
-        wanted == "double" and is_numeric(found) and not found.startswith("decimal")
+    # Spark also sums the narrower type in the wider one, so no value changes.
+    return (expected == "bigint" and is_integral(actual)) or (
+        expected == "double" and is_numeric(actual) and not actual.startswith("decimal")
     )

@@ -1,6 +1,6 @@
-"""Expressions as Spark SQL text: how a Program that was not born in Spark is told to Spark.
+"""Render expressions as Spark SQL, for Programs that come from Datalog texts.
 
-Only the functions that Datalog's terms translate to are here; what came from Spark carries handles and needs no text.
+It supports only the functions to which Datalog's terms translate. Expressions from Spark have handles and need no text.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _CALLS = {
 _MAY_FAIL = ("Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "UnaryMinus", "Cast")
 
 
-def to_sql(  # noqa: PLR0911 - a form each
+def to_sql(  # noqa: PLR0911 - a return for each kind of expression
     expr: Expr, names: Mapping[str, str] | None = None, place: str | None = None
 ) -> str:
-    """The text of ``expr``; ``names`` renames its columns.
+    """Return the text of ``expr``; ``names`` renames its columns.
 
-    Where an expression fails, Spark shows its text: ``place`` stands there, in what may fail, as a comment.
+    If an expression fails, Spark shows its text. Calls that may fail have ``place`` as a comment.
 
     >>> from pyspark_paralagg.program.expr import Call
     >>> to_sql(Call("Add", (Col("d", "bigint"), Lit(1, "bigint")), "bigint"))
@@ -53,7 +53,7 @@ def to_sql(  # noqa: PLR0911 - a form each
         return f"({_PREFIX[expr.fn]} {note}{args[0]})"
     if expr.fn == ASSERT_UNSIGNED:
         message = expr.args[1]
-        assert isinstance(message, Lit)  # noqa: S101 - as it is made
+        assert isinstance(message, Lit)  # noqa: S101 - its constructor passes a literal
         error = _literal(replace(message, value=f"[PARALAGG_DATALOG_UNSIGNED] {message.value}"))
         return f"if({args[0]} < 0L, cast(raise_error({error}) as {expr.type}), {args[0]})"
     if expr.fn == "Cast":
@@ -62,7 +62,7 @@ def to_sql(  # noqa: PLR0911 - a form each
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark's parser wants it, whatever stands in it."""
+    """Quote a column's name for Spark's parser."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -76,6 +76,6 @@ def _literal(expr: Lit) -> str:
         escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r")
         return f"'{escaped}'"
     if expr.type == "bigint":
-        # The least number has no literal: its sign stands outside.
+        # The least number has no literal, because a literal has no sign.
         return f"{value}L" if value > -(1 << 63) else f"({value + 1}L - 1L)"
     return f"cast('{value!r}' as double)" if value in (float("inf"), float("-inf")) or value != value else f"{value!r}D"  # noqa: PLR0124 - NaN

@@ -1,10 +1,10 @@
-"""Step JSON (what the shim says of an analysed step DataFrame) to a Program.
+"""Convert Step JSON, the shim's description of an analysed step DataFrame, to a Program.
 
-Second station of a query: ``dataframe`` -> shim -> **step** -> ``compile``. A step is a tree of projects, filters,
-joins and unions over references to the recursive relations and over *inputs* (sub-plans without such a reference).
-Each branch of its unions becomes one rule: projects are substituted away, filters and join conditions become the
-rule's conditions. What a rule cannot say is an ``UnsupportedError`` with the name of the thing, and the caller takes
-the DataFrame executor with that reason.
+Second step of a query: ``dataframe`` -> shim -> **step** -> ``compile``. A step is a tree of projects, filters, joins
+and unions over references to the recursive relations and over *inputs* (sub-plans without such a reference). Each
+branch of its unions becomes one rule: projects are substituted away, filters and join conditions become the rule's
+conditions. An operator that a rule cannot express raises ``UnsupportedError`` with its name; the caller then uses the
+DataFrame executor, with the error as the reason.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from pyspark_paralagg.errors import UnsupportedError
-from pyspark_paralagg.program.branch import Branch, Leaf, null_safe, rule_of
+from pyspark_paralagg.program.branch import Branch, Leaf, split_null_safe, to_rule
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, columns, conjuncts, from_json, walk
 from pyspark_paralagg.program.functions import Setting
 from pyspark_paralagg.program.program import Column, Input, JoinOrder, Program, Relation, Rule
 from pyspark_paralagg.program.schema import check_step_columns
 
-_MOST_CASES = 16
+_MAX_CASES = 16
 _UNKNOWN_BYTES = 1 << 50
 _JOINS = {"leftouter": "left outer join", "rightouter": "right outer join", "fullouter": "full outer join"}
 
@@ -31,12 +31,12 @@ def program_from_step(
     join_order: JoinOrder = "cost",
     **options: Any,  # noqa: ANN401 - the fields of Program that the caller sets: name, mode, assume, limits
 ) -> Program:
-    """The program of a step: one rule for each branch of each relation's step.
+    """Return the program of a step: one rule for each branch of each relation's step.
 
-    ``base_inputs`` are the inputs that ``relations`` name as base and initial; the inputs of the step itself get the
-    ids after theirs, and the ``source`` numbers that ``step_json`` gives them. Raises ``UsageError`` where the step's
-    columns are not the relation's (``PARALAGG_STEP_COLUMNS_…``), ``UnsupportedError`` with
-    ``PARALAGG_STEP_UNSUPPORTED`` or ``PARALAGG_NONDETERMINISTIC`` where a rule cannot say what the step does.
+    ``base_inputs`` are the inputs that ``relations`` name as base and initial. The step's own inputs get the next ids,
+    and the ``source`` numbers of ``step_json``. Raises ``UsageError`` if the step's columns are not the relation's
+    (``PARALAGG_STEP_COLUMNS_…``), and ``UnsupportedError`` with ``PARALAGG_STEP_UNSUPPORTED`` or
+    ``PARALAGG_NONDETERMINISTIC`` if a rule cannot express the step.
     """
     first = max((i.id for i in base_inputs), default=-1) + 1
     inputs = {s["id"]: _source(first + n, s) for n, s in enumerate(step_json["sources"])}
@@ -45,27 +45,27 @@ def program_from_step(
         relation = next(r for r in relations if r.name == step["name"])
         place = branch_place(relation.name)
         check_step_columns(relation, [(c["name"], c["type"]) for c in step["columns"]], place)
-        chosen = {c["name"]: c["col"] for c in step["columns"]}
+        column_ids = {c["name"]: c["col"] for c in step["columns"]}
         reader = _StepReader(relations, {source: i.id for source, i in inputs.items()}, relation, place)
         branches = reader.branches(step["plan"])
         for n, branch in enumerate(branches):
-            rule = rule_of(relation, chosen, branch, branch_place(relation.name, n + 1, len(branches)))
+            rule = to_rule(relation, column_ids, branch, branch_place(relation.name, n + 1, len(branches)))
             rules.append(_as_written(rule) if _is_ordered(join_order, relation.name, n + 1) else rule)
     setting = Setting(**step_json["setting"]) if "setting" in step_json else Setting()
     return Program(relations, (*base_inputs, *inputs.values()), tuple(rules), setting=setting, **options)
 
 
-def branch_place(relation: str, branch: int = 1, of: int = 1) -> str:
-    """What messages call a branch, counted from 1, of a relation's step.
+def branch_place(relation: str, branch: int = 1, count: int = 1) -> str:
+    """Return the name of a branch of a relation's step in messages; branches count from 1.
 
-    >>> branch_place("dist"), branch_place("dist", 2, of=3)
+    >>> branch_place("dist"), branch_place("dist", 2, count=3)
     ('step of dist', 'step of dist, branch 2')
     """
-    return f"step of {relation}" + (f", branch {branch}" if of > 1 else "")
+    return f"step of {relation}" + (f", branch {branch}" if count > 1 else "")
 
 
 def _is_ordered(join_order: JoinOrder, relation: str, branch: int) -> bool:
-    """Whether the user has said in which order that branch joins."""
+    """Return whether the user has set the join order of that branch."""
     return join_order == "written" if isinstance(join_order, str) else branch in join_order.get(relation, ())
 
 
@@ -75,16 +75,16 @@ def _as_written(rule: Rule) -> Rule:
 
 def _source(input_id: int, source: dict[str, Any]) -> Input:
     taken: set[str] = set()
-    found = []
+    source_columns = []
     for c in source["columns"]:
         name, n = c["name"], 2
         while name in taken:
             name, n = f"{c['name']}_{n}", n + 1
         taken.add(name)
-        found.append(Column(name, c["type"], c["nullable"]))
-    plain = tuple(Col(c.name, c.type, c.nullable) for c in found)
+        source_columns.append(Column(name, c["type"], c["nullable"]))
+    exprs = tuple(Col(c.name, c.type, c.nullable) for c in source_columns)
     size = _known_size(source.get("size"))
-    return Input(input_id, source["id"], tuple(found), plain, (), size, name=source.get("name"))
+    return Input(input_id, source["id"], tuple(source_columns), exprs, (), size, name=source.get("name"))
 
 
 def _known_size(size: int | None) -> int | None:
@@ -93,7 +93,7 @@ def _known_size(size: int | None) -> int | None:
 
 
 class _StepReader:
-    """Turns the nodes of one relation's step into branches."""
+    """The conversion of the nodes of one relation's step to branches."""
 
     def __init__(self, relations: tuple[Relation, ...], inputs: dict[int, int], head: Relation, place: str) -> None:
         self._relations = {r.name: r for r in relations}
@@ -103,18 +103,18 @@ class _StepReader:
         self._head = head
 
     def branches(self, node: dict[str, Any]) -> list[Branch]:  # noqa: PLR0911 - one kind of node a line
-        """The branches of the union that ``node`` is, in the user's order."""
+        """Return the branches of the union at ``node``, in the user's order; one branch if it is no union."""
         match node["op"]:
             case "relation" | "input":
                 return [self._leaf(node)]
             case "project":
                 return [
-                    b.project({e["col"]: b.inlined(self._expr(e["expr"])) for e in node["exprs"]})
+                    b.project({e["col"]: b.inline(self._expr(e["expr"])) for e in node["exprs"]})
                     for b in self.branches(node["child"])
                 ]
             case "filter":
                 condition = conjuncts(self._expr(node["condition"]))
-                return [self._filtered(b, condition) for b in self.branches(node["child"])]
+                return [self._filter(b, condition) for b in self.branches(node["child"])]
             case "join":
                 return self._join(node)
             case "union":
@@ -122,7 +122,7 @@ class _StepReader:
             case "distinct":
                 return self._distinct(node)
             case "aggregate":
-                return [self._aggregated(node, b) for b in self.branches(node["child"])]
+                return [self._aggregate(node, b) for b in self.branches(node["child"])]
             case other:
                 return self._refuse(f"{node.get('name', other)} in the step")
 
@@ -133,7 +133,7 @@ class _StepReader:
             leaf = Leaf(tuple(c.name for c in cols), input=self._inputs[node["source"]])
         else:
             leaf = Leaf(tuple(c.name for c in cols), relation=node["name"])
-            # A count is never null, whatever the reference's schema says.
+            # A count is never null, even if the reference's schema is nullable.
             counts = {
                 d.column.name
                 for d in self._relations[node["name"]].dependents
@@ -142,11 +142,11 @@ class _StepReader:
             cols = tuple(Col(c.name, c.type, c.nullable and names[c.name] not in counts) for c in cols)
         return Branch((leaf,), (), {c.name: c for c in cols}, names)
 
-    def _filtered(self, branch: Branch, condition: tuple[Expr, ...]) -> Branch:
-        inlined = tuple(branch.inlined(c) for c in condition)
+    def _filter(self, branch: Branch, condition: tuple[Expr, ...]) -> Branch:
+        inlined = tuple(branch.inline(c) for c in condition)
         if branch.group_keys is not None and any(_has_aggregate(c) for c in inlined):
             self._refuse("a filter on an aggregate's result (HAVING)")
-        return branch.filtered(inlined)
+        return branch.filter(inlined)
 
     def _join(self, node: dict[str, Any]) -> list[Branch]:
         kind = node["type"]
@@ -159,53 +159,53 @@ class _StepReader:
         if kind == "leftsemi":
             cases = self._cases(condition, right)
             if len(right) > 1:
-                return [b for case in cases for b in self._any(left, right, case)]
+                return [b for case in cases for b in self._exists_in_union(left, right, case)]
             return [self._exists(a, right, case) for a in left for case in cases]
         if kind == "leftanti":
             for n, case in enumerate(self._cases(condition, right)):
-                left = [self._not_exists(a, [b.renamed(n) for b in right], case) for a in left]
+                left = [self._not_exists(a, [b.rename(n) for b in right], case) for a in left]
             return left
-        joined = [a.joined(b) for a in left for b in right]
-        return [b.filtered(tuple(b.inlined(c) for c in condition)) for b in joined]
+        joined = [a.join(b) for a in left for b in right]
+        return [b.filter(tuple(b.inline(c) for c in condition)) for b in joined]
 
     def _cases(self, condition: tuple[Expr, ...], right: list[Branch]) -> list[tuple[Expr, ...]]:
-        """``condition`` without equalities that hold for two nulls as well: one case for each choice of nulls.
+        """Split ``condition`` into cases without null-safe equalities: one case for each combination of nulls.
 
-        A row of the left side falls into one case, so a semi join in each of them finds it once.
+        A row of the left side belongs to one case, so semi joins in all cases return it at most once.
         """
-        theirs = {c for b in right for c in b.outputs}
+        right_columns = {c for b in right for c in b.outputs}
         cases: list[tuple[Expr, ...]] = [()]
         for c in condition:
-            cases = [(*case, *way) for way in null_safe(c, theirs) or ((c,),) for case in cases]
-        if len(cases) > _MOST_CASES:
+            cases = [(*case, *way) for way in split_null_safe(c, right_columns) or ((c,),) for case in cases]
+        if len(cases) > _MAX_CASES:
             self._refuse("a semi or anti join that takes nulls for equal on so many columns that may be null")
         return cases
 
-    def _any(self, left: list[Branch], right: list[Branch], condition: tuple[Expr, ...]) -> list[Branch]:
-        # Exists over a union: one rule for each of its branches, which only a head that ignores repetition allows.
+    def _exists_in_union(self, left: list[Branch], right: list[Branch], condition: tuple[Expr, ...]) -> list[Branch]:
+        # One rule for each branch of the union may repeat a row, so the head has to ignore duplicates.
         if not self._is_idempotent:
             self._refuse("a semi join with a union, under an aggregate that counts repetitions")
         return [self._exists(a, [b], condition) for a in left for b in right]
 
     def _exists(self, left: Branch, right: list[Branch], condition: tuple[Expr, ...]) -> Branch:
-        both = left.joined(right[0].as_kind("semi"))
-        inlined = tuple(both.inlined(c) for c in condition)
+        joined = left.join(right[0].as_kind("semi"))
+        conditions = tuple(joined.inline(c) for c in condition)
         if len(right[0].leaves) == 1:
-            return both.filtered(inlined).project(left.outputs)
+            return joined.filter(conditions).project(left.outputs)
         if not self._is_idempotent:
             self._refuse("a semi join with a join, under an aggregate that counts repetitions")
-        return left.joined(right[0]).filtered(inlined).project(left.outputs)
+        return left.join(right[0]).filter(conditions).project(left.outputs)
 
     def _not_exists(self, left: Branch, right: list[Branch], condition: tuple[Expr, ...]) -> Branch:
         for branch in right:
             if len(branch.leaves) != 1:
                 self._refuse("an anti join with a join that reads a recursive relation")
-            theirs = frozenset(branch.leaves[0].columns)
-            both = left.joined(branch.as_kind("anti"))
-            inlined = tuple(both.inlined(c) for c in condition if not (isinstance(c, Lit) and c.value is True))
-            if any(not columns(c) & theirs for c in inlined):
+            right_columns = frozenset(branch.leaves[0].columns)
+            joined = left.join(branch.as_kind("anti"))
+            conditions = tuple(joined.inline(c) for c in condition if not (isinstance(c, Lit) and c.value is True))
+            if any(not columns(c) & right_columns for c in conditions):
                 self._refuse("an anti join whose condition reads one side only")
-            left = both.filtered(inlined).project(left.outputs)
+            left = joined.filter(conditions).project(left.outputs)
         return left
 
     def _union(self, node: dict[str, Any]) -> list[Branch]:
@@ -221,12 +221,12 @@ class _StepReader:
             self._refuse("distinct under an aggregate that counts repetitions")
         return self.branches(node["child"])
 
-    def _aggregated(self, node: dict[str, Any], branch: Branch) -> Branch:
+    def _aggregate(self, node: dict[str, Any], branch: Branch) -> Branch:
         if branch.group_keys is not None:
             self._refuse("an aggregate above an aggregate")
-        keys = tuple(branch.inlined(self._expr(k)) for k in node["keys"])
-        outputs = {o["col"]: branch.inlined(self._expr(o["expr"])) for o in node["outputs"]}
-        return branch.project(outputs).grouped(keys)
+        keys = tuple(branch.inline(self._expr(k)) for k in node["keys"])
+        outputs = {o["col"]: branch.inline(self._expr(o["expr"])) for o in node["outputs"]}
+        return branch.project(outputs).group(keys)
 
     def _expr(self, data: dict[str, Any]) -> Expr:
         expr = from_json(data)

@@ -1,6 +1,6 @@
-"""Expressions, rules and programs as readable text (Datalog with Spark's expressions).
+"""Render expressions, rules and programs as readable text (Datalog with Spark's expressions).
 
-Used by ``explain``, by error messages and by the before/after fixtures of the passes; nothing parses it.
+``explain``, error messages and the before/after fixtures of the passes use it. No code parses it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _INFIX = {
     "IntegralDivide": ("div", 8),
     "Remainder": ("%", 8),
 }
-_TIGHTEST = 9
+_HIGHEST_PRECEDENCE = 9
 
 
 def show(expr: Expr, level: int = 0) -> str:
-    """``expr`` as a person would write it; ``level`` is the binding strength of what stands around it.
+    """Render ``expr`` with the parentheses that it needs; ``level`` is the precedence of the operator around it.
 
     >>> show(Call("Add", (Col("d", "bigint"), Call("Cast", (Lit(1, "int"),), "bigint")), "bigint"))
     'd + 1'
@@ -49,10 +49,10 @@ def show(expr: Expr, level: int = 0) -> str:
     if expr.fn == "Cast" and isinstance(expr.args[0], Lit):
         return show(expr.args[0], level)
     if expr.fn in _INFIX and len(expr.args) == 2:  # noqa: PLR2004 - both sides
-        sign, own = _INFIX[expr.fn]
-        # The right side binds one tighter, so that a - (b - c) keeps its parentheses.
-        text = f"{show(expr.args[0], own)} {sign} {show(expr.args[1], own + 1)}"
-        return f"({text})" if own < level else text
+        sign, precedence = _INFIX[expr.fn]
+        # The right side has the next higher precedence, so that a - (b - c) keeps its parentheses.
+        text = f"{show(expr.args[0], precedence)} {sign} {show(expr.args[1], precedence + 1)}"
+        return f"({text})" if precedence < level else text
     return _call(expr)
 
 
@@ -60,11 +60,11 @@ def _call(expr: Call) -> str:
     args = [show(a) for a in expr.args]
     match expr.fn:
         case "Not":
-            return f"NOT {show(expr.args[0], _TIGHTEST)}"
+            return f"NOT {show(expr.args[0], _HIGHEST_PRECEDENCE)}"
         case "UnaryMinus":
-            return f"-{show(expr.args[0], _TIGHTEST)}"
+            return f"-{show(expr.args[0], _HIGHEST_PRECEDENCE)}"
         case "IsNull" | "IsNotNull":
-            return f"{show(expr.args[0], _TIGHTEST)} IS {'NOT ' if expr.fn == 'IsNotNull' else ''}NULL"
+            return f"{show(expr.args[0], _HIGHEST_PRECEDENCE)} IS {'NOT ' if expr.fn == 'IsNotNull' else ''}NULL"
         case "Between" | "Present":  # a guard, which changes no value
             return args[0]
         case "Cast":
@@ -74,30 +74,30 @@ def _call(expr: Call) -> str:
 
 
 def show_head(relation: Relation, exprs: tuple[Expr, ...]) -> str:
-    """``dist(node, min d + w)``, ``attends(event, mcount(who))``."""
-    of = {c.name: show(e) for c, e in zip(relation.supplied, exprs, strict=True)}
-    keys = [of[c.name] for c in relation.keys]
-    return f"{relation.name}({', '.join([*keys, *(_show_dependent(d, of) for d in relation.dependents)])})"
+    """Render a head: ``dist(node, min d + w)``, ``attends(event, mcount(who))``."""
+    texts = {c.name: show(e) for c, e in zip(relation.supplied, exprs, strict=True)}
+    keys = [texts[c.name] for c in relation.keys]
+    return f"{relation.name}({', '.join([*keys, *(_show_dependent(d, texts) for d in relation.dependents)])})"
 
 
-def _show_dependent(d: Dependent, of: dict[str, str]) -> str:
+def _show_dependent(d: Dependent, texts: dict[str, str]) -> str:
     if d.supplied:
-        return f"{d.aggregator}({', '.join(of[c.name] for c in d.supplied)})"
-    return f"{d.aggregator}{f'[{d.order}]' if d.order else ''} {of[d.column.name]}"
+        return f"{d.aggregator}({', '.join(texts[c.name] for c in d.supplied)})"
+    return f"{d.aggregator}{f'[{d.order}]' if d.order else ''} {texts[d.column.name]}"
 
 
 def show_atom(name: str, variables: tuple[str | None, ...]) -> str:
-    """``edges(m, node, _)``."""
+    """Render an atom: ``edges(m, node, _)``."""
     return f"{name}({', '.join(v or '_' for v in variables)})"
 
 
 def input_name(source: Input) -> str:
-    """What to call an input: the lower relation's name, or its source's, or nothing, and its number."""
+    """Return the name of an input: the lower relation's name, or its source's name and number, or ``in`` and number."""
     return source_name(source.relation, source.name, source.id)
 
 
 def source_name(relation: str | None, name: str | None, number: int) -> str:
-    """As ``input_name``, from its parts: where an input is JSON.
+    """Return the name of an input, as ``input_name``, from the parts of its JSON.
 
     >>> source_name(None, "roads", 2), source_name(None, None, 2)
     ('roads_2', 'in2')
@@ -106,7 +106,7 @@ def source_name(relation: str | None, name: str | None, number: int) -> str:
 
 
 def show_rule(rule: Rule, program: Program) -> str:
-    """``dist(node, min d + w) :- dist(m, d), in1(src, node, w), m = src``."""
+    """Render a rule: ``dist(node, min d + w) :- dist(m, d), in1(src, node, w), m = src``."""
     parts = [_body_atom(a, program) for a in rule.body] + [show(c) for c in rule.conditions]
     return f"{show_head(program.relation(rule.head), rule.exprs)} :- {', '.join(parts)}"
 
@@ -117,7 +117,7 @@ def _body_atom(atom: Atom, program: Program) -> str:
 
 
 def show_input(source: Input) -> str:
-    """``in1(src, dst) := source 0, weight > 0``."""
+    """Render an input: ``in1(src, dst) := source 0, weight > 0``."""
     origin = f"result of {source.relation}" if source.relation else source.name or f"source {source.source}"
     return ", ".join(
         [f"{input_name(source)}({', '.join(show(e) for e in source.exprs)}) := {origin}", *map(show, source.filters)]
@@ -125,7 +125,7 @@ def show_input(source: Input) -> str:
 
 
 def show_program(program: Program) -> str:
-    """Relations with their base, inputs, rules: one line each."""
+    """Render relations with their base, inputs and rules, one line each."""
     lines = []
     for r in program.relations:
         columns = [c.name for c in r.keys] + [f"{d.aggregator} {d.column.name}" for d in r.dependents]

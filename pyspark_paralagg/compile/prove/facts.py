@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.program.aggregators import is_numeric
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, conjuncts
 from pyspark_paralagg.program.functions import Setting
-from pyspark_paralagg.program.functions.arithmetic import of_number
+from pyspark_paralagg.program.functions.arithmetic import to_number
 from pyspark_paralagg.program.functions.casts import is_exact
 from pyspark_paralagg.program.functions.value_range import Range, is_float, is_nan, type_range, unit
 
@@ -144,7 +144,7 @@ def _number(expr: Expr) -> Number | None:
     if isinstance(expr, Call) and expr.fn == "Cast" and isinstance(expr.args[0], Lit):
         inner = _number(expr.args[0])
         return inner if inner is not None and is_exact(expr.args[0].type, expr.type) else None
-    return of_number(expr.value, expr.type) if isinstance(expr, Lit) else None
+    return to_number(expr.value, expr.type) if isinstance(expr, Lit) else None
 
 
 def _uncast(expr: Expr) -> Expr:

@@ -31,7 +31,7 @@ from pyspark_paralagg.compile.prove.behaviour import (
 from pyspark_paralagg.compile.prove.bit_moves import bit_move
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
 from pyspark_paralagg.program.functions import Shape, shape_of
-from pyspark_paralagg.program.functions.arithmetic import of_number
+from pyspark_paralagg.program.functions.arithmetic import to_number
 from pyspark_paralagg.program.functions.value_range import Range, hull, type_range
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _literal(lit: Lit) -> Behaviour:
         return Behaviour("const", "const", NOTHING if of_type else None, is_nullable=True)
     if isinstance(lit.value, bool):
         return Behaviour("const", "const", Range(lit.value, lit.value))
-    value = of_number(lit.value, lit.type)
+    value = to_number(lit.value, lit.type)
     if of_type is None or value is None:
         return Behaviour("const", "const", of_type)
     return Behaviour("const", "const", hull([value]))

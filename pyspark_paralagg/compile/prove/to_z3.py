@@ -19,7 +19,7 @@ from pyspark_paralagg.compile.prove.monotone import range_of
 from pyspark_paralagg.program.aggregators import is_integral, is_numeric
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, branches, walk
 from pyspark_paralagg.program.functions import FUNCTIONS, shape_of
-from pyspark_paralagg.program.functions.arithmetic import of_number
+from pyspark_paralagg.program.functions.arithmetic import to_number
 from pyspark_paralagg.program.functions.casts import is_exact as is_exact_cast
 from pyspark_paralagg.program.functions.value_range import decimal_digits, is_float, type_range, union
 
@@ -120,7 +120,7 @@ class Encoder:
             value = self.z3.IntVal(lit.value, self.ctx)
         elif is_numeric(lit.type) and abs(float(lit.value)) < float("inf"):
             # With exact fractions as written: 0.1 is a tenth, not the nearest double.
-            number = of_number(lit.value, lit.type) if self.is_exact else None
+            number = to_number(lit.value, lit.type) if self.is_exact else None
             value = self.z3.RealVal(str(Fraction(str(lit.value)) if number is None else Fraction(number)), self.ctx)
         else:
             value = self._point(str(lit.value), lit.type)

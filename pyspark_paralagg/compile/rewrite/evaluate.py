@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_paralagg.program.aggregators import is_integral
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, branches
 from pyspark_paralagg.program.functions import FUNCTIONS
-from pyspark_paralagg.program.functions.arithmetic import of_number
+from pyspark_paralagg.program.functions.arithmetic import to_number
 from pyspark_paralagg.program.functions.casts import convert
 from pyspark_paralagg.program.functions.value_range import decimal_digits, type_range
 
@@ -33,7 +33,7 @@ def evaluate(expr: Expr, values: Mapping[str, Value]) -> Value:
     if isinstance(expr, Col):
         return values[expr.name]
     if isinstance(expr, Lit):
-        return of_number(expr.value, expr.type) if expr.value is not None and decimal_digits(expr.type) else expr.value
+        return to_number(expr.value, expr.type) if expr.value is not None and decimal_digits(expr.type) else expr.value
     try:
         value = _call(expr, values)
     except (ArithmeticError, ValueError, TypeError) as failure:

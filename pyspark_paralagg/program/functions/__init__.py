@@ -1,13 +1,13 @@
-"""The table of scalar functions: one definition each, from which every part of the compiler reads.
+"""Define the table of scalar functions, each once for the whole compiler.
 
-``compile.monotone`` asks how a call moves, where it is null and between which bounds its results lie, ``evaluate`` for
-its value, and ``to_z3`` for its formula. What is not in the table is opaque: the
-same for the same arguments, and nothing more.
+``compile.prove.monotone`` reads how a call moves, where it is null, and the bounds of its results. ``evaluate`` reads
+its value, and ``to_z3`` its formula. A function that is not in the table is opaque: it returns the same result for the
+same arguments, and nothing else is known.
 
     arithmetic     + - * / div %, on integers, decimals, floats and intervals
     mathematics    logarithms, roots, rounding, powers
     calendar       dates, timestamps, intervals
-    casts          between numbers, truth values and times
+    casts          between numbers, booleans and times
     others         comparisons, bits, texts, nulls
 """
 
@@ -28,7 +28,7 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def shape_of(call: Call, args: Args, setting: Setting) -> Shape:
-    """Return how ``call`` behaves where its arguments lie in the ranges ``args``.
+    """Return the shape of ``call`` for arguments in the ranges ``args``.
 
     >>> from pyspark_paralagg.program.expr import Call, Col, Lit
     >>> from pyspark_paralagg.program.functions.value_range import Range
@@ -37,8 +37,8 @@ def shape_of(call: Call, args: Args, setting: Setting) -> Shape:
     Range(low=1, high=11, has_nan=False)
     """
     function = FUNCTIONS.get(call.fn)
-    found = function.shape(call, args, setting) if function and function.shape else None
-    return opaque(call) if found is None else found
+    shape = function.shape(call, args, setting) if function and function.shape else None
+    return opaque(call) if shape is None else shape
 
 
 __all__ = ["FUNCTIONS", "Function", "Setting", "Shape", "shape_of"]

@@ -1,7 +1,7 @@
-"""Arithmetic: + - * / div % on integers, decimals, floats and intervals.
+"""Define arithmetic: + - * / div % on integers, decimals, floats and intervals.
 
-Integers and decimals are exact, and what does not fit is an error under ANSI rules. Without them integers wrap and
-decimals become null. Floats round, and have infinities and NaN. All of that is read off the corners of the arguments.
+Integers and decimals are exact. A result that does not fit is an error under ANSI rules; without them integers wrap and
+decimals become null. Floats round, and have infinities and NaN. Shapes are computed at the corners of the arguments.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def truncated(a: Any, b: Any) -> Any:  # noqa: ANN401 - a number of any type
 
 
 def remainder(a: Any, b: Any) -> Any:  # noqa: ANN401 - a number of any type
-    """Return what is left of ``a``, with its sign."""
+    """Return the remainder of ``a / b``, with the sign of ``a``."""
     return math.fmod(a, b) if isinstance(a, float) or isinstance(b, float) else a - b * truncated(a, b)
 
 
@@ -61,18 +61,19 @@ def fit(range_: Range, type_: str, setting: Setting) -> tuple[Range, bool, bool]
 
 
 def to_scale(range_: Range, type_: str) -> Range:
-    """Return a range that holds what rounding to the scale of a decimal type makes of ``range_``."""
+    """Return a range with all values of ``range_``, rounded to the scale of a decimal type."""
     digits = decimal_digits(type_)
     if digits is None:
         return range_
-    by = Fraction(10) ** digits[1]
+    factor = Fraction(10) ** digits[1]
     return Range(
-        Fraction(math.floor(Fraction(range_.low) * by)) / by, Fraction(math.ceil(Fraction(range_.high) * by)) / by
+        Fraction(math.floor(Fraction(range_.low) * factor)) / factor,
+        Fraction(math.ceil(Fraction(range_.high) * factor)) / factor,
     )
 
 
 def _keeps_scale(call: Call) -> bool:
-    """Whether a decimal result has room for all digits of the exact one."""
+    """Return whether a decimal result has all digits of the exact one."""
     result = decimal_digits(call.type)
     if result is None:
         return True
@@ -80,21 +81,21 @@ def _keeps_scale(call: Call) -> bool:
     return result[1] >= (sum(scales) if call.fn == "Multiply" else max(scales, default=0))
 
 
-def _computed(compute: Callable[..., Any], type_: str) -> Callable[..., Any]:
+def _rounding(compute: Callable[..., Any], type_: str) -> Callable[..., Any]:
     return (lambda *args: to_float32(compute(*args))) if type_ == "float" else compute
 
 
 @functools.lru_cache(maxsize=4096)
-def _analysed(fn: str, type_: str, types: tuple[str, ...], args: Args) -> Any:  # noqa: ANN401 - what from_corners gives
+def _analyse(fn: str, type_: str, types: tuple[str, ...], args: Args) -> Any:  # noqa: ANN401 - the result of from_corners
     points = [corners(a, t) for a, t in zip(args, types, strict=True) if a is not None]
-    return from_corners(_computed(_COMPUTE[fn], type_), points)
+    return from_corners(_rounding(_COMPUTE[fn], type_), points)
 
 
 def _shape(call: Call, args: Args, setting: Setting) -> Shape | None:
     types = tuple(a.type for a in call.args)
     if any(a is None or a.is_empty for a in args):
         return None
-    directions, results = _analysed(call.fn, call.type, types, args)
+    directions, results = _analyse(call.fn, call.type, types, args)
     if results is None:
         return None
     if not _keeps_scale(call) or call.fn == "Divide":
@@ -108,7 +109,7 @@ def _shape(call: Call, args: Args, setting: Setting) -> Shape | None:
 
 
 def _strict(call: Call, args: Args, n: int) -> Strictness:
-    """How far results differ where argument ``n`` does."""
+    """Return whether results differ if argument ``n`` differs."""
     exact: Strictness = "rounded" if is_float(call.type) else "exact"
     if call.fn in ("UnaryMinus", "UnaryPositive"):
         return "exact"
@@ -124,19 +125,19 @@ def _strict(call: Call, args: Args, n: int) -> Strictness:
 
 
 def _remainder_shape(call: Call, args: Args, setting: Setting) -> Shape | None:
-    """``%`` jumps, so nothing is known but its size and where it is null."""
+    """Return the shape of ``%``, which jumps: only its bounds and its nulls are known."""
     if any(a is None or a.is_empty for a in args) or args[0] is None or args[1] is None:
         return None
-    most: Number = max(args[1].high, -args[1].low)
-    low = 0 if call.fn == "Pmod" and args[1].low > 0 else -most
+    limit: Number = max(args[1].high, -args[1].low)
+    low = 0 if call.fn == "Pmod" and args[1].low > 0 else -limit
     can_be_nan = is_float(call.type)
-    high = most if args[0].high > 0 or call.fn == "Pmod" else 0
+    high = limit if args[0].high > 0 or call.fn == "Pmod" else 0
     low = low if args[0].low < 0 or (call.fn == "Pmod" and args[1].low < 0) else 0
     nulls: NullWhen = "some" if not setting.ansi and 0 in args[1] else "never"
-    found, of_type = Range(low, high, can_be_nan), type_range(call.type)
-    if is_integral(call.type) and of_type is not None:
-        found = found.intersect(of_type)
-    return Shape(("unknown",) * 2, found, ("never", nulls), ("no",) * 2)
+    results, allowed = Range(low, high, can_be_nan), type_range(call.type)
+    if is_integral(call.type) and allowed is not None:
+        results = results.intersect(allowed)
+    return Shape(("unknown",) * 2, results, ("never", nulls), ("no",) * 2)
 
 
 _COMPUTE: dict[str, Callable[..., Any]] = {
@@ -158,8 +159,8 @@ FUNCTIONS = (
 )
 
 
-def of_number(value: object, type_: str) -> Number | None:
-    """Return a literal's JSON value as an exact number of its type; None if it is none."""
+def to_number(value: object, type_: str) -> Number | None:
+    """Return a literal's JSON value as an exact number of its type; None if it is no number."""
     is_text = isinstance(value, str) and (is_float(type_) or decimal_digits(type_) is not None)
     if isinstance(value, bool) or not (is_text or isinstance(value, int | float)):
         return None

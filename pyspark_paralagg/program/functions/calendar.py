@@ -1,8 +1,8 @@
-"""Dates, timestamps and intervals.
+"""Define functions of dates, timestamps and intervals.
 
-A date is a number of days, a timestamp one of microseconds in UTC. What counts in days or months on the wall clock of a
-time zone is monotone only where clocks never go back. Values are taken to lie in the years 1 to 9999, as Spark
-documents.
+A date is a number of days, a timestamp a number of microseconds in UTC. A function that counts days or months on the
+wall clock of a time zone is monotone only if its clocks never go back. Values are assumed to be in the years 1 to 9999,
+as Spark documents.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHORTEST_MONTH, _LONGEST_MONTH = 28, 31
 
 
 def is_fixed(time_zone: str | None) -> bool:
-    """Whether the clocks of a time zone never change.
+    """Return whether the clocks of a time zone never change.
 
     >>> is_fixed("+05:30"), is_fixed("America/New_York"), is_fixed(None)
     (True, False, False)
@@ -37,18 +37,18 @@ def is_fixed(time_zone: str | None) -> bool:
 
 
 def _days(directions: Directions) -> Callable[[Call, Args, Setting], Shape | None]:
-    """A date plus or minus days: an ``int`` that wraps silently."""
+    """Return the shape of a date plus or minus days, which is an ``int`` that wraps silently."""
 
     def shape(_: Call, args: Args, __: Setting) -> Shape | None:
         date, days = args
         if date is None or days is None or date.is_empty or days.is_empty:
             return None
         sign = 1 if directions[1] == "up" else -1
-        by = sorted((sign * days.low, sign * days.high))
-        found, whole = Range(date.low + by[0], date.high + by[1]), type_range("int")
-        if whole is None or not found.is_within(whole):
+        offsets = sorted((sign * days.low, sign * days.high))
+        results, allowed = Range(date.low + offsets[0], date.high + offsets[1]), type_range("int")
+        if allowed is None or not results.is_within(allowed):
             return None
-        return Shape(directions, found, ("never", "never"), ("exact", "exact"))
+        return Shape(directions, results, ("never", "never"), ("exact", "exact"))
 
     return shape
 
@@ -57,14 +57,14 @@ def _difference(_: Call, args: Args, __: Setting) -> Shape | None:
     end, start = args
     if end is None or start is None or end.is_empty or start.is_empty:
         return None
-    found, whole = Range(end.low - start.high, end.high - start.low), type_range("int")
-    if whole is None or not found.is_within(whole):  # of computed dates: an ``int`` that wraps silently, too
+    results, allowed = Range(end.low - start.high, end.high - start.low), type_range("int")
+    if allowed is None or not results.is_within(allowed):  # the difference of computed dates wraps silently, too
         return None
-    return Shape(("up", "down"), found, ("never", "never"), ("exact", "exact"))
+    return Shape(("up", "down"), results, ("never", "never"), ("exact", "exact"))
 
 
 def _months(call: Call, args: Args, setting: Setting) -> Shape | None:
-    """A date plus months: the last days of a month may meet. A timestamp's months are counted on the wall clock."""
+    """Return the shape of a date plus months, where the last days of a month may meet; timestamps use wall clocks."""
     start, months = args
     if start is None or months is None or start.is_empty or months.is_empty:
         return None
@@ -78,23 +78,23 @@ def _months(call: Call, args: Args, setting: Setting) -> Shape | None:
 
 
 def _add_interval(call: Call, args: Args, setting: Setting) -> Shape | None:
-    """A timestamp plus an interval of days to seconds: whole days are counted on the wall clock, the rest is not."""
+    """Return the shape of a timestamp plus days to seconds, where only whole days are counted on the wall clock."""
     start, interval = args
     if start is None or interval is None or start.is_empty or interval.is_empty:
         return None
-    below_a_day = Range(1 - MICROSECONDS_PER_DAY, MICROSECONDS_PER_DAY - 1)
-    if call.type == "timestamp" and not is_fixed(setting.time_zone) and not interval.is_within(below_a_day):
+    less_than_a_day = Range(1 - MICROSECONDS_PER_DAY, MICROSECONDS_PER_DAY - 1)
+    if call.type == "timestamp" and not is_fixed(setting.time_zone) and not interval.is_within(less_than_a_day):
         return None
-    found = Range(start.low + interval.low, start.high + interval.high)
-    return Shape(("up", "up"), found, ("never", "never"), ("exact", "exact"))
+    results = Range(start.low + interval.low, start.high + interval.high)
+    return Shape(("up", "up"), results, ("never", "never"), ("exact", "exact"))
 
 
-def _part(is_clock: bool) -> Callable[[Call, Args, Setting], Shape | None]:  # noqa: FBT001 - one shape of two
-    """A part of a date or timestamp that grows with it."""
+def _part(is_clock: bool) -> Callable[[Call, Args, Setting], Shape | None]:  # noqa: FBT001 - it selects one of two shapes
+    """Return the shape of a part of a date or timestamp that grows with it."""
 
     def shape(call: Call, _: Args, setting: Setting) -> Shape | None:
-        of = call.args[0].type
-        if of == "timestamp" and is_clock and not is_fixed(setting.time_zone):
+        source = call.args[0].type
+        if source == "timestamp" and is_clock and not is_fixed(setting.time_zone):
             return None
         strict: Strictness = "no"
         return Shape(("up",), type_range(call.type), ("never",), (strict,))

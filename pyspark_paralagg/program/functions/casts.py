@@ -1,7 +1,7 @@
-"""Casts between numbers, truth values, dates and timestamps; casts from and to other types are not analysed.
+"""Define casts between numbers, booleans, dates and timestamps; casts from and to other types are opaque.
 
-A cast may round (keeps the order), saturate (likewise), wrap (integers without ANSI rules), or give null (decimals
-without ANSI rules, NaN to decimal). A wall clock time in a zone whose clocks change has no order with its timestamp.
+A cast may round or saturate, which keeps the order. It may wrap (integers without ANSI rules), or return null (decimals
+without ANSI rules, NaN to decimal). If the clocks of a zone change, wall clock times and timestamps differ in order.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
 def shape(call: Call, args: Args, setting: Setting) -> Shape | None:  # noqa: PLR0911 - a return for each pair of kinds
-    """Return how a cast behaves."""
+    """Return the shape of a cast."""
     source, target, [range_] = call.args[0].type, call.type, args
     if source == target:
         return Shape(("up",), range_, ("never",), ("exact",))
@@ -44,7 +44,7 @@ def shape(call: Call, args: Args, setting: Setting) -> Shape | None:  # noqa: PL
     if range_ is None or range_.is_empty:
         return None
     if is_numeric(source) and target == "boolean":
-        # Everything but zero is true, NaN too.
+        # Everything except zero is true, including NaN.
         return Shape(("up",), None, ("never",), ("no",)) if range_.low >= 0 else None
     if is_numeric(source) and is_numeric(target):
         return _numbers(source, target, range_, setting)
@@ -57,22 +57,22 @@ def shape(call: Call, args: Args, setting: Setting) -> Shape | None:  # noqa: PL
 
 
 def is_exact(source: str, target: str) -> bool:
-    """Whether every value of a numeric type is a value of the other, and the cast keeps it.
+    """Return whether every value of ``source`` is a value of ``target``, which the cast keeps.
 
     >>> is_exact("int", "double"), is_exact("bigint", "double"), is_exact("double", "int")
     (True, False, False)
     """
     if source == target:
         return True
-    of, into = type_range(source), type_range(target)
-    if of is None or into is None or not is_numeric(source) or not is_numeric(target):
+    source_range, target_range = type_range(source), type_range(target)
+    if source_range is None or target_range is None or not is_numeric(source) or not is_numeric(target):
         return False
     if is_integral(source):
         limit = _INTEGERS_IN.get(target)
-        return of.is_within(into) if limit is None else of.is_within(Range(-limit, limit))
+        return source_range.is_within(target_range) if limit is None else source_range.is_within(Range(-limit, limit))
     old, new = decimal_digits(source), decimal_digits(target)
     if old and new:
-        return new[1] >= old[1] and of.is_within(into)
+        return new[1] >= old[1] and source_range.is_within(target_range)
     return (source, target) == ("float", "double")
 
 
@@ -116,7 +116,7 @@ def _numbers(source: str, target: str, range_: Range, setting: Setting) -> Shape
             if range_.is_empty:
                 return None
     digits = decimal_digits(target)
-    # Rounded half up into a decimal, cut into an integer: either way the neighbours hold it.
+    # A cast to a decimal rounds half up, a cast to an integer truncates: both stay between the rounded bounds.
     is_cut = is_integral(target)
     ends = Range(math.trunc(range_.low), math.trunc(range_.high)) if is_cut else to_scale(range_, target)
     cut, wraps, to_null = fit(ends, target, setting)
@@ -128,7 +128,7 @@ def _numbers(source: str, target: str, range_: Range, setting: Setting) -> Shape
 
 
 def _saturated(target: str, range_: Range) -> Shape | None:
-    """A float as an integer without ANSI rules: NaN is 0, too large is the largest ``int`` or ``bigint``, then cut."""
+    """Return the shape of a float cast to an integer without ANSI rules: it saturates, then wraps in narrow types."""
     wide = type_range("bigint" if target == "bigint" else "int")
     allowed = type_range(target)
     if range_.has_nan or wide is None or allowed is None:
@@ -136,8 +136,8 @@ def _saturated(target: str, range_: Range) -> Shape | None:
     low, high = (
         wide.low if v <= wide.low else wide.high if v >= wide.high else math.trunc(v) for v in (range_.low, range_.high)
     )
-    found = Range(low, high)
-    return Shape(("up",), found.intersect(allowed), ("never",), ("no",), wraps=not found.is_within(allowed))
+    results = Range(low, high)
+    return Shape(("up",), results.intersect(allowed), ("never",), ("no",), wraps=not results.is_within(allowed))
 
 
 def _to_float(value: Number, target: str) -> float:
@@ -150,7 +150,7 @@ def _to_float(value: Number, target: str) -> float:
 def _times(source: str, target: str, range_: Range, setting: Setting) -> Shape | None:
     is_clock = "timestamp" in (source, target)
     if is_clock and not is_fixed(setting.time_zone):
-        # A day begins where its first moment is: also in zones that left a day out, where two begin together.
+        # A day begins at its first instant; in zones that skipped a day, two days begin at the same instant.
         if source == "date":
             slack = 2
             days = Range((range_.low - slack) * MICROSECONDS_PER_DAY, (range_.high + slack) * MICROSECONDS_PER_DAY)

@@ -1,7 +1,7 @@
-"""What the compiler knows of a scalar function: the entries of the table in ``program.functions``.
+"""Define the entries of the table in ``program.functions``: the compiler's knowledge of a scalar function.
 
-``shape`` says how a call behaves for *all* values of its arguments, given their ranges: null, NaN, infinities and
-overflow as the session has them. The proof of monotonicity reads shapes, the evaluator ``compute``.
+``shape`` describes a call for *all* values of its arguments in given ranges, with the session's rules for null, NaN,
+infinities and overflow. The proof of monotonicity reads shapes, the evaluator reads ``compute``.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.functions.value_range import Number
 
 Direction = Literal["up", "down", "none", "unknown"]
-"""Where the result goes if one argument grows and the others stay: ``none`` means that it stays, too."""
+"""The direction of the result if one argument grows and the others stay; ``none``: the result stays, too."""
 NullWhen = Literal["never", "low", "some"]
-"""For which values of an argument the result is null although no argument is: for the low ones, or for some."""
+"""The values of an argument for which the result is null although no argument is: the low ones, or some."""
 Strictness = Literal["exact", "rounded", "no"]
-"""Whether the result differs wherever the argument does: always, or except where rounding makes two results equal."""
+"""The result differs if the argument differs: always (``exact``), unless rounding makes two equal, or not always."""
 Args = tuple["Range | None", ...]
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What the session decides about expressions: ANSI mode, and the time zone (None if it is not known)."""
+    """The session's settings for expressions: ANSI mode, and the time zone (None if unknown)."""
 
     ansi: bool = True
     time_zone: str | None = None
@@ -41,10 +41,10 @@ DEFAULT_SETTING = Setting()
 
 @dataclass(frozen=True)
 class Shape:
-    """How one call behaves, an entry for each argument in ``directions``, ``nulls`` and ``strict``.
+    """The behaviour of one call; ``directions``, ``nulls`` and ``strict`` have an entry for each argument.
 
-    ``range`` holds the results that are not null; None if nothing is known. ``wraps``: the result may overflow without
-    an error, and everything else holds only where it does not.
+    ``range`` contains all results that are not null; None if unknown. ``wraps``: the result may overflow without an
+    error, and all other fields hold only without overflow.
     """
 
     directions: tuple[Direction, ...]
@@ -58,9 +58,9 @@ class Shape:
 class Function:
     """One function of Catalyst, by the name of its class.
 
-    ``compute`` gives its value for Python values that are not null, where ANSI rules have one; it raises where they
-    raise, and is None for functions that are not evaluated. ``shape`` is None for functions of which nothing is known.
-    ``is_algebraic``: ``compute`` consists of + - * and applies to terms of a solver, too.
+    ``compute`` returns its value under ANSI rules for Python values that are not null, and raises if they raise. It is
+    None for functions that are not evaluated. ``shape`` is None for opaque functions. ``is_algebraic``: ``compute``
+    consists of + - *, so it also applies to a solver's terms.
     """
 
     name: str
@@ -70,18 +70,18 @@ class Function:
 
 
 def opaque(call: Call) -> Shape:
-    """Return the shape of a call of which nothing is known but its type."""
+    """Return the shape of a call of which only the type is known."""
     return unmoved(call, computed_range(call.type), "some" if call.nullable else "never")
 
 
 def unmoved(call: Call, range_: Range | None, nulls: NullWhen = "never", *, first: Direction = "unknown") -> Shape:
-    """Return the shape of a call that moves with its ``first`` argument, if at all, and may tie."""
+    """Return the shape of a call whose only known direction is that of its ``first`` argument; results may tie."""
     n = len(call.args)
     directions: list[Direction] = ["unknown"] * n
     directions[:1] = [first] if n else []
-    when: list[NullWhen] = [nulls] * n
+    null_whens: list[NullWhen] = [nulls] * n
     ties: list[Strictness] = ["no"] * n
-    return Shape(tuple(directions), range_, tuple(when), tuple(ties))
+    return Shape(tuple(directions), range_, tuple(null_whens), tuple(ties))
 
 
 def from_corners(
@@ -89,25 +89,25 @@ def from_corners(
 ) -> tuple[tuple[Direction, ...], Range | None]:
     """Return directions and results of a function that is monotone between the corners of its arguments.
 
-    ``points`` are the corners of each argument, in Spark's order. A point where ``compute`` gives None or raises is
-    left out: there the query fails, or the result is null.
+    ``points`` are the corners of each argument, in Spark's order. A point at which ``compute`` returns None or raises
+    is skipped: the result is null there, or the query fails.
     """
     results: dict[tuple[int, ...], Number] = {}
-    for place in itertools.product(*(range(len(p)) for p in points)):
+    for position in itertools.product(*(range(len(p)) for p in points)):
         try:
-            value = compute(*(p[i] for p, i in zip(points, place, strict=True)))
+            value = compute(*(p[i] for p, i in zip(points, position, strict=True)))
         except ArithmeticError:
             continue
         if value is not None:
-            results[place] = value
+            results[position] = value
     return tuple(_direction(results, points, n) for n in range(len(points))), hull(results.values())
 
 
 def _direction(results: dict[tuple[int, ...], Number], points: Sequence[Sequence[Number]], n: int) -> Direction:
     grows = falls = False
     others = [range(len(p)) for i, p in enumerate(points) if i != n]
-    for place in itertools.product(*others):
-        line = (results.get((*place[:n], i, *place[n:])) for i in range(len(points[n])))
+    for position in itertools.product(*others):
+        line = (results.get((*position[:n], i, *position[n:])) for i in range(len(points[n])))
         keys = [order_key(v) for v in line if v is not None]
         for before, after in itertools.pairwise(keys):
             grows |= before < after

@@ -1,8 +1,8 @@
-"""Functions of one number that grow with it, on the part of the numbers where they have a value.
+"""Define functions of one number that grow with it on their domain.
 
-Outside of their domain logarithms are null, the others NaN, which is Spark's largest value. Only functions whose
-results are monotone *as computed* are here: Java promises that of ``exp``, ``log``, ``atan`` and their kin, not of
-``cbrt``, ``sinh``, ``tanh``, nor of the formulas behind ``asinh`` and ``acosh``.
+Outside of their domain logarithms are null, other functions NaN, which is Spark's largest value. Only functions whose
+results are monotone *as computed* belong here. Java guarantees this for ``exp``, ``log``, ``atan`` and similar
+functions, but not for ``cbrt``, ``sinh``, ``tanh``, nor for the formulas of ``asinh`` and ``acosh``.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.functions.value_range import Number
 
 _ULPS = 4
-"""By how many units in the last place Java's results may differ from Python's, generously."""
+"""An upper bound for the difference between Java's and Python's results, in units in the last place."""
 
 
 @dataclass(frozen=True)
 class Growing:
-    """A growing function: ``compute`` on the numbers from ``low`` to ``high``, ``outside`` what it is elsewhere.
+    """A growing function: ``compute`` on the numbers from ``low`` to ``high``.
 
-    Below ``low`` ``nan`` or ``null``; above ``high`` always NaN. ``is_open``: ``low`` itself lies outside.
+    Below ``low`` the result is ``outside``, NaN or null; above ``high`` it is NaN. ``is_open``: ``low`` is outside.
     """
 
     compute: Callable[[float], float]
@@ -48,7 +48,7 @@ class Growing:
     outside: Literal["nan", "null"] = "nan"
 
     def value(self, x: float) -> float | None:
-        """Return what Spark gives for ``x``."""
+        """Return Spark's result for ``x``."""
         if is_nan(x):
             return x
         if x < self.low or (self.is_open and x == self.low):
@@ -61,7 +61,7 @@ class Growing:
             return math.inf
 
     def shape(self, _: Call, args: Args, __: Setting) -> Shape | None:
-        """Return how the function behaves on a range."""
+        """Return the shape of the function on a range."""
         [range_] = args
         if range_ is None or range_.is_empty:
             return None
@@ -72,7 +72,7 @@ class Growing:
         low, high = min(numbers, default=math.inf), max(numbers, default=-math.inf)
         for _ulp in range(_ULPS):
             low, high = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
-        if low < 0 <= min(numbers, default=-1):  # a result has the sign of the exact one
+        if low < 0 <= min(numbers, default=-1):  # a rounded result keeps the sign of the exact one
             low = 0.0
         has_nan = range_.has_nan or range_.high > self.high or (self.outside == "nan" and not is_inside)
         direction: Literal["up", "unknown"] = "up" if is_inside or self.outside == "null" else "unknown"
@@ -103,11 +103,11 @@ def _round_to_whole(compute: Callable[[Any], int]) -> Callable[[Call, Args, Sett
         if range_ is None or range_.is_empty or range_.has_nan:
             return None
         ends = [v if math.isinf(v) else compute(v) for v in (range_.low, range_.high)]
-        found = type_range(call.type)
-        if found is None:
+        allowed = type_range(call.type)
+        if allowed is None:
             return None
         if is_float(call.args[0].type):  # saturates
-            low, high = (min(max(v, found.low), found.high) for v in ends)
+            low, high = (min(max(v, allowed.low), allowed.high) for v in ends)
             return Shape(("up",), Range(low, high), ("never",), ("no",))
         cut, _, to_null = fit(Range(ends[0], ends[1]), call.type, setting)
         return Shape(("up",), cut, ("some" if to_null else "never",), ("no",))
@@ -118,8 +118,8 @@ def _round_to_whole(compute: Callable[[Any], int]) -> Callable[[Call, Args, Sett
 def _rounded(value: Number, digits: int, *, is_up: bool) -> Number:
     """Return the bound ``value`` moved outwards by what rounding to ``digits`` can add."""
     step = Fraction(10) ** -digits
-    by = step if is_up else -step
-    moved = Fraction(value) + by
+    offset = step if is_up else -step
+    moved = Fraction(value) + offset
     if not isinstance(value, float):
         return moved
     try:
@@ -134,8 +134,9 @@ def round_half_up(value: Number, digits: int = 0) -> Number:
         return value
     text = repr(value) if isinstance(value, float) else str(value)
     exact = Decimal(value.numerator) / Decimal(value.denominator) if isinstance(value, Fraction) else Decimal(text)
-    found = exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
-    return float(found) if isinstance(value, float) else Fraction(found) if isinstance(value, Fraction) else int(found)
+    rounded = exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+    convert = float if isinstance(value, float) else Fraction if isinstance(value, Fraction) else int
+    return convert(rounded)
 
 
 def _round_shape(call: Call, args: Args, setting: Setting) -> Shape | None:
@@ -159,7 +160,7 @@ def _round_shape(call: Call, args: Args, setting: Setting) -> Shape | None:
 
 
 def _power_shape(call: Call, args: Args, _: Setting) -> Shape | None:
-    """Powers with a constant exponent, of what is not negative."""
+    """Return the shape of a power with a constant exponent and a base that is not negative."""
     base, exponent = args[0], call.args[1]
     while isinstance(exponent, Call) and exponent.fn == "Cast":
         exponent = exponent.args[0]

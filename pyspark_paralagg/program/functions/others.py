@@ -1,4 +1,4 @@
-"""Bits, texts, guards, and what looks at nulls: functions that ``compile.monotone`` knows by their names."""
+"""Define functions of bits, strings, guards and nulls, which ``compile.prove.monotone`` knows by their names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.program.expr import ASSERT_UNSIGNED, Call, Lit
-from pyspark_paralagg.program.functions.arithmetic import of_number
+from pyspark_paralagg.program.functions.arithmetic import to_number
 from pyspark_paralagg.program.functions.function import Args, Function, Setting, Shape, unmoved
 from pyspark_paralagg.program.functions.value_range import Range, type_range
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def _substring(text: Any, start: Any, length: Any) -> Any:  # noqa: ANN401 - values of any type
     if start < 1 or length < 0:
-        raise ValueError(start)  # Spark counts from the end then
+        raise ValueError(start)  # Spark would count from the end
     return text[start - 1 : start - 1 + length]
 
 
@@ -37,7 +37,7 @@ def _not_negative(value: Any, _: Any) -> Any:  # noqa: ANN401 - a number
 
 
 def _unsigned(call: Call, args: Args, _: Setting) -> Shape | None:
-    """A difference of unsigned numbers: an error where it would be negative."""
+    """Return the shape of a difference of unsigned numbers, which is an error if it is negative."""
     if args[0] is None:
         return None
     shape = unmoved(call, args[0].intersect(Range(0, math.inf)), first="up")
@@ -45,33 +45,33 @@ def _unsigned(call: Call, args: Args, _: Setting) -> Shape | None:
 
 
 def _length(call: Call, _: Args, __: Setting) -> Shape | None:
-    whole = type_range("int")
-    if whole is None:
+    allowed = type_range("int")
+    if allowed is None:
         return None
-    return unmoved(call, Range(0, whole.high))
+    return unmoved(call, Range(0, allowed.high))
 
 
 def _bits(call: Call, args: Args, _: Setting) -> Shape | None:
-    """Words of bits: ``x & 7`` lies between 0 and 7."""
-    n, found = len(call.args), type_range(call.type)
+    """Return the shape of a bitwise function: ``x & 7`` is between 0 and 7."""
+    n, results = len(call.args), type_range(call.type)
     tops = [r.high for r in args if r is not None and r.low >= 0]
     if call.fn == "BitwiseAnd" and tops:
-        found = Range(0, min(tops))
-    if call.fn == "BitwiseOr" and len(tops) == n and found is not None:
-        found = Range(0, found.high)
-    return unmoved(call, found)
+        results = Range(0, min(tops))
+    if call.fn == "BitwiseOr" and len(tops) == n and results is not None:
+        results = Range(0, results.high)
+    return unmoved(call, results)
 
 
 def _between(call: Call, args: Args, _: Setting) -> Shape | None:
-    """The guard of a column: its value where that lies between two constants (null: no upper one), else an error."""
+    """Return the shape of a column's guard: its value if between two constants (null: no upper one), else an error."""
     low, high = call.args[1:3]
     if args[0] is None or not isinstance(low, Lit) or not isinstance(high, Lit):
         return None
-    least, most = (of_number(b.value, b.type) for b in (low, high))
-    if least is None:
+    minimum, maximum = (to_number(b.value, b.type) for b in (low, high))
+    if minimum is None:
         return None
-    found = args[0].intersect(Range(least, math.inf, has_nan=True) if most is None else Range(least, most))
-    shape = unmoved(call, found, first="up")
+    allowed = args[0].intersect(Range(minimum, math.inf, has_nan=True) if maximum is None else Range(minimum, maximum))
+    shape = unmoved(call, allowed, first="up")
     return replace(shape, strict=("exact", *shape.strict[1:]))
 
 

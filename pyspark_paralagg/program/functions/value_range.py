@@ -1,8 +1,8 @@
-"""Ranges of values: what an expression can be where it is not null.
+"""Define ranges of values: the possible values of an expression that is not null.
 
-Values are ordered as Spark orders them: NaN lies above infinity, and -0.0 equals 0.0. Integers, dates (days),
-timestamps and intervals (microseconds or months) are Python integers, decimals are fractions, so both are exact. The
-bounds of doubles are doubles, so arithmetic on bounds rounds as Spark's arithmetic does.
+Values are in Spark's order: NaN is above infinity, and -0.0 equals 0.0. Integers, dates (days), timestamps and
+intervals (microseconds or months) are Python integers, decimals are fractions, so both are exact. The bounds of doubles
+are doubles, so arithmetic on bounds rounds as Spark's arithmetic does.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ class Range:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no value lies in the range."""
+        """Return whether the range has no value."""
         return self.low > self.high and not self.has_nan
 
     def __contains__(self, value: Number) -> bool:
         return self.has_nan if is_nan(value) else bool(self.low <= value <= self.high)
 
     def intersect(self, other: Range) -> Range:
-        """Return the values that lie in both ranges."""
+        """Return the values that are in both ranges."""
         return Range(max(self.low, other.low), min(self.high, other.high), self.has_nan and other.has_nan)
 
     def union(self, other: Range) -> Range:
-        """Return the smallest range that holds both ranges."""
+        """Return the smallest range that contains both ranges."""
         if self.is_empty:
             return other
         if other.is_empty:
@@ -69,28 +69,28 @@ class Range:
         return Range(min(self.low, other.low), max(self.high, other.high), self.has_nan or other.has_nan)
 
     def is_within(self, other: Range) -> bool:
-        """Whether every value of this range lies in ``other``."""
+        """Return whether every value of this range is in ``other``."""
         return self.is_empty or (
             other.low <= self.low and self.high <= other.high and (other.has_nan or not self.has_nan)
         )
 
-    def widened(self, old: Range, of: Range) -> Range:
+    def widened(self, old: Range, limits: Range) -> Range:
         """Return this range with each bound that moved since ``old`` set to a coarse bound, so that iteration ends.
 
-        ``of`` is the range of the type.
+        ``limits`` is the range of the type.
         """
-        low = self.low if self.low >= old.low else max((b for b in _BOUNDS if b <= self.low), default=of.low)
-        high = self.high if self.high <= old.high else min((b for b in _BOUNDS if b >= self.high), default=of.high)
-        return Range(max(low, of.low), min(high, of.high), self.has_nan)
+        low = self.low if self.low >= old.low else max((b for b in _BOUNDS if b <= self.low), default=limits.low)
+        high = self.high if self.high <= old.high else min((b for b in _BOUNDS if b >= self.high), default=limits.high)
+        return Range(max(low, limits.low), min(high, limits.high), self.has_nan)
 
 
 def is_nan(value: object) -> bool:
-    """Whether ``value`` is the floating-point NaN."""
+    """Return whether ``value`` is the floating-point NaN."""
     return isinstance(value, float) and math.isnan(value)
 
 
 def is_float(type_: str) -> bool:
-    """Whether ``type_`` is ``float`` or ``double``."""
+    """Return whether ``type_`` is ``float`` or ``double``."""
     return type_ in ("float", "double")
 
 
@@ -113,8 +113,8 @@ def type_range(type_: str) -> Range | None:  # noqa: PLR0911 - a return for each
     if is_float(type_):
         return Range(-math.inf, math.inf, has_nan=True)
     if digits := decimal_digits(type_):
-        most = Fraction(10 ** digits[0] - 1) / Fraction(10) ** digits[1]
-        return Range(-most, most)
+        greatest = Fraction(10 ** digits[0] - 1) / Fraction(10) ** digits[1]
+        return Range(-greatest, greatest)
     if type_ == "date":
         return Range(_FIRST_DAY, _LAST_DAY)
     if type_ in ("timestamp", "timestamp_ntz"):
@@ -125,7 +125,7 @@ def type_range(type_: str) -> Range | None:  # noqa: PLR0911 - a return for each
 
 
 def union(a: Range | None, b: Range | None) -> Range | None:
-    """Return the smallest range that holds both; None where one of them is not known.
+    """Return the smallest range that contains both; None if one of them is unknown.
 
     >>> union(Range(0, 1), Range(5, 9)), union(Range(0, 1), None)
     (Range(low=0, high=9, has_nan=False), None)
@@ -134,7 +134,7 @@ def union(a: Range | None, b: Range | None) -> Range | None:
 
 
 def computed_range(type_: str) -> Range | None:
-    """Return what a computation may give: as ``type_range``, but dates and timestamps may leave the years 1 to 9999.
+    """Return the range of computed values: as ``type_range``, but dates and timestamps may leave the years 1 to 9999.
 
     >>> computed_range("date")
     Range(low=-2147483648, high=2147483647, has_nan=False)
@@ -144,12 +144,12 @@ def computed_range(type_: str) -> Range | None:
 
 
 def is_day_time_interval(type_: str) -> bool:
-    """Whether ``type_`` is an interval of days to seconds, counted in microseconds."""
+    """Return whether ``type_`` is an interval of days to seconds, counted in microseconds."""
     return type_.startswith("interval ") and not is_year_month_interval(type_)
 
 
 def is_year_month_interval(type_: str) -> bool:
-    """Whether ``type_`` is an interval of years and months, counted in months."""
+    """Return whether ``type_`` is an interval of years and months, counted in months."""
     return type_ in ("interval year to month", "interval year", "interval month")
 
 
@@ -180,27 +180,27 @@ def corners(range_: Range, type_: str) -> tuple[Number, ...]:
     of them, + - * / are monotone in each argument and have one sign.
     """
     step = unit(type_)
-    found: set[Number] = {-1, 0, 1, -step, step}
+    candidates: set[Number] = {-1, 0, 1, -step, step}
     if decimal_digits(type_):
-        found = {Fraction(v) for v in found}
+        candidates = {Fraction(v) for v in candidates}
     if is_float(type_):
         limit = MAX if type_ == "double" else MAX_32
-        found = {*map(float, found), -math.inf, -limit, limit, math.inf}
-    chosen = {v for v in found if range_.low <= v <= range_.high}
+        candidates = {*map(float, candidates), -math.inf, -limit, limit, math.inf}
+    points = {v for v in candidates if range_.low <= v <= range_.high}
     if range_.low <= range_.high:
-        chosen |= {range_.low, range_.high}
-    return (*sorted(chosen), *((math.nan,) if range_.has_nan else ()))
+        points |= {range_.low, range_.high}
+    return (*sorted(points), *((math.nan,) if range_.has_nan else ()))
 
 
 def hull(values: Iterable[Number]) -> Range | None:
-    """Return the smallest range that holds ``values``; None where there are none."""
-    found = list(values)
-    numbers = [v for v in found if not is_nan(v)]
-    if not found:
+    """Return the smallest range that contains ``values``; None if there are none."""
+    all_values = list(values)
+    numbers = [v for v in all_values if not is_nan(v)]
+    if not all_values:
         return None
     if not numbers:
         return Range(math.inf, -math.inf, has_nan=True)
-    return Range(min(numbers), max(numbers), len(numbers) < len(found))
+    return Range(min(numbers), max(numbers), len(numbers) < len(all_values))
 
 
 def to_float32(value: float) -> float:
