@@ -26,7 +26,7 @@ def type_name(value: object) -> str:
     return type(value).__name__ if package == "builtins" else f"{package}.{type(value).__name__}"
 
 
-def not_a_dataframe(what: str, value: object, place: str, code: str = "PARALAGG_BAD_OPTION") -> UsageError:
+def not_a_dataframe(argument: str, value: object, place: str, code: str = "PARALAGG_BAD_OPTION") -> UsageError:
     """Return the error for the argument ``what`` (``base``), whose ``value`` is not a Spark DataFrame."""
     name = type_name(value)
     hint = None
@@ -34,7 +34,7 @@ def not_a_dataframe(what: str, value: object, place: str, code: str = "PARALAGG_
         hint = "spark.createDataFrame(...) makes a Spark DataFrame of it"
     elif value is None:
         hint = "does a return or a select miss?"
-    return UsageError(code, f"{what} is a {name}, not a Spark DataFrame", value=value, place=place, hint=hint)
+    return UsageError(code, f"{argument} is a {name}, not a Spark DataFrame", value=value, place=place, hint=hint)
 
 
 def not_a_name(argument: str, value: object, place: str, code: str) -> UsageError:
@@ -56,8 +56,8 @@ def check_aggs(aggs: object, place: str) -> None:
 
 
 def _hint_for(argument: str, value: object) -> str:
-    shown = _SHOWN_COLUMN.fullmatch(str(value))
-    name = shown["text"] if shown and shown["text"].isidentifier() else "node"
+    column = _SHOWN_COLUMN.fullmatch(str(value))
+    name = column["text"] if column and column["text"].isidentifier() else "node"
     if argument == "keys":
         return f'keys="{name}" or keys=["{name}", ...]; compute other columns in the base and in the step'
     return f'name the column: "{name}"'

@@ -209,8 +209,8 @@ def _check_step(step: object) -> None:
 
 def _conform_result(result: DataFrame, relation: Relation) -> DataFrame:
     if not _is_dataframe(result):
-        what = f"what the step returned for {relation.name!r}"
-        raise not_a_dataframe(what, result, f"step of {relation.name}", "PARALAGG_STEP_RESULT")
+        argument = f"what the step returned for {relation.name!r}"
+        raise not_a_dataframe(argument, result, f"step of {relation.name}", "PARALAGG_STEP_RESULT")
     return conform(result, relation)
 
 
@@ -225,10 +225,10 @@ def _check_names(result: Any, relations: Mapping[str, Declaration]) -> None:  # 
         )
     for name in (*relations, *result):
         if name not in result or name not in relations:
-            what = "no rows for" if name in relations else "rows for the unknown relation"
+            problem = "no rows for" if name in relations else "rows for the unknown relation"
             raise UsageError(
                 "PARALAGG_STEP_RESULT",
-                f"the step returned {what} {name!r}",
+                f"the step returned {problem} {name!r}",
                 value=name,
                 place="step",
                 hint="return {" + ", ".join(f"{r!r}: ..." for r in relations) + "}",

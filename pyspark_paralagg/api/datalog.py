@@ -133,8 +133,8 @@ class Relations(Mapping[str, "DataFrame"]):
 
     def __repr__(self) -> str:
         """Return the relations and their columns."""
-        shown = [f"{n}({', '.join(self._resolved.names(n))})" for n in self._outputs]
-        return f"Relations({', '.join(shown)})"
+        relations = [f"{n}({', '.join(self._resolved.names(n))})" for n in self._outputs]
+        return f"Relations({', '.join(relations)})"
 
     def single(self, name: str) -> tuple[Declaration, Callable[..., Mapping[str, DataFrame]], dict[str, Any]] | str:
         """Return the recursion of ``name``: its declaration, its step, and the options of ``recursive``.

@@ -159,8 +159,8 @@ def _witnessed(column: str, agg: MCount | MSum, keys: Sequence[str], types: Mapp
             place=place,
             hint="give it a column of its own",
         )
-    shown = Column(column, AGGREGATORS[name].result(types[value]), nullable=False)
-    return Dependent(shown, name, supplied=(Column(value, types[value]), *witnesses))
+    result = Column(column, AGGREGATORS[name].result(types[value]), nullable=False)
+    return Dependent(result, name, supplied=(Column(value, types[value]), *witnesses))
 
 
 def _user_defined(

@@ -155,7 +155,7 @@ class _Trial:
         ]
         if aggregator.identity is not None:
             merged = aggregator.combined(self._literals(aggregator.identity), a)
-            text = f"combine({_shown(aggregator.identity, self._aggregator)}, {{a}})"
+            text = f"combine({_format_values(aggregator.identity, self._aggregator)}, {{a}})"
             laws.append(("the identity changes values", _same(merged, a), [(text, merged)]))
         if aggregator.has_inverse:
             rest = aggregator.inverted(ab, b)
@@ -171,13 +171,13 @@ class _Trial:
 
     def _describe(self, row: int, sides: list[tuple[str, Values]]) -> str:
         values = self._run(self._rows.filter(F.col("id") == row).select(*(v for _, vs in sides for v in vs)))
-        sample = dict(zip("abc", (_shown(s, self._aggregator) for s in self._sample(row)), strict=True))
+        sample = dict(zip("abc", (_format_values(s, self._aggregator) for s in self._sample(row)), strict=True))
         parts, start = [], 0
         for text, columns in sides:
             result = values[start : start + len(columns)]
             start += len(columns)
-            shown = _value(result[0]) if len(result) == 1 else _shown(result, self._aggregator)
-            parts.append(f"{text.format(**sample)} is {shown}")
+            value = _format_value(result[0]) if len(result) == 1 else _format_values(result, self._aggregator)
+            parts.append(f"{text.format(**sample)} is {value}")
         return ", ".join(parts)
 
     def _run(self, df: DataFrame) -> tuple[Any, ...]:
@@ -214,11 +214,11 @@ def _same(left: Sequence[Column], right: Sequence[Column]) -> Column:
     return reduce(lambda x, y: x & y, (a.eqNullSafe(b) for a, b in zip(left, right, strict=True)))
 
 
-def _shown(values: Sequence[Any], aggregator: UserAggregator) -> str:
-    return _value(values[0]) if aggregator.is_single else f"({', '.join(map(_value, values))})"
+def _format_values(values: Sequence[Any], aggregator: UserAggregator) -> str:
+    return _format_value(values[0]) if aggregator.is_single else f"({', '.join(map(_format_value, values))})"
 
 
-def _value(value: Any) -> str:  # noqa: ANN401 - a value of any type
+def _format_value(value: Any) -> str:  # noqa: ANN401 - a value of any type
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
     return repr(value) if isinstance(value, str) else str(value)

@@ -74,7 +74,7 @@ class RefreshReport:
         return (
             f"{self.kind} refresh of {self.target}: {version}\n"
             f"  why {self.kind}: {self.reason}\n"
-            f"  sources: {_shown(self.sources)}\n"
+            f"  sources: {_format_sources(self.sources)}\n"
             f"  {rows}\n"
             f"  time: {spent}"
         )
@@ -99,10 +99,10 @@ class Status:
         return (
             f"{self.target}: the next refresh is {self.kind}\n"
             f"  why: {self.reason}\n"
-            f"  sources: {_shown(self.sources)}\n"
+            f"  sources: {_format_sources(self.sources)}\n"
             f"  pending: {rows or 'no rows that a feed tells of'}"
         )
 
 
-def _shown(sources: Mapping[str, SourceVersions]) -> str:
+def _format_sources(sources: Mapping[str, SourceVersions]) -> str:
     return ", ".join(f"{name} {versions}" for name, versions in sources.items())

@@ -98,7 +98,7 @@ class Table:
         if delta is None:
             return None
         none = self.spark._jvm.scala.Option.empty()  # type: ignore[union-attr]  # noqa: SLF001 - no public way
-        snapshot = delta._jdt.deltaLog().update(False, none, none)  # noqa: FBT003, SLF001 - as the module says
+        snapshot = delta._jdt.deltaLog().update(False, none, none)  # noqa: FBT003, SLF001 - see the module docstring
         metadata = snapshot.metadata()
         feed = metadata.configuration().get(_CHANGE_FEED)
         return Snapshot(
@@ -119,7 +119,7 @@ class Table:
 
     def commits(self, newest: int) -> Iterator[Commit]:
         """Yield the commits from version ``newest`` backwards, as far as the log has them; each is read on demand."""
-        log = self._delta()._jdt.deltaLog()  # noqa: SLF001 - as the module says
+        log = self._delta()._jdt.deltaLog()  # noqa: SLF001 - see the module docstring
         none = self.spark._jvm.scala.Option.empty()  # type: ignore[union-attr]  # noqa: SLF001 - no public way
         for version in range(newest, -1, -1):
             changes = log.getChanges(version, version, none, False)  # noqa: FBT003 - py4j takes no keyword arguments

@@ -138,13 +138,13 @@ def to_rule(relation: Relation, column_ids: dict[str, str], branch: Branch, plac
 def _names(branch: Branch) -> dict[str, str]:
     """Return a unique name for each column id: ``node``, and ``node_2`` for the next column of that name."""
     names: dict[str, str] = {}
-    taken: set[str] = set()
+    used: set[str] = set()
     for leaf in branch.leaves:
         for c in leaf.columns:
             name, n = branch.names[c], 2
-            while name in taken:
+            while name in used:
                 name, n = f"{branch.names[c]}_{n}", n + 1
-            taken.add(name)
+            used.add(name)
             names[c] = name
     return names
 
@@ -224,10 +224,10 @@ class _Grouped:
     def _refuse(self, expr: Expr, d: Dependent) -> NoReturn:
         rename = _names(self.branch)
         text = show(substitute(expr, lambda c: replace(c, name=rename[c.name])))
-        what = f"the column {d.column.name} is {text} of a groupBy, the relation's own aggregate is {d.aggregator}"
-        _refuse(what, self.place)
+        cause = f"the column {d.column.name} is {text} of a groupBy, the relation's own aggregate is {d.aggregator}"
+        _refuse(cause, self.place)
 
 
-def _refuse(what: str, place: str) -> NoReturn:
-    text = f"{what}: this cannot run inside the loop"
-    raise UnsupportedError("PARALAGG_STEP_UNSUPPORTED", text, value=what, place=place)
+def _refuse(cause: str, place: str) -> NoReturn:
+    text = f"{cause}: this cannot run inside the loop"
+    raise UnsupportedError("PARALAGG_STEP_UNSUPPORTED", text, value=cause, place=place)

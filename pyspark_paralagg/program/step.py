@@ -74,13 +74,13 @@ def _as_written(rule: Rule) -> Rule:
 
 
 def _source(input_id: int, source: dict[str, Any]) -> Input:
-    taken: set[str] = set()
+    used: set[str] = set()
     source_columns = []
     for c in source["columns"]:
         name, n = c["name"], 2
-        while name in taken:
+        while name in used:
             name, n = f"{c['name']}_{n}", n + 1
-        taken.add(name)
+        used.add(name)
         source_columns.append(Column(name, c["type"], c["nullable"]))
     exprs = tuple(Col(c.name, c.type, c.nullable) for c in source_columns)
     size = _known_size(source.get("size"))
@@ -249,9 +249,9 @@ class _StepReader:
         if not call.codegen and not call.fn.startswith("agg:"):
             self._refuse(f"the function {call.fn}, which Spark cannot compile")
 
-    def _refuse(self, what: str) -> NoReturn:
+    def _refuse(self, operator: str) -> NoReturn:
         raise UnsupportedError(
-            "PARALAGG_STEP_UNSUPPORTED", f"{what} cannot run inside the loop", value=what, place=self._place
+            "PARALAGG_STEP_UNSUPPORTED", f"{operator} cannot run inside the loop", value=operator, place=self._place
         )
 
 

@@ -29,7 +29,7 @@ class ReportData(Protocol):
     """The parts of a ``RunReport`` that pages and plots read."""
 
     @property
-    def backend(self) -> str: ...  # noqa: D102 - as RunReport says
+    def backend(self) -> str: ...  # noqa: D102 - see RunReport
     @property
     def reason(self) -> str: ...  # noqa: D102
     @property
@@ -60,8 +60,8 @@ def report_body(report: ReportData) -> Markup:
         paragraph(escaped(_spent(report))),
     ]
     if report.ranks:
-        shown = [[f"{r.get('rank')}", f"{r.get('host')}", *_rank_cells(r)] for r in report.ranks]
-        ranks = table(("rank", "host", "load s", "loop s", "memory MB"), shown, frozenset({1}))
+        rows = [[f"{r.get('rank')}", f"{r.get('host')}", *_rank_cells(r)] for r in report.ranks]
+        ranks = table(("rank", "host", "load s", "loop s", "memory MB"), rows, frozenset({1}))
         parts.append(folded(f"{len(report.ranks)} ranks", ranks))
     if report.rounds:
         parts += [
@@ -92,12 +92,12 @@ def _iterations(rounds: Sequence[dict[str, Any]]) -> Markup:
         counted = ["" if sent is None else f"{sent:,}", "" if balance is None else f"{balance:.2f}"]
         return [f"{row['iteration']:,}", row["relation"], *numbers, *counted]
 
-    shown = [cells(r) for r in rounds] if len(rounds) <= _SHOWN else []
-    if not shown:
+    table_rows = [cells(r) for r in rounds] if len(rounds) <= _SHOWN else []
+    if not table_rows:
         half = _SHOWN // 2
         left_out = ["…", f"{len(rounds) - 2 * half:,} more", *[""] * (len(_COLUMNS) - 2)]
-        shown = [*map(cells, rounds[:half]), left_out, *map(cells, rounds[-half:])]
-    return table(_COLUMNS, shown, frozenset({1}))
+        table_rows = [*map(cells, rounds[:half]), left_out, *map(cells, rounds[-half:])]
+    return table(_COLUMNS, table_rows, frozenset({1}))
 
 
 def _relations(rounds: Sequence[dict[str, Any]]) -> list[str]:
@@ -158,11 +158,11 @@ def thinned(points: list[tuple[int, int]]) -> list[tuple[int, int]]:
     if len(points) <= _MAX_POINTS:
         return points
     stretch = -(-len(points) // (_MAX_POINTS // 2))
-    kept = []
+    reduced = []
     for low in range(0, len(points), stretch):
         part = points[low : low + stretch]
-        kept += sorted({min(part, key=lambda p: p[1]), max(part, key=lambda p: p[1])})
-    return kept
+        reduced += sorted({min(part, key=lambda p: p[1]), max(part, key=lambda p: p[1])})
+    return reduced
 
 
 def _short(number: int) -> str:

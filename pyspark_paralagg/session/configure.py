@@ -103,7 +103,7 @@ def _has_shim(jvm: Any | None, jars: str) -> bool:  # noqa: ANN401 - a py4j obje
 def _warn_of_running_session() -> None:
     from pyspark import SparkContext  # noqa: PLC0415 - this module loads without pyspark
 
-    running = SparkContext._active_spark_context  # noqa: SLF001 - no public way to know whether one runs
+    running = SparkContext._active_spark_context  # noqa: SLF001 - pyspark has no public attribute for it
     if running is not None and EXTENSION not in (running.getConf().get(EXTENSIONS) or ""):
         _LOG.warning(
             "a Spark session already runs, and getOrCreate() will return that one without the shim: "

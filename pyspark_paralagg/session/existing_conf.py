@@ -25,7 +25,7 @@ def running_jvm() -> Any | None:  # noqa: ANN401 - a py4j object has no type
     """Return the JVM that pyspark uses, or will use because spark-submit started it; None if there is none."""
     from pyspark import SparkContext  # noqa: PLC0415 - this module loads without pyspark
 
-    if SparkContext._jvm is None and "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001 - no public way to know
+    if SparkContext._jvm is None and "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001 - pyspark has no public attribute for it
         SparkContext._ensure_initialized()  # noqa: SLF001 - connects; starts neither a JVM nor a context
     return SparkContext._jvm  # noqa: SLF001 - likewise
 

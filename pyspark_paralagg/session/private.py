@@ -82,10 +82,10 @@ def _check(path: Path, status: os.stat_result, setting: str) -> None:
         raise _unsafe(path, f"others may write to it (mode {stat.S_IMODE(status.st_mode):04o})", setting)
 
 
-def _unsafe(path: Path, why: str, setting: str) -> EnvironmentProblem:
+def _unsafe(path: Path, reason: str, setting: str) -> EnvironmentProblem:
     return EnvironmentProblem(
         "PARALAGG_CACHE_UNSAFE",
-        f"what is in {path} is not run: {why}",
+        f"what is in {path} is not run: {reason}",
         value=str(path),
         hint=f"delete it, and it is made anew with mode 0700; or let {setting} name a folder of your own",
     )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def check_running(spark: SparkSession) -> None:
     """Raise ``PARALAGG_SESSION_STOPPED`` if ``spark.stop()`` was called."""
     context = getattr(spark, "_sc", None)  # None for a Connect session, which has `is_stopped` instead
-    is_stopped = getattr(spark, "is_stopped", False) if context is None else context._jsc is None  # noqa: SLF001 - no public way to know
+    is_stopped = getattr(spark, "is_stopped", False) if context is None else context._jsc is None  # noqa: SLF001 - pyspark has no public attribute for it
     if is_stopped:
         raise EnvironmentProblem(
             "PARALAGG_SESSION_STOPPED",

@@ -28,7 +28,7 @@ PROPERTIES = "META-INF/paralagg.properties"
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _BUNDLED_JARS = _PACKAGE / "_shim" / "jars"
-# In a wheel the sources lie inside the package, in a checkout beside it.
+# A wheel has the sources inside the package, a checkout next to it.
 _SOURCE_ROOTS = (_PACKAGE / "_shim" / "src" / "main", _PACKAGE.parent / "jvm_shim" / "src" / "main")
 _COMPILER_JARS = ("scala-compiler", "scala-reflect", "scala-library")
 _SETTING = "XDG_CACHE_HOME"

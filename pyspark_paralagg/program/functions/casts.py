@@ -38,8 +38,8 @@ def shape(call: Call, args: Args, setting: Setting) -> Shape | None:  # noqa: PL
     if source == target:
         return Shape(("up",), range_, ("never",), ("exact",))
     if source == "boolean" and is_numeric(target):
-        one = 1.0 if is_float(target) else 1
-        cut, wraps, to_null = fit(Range(0, one), target, setting)
+        true_value = 1.0 if is_float(target) else 1
+        cut, wraps, to_null = fit(Range(0, true_value), target, setting)
         return Shape(("up",), cut, ("some" if to_null else "never",), ("exact",), wraps)
     if range_ is None or range_.is_empty:
         return None
