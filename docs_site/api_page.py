@@ -15,7 +15,8 @@ _HEAD = """\
 import pyspark_paralagg as ra
 ```
 
-That import adds `recursive_agg` to Spark's DataFrames: `df.recursive_agg(keys, aggs, step=...)` is
+`ra.configure` and `ra.attach` add the method `recursive_agg` to Spark's DataFrames. So does the import under
+`spark-submit`, or if pyspark is imported already. `df.recursive_agg(keys, aggs, step=...)` is
 `ra.recursive_agg(df, keys, aggs, step=...)`.
 """
 

@@ -7,13 +7,13 @@ from pyspark_paralagg.session.conf import REGISTRY
 _HEAD = """\
 # Configuration
 
-Keys of the Spark session: `SparkSession.builder.config(key, value)`, `spark.conf.set(key, value)`, or
-`--conf key=value` of [`paralagg run`](command-line.md). A query reads what stands there when it is planned. A value
-that is not of the key's type is the error [`PARALAGG_BAD_CONF`](errors.md#PARALAGG_BAD_CONF).
+Set keys of the Spark session with `SparkSession.builder.config(key, value)`, `spark.conf.set(key, value)`, or
+`--conf key=value` of [`paralagg run`](command-line.md). A query reads the values when it is planned. A value of the
+wrong type is the error [`PARALAGG_BAD_CONF`](errors.md#PARALAGG_BAD_CONF).
 
-*Static* keys name a program or a folder. They belong to the application: set them on the builder, by `--conf`, in
-`spark-defaults.conf`, or in Python by `ra.attach(spark, {key: value})`. `SET` and `spark.conf.set` are refused by Spark
-(`CANNOT_MODIFY_STATIC_CONFIG`).
+*Static* keys name a program or a folder and belong to the application. Set them on the builder, by `--conf`, in
+`spark-defaults.conf`, or in Python with `ra.attach(spark, {key: value})`. Spark refuses `SET` and `spark.conf.set` for
+them (`CANNOT_MODIFY_STATIC_CONFIG`).
 """
 _STATIC = " Static: set it when the application starts."
 

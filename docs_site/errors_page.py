@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 _HEAD = """\
 # Errors
 
-An error has a class, a stable code, a message with the offending value, a place and, where there is something to do, a
-hint. `problem.code`, `.message`, `.value`, `.place` and `.hint` give the parts. Codes never change their meaning.
+An error has a class, a stable code, a message with the offending value, a place and, if there is a remedy, a hint:
+`problem.code`, `.message`, `.value`, `.place` and `.hint`. A code never changes its meaning.
 
-What goes wrong inside of a Spark job comes as one of Spark's own exceptions: `problem.getCondition()` gives the code,
-or its message begins with the code in brackets. `paralagg run` makes one of the classes below of it.
+An error inside a Spark job is one of Spark's own exceptions: `problem.getCondition()` gives the code, or the message
+begins with the code in brackets. `paralagg run` converts it to one of the classes below.
 
-For each code the page shows the cause, what to do, an example that raises it, and the messages of each source file. An
+For each code the page shows the cause, the remedy, an example that raises it, and the messages of each source file. An
 example is a Datalog text, or Python that uses a session `spark` and `import pyspark_paralagg as ra`. In a message, a
 name in braces stands for a value, and `…` for a part that only the run determines.
 """
