@@ -25,7 +25,7 @@ NAME ?=
 # `make fuzz`: for how many seconds each engine begins new programs; SEED is that of the first program.
 FUZZ_SECONDS ?= inf
 
-.PHONY: help java setup demo demo-taxonomy example notebooks test faults fuzz fuzz-proofs lint format format-scala lint-scala shim \
+.PHONY: help java setup demo demo-taxonomy example notebooks test test-all faults fuzz fuzz-proofs lint format format-scala lint-scala shim \
 	bench docs \
 	docs-serve wheel clean
 
@@ -45,8 +45,11 @@ notebooks: java $(VENV)/.notebooks ## makes and runs the notebooks of the exampl
 demo-taxonomy: java $(VENV)/.demo ## species up the tree of life, from the NCBI taxonomy (fetches 90 MB)
 	$(RUN) -m examples.taxonomy
 
-test: java lint ## ruff, mypy, pytest
+test: java lint ## ruff, mypy, pytest with the settings of the day; what CI runs
 	$(RUN) -m pytest $(PYTEST)
+
+test-all: java lint ## the same with every setting of every fixture: before a release
+	$(RUN) -m pytest --whole $(PYTEST)
 
 CAMPAIGN = PYTHONPATH=.:tests $(RUN) -m campaigns.programs
 FUZZ = $(if $(SEED),--seed $(SEED)) --seconds $(FUZZ_SECONDS)

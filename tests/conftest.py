@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # pytest imports tests by path; what they share lies beside them.
 sys.path.insert(0, str(Path(__file__).parent))
+pytest_plugins = ["rotation"]
 
 # Python workers need this Python, with pyarrow; Spark would take the first `python3` on the path.
 os.environ["PYSPARK_PYTHON"] = sys.executable

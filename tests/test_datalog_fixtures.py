@@ -1,8 +1,8 @@
 """Every fixture that a text can say: its ``program.dl`` gives the rows of ``step.py``, whatever runs it.
 
-The Spark engine, plain DataFrames, the command, and the reference interpreter, which knows no Spark. A text becomes the
-same Program as a step, whose fixtures run with every number of partitions; here each case runs with two of them. Rows
-are compared, not types: a ``number`` has 64 bits, where a step may keep fewer.
+The Spark engine by the command, plain DataFrames, and the reference interpreter, which knows no Spark. Most texts give
+the Plan of their step, which ``test_fixtures.py`` runs with every number of partitions; the others run with them here.
+Rows are compared, not types: a ``number`` has 64 bits, where a step may keep fewer.
 """
 
 from __future__ import annotations
@@ -13,23 +13,29 @@ import pyarrow.parquet as pq
 import pytest
 from datalog.fixtures import ALL, CASES, WITHOUT_NAN, WITHOUT_NULLS, Case
 from datalog.interpreter import evaluate
+from datalog.same_plan import strata_of
 from datalog.simulate import simulate_whole
-from rows import frame, parse, rows_of
+from rows import frame, parse, read_table, rows_of
+from test_fixtures import SETTINGS, load
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.command.cli import OK, main
 from pyspark_paralagg.datalog.text_to_program import resolve_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-SETTINGS = [
-    pytest.param(name, partitions, aqe, id=f"{name}-{partitions}-{'aqe' if aqe else 'plain'}")
-    for number, name in enumerate(CASES)
-    for partitions, aqe in ((2, True), ((1, 7)[number % 2], False))
-]
+OTHER_TYPES = ("bfs_hops", "company_control", "hops_limited_return", "limit_just_met", "pagerank_20_rounds_initial")
+OTHER_TYPES += ("pagerank_dangling_20_rounds", "pagerank_dangling_tolerance", "pagerank_powerlog", "all_trusted")
+OTHER_TYPES += ("bit_and_filters", "company_control_hops")
+"""A number of the text has 64 bits, a float is a double; the step has smaller types."""
+OTHER_RULES = ("cat_paths", "components", "critical_path", "first_routes", "kcfa", "most_probable_path", "semi_join")
+OTHER_RULES += ("same_generation_cousins", "step_ignores_relation", "two_colours", "two_strata")
+"""The text says the same by other rules, such as one for each direction of an edge."""
+OTHER_PLAN = (*OTHER_TYPES, *OTHER_RULES)
 ON_DATAFRAMES = ("cat_paths", "components", "earliest_date", "interval_merging", "mutual_even_odd", "points_to")
 ON_DATAFRAMES += ("initial_is_forgotten", "shortest_path_tree", "unreachable")
 """A round is a query there, so a few stand for all: what they differ in is how a text becomes a step."""
@@ -77,7 +83,19 @@ def _written(file: Path, ddl: str) -> list[tuple[Any, ...]]:
     return [tuple(map(parse, line.split("\t"), kinds)) for line in lines]
 
 
-@pytest.mark.parametrize(("name", "partitions", "aqe"), SETTINGS)
+@pytest.mark.parametrize("name", CASES)
+def test_text_gives_the_plan_of_the_step(spark: SparkSession, name: str) -> None:
+    tables = {path.stem: frame(spark, *read_table(path)) for path in ALL[name].path.parent.glob("*.tsv")}
+    of_step = load(ALL[name].path.parent / "step.py").run(tables, backend="spark")
+    of_text = _results(spark, ALL[name], "spark")
+    steps = strata_of(of_step.values() if isinstance(of_step, dict) else [of_step])
+    assert steps
+    assert (strata_of(of_text.values()) == steps) is (name not in OTHER_PLAN)
+
+
+@pytest.mark.rotates(runs=3, by=("name",))
+@pytest.mark.parametrize(("partitions", "aqe"), SETTINGS)
+@pytest.mark.parametrize("name", OTHER_PLAN)
 def test_text_gives_the_rows_of_the_fixture(spark: SparkSession, name: str, partitions: int, *, aqe: bool) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
     spark.conf.set("spark.sql.adaptive.enabled", str(aqe).lower())
@@ -90,6 +108,9 @@ def test_text_gives_the_rows_of_the_fixture_on_plain_dataframes(spark: SparkSess
 
 
 def _run(spark: SparkSession, case: Case, backend: str) -> None:
+    case.compare({name: rows_of(df) for name, df in _results(spark, case, backend).items()})
+
+
+def _results(spark: SparkSession, case: Case, backend: str) -> Mapping[str, DataFrame]:
     inputs = {name: frame(spark, *table) for name, table in case.inputs.items()}
-    found = ra.datalog(spark, case.source, inputs, backend=backend)
-    case.compare({name: rows_of(df) for name, df in found.items()})
+    return ra.datalog(spark, case.source, inputs, backend=backend)

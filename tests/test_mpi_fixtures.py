@@ -60,21 +60,26 @@ def staged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, St
 
 
 @pytest.fixture(scope="module")
-def on_ranks(staged: tuple[Path, dict[str, Staged]]) -> Callable[[str, str], dict[str, list[tuple[Any, ...]]]]:
-    """The rows of a fixture in a setting; the first question for a setting runs all of them."""
+def on_ranks(
+    staged: tuple[Path, dict[str, Staged]], request: pytest.FixtureRequest
+) -> Callable[[str, str], dict[str, list[tuple[Any, ...]]]]:
+    """Return the rows of a fixture in a setting; the first call for a setting runs all that this run takes in it."""
     folder, made = staged
+    parameters = [i.callspec.params for i in request.session.items if isinstance(i, pytest.Function) and "[" in i.name]
     done: set[str] = set()
 
     def rows(setting: str, name: str) -> dict[str, list[tuple[Any, ...]]]:
         if setting not in done:
             done.add(setting)
             ranks, *arguments = SETTINGS[setting]
-            run_on_ranks(folder, setting, int(ranks), *arguments)
+            names = [p["name"] for p in parameters if p.get("setting") == setting]
+            run_on_ranks(folder, setting, int(ranks), *arguments, "--only", *names)
         return made[name].read(folder / name / f"out-{setting}")
 
     return rows
 
 
+@pytest.mark.rotates(runs=3, by=("name",))
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_ranks_give_the_rows_of_the_fixture(

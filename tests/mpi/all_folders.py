@@ -32,12 +32,14 @@ def main() -> None:
     parser.add_argument("--sub-buckets", type=int, default=1)
     parser.add_argument("--enough", type=int, help="rows after which a loop by value hears of others")
     parser.add_argument("--edges-a-rank", type=int, default=mirrors.EDGES_A_RANK, help="of a row that has mirrors")
+    parser.add_argument("--only", nargs="*", help="names of folders; by default all")
     chosen = parser.parse_args()
     mirrors.EDGES_A_RANK = chosen.edges_a_rank
     if chosen.enough is not None:
         ordered._ROWS_PER_EXCHANGE = chosen.enough
     comm = MpiComm(MPI.COMM_WORLD, chosen.piece_bytes)
-    for folder in sorted(p.parent for p in chosen.folder.glob("*/plan.json")):
+    folders = sorted(p.parent for p in chosen.folder.glob("*/plan.json"))
+    for folder in (f for f in folders if chosen.only is None or f.name in chosen.only):
         out = folder / f"out-{chosen.tag}"
         try:
             problem = None

@@ -1,0 +1,65 @@
+"""A run of the tests takes a share of the settings of each case; which share follows from the date.
+
+A test with many settings carries ``@pytest.mark.rotates(runs, by=...)``. Its items are grouped by the parameters ``by``
+(none: one group). Of each group a run takes every item whose turn it is, so that ``runs`` runs on successive days take
+all of them. ``pytest --whole`` (``make test-all``) takes all at once. ``pytest --day N`` repeats the choice of a day,
+which the head of every run names.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--whole", action="store_true", help="run every setting of every case, not the share of the day")
+    parser.addoption("--day", type=int, help="take the share of this day (the head of a run names its day)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "rotates(runs, by=()): one of `runs` runs takes an item of each group `by`")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return "settings: all" if config.getoption("whole") else f"settings: those of --day {_day(config)} (--whole: all)"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("whole") or any("::" in arg for arg in config.args):
+        return  # whoever names a test gets it
+    others = set(left_out(items, _day(config)))
+    if others:
+        config.hook.pytest_deselected(items=[i for i in items if i in others])
+        items[:] = [i for i in items if i not in others]
+
+
+def left_out(items: Iterable[Any], day: int) -> list[Any]:
+    """Return the items of rotating tests whose turn is not on ``day``."""
+    groups: dict[tuple[str, ...], dict[tuple[Any, ...], list[Any]]] = defaultdict(lambda: defaultdict(list))
+    runs: dict[tuple[str, ...], int] = {}
+    for item in items:
+        mark = item.get_closest_marker("rotates")
+        if mark is not None:
+            test = (str(item.path), item.originalname)
+            runs[test] = mark.kwargs["runs"]
+            parameters = item.callspec.params
+            groups[test][tuple(str(parameters[p]) for p in mark.kwargs.get("by", ()))].append(item)
+    return [
+        item
+        for test, of_test in groups.items()
+        for number, group in enumerate(of_test.values())
+        for turn, item in enumerate(group)
+        if (turn + number + day) % runs[test]
+    ]
+
+
+def _day(config: pytest.Config) -> int:
+    day: int | None = config.getoption("day")
+    return dt.datetime.now(dt.timezone.utc).date().toordinal() if day is None else day
