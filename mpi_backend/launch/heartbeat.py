@@ -17,6 +17,8 @@ import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
+import psutil
+
 from mpi_backend.launch.messages import FileLink, SocketLink
 from mpi_backend.launch.process_tree import is_stopped
 
@@ -24,16 +26,17 @@ if TYPE_CHECKING:
     from mpi_backend.launch.messages import SupervisorLink
 
 BEAT_SECONDS = 1.0
-_PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from mpi_backend.launch.heartbeat import main; main()"
+_PROGRAM = "import sys; sys.path += sys.argv[1:]; from mpi_backend.launch.heartbeat import main; main()"
+_FOLDERS = [str(Path(__file__).parents[2]), str(Path(psutil.__file__).parents[1])]
 
 
 class Heartbeat:
     """The rank's end of the pipe to its heartbeat process."""
 
     def __init__(self) -> None:
-        """Start the process. It uses the standard library only, and inherits no files or streams of the rank."""
+        """Start the process. It imports little, to start fast, and inherits no files or streams of the rank."""
         self._process = subprocess.Popen(  # noqa: S603 - this Python and our own module
-            [sys.executable, "-I", "-S", "-c", _PROGRAM, str(Path(__file__).parents[2])],
+            [sys.executable, "-I", "-S", "-c", _PROGRAM, *_FOLDERS],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

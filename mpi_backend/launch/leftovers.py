@@ -18,6 +18,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -26,7 +28,7 @@ OLD_SECONDS = 60.0
 """A start keeps younger files: their processes may be invisible here, for example in another container."""
 
 
-def held_by(processes: Iterable[int | str]) -> set[Path]:
+def held_by(processes: Iterable[int]) -> set[Path]:
     """Return MPICH's files that these processes have open."""
     return {path for process in processes for path in _open_files(process)}
 
@@ -40,14 +42,14 @@ def remove(files: Iterable[Path]) -> None:
 
 def remove_own() -> None:
     """Remove the files that this rank and its proxy have open. Call it after a barrier: all must have opened them."""
-    remove(held_by(("self", os.getppid())))
+    remove(held_by((os.getpid(), os.getppid())))
 
 
 def remove_unheld(after: float = 0.0, before: float = math.inf) -> None:
     """Remove this user's files that were modified between ``after`` and ``before`` and that no process has open."""
     files = {path for path in _files() if after <= _modified_at(path) < before}
     if files:
-        remove(files - held_by(path.name for path in Path("/proc").glob("[0-9]*")))
+        remove(files - held_by(psutil.pids()))
 
 
 def remove_old() -> None:
@@ -70,13 +72,9 @@ def _modified_at(path: Path) -> float:
     return status.st_mtime if status.st_uid == os.getuid() else math.nan
 
 
-def _open_files(process: int | str) -> Iterable[Path]:
+def _open_files(process: int) -> Iterable[Path]:
     try:
-        links = list(Path(f"/proc/{process}/fd").iterdir())
-    except OSError:  # the process has ended, or is another user's, or this is not Linux
+        paths = [file.path for file in psutil.Process(process).open_files()]
+    except psutil.Error:  # the process has ended, or is another user's
         return
-    for link in links:
-        with contextlib.suppress(OSError):
-            target = str(link.readlink())
-            if target.startswith(PREFIXES) and not target.endswith(" (deleted)"):
-                yield Path(target)
+    yield from (Path(path) for path in paths if path.startswith(PREFIXES))

@@ -1,15 +1,16 @@
 """Watch the descendants of this process: find those that are stopped or have lost their parent.
 
-The supervisor and the guard use it. It works on Linux only and finds nothing elsewhere. Hydra notices neither a stopped
-process nor a killed proxy, and its ranks would run forever.
+The supervisor and the guard use it. Hydra notices neither a stopped process nor a killed proxy, and its ranks would
+run forever. Orphans are found on Linux only, where this process adopts them.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+import psutil
 
 from mpi_backend.launch import leftovers, process_tree
 
@@ -36,7 +37,7 @@ class Watch:
     def look(self, now: float) -> bool:
         """List the descendants into ``children`` if a second has passed. Return whether it did."""
         passed = now - self._looked_at
-        if not process_tree.IS_LINUX or passed < LOOK_SECONDS:
+        if passed < LOOK_SECONDS:
             return False
         self._looked_at = now
         self.children = process_tree.descendants()
@@ -60,19 +61,17 @@ class Watch:
 
     def orphan(self, command: Sequence[str], launcher: int) -> Child | None:
         """Return a process that runs ``command`` and whose parent has ended, so that this process has adopted it."""
-        words = [os.fsencode(word) for word in command]
         orphans = [c for c in self.children if c.parent == os.getpid() and c.pid != launcher]
-        return next((c for c in orphans if _command(c.pid) == words), None)
+        return next((c for c in orphans if _command(c.pid) == list(command)), None)
 
     def kill_all(self) -> None:
         """Kill all descendants, and remove the files that MPICH leaves."""
-        if process_tree.IS_LINUX:
-            process_tree.kill_descendants()
-            leftovers.remove_unheld(after=self._started_at)
+        process_tree.kill_descendants()
+        leftovers.remove_unheld(after=self._started_at)
 
 
-def _command(process: int) -> list[bytes]:
+def _command(process: int) -> list[str]:
     try:
-        return Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")[:-1]
-    except OSError:
+        return psutil.Process(process).cmdline()
+    except psutil.Error:
         return []

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+import psutil
 import pytest
 
 from mpi_backend.launch.preflight import Problem, Request, check
 from mpi_backend.launch.world import check_world
 from mpi_backend.machine import available_cores
 from pyspark_paralagg.errors import EnvironmentProblem
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ELSEWHERE = ("/nowhere/bin/python",)
 
@@ -87,8 +85,10 @@ def test_a_rank_that_is_alone_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (caught.value.code, caught.value.value) == ("PARALAGG_MPI_MISMATCH", 1)
 
 
-def test_the_supervisor_needs_the_standard_library_only() -> None:
-    code = "import sys, mpi_backend.launch.__main__ as _; names = {m.split('.')[0] for m in sys.modules}"
-    code += "; print(sorted(names - sys.stdlib_module_names))"
-    run = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
-    assert run.stdout == "['__main__', 'mpi_backend']\n"
+def test_the_supervisor_imports_psutil_and_the_standard_library_only() -> None:
+    folder = str(Path(psutil.__file__).parents[1])
+    code = "import sys; sys.path.append(sys.argv[1]); import mpi_backend.launch.__main__ as _"
+    code += "; print(sorted({m.split('.')[0] for m in sys.modules} - sys.stdlib_module_names))"
+    command = [sys.executable, "-S", "-c", code, folder]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    assert run.stdout == "['__main__', 'mpi_backend', 'psutil']\n"
