@@ -56,7 +56,7 @@ class _Evaluation:
             if status >= FAILED:
                 code, message = self.sites.errors[status - FAILED]
                 raise FixpointError(code, message, place=self.of.name or f"input {self.of.id}")
-            self.strings.answer(self.sites.calls[status - WANTED], cur, self.of.name or f"input {self.of.id}")
+            self.strings.evaluate_call(self.sites.calls[status - WANTED], cur, self.of.name or f"input {self.of.id}")
         kept = int(cur[3])
         return [self._column(n, out[n, :kept], nulls[n, :kept]) for n in range(len(self.of.exprs))], kept
 

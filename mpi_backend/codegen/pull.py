@@ -60,7 +60,7 @@ class Contribution(RuleKernel):
             code.line("gives = True")
 
     def _row(self) -> None:
-        self._arguments.add("given", lambda loop: loop.pulls[self.position].given)
+        self._arguments.add("given", lambda loop: loop.pulls[self.position].contributions)
         self._code.line("gives = False")
         with self._code.block("if u < given.shape[1]:"):
             for j in range(len(self.head.dependents)):

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from mpi_backend.names import result_folder
 from mpi_backend.state.owner import Owner
-from mpi_backend.state.rows import flat
+from mpi_backend.state.rows import flatten
 from mpi_backend.state.strings import Strings
 from mpi_backend.state.types import Table, from_arrow, to_arrow, type_of
 from pyspark_paralagg.errors import UsageError
@@ -106,5 +106,5 @@ def _buckets(relation: PlannedRelation, table: Table, partitions: int) -> Array:
     texts = next((c.texts for c in by if c.texts is not None), pa.array([], pa.string()))
     owner = Owner(range(len(by)), [c.type for c in by], partitions, 1)
     width = len(by)
-    rows = flat(by, table.count, masked=masked)
+    rows = flatten(by, table.count, masked=masked)
     return owner.buckets(rows, width + masked, width if masked else -1, Strings(texts), table.count)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from mpi_backend.codegen.input import evaluate
 from mpi_backend.kernels import hashing
 from mpi_backend.kernels.distinct import distinct
-from mpi_backend.state.rows import flat, send
+from mpi_backend.state.rows import flatten, send_to_owners
 from mpi_backend.state.strings import Strings, sorted_texts
 from mpi_backend.state.types import Table, type_of
 from pyspark_paralagg.plan.plan import Filter
@@ -134,10 +134,10 @@ def _distinct(table: Table, comm: Comm) -> Table:
     masked = bool(comm.allreduce_sum(np.array([float(any(c.nulls is not None for c in table.columns))]))[0])
     columns, count = table.columns, table.count
     if comm.size > 1 and columns:
-        hashes = _row_hashes(flat(columns, count, masked=masked), len(columns) + masked, count)
-        columns = tuple(send(columns, hashes % comm.size, comm, masked=masked))
+        hashes = _row_hashes(flatten(columns, count, masked=masked), len(columns) + masked, count)
+        columns = tuple(send_to_owners(columns, hashes % comm.size, comm, masked=masked))
         count = len(columns[0])
-    first = distinct(flat(columns, count, masked=masked), len(columns) + masked, count)
+    first = distinct(flatten(columns, count, masked=masked), len(columns) + masked, count)
     first.sort()
     return Table(tuple(c.take(first) for c in columns), len(first))
 

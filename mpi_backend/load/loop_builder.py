@@ -18,7 +18,7 @@ from mpi_backend.state.key_map import KeyMap
 from mpi_backend.state.loop_state import LoopState, Rows
 from mpi_backend.state.owner import Owner, route
 from mpi_backend.state.relation_part import RelationPart
-from mpi_backend.state.rows import flat, share
+from mpi_backend.state.rows import allgather_rows, flatten
 from mpi_backend.state.shape import Shape, column_types
 from mpi_backend.state.types import Table
 
@@ -149,7 +149,7 @@ class LoopBuilder:
         if index.placement == "everywhere":
             if self._comm.size == 1:
                 return Table(columns, table.count)
-            shared = share(columns, table.count, self._comm, masked=any(has_nulls))
+            shared = allgather_rows(columns, table.count, self._comm, masked=any(has_nulls))
             total = int(self._comm.allreduce_sum(np.array([float(table.count)]))[0])
             return Table(tuple(shared), len(shared[0]) if shared else total)
         by = [picked.index(p) for p in index.partition_by]
@@ -194,16 +194,16 @@ class LoopBuilder:
 
     def _rows(self, part: RelationPart, table: Table) -> Rows:
         k, shape = len(part.planned.keys), part.shape
-        keys = flat(table.columns[:k], table.count, masked=shape.has_null_keys)
+        keys = flatten(table.columns[:k], table.count, masked=shape.has_null_keys)
         ids = part.keys.add(keys, count=table.count)
         stride = len(part.planned.dependents) + any(shape.dependents)
-        words = flat(table.columns[k:], table.count, masked=any(shape.dependents))
+        words = flatten(table.columns[k:], table.count, masked=any(shape.dependents))
         return Rows(ids, words, 0, stride)
 
     def _aligned_groups(self, table: Table, index: StaticIndex) -> Array:
         part = self._aligned_part(index)
         keys = table.columns[: len(index.keys)]
-        return part.keys.add(flat(keys, table.count, masked=part.shape.has_null_keys), count=table.count)
+        return part.keys.add(flatten(keys, table.count, masked=part.shape.has_null_keys), count=table.count)
 
     def _aligned_part(self, index: StaticIndex) -> RelationPart:
         """Return the part whose ids are the groups of an aligned index."""
@@ -218,7 +218,7 @@ class LoopBuilder:
         part = self._parts[rule.head]
         columns = self._target_columns(rule, static)
         count = static[rule.resolving_probe.index].count
-        rows = flat(columns, count, masked=part.shape.has_null_keys)
+        rows = flatten(columns, count, masked=part.shape.has_null_keys)
         if self._comm.size == 1 or self._facts.mirror is not None:
             return part.keys.add(rows, count=count)
         width = part.shape.key_words
@@ -244,7 +244,7 @@ class LoopBuilder:
             keys = KeyMap(n)
             if n == 1:
                 keys.expect_all(c.words for c in table.columns[:1])
-            groups = keys.add(flat(table.columns[:n], table.count, masked=False), count=table.count)
+            groups = keys.add(flatten(table.columns[:n], table.count, masked=False), count=table.count)
         else:
             keys = self._aligned_part(index).keys
         by = targets[index.sorted_by] if index.sorted_by is not None and self._comm.size > 1 else None

@@ -14,7 +14,7 @@ import numpy as np
 from mpi_backend.kernels import bitmaps as kernel
 from mpi_backend.state.index import place_rows
 from mpi_backend.state.key_map import KeyMap
-from mpi_backend.state.rows import flat
+from mpi_backend.state.rows import flatten
 from mpi_backend.state.types import Column, Table
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class BitmapLoop:
         inside = vertices >= 0
         self._loose = KeyMap(2)
         outside = Table((carried.take(~inside), moving.take(~inside)), int((~inside).sum()))
-        self._loose.add(flat(outside.columns, outside.count, masked=False), count=outside.count)
+        self._loose.add(flatten(outside.columns, outside.count, masked=False), count=outside.count)
         self._sources = KeyMap(1)
         sources = self._sources.add(np.ascontiguousarray(carried.words[inside]))
         self._starts, order = place_rows(sources, len(self._sources), None)

@@ -20,7 +20,7 @@ from mpi_backend.machine import available_cores
 from mpi_backend.state.facts import Facts
 from mpi_backend.state.key_map import KeyMap
 from mpi_backend.state.loop_state import Rows
-from mpi_backend.state.rows import flat, share
+from mpi_backend.state.rows import allgather_rows, flatten
 from mpi_backend.state.types import Column, Table
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Decomposed:
         self._loop = first.loop
         self._keys = tuple(base.columns[p] for p in self._carried)
         self._values = KeyMap(len(self._carried))
-        groups = self._values.add(flat(self._keys, base.count, masked=False), count=base.count)
+        groups = self._values.add(flatten(self._keys, base.count, masked=False), count=base.count)
         self._order = np.argsort(groups, kind="stable")
         self._ends = np.cumsum(np.bincount(groups, minlength=len(self._values)))
         self._base = self._loop.base[inner.relations[0].name]
@@ -76,7 +76,8 @@ class Decomposed:
         [relation] = facts.stratum.relations
         table = routed.starts[relation.name][0]
         columns = [table.columns[p] for p in decomposition.carried]
-        distinct = len(np.unique(flat(columns, table.count, masked=False).reshape(table.count, len(columns)), axis=0))
+        words = flatten(columns, table.count, masked=False)
+        distinct = len(np.unique(words.reshape(table.count, len(columns)), axis=0))
         max_distinct = -comm.allreduce_min(-float(distinct))
         return max_distinct <= MOST_VALUES and not any(routed.shape.relations[relation.name].keys)
 
@@ -160,5 +161,5 @@ def _replicate(table: Table, comm: Comm) -> Table:
     if comm.size == 1:
         return table
     masked = comm.allreduce_min(-float(any(c.nulls is not None for c in table.columns))) < 0
-    columns = share(table.columns, table.count, comm, masked=masked)
+    columns = allgather_rows(table.columns, table.count, comm, masked=masked)
     return Table(tuple(columns), len(columns[0]))

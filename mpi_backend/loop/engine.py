@@ -85,7 +85,7 @@ def run_plan(
     run = Run()
     inputs = {i.id: i for i in plan.inputs}
     for stratum in plan.strata:
-        facts = Facts.of(stratum, inputs, sub_buckets if comm.size > 1 else 1)
+        facts = Facts.for_stratum(stratum, inputs, sub_buckets if comm.size > 1 else 1)
         _run_stratum(facts, sources, comm, run, buckets or comm.size, ansi=ansi, progress=progress)
     return run
 

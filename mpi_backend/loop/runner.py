@@ -12,7 +12,7 @@ from mpi_backend.codegen.rule import RuleKernel
 from mpi_backend.kernels import lists
 from mpi_backend.kernels.compiler import prepare
 from mpi_backend.kernels.status import DONE, FAILED, FULL, LENGTH, OUT, ROW_END, STATUS, WANTED
-from mpi_backend.state.index import by_target
+from mpi_backend.state.index import reverse_edges
 from pyspark_paralagg.errors import FixpointError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Runner:
         work = [(r.kernel, [self._cur, *r.arguments(self._loop)]) for r in self.rules]
         for position, (contribution, kernel) in self._pulls.items():
             pull, part = self._loop.pulls[position], self._loop.parts[contribution.head.name]
-            edges = [pull.own.ids, pull.own.offsets, pull.own.sources, pull.given]
+            edges = [pull.local.ids, pull.local.offsets, pull.local.sources, pull.contributions]
             work += [
                 (contribution.kernel, [self._cur, *contribution.arguments(self._loop)]),
                 (kernel, [*part.pending.arrays, *edges]),
@@ -126,7 +126,7 @@ class Runner:
         head = rule.head
         if position not in loop.pulls:
             offsets = loop.statics[rule.resolving_probe.index].offsets
-            loop.pulls[position] = by_target(offsets, loop.targets[position], len(facts.relations[head].dependents))
+            loop.pulls[position] = reverse_edges(offsets, loop.targets[position], len(facts.relations[head].dependents))
         contribution = Contribution(facts, shape, position, ansi=ansi, traced=False, takes_off=False)
         return contribution, pull_kernel(facts, shape, head, ansi=ansi)
 
@@ -147,9 +147,9 @@ class Runner:
         if int(cur[OUT]) < pull.sources:
             return False
         part = loop.parts[rule.head.name]
-        for into, edges in ((part.pending, pull.own), (part.ghost, pull.ghosts)):
+        for into, edges in ((part.pending, pull.local), (part.ghost, pull.ghosts)):
             if len(edges.ids):
-                kernel(*into.arrays, edges.ids, edges.offsets, edges.sources, pull.given)
+                kernel(*into.arrays, edges.ids, edges.offsets, edges.sources, pull.contributions)
         return True
 
     def _run_rule(self, rule: RuleKernel) -> None:
@@ -167,7 +167,7 @@ class Runner:
             if status >= FAILED:
                 _check(cur, rule.sites, rule.rule.place)
             elif status >= WANTED:
-                loop.strings.answer(rule.sites.calls[status - WANTED], cur, rule.rule.place)
+                loop.strings.evaluate_call(rule.sites.calls[status - WANTED], cur, rule.rule.place)
 
     def _combine_derived(self, rule: RuleKernel, count: int) -> None:
         """Combine the rows in the buffer by their keys, into own rows or ghosts."""

@@ -1,1 +1,1 @@
-"""Holds what one rank has of a stratum: keys, values, indexes, strings."""
+"""Hold one rank's data of a stratum: keys, values, indexes, strings."""

@@ -1,4 +1,4 @@
-"""Look up the parts of a stratum of the Plan by name or id, for those who build its indexes and write its code."""
+"""Look up the parts of a planned stratum by name or id. Loading and code generation use them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Facts:
     mirror: int | None = None
 
     @classmethod
-    def of(cls, stratum: Stratum, inputs: Mapping[int, Input], sub_buckets: int = 1) -> Facts:
+    def for_stratum(cls, stratum: Stratum, inputs: Mapping[int, Input], sub_buckets: int = 1) -> Facts:
         """Return the facts of ``stratum``, or of its form for sub-buckets if there are several and it has one."""
         if sub_buckets == 1 or stratum.spread is None:
             return cls(stratum, inputs)
@@ -75,7 +75,7 @@ class Facts:
 
     @property
     def is_iterated(self) -> bool:
-        """Return whether every round begins anew."""
+        """Return whether every round starts from the base rows."""
         return self.stratum.relation_class == "iterated"
 
     def input_types(self, number: int) -> list[Type]:
@@ -88,7 +88,7 @@ class Facts:
         return [types[p] for p in self.statics[index].payload]
 
     def view_column(self, view: View) -> int | None:
-        """Return the position of the dependent column that a view copies or adds up; None if it counts rows."""
+        """Return the position of the dependent column that a view copies or adds up. Return None if it counts rows."""
         if view.column is None:
             return None
         names = [d.column.name for d in self.relations[view.relation].dependents]

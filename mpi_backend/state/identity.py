@@ -1,4 +1,4 @@
-"""The identity of each aggregate as a word: what an accumulator holds before its first value."""
+"""Compute the identity of each aggregate as a word: an accumulator's content before its first value."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
 
 
 def identity(dependent: Dependent) -> int:
-    """Return the word that aggregated with a value gives the value."""
+    """Return the word whose aggregate with any value is that value."""
     if dependent.custom is not None:
         return 0  # never read: the first value is stored as it is
     definition = dependent.definition
     if definition.identity is not None:
         return int(definition.identity)
     column_type = type_of(dependent.column.type)
-    return _least(column_type) if definition.moves == "up" else _greatest(column_type)
+    return _smallest(column_type) if definition.moves == "up" else _largest(column_type)
 
 
-def _greatest(column_type: Type) -> int:
+def _largest(column_type: Type) -> int:
     if column_type.kind == "fraction":
-        return _bits_of(np.nan)
+        return _double_bits(np.nan)
     return 1 if column_type.kind == "truth" else (1 << 63) - 1
 
 
-def _least(column_type: Type) -> int:
+def _smallest(column_type: Type) -> int:
     if column_type.kind == "fraction":
-        return _bits_of(-np.inf)
+        return _double_bits(-np.inf)
     return 0 if column_type.kind == "truth" else -(1 << 63)
 
 
-def _bits_of(value: float) -> int:
+def _double_bits(value: float) -> int:
     return int(np.float64(value).view(np.int64))

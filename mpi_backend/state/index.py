@@ -1,4 +1,4 @@
-"""Indexes: an input grouped by key columns (CSR), a recursive relation grouped by some of its keys (linked lists)."""
+"""Index rows for joins: inputs by key columns (CSR), recursive relations by some of their keys (linked lists)."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from mpi_backend.state.types import Column
     from pyspark_paralagg.plan.plan import RelationIndex as Planned
 
-_LEAST = 16
-_SMALL = 1 << 31
+_MIN_CAPACITY = 16
+_INT32_LIMIT = 1 << 31
 
 
 @dataclass
 class Pull:
-    """The edges of a rule by target: own ones, and ghosts. ``given`` is what each of the ``sources`` contributes."""
+    """The edges of a rule by target: targets on this rank, and ghosts. ``sources`` counts the rows that contribute."""
 
-    given: Array
+    contributions: Array
     sources: int
-    own: Edges
+    local: Edges
     ghosts: Edges
 
 
 @dataclass
 class Edges:
-    """Sources of ``ids[g]``: ``sources[offsets[g]]`` until ``offsets[g + 1]``."""
+    """Edges grouped by target: the sources of ``ids[g]`` are ``sources[offsets[g] : offsets[g + 1]]``."""
 
     ids: Array
     offsets: Array
@@ -41,9 +41,10 @@ class Edges:
 
 @dataclass
 class StaticIndex:
-    """Rows of group g are ``offsets[g]`` until ``offsets[g + 1]``; groups are ids of ``keys``.
+    """An input grouped by key: group g has the rows ``offsets[g] : offsets[g + 1]``.
 
-    ``keys`` is a relation's own map where the rule joins on its whole key: the id of the driver's row is the group.
+    Groups are ids of ``keys``. If the rule joins on the driver's whole key, ``keys`` is the map of the driver's
+    relation, and the id of the driver's row is the group.
     """
 
     keys: KeyMap
@@ -53,15 +54,15 @@ class StaticIndex:
 
     @property
     def bytes(self) -> int:
-        """Held in memory."""
+        """Return the bytes in memory."""
         return self.offsets.nbytes + sum(a.nbytes for a in (*self.payload, *self.nulls))
 
 
 def place_rows(groups: Array, count: int, targets: Array | None) -> tuple[Array, Array]:
-    """Sorts rows by group: offsets, and the old number of each row in its new place.
+    """Sort rows by group. Return the groups' offsets, and the old number of each row by its new position.
 
-    With ``targets`` (complements for rows of other ranks) own ones come first in a group: the loop's branch is
-    predictable.
+    ``targets`` has complements for rows of other ranks. In each group, rows with a target on this rank come first,
+    so that the loop's branch is predictable.
     """
     offsets = np.zeros(count + 1, np.int32)
     order = np.empty(len(groups), np.int32)
@@ -70,7 +71,7 @@ def place_rows(groups: Array, count: int, targets: Array | None) -> tuple[Array,
 
 
 def build_static(keys: KeyMap, offsets: Array, order: Array, payload: list[Column | None]) -> StaticIndex:
-    """Puts the payload in its places; columns that no rule reads (None) are left out."""
+    """Build an index whose payload is sorted by ``order``. Omit columns that no rule reads (None)."""
     words: list[Array] = []
     nulls: list[Array] = []
     for column in payload:
@@ -84,37 +85,40 @@ def build_static(keys: KeyMap, offsets: Array, order: Array, payload: list[Colum
 
 
 def _narrow(column: Column, order: Array) -> Array:
-    """The column in its new order, in half the bytes where that is enough."""
+    """Return the sorted column, as 32-bit words if all values fit."""
     words = column.words
     if column.type.kind == "fraction":
         return words[order].view(np.float64)
-    if not len(words) or (words.min() >= -_SMALL and words.max() < _SMALL):
+    if not len(words) or (words.min() >= -_INT32_LIMIT and words.max() < _INT32_LIMIT):
         words = words.astype(np.int32)
     return words[order]
 
 
-def by_target(offsets: Array, targets: Array, columns: int) -> Pull:
-    """The edges of a static index turned round; complements among ``targets`` are ghosts."""
+def reverse_edges(offsets: Array, targets: Array, columns: int) -> Pull:
+    """Reverse the edges of a static index. Complements among ``targets`` are ghosts."""
     degrees = np.diff(offsets)
     sources = np.repeat(np.arange(len(degrees), dtype=np.int32), degrees)
-    own = targets >= 0
+    is_local = targets >= 0
     return Pull(
         np.zeros((columns, len(degrees))),
         int(np.count_nonzero(degrees)),
-        _edges(targets[own], sources[own]),
-        _edges(~targets[~own], sources[~own]),
+        _edges(targets[is_local], sources[is_local]),
+        _edges(~targets[~is_local], sources[~is_local]),
     )
 
 
 def _edges(targets: Array, sources: Array) -> Edges:
     offsets, order = place_rows(targets, int(targets.max()) + 1 if len(targets) else 0, None)
-    found = np.flatnonzero(np.diff(offsets)).astype(np.int32)
-    return Edges(found, np.append(offsets[found], offsets[-1]), sources[order])
+    ids = np.flatnonzero(np.diff(offsets)).astype(np.int32)
+    return Edges(ids, np.append(offsets[ids], offsets[-1]), sources[order])
 
 
 @dataclass
 class RelationIndex:
-    """Rows of group g: ``heads[g]``, then along ``next``. A row with a null among the keys joins with nothing."""
+    """A relation grouped by keys: group g has the row ``heads[g]``, then those along ``next``.
+
+    A row with a null key joins with nothing, so it is in no group.
+    """
 
     planned: Planned
     part: RelationPart
@@ -127,35 +131,35 @@ class RelationIndex:
         self.clear()
 
     def clear(self) -> None:
-        """As if nothing had been linked."""
-        self.heads = np.full(_LEAST, -1, np.int32)
-        self.next = np.full(_LEAST, lists.UNLINKED, np.int32)
+        """Unlink all rows."""
+        self.heads = np.full(_MIN_CAPACITY, -1, np.int32)
+        self.next = np.full(_MIN_CAPACITY, lists.UNLINKED, np.int32)
 
     @property
     def bytes(self) -> int:
-        """Held in memory."""
+        """Return the bytes in memory."""
         return self.heads.nbytes + self.next.nbytes + self.groups.bytes
 
     def link_current(self) -> None:
-        """Links the rows of the part's current delta that are new."""
+        """Link the new rows of the part's current delta."""
         ids = self.part.current[: self.part.size]
         capacity = self.part.state.capacity
         if len(self.next) < capacity:
             self.next = np.concatenate([self.next, np.full(capacity - len(self.next), lists.UNLINKED, np.int32)])
-        fresh = ids[self.next[ids] == lists.UNLINKED]
+        new_rows = ids[self.next[ids] == lists.UNLINKED]
         shape = self.part.shape
         words = self.part.keys.keys
-        if shape.has_null_keys and len(fresh):
-            mask = words[fresh, len(shape.keys)]
-            joins = np.zeros(len(fresh), np.bool_)
+        if shape.has_null_keys and len(new_rows):
+            mask = words[new_rows, len(shape.keys)]
+            has_null = np.zeros(len(new_rows), np.bool_)
             for c in self.planned.keys:
-                joins |= (mask >> c & 1) != 0
-            fresh = fresh[~joins]
-        if not len(fresh):
+                has_null |= (mask >> c & 1) != 0
+            new_rows = new_rows[~has_null]
+        if not len(new_rows):
             return
-        flat = np.ascontiguousarray(words[fresh][:, list(self.planned.keys)]).ravel()
-        groups = self.groups.add(flat, count=len(fresh))
+        flat = np.ascontiguousarray(words[new_rows][:, list(self.planned.keys)]).ravel()
+        groups = self.groups.add(flat, count=len(new_rows))
         if len(self.groups) > len(self.heads):
             more = max(len(self.groups), 2 * len(self.heads)) - len(self.heads)
             self.heads = np.concatenate([self.heads, np.full(more, -1, np.int32)])
-        lists.link(fresh, groups, self.heads, self.next)
+        lists.link(new_rows, groups, self.heads, self.next)

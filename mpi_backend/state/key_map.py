@@ -1,4 +1,4 @@
-"""Keys of a relation or of an index, numbered in the order in which they came: the Python side of ``kernels.keys``."""
+"""Number the keys of a relation or an index in the order of insertion: the Python side of ``kernels.keys``."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from mpi_backend.state.types import Words
 
 Ids = NDArray[np.int32]
-_CHUNK = 1 << 16
-_LEAST = 16
-_SPARSEST = 4
-"""A direct table has at most this many places a key."""
+_BATCH = 1 << 16
+_MIN_CAPACITY = 16
+_MAX_SLOTS_PER_KEY = 4
+"""A direct table has at most this many slots for each key."""
 
 
 class KeyMap:
-    """Dense ids of keys of ``words`` words. A key without words is one key.
+    """The dense ids of keys of ``words`` words. All keys of no words are the same key.
 
     >>> ids = KeyMap(1)
     >>> ids.add(np.array([7, 9, 7])).tolist(), ids.find(np.array([9, 8])).tolist()
@@ -31,8 +31,8 @@ class KeyMap:
 
     def __init__(self, words: int) -> None:
         self.words = words
-        self.slots = np.full(2 * _LEAST, -1, np.int32)
-        self.keys = np.zeros((_LEAST, words), np.int64)
+        self.slots = np.full(2 * _MIN_CAPACITY, -1, np.int32)
+        self.keys = np.zeros((_MIN_CAPACITY, words), np.int64)
         self.meta = np.zeros(3, np.int64)
 
     def __len__(self) -> int:
@@ -40,47 +40,48 @@ class KeyMap:
 
     @property
     def bytes(self) -> int:
-        """Held in memory."""
+        """Return the bytes in memory."""
         return self.slots.nbytes + self.keys.nbytes
 
     def expect(self, low: int, high: int, count: int) -> None:
-        """Says which one-word keys will come, and how many: lying near each other, they are found without hashing."""
+        """Prepare for ``count`` one-word keys from ``low`` to ``high``. Use a direct table if they are dense."""
         span = high - low + 1
-        if self.words == 1 and not len(self) and 0 < span <= _SPARSEST * count + _LEAST and span < 1 << 31:
+        max_slots = min(_MAX_SLOTS_PER_KEY * count + _MIN_CAPACITY, (1 << 31) - 1)
+        if self.words == 1 and not len(self) and 0 < span <= max_slots:
             self.slots = np.full(span, -1, np.int32)
             self.meta[kernel.DIRECT] = 1
             self.meta[kernel.LOW] = low
 
     def expect_all(self, columns: Iterable[Words]) -> None:
-        """Says that the words of these columns will come."""
+        """Prepare for the words of these columns."""
         words = [c for c in columns if len(c)]
         if words:
             low, high = min(int(w.min()) for w in words), max(int(w.max()) for w in words)
             self.expect(low, high, sum(len(w) for w in words))
 
     def reserve(self, more: int) -> None:
-        """Makes room for ``more`` keys."""
-        wanted = len(self) + more
-        if wanted > len(self.keys):
-            grown = np.zeros((max(wanted, 2 * len(self.keys)), self.words), np.int64)
+        """Make room for ``more`` keys."""
+        needed = len(self) + more
+        if needed > len(self.keys):
+            grown = np.zeros((max(needed, 2 * len(self.keys)), self.words), np.int64)
             grown[: len(self)] = self.keys[: len(self)]
             self.keys = grown
-        if not self.meta[kernel.DIRECT] and 2 * wanted > len(self.slots):
-            self.slots = np.full(1 << (4 * wanted - 1).bit_length(), -1, np.int32)
+        if not self.meta[kernel.DIRECT] and 2 * needed > len(self.slots):
+            self.slots = np.full(1 << (4 * needed - 1).bit_length(), -1, np.int32)
             kernel.refill(self.slots, self.keys, self.meta)
 
-    def span(self, rows: Words, at: int = 0, stride: int = 1) -> None:
-        """Gives up direct addressing if one of these keys lies outside of it."""
+    def cover(self, rows: Words, at: int = 0, stride: int = 1) -> None:
+        """Replace a direct table by a hash table if one of these keys is outside its range."""
         if self.meta[kernel.DIRECT]:
-            near = rows[at::stride]
+            keys = rows[at::stride]
             low = int(self.meta[kernel.LOW])
-            if len(near) and (near.min() < low or near.max() >= low + len(self.slots)):
+            if len(keys) and (keys.min() < low or keys.max() >= low + len(self.slots)):
                 self.meta[kernel.DIRECT] = 0
-                self.slots = np.full(1 << (4 * max(len(self), _LEAST) - 1).bit_length(), -1, np.int32)
+                self.slots = np.full(1 << (4 * max(len(self), _MIN_CAPACITY) - 1).bit_length(), -1, np.int32)
                 kernel.refill(self.slots, self.keys, self.meta)
 
     def add(self, rows: Words, at: int = 0, stride: int | None = None, count: int | None = None) -> Ids:
-        """Ids of keys that lie flat in ``rows``, ``stride`` words apart from ``at`` on; new ones get the next ids."""
+        """Return the ids of flat keys: key i begins at word ``at + i * stride``. New keys get the next ids."""
         step = self.words if stride is None else stride
         n = (len(rows) // step if step else 0) if count is None else count
         ids = np.zeros(n, np.int32)
@@ -88,15 +89,15 @@ class KeyMap:
             self.meta[kernel.SIZE] = max(len(self), min(n, 1))
             return ids
         if n:
-            self.span(rows[at : at + (n - 1) * step + 1], 0, step)
-        for start in range(0, n, _CHUNK):
-            part = ids[start : start + _CHUNK]
+            self.cover(rows[at : at + (n - 1) * step + 1], 0, step)
+        for start in range(0, n, _BATCH):
+            part = ids[start : start + _BATCH]
             self.reserve(len(part))
             kernel.add_rows(self.slots, self.keys, self.meta, rows, at + start * step, step, len(part), part)
         return ids
 
     def reorder(self, order: Words) -> Ids:
-        """The key with id ``order[i]`` gets the id i; the new ids by old ones."""
+        """Renumber the keys: ``order[i]`` becomes i. Return the new ids by old id."""
         places = np.full(len(order) + 1, -1, np.int32)
         places[order] = np.arange(len(order), dtype=np.int32)
         self.keys[: len(order)] = self.keys[order]
@@ -104,7 +105,7 @@ class KeyMap:
         return places[:-1]
 
     def find(self, rows: Words, at: int = 0, stride: int | None = None, count: int | None = None) -> Ids:
-        """Ids of keys, -1 for those that are not there."""
+        """Return the ids of keys; -1 for a missing key."""
         step = self.words if stride is None else stride
         n = (len(rows) // step if step else 0) if count is None else count
         ids = np.empty(n, np.int32)

@@ -1,4 +1,4 @@
-"""Rows that lie flat, as messages and kernels want them, made of columns; and columns that move between ranks."""
+"""Convert columns to flat rows, the form of messages and kernels, and back. Send columns to other ranks."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from mpi_backend.kernels.compiler import Array
 
 
-def flat(columns: Sequence[Column], count: int, *, masked: bool) -> Array:
-    """Rows one after the other: a word a column and, ``masked``, one with a bit for each null. Not to be changed."""
+def flatten(columns: Sequence[Column], count: int, *, masked: bool) -> Array:
+    """Return the rows one after the other: a word for each column and, if ``masked``, a word of null bits.
+
+    The result may be the column's own array: callers do not change it.
+    """
     if len(columns) == 1 and not masked and columns[0].nulls is None and columns[0].words.flags.writeable:
-        return columns[0].words  # what may not be written is of another type for Numba: kernels would be compiled twice
+        return columns[0].words  # for read-only arrays, another type, Numba would compile kernels again
     out = np.zeros((count, len(columns) + masked), np.int64)
     for c, column in enumerate(columns):
         out[:, c] = column.words
@@ -31,7 +34,7 @@ def flat(columns: Sequence[Column], count: int, *, masked: bool) -> Array:
 
 
 def _mask(columns: Sequence[Column], count: int) -> Array:
-    """A bit for each column that is null."""
+    """Return the null bits of each row."""
     mask = np.zeros(count, np.int64)
     for c, column in enumerate(columns):
         if column.nulls is not None:
@@ -39,8 +42,8 @@ def _mask(columns: Sequence[Column], count: int) -> Array:
     return mask
 
 
-def columns_of(rows: Array, like: Sequence[Column], *, masked: bool) -> list[Column]:
-    """The inverse of :func:`flat`."""
+def unflatten(rows: Array, like: Sequence[Column], *, masked: bool) -> list[Column]:
+    """Return the columns of flat rows: the inverse of :func:`flatten`."""
     table = rows.reshape(-1, len(like) + masked) if like or masked else rows.reshape(0, 0)
     out = []
     for c, column in enumerate(like):
@@ -49,25 +52,25 @@ def columns_of(rows: Array, like: Sequence[Column], *, masked: bool) -> list[Col
     return out
 
 
-def send(columns: Sequence[Column], owners: Array, comm: Comm, *, masked: bool) -> list[Column]:
-    """Each row to its owner; what came here. Column by column: none is copied more than once on either side."""
+def send_to_owners(columns: Sequence[Column], owners: Array, comm: Comm, *, masked: bool) -> list[Column]:
+    """Send each row to its owner. Return the received rows. Column by column: each side copies a column only once."""
     counts = np.bincount(owners, minlength=comm.size)
     starts = np.cumsum(counts) - counts
     sorted_words = np.empty(len(owners), np.int64)
 
-    def sent(words: Array) -> Array:
+    def exchange(words: Array) -> Array:
         lists.deal(words, owners, starts.copy(), sorted_words)
         return comm.alltoallv(sorted_words, counts)
 
-    mask = sent(_mask(columns, len(owners))) if masked else None
+    mask = exchange(_mask(columns, len(owners))) if masked else None
     return [
-        Column(c.type, sent(c.words), None if mask is None else (mask >> n & 1) != 0, c.texts)
+        Column(c.type, exchange(c.words), None if mask is None else (mask >> n & 1) != 0, c.texts)
         for n, c in enumerate(columns)
     ]
 
 
-def share(columns: Sequence[Column], count: int, comm: Comm, *, masked: bool) -> list[Column]:
-    """All rows to everyone."""
-    rows = flat(columns, count, masked=masked)
+def allgather_rows(columns: Sequence[Column], count: int, comm: Comm, *, masked: bool) -> list[Column]:
+    """Return the rows of all ranks, by rank."""
+    rows = flatten(columns, count, masked=masked)
     parts = [np.frombuffer(b, np.int64) for b in comm.allgather_bytes(rows.tobytes())]
-    return columns_of(np.concatenate(parts), columns, masked=masked)
+    return unflatten(np.concatenate(parts), columns, masked=masked)

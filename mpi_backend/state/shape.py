@@ -1,4 +1,4 @@
-"""The words of a row: the columns of its relation, and which of them may be null (``codegen.nullability`` decides)."""
+"""Describe the words of a row: its columns, and which of them may be null (``codegen.nullability`` decides)."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RelationShape:
-    """Which keys and dependents of a relation may be null. A null key takes one more word, a mask, in every key."""
+    """The nullable keys and dependents of a relation. If a key is nullable, every key has one more word, a mask."""
 
     keys: tuple[bool, ...]
     dependents: tuple[bool, ...]
 
     @property
     def has_null_keys(self) -> bool:
-        """Whether keys have a mask."""
+        """Return whether keys have a mask."""
         return any(self.keys)
 
     @property
     def key_words(self) -> int:
-        """Words of a key."""
+        """Return the number of words of a key."""
         return len(self.keys) + self.has_null_keys
 
     def value_words(self, *, traced: bool) -> int:
-        """Words of a row's values: the columns, the null mask where there is one, the origin in a traced run."""
+        """Return the number of words of a row's values: columns, null mask if any, origin in a traced run."""
         return len(self.dependents) + any(self.dependents) + traced
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Of all relations, and of the payload of static indexes."""
+    """The nullable columns of all relations, and of the payloads of static indexes."""
 
     relations: dict[str, RelationShape]
     payload: dict[int, tuple[bool, ...]]
 
 
-def column_types(of: PlannedRelation) -> list[Type]:
-    """Of keys, then dependents."""
-    return [type_of(c.type) for c in of.keys] + [type_of(d.column.type) for d in of.dependents]
+def column_types(relation: PlannedRelation) -> list[Type]:
+    """Return the types of the keys, then of the dependents."""
+    return [type_of(c.type) for c in relation.keys] + [type_of(d.column.type) for d in relation.dependents]

@@ -1,6 +1,6 @@
-"""Texts as words: ranks among all texts of the inputs, so that words compare as texts do; made texts come behind.
+"""Encode texts as words: a text's rank among all texts of the inputs, so that words compare as the texts do.
 
-A text that a rule makes has a number on each rank of its own; messages translate (``wire``).
+Texts that rules make get the next words, on each rank separately; messages translate them (``exchange.wire``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Memo:
-    """What a function of texts gave for the arguments that it was called with: by their words."""
+    """The results of a function of texts, by the words of its arguments."""
 
     def __init__(self, arguments: int) -> None:
         self.keys = KeyMap(arguments)
@@ -31,12 +31,12 @@ class Memo:
         self.nulls = np.zeros(16, np.uint8)
 
     def array(self, name: str) -> Array:
-        """An array as kernels take it: of the table of arguments, or of the results."""
-        found: Array = getattr(self.keys if name in ("slots", "keys", "meta") else self, name)
-        return found
+        """Return an array that kernels read: of the table of arguments, or of the results."""
+        array: Array = getattr(self.keys if name in ("slots", "keys", "meta") else self, name)
+        return array
 
     def put(self, arguments: Words, word: int | None) -> None:
-        """Notes a result; None is null."""
+        """Store a result; None is null."""
         place = int(self.keys.add(arguments)[0])
         if place >= len(self.words):
             self.words = np.concatenate([self.words, np.zeros_like(self.words)])
@@ -46,7 +46,7 @@ class Memo:
 
 
 class Strings:
-    """The texts of a stratum on this rank: ``ranked`` of all inputs, sorted by bytes, then those made here."""
+    """The texts of a stratum on this rank: ``ranked``, those of all inputs sorted by bytes, then those of rules."""
 
     def __init__(self, ranked: pa.Array, *, ansi: bool = True) -> None:
         binary = ranked.cast(pa.large_binary()).cast(pa.large_binary())
@@ -68,55 +68,55 @@ class Strings:
         return self._count
 
     def word(self, text: str) -> int:
-        """The word of a text, which gets one if it is new."""
+        """Return the word of a text. A new text gets the next word."""
         if self._words is None:
             self._words = {t.decode(): n for n, t in enumerate(self._texts.to_pylist())}
-        found = self._words.get(text)
-        if found is None:
-            found = self._words[text] = self._append(text.encode())
-        return found
+        word = self._words.get(text)
+        if word is None:
+            word = self._words[text] = self._append(text.encode())
+        return word
 
     def text(self, word: int) -> str:
-        """The text of a word."""
+        """Return the text of a word."""
         return self.data[self.offsets[word] : self.offsets[word + 1]].tobytes().decode()
 
     def words_of(self, texts: Sequence[str]) -> Array:
-        """The words of constants."""
+        """Return the words of constants."""
         return np.array([self.word(t) for t in texts], np.int64)
 
     def all(self) -> pa.Array:
-        """All texts by word, for columns that leave the engine."""
+        """Return all texts by word, for result columns."""
         buffers = [None, pa.py_buffer(self.offsets[: self._count + 1]), pa.py_buffer(self.data)]
         return pa.LargeStringArray.from_buffers(self._count, buffers[1], buffers[2])
 
     def memo(self, call: TextCall) -> Memo:
-        """What ``call`` gave so far."""
+        """Return the results of ``call`` so far."""
         if call not in self._memos:
             self._memos[call] = Memo(len(call.args))
         return self._memos[call]
 
-    def answer(self, call: TextCall, cur: Array, place: str) -> None:
-        """Computes what a kernel wanted to know: its arguments stand in ``cur``, the expression at ``place``."""
+    def evaluate_call(self, call: TextCall, cur: Array, place: str) -> None:
+        """Compute and store the result of ``call`` for the arguments in ``cur``. ``place`` is for error messages."""
         words = cur[CALL : CALL + len(call.args)].copy()
-        args = tuple(self._scalar(of, int(w)) for of, w in zip(call.args, words, strict=True))
+        args = tuple(self._scalar(t, int(w)) for t, w in zip(call.args, words, strict=True))
         try:
-            found = compute(call.fn, args, call.args, call.result, ansi=self._ansi)
+            result = compute(call.fn, args, call.args, call.result, ansi=self._ansi)
         except TextError as problem:
-            told = (problem.code, problem.message)
-            raise TextError(*told, value=problem.value, place=place, hint=problem.hint) from None
-        self.memo(call).put(words, None if found is None else self._word(call.result, found))
+            error = (problem.code, problem.message)
+            raise TextError(*error, value=problem.value, place=place, hint=problem.hint) from None
+        self.memo(call).put(words, None if result is None else self._word(call.result, result))
 
-    def _scalar(self, of: Type, word: int) -> str | float | bool:
-        if of.kind == "text":
+    def _scalar(self, value_type: Type, word: int) -> str | float | bool:
+        if value_type.kind == "text":
             return self.text(word)
-        if of.kind == "fraction":
+        if value_type.kind == "fraction":
             return float(np.int64(word).view(np.float64))
-        return word != 0 if of.kind == "truth" else word
+        return word != 0 if value_type.kind == "truth" else word
 
-    def _word(self, of: Type, value: Scalar) -> int:
-        if of.kind == "text":
+    def _word(self, value_type: Type, value: Scalar) -> int:
+        if value_type.kind == "text":
             return self.word(str(value))
-        return int(np.float64(value).view(np.int64)) if of.kind == "fraction" else int(value)
+        return int(np.float64(value).view(np.int64)) if value_type.kind == "fraction" else int(value)
 
     def _append(self, text: bytes) -> int:
         end = int(self.offsets[self._count])
@@ -131,11 +131,11 @@ class Strings:
 
 
 def sorted_texts(arrays: Sequence[pa.Array]) -> pa.Array:
-    """The distinct texts of all arrays, sorted by bytes."""
+    """Return the distinct texts of all arrays, sorted by bytes."""
     plain = [a.cast(pa.large_binary()) for a in arrays if len(a)]
     if not plain:
         return pa.array([], pa.large_binary())
-    import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and few have texts
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and few runs have texts
 
     distinct = pc.unique(pa.concat_arrays(plain)).drop_null()
     return distinct.take(pc.sort_indices(distinct))

@@ -1,4 +1,4 @@
-"""Functions of texts, computed in Python once for each combination of arguments that occurs (Spark's meaning)."""
+"""Compute functions of texts in Python, once for each combination of arguments, with Spark's semantics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Scalar = Any
 
 @dataclass(frozen=True)
 class TextCall:
-    """A function of texts in generated code: looked up by the words of its arguments, computed by Python once."""
+    """A call of a function of texts in generated code, which looks the result up by the words of the arguments."""
 
     fn: str
     args: tuple[Type, ...]
@@ -40,41 +40,44 @@ _SPECIAL = {
     "nan": "nan",
 }
 _TRUE, _FALSE = ("t", "true", "y", "yes", "1"), ("f", "false", "n", "no", "0")
-_MOST_SCALE = 6
-"""Of a decimal that Spark never writes with an exponent."""
+_MAX_PLAIN_SCALE = 6
+"""The largest scale of decimals that Spark always writes without an exponent."""
 
 
 class TextError(ParalaggError, ArithmeticError):
-    """A text that has no value of the type that it is cast to, or that is no pattern."""
+    """The error of a text that cannot be cast, or that is an invalid pattern."""
 
 
 def _substring(text: str, position: int, length: int) -> str:
-    """From 1 on; 0 is 1, too; negative positions count from the end, and what lies before the text is cut off."""
+    """Return a substring. Positions begin at 1, and 0 means 1. Negative ones count from the end.
+
+    Characters before the start of the text count towards ``length``.
+    """
     start = position - 1 if position > 0 else len(text) + position if position < 0 else 0
     end = max(start, start + length)
     return text[max(start, 0) : max(end, 0)]
 
 
 def _matches(text: str, pattern: str) -> bool:
-    written = patterns.inner(pattern)
-    check_portable(written)
-    fault = patterns.fault(written)
+    inner = patterns.inner(pattern)
+    check_portable(inner)
+    fault = patterns.fault(inner)
     if fault is not None:
-        raise TextError(patterns.CODE, fault, value=written, hint=patterns.HINT)
+        raise TextError(patterns.CODE, fault, value=inner, hint=patterns.HINT)
     return re.search(pattern, text, re.ASCII) is not None
 
 
 def check_pattern(pattern: str) -> None:
-    """Raises ``UnsupportedError`` for what Java means otherwise than Python, and for what neither reads."""
-    written = patterns.inner(pattern)
-    check_portable(written)
-    fault = patterns.fault(written)
+    """Raise ``UnsupportedError`` for a pattern that is invalid or has another meaning in Java than in Python."""
+    inner = patterns.inner(pattern)
+    check_portable(inner)
+    fault = patterns.fault(inner)
     if fault is not None:
-        raise UnsupportedError("PARALAGG_EXPRESSION_UNPORTABLE", fault, value=written, hint=patterns.HINT)
+        raise UnsupportedError("PARALAGG_EXPRESSION_UNPORTABLE", fault, value=inner, hint=patterns.HINT)
 
 
 def check_portable(pattern: str) -> None:
-    """Raises ``UnsupportedError`` for what Java means otherwise than Python."""
+    """Raise ``UnsupportedError`` for a pattern that has another meaning in Java than in Python."""
     if not patterns.is_portable(pattern):
         raise UnsupportedError(
             "PARALAGG_EXPRESSION_UNPORTABLE", f"the pattern {pattern!r} means something else in Java", value=pattern
@@ -93,54 +96,54 @@ TEXT_FUNCTIONS: dict[str, Callable[..., Scalar]] = {
 
 
 def compute(fn: str, args: tuple[Scalar, ...], types: tuple[Type, ...], result: Type, *, ansi: bool) -> Scalar:
-    """The value of a function of texts; None is null. Raises ``TextError`` where ANSI rules have it so."""
+    """Return the value of a function of texts; None is null. Raise ``TextError`` if ANSI rules demand it."""
     if not fn.startswith("Cast "):
         return TEXT_FUNCTIONS[fn](*args)
     if result.kind == "text":
-        return _shown(args[0], types[0])
-    found = _parsed(str(args[0]).strip(), result)
-    if found is None and ansi:
+        return _format(args[0], types[0])
+    value = _parse(str(args[0]).strip(), result)
+    if value is None and ansi:
         raise TextError("CAST_INVALID_INPUT", f"{args[0]!r} is no {result.name}", value=args[0])
-    return found
+    return value
 
 
-def check_cast(source: Type, to: Type) -> None:
-    """Raises ``UnsupportedError`` for a cast from or to texts that is not made here."""
-    if not _can_cast(source, to):
+def check_cast(source: Type, target: Type) -> None:
+    """Raise ``UnsupportedError`` for a cast from or to text that the engine lacks."""
+    if not _can_cast(source, target):
         raise UnsupportedError(
             "PARALAGG_EXPRESSION_UNPORTABLE",
-            f"the MPI engine does not cast {source.name} to {to.name}",
-            value=f"{source.name} to {to.name}",
+            f"the MPI engine does not cast {source.name} to {target.name}",
+            value=f"{source.name} to {target.name}",
             hint="cast it before the recursion",
         )
 
 
-def _can_cast(source: Type, to: Type) -> bool:
-    if to.kind == "text":
+def _can_cast(source: Type, target: Type) -> bool:
+    if target.kind == "text":
         return source.kind in ("truth", "text") or (
-            source.kind == "whole" and source.scale <= _MOST_SCALE and not source.name.startswith("timestamp")
+            source.kind == "whole" and source.scale <= _MAX_PLAIN_SCALE and not source.name.startswith("timestamp")
         )
-    return to.kind in ("truth", "fraction") or (
-        to.kind == "whole" and to.name in ("tinyint", "smallint", "int", "bigint")
+    return target.kind in ("truth", "fraction") or (
+        target.kind == "whole" and target.name in ("tinyint", "smallint", "int", "bigint")
     )
 
 
-def _shown(value: Scalar, of: Type) -> str:
-    if of.kind == "truth":
+def _format(value: Scalar, source: Type) -> str:
+    if source.kind == "truth":
         return "true" if value else "false"
-    if of.is_decimal:
-        return format(Decimal(value).scaleb(-of.scale), "f")
-    if of.name == "date":
+    if source.is_decimal:
+        return format(Decimal(value).scaleb(-source.scale), "f")
+    if source.name == "date":
         return (date(1970, 1, 1) + timedelta(days=value)).isoformat()
     return str(value)
 
 
-def _parsed(text: str, of: Type) -> Scalar:
-    if of.kind == "truth":
+def _parse(text: str, target: Type) -> Scalar:
+    if target.kind == "truth":
         return True if text.lower() in _TRUE else False if text.lower() in _FALSE else None
-    if of.kind == "fraction":
+    if target.kind == "fraction":
         if text.lower() in _SPECIAL:
             return float(_SPECIAL[text.lower()])
         return float(text.rstrip("dDfF")) if _FRACTION.fullmatch(text) else None
     value = int(text) if _WHOLE.fullmatch(text) else None
-    return value if value is not None and -(1 << of.bits - 1) <= value < 1 << of.bits - 1 else None
+    return value if value is not None and -(1 << target.bits - 1) <= value < 1 << target.bits - 1 else None

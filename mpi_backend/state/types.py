@@ -1,8 +1,8 @@
-"""How values of Spark's types stand in 64-bit words, and how they come from Arrow and go back.
+"""Encode values of Spark's types as 64-bit words, from Arrow and back.
 
-Integers, dates and timestamps are themselves, decimals of up to 18 digits their unscaled value, booleans 0 and 1,
-doubles and floats the bits of a double (one NaN, one zero), strings numbers of a dictionary. Nulls stand beside the
-words.
+Integers, dates and timestamps are their number; decimals of up to 18 digits their unscaled value; booleans 0 and 1;
+doubles and floats the bits of a double (one NaN, one zero); strings the index in a dictionary. Nulls are a separate
+mask.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Kind = Literal["whole", "fraction", "truth", "text"]
 
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "date": 32, "timestamp": 64, "timestamp_ntz": 64}
 _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
-MOST_DIGITS = 18
-"""Of a decimal that fits into a word."""
+MAX_DIGITS = 18
+"""The largest precision of decimals that fit into a word."""
 
 
 @dataclass(frozen=True)
 class Type:
-    """A Spark type as the engine knows it; ``bits`` is the width of whole numbers and fractions."""
+    """A Spark type in the engine; ``bits`` is the width of whole numbers and fractions."""
 
     name: str
     kind: Kind
@@ -39,17 +39,17 @@ class Type:
 
     @property
     def is_decimal(self) -> bool:
-        """Whether words are unscaled values."""
+        """Return whether words are unscaled values."""
         return self.precision > 0
 
     @property
     def hashes_as_int(self) -> bool:
-        """Whether Spark hashes the value as four bytes."""
+        """Return whether Spark hashes the value as four bytes."""
         return self.kind == "truth" or self.bits < 64  # noqa: PLR2004 - the width of a word
 
     @property
     def arrow(self) -> pa.DataType:
-        """The Arrow type in which Spark writes and reads it."""
+        """Return the Arrow type that Spark reads and writes."""
         if self.is_decimal:
             return pa.decimal128(self.precision, self.scale)
         return {
@@ -60,7 +60,7 @@ class Type:
 
 
 def type_of(name: str) -> Type:
-    """The engine's view of a Spark type; ``UnsupportedError`` for those that no word can hold.
+    """Return the engine's type for a Spark type. Raise ``UnsupportedError`` if no word can hold its values.
 
     >>> type_of("decimal(10,2)").scale
     2
@@ -74,7 +74,7 @@ def type_of(name: str) -> Type:
     if name == "string":
         return Type(name, "text")
     decimal = _DECIMAL.fullmatch(name)
-    if decimal and int(decimal[1]) <= MOST_DIGITS:
+    if decimal and int(decimal[1]) <= MAX_DIGITS:
         return Type(name, "whole", 64, int(decimal[1]), int(decimal[2]))
     raise UnsupportedError(
         "PARALAGG_TYPE_UNSUPPORTED", f"the MPI engine cannot hold {name} in a word", value=name, hint="cast the column"
@@ -83,7 +83,7 @@ def type_of(name: str) -> Type:
 
 @dataclass(frozen=True)
 class Column:
-    """Values of one type: words, where nulls are (None: nowhere), and the texts that the words of strings number."""
+    """The values of one type: words, a mask of nulls (None: no nulls), and the texts that words of strings index."""
 
     type: Type
     words: Words
@@ -94,94 +94,95 @@ class Column:
         return len(self.words)
 
     def take(self, rows: NDArray[Any]) -> Column:
-        """The rows with these numbers, or where a mask is true."""
+        """Return the rows at these positions, or those where a mask is true."""
         nulls = None if self.nulls is None else self.nulls[rows]
         return Column(self.type, self.words[rows], nulls, self.texts)
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of one length; ``count`` says it where there are none."""
+    """Columns of the same length, ``count``."""
 
     columns: tuple[Column, ...]
     count: int
 
 
-def from_arrow(of: Type, values: pa.ChunkedArray | pa.Array) -> Column:
-    """A column of Arrow values, which may be of a type that is cast to ``of`` without loss."""
+def from_arrow(column_type: Type, values: pa.ChunkedArray | pa.Array) -> Column:
+    """Return a column of Arrow values. Their type may be any that casts to ``column_type`` without loss."""
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     nulls = np.asarray(array.is_null()) if array.null_count else None
-    if of.kind == "text":
-        return _from_strings(of, array, nulls)
-    if array.type != of.arrow:
-        array = array.cast(of.arrow)
-    if of.is_decimal:
+    if column_type.kind == "text":
+        return _from_strings(column_type, array, nulls)
+    if array.type != column_type.arrow:
+        array = array.cast(column_type.arrow)
+    if column_type.is_decimal:
         words = _unscaled(array)
-    elif of.kind == "truth":
-        words = np.asarray(_filled(array.cast(pa.uint8()), 0)).astype(np.int64)
-    elif of.kind == "fraction":
-        words = words_of_doubles(np.asarray(_filled(array, 0.0)).astype(np.float64))
+    elif column_type.kind == "truth":
+        words = np.asarray(_fill(array.cast(pa.uint8()), 0)).astype(np.int64)
+    elif column_type.kind == "fraction":
+        words = words_of_doubles(np.asarray(_fill(array, 0.0)).astype(np.float64))
     else:
         storage = (
-            array.cast(pa.int32() if of.name == "date" else pa.int64())
-            if of.name in ("date", "timestamp", "timestamp_ntz")
+            array.cast(pa.int32() if column_type.name == "date" else pa.int64())
+            if column_type.name in ("date", "timestamp", "timestamp_ntz")
             else array
         )
-        words = np.asarray(_filled(storage, 0)).astype(np.int64, copy=False)
+        words = np.asarray(_fill(storage, 0)).astype(np.int64, copy=False)
     if nulls is not None:
         words = np.where(nulls, 0, words)
-    return Column(of, np.ascontiguousarray(words), nulls)
+    return Column(column_type, np.ascontiguousarray(words), nulls)
 
 
 def to_arrow(column: Column) -> pa.Array:
-    """The inverse of :func:`from_arrow`."""
-    of, words, nulls = column.type, column.words, column.nulls
-    if of.kind == "text":
+    """Return the Arrow values of a column: the inverse of :func:`from_arrow`."""
+    column_type, words, nulls = column.type, column.words, column.nulls
+    if column_type.kind == "text":
         texts = column.texts if column.texts is not None else pa.array([], pa.string())
-        places = pa.array(words, mask=nulls) if nulls is not None else pa.array(words)
-        return texts.take(places).cast(pa.string()) if len(words) else pa.array([], pa.string())
-    if of.is_decimal:
+        indices = pa.array(words, mask=nulls) if nulls is not None else pa.array(words)
+        return texts.take(indices).cast(pa.string()) if len(words) else pa.array([], pa.string())
+    if column_type.is_decimal:
         high = words >> 63
         pairs = np.ascontiguousarray(np.stack([words, high], axis=1))
-        plain = pa.Array.from_buffers(of.arrow, len(words), [None, pa.py_buffer(pairs)])
-        import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and few need it
+        plain = pa.Array.from_buffers(column_type.arrow, len(words), [None, pa.py_buffer(pairs)])
+        import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and rarely needed
 
-        return plain if nulls is None else pc.if_else(pa.array(~nulls), plain, pa.scalar(None, of.arrow))
-    if of.kind == "truth":
+        return plain if nulls is None else pc.if_else(pa.array(~nulls), plain, pa.scalar(None, column_type.arrow))
+    if column_type.kind == "truth":
         return pa.array(words != 0, mask=nulls)
-    if of.kind == "fraction":
+    if column_type.kind == "fraction":
         doubles = words.view(np.float64)
-        return pa.array(doubles if of.bits == 64 else doubles.astype(np.float32), mask=nulls)  # noqa: PLR2004 - a word
-    if of.name == "date":
+        values = doubles if column_type.bits == 64 else doubles.astype(np.float32)  # noqa: PLR2004 - a word
+        return pa.array(values, mask=nulls)
+    if column_type.name == "date":
         return pa.array(words.astype(np.int32), mask=nulls).cast(pa.date32())
     plain = pa.array(words, mask=nulls)
-    return plain if of.name == "bigint" else plain.cast(of.arrow)
+    return plain if column_type.name == "bigint" else plain.cast(column_type.arrow)
 
 
 def words_of_doubles(values: NDArray[np.float64]) -> Words:
-    """The bits, with one NaN and one zero, as Spark's grouping has it."""
+    """Return the bits of the values with one NaN and one zero, as Spark groups them."""
     canonical = values + 0.0
     canonical[np.isnan(canonical)] = np.nan
     words: Words = canonical.view(np.int64)
     return words
 
 
-def _filled(array: pa.Array, value: float) -> pa.Array:
-    """Something where nulls are; without nulls pyarrow's functions, which take their time to load, are not needed."""
+def _fill(array: pa.Array, value: float) -> pa.Array:
+    """Replace nulls by ``value``. Without nulls this does not load pyarrow.compute, which is slow to load."""
     return array.fill_null(value) if array.null_count else array
 
 
 def _unscaled(array: pa.Array) -> Words:
-    """The low halves of 128-bit decimals, which hold all of up to 18 digits."""
+    """Return the low halves of 128-bit decimals, which hold up to 18 digits."""
     pairs = np.frombuffer(array.buffers()[1], np.int64)
     words: Words = pairs[2 * array.offset : 2 * (array.offset + len(array)) : 2].copy()
     return words
 
 
-def _from_strings(of: Type, array: pa.Array, nulls: Mask | None) -> Column:
+def _from_strings(column_type: Type, array: pa.Array, nulls: Mask | None) -> Column:
     plain = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
     encoded = plain.cast(pa.large_string()).dictionary_encode()
     words = np.asarray(encoded.indices.fill_null(0)).astype(np.int64)
-    return Column(of, words, nulls, encoded.dictionary)
+    return Column(column_type, words, nulls, encoded.dictionary)

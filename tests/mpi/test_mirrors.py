@@ -45,7 +45,7 @@ def facts_of(text: str, sub_buckets: int = 1) -> Facts:
     resolved = resolve_text(parse(text), COLUMNS)
     empty = {n for n, source in enumerate(resolved.sources) if not source.is_external}
     plan = compile_program(whole_program(resolved.program, empty))
-    return Facts.of(plan.strata[-1], {i.id: i for i in plan.inputs}, sub_buckets)
+    return Facts.for_stratum(plan.strata[-1], {i.id: i for i in plan.inputs}, sub_buckets)
 
 
 def inputs_of(facts: Facts, degree: int) -> Inputs:

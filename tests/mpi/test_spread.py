@@ -53,7 +53,7 @@ def test_edges_are_spread_and_the_delta_follows_them() -> None:
 @pytest.mark.parametrize(("count", "is_spread"), [(1, False), (4, True)])
 def test_one_sub_bucket_changes_nothing(count: int, *, is_spread: bool) -> None:
     plan = planned(PATHS)
-    facts = Facts.of(plan, {}, count)
+    facts = Facts.for_stratum(plan, {}, count)
     assert (facts.stratum == plan, facts.is_spread_index(0)) == (not is_spread, is_spread)
 
 

@@ -14,7 +14,7 @@ from mpi_backend.comm import SingleRank
 from mpi_backend.load.files import table_of
 from mpi_backend.load.inputs import intern
 from mpi_backend.state.owner import Owner
-from mpi_backend.state.rows import columns_of, flat
+from mpi_backend.state.rows import flatten, unflatten
 from mpi_backend.state.types import from_arrow, to_arrow, type_of
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.program import Column
@@ -81,7 +81,7 @@ def test_what_no_word_holds_is_refused(name: str) -> None:
 def test_rows_that_lie_flat_are_the_columns_again(*, masked: bool) -> None:
     columns = [from_arrow(type_of("int"), pa.array([1, None if masked else 5, 3], pa.int32()))]
     columns.append(from_arrow(type_of("double"), pa.array([0.5, 1.5, None if masked else 2.5])))
-    again = columns_of(flat(columns, 3, masked=masked), columns, masked=masked)
+    again = unflatten(flatten(columns, 3, masked=masked), columns, masked=masked)
     assert [to_arrow(c).to_pylist() for c in again] == [to_arrow(c).to_pylist() for c in columns]
 
 
@@ -93,7 +93,7 @@ def _buckets(columns: list[tuple[str, list[Any]]], buckets: int) -> list[int]:
     strings, tables = intern({0: table}, [], SingleRank(), ansi=True)
     owner = Owner(range(len(columns)), [type_of(name) for name, _ in columns], buckets, 1)
     masked = any(c.nulls is not None for c in table.columns)
-    rows, width = flat(tables[0].columns, table.count, masked=masked), len(columns)
+    rows, width = flatten(tables[0].columns, table.count, masked=masked), len(columns)
     found: list[int] = owner.buckets(rows, width + masked, width if masked else -1, strings, table.count).tolist()
     return found
 
