@@ -10,7 +10,7 @@ import re
 import sys
 
 from docs_site.error_index import ROOT
-from pyspark_paralagg.codes import CODES
+from pyspark_paralagg.codes import CODES, OF_RANKS
 
 SOURCES = ROOT / "jvm_shim/src/main"
 FILE = SOURCES / "scala/org/apache/spark/sql/paralagg/ErrorCodes.scala"
@@ -24,6 +24,10 @@ package org.apache.spark.sql.paralagg
  */
 object ErrorCodes {
 %s
+
+  /** Errors of the ranks and their engine, not of the query. */
+  val OfRanks: Set[String] = Set(
+%s)
 }
 """
 
@@ -44,8 +48,9 @@ NAMES = {constant(code): code for code in CODES}
 def source() -> str:
     """Return the text of ``ErrorCodes.scala``; raise ``KeyError`` for a constant without a registered code."""
     texts = [path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.scala") if path != FILE]
-    used = sorted({name for text in texts for name in _USE.findall(text)})
-    return _TEXT % "\n".join(f'  val {name} = "{NAMES[name]}"' for name in used)
+    used = sorted({name for text in texts for name in _USE.findall(text)} - {"OfRanks"})
+    values = "\n".join(f'  val {name} = "{NAMES[name]}"' for name in used)
+    return _TEXT % (values, ",\n".join(f'    "{code}"' for code in sorted(OF_RANKS)))
 
 
 def main() -> None:

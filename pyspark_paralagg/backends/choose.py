@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.codes import OF_RANKS
 from pyspark_paralagg.errors import EnvironmentProblem, UnsupportedError, UsageError
 from pyspark_paralagg.session import conf
 
@@ -35,20 +36,21 @@ def execute(job: Job, backend: str | None) -> dict[str, DataFrame]:
 
     requested = backend or conf.read(job.session, conf.BACKEND)
     origin = f'backend="{requested}"' if backend else f"{conf.BACKEND.name}={requested}"
+    why = f"asked for by {origin}"
     if requested == "dataframe":
-        return DataFrameBackend().run(job, f"asked for by {origin}")
+        return DataFrameBackend().run(job, why)
     if requested in ("mpi", "local"):
-        return _on_ranks(job, requested, origin)
+        return _on_ranks(job, requested, why, origin)
     if requested == "spark":
-        return _on_spark(job, f"asked for by {origin}", origin)
+        return _on_spark(job, why, origin)
     declined = ""
     if conf.is_set(job.session, conf.MPI_LAUNCHER):
         try:
-            return _on_ranks(job, "mpi", origin, is_tried=True)
+            return _on_ranks(job, "mpi", f"{conf.MPI_LAUNCHER.name} is set, and the job is large enough", None)
         except _Declined as problem:
             declined = f"; not on MPI ranks: {problem}"
     try:
-        return _on_spark(job, f"the Spark engine takes every step that it can compile{declined}", origin)
+        return _on_spark(job, f"the Spark engine takes every step that it can compile{declined}", None)
     except UnsupportedError as problem:
         reason = _describe(problem) + ("" if job.mode == "iterate" else _BY_DEFINITION)
     logger.warning("%s runs now, on plain DataFrames and iteration by iteration: %s", job.name, reason)
@@ -59,15 +61,18 @@ class _Declined(Exception):  # noqa: N818 - another executor takes the job
     """Raised by ``auto`` if ranks cannot run the job; the message is the reason."""
 
 
-def _on_ranks(job: Job, name: str, origin: str, *, is_tried: bool = False) -> dict[str, DataFrame]:
-    """Run on ranks; if they cannot start, run on Spark if MPI_FALLBACK is set; raise ``_Declined`` if ``is_tried``."""
+def _on_ranks(job: Job, name: str, why: str, origin: str | None) -> dict[str, DataFrame]:
+    """Run on ranks; if they cannot start, run on Spark if MPI_FALLBACK is set.
+
+    ``origin`` is where the user requested ranks; None for ``auto``, which gets ``_Declined`` if ranks cannot run it.
+    """
     from pyspark_paralagg.backends.offload import OffloadBackend  # noqa: PLC0415 - the compiler comes with it
 
-    why = f"{conf.MPI_LAUNCHER.name} is set, and the job is large enough" if is_tried else f"asked for by {origin}"
+    is_tried = origin is None
     try:
         return _run(OffloadBackend(name, is_tried=is_tried), job, why, origin)
     except (UnsupportedError, EnvironmentProblem, UsageError) as problem:
-        is_about_ranks = not isinstance(problem, UsageError) or problem.code.startswith("PARALAGG_MPI_")
+        is_about_ranks = not isinstance(problem, UsageError) or problem.code in OF_RANKS
         if is_tried and is_about_ranks:
             raise _Declined(_describe(problem)) from problem
         if not isinstance(problem, EnvironmentProblem) or not conf.read(job.session, conf.MPI_FALLBACK):
@@ -95,17 +100,16 @@ def analysed_aggregators(session: SparkSession, relation: Relation) -> list[Data
     return list(Customs(session, [relation]).frames().values())
 
 
-def _on_spark(job: Job, reason: str, origin: str) -> dict[str, DataFrame]:
+def _on_spark(job: Job, reason: str, origin: str | None) -> dict[str, DataFrame]:
     from pyspark_paralagg.backends.spark import SparkBackend  # noqa: PLC0415 - the compiler comes with it
 
     return _run(SparkBackend(), job, reason, origin)
 
 
-def _run(backend: Backend, job: Job, reason: str, origin: str) -> dict[str, DataFrame]:
+def _run(backend: Backend, job: Job, reason: str, origin: str | None) -> dict[str, DataFrame]:
     obstacle = backend.obstacle(job.session)
     if obstacle is not None:
-        place = None if "auto" in origin else origin
-        raise UnsupportedError("PARALAGG_BACKEND_UNAVAILABLE", obstacle, value=backend.name, place=place)
+        raise UnsupportedError("PARALAGG_BACKEND_UNAVAILABLE", obstacle, value=backend.name, place=origin)
     return backend.run(job, reason)
 
 

@@ -19,9 +19,12 @@ from pyspark_paralagg.codes.run import RUN
 from pyspark_paralagg.codes.session import SESSION
 from pyspark_paralagg.codes.sql import SQL
 
-__all__ = ["CODES", "IN_SPARK", "ErrorCode"]
+__all__ = ["CODES", "IN_SPARK", "OF_RANKS", "ErrorCode"]
 
 _AREAS = (RELATION, CALL, PROOF, DATALOG, SQL, SESSION, RUN, RANKS, DELTA, FILES)
 
 CODES: dict[str, ErrorCode] = {entry.code: entry for area in _AREAS for entry in area}
 """The entry of each code."""
+
+OF_RANKS = frozenset(entry.code for entry in RANKS)
+"""Codes of the ranks and their engine, not of the query: another executor may still run it."""

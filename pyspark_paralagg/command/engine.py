@@ -16,6 +16,7 @@ import pyarrow as pa
 from mpi_backend.launch.clear import clear
 from mpi_backend.launch.process_tree import RUN_VARIABLE, kill_tree
 from mpi_backend.names import result_folder
+from pyspark_paralagg.codes import CODES
 from pyspark_paralagg.command.supervised import read_lines, silent_exit_error
 from pyspark_paralagg.errors import ParalaggError, error_from_rank
 from pyspark_paralagg.report.run_progress import RunProgress
@@ -177,4 +178,4 @@ def _supervisor(spec: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 def is_run_error(problem: ParalaggError) -> bool:
     """Return whether ``problem`` has one of Spark's codes, for an error that Spark would raise at run time."""
-    return not problem.code.startswith("PARALAGG_")
+    return problem.code not in CODES

@@ -19,7 +19,7 @@ from pyspark_paralagg.program import patterns
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PARALAGG_ERROR = re.compile(r"\[(?P<code>PARALAGG_[A-Z_]+)\] (?P<message>[^\n]*)")
+_PARALAGG_ERROR = re.compile(r"\[(?P<code>PARALAGG_[A-Z0-9_]+)\] (?P<message>[^\n]*)")
 _SPARK_ERROR = re.compile(r"\[(?P<code>[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\] (?P<message>[^\n]*)")
 _PATTERN_ERROR = re.compile(r"PatternSyntaxException: [^\n]* near index \d+\n(?P<pattern>[^\n]*)")
 _SQL_STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")

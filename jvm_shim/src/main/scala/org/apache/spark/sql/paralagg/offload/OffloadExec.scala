@@ -58,7 +58,7 @@ case class OffloadExec(
       sparkContext.runJob(blocks, (_: Iterator[_]) => (), Seq(0))
       true
     } catch {
-      case e: ParalaggException if e.getCondition.startsWith("PARALAGG_MPI_") =>
+      case e: ParalaggException if ErrorCodes.OfRanks(e.getCondition) =>
         logWarning(s"${spec.program.name} runs on Spark after all (spark.paralagg.mpi.fallback=true): ${e.getMessage}")
         RunRegistry.fellBack(spec, e.getMessage)
         false

@@ -15,11 +15,11 @@ import org.apache.spark.sql.paralagg.driver.RunSummary
 import org.apache.spark.sql.paralagg.gang.RunCounts
 
 /**
- * The supervisor's process (`python -m mpi_backend.launch`), which starts the ranks, watches and ends them. It reads our end
- * of its stdin: should this JVM die, it ends the ranks by itself.
+ * The supervisor's process (`python -m mpi_backend.launch`), which starts the ranks, watches and ends them. It reads
+ * our end of its stdin: should this JVM die, it ends the ranks by itself.
  *
- * `proxy` gets the commands that someone else must run (launcher `spark`). `ended` is called once, when no rank runs any
- * more, with the error if there was one.
+ * `proxy` gets the commands that someone else must run (launcher `spark`). `ended` is called once, when no rank runs
+ * any more, with the error if there was one.
  */
 private[paralagg] final class Ranks(
     name: String,
@@ -140,7 +140,7 @@ private[paralagg] object RanksAnswer {
     }
     val code = field("code").getOrElse(ErrorCodes.MpiRankFailed)
     // Which rank met an error in the data is chance.
-    val who = field("rank").filter(_ => code.startsWith("PARALAGG_MPI_"))
+    val who = field("rank").filter(_ => ErrorCodes.OfRanks(code))
       .map(r => s"rank $r" + field("host").fold("")(h => s" on $h")).toSeq
     val where = field("place").map("in " + _).toSeq ++ who
     val message = field("message").getOrElse("the ranks ended without a word").stripSuffix(".")
