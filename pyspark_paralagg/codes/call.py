@@ -9,7 +9,7 @@ CALL = (
         "PARALAGG_BAD_OPTION",
         "UsageError",
         cause="An option has a value that it does not accept, such as `max_iterations=0` or an unknown `backend`. "
-        "An argument that is no DataFrame of Spark is the same error.",
+        "An argument that is not a Spark DataFrame raises the same error.",
         remedy="Give a value that the hint lists. `tolerance` needs a `sum` or `count` column.",
         example="""
             base = spark.sql("SELECT 1L AS node, 0D AS dist")
@@ -19,7 +19,7 @@ CALL = (
     ErrorCode(
         "PARALAGG_INITIAL_SCHEMA",
         "UsageError",
-        cause="`initial` has other column names or types than the base.",
+        cause="The column names or types of `initial` differ from those of the base.",
         remedy="Select and cast the columns of `initial` to those of the base.",
         example="""
             base = spark.sql("SELECT 1L AS node, 0D AS dist")
@@ -39,7 +39,8 @@ CALL = (
     ErrorCode(
         "PARALAGG_STEP_COLUMNS_EXTRA",
         "UsageError",
-        cause="The DataFrame that the step returns has a column that the relation does not have, or one name twice.",
+        cause="The DataFrame that the step returns has a column that the relation does not have, or two columns of one "
+        "name.",
         remedy="End the step with a `select` of the relation's columns.",
         example="""
             base = spark.sql("SELECT 1L AS node, 0D AS dist")
@@ -49,7 +50,7 @@ CALL = (
     ErrorCode(
         "PARALAGG_STEP_COLUMNS_TYPE",
         "UsageError",
-        cause="A column of the step has another type than the relation. Only a narrower number under `sum` or `count` "
+        cause="The type of a column differs between step and relation. Only a narrower number under `sum` or `count` "
         "is widened.",
         remedy="Cast the column in the step, or give the base the type of the step.",
         example="""
@@ -60,8 +61,9 @@ CALL = (
     ErrorCode(
         "PARALAGG_STEP_PARAMETERS",
         "UsageError",
-        cause="`ra.recursive` passes relations to the step by parameter name, and a parameter has no such name.",
-        remedy="Name the parameters of the step as the relations, or take `**relations`.",
+        cause="`ra.recursive` passes relations to the step by parameter name, and a parameter does not have the name "
+        "of a relation.",
+        remedy="Name the parameters of the step after the relations, or use `**relations`.",
         example="""
             base = spark.sql("SELECT 1L AS node")
             ra.recursive({"a": ra.relation(base, keys="node")}, step=lambda a, b: {"a": b})
@@ -70,8 +72,9 @@ CALL = (
     ErrorCode(
         "PARALAGG_STEP_RESULT",
         "UsageError",
-        cause="The step returns no DataFrame. For `ra.recursive`: no dict with one DataFrame for each relation.",
-        remedy="Return the DataFrame; `ra.recursive` expects a dict with every relation and no other name.",
+        cause="The step does not return a DataFrame. For `ra.recursive`, it does not return a dict of one DataFrame "
+        "for each relation.",
+        remedy="Return the DataFrame. For `ra.recursive`, return a dict with every relation and no other name.",
         example="""
             base = spark.sql("SELECT 1L AS node, 0D AS dist")
             base.recursive_agg("node", {"dist": "min"}, step=lambda r: None)
@@ -91,8 +94,9 @@ CALL = (
     ErrorCode(
         "PARALAGG_ASSUME_SYNTAX",
         "UsageError",
-        cause="`assume` holds something else than comparisons of a column with a number.",
-        remedy='Write the column on the left: `assume="w >= 0"`. `>`, `<=` and `<` work, too, and so does a list.',
+        cause="`assume` contains something other than comparisons of a column with a number.",
+        remedy='Write the column on the left: `assume="w >= 0"`. It also accepts `>`, `<=`, `<` and a list of '
+        "conditions.",
         example="""
             base = spark.sql("SELECT 1L AS node, 0D AS dist")
             base.recursive_agg("node", {"dist": "min"}, step=lambda r: r, assume="0 <= w")
@@ -111,8 +115,8 @@ CALL = (
     ErrorCode(
         "PARALAGG_NO_ITERATIONS",
         "UsageError",
-        cause="`report.plot()` needs counts for each iteration, and the run has none. "
-        "Bitmap runs and runs that follow values do not count iterations.",
+        cause="`report.plot()` needs counts for each iteration, but the run has none. "
+        "Runs that use bitmaps or process one value at a time do not count iterations.",
         remedy="Print the report: its text has the times.",
         tested_by="tests/test_report.py::test_a_report_without_iterations_says_so",
     ),

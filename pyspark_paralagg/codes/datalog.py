@@ -9,7 +9,7 @@ DATALOG = (
         "PARALAGG_DATALOG_SYNTAX",
         "DatalogError",
         cause="The text is not well formed. The message says what is expected at the marked place.",
-        remedy="Correct the text as the hint says.",
+        remedy="Follow the hint.",
         example="""
             .decl p(x: number)
             p(1)
@@ -18,7 +18,7 @@ DATALOG = (
     ErrorCode(
         "PARALAGG_DATALOG_UNSUPPORTED",
         "DatalogError",
-        cause="The text uses a feature of Soufflé that this package does not have, such as records or `eqrel`.",
+        cause="The text uses a feature of Soufflé that this package does not support, such as records or `eqrel`.",
         remedy="Use the alternative that the message names.",
         example="""
             .decl p(x: number, y: number) eqrel
@@ -28,7 +28,7 @@ DATALOG = (
         "PARALAGG_UNKNOWN_RELATION",
         "DatalogError",
         cause="A text reads a relation that has no rule, no declaration and no input. "
-        "Looking up an unknown name in the result of `ra.datalog` is the same error.",
+        "Looking up an unknown name in the result of `ra.datalog` raises the same error.",
         remedy="Correct the name, declare the relation, or pass its DataFrame to `ra.datalog`.",
         example="""
             .decl edge(x: number, y: number)
@@ -38,7 +38,7 @@ DATALOG = (
     ErrorCode(
         "PARALAGG_DATALOG_INPUT",
         "UsageError",
-        cause="The DataFrames passed to `ra.datalog`, or the files of `paralagg run`, do not fit the text. "
+        cause="The DataFrames passed to `ra.datalog`, or the files of `paralagg run`, do not match the text. "
         "One is missing, the text does not mention it, or its columns differ in number or type.",
         remedy="Pass one DataFrame for each `.input`; select and cast its columns to those of the declaration.",
         example="""
@@ -49,8 +49,8 @@ DATALOG = (
     ErrorCode(
         "PARALAGG_DATALOG_ARITY",
         "DatalogError",
-        cause="An atom, a functor, an aggregate or `range` has another number of arguments than it takes.",
-        remedy="Give each argument; write `_` for a value that does not matter.",
+        cause="An atom, a functor, an aggregate or `range` has the wrong number of arguments.",
+        remedy="Write every argument, and `_` for an unused value.",
         example="""
             .decl edge(x: number, y: number)
             p(x) :- edge(x).
@@ -69,7 +69,7 @@ DATALOG = (
     ErrorCode(
         "PARALAGG_DATALOG_TYPE",
         "DatalogError",
-        cause="Types do not fit: two uses of a column or both sides of an operation differ, a type is unknown, "
+        cause="Types do not match: two uses of a column or both sides of an operation differ, a type is unknown, "
         "or nothing determines the type of a column.",
         remedy="Declare the relation with `.decl`, or convert with `to_number`, `to_string` or `to_float`.",
         example="""
@@ -80,7 +80,7 @@ DATALOG = (
     ErrorCode(
         "PARALAGG_DATALOG_NUMBER",
         "DatalogError",
-        cause="A number of the text needs more than 64 bits with a sign.",
+        cause="A number in the text does not fit into 64 bits with a sign.",
         remedy="Use a smaller number, or a float.",
         example="""
             .decl edge(x: number, y: number)
@@ -90,7 +90,7 @@ DATALOG = (
     ErrorCode(
         "PARALAGG_DATALOG_UNSIGNED",
         "DatalogError",
-        cause="A value of type `unsigned` is negative or above 2^63-1, in the text or while it runs. "
+        cause="A value of type `unsigned` is negative or above 2^63-1, in the text or at run time. "
         "A text that adds or multiplies unsigned numbers needs ANSI mode.",
         remedy="Use `number` or `float`. Set `spark.sql.ansi.enabled=true` if the message asks for it.",
         example="""
@@ -102,7 +102,7 @@ DATALOG = (
         "PARALAGG_DATALOG_UNBOUND",
         "DatalogError",
         cause="A rule uses a variable that no positive atom and no equation of its body binds. "
-        "The variable of a body aggregate has no value outside of it.",
+        "The variable of a body aggregate has no value outside of the aggregate.",
         remedy="Add an atom with the variable, or an equation that defines it.",
         example="""
             .decl edge(x: number, y: number)
@@ -112,8 +112,8 @@ DATALOG = (
     ErrorCode(
         "PARALAGG_DATALOG_UNSAFE_NEGATION",
         "DatalogError",
-        cause="A variable stands in a negated atom, and no positive atom binds it.",
-        remedy="Write `_` if any value is meant, or add an atom that binds the variable.",
+        cause="A variable occurs in a negated atom, but no positive atom binds it.",
+        remedy="Write `_` if any value may match, or add an atom that binds the variable.",
         example="""
             .decl edge(x: number, y: number)
             p(x) :- edge(x, _), !edge(y, x).
@@ -123,7 +123,7 @@ DATALOG = (
         "PARALAGG_DATALOG_AGGREGATE",
         "DatalogError",
         cause="Rules of one relation aggregate a column by different aggregates, or one gives a column of `$MIN_BY` "
-        "without its order. `$MIN(x)` in a body is the same error.",
+        "without its order. `$MIN(x)` in a body raises the same error.",
         remedy="Use one aggregate for a column in all rules. In a body write `v = min x : { ... }`.",
         example="""
             .decl edge(x: number, y: number)
@@ -146,7 +146,7 @@ DATALOG = (
         "DatalogError",
         cause="A rule uses the iteration index of an indexed relation. "
         "Such a relation keeps the rows of its last iteration only.",
-        remedy="Write a variable that the rule uses nowhere else in the place of the index.",
+        remedy="Replace the index by a variable that occurs nowhere else in the rule.",
         example="""
             .decl edge(x: number, y: number)
             r(0, x, 1) :- edge(x, _).
@@ -157,9 +157,9 @@ DATALOG = (
     ErrorCode(
         "PARALAGG_DATALOG_PATTERN",
         "DatalogError",
-        cause="The first argument of `match` is no regular expression. For a pattern that the program computes, "
-        "the run raises the code as `FixpointError`.",
-        remedy="Close each bracket, and write a special character with a backslash before it.",
+        cause="The first argument of `match` is not a valid regular expression. If the program computes the pattern, "
+        "the run raises `FixpointError` with this code.",
+        remedy="Close each bracket, and write a backslash before each special character.",
         example="""
             .decl name(s: symbol)
             p(s) :- name(s), match("a(", s).

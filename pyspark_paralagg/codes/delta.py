@@ -21,23 +21,25 @@ DELTA = (
     ErrorCode(
         "PARALAGG_DELTA_NEEDS_SPARK",
         "UnsupportedError",
-        cause="`paralagg run --backend local` or `mpi` is given a Delta table, which only Spark reads and writes.",
+        cause="`paralagg run --backend local` or `mpi` gets a Delta table, but only Spark reads and writes Delta "
+        "tables.",
         remedy="Leave `--backend` out, or use Parquet files.",
         tested_by="tests/test_cli_standalone.py",
     ),
     ErrorCode(
         "PARALAGG_DELTA_SOURCE",
         "UsageError",
-        cause="A source is no Delta table, has no path and no name, or `base` or `step` read a source that `sources` "
-        "does not name.",
+        cause="A source is not a Delta table, or is neither a path nor a name. Reading a source that `sources` does "
+        "not name raises the same error.",
         remedy="Name paths with a slash, or tables of the catalog, in `sources`.",
         tested_by=_SCENARIO,
     ),
     ErrorCode(
         "PARALAGG_DELTA_PROGRAM",
         "UsageError",
-        cause="`base` or `step` of a recursive table does not fit the columns of the sources, or returns no DataFrame.",
-        remedy="Correct the columns; the hint lists the sources with theirs.",
+        cause="`base` or `step` of a recursive table does not match the columns of the sources, or does not return a "
+        "DataFrame.",
+        remedy="Correct the columns; the hint lists the columns of each source.",
         tested_by=_SCENARIO,
     ),
     ErrorCode(
@@ -50,14 +52,14 @@ DELTA = (
     ErrorCode(
         "PARALAGG_DELTA_TARGET",
         "UsageError",
-        cause="The target is no Delta table, or has rows that no refresh wrote. A refresh would overwrite it.",
-        remedy="Use another target, or drop or empty this one if nobody needs its rows.",
+        cause="The target is not a Delta table, or has rows that no refresh wrote. A refresh would overwrite them.",
+        remedy="Use another target, or drop or empty this one if its rows are not needed.",
         tested_by=_SCENARIO,
     ),
     ErrorCode(
         "PARALAGG_DELTA_SCHEMA",
         "UsageError",
-        cause="The target has other columns than the result.",
+        cause="The columns of the target differ from those of the result.",
         remedy="Use another target, or drop this one.",
         tested_by=_SCENARIO,
     ),
@@ -65,7 +67,7 @@ DELTA = (
         "PARALAGG_DELTA_CONFLICT",
         "ConflictError",
         cause="Another writer committed to the target during the refresh. The refresh wrote nothing.",
-        remedy="Call `refresh()` again; it starts from the rows that are there now.",
+        remedy="Call `refresh()` again; it starts from the current rows.",
         tested_by=_SCENARIO,
     ),
 )

@@ -10,7 +10,7 @@ PROOF = (
         "VerificationError",
         cause="A value or a filter can turn a better input of the aggregate into a worse output. "
         "Semi-naive evaluation could then keep a wrong row. The message shows a counterexample.",
-        remedy='Write the step so that better inputs give better outputs, or ask for `mode="iterate"`.',
+        remedy='Write the step so that better inputs give better outputs, or use `mode="iterate"`.',
         example="""
             .decl edge(x: number, y: number, w: number)
             .input edge
@@ -24,7 +24,7 @@ PROOF = (
         "VerificationError",
         cause="A `sum` or `count` feeds back into itself through a rule that is not linear in it. "
         "The step of a sum then differs from the sum of the steps. A mean is never linear.",
-        remedy='Multiply and add only with values from outside of the recursion, or ask for `mode="iterate"`. '
+        remedy='Multiply and add only values from outside of the recursion, or use `mode="iterate"`. '
         "For a mean, aggregate a sum and a count, and divide after the recursion.",
         example="""
             .decl edge(x: number, y: number)
@@ -39,8 +39,8 @@ PROOF = (
         "VerificationError",
         cause="The check neither proves nor refutes that the aggregate may recurse through this step. "
         "Often the proof depends on the data, such as on the sign of a column.",
-        remedy='Add the `assume=` of the hint if it holds, ask for `mode="iterate"`, '
-        'or for `mode="trust"` if you know that the step is monotone.',
+        remedy='Add the `assume=` of the hint if it holds, or use `mode="iterate"`, '
+        'or `mode="trust"` if you know that the step is monotone.',
         example="""
             .decl move(x: number, y: number, p: float)
             .input move
@@ -53,7 +53,7 @@ PROOF = (
         "PARALAGG_NOT_STRATIFIED",
         "VerificationError",
         cause="A negation or a body aggregate in a Datalog text reads a relation that depends on its result.",
-        remedy="Compute what the rule negates in relations that do not read the result. "
+        remedy="Compute the negated relation from relations that do not read the result. "
         "Aggregate in the head: `$MIN`, `$MAX`, `$SUM`, `$MCOUNT`.",
         example="""
             .decl edge(x: number, y: number)
@@ -90,8 +90,8 @@ PROOF = (
         "PARALAGG_MIXED_AGGREGATES",
         "VerificationError",
         cause="Relations that read each other mix aggregates that keep the best value with aggregates that add up. "
-        "Columns of one relation can mix them, too.",
-        remedy='Compute one after the other, or ask for `mode="iterate"`.',
+        "Columns of one relation can also mix them.",
+        remedy='Compute one after the other, or use `mode="iterate"`.',
         example="""
             .decl edge(x: number, y: number)
             .input edge
@@ -105,7 +105,7 @@ PROOF = (
         "VerificationError",
         cause="A recursive CTE with `UNION ALL` below several `min` or `max` reads two of the columns together. "
         "Early aggregation would combine values of different rows. Spark then runs its own recursion.",
-        remedy="Aggregate one column only, or write the aggregates in the head of the CTE.",
+        remedy="Aggregate only one column, or write the aggregates in the head of the CTE.",
         tested_by="tests/sql/test_rewrite.py",
     ),
     ErrorCode(
@@ -123,7 +123,7 @@ PROOF = (
     ErrorCode(
         "PARALAGG_NONDETERMINISTIC",
         "UnsupportedError",
-        cause="The step calls a function that returns another value each time, such as `rand()`. "
+        cause="The step calls a function that returns a different value each time, such as `rand()`. "
         "Such a step has no fixpoint.",
         remedy="Compute the value before the recursion, as a column of the base or of a joined DataFrame.",
         example="""
@@ -135,9 +135,9 @@ PROOF = (
     ErrorCode(
         "PARALAGG_STEP_UNSUPPORTED",
         "UnsupportedError",
-        cause="The step uses something that no rule of the engine can express. Examples are a window, an outer join, "
+        cause="The step uses an operation that the engine does not support. Examples are a window, an outer join, "
         "a Python UDF, another aggregate than the declared one, and a type wider than 64 bits.",
-        remedy='Write the step with joins, filters and unions, or ask for `backend="dataframe"`, which runs any step.',
+        remedy='Write the step with joins, filters and unions, or use `backend="dataframe"`, which runs any step.',
         example="""
             base = spark.sql("SELECT 1L AS node, 0D AS dist")
             base.recursive_agg("node", {"dist": "min"}, step=lambda r: r.limit(3), backend="spark")
@@ -146,7 +146,7 @@ PROOF = (
     ErrorCode(
         "PARALAGG_NOT_CONTINUABLE",
         "UnsupportedError",
-        cause="A refresh continues from stored rows, and the backend or the aggregate cannot. "
+        cause="A refresh continues from stored rows, but the backend or the aggregate does not support it. "
         "Only the Spark engine continues, and only with aggregates that keep the best value.",
         remedy='Use `backend="spark"`. `ra.delta.RecursiveTable` recomputes all rows in the other cases.',
         tested_by="tests/test_settled.py",

@@ -46,7 +46,7 @@ RANKS = (
         "PARALAGG_MPI_TOO_MANY_RANKS",
         "UsageError",
         cause="More ranks are requested than there are cores, or slots of the application. "
-        "Ranks wait for each other by spinning, and all of them run at the same time.",
+        "All ranks run at the same time, and a waiting rank spins.",
         remedy="Set `spark.paralagg.mpi.ranks` to fewer ranks, "
         "or `spark.paralagg.mpi.oversubscribe=true` on one machine.",
         tested_by="tests/mpi/test_preflight.py, tests/test_offload.py",
@@ -55,7 +55,7 @@ RANKS = (
         "PARALAGG_MPI_ADDRESS",
         "EnvironmentProblem",
         cause="The supervisor of the ranks cannot listen on the address of the driver.",
-        remedy="Set `spark.driver.host` to an address of this machine that executors reach, "
+        remedy="Set `spark.driver.host` to an address of this machine that executors can reach, "
         "or `spark.driver.bindAddress` to an address of this machine.",
         tested_by="tests/mpi/test_signs.py",
     ),
@@ -72,7 +72,7 @@ RANKS = (
         "PARALAGG_MPI_RANK_FAILED",
         "FixpointError",
         cause="A rank, its launcher or the supervisor was killed, stopped, did not start, or ended without a result. "
-        "An error in the engine itself has this code, too, with a traceback.",
+        "An error in the engine itself also has this code, with a traceback.",
         remedy="Read the message for rank, host and signal. Signal 9 often means that the machine ran out of memory.",
         tested_by="tests/mpi/test_supervisor.py",
     ),
@@ -87,14 +87,14 @@ RANKS = (
         "PARALAGG_MPI_CANCELLED",
         "FixpointError",
         cause="The supervisor of the ranks got a signal to end: the query was cancelled, or its process ended.",
-        remedy="Nothing, if you cancelled it; otherwise look for the reason in the log of the driver.",
+        remedy="If you did not cancel the query, look for the reason in the log of the driver.",
         tested_by="tests/mpi/test_supervisor.py",
     ),
     ErrorCode(
         "PARALAGG_NOT_PORTABLE",
         "UnsupportedError",
-        cause="The engine outside of Spark cannot compute an expression or hold a type of the program. "
-        "The message says which and why.",
+        cause="The engine outside of Spark does not support an expression or a type of the program. The message names "
+        "it and the reason.",
         remedy='Use `backend="spark"`, or compute the expression before the recursion.',
         example="""
             base = spark.sql("SELECT 1L AS node, 0L AS dist")
@@ -105,7 +105,7 @@ RANKS = (
     ErrorCode(
         "PARALAGG_EXPRESSION_UNPORTABLE",
         "UnsupportedError",
-        cause="The generator of rank code meets a function, a cast or a pattern that it does not support. "
+        cause="The code generator of the ranks does not support a function, a cast or a pattern. "
         "`PARALAGG_NOT_PORTABLE` usually reports it before the ranks start.",
         remedy='Use `backend="spark"`, or cast or compute the value before the recursion.',
         tested_by="tests/test_error_codes.py",
@@ -114,7 +114,7 @@ RANKS = (
         "PARALAGG_RULE_TOO_LONG",
         "UnsupportedError",
         cause="A rule joins more atoms than the engine outside of Spark can join in one rule (512).",
-        remedy='Compute a part of the joins in a relation of its own, or use `backend="spark"`.',
+        remedy='Compute a part of the joins in a separate relation, or use `backend="spark"`.',
         tested_by="tests/test_error_codes.py",
     ),
     ErrorCode(
@@ -122,14 +122,14 @@ RANKS = (
         "UnsupportedError",
         cause='`backend="auto"` does not use ranks for this job: it has fewer rows and fewer cores than '
         "`spark.paralagg.offload.minRows` and `minCores`. Only `ra.explain` shows the message.",
-        remedy='Nothing: the job runs on Spark. Ask for `backend="mpi"` or lower the limits to use ranks.',
+        remedy='The job runs on Spark; to use ranks, set `backend="mpi"` or lower the limits.',
         tested_by="tests/test_error_codes.py",
     ),
     ErrorCode(
         "PARALAGG_INPUT_COLUMNS",
         "UsageError",
-        cause="A staged file has another number of columns than the plan reads.",
-        remedy="Report it: Spark and the command write these files themselves.",
+        cause="The number of columns differs between a staged file and the plan.",
+        remedy="Report a bug: Spark or the command writes these files.",
         tested_by="tests/test_error_codes.py",
     ),
 )

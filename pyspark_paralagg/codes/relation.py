@@ -8,7 +8,7 @@ RELATION = (
     ErrorCode(
         "PARALAGG_KEY_MISSING",
         "UsageError",
-        cause="`keys` names a column that the base does not have, or holds something else than names.",
+        cause="`keys` names a column that the base does not have, or contains something other than column names.",
         remedy="Name columns of the base. Add a computed key to the base as a column first.",
         example="""
             base = spark.sql("SELECT 1L AS node, 0D AS dist")
@@ -38,8 +38,9 @@ RELATION = (
     ErrorCode(
         "PARALAGG_KEY_AGGREGATED",
         "UsageError",
-        cause="A column stands in both `keys` and `aggs`. In SQL, a head names a column twice: plain and aggregated.",
-        remedy="Take it out of `keys` or out of `aggs`. In SQL, give one of the two columns another name.",
+        cause="A column is in both `keys` and `aggs`. In SQL, the head of the CTE names it twice: plain and "
+        "aggregated.",
+        remedy="Remove it from `keys` or from `aggs`. In SQL, rename one of the two columns.",
         example="""
             base = spark.sql("SELECT 1L AS node, 0D AS dist")
             base.recursive_agg(["node", "dist"], {"dist": "min"}, step=lambda r: r)
@@ -78,8 +79,8 @@ RELATION = (
     ErrorCode(
         "PARALAGG_AGG_TYPE",
         "UsageError",
-        cause="An aggregate does not accept the type of its column, such as a sum of strings.",
-        remedy="Cast the column in the base and in the step, or take another aggregate.",
+        cause="An aggregate does not support the type of its column, such as a sum of strings.",
+        remedy="Cast the column in the base and in the step, or use another aggregate.",
         example="""
             base = spark.sql("SELECT 1L AS node, 'a' AS label")
             base.recursive_agg("node", {"label": "sum"}, step=lambda r: r)
@@ -88,9 +89,9 @@ RELATION = (
     ErrorCode(
         "PARALAGG_UNKNOWN_AGGREGATE",
         "UsageError",
-        cause="`aggs`, the head of a rule or the head of a recursive CTE names no known aggregate. "
-        "A Column such as `F.min(...)` in `aggs` is the same error.",
-        remedy='Name the aggregate in quotes, `"min"`, or call `ra.min_by(...)`, `ra.mcount(...)` and so on. '
+        cause="`aggs`, the head of a rule or the head of a recursive CTE names an unknown aggregate. "
+        "A Column such as `F.min(...)` in `aggs` raises the same error.",
+        remedy='Name the aggregate in quotes, `"min"`, or use `ra.min_by(...)`, `ra.mcount(...)` and so on. '
         "In a Datalog text, write `$MIN(x)`.",
         example="""
             base = spark.sql("SELECT 1L AS node, 0D AS dist")
@@ -101,7 +102,7 @@ RELATION = (
         "PARALAGG_MIN_BY_ORDER",
         "UsageError",
         cause="`ra.min_by(c)` needs the column `c` aggregated by `min` in the same relation, `ra.max_by(c)` by `max`. "
-        "The relation aggregates `c` otherwise or not at all.",
+        "The relation aggregates `c` in another way or not at all.",
         remedy='Aggregate both columns: `aggs={"dist": "min", "parent": ra.min_by("dist")}`.',
         example="""
             base = spark.sql("SELECT 1L AS node, 0D AS dist, 1L AS parent")
@@ -112,9 +113,10 @@ RELATION = (
     ErrorCode(
         "PARALAGG_WITNESS",
         "UsageError",
-        cause="The columns of `ra.mcount` or `ra.msum` do not fit. A witness is missing, is a key or equals the value, "
+        cause="The columns of `ra.mcount` or `ra.msum` are invalid. A witness is missing, is a key or equals the "
+        "value, "
         "the base has the result column, or another aggregate uses a supplied column.",
-        remedy="Name at least one witness that is not a key. Leave the result column out of base and step.",
+        remedy="Name at least one witness that is not a key. Remove the result column from base and step.",
         example="""
             base = spark.sql("SELECT 1L AS node, 2L AS friend")
             base.recursive_agg("node", {"n": ra.mcount("node")}, step=lambda r: r)
@@ -123,7 +125,8 @@ RELATION = (
     ErrorCode(
         "PARALAGG_AGGREGATOR",
         "UsageError",
-        cause="An argument of `ra.aggregator` is wrong: the name is taken or no identifier, neither `combine` nor "
+        cause="An argument of `ra.aggregator` is wrong: the name is already in use or not an identifier, neither "
+        "`combine` nor "
         "`improves` is given, or `columns`, `identity` and `samples` do not match.",
         remedy="Correct the argument that the message names.",
         example="""
@@ -134,9 +137,8 @@ RELATION = (
     ErrorCode(
         "PARALAGG_AGGREGATOR_COLUMNS",
         "UsageError",
-        cause="`aggs` gives an aggregate a tuple of another number of columns than the aggregate takes. "
-        "Built-in aggregates take one column.",
-        remedy="Name each column by itself, or use `ra.aggregator(..., columns=(...))` with as many columns.",
+        cause="`aggs` gives an aggregate the wrong number of columns. Built-in aggregates take one column.",
+        remedy="Name each column separately, or use `ra.aggregator(..., columns=(...))` with that number of columns.",
         example="""
             base = spark.sql("SELECT 1L AS node, 0D AS dist, 1D AS cost")
             base.recursive_agg("node", {("dist", "cost"): "min"}, step=lambda r: r)
@@ -145,8 +147,8 @@ RELATION = (
     ErrorCode(
         "PARALAGG_AGGREGATOR_RESULT",
         "UsageError",
-        cause="A function of `ra.aggregator` returns no Column, other columns than `columns` names, "
-        "or fails on the sample values.",
+        cause="A function of `ra.aggregator` does not return a Column, returns other columns than `columns`, or fails "
+        "on the sample values.",
         remedy="Return one Column, or a dict with a Column for each name. "
         "Give `samples` if the failing values never occur.",
         example="""

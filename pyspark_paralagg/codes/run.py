@@ -9,7 +9,7 @@ RUN = (
         "PARALAGG_LIMIT_REACHED",
         "FixpointError",
         cause='The last iteration that `max_iterations` allows still changes rows, and `on_limit` is `"error"`.',
-        remedy='Raise `max_iterations`, or ask for the rows of the last iteration by `on_limit="return"`.',
+        remedy='Raise `max_iterations`, or get the rows of the last iteration with `on_limit="return"`.',
         example="""
             base = spark.sql("SELECT 0L AS n")
             step = lambda r: r.selectExpr("n + 1 AS n").where("n < 9")
@@ -20,7 +20,7 @@ RUN = (
         "PARALAGG_NO_FIXPOINT",
         "FixpointError",
         cause="Values still change after more iterations than there are keys, or a sum overflows in a cycle. "
-        "A cycle improves its own values without end, such as a negative cycle under `min`.",
+        "A cycle improves its own values in every iteration, such as a negative cycle under `min`.",
         remedy='Remove the cycle, bound the values by a filter, or set `max_iterations` with `on_limit="return"`. '
         "For values that converge late, raise `spark.paralagg.climb.maxIterations`.",
         example="""
@@ -35,7 +35,7 @@ RUN = (
         cause="A row breaks a condition that the proof needs: one of `assume`, or a guard that the engine adds, "
         "such as no null, no NaN or no overflow.",
         remedy="Filter such rows out, correct the assumption, use a wider type, "
-        'or ask for `mode="iterate"`, which needs no proof.',
+        'or use `mode="iterate"`, which needs no proof.',
         example="""
             edges = spark.sql("SELECT 1L AS src, 2L AS dst, -7D AS w")
             base = spark.sql("SELECT 1L AS node, 0D AS dist")
@@ -47,7 +47,7 @@ RUN = (
         "PARALAGG_OVERFLOW",
         "FixpointError",
         cause="A sum, a count or a greatest common divisor leaves the range of its type.",
-        remedy="Use a wider type: bigint, decimal or double. If a cycle adds up without end, remove the cycle.",
+        remedy="Use a wider type: bigint, decimal or double. If the data has a cycle that adds to itself, remove it.",
         example="""
             base = spark.sql("SELECT 1L AS node, tinyint(-128) AS g")
             base.recursive_agg("node", {"g": "gcd"}, step=lambda r: r, backend="spark").collect()
@@ -70,14 +70,14 @@ RUN = (
         "PARALAGG_TYPE_UNSUPPORTED",
         "UnsupportedError",
         cause="An engine gets a column of a type that does not fit into 64 bits, such as `decimal(38,2)` or an array. "
-        "The compiler usually refuses such a step before (`PARALAGG_STEP_UNSUPPORTED`, `PARALAGG_NOT_PORTABLE`).",
-        remedy='Cast the column, or ask for `backend="dataframe"`.',
+        "The compiler usually rejects such a step earlier (`PARALAGG_STEP_UNSUPPORTED`, `PARALAGG_NOT_PORTABLE`).",
+        remedy='Cast the column, or use `backend="dataframe"`.',
         tested_by="tests/mpi/test_types.py",
     ),
     ErrorCode(
         "PARALAGG_NO_SLOTS",
         IN_SPARK,
-        cause="The Spark engine needs executor cores that stay for the whole run. "
+        cause="The Spark engine needs the same executor cores for the whole run. "
         "Dynamic allocation is on, or no executor has a core.",
         remedy='Set `spark.dynamicAllocation.enabled=false`, or use `backend="dataframe"`.',
         tested_by="tests/test_error_codes.py",
@@ -92,15 +92,15 @@ RUN = (
     ErrorCode(
         "PARALAGG_RUN_FAILED",
         "FixpointError",
-        cause="An expression of the program fails on a row while `paralagg run` computes, such as a division by zero. "
-        "The message has the condition of Spark.",
+        cause="An expression of the program fails on a row in `paralagg run`, such as a division by zero. The message "
+        "has Spark's error condition.",
         remedy="Correct the data or the expression that the hint shows.",
         tested_by="tests/test_cli_standalone.py",
     ),
     ErrorCode(
         "PARALAGG_SPARK_LOST",
         "FixpointError",
-        cause="The JVM of Spark ends while `paralagg run` computes, for instance because the system kills it.",
+        cause="The JVM of Spark ends during `paralagg run`, for instance because the system kills it.",
         remedy="Run with `--debug` to see the output of the JVM. Give it more memory if the system ran out of it.",
         tested_by="tests/test_error_codes.py",
     ),
@@ -108,15 +108,15 @@ RUN = (
         "PARALAGG_DISK_FULL",
         "EnvironmentProblem",
         cause="A disk or a quota is full while `paralagg run` writes a file.",
-        remedy="Free space there, or let `TMPDIR` name another disk for temporary files.",
+        remedy="Free space on it, or set `TMPDIR` to a folder on another disk.",
         tested_by="tests/test_killed_command.py",
     ),
     ErrorCode(
         "PARALAGG_SYSTEM",
         "EnvironmentProblem",
-        cause="The operating system refuses an operation on a file or folder of `paralagg run`, "
-        "such as for missing permissions.",
-        remedy="Correct what the message says of the file that it names.",
+        cause="The operating system refuses an operation on a file or folder of `paralagg run`, for instance because "
+        "of missing permissions.",
+        remedy="Correct the problem that the message reports for the file.",
         tested_by="tests/test_error_codes.py",
     ),
 )

@@ -9,7 +9,7 @@ SESSION = (
         "PARALAGG_BAD_CONF",
         "UsageError",
         cause="A key `spark.paralagg.…` does not exist, or has a value of another type. "
-        "For `paralagg run`, Spark refuses a `--conf`, or the backend does not use it.",
+        "In `paralagg run`, Spark rejects a `--conf`, or the backend does not use it.",
         remedy="Correct the key or the value; the reference of the configuration lists all keys with their types.",
         example="""
             ra.attach(spark, {"spark.paralagg.backend": "sparc"})
@@ -20,22 +20,22 @@ SESSION = (
         "UnsupportedError",
         cause="The session cannot run the requested backend: it is a Spark Connect session, lacks the shim, "
         "uses dynamic allocation, or gets no executor core within 30 s.",
-        remedy='Remove the obstacle that the message names, or use `backend="auto"` or `"dataframe"`.',
+        remedy='Fix the cause that the message names, or use `backend="auto"` or `"dataframe"`.',
         tested_by="tests/test_dataframe_executor.py, tests/cluster/test_surroundings.py",
     ),
     ErrorCode(
         "PARALAGG_SESSION_STOPPED",
         "EnvironmentProblem",
         cause="A call uses a DataFrame or a session after `spark.stop()`.",
-        remedy="Start another session by `ra.configure(...).getOrCreate()`, and read the data again.",
+        remedy="Start another session with `ra.configure(...).getOrCreate()`, and read the data again.",
         tested_by="tests/test_session.py",
     ),
     ErrorCode(
         "PARALAGG_SPARK_MISSING",
         "EnvironmentProblem",
-        cause="pyspark is not installed, or it holds no Spark: pyspark-client has none, "
-        "and `SPARK_HOME` may name another folder.",
-        remedy="`pip install 'pyspark>=4.1,<4.3'`, or let `SPARK_HOME` name a Spark.",
+        cause="pyspark is not installed, or it contains no Spark. For example, pyspark-client contains none, "
+        "or `SPARK_HOME` names another folder.",
+        remedy="`pip install 'pyspark>=4.1,<4.3'`, or set `SPARK_HOME` to the folder of a Spark.",
         tested_by="tests/test_shim.py",
     ),
     ErrorCode(
@@ -55,38 +55,39 @@ SESSION = (
     ErrorCode(
         "PARALAGG_JAVA_MISSING",
         "EnvironmentProblem",
-        cause="There is no working Java: `JAVA_HOME` is not set or names a folder without one, and `PATH` has none.",
-        remedy="Install Java 17 or later, and put it on `PATH` or name its folder in `JAVA_HOME`.",
+        cause="No working Java is found: `JAVA_HOME` is not set or names a folder without Java, and `PATH` has none.",
+        remedy="Install Java 17 or later, and add it to `PATH` or set `JAVA_HOME` to its folder.",
         tested_by="tests/test_shim.py::test_java_missing_says_what_to_install",
     ),
     ErrorCode(
         "PARALAGG_JAVA_TOO_OLD",
         "EnvironmentProblem",
         cause="Java is older than 17, which Spark 4 needs.",
-        remedy="Install Java 17 or later, and let `JAVA_HOME` name it.",
+        remedy="Install Java 17 or later, and set `JAVA_HOME` to its folder.",
         tested_by="tests/test_shim.py",
     ),
     ErrorCode(
         "PARALAGG_SHIM_MISSING",
         "EnvironmentProblem",
-        cause="The session has no jar of the engine: it was built without `ra.configure`, is a Spark Connect session, "
-        "or its JVM takes no further jars.",
-        remedy="Build the session by `ra.configure(builder)`, or call `ra.attach(spark)`. `ra.doctor()` tells more.",
+        cause="The session does not have the engine's jar. It was built without `ra.configure`, is a Spark Connect "
+        "session, or its JVM cannot load jars.",
+        remedy="Build the session with `ra.configure(builder)`, or call `ra.attach(spark)`. `ra.doctor()` shows the "
+        "details.",
         tested_by="tests/test_session.py",
     ),
     ErrorCode(
         "PARALAGG_SHIM_MISMATCH",
         "EnvironmentProblem",
         cause="The jar in the session belongs to another version of pyspark-paralagg or of Spark.",
-        remedy="Take the other jar out of `spark.jars`, `--jars` and the class path. "
-        "For recursive SQL, let `spark.paralagg.python` name the Python that started the session.",
+        remedy="Remove the other jar from `spark.jars`, `--jars` and the class path. For recursive SQL, set "
+        "`spark.paralagg.python` to the Python that started the session.",
         tested_by="tests/test_session.py, tests/sql/test_compiler.py",
     ),
     ErrorCode(
         "PARALAGG_SHIM_BUILD",
         "EnvironmentProblem",
         cause="The jar cannot be compiled for the installed Spark, or cannot be written.",
-        remedy="Let `XDG_CACHE_HOME` name a folder that you can write to, or install a wheel, which carries the jar. "
+        remedy="Set `XDG_CACHE_HOME` to a folder that you can write to, or install a wheel, which contains the jar. "
         "`spark.paralagg.backend=dataframe` needs no jar.",
         tested_by="tests/test_shim.py",
     ),
@@ -95,20 +96,20 @@ SESSION = (
         "EnvironmentProblem",
         cause="A cache holds compiled code that others may have written: the folder or file belongs to another user, "
         "others can write to it, or the content has changed.",
-        remedy="Delete the folder that the message names; the next run makes it again with mode 0700.",
+        remedy="Delete the folder that the message names; the next run creates it again with mode 0700.",
         tested_by="tests/test_private.py",
     ),
     ErrorCode(
         "PARALAGG_CACHE_UNWRITABLE",
         "EnvironmentProblem",
-        cause="The folder of a cache cannot be made.",
-        remedy="Let the variable that the hint names point to a folder that you can write to.",
+        cause="A cache folder cannot be created.",
+        remedy="Set the variable that the hint names to a folder that you can write to.",
         tested_by="tests/test_private.py",
     ),
     ErrorCode(
         "PARALAGG_PLAN_VERSION",
         "UsageError",
-        cause="An engine outside of Spark reads a plan that another version of pyspark-paralagg wrote.",
+        cause="An engine outside of Spark gets a plan of another version of pyspark-paralagg.",
         remedy="Install the same version of pyspark-paralagg on all machines.",
         tested_by="tests/test_error_codes.py",
     ),

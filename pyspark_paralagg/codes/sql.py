@@ -8,8 +8,9 @@ SQL = (
     ErrorCode(
         "PARALAGG_SQL_HEAD",
         IN_SPARK,
-        cause="The head of a CTE has an aggregate without a name, or the CTE has one and does not read itself.",
-        remedy="Write `min() AS dist`. Use `GROUP BY` where nothing recurses.",
+        cause="The head of a CTE has an aggregate without a name, or the CTE has an aggregate but does not read "
+        "itself.",
+        remedy="Write `min() AS dist`. In a query without recursion, use `GROUP BY`.",
         example="""
             spark.sql("WITH RECURSIVE t(n, min()) AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t")
         """,
@@ -18,8 +19,8 @@ SQL = (
         "PARALAGG_SQL_HEAD_ARGUMENT",
         IN_SPARK,
         cause="An aggregate in the head of a CTE has a wrong argument. `min()` takes none, `min_by(dist)` one column; "
-        "aggregates with witnesses cannot stand in a head.",
-        remedy="Write `min() AS dist`; the branches of the CTE give the values. Write `min_by(dist) AS parent`.",
+        "aggregates with witnesses are not allowed in a head.",
+        remedy="Write `min() AS dist`; the branches of the CTE supply the values. Write `min_by(dist) AS parent`.",
         example="""
             spark.sql("WITH RECURSIVE t(n, min(d) AS d) AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t")
         """,
@@ -27,7 +28,7 @@ SQL = (
     ErrorCode(
         "PARALAGG_SQL_NO_BASE",
         IN_SPARK,
-        cause="Every branch of a recursive CTE reads the recursion, so no row starts it.",
+        cause="Every branch of a recursive CTE reads the recursion, so the recursion has no base rows.",
         remedy="Add a branch that does not read the CTE: `SELECT … UNION SELECT … FROM t`.",
         example="""
             spark.sql("WITH RECURSIVE t(n) AS (SELECT n + 1 FROM t UNION SELECT n FROM t) SELECT * FROM t")
@@ -36,7 +37,7 @@ SQL = (
     ErrorCode(
         "PARALAGG_SQL_ARITY",
         IN_SPARK,
-        cause="A branch of a recursive CTE has another number of columns than its head, or than its first branch.",
+        cause="The number of columns differs between a branch of a recursive CTE and its head or first branch.",
         remedy="Select one column for each column of the head, in its order.",
         example="""
             spark.sql("WITH RECURSIVE t(n, m) AS (SELECT 1 UNION SELECT n, m FROM t) SELECT * FROM t")
@@ -46,7 +47,7 @@ SQL = (
         "PARALAGG_SQL_TYPES",
         IN_SPARK,
         cause="The branches of a recursive CTE give a column types without a common type. "
-        "A type that grows in each iteration, such as a sum of decimals, is the same error.",
+        "A type that grows in each iteration, such as a sum of decimals, raises the same error.",
         remedy="Cast the column in the branch that reads the recursion.",
         example="""
             spark.sql("WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT array(n) FROM t) SELECT * FROM t")
@@ -55,7 +56,7 @@ SQL = (
     ErrorCode(
         "PARALAGG_SQL_PLACE",
         IN_SPARK,
-        cause="A CTE reads the recursion where no rule can: in a subquery expression, an outer join, a window, "
+        cause="A CTE reads the recursion in an unsupported place: in a subquery expression, an outer join, a window, "
         "below `GROUP BY`, `ORDER BY` or `LIMIT`, or in a nested `WITH`.",
         remedy="Read it in `FROM` or an inner join. Aggregate in the head, sort and limit the result.",
         example="""
@@ -78,15 +79,15 @@ SQL = (
     ErrorCode(
         "PARALAGG_SQL_NOT_CONFIGURED",
         IN_SPARK,
-        cause="The session was started without the extension, and `ra.attach` came later. "
-        "Such a session has the parser of the extension, and not its rules.",
-        remedy="Run the query in `spark.newSession()`, or start the session by `ra.configure(builder)`.",
+        cause="The session was started without the extension and attached later by `ra.attach`. Such a session has the "
+        "extension's parser but not its rules.",
+        remedy="Run the query in `spark.newSession()`, or start the session with `ra.configure(builder)`.",
         tested_by="tests/test_session.py",
     ),
     ErrorCode(
         "PARALAGG_SQL_COMPILER",
         IN_SPARK,
-        cause="The Python process that compiles recursive queries does not start, ends, or gives no valid answer.",
+        cause="The Python process that compiles recursive queries does not start, ends, or returns an invalid answer.",
         remedy="Set `spark.paralagg.python` to a Python that has pyspark-paralagg when the application starts, "
         "or pass it to `ra.attach`.",
         tested_by="tests/sql/test_compiler.py",
