@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 
 from docs_site.error_index import ROOT
 from pyspark_paralagg.codes import CODES, OF_RANKS
@@ -50,7 +51,8 @@ def source() -> str:
     texts = [path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.scala") if path != FILE]
     used = sorted({name for text in texts for name in _USE.findall(text)} - {"OfRanks"})
     values = "\n".join(f'  val {name} = "{NAMES[name]}"' for name in used)
-    return _TEXT % (values, ",\n".join(f'    "{code}"' for code in sorted(OF_RANKS)))
+    of_ranks = textwrap.wrap(", ".join(f'"{code}"' for code in sorted(OF_RANKS)), 112)
+    return _TEXT % (values, "\n".join(f"    {line}" for line in of_ranks))
 
 
 def main() -> None:

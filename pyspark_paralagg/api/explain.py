@@ -41,6 +41,7 @@ def explain(df: DataFrame, format: str = "text") -> str:  # noqa: A002 - reads w
     Executor: spark
       why: the Spark engine takes every step that it can compile
     """
+    from pyspark_paralagg.compile.compile_step import texts_of  # noqa: PLC0415 - likewise
     from pyspark_paralagg.report.engine_report import describe, left_to_spark  # noqa: PLC0415 - they import pyspark's parts
 
     names = formats()
@@ -58,7 +59,8 @@ def explain(df: DataFrame, format: str = "text") -> str:  # noqa: A002 - reads w
         return _no_recursion(format, left_to_spark(df))
     plan = _with_pruned_columns(_without_later_strata(described["plan"], described["stratum"]), described)
     executor = (described["backend"], described["reason"])
-    return explain_plan(format, described["program"], described["stages"], plan, executor, report(df))
+    program, stages = texts_of(described["plan"])
+    return explain_plan(format, program, stages, plan, executor, report(df))
 
 
 def formats() -> tuple[str, ...]:

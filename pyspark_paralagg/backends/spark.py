@@ -115,8 +115,8 @@ class Builder:
         if self.offload is not None:
             self.offload.admit(compiled.plan)
         plan, guarded = self._guarded(compiled.plan, analysis, step_json, step_sources + len(starts))
-        extras = {**compiled.extras, "seconds": time.perf_counter() - start}
-        return self._fixpoints(replace(compiled, plan=plan, extras=extras), analysis, step_sources, [*starts, *guarded])
+        compiled = replace(compiled, plan=plan, seconds=time.perf_counter() - start)
+        return self._fixpoints(compiled, analysis, step_sources, [*starts, *guarded])
 
     def _guarded(
         self,

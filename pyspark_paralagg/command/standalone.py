@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark_paralagg.api.datalog import located
 from pyspark_paralagg.api.explain import explain_plan
@@ -16,15 +16,13 @@ from pyspark_paralagg.command import engine, outputs, tables
 from pyspark_paralagg.command.progress import Progress
 from pyspark_paralagg.command.table_results import TableResult
 from pyspark_paralagg.command.work import work_folder
-from pyspark_paralagg.compile import compile_stages
-from pyspark_paralagg.compile.stages import stage_changes
+from pyspark_paralagg.compile import compile_program, explain_texts
 from pyspark_paralagg.datalog.lower.requested import recursion_of, requested_program
 from pyspark_paralagg.datalog.lower.unsigned import check_ansi
 from pyspark_paralagg.datalog.text_to_program import resolve_text
 from pyspark_paralagg.errors import FixpointError, ParalaggError, UnsupportedError, UsageError, VerificationError
 from pyspark_paralagg.program import patterns
 from pyspark_paralagg.program.functions import Setting
-from pyspark_paralagg.program.text import show_program
 from pyspark_paralagg.report.run_progress import Rate
 from pyspark_paralagg.report.run_report import RunReport
 from pyspark_paralagg.session import conf
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.command.task import Options, Task
     from pyspark_paralagg.datalog.lower.resolved import Resolved
     from pyspark_paralagg.plan.plan import Plan
+    from pyspark_paralagg.program.program import Program
     from pyspark_paralagg.report.run_progress import RunProgress
 
 _ANSI = "spark.sql.ansi.enabled"
@@ -115,11 +114,12 @@ def run(task: Task, fallback_reason: str | None = None) -> None:
         inputs = tables.open_inputs(task.inputs)
         resolved = resolve_text(task.text, {name: files[0].columns for name, files in inputs.items()})
         check_ansi(resolved, ansi=settings.ansi)
-        plan, explain_parts = _compile(task, settings, resolved, inputs)
+        program, plan = _compile(task, settings, resolved, inputs)
         reason = fallback_reason or f"asked for by --backend {backend}"
         if task.options.explain:
             part = task.options.explain
-            explanation = explain_plan(part, *explain_parts, (backend, reason))
+            texts = explain_texts(program, settings.broadcast_max_bytes)
+            explanation = explain_plan(part, *texts, plan.to_json(), (backend, reason))
             outputs.print_explained(task.requested.names, explanation, part)
             return
         planned = time.perf_counter() - start
@@ -134,8 +134,8 @@ def run(task: Task, fallback_reason: str | None = None) -> None:
 
 def _compile(
     task: Task, settings: Settings, resolved: Resolved, open_inputs: Mapping[str, list[OpenInput]]
-) -> tuple[Plan, tuple[str, Any, dict[str, Any]]]:
-    """Return the Plan and the parts of its explanation: Program, stages, Plan as JSON."""
+) -> tuple[Program, Plan]:
+    """Return the Program of the text and its Plan."""
     program = replace(requested_program(resolved, task.requested.names), mode=task.options.mode)
     sizes = {
         n: sum(i.size_bytes for i in open_inputs.get(source.relation, ())) for n, source in enumerate(resolved.sources)
@@ -143,7 +143,7 @@ def _compile(
     inputs = tuple(replace(i, size_bytes=sizes.get(i.source)) for i in program.inputs)
     program = replace(program, inputs=inputs, setting=Setting(settings.ansi), climb_limit=settings.climb_limit)
     try:
-        plan, stages = compile_stages(program, settings.broadcast_max_bytes)
+        plan = compile_program(program, settings.broadcast_max_bytes)
     except (VerificationError, UnsupportedError) as problem:
         raise located(problem, resolved) from None
     from mpi_backend.codegen.portable import unportable  # noqa: PLC0415 - not needed on Spark
@@ -156,7 +156,7 @@ def _compile(
             value=expression,
             hint="--backend spark runs any deterministic expression",
         )
-    return plan, (show_program(program), stage_changes(stages), plan.to_json())
+    return program, plan
 
 
 def _compute(  # noqa: PLR0913, PLR0917 - all results of the steps before

@@ -38,7 +38,8 @@ from pyspark_paralagg.compile.rewrite.prune import prune
 from pyspark_paralagg.compile.rewrite.simplify import simplify
 from pyspark_paralagg.compile.rewrite.stratify import stratify
 from pyspark_paralagg.compile.rewrite.track_witnesses import track_witnesses
-from pyspark_paralagg.compile.stages import Stage, plan_stages, stage_after
+from pyspark_paralagg.compile.stages import Stage, plan_stages, stage_after, stage_changes
+from pyspark_paralagg.program.text import show_program
 
 logger = logging.getLogger("pyspark_paralagg")
 
@@ -75,7 +76,9 @@ def compile_program(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_B
     """
     for run_pass in PASSES:
         program = run_pass(program)
-    return _build_plan(program, broadcast_max_bytes)
+    for warning in program.warnings:
+        logger.warning("%s", warning)
+    return plan(program, broadcast_max_bytes)
 
 
 def stages(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> list[Stage]:
@@ -89,14 +92,22 @@ def compile_stages(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BY
     for run_pass in PASSES:
         before, program = program, run_pass(program)
         compiled_stages.append(stage_after(run_pass.__name__, program, before))
-    physical_plan = _build_plan(program, broadcast_max_bytes)
+    physical_plan = plan(program, broadcast_max_bytes)
     return physical_plan, [*compiled_stages, *plan_stages(program, physical_plan, broadcast_max_bytes)]
 
 
-def _build_plan(program: Program, broadcast_max_bytes: int) -> Plan:
-    for warning in program.warnings:
-        logger.warning("%s", warning)
-    return plan(program, broadcast_max_bytes)
+def explain_texts(program: Program, broadcast_max_bytes: int) -> tuple[str, list[tuple[str, str, tuple[str, ...]]]]:
+    """Return ``program`` as text, and the stages that change it as name, text and notes. Compiles it again."""
+    return show_program(program), stage_changes(compile_stages(program, broadcast_max_bytes)[1])
 
 
-__all__ = ["BROADCAST_MAX_BYTES", "PASSES", "STAGES", "Stage", "compile_program", "compile_stages", "stages"]
+__all__ = [
+    "BROADCAST_MAX_BYTES",
+    "PASSES",
+    "STAGES",
+    "Stage",
+    "compile_program",
+    "compile_stages",
+    "explain_texts",
+    "stages",
+]

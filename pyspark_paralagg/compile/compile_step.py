@@ -1,4 +1,4 @@
-"""Compile Step JSON to the Plan that the Spark engine reads, with the texts for ``explain``. Needs no JVM.
+"""Compile Step JSON to the Plan that the Spark engine reads. Needs no JVM.
 
 ``backends.spark`` calls it in the session's Python process, ``sql.answer`` in the Python process that the JVM starts.
 Sources are numbered in one sequence: sources of the analysed step, then bases and initial rows, then results of lower
@@ -11,13 +11,13 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.compile import BROADCAST_MAX_BYTES, compile_stages
-from pyspark_paralagg.compile.stages import stage_changes
+from pyspark_paralagg.compile import BROADCAST_MAX_BYTES, compile_program, explain_texts
 from pyspark_paralagg.plan import EXTRAS
+from pyspark_paralagg.plan.plan import to_data
+from pyspark_paralagg.plan.read import program_from_json
 from pyspark_paralagg.program.expr import Col
 from pyspark_paralagg.program.program import Input
 from pyspark_paralagg.program.step import program_from_step
-from pyspark_paralagg.program.text import show_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompiledStep:
-    """A plan, the program behind it, and ``extras``: texts for ``explain`` and the seconds of compilation."""
+    """A plan and the Program as written, from which ``explain`` compiles its texts, and the seconds of compilation."""
 
     program: Program
     plan: Plan
-    extras: dict[str, Any]
+    broadcast_max_bytes: int
+    seconds: float
 
     def strata(self, first_result: int) -> Iterator[tuple[tuple[str, ...], Plan]]:
         """Yield for each stratum its relation names and the plan with the results of lower strata as sources.
@@ -52,7 +53,12 @@ class CompiledStep:
 
     def to_json(self, plan: Plan) -> dict[str, Any]:
         """Return the JSON of ``plan``, a plan that ``strata`` yields."""
-        return {**plan.to_json(), EXTRAS: self.extras}
+        extras = {
+            "program": to_data(self.program),
+            "broadcast_max_bytes": self.broadcast_max_bytes,
+            "seconds": self.seconds,
+        }
+        return {**plan.to_json(), EXTRAS: extras}
 
 
 def _start_inputs(relations: Sequence[Relation], first_source: int) -> tuple[Input, ...]:
@@ -78,10 +84,11 @@ def compile_step(
     relations = tuple(relations)
     base_inputs = _start_inputs(relations, len(step_json["sources"]))
     program = program_from_step(step_json, relations, base_inputs, join_order, **options)
-    plan, stages = compile_stages(program, broadcast_max_bytes)
-    extras = {
-        "program": show_program(program),
-        "stages": stage_changes(stages),
-        "seconds": time.perf_counter() - start,
-    }
-    return CompiledStep(program, plan, extras)
+    plan = compile_program(program, broadcast_max_bytes)
+    return CompiledStep(program, plan, broadcast_max_bytes, time.perf_counter() - start)
+
+
+def texts_of(plan_json: dict[str, Any]) -> tuple[str, list[tuple[str, str, tuple[str, ...]]]]:
+    """Return the texts of ``explain`` for a result of ``CompiledStep.to_json``: Program, and changes of each stage."""
+    extras = plan_json[EXTRAS]
+    return explain_texts(program_from_json(extras["program"]), extras["broadcast_max_bytes"])

@@ -288,16 +288,17 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON that ``mpi_backend`` and the shim read. Keys are the field names of the dataclasses."""
-        return {f.name: _encode(getattr(self, f.name)) for f in fields(self)}
+        return {f.name: to_data(getattr(self, f.name)) for f in fields(self)}
 
 
-def _encode(value: Any) -> Any:  # noqa: ANN401 - walks every type of the Plan
+def to_data(value: Any) -> Any:  # noqa: ANN401 - walks every type of the Plan
+    """Return a dataclass of the Plan or of the Program as JSON data; ``plan.read`` has the inverse."""
     if isinstance(value, Col | Lit | Call):
         return to_json(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _encode(getattr(value, f.name)) for f in fields(value)}
+        return {f.name: to_data(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, tuple):
-        return [_encode(v) for v in value]
+        return [to_data(v) for v in value]
     return value
 
 
@@ -319,4 +320,5 @@ __all__ = [
     "StaticIndex",
     "Stratum",
     "Target",
+    "to_data",
 ]

@@ -1,4 +1,4 @@
-"""Read a Plan from its JSON: the inverse of ``Plan.to_json``, for engines in another process."""
+"""Read a Plan, or a Program, from its JSON: the inverse of ``to_data``, for another process."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pyspark_paralagg.plan import plan as planned
 from pyspark_paralagg.plan.plan import VERSION, Plan
 from pyspark_paralagg.program import custom, expr, program
 from pyspark_paralagg.program.expr import from_json
+from pyspark_paralagg.program.program import Program
 
 _NAMES = {**vars(expr), **vars(custom), **vars(program), **vars(planned)}
 
@@ -31,6 +32,12 @@ def plan_from_json(data: dict[str, Any]) -> Plan:
         )
     plan: Plan = _decode(Plan, data)
     return plan
+
+
+def program_from_json(data: dict[str, Any]) -> Program:
+    """Read a Program from the result of ``to_data``."""
+    read: Program = _decode(Program, data)
+    return read
 
 
 def _decode(type_: Any, value: Any) -> Any:  # noqa: ANN401 - walks every type of the Plan

@@ -44,8 +44,8 @@ def engine_report(df: DataFrame) -> RunReport | None:
 def describe(df: DataFrame) -> dict[str, Any] | None:
     """Describe the Spark engine's outermost fixpoint in ``df``; return None if there is no fixpoint or no shim.
 
-    The keys are ``plan`` (JSON), ``program`` (text), ``stages`` (name, text, notes), ``stratum``, ``relation``,
-    ``reason``, ``backend``, and ``computed`` (the columns that remain after Spark's optimizer has pruned the query).
+    The keys are ``plan`` (JSON), ``stratum``, ``relation``, ``reason``, ``backend``, and ``computed`` (the columns that
+    remain after Spark's optimizer has pruned the query).
     """
     shim = _shim(df)
     text = None if shim is None else shim.describe(_jdf(df))
@@ -54,9 +54,7 @@ def describe(df: DataFrame) -> dict[str, Any] | None:
     described: dict[str, Any] = json.loads(text)
     if isinstance(described["plan"], str):
         described["plan"] = json.loads(described["plan"])
-    extras = described["plan"].get(EXTRAS, {})
     described["backend"] = described["plan"].get("offload", {}).get("backend", SPARK)
-    described["program"], described["stages"] = extras.get("program", ""), extras.get("stages", [])
     return described
 
 

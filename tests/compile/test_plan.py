@@ -169,7 +169,8 @@ def test_rules_that_read_other_columns_share_an_index() -> None:
 
 def test_a_large_side_that_must_stand_everywhere_is_said() -> None:
     plan = compile_program(programs.same_generation(), broadcast_max_bytes=10)
-    assert "in1 (1,000 bytes) stands in every task: no key of the recursion alone looks it up" in plan.reasons
+    reason = "in1 (1,000 bytes) is stored in every task, because no key of the recursion alone looks it up"
+    assert reason in plan.reasons
 
 
 def test_large_second_side_does_not_stand_everywhere_if_the_driver_can_move() -> None:
@@ -243,4 +244,4 @@ def test_copies_follow_between_rounds() -> None:
     plan = compile_program(resolve_text(parse(text), given).program)
     stratum = plan.strata[-1]
     assert (stratum.relation_indexes[0].copy, stratum.in_place) == (True, False)
-    assert "a rule reads a copy, which follows between rounds" in plan.reasons[-1]
+    assert "a rule reads a copy, which is updated between rounds" in plan.reasons[-1]

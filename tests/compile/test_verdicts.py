@@ -115,9 +115,7 @@ NOT_LINEAR = re.compile(
 )
 PARTS = re.compile(r"(\w+=\S+) (passes|fails) (.+) and (\S+) (passes|fails), but their sum (\S+) (passes|fails)")
 TIE = re.compile(r"(\w+=\S+) improves (\w+=\S+) and replaces \w+=\S+ by \w+=\S+, but (.+) stays (\S+),")
-PRODUCT = re.compile(
-    r"rounds, (\S+, \S+) and (\S+, \S+), give (\S+) and (\S+) by themselves, but together, (.+), (\S+)$"
-)
+PRODUCT = re.compile(r"rounds, (\S+, \S+) and (\S+, \S+), give (\S+) and (\S+) separately, but their sum (.+), (\S+)$")
 
 
 def is_counterexample(message: str) -> bool:  # noqa: PLR0911 - a form a line
