@@ -16,6 +16,7 @@ from mpi_backend.loop.bitmap_loop import BitmapLoop
 from mpi_backend.loop.decomposed import Decomposed
 from mpi_backend.loop.tuples import Tuples
 from mpi_backend.state.facts import Facts
+from pyspark_paralagg.program.names import visible_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -101,8 +102,7 @@ def _run_stratum(
     progress: PlanProgress | None,
 ) -> None:
     names = [r.name for r in facts.stratum.relations]
-    visible = [n for n in names if "@" not in n] or names
-    stratum_progress = None if progress is None else partial(progress, "_".join(visible))
+    stratum_progress = None if progress is None else partial(progress, "_".join(visible_names(names)))
     started_at = time.perf_counter()
     evaluation = _evaluation(facts, sources, comm, run, buckets, ansi=ansi, progress=stratum_progress)
     loaded_at = time.perf_counter()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_paralagg.api.arguments import not_a_dataframe
 from pyspark_paralagg.api.relations import columns_of
 from pyspark_paralagg.errors import ParalaggError, UnsupportedError, UsageError, VerificationError
+from pyspark_paralagg.program.names import is_added
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.session.running import check_running
 
@@ -165,7 +166,7 @@ class Relations(Mapping[str, "DataFrame"]):
 
     def _check_name(self, name: str) -> None:
         if name not in self._resolved.shapes:
-            names = [n for n in self._resolved.shapes if "@" not in n]
+            names = [n for n in self._resolved.shapes if not is_added(n)]
             raise UsageError(
                 "PARALAGG_UNKNOWN_RELATION",
                 f"the text has no relation {name!r}",
@@ -185,13 +186,15 @@ def _check_inputs(resolved: Resolved, frames: Mapping[str, DataFrame]) -> None:
     """Check that every ``.input`` has a DataFrame, and every DataFrame a relation."""
     for relation in frames:
         if relation not in resolved.mentioned:
-            names = [s.relation for s in resolved.sources if "@" not in s.relation and s.relation not in frames]
+            names = [s.relation for s in resolved.sources if not is_added(s.relation) and s.relation not in frames]
             raise UsageError(
                 "PARALAGG_DATALOG_INPUT",
                 f"the text does not mention the relation {relation!r}",
                 value=relation,
                 place=f"input {relation}",
-                hint=did_you_mean(relation, names or [n for n in resolved.shapes if "@" not in n and n not in frames]),
+                hint=did_you_mean(
+                    relation, names or [n for n in resolved.shapes if not is_added(n) and n not in frames]
+                ),
             )
     for source in resolved.sources:
         if source.is_external and source.relation not in frames:

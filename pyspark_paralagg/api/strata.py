@@ -16,6 +16,7 @@ from pyspark_paralagg.datalog.lower.dependencies import Dependencies
 from pyspark_paralagg.lowering.aggregate import aggregate
 from pyspark_paralagg.lowering.rows import rows_of
 from pyspark_paralagg.program.aggregators import BY_ORDER, MCount, MSum
+from pyspark_paralagg.program.names import visible_names
 from pyspark_paralagg.program.sql import quoted, to_sql
 from pyspark_paralagg.program.step import branch_place
 
@@ -158,8 +159,8 @@ class Strata:
         options = {**self._options, "join_order": join_order, "max_iterations": iterations, "tolerance": tolerance}
         if iterations is not None:
             options["on_limit"] = on_limit
-        visible = [n for n in names if "@" not in n] or list(names)
-        return declarations, step, {**options, "name": "_".join(visible), "assume": self._assumptions(names)}
+        options |= {"name": "_".join(visible_names(names)), "assume": self._assumptions(names)}
+        return declarations, step, options
 
     def _start(self, relation: Relation) -> DataFrame:
         """Return the rows of a relation without recursion: its input rows, and the rules that do not recurse."""

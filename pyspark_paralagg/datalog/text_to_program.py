@@ -31,6 +31,7 @@ from pyspark_paralagg.datalog.resolve.shapes import Shapes
 from pyspark_paralagg.datalog.resolve.stratified import check_stratified
 from pyspark_paralagg.datalog.resolve.types import Types, unsigned_columns
 from pyspark_paralagg.program.aggregators import aggregator_named
+from pyspark_paralagg.program.names import is_added
 from pyspark_paralagg.program.program import Limit, Program
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class _Resolver:
             sources,
             self.shapes.shapes,
             self.mentioned,
-            tuple(dict.fromkeys(outputs)) or tuple(r.name for r in relations if "@" not in r.name),
+            tuple(dict.fromkeys(outputs)) or tuple(r.name for r in relations if not is_added(r.name)),
             self.assumed,
             {self.places.describe(f.span): f.span for f in self.rules},
             self.input_spans,
@@ -197,7 +198,7 @@ def _atoms(text: syntax.Text) -> list[syntax.Atom]:
 
 
 def _name(relations: tuple[Relation, ...]) -> str:
-    return next((r.name for r in reversed(relations) if "@" not in r.name), "datalog")
+    return next((r.name for r in reversed(relations) if not is_added(r.name)), "datalog")
 
 
 def _with_default_types(types: SlotTypes, shapes: Shapes) -> SlotTypes:

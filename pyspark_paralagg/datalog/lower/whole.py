@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.compile.rewrite.scope import inlined
 from pyspark_paralagg.compile.rewrite.stratify import needs_of, strongly_connected
 from pyspark_paralagg.program.expr import Col
+from pyspark_paralagg.program.names import added_name
 from pyspark_paralagg.program.program import Input, Program, Relation
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _split_base(program: Program, relation: Relation, static: list[Rule]) -> Pro
     base_input = program.input(relation.base)
     exprs = tuple(base_input.exprs[n] for n in order)
     below = replace(base_input, id=max(i.id for i in program.inputs) + 1, exprs=exprs)
-    base = Relation(f"{relation.name}@base", keys, added, below.id)
+    base = Relation(added_name(relation.name, "base"), keys, added, below.id)
     columns = {c.name: Col(c.name, c.type, c.nullable) for c in base.columns}
     above = Input(below.id + 1, -1, base.columns, tuple(columns[c.name] for c in relation.supplied), relation=base.name)
     moved = {id(r): replace(r, head=base.name, exprs=tuple(r.exprs[n] for n in order)) for r in static}

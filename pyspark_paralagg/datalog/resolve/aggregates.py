@@ -33,6 +33,7 @@ from pyspark_paralagg.datalog.parse.syntax import (
 from pyspark_paralagg.datalog.resolve.disjoint import disjoint
 from pyspark_paralagg.datalog.resolve.expand import Flat, alternatives, nodes, substituted
 from pyspark_paralagg.datalog.resolve.scope import Scope, aggregates_in, bound_by, free_names, names_outside
+from pyspark_paralagg.program.names import added_name
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -71,7 +72,7 @@ class Aggregates:
         others = tuple(x for x in flat.literals if aggregate not in aggregates_in(x))
         users = tuple(x for x in flat.literals if aggregate in aggregates_in(x))
         keys = tuple(sorted(free_names(aggregate) & names_outside((flat.head, flat.literals))))
-        name = f"{aggregate.function}@{next(self._number)}"
+        name = added_name(aggregate.function, next(self._number))
         yield from self._relation(aggregate, name, keys, others, flat)
 
         values = ("sum", "count") if aggregate.function == "mean" else (aggregate.function,)
@@ -95,7 +96,7 @@ class Aggregates:
         """
         outside = names_outside((flat.head, flat.literals))
         keys = tuple(sorted(free_names(aggregate) & outside))
-        name = f"witness@{next(self._number)}"
+        name = added_name("witness", next(self._number))
         others = tuple(x for x in flat.literals if aggregate not in aggregates_in(x))
         inner: tuple[syntax.Term, ...] = (
             *(Variable(k, aggregate.span) for k in keys),
@@ -130,7 +131,8 @@ class Aggregates:
         """Yield ``head :- body``; a new relation of the values in ``others`` binds the keys that ``body`` does not."""
         missing = [k for k in keys if k not in bound_by(body)]
         if missing:
-            values = Atom(f"keys@{next(self._number)}", tuple(Variable(k, head.span) for k in missing), head.span)
+            name = added_name("keys", next(self._number))
+            values = Atom(name, tuple(Variable(k, head.span) for k in missing), head.span)
             # Literals that need another aggregate cannot bind a key; the rule itself applies them again.
             # Recursive literals are left out if the others bind the keys, so the aggregate stays below the recursion.
             shared = names_outside((flat.head, flat.literals))

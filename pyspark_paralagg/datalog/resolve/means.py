@@ -16,6 +16,7 @@ from pyspark_paralagg.datalog.parse.syntax import Apply, Atom, HeadAggregate, Te
 from pyspark_paralagg.datalog.resolve.expand import Flat, nodes
 from pyspark_paralagg.errors import VerificationError
 from pyspark_paralagg.program.aggregators import MEAN_OF_MEANS
+from pyspark_paralagg.program.names import added_name
 
 if TYPE_CHECKING:
     from pyspark_paralagg.datalog.parse.places import Places
@@ -64,7 +65,7 @@ def _is_mean(arg: object) -> bool:
 def _split(rule: Flat, mean_rules: dict[str, Flat]) -> tuple[Flat, Flat]:
     """Return the rule that sums and counts, and the rule that divides, which is the same for all rules of a head."""
     shape = mean_rules[rule.head.relation].head
-    name = f"mean@{rule.head.relation}"
+    name = added_name("mean", rule.head.relation)
     adding: list[Term | HeadAggregate] = []
     variables: list[Term] = []
     result: list[Term] = []

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.datalog.parse.syntax import Apply, Atom, Comparison, Number, Term, Variable
 from pyspark_paralagg.datalog.resolve.expand import Flat, names_in, nodes, substituted
 from pyspark_paralagg.datalog.resolve.scope import bound_by
+from pyspark_paralagg.program.names import added_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,7 +49,7 @@ class Ranges:
         if len(range_term.args) not in _ARITIES:
             message = f"range takes two or three arguments, not {len(range_term.args)}"
             raise self._places.error("PARALAGG_DATALOG_ARITY", message, range_term.span, hint="range(from, to, step)")
-        name = f"range@{next(self._number)}"
+        name = added_name("range", next(self._number))
         value = Variable(f"i@{name}", range_term.span)
         args = _with_common_type(range_term.args)
         values = _values([_constant(a) for a in args])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.datalog.parse.syntax import NOWHERE, Apply, Atom, HeadAggregate, Negation, Variable
 from pyspark_paralagg.program.aggregators import AGGREGATORS
+from pyspark_paralagg.program.names import is_added
 from pyspark_paralagg.program.schema import did_you_mean
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Shapes:
     def check(self, atom: Atom) -> Shape:
         """Return the shape of ``atom``'s relation; raise if the relation is unknown or its arity differs."""
         if atom.relation not in self.shapes:
-            visible = [n for n in self._relation_names if "@" not in n]
+            visible = [n for n in self._relation_names if not is_added(n)]
             hint = did_you_mean(atom.relation, visible).replace("'", "`")
             message = f"relation `{atom.relation}` is not known"
             raise self._places.error("PARALAGG_UNKNOWN_RELATION", message, atom.span, value=atom.relation, hint=hint)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.compile.rewrite.stratify import strongly_connected
 from pyspark_paralagg.datalog.parse.syntax import Atom, Negation
 from pyspark_paralagg.errors import VerificationError
+from pyspark_paralagg.program.names import is_added, stem_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +26,7 @@ def check_stratified(rules: Sequence[Flat], derived: set[str], places: Places) -
     component = {n: names for names in strongly_connected(needs) for n in names}
     for rule in rules:
         for atom, is_negated in atoms(rule):
-            stem, _, number = atom.relation.partition("@")
-            is_aggregate = bool(number) and stem in _BODY_AGGREGATES
+            is_aggregate = is_added(atom.relation) and stem_of(atom.relation) in _BODY_AGGREGATES
             if (is_negated or is_aggregate) and atom.relation in component[rule.head.relation]:
                 raise _problem(rule, atom, component[rule.head.relation], places, is_aggregate=is_aggregate)
 
@@ -43,9 +43,9 @@ def atoms(rule: Flat) -> list[tuple[Atom, bool]]:
 
 
 def _problem(rule: Flat, atom: Atom, cycle: Sequence[str], places: Places, *, is_aggregate: bool) -> VerificationError:
-    names = ", ".join(n for n in cycle if "@" not in n)
+    names = ", ".join(n for n in cycle if not is_added(n))
     if is_aggregate:
-        message = f"{atom.relation.split('@')[0]} in the body is over rows that depend on its own value ({names})"
+        message = f"{stem_of(atom.relation)} in the body is over rows that depend on its own value ({names})"
         hint = "aggregate in the head, where the check can prove it: $MIN, $MAX, $SUM, $MCOUNT ..."
     else:
         message = f"`!{atom.relation}` negates what depends on it ({names})"

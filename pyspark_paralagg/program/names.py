@@ -1,0 +1,40 @@
+"""Name the relations that the compiler adds to a program: ``count@1``, ``mean@average``, ``dist@base``.
+
+No language of the front ends allows ``@`` in a name, so an added relation never meets a user's.
+"""
+
+from __future__ import annotations
+
+_MARK = "@"
+
+
+def added_name(stem: str, suffix: object) -> str:
+    """Return the name of an added relation.
+
+    >>> added_name("count", 1)
+    'count@1'
+    """
+    return f"{stem}{_MARK}{suffix}"
+
+
+def is_added(name: str) -> bool:
+    """Return whether the compiler has added the relation, so that users never see it.
+
+    >>> is_added("count@1"), is_added("count")
+    (True, False)
+    """
+    return _MARK in name
+
+
+def stem_of(name: str) -> str:
+    """Return the first part of an added name, or the whole name of a user's relation.
+
+    >>> stem_of("count@1")
+    'count'
+    """
+    return name.partition(_MARK)[0]
+
+
+def visible_names(names: list[str] | tuple[str, ...]) -> list[str]:
+    """Return the users' relations among ``names``; all of them if there is none."""
+    return [n for n in names if not is_added(n)] or list(names)
