@@ -270,7 +270,7 @@ def test_a_rule_that_is_too_long_for_ranks(monkeypatch: pytest.MonkeyPatch) -> N
     pytest.importorskip("numba")
     from mpi.staged import Staged  # noqa: PLC0415 - optional
 
-    monkeypatch.setattr("mpi_backend.codegen.rule.MOST_LOOPS", 2)
+    monkeypatch.setattr("mpi_backend.codegen.rule.MAX_LOOPS", 2)
     text = ".decl e(x: number, y: number)\n.input e\np(x, y) :- e(x, y).\n"
     text += "p(x, w) :- p(x, y), e(y, z), p(z, v), e(v, w)."
     rows: dict[str, Any] = {"e": [(1, 2), (2, 3)]}

@@ -1,7 +1,7 @@
-"""Source that aggregates a row into an accumulator: deduplication and aggregation are one pass over what comes.
+"""Write the code that aggregates a row into an accumulator: one pass removes duplicates and aggregates.
 
-An accumulator called ``h`` is arrays in generated code: ``h_v`` words by column and id, ``h_k`` what is not null,
-``h_f`` flags, ``h_d`` ids that changed and ``h_n`` their number, ``h_p`` (traced runs) where each row came from.
+In generated code an accumulator ``h`` is arrays: ``h_v`` words by column and id, ``h_k`` 1 for each value that is not
+null, ``h_f`` flags, ``h_d`` changed ids and ``h_n`` their number, ``h_p`` (traced runs) the origin of each row.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpi_backend.codegen.expressions import Expressions
-from mpi_backend.codegen.values import Value, equal, less, store, wrapped
+from mpi_backend.codegen.values import Value, equal, less, store, wrap
 from mpi_backend.kernels.flags import PRESENT, QUEUED
 from mpi_backend.state.identity import identity
 from mpi_backend.state.types import type_of
@@ -25,81 +25,81 @@ if TYPE_CHECKING:
     from pyspark_paralagg.plan.plan import PlannedRelation
 
 ARRAYS = ("v", "k", "f", "d", "n", "p")
-"""The arrays of an accumulator, as the head of this module explains them."""
+"""The arrays of an accumulator (see the head of this module)."""
 
 
 class Accumulating:
-    """Writes what a row does to the accumulator ``name``; ``nullable`` says which columns may hold nulls."""
+    """A writer of updates of the accumulator ``name``; ``nullable`` says which columns may hold nulls."""
 
     def __init__(
-        self, name: str, of: PlannedRelation, nullable: Sequence[bool], to: Expressions, *, traced: bool
+        self, name: str, relation: PlannedRelation, nullable: Sequence[bool], writer: Expressions, *, traced: bool
     ) -> None:
         self.name = name
-        self.dependents = of.dependents
-        self.types = [type_of(d.column.type) for d in of.dependents]
+        self.dependents = relation.dependents
+        self.types = [type_of(d.column.type) for d in relation.dependents]
         self.nullable = nullable
-        self.to = to
+        self.writer = writer
         self.traced = traced
 
     @property
     def code(self) -> Source:
-        """Where the source goes."""
-        return self.to.code
+        """Return the source that this writes to."""
+        return self.writer.code
 
     @property
     def arrays(self) -> list[str]:
-        """The kernel's arguments for it."""
+        """Return the accumulator's arguments of the kernel."""
         return [f"{self.name}_{a}" for a in ARRAYS]
 
     def declare(self) -> None:
-        """Columns as variables."""
-        for j, of in enumerate(self.types):
-            view = ".view(np.float64)" if of.kind == "fraction" else ""
+        """Write variables for the columns."""
+        for j, column_type in enumerate(self.types):
+            view = ".view(np.float64)" if column_type.kind == "fraction" else ""
             self.code.line(f"{self._v(j)} = {self.name}_v[{j}]{view}")
             if self.nullable[j]:
                 self.code.line(f"{self._k(j)} = {self.name}_k[{j}]")
 
     def read(self, j: int, row: str) -> Value:
-        """Column ``j`` of a row."""
+        """Return column ``j`` of a row."""
         cell = self._cell(j, row)
         code = f"({cell} != 0)" if self.types[j].kind == "truth" else cell
         return Value(self.types[j], code, f"({self._k(j)}[{row}] == 0)" if self.nullable[j] else None)
 
     def join(self, row: str, values: Sequence[Value], origin: str) -> None:
-        """One row into a lattice; it is listed as changed if it changed anything."""
+        """Write the join of a row into a lattice. If any value changes, the row is listed as changed."""
         changed = self.code.keep("c", "False")
         carriers = [j for j, d in enumerate(self.dependents) if d.order is not None]
-        own = [j for j, d in enumerate(self.dependents) if d.custom is not None]
-        plain = [j for j in range(len(values)) if j not in carriers and j not in own]
-        for first in own:
+        custom = [j for j, d in enumerate(self.dependents) if d.custom is not None]
+        plain = [j for j in range(len(values)) if j not in carriers and j not in custom]
+        for first in custom:
             if self.dependents[first].part == 0:
                 self._combine(first, row, values, changed)
         for j in plain:
-            names = {self.dependents[c].order for c in carriers}
+            orders = {self.dependents[c].order for c in carriers}
             carried = [c for c in carriers if self.dependents[c].order == self.dependents[j].column.name]
-            with self._where(values[j].null):
-                if self.dependents[j].column.name in names:
+            with self._if_present(values[j].null):
+                if self.dependents[j].column.name in orders:
                     self._lexicographic(j, carried, row, values, changed)
                 else:
                     self._single(j, row, values[j], changed)
-        # A row that improves nothing is still new if there was none; where all columns are plain, only one whose values
-        # are what an empty row holds can be that, so flags need not be read for the others.
+        # A row that improves nothing may still be new. If all columns are plain, that needs identity values, so only
+        # then are flags read.
         absent = f"({self.name}_f[{row}] & {PRESENT}) == 0"
         if len(plain) == len(values) and not any(self.nullable):
-            same = [self._is_identity(j, values[j].code) for j in plain]
-            absent = " and ".join([*same, absent])
+            equals_identity = [self._is_identity(j, values[j].code) for j in plain]
+            absent = " and ".join([*equals_identity, absent])
         with self.code.block(f"if {changed} or ({absent}):"):
             self._mark(row, origin)
 
     def add(self, row: str, values: Sequence[Value], origin: str) -> None:
-        """One row into running sums; other columns as in a lattice. It is always listed."""
+        """Write the addition of a row to sums; other columns join as in a lattice. The row is always listed."""
         ignored = self.code.keep("c", "False")
         for j, d in enumerate(self.dependents):
             if d.custom is not None:
                 if d.part == 0:
                     self._combine(j, row, values, ignored)
                 continue
-            with self._where(values[j].null):
+            with self._if_present(values[j].null):
                 if d.definition.is_sum:
                     self.code.line(f"{self._cell(j, row)} = {self._sum(j, self._cell(j, row), values[j].code)}")
                     self._set_valid(j, row)
@@ -108,14 +108,14 @@ class Accumulating:
         self._mark(row, origin)
 
     def add_change(self, row: str, values: Sequence[Value], origin: str, difference: str) -> None:
-        """A difference to a total: listed if the total is another one then; ``difference`` sums up how much."""
+        """Write the addition of a change to totals. A row that changes is listed; ``difference`` sums up Σ|Δ|."""
         changed = self.code.keep("c", f"({self.name}_f[{row}] & {PRESENT}) == 0")
         for j, d in enumerate(self.dependents):
             if d.custom is not None and d.part == 0:
                 self._combine(j, row, values, changed)
             if not d.definition.is_sum:
                 continue
-            with self._where(values[j].null):
+            with self._if_present(values[j].null):
                 total = self.code.keep("z", self._sum(j, self._cell(j, row), values[j].code))
                 if self.nullable[j]:
                     with self.code.block(f"if {self._k(j)}[{row}] == 0:"):
@@ -132,13 +132,13 @@ class Accumulating:
     # --- columns ------------------------------------------------------------------------------------------------------
 
     def _single(self, j: int, row: str, value: Value, changed: str) -> None:
-        """A column of its own: put the better value there."""
+        """Write the join of a single column: keep the better value."""
         if not self.nullable[j]:
             self._improve(j, row, value.code, changed)
             return
         with self.code.block(f"if {self._k(j)}[{row}] == 0:"):
             identity_word = f"np.int64({identity(self.dependents[j])})"
-            self._put(j, row, self._merged(j, identity_word, value.code) or value.code)
+            self._put(j, row, self._merge(j, identity_word, value.code) or value.code)
             self._set_valid(j, row)
             self.code.line(f"{changed} = True")
         with self.code.block("else:"):
@@ -146,21 +146,21 @@ class Accumulating:
 
     def _improve(self, j: int, row: str, new: str, changed: str) -> None:
         old = self._cell(j, row)
-        merged = self._merged(j, old, new)
+        merged = self._merge(j, old, new)
         if merged is not None:
             with self.code.block(f"if {merged} != {old}:"):
                 self.code.line(f"{old} = {merged}")
                 self.code.line(f"{changed} = True")
             return
         better = self._better(j, new, old)
-        if self.types[j].kind == "text" and self.to.makes_strings and not self.nullable[j]:
-            better = f"{old} == {identity(self.dependents[j])} or {better}"  # which is no text to compare with
+        if self.types[j].kind == "text" and self.writer.makes_strings and not self.nullable[j]:
+            better = f"{old} == {identity(self.dependents[j])} or {better}"  # the identity is no text
         with self.code.block(f"if {better}:"):
             self._put(j, row, new)
             self.code.line(f"{changed} = True")
 
     def _lexicographic(self, o: int, carried: list[int], row: str, values: Sequence[Value], changed: str) -> None:
-        """(order, carried...): a better order replaces all; at a tie the smallest carried value wins, null last."""
+        """Write the join of (order, carried...): a better order replaces all; on a tie the smallest value wins."""
         old, new = self._cell(o, row), values[o].code
         present = f"{self._k(o)}[{row}] != 0" if self.nullable[o] else f"({self.name}_f[{row}] & {PRESENT}) != 0"
         with self.code.block(f"if not ({present}) or {self._better(o, new, old)}:"):
@@ -177,7 +177,7 @@ class Accumulating:
                     self.types[c],
                     values[c].code,
                     self._word(c, self._cell(c, row)),
-                    makes_strings=self.to.makes_strings,
+                    makes_strings=self.writer.makes_strings,
                 )
                 condition = f"({self._k(c)}[{row}] == 0 or {wins})" if self.nullable[c] else wins
                 with self.code.block(f"if {values[c].present} and {condition}:"):
@@ -186,12 +186,12 @@ class Accumulating:
                     self.code.line(f"{changed} = True")
 
     def _combine(self, first: int, row: str, values: Sequence[Value], changed: str) -> None:
-        """A user's own aggregator. A row with a null in one of its columns contributes nothing."""
+        """Write a user-defined aggregator. A row with a null in one of its columns contributes nothing."""
         custom = self.dependents[first].custom
         assert custom is not None  # noqa: S101 - for the type checker
         parts = range(first, first + len(custom.columns))
         nulls = [values[j].null for j in parts if values[j].null is not None]
-        with self._where(" or ".join(n for n in nulls if n) or None):
+        with self._if_present(" or ".join(n for n in nulls if n) or None):
             empty = (
                 f"{self._k(first)}[{row}] == 0" if self.nullable[first] else f"({self.name}_f[{row}] & {PRESENT}) == 0"
             )
@@ -206,19 +206,19 @@ class Accumulating:
                 inner = Expressions(
                     self.code,
                     bound,
-                    self.to.sites,
-                    ansi=self.to.ansi,
-                    makes_strings=self.to.makes_strings,
-                    leave=self.to.leave,
+                    self.writer.sites,
+                    ansi=self.writer.ansi,
+                    makes_strings=self.writer.makes_strings,
+                    leave=self.writer.leave,
                 )
                 if custom.improves is not None:
                     with self.code.block(f"if {inner.holds(custom.improves)}:"):
                         self._set_all(parts, row, self._combined(inner, custom.name, custom.combine), changed)
                 else:
                     codes = self._combined(inner, custom.name, custom.combine)
-                    olds = [bound[f"old.{c}"].code for c in custom.columns]
+                    old_codes = [bound[f"old.{c}"].code for c in custom.columns]
                     differs = " or ".join(
-                        f"not {equal(self.types[j], o, c)}" for j, o, c in zip(parts, olds, codes, strict=True)
+                        f"not {equal(self.types[j], o, c)}" for j, o, c in zip(parts, old_codes, codes, strict=True)
                     )
                     with self.code.block(f"if {differs}:"):
                         self._set_all(parts, row, codes, changed)
@@ -276,43 +276,45 @@ class Accumulating:
         a, b = (new, old) if self.dependents[j].definition.moves == "down" else (old, new)
         if self.types[j].kind == "truth":
             return f"(np.int64({a}) < np.int64({b}))"
-        return less(self.types[j], a, b, makes_strings=self.to.makes_strings)
+        return less(self.types[j], a, b, makes_strings=self.writer.makes_strings)
 
-    def _merged(self, j: int, old: str, new: str) -> str | None:
-        """The variable of what is held then, where that is neither of the two."""
+    def _merge(self, j: int, old: str, new: str) -> str | None:
+        """Return the variable of the merged value; None if the aggregate keeps one of the two."""
         definition = self.dependents[j].definition
         if not definition.merged:
             return None
-        z = self.code.keep("z", definition.merged.format(old=old, new=new))
+        merged = self.code.keep("z", definition.merged.format(old=old, new=new))
         if definition.overflow:
             bits = self.types[j].bits
-            self.to.fail(f"{z} < 0 or {z} >> {bits - 1} != 0", "PARALAGG_OVERFLOW", definition.overflow)
-        return z
+            self.writer.fail(f"{merged} < 0 or {merged} >> {bits - 1} != 0", "PARALAGG_OVERFLOW", definition.overflow)
+        return merged
 
     def _sum(self, j: int, a: str, b: str) -> str:
-        of: Type = self.types[j]
-        if of.kind == "fraction":
-            return f"{a} + {b}" if of.bits == 64 else f"np.float64(np.float32({a} + {b}))"
-        z = self.code.keep("z", wrapped(a, "+", b))
-        what = f"a sum of {of.name} overflows"
-        if of.is_decimal:
-            self.to.fail(f"abs({z}) >= {10**of.precision}", "PARALAGG_OVERFLOW", what)
-        elif of.bits == 64:
-            self.to.fail(f"(({a} ^ {z}) & ({b} ^ {z})) < 0", "PARALAGG_OVERFLOW", what)
+        column_type: Type = self.types[j]
+        if column_type.kind == "fraction":
+            return f"{a} + {b}" if column_type.bits == 64 else f"np.float64(np.float32({a} + {b}))"
+        z = self.code.keep("z", wrap(a, "+", b))
+        message = f"a sum of {column_type.name} overflows"
+        if column_type.is_decimal:
+            self.writer.fail(f"abs({z}) >= {10**column_type.precision}", "PARALAGG_OVERFLOW", message)
+        elif column_type.bits == 64:
+            self.writer.fail(f"(({a} ^ {z}) & ({b} ^ {z})) < 0", "PARALAGG_OVERFLOW", message)
         else:
-            self.to.fail(f"({z} << {64 - of.bits}) >> {64 - of.bits} != {z}", "PARALAGG_OVERFLOW", what)
+            self.writer.fail(
+                f"({z} << {64 - column_type.bits}) >> {64 - column_type.bits} != {z}", "PARALAGG_OVERFLOW", message
+            )
         return z
 
-    def _where(self, null: str | None) -> AbstractContextManager[None]:
+    def _if_present(self, null: str | None) -> AbstractContextManager[None]:
         return self.code.block("if True:" if null is None else f"if not ({null}):")
 
     def _mark(self, row: str, origin: str) -> None:
-        both = QUEUED | PRESENT
+        marked = QUEUED | PRESENT
         flags = f"{self.name}_f[{row}]"
-        with self.code.block(f"if ({flags} & {both}) != {both}:"):
+        with self.code.block(f"if ({flags} & {marked}) != {marked}:"):
             with self.code.block(f"if ({flags} & {QUEUED}) == 0:"):
                 self.code.line(f"{self.name}_d[{self.name}_n[0]] = {row}")
                 self.code.line(f"{self.name}_n[0] += 1")
-            self.code.line(f"{flags} |= np.uint8({both})")
+            self.code.line(f"{flags} |= np.uint8({marked})")
         if self.traced:
             self.code.line(f"{self.name}_p[{row}] = {origin}")

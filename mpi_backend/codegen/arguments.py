@@ -1,4 +1,4 @@
-"""The arguments of a generated kernel: a name in its source, and where the array comes from when it is called."""
+"""List the arguments of a generated kernel: names in its source, and functions that get the arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Arguments:
-    """Arrays by name, in the order in which the source came to need them."""
+    """The arrays by name, in the order in which the source needs them."""
 
     def __init__(self, facts: Facts, shape: Shape, *, traced: bool) -> None:
         self._facts = facts
@@ -32,28 +32,28 @@ class Arguments:
 
     @property
     def names(self) -> list[str]:
-        """As the kernel has them."""
+        """Return the names of the kernel's parameters."""
         return list(self._getters)
 
-    def of(self, loop: LoopState) -> list[Array]:
-        """The arrays, as they are now."""
+    def arrays(self, loop: LoopState) -> list[Array]:
+        """Return the current arrays."""
         return [get(loop) for get in self._getters.values()]
 
     def add(self, name: str, get: Getter) -> None:
-        """One array; a name that is there already stays what it is."""
+        """Add an array, unless its name exists."""
         self._getters.setdefault(name, get)
 
     def accumulator(
-        self, name: str, relation: str, get: Callable[[LoopState], object], to: Expressions
+        self, name: str, relation: str, get: Callable[[LoopState], object], writer: Expressions
     ) -> Accumulating:
-        """The arrays of an accumulator, and what writes the source that uses them."""
+        """Add the arrays of an accumulator. Return the writer of its updates."""
         self._relations[name] = relation
         for part in ARRAYS:
             self.add(f"{name}_{part}", lambda loop, part=part: getattr(get(loop), part))  # type: ignore[misc]
-        return self._accumulating(name, to, traced=self._traced)
+        return self._accumulating(name, writer, traced=self._traced)
 
-    def texts(self, sites: Sites, source: str) -> None:
-        """Constants, texts in their order, and what functions of texts gave so far."""
+    def add_texts(self, sites: Sites, source: str) -> None:
+        """Add the arrays of constants, of texts, and of the results of text functions."""
         if sites.literals:
             self.add("literals", lambda loop: loop.strings.words_of(sites.literals))
         if "S_offsets" in source:
@@ -64,20 +64,20 @@ class Arguments:
                 self.add(f"T{n}_{part}", lambda loop, call=call, part=part: loop.strings.memo(call).array(part))  # type: ignore[misc]
 
     def prologue(self, source: str, key_words: int) -> str:
-        """What stands before ``source``: columns of accumulators as variables, views, room for keys."""
-        before = Source()
+        """Return the code before ``source``: variables for columns, views, space for keys."""
+        prologue = Source()
         for array in ("cur", "out"):
             if f"{array}_f[" in source:
-                before.line(f"{array}_f = {array}.view(np.float64)")
+                prologue.line(f"{array}_f = {array}.view(np.float64)")
         if "key[" in source or "key, 0" in source:
-            before.line(f"key = np.empty({max(key_words, 1)}, np.int64)")
-            before.line("key_f = key.view(np.float64)")
-        writer = Expressions(before, {}, Sites(), ansi=True, makes_strings=False, leave=lambda: None)
+            prologue.line(f"key = np.empty({max(key_words, 1)}, np.int64)")
+            prologue.line("key_f = key.view(np.float64)")
+        writer = Expressions(prologue, {}, Sites(), ansi=True, makes_strings=False, leave=lambda: None)
         for name in self._relations:
             self._accumulating(name, writer, traced=False).declare()
-        return before.text
+        return prologue.text
 
-    def _accumulating(self, name: str, to: Expressions, *, traced: bool) -> Accumulating:
+    def _accumulating(self, name: str, writer: Expressions, *, traced: bool) -> Accumulating:
         relation = self._relations[name]
         nullable = self._shape.relations[relation].dependents
-        return Accumulating(name, self._facts.relations[relation], nullable, to, traced=traced)
+        return Accumulating(name, self._facts.relations[relation], nullable, writer, traced=traced)

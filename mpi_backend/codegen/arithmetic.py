@@ -1,14 +1,14 @@
-"""Functions of numbers in generated code: each writes statements and says what the value is. Arguments are not null.
+"""Write the functions of numbers: each writes statements and returns the value. Arguments are not null.
 
-With ANSI rules what does not fit is an error, named as Spark names it; without them whole numbers wrap, and what has no
-value is null.
+With ANSI rules, overflow is an error with Spark's name. Without them, whole numbers wrap, and an undefined value is
+null.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpi_backend.codegen.values import Value, wrapped
+from mpi_backend.codegen.values import Value, wrap
 from pyspark_paralagg.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -23,213 +23,224 @@ WORD = 64
 _OVERFLOW = "ARITHMETIC_OVERFLOW"
 
 
-def fit(to: Writer, of: Type, code: str, overflow: str | None = None) -> Value:
-    """``code``, a whole number of 64 bits, as one of type ``of``; ``overflow``: the condition that 64 were too few."""
-    if of.is_decimal:
-        return within(to, of, code, 10**of.precision, overflow)
-    if of.bits == WORD:
-        if to.ansi and overflow is not None:
-            to.fail(overflow, _OVERFLOW, f"a value of {of.name} overflows")
-        return Value(of, code)
-    if to.ansi:
-        low, high = -(1 << of.bits - 1), (1 << of.bits - 1) - 1
-        to.fail(f"{code} < {low} or {code} > {high}", _OVERFLOW, f"a value of {of.name} overflows")
-        return Value(of, code)
-    return Value(of, to.code.keep("x", f"({code} << {WORD - of.bits}) >> {WORD - of.bits}"))
+def fit(writer: Writer, target: Type, code: str, overflow: str | None = None) -> Value:
+    """Convert ``code``, a 64-bit whole number, to ``target``. ``overflow``: the condition that 64 bits overflow."""
+    if target.is_decimal:
+        return check_decimal(writer, target, code, 10**target.precision, overflow)
+    if target.bits == WORD:
+        if writer.ansi and overflow is not None:
+            writer.fail(overflow, _OVERFLOW, f"a value of {target.name} overflows")
+        return Value(target, code)
+    if writer.ansi:
+        low, high = -(1 << target.bits - 1), (1 << target.bits - 1) - 1
+        writer.fail(f"{code} < {low} or {code} > {high}", _OVERFLOW, f"a value of {target.name} overflows")
+        return Value(target, code)
+    return Value(target, writer.code.keep("x", f"({code} << {WORD - target.bits}) >> {WORD - target.bits}"))
 
 
-def within(to: Writer, of: Type, code: str, most: int, overflow: str | None = None) -> Value:
-    """A decimal below ``most``; what has more digits than ``of`` is an error with ANSI rules, else null."""
-    outside = f"{code} <= {-most} or {code} >= {most}"
+def check_decimal(writer: Writer, target: Type, code: str, limit: int, overflow: str | None = None) -> Value:
+    """Check that a decimal is below ``limit``. Otherwise it is an error with ANSI rules, and null without them."""
+    outside = f"{code} <= {-limit} or {code} >= {limit}"
     outside = outside if overflow is None else f"({overflow}) or {outside}"
-    if to.ansi:
-        to.fail(outside, "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION", f"a value has more digits than {of.name}")
-        return Value(of, code)
-    return Value(of, code, to.code.keep("n", outside))
+    if writer.ansi:
+        writer.fail(
+            outside, "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION", f"a value has more digits than {target.name}"
+        )
+        return Value(target, code)
+    return Value(target, code, writer.code.keep("n", outside))
 
 
-def rescaled(to: Writer, value: Value, scale: int) -> str:
-    """A decimal's unscaled value at another scale; rounded half up where digits go."""
-    by = scale - value.type.scale
-    if by == 0:
+def rescale(writer: Writer, value: Value, scale: int) -> str:
+    """Return a decimal's unscaled value at another scale, rounded half up if that drops digits."""
+    digits = scale - value.type.scale
+    if digits == 0:
         return value.code
-    if by > 0:
-        return to.code.keep("x", f"{value.code} * {10**by}")
-    ten = 10**-by
-    half = to.code.keep("x", f"(abs({value.code}) + {ten // 2}) // {ten}")
-    return to.code.keep("x", f"-{half} if {value.code} < 0 else {half}")
+    if digits > 0:
+        return writer.code.keep("x", f"{value.code} * {10**digits}")
+    divisor = 10**-digits
+    half = writer.code.keep("x", f"(abs({value.code}) + {divisor // 2}) // {divisor}")
+    return writer.code.keep("x", f"-{half} if {value.code} < 0 else {half}")
 
 
 def _add(sign: str) -> Write:
-    def write(to: Writer, args: list[Value], of: Type) -> Value:
+    def write(writer: Writer, args: list[Value], target: Type) -> Value:
         a, b = args
-        if of.kind == "fraction":
-            return Value(of, _single(of, f"{a.code} {sign} {b.code}"))
-        if of.is_decimal:
-            return fit(to, of, to.code.keep("x", f"{rescaled(to, a, of.scale)} {sign} {rescaled(to, b, of.scale)}"))
-        z = to.code.keep("x", wrapped(a.code, sign, b.code))
+        if target.kind == "fraction":
+            return Value(target, _round_float(target, f"{a.code} {sign} {b.code}"))
+        if target.is_decimal:
+            return fit(
+                writer,
+                target,
+                writer.code.keep("x", f"{rescale(writer, a, target.scale)} {sign} {rescale(writer, b, target.scale)}"),
+            )
+        z = writer.code.keep("x", wrap(a.code, sign, b.code))
         other = f"({b.code} ^ {z})" if sign == "+" else f"({a.code} ^ {b.code})"
-        return fit(to, of, z, f"(({a.code} ^ {z}) & {other}) < 0")
+        return fit(writer, target, z, f"(({a.code} ^ {z}) & {other}) < 0")
 
     return write
 
 
-def _multiply(to: Writer, args: list[Value], of: Type) -> Value:
+def _multiply(writer: Writer, args: list[Value], target: Type) -> Value:
     a, b = args
-    if of.kind == "fraction":
-        return Value(of, _single(of, f"{a.code} * {b.code}"))
-    if of.is_decimal and of.scale != a.type.scale + b.type.scale:
-        raise _refused("a product of decimals that is rounded")
-    z = to.code.keep("x", wrapped(a.code, "*", b.code))
-    return fit(to, of, z, f"product_overflows({a.code}, {b.code})")
+    if target.kind == "fraction":
+        return Value(target, _round_float(target, f"{a.code} * {b.code}"))
+    if target.is_decimal and target.scale != a.type.scale + b.type.scale:
+        raise _unsupported("a product of decimals that is rounded")
+    z = writer.code.keep("x", wrap(a.code, "*", b.code))
+    return fit(writer, target, z, f"product_overflows({a.code}, {b.code})")
 
 
-def _divide(to: Writer, args: list[Value], of: Type) -> Value:
+def _divide(writer: Writer, args: list[Value], target: Type) -> Value:
     a, b = args
-    if of.kind != "fraction":
-        raise _refused("a quotient of decimals")
-    null = _no_zero(to, b, "DIVIDE_BY_ZERO")
-    return _unless(to, of, null, lambda: _single(of, f"{a.code} / {b.code}"))
+    if target.kind != "fraction":
+        raise _unsupported("a quotient of decimals")
+    null = _check_zero(writer, b, "DIVIDE_BY_ZERO")
+    return _write_unless(writer, target, null, lambda: _round_float(target, f"{a.code} / {b.code}"))
 
 
-def _integral_divide(to: Writer, args: list[Value], of: Type) -> Value:
+def _integral_divide(writer: Writer, args: list[Value], target: Type) -> Value:
     a, b = args
     if a.type.is_decimal:
-        raise _refused("a quotient of decimals")
-    null = _no_zero(to, b, "DIVIDE_BY_ZERO")
-    if to.ansi:
-        to.fail(f"{b.code} == -1 and {a.code} == {-(1 << WORD - 1)}", _OVERFLOW, f"a value of {of.name} overflows")
-    return _unless(to, of, null, lambda: f"truncated_quotient({a.code}, {b.code})")
+        raise _unsupported("a quotient of decimals")
+    null = _check_zero(writer, b, "DIVIDE_BY_ZERO")
+    if writer.ansi:
+        writer.fail(
+            f"{b.code} == -1 and {a.code} == {-(1 << WORD - 1)}", _OVERFLOW, f"a value of {target.name} overflows"
+        )
+    return _write_unless(writer, target, null, lambda: f"truncated_quotient({a.code}, {b.code})")
 
 
-def _remainder(to: Writer, args: list[Value], of: Type) -> Value:
+def _remainder(writer: Writer, args: list[Value], target: Type) -> Value:
     a, b = args
-    _same_scale(a, b)
-    null = _no_zero(to, b, "REMAINDER_BY_ZERO")
-    code = f"np.fmod({a.code}, {b.code})" if of.kind == "fraction" else f"truncated_remainder({a.code}, {b.code})"
-    return _unless(to, of, null, lambda: code)
+    _check_same_scale(a, b)
+    null = _check_zero(writer, b, "REMAINDER_BY_ZERO")
+    code = f"np.fmod({a.code}, {b.code})" if target.kind == "fraction" else f"truncated_remainder({a.code}, {b.code})"
+    return _write_unless(writer, target, null, lambda: code)
 
 
-def _pmod(to: Writer, args: list[Value], of: Type) -> Value:
+def _pmod(writer: Writer, args: list[Value], target: Type) -> Value:
     a, b = args
-    _same_scale(a, b)
-    null = _no_zero(to, b, "REMAINDER_BY_ZERO")
-    rest = "np.fmod" if of.kind == "fraction" else "truncated_remainder"
+    _check_same_scale(a, b)
+    null = _check_zero(writer, b, "REMAINDER_BY_ZERO")
+    rest = "np.fmod" if target.kind == "fraction" else "truncated_remainder"
 
     def code() -> str:
-        r = to.code.keep("x", f"{rest}({a.code}, {b.code})")
+        r = writer.code.keep("x", f"{rest}({a.code}, {b.code})")
         return f"({rest}({r} + {b.code}, {b.code}) if {r} < 0 else {r})"
 
-    return _unless(to, of, null, code)
+    return _write_unless(writer, target, null, code)
 
 
-def _negate(to: Writer, args: list[Value], of: Type) -> Value:
+def _negate(writer: Writer, args: list[Value], target: Type) -> Value:
     [a] = args
-    if of.kind == "fraction":
-        return Value(of, f"(-{a.code})")
-    return fit(to, of, to.code.keep("x", wrapped("0", "-", a.code)), f"{a.code} == {-(1 << WORD - 1)}")
+    if target.kind == "fraction":
+        return Value(target, f"(-{a.code})")
+    return fit(writer, target, writer.code.keep("x", wrap("0", "-", a.code)), f"{a.code} == {-(1 << WORD - 1)}")
 
 
-def _abs(to: Writer, args: list[Value], of: Type) -> Value:
+def _abs(writer: Writer, args: list[Value], target: Type) -> Value:
     [a] = args
-    if of.kind == "fraction":
-        return Value(of, f"abs({a.code})")
-    positive = to.code.keep("x", f"{a.code} if {a.code} >= 0 else {wrapped('0', '-', a.code)}")
-    return fit(to, of, positive, f"{a.code} == {-(1 << WORD - 1)}")
+    if target.kind == "fraction":
+        return Value(target, f"abs({a.code})")
+    positive = writer.code.keep("x", f"{a.code} if {a.code} >= 0 else {wrap('0', '-', a.code)}")
+    return fit(writer, target, positive, f"{a.code} == {-(1 << WORD - 1)}")
 
 
-def _of_double(code: str) -> Write:
-    def write(_: Writer, args: list[Value], of: Type) -> Value:
-        return Value(of, code.format(*(a.code for a in args)))
+def _formula(code: str) -> Write:
+    def write(_: Writer, args: list[Value], target: Type) -> Value:
+        return Value(target, code.format(*(a.code for a in args)))
 
     return write
 
 
 def _logarithm(code: str) -> Write:
-    """Null where there is none."""
+    """Return a writer of a logarithm, which is null outside its domain."""
 
-    def write(to: Writer, args: list[Value], of: Type) -> Value:
-        null = to.code.keep("n", f"{args[0].code} <= {-1.0 if 'log1p' in code else 0.0}")
-        return _unless(to, of, null, lambda: code.format(args[0].code))
+    def write(writer: Writer, args: list[Value], target: Type) -> Value:
+        null = writer.code.keep("n", f"{args[0].code} <= {-1.0 if 'log1p' in code else 0.0}")
+        return _write_unless(writer, target, null, lambda: code.format(args[0].code))
 
     return write
 
 
 def _rounded(code: str) -> Write:
-    def write(_: Writer, args: list[Value], of: Type) -> Value:
+    def write(_: Writer, args: list[Value], target: Type) -> Value:
         [a] = args
         if a.type.kind == "fraction":
-            return Value(of, f"saturated({code.format(a.code)})")
+            return Value(target, f"saturated({code.format(a.code)})")
         if a.type.is_decimal:
-            raise _refused("rounding a decimal")
+            raise _unsupported("rounding a decimal")
         return a
 
     return write
 
 
 def _bits(sign: str) -> Write:
-    def write(_: Writer, args: list[Value], of: Type) -> Value:
-        return Value(of, f"({args[0].code} {sign} {args[1].code})")
+    def write(_: Writer, args: list[Value], target: Type) -> Value:
+        return Value(target, f"({args[0].code} {sign} {args[1].code})")
 
     return write
 
 
 def _shift(fn: str) -> Write:
-    def write(_: Writer, args: list[Value], of: Type) -> Value:
+    def write(_: Writer, args: list[Value], target: Type) -> Value:
         a, b = args
-        by = f"({b.code} & {of.bits - 1})"
+        bits = f"({b.code} & {target.bits - 1})"
         if fn == "ShiftRight":
-            return Value(of, f"({a.code} >> {by})")
+            return Value(target, f"({a.code} >> {bits})")
         if fn == "ShiftLeft":
-            wide = f"({a.code} << {by})"
-            return Value(of, wide if of.bits == WORD else f"(({wide} << {WORD - of.bits}) >> {WORD - of.bits})")
-        if of.bits == WORD:
-            return Value(of, f"np.int64(np.uint64({a.code}) >> np.uint64({by}))")
-        cut = f"((({a.code} & {(1 << of.bits) - 1}) >> {by})"
-        return Value(of, f"({cut} << {WORD - of.bits}) >> {WORD - of.bits})")
+            wide = f"({a.code} << {bits})"
+            return Value(
+                target,
+                wide if target.bits == WORD else f"(({wide} << {WORD - target.bits}) >> {WORD - target.bits})",
+            )
+        if target.bits == WORD:
+            return Value(target, f"np.int64(np.uint64({a.code}) >> np.uint64({bits}))")
+        cut = f"((({a.code} & {(1 << target.bits) - 1}) >> {bits})"
+        return Value(target, f"({cut} << {WORD - target.bits}) >> {WORD - target.bits})")
 
     return write
 
 
 def _days(sign: str) -> Write:
-    def write(to: Writer, args: list[Value], of: Type) -> Value:
-        z = to.code.keep("x", f"{args[0].code} {sign} {args[1].code}")
-        return fit(to, of, z)
+    def write(writer: Writer, args: list[Value], target: Type) -> Value:
+        z = writer.code.keep("x", f"{args[0].code} {sign} {args[1].code}")
+        return fit(writer, target, z)
 
     return write
 
 
-def _single(of: Type, code: str) -> str:
-    """A float is rounded after each operation."""
-    return f"({code})" if of.bits == WORD else f"np.float64(np.float32({code}))"
+def _round_float(target: Type, code: str) -> str:
+    """Round a 32-bit float, as Spark does after each operation."""
+    return f"({code})" if target.bits == WORD else f"np.float64(np.float32({code}))"
 
 
-def _no_zero(to: Writer, b: Value, error: str) -> str | None:
-    if to.ansi:
-        to.fail(f"{b.code} == 0", error, "division by zero" if error == "DIVIDE_BY_ZERO" else "remainder by zero")
+def _check_zero(writer: Writer, b: Value, error: str) -> str | None:
+    if writer.ansi:
+        writer.fail(f"{b.code} == 0", error, "division by zero" if error == "DIVIDE_BY_ZERO" else "remainder by zero")
         return None
-    return to.code.keep("n", f"{b.code} == 0")
+    return writer.code.keep("n", f"{b.code} == 0")
 
 
-def _unless(to: Writer, of: Type, null: str | None, code: Callable[[], str]) -> Value:
+def _write_unless(writer: Writer, target: Type, null: str | None, code: Callable[[], str]) -> Value:
     if null is None:
-        return Value(of, code())
-    out = to.code.keep("x", "0.0" if of.kind == "fraction" else "np.int64(0)")
-    with to.code.block(f"if not {null}:"):
-        to.code.line(f"{out} = {code()}")
-    return Value(of, out, null)
+        return Value(target, code())
+    out = writer.code.keep("x", "0.0" if target.kind == "fraction" else "np.int64(0)")
+    with writer.code.block(f"if not {null}:"):
+        writer.code.line(f"{out} = {code()}")
+    return Value(target, out, null)
 
 
-def _same_scale(a: Value, b: Value) -> None:
+def _check_same_scale(a: Value, b: Value) -> None:
     if a.type.scale != b.type.scale:
-        raise _refused("a remainder of decimals of different scales")
+        raise _unsupported("a remainder of decimals of different scales")
 
 
-def _refused(what: str) -> UnsupportedError:
+def _unsupported(operation: str) -> UnsupportedError:
     return UnsupportedError(
         "PARALAGG_EXPRESSION_UNPORTABLE",
-        f"the MPI engine does not compute {what}",
-        value=what,
+        f"the MPI engine does not compute {operation}",
+        value=operation,
         hint="cast it to double",
     )
 
@@ -238,12 +249,12 @@ FUNCTIONS: dict[str, Write] = {
     "Add": _add("+"), "Subtract": _add("-"), "Multiply": _multiply, "Divide": _divide,
     "IntegralDivide": _integral_divide, "Remainder": _remainder, "Pmod": _pmod,
     "UnaryMinus": _negate, "Abs": _abs,
-    "Sqrt": _of_double("np.sqrt({})"), "Exp": _of_double("np.exp({})"), "Pow": _of_double("power({}, {})"),
+    "Sqrt": _formula("np.sqrt({})"), "Exp": _formula("np.exp({})"), "Pow": _formula("power({}, {})"),
     "Log": _logarithm("np.log({})"), "Log10": _logarithm("np.log10({})"), "Log2": _logarithm("np.log2({})"),
     "Log1p": _logarithm("np.log1p({})"),
     "Floor": _rounded("np.floor({})"), "Ceil": _rounded("np.ceil({})"),
-    "BitwiseAnd": _bits("&"), "BitwiseOr": _bits("|"), "BitwiseXor": _bits("^"), "BitwiseNot": _of_double("(~{})"),
+    "BitwiseAnd": _bits("&"), "BitwiseOr": _bits("|"), "BitwiseXor": _bits("^"), "BitwiseNot": _formula("(~{})"),
     "ShiftLeft": _shift("ShiftLeft"), "ShiftRight": _shift("ShiftRight"), "ShiftRightUnsigned": _shift("Unsigned"),
     "DateAdd": _days("+"), "DateSub": _days("-"), "DateDiff": _days("-"),
-    "Not": _of_double("(not {})"),
+    "Not": _formula("(not {})"),
 }  # fmt: skip

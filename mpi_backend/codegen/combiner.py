@@ -1,4 +1,4 @@
-"""Source that takes rows into an accumulator: flat ones (base, buffers, messages), or another accumulator's."""
+"""Write the code that combines rows into an accumulator: flat rows (base, buffers, messages), or an accumulator's."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _STRINGS = ("S_offsets", "S_data")
 
 
 class Combiner:
-    """The two kernels of a relation. Both stop at an error, with its number in ``cur``."""
+    """The two kernels of a relation. At an error they stop, with its number in ``cur``."""
 
     def __init__(self, facts: Facts, shape: Shape, relation: str, *, ansi: bool, traced: bool) -> None:
         self._facts = facts
-        self._of = facts.relations[relation]
+        self._relation = facts.relations[relation]
         self._nullable = shape.relations[relation].dependents
         self._ansi = ansi
         self._traced = traced
@@ -37,22 +37,22 @@ class Combiner:
         self.apply = self._apply()
 
     def rows_arguments(self, loop: LoopState, into: Accumulator) -> list[Array]:
-        """What ``rows`` is called with, before the rows: ids, which rows, the words, and (at, stride) in ``cur``."""
+        """Return the first arguments of ``rows``. Then come ids, row numbers, words, and ``cur`` with (at, stride)."""
         return [*into.arrays, *self._strings(loop)]
 
     def apply_arguments(self, loop: LoopState, source: Accumulator, into: Accumulator) -> list[Array]:
-        """What ``apply`` is called with, before ``difference``."""
+        """Return the first arguments of ``apply``. Then come ``difference`` and ``cur``."""
         return [*source.arrays, *into.arrays, *self._strings(loop)]
 
     def _strings(self, loop: LoopState) -> list[Array]:
-        """Texts in their order, constants, and what functions of texts gave: of aggregators of the user."""
-        out: list[Array] = [loop.strings.offsets, loop.strings.data] if self._compares else []
+        """Return the arrays of texts, to compare them, and of constants in user-defined aggregators."""
+        out: list[Array] = [loop.strings.offsets, loop.strings.data] if self._compares_texts else []
         return [*out, loop.strings.words_of(self.sites.literals)] if self.sites.literals else out
 
     @property
-    def _compares(self) -> bool:
+    def _compares_texts(self) -> bool:
         return self._facts.stratum.makes_strings and any(
-            type_of(d.column.type).kind == "text" for d in self._of.dependents
+            type_of(d.column.type).kind == "text" for d in self._relation.dependents
         )
 
     def _writer(self, code: Source) -> Expressions:
@@ -61,32 +61,32 @@ class Combiner:
         )
 
     def _accumulating(self, name: str, writer: Expressions) -> Accumulating:
-        return Accumulating(name, self._of, self._nullable, writer, traced=self._traced)
+        return Accumulating(name, self._relation, self._nullable, writer, traced=self._traced)
 
     def _rows(self) -> Kernel:
-        """``ids[i]`` is the row for the words of row ``picked[i]``."""
+        """Write the kernel that combines row ``picked[i]`` of ``words`` into row ``ids[i]``."""
         code = Source()
         into = self._accumulating("h", self._writer(code))
         into.declare()
         code.line("doubles = words.view(np.float64)")
         code.line("first, stride = cur[0], cur[1]")
-        mask_at = len(self._of.dependents)
+        mask_at = len(self._relation.dependents)
         with code.block("for i in range(len(ids)):"):
             code.line("row = ids[i]")
             code.line("at = first + picked[i] * stride")
             values = []
-            for j, d in enumerate(self._of.dependents):
-                of = type_of(d.column.type)
+            for j, d in enumerate(self._relation.dependents):
+                column_type = type_of(d.column.type)
                 null = f"((words[at + {mask_at}] >> {j}) & 1) != 0" if self._nullable[j] else None
-                kept = code.keep("v", from_word(of, "words", "doubles", f"at + {j}"))
-                values.append(Value(of, kept, None if null is None else code.keep("n", null)))
+                word = code.keep("v", from_word(column_type, "words", "doubles", f"at + {j}"))
+                values.append(Value(column_type, word, None if null is None else code.keep("n", null)))
             origin = f"words[at + {mask_at + any(self._nullable)}]"
             (into.join if self._facts.is_lattice else into.add)("row", values, origin)
         code.line(f"cur[STATUS] = {DONE}")
         return Kernel([*into.arrays, *self._names(), "ids", "picked", "words", "cur"], code.text)
 
     def _apply(self) -> Kernel:
-        """What changed in ``g`` goes into ``h``; ``difference[0]`` is Σ|Δ| of the columns that are added up."""
+        """Write the kernel that combines changed rows of ``g`` into ``h``. ``difference[0]`` gets Σ|Δ| of sums."""
         code = Source()
         writer = self._writer(code)
         into, source = self._accumulating("h", writer), self._accumulating("g", writer)
@@ -96,7 +96,7 @@ class Combiner:
         with code.block("for i in range(g_n[0]):"):
             code.line("row = g_d[i]")
             values = []
-            for j in range(len(self._of.dependents)):
+            for j in range(len(self._relation.dependents)):
                 value = source.read(j, "row")
                 null = None if value.null is None else code.keep("n", value.null)
                 values.append(Value(value.type, code.keep("v", value.code), null))
@@ -110,5 +110,5 @@ class Combiner:
         return Kernel([*source.arrays, *into.arrays, *self._names(), "difference", "cur"], code.text)
 
     def _names(self) -> list[str]:
-        out = list(_STRINGS) if self._compares else []
+        out = list(_STRINGS) if self._compares_texts else []
         return [*out, "literals"] if self.sites.literals else out

@@ -1,7 +1,7 @@
-"""Expressions of a Plan as statements of generated code, with Spark's meaning: three-valued logic, ANSI errors, NaN.
+"""Write a Plan's expressions as statements with Spark's semantics: three-valued logic, ANSI errors, NaN.
 
-Arguments that Spark does not evaluate are not evaluated: what decides stands in an ``if``. An error ends the kernel
-with a status that names the place; the driver of the loop raises it.
+Arguments that Spark does not evaluate are not evaluated: they are inside an ``if``. An error ends the kernel with a
+status that numbers the error; the loop around the kernel raises it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mpi_backend.codegen import arithmetic, casts
 from mpi_backend.codegen.values import Value, equal, less
 from mpi_backend.codegen.writer import GUARD, Writer
-from mpi_backend.kernels.status import MOST_ARGUMENTS
+from mpi_backend.kernels.status import MAX_ARGUMENTS
 from mpi_backend.state.texts import TEXT_FUNCTIONS, TextCall, check_cast, check_pattern
 from mpi_backend.state.types import type_of
 from pyspark_paralagg.errors import UnsupportedError
@@ -29,9 +29,9 @@ _TRANSPARENT = ("KnownNotNull", "KnownNullable", "KnownFloatingPointNormalized",
 
 
 class Expressions(Writer):
-    """Writes expressions into ``code``; ``variables`` says what the columns are there.
+    """A writer of expressions into ``code``; ``variables`` has the value of each column.
 
-    ``leave`` writes what ends the kernel so that it can go on later (a text function that was not computed yet).
+    ``leave`` writes the code that suspends the kernel, to compute a missing result of a text function.
     """
 
     def __init__(
@@ -44,12 +44,12 @@ class Expressions(Writer):
         self.leave = leave
 
     def holds(self, condition: Expr) -> str:
-        """The Python condition that ``condition`` is true, not null."""
+        """Return the Python condition that ``condition`` is true, and not null."""
         value = self.value(condition)
         return value.code if value.null is None else f"({value.code} and not {value.null})"
 
     def value(self, expr: Expr) -> Value:
-        """The value of ``expr``, computed by the statements that this has written."""
+        """Write the statements that compute ``expr``. Return its value."""
         if isinstance(expr, Col):
             return self.variables[expr.name]
         if isinstance(expr, Lit):
@@ -58,12 +58,12 @@ class Expressions(Writer):
 
     # --- calls -------------------------------------------------------------------------------------------------------
 
-    def _call(self, expr: Call) -> Value:  # noqa: PLR0911 - one return a group of functions
+    def _call(self, expr: Call) -> Value:  # noqa: PLR0911 - a return for each group of functions
         if expr.fn in _TRANSPARENT:
             return self.value(expr.args[0])
         deciding = {
-            "And": self._logic, "Or": self._logic, "If": self._choose, "CaseWhen": self._choose,
-            "Coalesce": self._coalesce, "NaNvl": self._nan_or,
+            "And": self._logic, "Or": self._logic, "If": self._if_or_case, "CaseWhen": self._if_or_case,
+            "Coalesce": self._coalesce, "NaNvl": self._nanvl,
             ASSERT_UNSIGNED: self._unsigned,
         }  # fmt: skip
         if expr.fn in deciding:
@@ -71,49 +71,49 @@ class Expressions(Writer):
         if expr.fn in ("Between", "Present"):
             return self._guard(expr)
         args = [self.value(a) for a in expr.args]
-        of = type_of(expr.type)
+        result_type = type_of(expr.type)
         if expr.fn in ("IsNull", "IsNotNull"):
             null = args[0].null or "False"
             return Value(TRUTH, null if expr.fn == "IsNull" else f"(not {null})")
         if expr.fn == "IsNaN":  # of a null it is false
             return Value(TRUTH, f"({args[0].present} and {args[0].code} != {args[0].code})")
         if expr.fn in ("Least", "Greatest"):
-            return self._extreme(expr.fn, args, of)
+            return self._extreme(expr.fn, args, result_type)
         if expr.fn == "EqualNullSafe":
             return self._null_safe(*args)
         if expr.fn == "In":
-            return self._any_of(args)
+            return self._in(args)
         if expr.fn in TEXT_FUNCTIONS or (
-            any(v.type.kind == "text" for v in (*args, Value(of, ""))) and expr.fn == "Cast"
+            any(v.type.kind == "text" for v in (*args, Value(result_type, ""))) and expr.fn == "Cast"
         ):
-            return self._text(expr, args, of)
-        return self._strict(expr, args, of)
+            return self._text(expr, args, result_type)
+        return self._strict(expr, args, result_type)
 
     def _unsigned(self, expr: Call) -> Value:
         value, message = self.value(expr.args[0]), expr.args[1]
-        assert isinstance(message, Lit)  # noqa: S101 - as it is made
+        assert isinstance(message, Lit)  # noqa: S101 - for the type checker
         out = Value(value.type, self.code.keep("x", value.code), value.null)
         self.fail(f"{out.present} and {out.code} < 0", "PARALAGG_DATALOG_UNSIGNED", str(message.value))
         return out
 
-    def _strict(self, expr: Call, args: list[Value], of: Type) -> Value:
-        """A function that is null where an argument is."""
+    def _strict(self, expr: Call, args: list[Value], result_type: Type) -> Value:
+        """Write a function that is null if any argument is null."""
         nulls = [a.null for a in args if a.null is not None]
         out, null = self.code.name("x"), None
         if nulls:
             null = self.code.keep("n", " or ".join(nulls))
-            self.code.line(f"{out} = {_nothing(of)}")
+            self.code.line(f"{out} = {_null_value(result_type)}")
             with self.code.block(f"if not {null}:"):
-                found = self._apply(expr, args, of)
-                self.code.line(f"{out} = {found.code}")
-                if found.null is not None:
-                    self.code.line(f"{null} = {found.null}")
-            return Value(of, out, null)
-        found = self._apply(expr, args, of)
-        self.code.line(f"{out} = {found.code}")
-        return Value(of, out, found.null)
+                result = self._apply(expr, args, result_type)
+                self.code.line(f"{out} = {result.code}")
+                if result.null is not None:
+                    self.code.line(f"{null} = {result.null}")
+            return Value(result_type, out, null)
+        result = self._apply(expr, args, result_type)
+        self.code.line(f"{out} = {result.code}")
+        return Value(result_type, out, result.null)
 
-    def _apply(self, expr: Call, args: list[Value], of: Type) -> Value:
+    def _apply(self, expr: Call, args: list[Value], result_type: Type) -> Value:
         if expr.fn in _COMPARISONS:
             return Value(TRUTH, self._compare(expr.fn, args[0].type, args[0].code, args[1].code))
         write = arithmetic.FUNCTIONS.get(expr.fn)
@@ -123,30 +123,30 @@ class Expressions(Writer):
         self.rests_on_range = expr.checked and not ansi
         self.ansi |= expr.checked
         try:
-            return casts.cast(self, args[0], of) if write is None else write(self, args, of)
+            return casts.cast(self, args[0], result_type) if write is None else write(self, args, result_type)
         finally:
             self.ansi, self.rests_on_range = ansi, False
 
     def _guard(self, expr: Call) -> Value:
-        """What the proof rests on: a value that breaks it ends the kernel."""
+        """Write a check of an assumption of the proof. A value that violates it ends the kernel."""
         value = self.value(expr.args[0])
         message = expr.args[-1].value if isinstance(expr.args[-1], Lit) else ""
-        told = str(message).removeprefix(f"[{GUARD}] ").removesuffix(", and a row has ") + ", and a row is not"
+        message_text = str(message).removeprefix(f"[{GUARD}] ").removesuffix(", and a row has ") + ", and a row is not"
         if expr.fn == "Present":
             if value.null is not None:
-                self.fail(value.null, GUARD, told)
+                self.fail(value.null, GUARD, message_text)
             return Value(value.type, value.code)
         low, high = (self.value(a) for a in expr.args[1:3])
         is_open = high.null is not None
         outside = f"{value.code} < {low.code}" if is_open else f"not ({low.code} <= {value.code} <= {high.code})"
-        self.fail(f"{value.present} and {outside}", GUARD, told)
+        self.fail(f"{value.present} and {outside}", GUARD, message_text)
         return value
 
-    def _compare(self, fn: str, of: Type, a: str, b: str) -> str:
+    def _compare(self, fn: str, value_type: Type, a: str, b: str) -> str:
         if fn == "EqualTo":
-            return equal(of, a, b)
+            return equal(value_type, a, b)
         first, second, negated = _COMPARISONS[fn](a, b)
-        condition = less(of, first, second, makes_strings=self.makes_strings)
+        condition = less(value_type, first, second, makes_strings=self.makes_strings)
         return f"(not {condition})" if negated else condition
 
     def _null_safe(self, a: Value, b: Value) -> Value:
@@ -155,7 +155,7 @@ class Expressions(Writer):
             return Value(TRUTH, same)
         return Value(TRUTH, f"(({a.null or 'False'}) == ({b.null or 'False'}) and ({a.null or 'False'} or {same}))")
 
-    def _any_of(self, args: list[Value]) -> Value:
+    def _in(self, args: list[Value]) -> Value:
         value, choices = args[0], args[1:]
         hit = " or ".join(f"({c.present} and {equal(value.type, value.code, c.code)})" for c in choices) or "False"
         out = self.code.keep("x", f"{value.present} and ({hit})")
@@ -163,53 +163,53 @@ class Expressions(Writer):
         if not nulls:
             return Value(TRUTH, out)
         unknown = value.null or "False"
-        others = " or ".join(c.null for c in choices if c.null is not None) or "False"
-        return Value(TRUTH, out, self.code.keep("n", f"{unknown} or (not {out} and ({others}))"))
+        null_choice = " or ".join(c.null for c in choices if c.null is not None) or "False"
+        return Value(TRUTH, out, self.code.keep("n", f"{unknown} or (not {out} and ({null_choice}))"))
 
-    def _extreme(self, fn: str, args: list[Value], of: Type) -> Value:
+    def _extreme(self, fn: str, args: list[Value], result_type: Type) -> Value:
         out = self.code.keep("x", args[0].code)
         null = None if args[0].null is None else self.code.keep("n", args[0].null)
         for a in args[1:]:
             pair = (a.code, out) if fn == "Least" else (out, a.code)
-            wins = less(of, *pair, makes_strings=self.makes_strings)
+            wins = less(result_type, *pair, makes_strings=self.makes_strings)
             condition = wins if null is None else f"({null} or {wins})"
             with self.code.block(f"if {a.present} and {condition}:"):
                 self.code.line(f"{out} = {a.code}")
                 if null is not None:
                     self.code.line(f"{null} = False")
-        return Value(of, out, null if all(a.null is not None for a in args) else None)
+        return Value(result_type, out, null if all(a.null is not None for a in args) else None)
 
-    # --- what decides is evaluated first ----------------------------------------------------------------------------
+    # --- conditional evaluation -------------------------------------------------------------------------------------
 
     def _logic(self, expr: Call) -> Value:
-        """Three-valued ``And`` and ``Or``: the second argument only where the first does not decide."""
+        """Write three-valued ``And`` and ``Or``. The second argument is evaluated only if the first does not decide."""
         ends = "not " if expr.fn == "Or" else ""
         out = self.value(expr.args[0])
         for arg in expr.args[1:]:
-            left, found, null = out, self.code.name("x"), self.code.name("n")
-            self.code.line(f"{found} = {left.code}")
+            left, result, null = out, self.code.name("x"), self.code.name("n")
+            self.code.line(f"{result} = {left.code}")
             self.code.line(f"{null} = {left.null or 'False'}")
-            with self.code.block(f"if {null} or {ends}{found}:"):
+            with self.code.block(f"if {null} or {ends}{result}:"):
                 right = self.value(arg)
                 deciding = right.code if expr.fn == "Or" else f"(not {right.code})"
                 with self.code.block(f"if {right.present} and ({deciding} or not {null}):"):
-                    self.code.line(f"{found} = {right.code}")
+                    self.code.line(f"{result} = {right.code}")
                     self.code.line(f"{null} = False")
                 if right.null is not None:
                     with self.code.block(f"elif {right.null}:"):
                         self.code.line(f"{null} = True")
-            out = Value(TRUTH, found, null if left.null is not None or right.null is not None else None)
+            out = Value(TRUTH, result, null if left.null is not None or right.null is not None else None)
         return out
 
-    def _choose(self, expr: Call) -> Value:
-        """``If(c, a, b)`` and ``CaseWhen(c, a, ..., else)``; without an else the last value is null."""
-        of = type_of(expr.type)
+    def _if_or_case(self, expr: Call) -> Value:
+        """Write ``If(c, a, b)`` and ``CaseWhen(c, a, ..., else)``. Without an else the last value is null."""
+        result_type = type_of(expr.type)
         out, null = self.code.name("x"), self.code.name("n")
-        self.code.line(f"{out} = {_nothing(of)}")
+        self.code.line(f"{out} = {_null_value(result_type)}")
         self.code.line(f"{null} = True")
         can_be_null = len(expr.args) % 2 == 0
         self._branches(expr.args, out, null, nulls := [can_be_null])
-        return Value(of, out, null if nulls[0] else None)
+        return Value(result_type, out, null if nulls[0] else None)
 
     def _branches(self, args: tuple[Expr, ...], out: str, null: str, nulls: list[bool]) -> None:
         if len(args) == 1:
@@ -228,7 +228,7 @@ class Expressions(Writer):
         nulls[0] = nulls[0] or value.null is not None
 
     def _coalesce(self, expr: Call) -> Value:
-        of = type_of(expr.type)
+        result_type = type_of(expr.type)
         first = self.value(expr.args[0])
         if first.null is None or len(expr.args) == 1:
             return first
@@ -237,10 +237,10 @@ class Expressions(Writer):
             rest = self.value(Call("Coalesce", expr.args[1:], expr.type))
             self.code.line(f"{out} = {rest.code}")
             self.code.line(f"{null} = {rest.null or 'False'}")
-        return Value(of, out, null if rest.null is not None else None)
+        return Value(result_type, out, null if rest.null is not None else None)
 
-    def _nan_or(self, expr: Call) -> Value:
-        """The first argument unless it is NaN; the second is asked for only then."""
+    def _nanvl(self, expr: Call) -> Value:
+        """Write ``nanvl``: the first argument, or the second if the first is NaN."""
         first = self.value(expr.args[0])
         out, null = self.code.keep("x", first.code), self.code.keep("n", first.null or "False")
         with self.code.block(f"if not {null} and {out} != {out}:"):
@@ -252,54 +252,56 @@ class Expressions(Writer):
     # --- constants and texts ----------------------------------------------------------------------------------------
 
     def _literal(self, lit: Lit) -> Value:
-        of = type_of(lit.type) if lit.type != "void" else TRUTH
+        literal_type = type_of(lit.type) if lit.type != "void" else TRUTH
         if lit.value is None:
-            return Value(of, _nothing(of), "True")
-        if of.kind == "text":
+            return Value(literal_type, _null_value(literal_type), "True")
+        if literal_type.kind == "text":
             if lit.value not in self.sites.literals:
                 self.sites.literals.append(str(lit.value))
-            return Value(of, f"literals[{self.sites.literals.index(str(lit.value))}]")
-        return Value(of, casts.literal(of, lit.value))
+            return Value(literal_type, f"literals[{self.sites.literals.index(str(lit.value))}]")
+        return Value(literal_type, casts.literal(literal_type, lit.value))
 
-    def _text(self, expr: Call, args: list[Value], of: Type) -> Value:
-        """A function that Python computes once for each combination of arguments; the kernel looks the result up."""
+    def _text(self, expr: Call, args: list[Value], result_type: Type) -> Value:
+        """Write the lookup of a text function's result. Python computes it once for each combination of arguments."""
         if expr.fn == "Cast":
-            check_cast(args[0].type, of)
+            check_cast(args[0].type, result_type)
         pattern = expr.args[-1]
         if expr.fn == "RLike" and isinstance(pattern, Lit) and pattern.value is not None:
             check_pattern(str(pattern.value))
-        if len(args) > MOST_ARGUMENTS:
+        if len(args) > MAX_ARGUMENTS:
             raise UnsupportedError(
                 "PARALAGG_EXPRESSION_UNPORTABLE",
-                f"the MPI engine has functions of {MOST_ARGUMENTS} arguments, and here are {len(args)}",
+                f"the MPI engine has functions of {MAX_ARGUMENTS} arguments, and here are {len(args)}",
                 value=expr.fn,
                 hint="compute parts of it in relations of their own",
             )
-        call = TextCall(f"Cast {of.name}" if expr.fn == "Cast" else expr.fn, tuple(a.type for a in args), of)
+        call = TextCall(
+            f"Cast {result_type.name}" if expr.fn == "Cast" else expr.fn, tuple(a.type for a in args), result_type
+        )
         if call not in self.sites.calls:
             self.sites.calls.append(call)
         site = self.sites.calls.index(call)
-        out, null, found = self.code.name("x"), self.code.name("n"), self.code.name("f")
+        out, null, entry = self.code.name("x"), self.code.name("n"), self.code.name("f")
         nulls = [a.null for a in args if a.null is not None]
-        self.code.line(f"{out} = {_nothing(of)}")
+        self.code.line(f"{out} = {_null_value(result_type)}")
         self.code.line(f"{null} = {' or '.join(nulls) or 'False'}")
         with self.code.block(f"if not {null}:"):
             for n, a in enumerate(args):
-                place = f"CALL + {n}"
-                stored = f"cur_f[{place}] = {a.code}" if a.type.kind == "fraction" else f"cur[{place}] = {a.code}"
-                self.code.line(stored)
-            self.code.line(f"{found} = find(T{site}_slots, T{site}_keys, T{site}_meta, cur, CALL)")
-            with self.code.block(f"if {found} < 0:"):
+                slot = f"CALL + {n}"
+                statement = f"cur_f[{slot}] = {a.code}" if a.type.kind == "fraction" else f"cur[{slot}] = {a.code}"
+                self.code.line(statement)
+            self.code.line(f"{entry} = find(T{site}_slots, T{site}_keys, T{site}_meta, cur, CALL)")
+            with self.code.block(f"if {entry} < 0:"):
                 self.code.line(f"cur[STATUS] = WANTED + {site}")
                 self.leave()
-            self.code.line(f"{null} = T{site}_nulls[{found}] != 0")
-            result = {"truth": f"T{site}_words[{found}] != 0", "fraction": f"T{site}_words.view(np.float64)[{found}]"}
-            self.code.line(f"{out} = {result.get(of.kind, f'T{site}_words[{found}]')}")
-        return Value(of, out, null)
+            self.code.line(f"{null} = T{site}_nulls[{entry}] != 0")
+            results = {"truth": f"T{site}_words[{entry}] != 0", "fraction": f"T{site}_words.view(np.float64)[{entry}]"}
+            self.code.line(f"{out} = {results.get(result_type.kind, f'T{site}_words[{entry}]')}")
+        return Value(result_type, out, null)
 
 
 def no_texts() -> None:
-    """Refuses functions of texts where a kernel cannot be left and entered again."""
+    """Raise ``UnsupportedError``: this kernel cannot be suspended, so it has no functions of texts."""
     raise UnsupportedError(
         "PARALAGG_EXPRESSION_UNPORTABLE",
         "the MPI engine has no functions of texts in an aggregator's combine",
@@ -307,9 +309,9 @@ def no_texts() -> None:
     )
 
 
-def _nothing(of: Type) -> str:
-    """What stands beside a null."""
-    return {"fraction": "0.0", "truth": "False"}.get(of.kind, "np.int64(0)")
+def _null_value(value_type: Type) -> str:
+    """Return the value that is stored for a null."""
+    return {"fraction": "0.0", "truth": "False"}.get(value_type.kind, "np.int64(0)")
 
 
 def _unportable(fn: str) -> UnsupportedError:
@@ -321,7 +323,7 @@ def _unportable(fn: str) -> UnsupportedError:
     )
 
 
-# Each as "first < second", perhaps negated.
+# The operands of "first < second", and whether the result is negated.
 _COMPARISONS: dict[str, Callable[[str, str], tuple[str, str, bool]]] = {
     "EqualTo": lambda a, b: (a, b, False),
     "LessThan": lambda a, b: (a, b, False),

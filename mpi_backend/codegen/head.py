@@ -1,7 +1,7 @@
-"""The innermost source of a rule: the derived row is aggregated into its target, or goes into the buffer.
+"""Write the innermost code of a rule: aggregate the derived row into its target, or append it to the buffer.
 
-The Plan says how the target is found: it is the driver's row, was resolved at load (a ghost is the complement
-of its id), or its key is computed and looked up outside of the loop.
+The Plan says where the target is: it is the driver's row, or was resolved at load (a ghost is the complement of its
+id), or its key is computed and looked up outside of the loop.
 """
 
 from __future__ import annotations
@@ -25,96 +25,103 @@ if TYPE_CHECKING:
 
 
 class Head:
-    """Writes what happens to the rows that a rule derives."""
+    """A writer of the code for the rows that a rule derives."""
 
     def __init__(
-        self, facts: Facts, shape: Shape, rule: PlannedRule, to: Expressions, arguments: Arguments, *, traced: bool
+        self,
+        facts: Facts,
+        shape: Shape,
+        rule: PlannedRule,
+        writer: Expressions,
+        arguments: Arguments,
+        *,
+        traced: bool,
     ) -> None:
         self._facts = facts
         self._rule = rule
         self._name = rule.head
         self._keys = len(facts.relations[rule.head].keys)
         self._form = shape.relations[rule.head]
-        self._to = to
+        self._writer = writer
         self._arguments = arguments
         self._traced = traced
-        self._ready: dict[int, Value] = {}
+        self._early_values: dict[int, Value] = {}
 
     @property
     def row_words(self) -> int:
-        """Words of a derived row in the buffer: key, then values."""
+        """Return the number of words of a row in the buffer: key, then values."""
         return max(1, self._form.key_words + self._form.value_words(traced=self._traced))
 
     def compute_early(self, last: Probe, bound: Collection[str]) -> None:
-        """Values that the last probe does not change are computed once a group, not once a row of it."""
+        """Compute values that do not depend on the last probe once for each of its groups, not for each row."""
         for j, expr in enumerate(self._rule.emit[self._keys :]):
             names = columns(expr)
             if not isinstance(expr, Col) and names <= set(bound) and not names & set(last.binds):
-                self._ready[j] = self._to.value(expr)
+                self._early_values[j] = self._writer.value(expr)
 
     def emit(self, rows: Mapping[int, str], position: int, leave: Callable[[], None]) -> None:
-        """``rows`` has the row of each static probe, by step; ``leave`` writes what ends the kernel for a while."""
+        """Write the code for a row. ``rows`` has each static probe's row by step; ``leave`` suspends the kernel."""
         if self._rule.target.kind == "computed":
-            self._put_out(leave)
+            self._append_to_buffer(leave)
             return
         name = self._name
         values = self._values()
-        own = self._arguments.accumulator("h", name, lambda loop: loop.part(name).pending, self._to)
+        local = self._arguments.accumulator("h", name, lambda loop: loop.part(name).pending, self._writer)
         if self._rule.target.kind == "same":
-            self._combine(own, "u", values)
+            self._combine(local, "u", values)
             return
-        ghost = self._arguments.accumulator("g", name, lambda loop: loop.part(name).ghost, self._to)
+        ghost = self._arguments.accumulator("g", name, lambda loop: loop.part(name).ghost, self._writer)
         self._arguments.add("targets", lambda loop: loop.targets[position])
         assert self._rule.target.step is not None  # noqa: S101 - for the type checker
         target = self._code.keep("h", f"targets[{rows[self._rule.target.step]}]")
         with self._code.block(f"if {target} >= 0:"):
-            self._combine(own, self._code.keep("h", f"np.uint32({target})"), values)
+            self._combine(local, self._code.keep("h", f"np.uint32({target})"), values)
         with self._code.block("else:"):
             self._combine(ghost, self._code.keep("h", f"np.uint32(~{target})"), values)
 
     @property
     def _code(self) -> Source:
-        return self._to.code
+        return self._writer.code
 
     def _values(self) -> list[Value]:
         emitted = self._rule.emit[self._keys :]
-        return [self._ready.get(j) or self._to.value(e) for j, e in enumerate(emitted)]
+        return [self._early_values.get(j) or self._writer.value(e) for j, e in enumerate(emitted)]
 
     def _combine(self, into: Accumulating, row: str, values: list[Value]) -> None:
         (into.join if self._facts.is_lattice else into.add)(row, values, "origin")
 
-    def _put_out(self, leave: Callable[[], None]) -> None:
-        """The derived row into the buffer; with it full, the kernel waits for a new one."""
+    def _append_to_buffer(self, leave: Callable[[], None]) -> None:
+        """Write the derived row into the buffer. If the buffer is full, the kernel is suspended."""
         code = self._code
         self._arguments.add("out", lambda loop: loop.out)
-        keys = [self._to.value(e) for e in self._rule.emit[: self._keys]]
+        keys = [self._writer.value(e) for e in self._rule.emit[: self._keys]]
         values = self._values()
         with code.block(f"if (out_n + 1) * {self.row_words} > len(out):"):
             code.line("cur[STATUS] = FULL")
             leave()
         at = code.keep("o", f"out_n * {self.row_words}")
-        where = 0
-        for part, nulls in ((keys, self._form.keys), (values, self._form.dependents)):
-            for n, v in enumerate(part):
-                put_word(code, v.type, "out", f"{at} + {where + n}", v.code)
-                if v.null is not None:  # beside a null stands 0, so that equal keys have equal words
+        position = 0
+        for part_values, nulls in ((keys, self._form.keys), (values, self._form.dependents)):
+            for n, v in enumerate(part_values):
+                put_word(code, v.type, "out", f"{at} + {position + n}", v.code)
+                if v.null is not None:  # a null is stored as 0, so that equal keys have equal words
                     with code.block(f"if {v.null}:"):
-                        code.line(f"out[{at} + {where + n}] = 0")
-            where += len(part)
+                        code.line(f"out[{at} + {position + n}] = 0")
+            position += len(part_values)
             if any(nulls):
-                bits = [f"(np.int64({v.null}) << {n})" for n, v in enumerate(part) if v.null is not None]
-                code.line(f"out[{at} + {where}] = {' | '.join(bits) or '0'}")
-                where += 1
+                bits = [f"(np.int64({v.null}) << {n})" for n, v in enumerate(part_values) if v.null is not None]
+                code.line(f"out[{at} + {position}] = {' | '.join(bits) or '0'}")
+                position += 1
         if self._traced:
-            code.line(f"out[{at} + {where}] = origin")
+            code.line(f"out[{at} + {position}] = origin")
         code.line("out_n += 1")
 
 
-def put_word(code: Source, of: Type, words: str, place: object, value: str) -> None:
-    """Writes a value into words as keys have it: one zero, one NaN."""
-    if of.kind == "fraction":
+def put_word(code: Source, value_type: Type, words: str, place: object, value: str) -> None:
+    """Write a value into words in the form of keys: one zero, one NaN."""
+    if value_type.kind == "fraction":
         code.line(f"{words}_f[{place}] = {value} + 0.0 if {value} == {value} else np.nan")
-    elif of.kind == "truth":
+    elif value_type.kind == "truth":
         code.line(f"{words}[{place}] = np.int64({value})")
     else:
         code.line(f"{words}[{place}] = {value}")

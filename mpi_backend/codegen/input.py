@@ -1,4 +1,4 @@
-"""Source that computes the columns of an input from its source's rows, and keeps the rows that satisfy its filters."""
+"""Compute the columns of an input from its source's rows, and drop the rows that its filters reject."""
 
 from __future__ import annotations
 
@@ -24,28 +24,30 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    of: Input, columns: Sequence[Column], count: int, strings: Strings, *, ansi: bool
+    spec: Input, columns: Sequence[Column], count: int, strings: Strings, *, ansi: bool
 ) -> tuple[list[Column], int]:
-    """The columns of an input, and how many rows they have; ``columns`` are its source's, with texts of ``strings``."""
-    return _Evaluation(of, columns, count, strings, ansi=ansi).run()
+    """Return the columns and the row count of an input. ``columns`` are its source's, with texts of ``strings``."""
+    return _Evaluation(spec, columns, count, strings, ansi=ansi).run()
 
 
 class _Evaluation:
-    def __init__(self, of: Input, columns: Sequence[Column], count: int, strings: Strings, *, ansi: bool) -> None:
-        self.of = of
+    def __init__(self, spec: Input, columns: Sequence[Column], count: int, strings: Strings, *, ansi: bool) -> None:
+        self.spec = spec
         self.columns = columns
         self.count = count
         self.strings = strings
         self.sites = Sites()
         self.code = Source()
         self.variables: dict[str, Value] = {}
-        self.to = Expressions(self.code, self.variables, self.sites, ansi=ansi, makes_strings=True, leave=self._leave)
+        self.writer = Expressions(
+            self.code, self.variables, self.sites, ansi=ansi, makes_strings=True, leave=self._leave
+        )
         self.values: list[Value] = []
 
     def run(self) -> tuple[list[Column], int]:
         kernel = self._kernel()
-        out = np.zeros((len(self.of.exprs), self.count), np.int64)
-        nulls = np.zeros((len(self.of.exprs), self.count), np.bool_)
+        out = np.zeros((len(self.spec.exprs), self.count), np.int64)
+        nulls = np.zeros((len(self.spec.exprs), self.count), np.bool_)
         cur = np.zeros(LENGTH, np.int64)
         cur[1] = self.count
         while True:
@@ -55,19 +57,21 @@ class _Evaluation:
                 break
             if status >= FAILED:
                 code, message = self.sites.errors[status - FAILED]
-                raise FixpointError(code, message, place=self.of.name or f"input {self.of.id}")
-            self.strings.evaluate_call(self.sites.calls[status - WANTED], cur, self.of.name or f"input {self.of.id}")
-        kept = int(cur[3])
-        return [self._column(n, out[n, :kept], nulls[n, :kept]) for n in range(len(self.of.exprs))], kept
+                raise FixpointError(code, message, place=self.spec.name or f"input {self.spec.id}")
+            self.strings.evaluate_call(
+                self.sites.calls[status - WANTED], cur, self.spec.name or f"input {self.spec.id}"
+            )
+        size = int(cur[3])
+        return [self._column(n, out[n, :size], nulls[n, :size]) for n in range(len(self.spec.exprs))], size
 
     def _column(self, n: int, words: Array, nulls: Array) -> Column:
-        of = type_of(self.of.exprs[n].type)
-        mine = words_of_doubles(words.view(np.float64).copy()) if of.kind == "fraction" else words.copy()
-        return Column(of, mine, nulls.copy() if nulls.any() else None)
+        column_type = type_of(self.spec.exprs[n].type)
+        plain = words_of_doubles(words.view(np.float64).copy()) if column_type.kind == "fraction" else words.copy()
+        return Column(column_type, plain, nulls.copy() if nulls.any() else None)
 
     def _kernel(self) -> Kernel:
         code = self.code
-        for c, (column, like) in enumerate(zip(self.of.columns, self.columns, strict=True)):
+        for c, (column, like) in enumerate(zip(self.spec.columns, self.columns, strict=True)):
             name = f"c{c}d" if like.type.kind == "fraction" else f"c{c}"
             if like.type.kind == "fraction":
                 code.line(f"{name} = c{c}.view(np.float64)")
@@ -88,11 +92,11 @@ class _Evaluation:
         return Kernel(["cur", *arguments, "out", "nulls"], "cur_f = cur.view(np.float64)\n" + code.text)
 
     def _filtered(self) -> None:
-        for condition in self.of.filters:  # not one inside of the other: Python has a hundred levels
-            with self.code.block(f"if not {self.to.holds(condition)}:"):
+        for condition in self.spec.filters:  # not nested: Python allows a hundred levels
+            with self.code.block(f"if not {self.writer.holds(condition)}:"):
                 self.code.line("i += 1")
                 self.code.line("continue")
-        for j, value in enumerate([self.to.value(e) for e in self.of.exprs]):
+        for j, value in enumerate([self.writer.value(e) for e in self.spec.exprs]):
             target = f"out[{j}].view(np.float64)" if value.type.kind == "fraction" else f"out[{j}]"
             code = f"np.int64({value.code})" if value.type.kind == "truth" else value.code
             self.code.line(f"{target}[out_n] = {code}")

@@ -1,7 +1,7 @@
-"""Finds the columns of a stratum that may hold null in this run, from the data through the rules.
+"""Find the columns of a stratum that may hold null in this run, from the data through the rules.
 
-Files declare nearly every column nullable; code that handles nulls is generated only where there are some. All ranks
-come to the same answer, since they vote on the inputs.
+Files declare nearly every column nullable, but code for nulls is generated only for columns that hold some. All
+ranks get the same result, because they vote on the inputs.
 """
 
 from __future__ import annotations
@@ -29,43 +29,43 @@ if TYPE_CHECKING:
 
 
 def shape_of(facts: Facts, starts: Mapping[str, Sequence[bool]], payload: Mapping[int, Sequence[bool]]) -> Shape:
-    """Columns with nulls of base and initial rows (``starts``) and of ``payload``, carried through the rules."""
-    now: Nulls = {r.name: tuple(starts[r.name]) for r in facts.stratum.relations}
+    """Propagate nulls of base and initial rows (``starts``) and of ``payload`` through the rules. Return the shape."""
+    current: Nulls = {r.name: tuple(starts[r.name]) for r in facts.stratum.relations}
     while True:
-        after = {name: list(nulls) for name, nulls in now.items()}
+        after = {name: list(nulls) for name, nulls in current.items()}
         for rule in facts.stratum.rules:
-            env = _environment(facts, rule, now, payload)
+            env = _environment(facts, rule, current, payload)
             for c, expr in enumerate(rule.emit):
                 after[rule.head][c] |= is_nullable(expr, env)
         for r in facts.stratum.relations:
             _carry(facts, r, after)
-        settled = {name: tuple(nulls) for name, nulls in after.items()}
-        if settled == now:
+        updated = {name: tuple(nulls) for name, nulls in after.items()}
+        if updated == current:
             break
-        now = settled
-    split = {r.name: len(r.keys) for r in facts.stratum.relations}
-    relations = {name: RelationShape(nulls[: split[name]], nulls[split[name] :]) for name, nulls in now.items()}
+        current = updated
+    widths = {r.name: len(r.keys) for r in facts.stratum.relations}
+    relations = {name: RelationShape(nulls[: widths[name]], nulls[widths[name] :]) for name, nulls in current.items()}
     return Shape(relations, {i: tuple(nulls) for i, nulls in payload.items()})
 
 
 def is_nullable(expr: Expr, env: Mapping[str, Value]) -> bool:
-    """Whether generated code finds that ``expr`` may be null."""
+    """Return whether ``expr`` may be null in generated code."""
     writer = Expressions(Source(), dict(env), Sites(), ansi=True, makes_strings=True, leave=lambda: None)
     return writer.value(expr).null is not None
 
 
 def _environment(  # noqa: C901 - a case for each step
-    facts: Facts, rule: PlannedRule, now: Nulls, payload: Mapping[int, Sequence[bool]]
+    facts: Facts, rule: PlannedRule, current: Nulls, payload: Mapping[int, Sequence[bool]]
 ) -> dict[str, Value]:
     env: dict[str, Value] = {}
 
     def bind(binds: Sequence[str | None], types: Sequence[Type], nulls: Sequence[bool]) -> None:
-        for name, of, null in zip(binds, types, nulls, strict=True):
+        for name, column_type, null in zip(binds, types, nulls, strict=True):
             if name is not None:
-                env[name] = Value(of, "v", "n" if null else None)
+                env[name] = Value(column_type, "v", "n" if null else None)
 
     driver = facts.relations[rule.driver.relation]
-    bind(rule.driver.binds, column_types(driver), now[driver.name])
+    bind(rule.driver.binds, column_types(driver), current[driver.name])
     for step in rule.steps:
         if isinstance(step, Filter):
             continue
@@ -74,27 +74,27 @@ def _environment(  # noqa: C901 - a case for each step
                 if isinstance(key, Col):
                     env[key.name] = Value(type_of(key.type), "v")  # a null key joins with nothing
         if step.kind == "join" and step.recursive:
-            of = facts.relations[facts.relation_indexes[step.index].relation]
-            bind(step.binds, column_types(of), now[of.name])
+            probed = facts.relations[facts.relation_indexes[step.index].relation]
+            bind(step.binds, column_types(probed), current[probed.name])
         elif step.kind == "join":
             bind(step.binds, facts.payload_types(step.index), payload[step.index])
     return env
 
 
-def _carry(facts: Facts, of: PlannedRelation, nulls: dict[str, list[bool]]) -> None:
-    """Carried columns are null where their order is, columns of a user's aggregator all together, views as others."""
-    mine, k = nulls[of.name], len(of.keys)
-    names = [d.column.name for d in of.dependents]
-    for j, d in enumerate(of.dependents):
+def _carry(facts: Facts, relation: PlannedRelation, nulls: dict[str, list[bool]]) -> None:
+    """Propagate nulls from an order to its carried columns, within a user-defined aggregator, and to views."""
+    own_nulls, k = nulls[relation.name], len(relation.keys)
+    names = [d.column.name for d in relation.dependents]
+    for j, d in enumerate(relation.dependents):
         if d.order is not None:
-            mine[k + j] |= mine[k + names.index(d.order)]
+            own_nulls[k + j] |= own_nulls[k + names.index(d.order)]
         if d.custom is not None:
             first = k + j - d.part
-            mine[k + j] |= any(mine[first : first + len(d.custom.columns)])
+            own_nulls[k + j] |= any(own_nulls[first : first + len(d.custom.columns)])
         if d.view is not None:
-            theirs = nulls[d.view.relation]
+            viewed_nulls = nulls[d.view.relation]
             for c in range(k):
-                mine[c] |= theirs[c]
+                own_nulls[c] |= viewed_nulls[c]
             column = facts.view_column(d.view)
             if not d.definition.is_counted and column is not None:
-                mine[k + j] |= theirs[len(facts.relations[d.view.relation].keys) + column]
+                own_nulls[k + j] |= viewed_nulls[len(facts.relations[d.view.relation].keys) + column]

@@ -1,8 +1,8 @@
-"""Source of a lattice's loop that applies the best rows first: all passes in one call, until no near row is left.
+"""Write a lattice's loop that applies the best rows first: all passes in one call, until no near row is left.
 
-Rows that changed are *near* where their value is better than a limit, else *far* (Davidson et al. 2014, "near-far";
-the buckets of delta-stepping, Meyer and Sanders 2003, two at a time). When none is near, the limit moves on by a
-width, and far rows that are within it become near; those that improved and were applied meanwhile are dropped.
+A changed row is *near* if its value is better than a limit, else *far* (Davidson et al. 2014, "near-far"; two buckets
+of delta-stepping, Meyer and Sanders 2003). When no row is near, the limit moves by a width. Far rows within the new
+limit become near; those that improved and were applied in the meantime are dropped.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from mpi_backend.codegen.source import Source
 from mpi_backend.kernels.compiler import Kernel
 from mpi_backend.kernels.flags import COUNTED, IN_DELTA, QUEUED
-from mpi_backend.kernels.lists import MANY
+from mpi_backend.kernels.lists import SCAN_FACTOR
 from mpi_backend.kernels.status import DONE
 from mpi_backend.state.types import type_of
 
@@ -29,26 +29,26 @@ if TYPE_CHECKING:
 
 _PLACES = "NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS, FOUND, BEST, TOOK = range(14)"
 NEAR, FAR, PASSES, MOST, LIMIT, WIDTH, NEXT, ALONE, MOVES, UNTIL, ROWS, FOUND, BEST, TOOK = range(14)
-"""Places of ``order``: rows near and far, passes made and allowed, the limit, how far it moves; rows applied, found.
+"""Positions in ``order``: near and far rows, passes and their maximum, limit, width of a move; rows applied, found.
 
-The kernel comes back when no row is near, or before a pass with which it would have applied more than ``UNTIL`` rows.
+The kernel returns when no row is near, or before a pass that would apply more than ``UNTIL`` rows in all.
 
-Alone, a rank moves the limit by itself. With others it leaves with the best far value in ``BEST``, and is called again
-with ``MOVES`` set to 1 and the limit in ``NEXT`` that it may go to, or to 2 where every far row is to become near: what
-is no better than any limit (NaN, the largest number) has its turn at the end. ``TOOK``: rows that the last move found.
+A single rank (``ALONE``) moves the limit itself. With several ranks the kernel returns the best far value in ``BEST``.
+The next call has ``MOVES`` = 1 and the new limit in ``NEXT``, or ``MOVES`` = 2 to make every far row near: values
+that are better than no limit (NaN, the largest number) are applied last. ``TOOK``: rows that the last move made near.
 """
 FEW = 32
-"""With others, less than this part of what the last move found is not worth a meeting: the limit moves too."""
+"""With several ranks, the limit also moves if near rows are fewer than 1/FEW of those of the last move."""
 SPARSE = 8
-"""Where fewer than this part of what it looks at is found by a move, moves are larger from then on."""
+"""If a move makes fewer than 1/SPARSE of the far rows near, the width doubles."""
 _IS_FAR = IN_DELTA
-"""The flag of a far row: a run in place has no other use for it."""
+"""The flag of a far row, which a run in place does not use otherwise."""
 
 
 class OrderedKernel:
     """The rules of a stratum with the loop around them. ``near`` and ``far`` are lists of ids.
 
-    Without a ``column`` whose values order them, all rows that changed are near.
+    ``column`` orders the rows by its values. Without it, all changed rows are near.
     """
 
     def __init__(self, facts: Facts, rules: Sequence[RuleKernel], column: int | None) -> None:
@@ -64,13 +64,13 @@ class OrderedKernel:
 
     @property
     def worst(self) -> str:
-        """The value that no other is worse than, as source."""
+        """Return the source of the worst value."""
         if self.type.kind == "fraction":
             return "-np.inf" if self.descends else "np.inf"
         return str(np.iinfo(np.int64).min if self.descends else np.iinfo(np.int64).max)
 
     def arguments(self, loop: LoopState) -> list[Array]:
-        """After ``cur``, ``order``, ``near`` and ``far``."""
+        """Return the arguments after ``cur``, ``order``, ``near`` and ``far``."""
         state = next(iter(loop.parts.values())).state
         out: list[Array] = [state.v, state.f, state.d, state.n]
         for r in self._rules:
@@ -92,9 +92,9 @@ class OrderedKernel:
                 with code.block("if near_n == 0:"):
                     code.line("break")
             else:
-                finds = self._better("best", "bounds[NEXT]")
-                moves = f"order[MOVES] == 1 and order[ROWS] == 0 and far_n > 0 and {finds}"
-                with code.block(f"if near_n == 0 or ({FEW} * near_n < order[TOOK] and {moves}):"):
+                is_better = self._better("best", "bounds[NEXT]")
+                moves_early = f"order[MOVES] == 1 and order[ROWS] == 0 and far_n > 0 and {is_better}"
+                with code.block(f"if near_n == 0 or ({FEW} * near_n < order[TOOK] and {moves_early}):"):
                     self._next_limit(code)
             if not self._rules:
                 self._sort_near(code)
@@ -125,9 +125,9 @@ class OrderedKernel:
         return f"{a} > {b}" if self.descends else f"{a} < {b}"
 
     def _next_limit(self, code: Source) -> None:
-        """Far rows within the new limit become near. With other ranks a meeting has found it, until the next one.
+        """Write the move of the limit. With several ranks, a meeting has set the new limit.
 
-        ``best`` is no worse than any far value: it forgets nothing of rows that were far and are applied.
+        ``best`` is no worse than any far value; it may be the value of a far row that was applied since.
         """
         sign = "-" if self.descends else "+"
         with code.block("if far_n == 0:"):
@@ -170,8 +170,8 @@ class OrderedKernel:
             code.line("continue  # with the best of what is left")
 
     def _sort_near(self, code: Source) -> None:
-        """Near rows in their order, where they are many: who follows them walks through memory."""
-        with code.block(f"if {MANY} * near_n > len(s_f):"):
+        """Write the sorting of near rows, if they are many, so that readers access memory sequentially."""
+        with code.block(f"if {SCAN_FACTOR} * near_n > len(s_f):"):
             code.line("near_n = np.int64(0)")
             with code.block("for row in range(len(s_f)):"):
                 code.line("near[near_n] = row")

@@ -1,6 +1,6 @@
-"""Whether the engine can run a Plan: its code is written, not compiled, and what the generator refuses is the reason.
+"""Check whether the engine can run a Plan: write its code without compiling it, and return the first refusal.
 
-Imports no Numba, so that whoever only asks does not wait for it.
+This module does not import Numba, which is slow to load.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ _AGGREGATOR = "the aggregator"
 
 
 def unportable(plan: Plan, *, inputs: bool = False) -> str | None:
-    """What the engine cannot compute, where, and why; None if it can run ``plan``.
+    """Return what the engine cannot compute, where, and why; None if it can run ``plan``.
 
-    What inputs compute when they are loaded counts with ``inputs`` only: Spark may have done it.
+    With ``inputs``, also check the expressions of inputs, which Spark may compute instead.
 
     >>> from pyspark_paralagg.plan.plan import Plan
     >>> unportable(Plan("none", (), ())) is None
     True
     """
-    reasons = (_refusal(what, place, expr) for what, place, expr in _all(plan, inputs=inputs))
+    reasons = (_refusal(name, place, expr) for name, place, expr in _items(plan, inputs=inputs))
     return next((r for r in reasons if r is not None), None)
 
 
-def _refusal(what: str, place: str, expr: Expr | str) -> str | None:
+def _refusal(name: str, place: str, expr: Expr | str) -> str | None:
     try:
         if isinstance(expr, str):
             type_of(expr)
         else:
             _write(expr, combines=place.startswith(_AGGREGATOR))
     except UnsupportedError as problem:
-        return f"{what} in {place}: {problem.message}"
+        return f"{name} in {place}: {problem.message}"
     return None
 
 
-def _all(plan: Plan, *, inputs: bool) -> Iterator[tuple[str, str, Expr | str]]:
-    """Expressions, and types of columns: how they are called, where they stand, and themselves."""
+def _items(plan: Plan, *, inputs: bool) -> Iterator[tuple[str, str, Expr | str]]:
+    """Yield the description, the place and the value of each expression and column type."""
     for source in plan.inputs if inputs else ():
         for column in source.columns:
             yield f"the column {column.name}", _place(source), column.type
@@ -62,14 +62,14 @@ def _all(plan: Plan, *, inputs: bool) -> Iterator[tuple[str, str, Expr | str]]:
         for expr in source.exprs:
             yield show(expr), _place(source), expr.type
     for stratum in plan.strata:
-        yield from _in(stratum)
+        yield from _stratum_items(stratum)
 
 
 def _place(source: Input) -> str:
     return f"the input {source.name or source.relation or source.id}"
 
 
-def _in(stratum: Stratum) -> Iterator[tuple[str, str, Expr | str]]:
+def _stratum_items(stratum: Stratum) -> Iterator[tuple[str, str, Expr | str]]:
     for relation in stratum.relations:
         place = f"the relation {relation.name}"
         for column in (*relation.keys, *(d.column for d in relation.dependents)):
@@ -91,11 +91,11 @@ def _expressions(rule: PlannedRule) -> Iterator[Expr]:
 
 
 def _write(expr: Expr, *, combines: bool) -> None:
-    """Code of ``expr`` where everything may be null, which has all the branches that there can be."""
+    """Write the code of ``expr`` with nullable columns, which has all possible branches."""
     variables = {c.name: Value(type_of(c.type), "v", "n") for c in walk(expr) if isinstance(c, Col)}
     leave = no_texts if combines else _leave
     Expressions(Source(), variables, Sites(), ansi=True, makes_strings=True, leave=leave).value(expr)
 
 
 def _leave() -> None:
-    """Rules and inputs can be left for the text function and be entered again."""
+    """Do nothing: rules and inputs can be suspended for a text function."""

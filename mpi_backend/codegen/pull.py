@@ -1,8 +1,7 @@
-"""Sums by target: each source's contribution is computed once, then every target adds up those of its sources.
+"""Write sums by target: compute each source's contribution once, then each target adds up those of its sources.
 
-Where all rows give (PageRank's rounds), reading contributions in the order of the targets writes each sum once,
-instead of once an edge (docs/design.md, "Evaluation forms"). Only sums of fractions: their order is nobody's
-promise.
+If all rows contribute (PageRank's rounds), reading contributions in the order of targets writes each sum once, not
+once for each edge (docs/architecture.md, "Other forms"). Only for sums of fractions, whose order is unspecified.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark_paralagg.plan.plan import PlannedRule
 
 
-def pulls(facts: Facts, shape: Shape, rule: PlannedRule) -> bool:
-    """Whether a rule adds fractions that depend on the driver's row alone to targets that are known."""
+def can_pull(facts: Facts, shape: Shape, rule: PlannedRule) -> bool:
+    """Return whether a rule adds fractions that depend only on the driver's row to targets resolved at load."""
     if facts.is_lattice or rule.target.kind != "resolved" or rule.target.step != len(rule.steps) - 1:
         return False
     last = rule.steps[-1]
@@ -38,13 +37,13 @@ def pulls(facts: Facts, shape: Shape, rule: PlannedRule) -> bool:
     head = facts.relations[rule.head]
     if any(not d.definition.is_sum or type_of(d.column.type).kind != "fraction" for d in head.dependents):
         return False
-    given = {b for b in last.binds if b is not None}
+    payload_names = {b for b in last.binds if b is not None}
     values = rule.emit[len(head.keys) :]
-    return not any(shape.relations[rule.head].dependents) and not any(columns(v) & given for v in values)
+    return not any(shape.relations[rule.head].dependents) and not any(columns(v) & payload_names for v in values)
 
 
 class Contribution(RuleKernel):
-    """Computes what each row of the driver gives to all of its targets; ``cur[OUT]`` counts rows that have some."""
+    """The contribution of each row of the driver to its targets. ``cur[OUT]`` counts rows that have targets."""
 
     _CARRIED = "gives"
 
@@ -56,7 +55,7 @@ class Contribution(RuleKernel):
         self._arguments.add("s_offsets", lambda loop: loop.statics[p.index].offsets)
         with code.block("if u + 1 < len(s_offsets) and s_offsets[u] < s_offsets[u + 1]:"):
             for j, expr in enumerate(self.rule.emit[len(self.head.keys) :]):
-                code.line(f"given[{j}, u] += {self._to.value(expr).code}")
+                code.line(f"given[{j}, u] += {self._writer.value(expr).code}")
             code.line("gives = True")
 
     def _row(self) -> None:
@@ -71,13 +70,13 @@ class Contribution(RuleKernel):
 
 
 def pull_kernel(facts: Facts, shape: Shape, relation: str, *, ansi: bool) -> Kernel:
-    """``ids[g]`` gets the sum of ``given`` over ``sources[offsets[g]]`` until ``offsets[g + 1]``."""
+    """Return the kernel that adds to ``ids[g]`` the sum of ``given`` over ``sources[offsets[g] : offsets[g + 1]]``."""
     code = Source()
-    of = facts.relations[relation]
+    planned = facts.relations[relation]
     writer = Expressions(code, {}, Sites(), ansi=ansi, makes_strings=False, leave=lambda: None)
-    into = Accumulating("h", of, shape.relations[relation].dependents, writer, traced=False)
-    into.declare()
-    count = len(of.dependents)
+    accumulating = Accumulating("h", planned, shape.relations[relation].dependents, writer, traced=False)
+    accumulating.declare()
+    count = len(planned.dependents)
     for j in range(count):
         code.line(f"given{j} = given[{j}]")
     with code.block("for g in range(len(ids)):"):
@@ -88,5 +87,5 @@ def pull_kernel(facts: Facts, shape: Shape, relation: str, *, ansi: bool) -> Ker
             for j in range(count):
                 code.line(f"sum{j} += given{j}[source]")
         code.line("row = np.uint32(ids[g])")
-        into.add("row", [Value(into.types[j], f"sum{j}") for j in range(count)], "-1")
-    return Kernel([*into.arrays, "ids", "offsets", "sources", "given"], code.text, reorders=True)
+        accumulating.add("row", [Value(accumulating.types[j], f"sum{j}") for j in range(count)], "-1")
+    return Kernel([*accumulating.arrays, "ids", "offsets", "sources", "given"], code.text, reorders=True)

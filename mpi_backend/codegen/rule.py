@@ -1,7 +1,7 @@
-"""Source of a rule's loop: for each row of its driver the steps nest, the innermost gives the derived row to the head.
+"""Write the loop of a rule over its driver's rows: steps nest, and the innermost passes the derived row to the head.
 
-Where the row of the head is known (``same``, ``resolved``) it is aggregated right there; else the row goes into a
-buffer, and the kernel stops when that is full: its tables grow outside of the loop.
+If the target of the row is already located (``same``, ``resolved``), the loop aggregates the row. Otherwise the row
+goes into a buffer. When the buffer is full, the kernel is suspended, because tables grow outside of the loop.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mpi_backend.codegen.values import Value, from_word
 from mpi_backend.codegen.writer import Sites
 from mpi_backend.kernels.compiler import Kernel
 from mpi_backend.kernels.flags import IN_DELTA, PRESENT, QUEUED
-from mpi_backend.kernels.status import DONE, MOST_LOOPS
+from mpi_backend.kernels.status import DONE, MAX_LOOPS
 from mpi_backend.state.shape import column_types
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.plan.plan import Filter, Probe
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from mpi_backend.state.loop_state import LoopState
     from mpi_backend.state.shape import Shape
 
-_MOST_LOOPS, _MOST_LEVELS = 12, 40
-"""What a function of the source has inside of one another; Python has 20 loops and 100 levels."""
+_MAX_NESTED_LOOPS, _MAX_LEVELS = 12, 40
+"""The nested loops and levels of a generated function; Python allows 20 loops and 100 levels."""
 
 
 class RuleKernel:
-    """One rule of a stratum, compiled. ``takes_off`` rules are the first to read a delta that is written meanwhile."""
+    """One rule of a stratum, compiled. ``dequeues``: it is the first rule that reads a delta which rules also write."""
 
     _CARRIED = "out_n"
 
-    def __init__(self, facts: Facts, shape: Shape, position: int, *, ansi: bool, traced: bool, takes_off: bool) -> None:
+    def __init__(self, facts: Facts, shape: Shape, position: int, *, ansi: bool, traced: bool, dequeues: bool) -> None:
         self.facts = facts
         self.shape = shape
         self.position = position
@@ -54,7 +54,7 @@ class RuleKernel:
         self._arguments = Arguments(facts, shape, traced=traced)
         self._places: list[str] = []
         self._rows: dict[int, str] = {}
-        self._to = Expressions(
+        self._writer = Expressions(
             self._code,
             self._variables,
             self.sites,
@@ -62,38 +62,38 @@ class RuleKernel:
             makes_strings=facts.stratum.makes_strings,
             leave=self._leave,
         )
-        self._head = Head(facts, shape, self.rule, self._to, self._arguments, traced=traced)
-        self._write(takes_off=takes_off)
-        written = self._code.everything
-        self._arguments.texts(self.sites, written)
+        self._head = Head(facts, shape, self.rule, self._writer, self._arguments, traced=traced)
+        self._write(dequeues=dequeues)
+        text = self._code.everything
+        self._arguments.add_texts(self.sites, text)
         words = max((len(s.keys) for s in self.rule.steps if isinstance(s, Probe)), default=0)
-        before = self._arguments.prologue(written, words)
+        prologue = self._arguments.prologue(text, words)
         names = ["cur", *self._arguments.names]
-        functions, source = self._code.functions([*names, *written_names(before)])
-        self.kernel = Kernel(names, before + source, {n: Kernel(*f) for n, f in functions.items()})
+        functions, source = self._code.functions([*names, *written_names(prologue)])
+        self.kernel = Kernel(names, prologue + source, {n: Kernel(*f) for n, f in functions.items()})
 
     @property
     def computes(self) -> bool:
-        """Whether derived rows go into the buffer."""
+        """Return whether derived rows go into the buffer."""
         return self.rule.target.kind == "computed"
 
     @property
     def row_words(self) -> int:
-        """Words of a derived row in the buffer: key, then values."""
+        """Return the number of words of a row in the buffer: key, then values."""
         return self._head.row_words
 
     def arguments(self, loop: LoopState) -> list[Array]:
-        """What the kernel is called with, as it is now."""
-        return self._arguments.of(loop)
+        """Return the kernel's current arguments."""
+        return self._arguments.arrays(loop)
 
     # --- the loop ---------------------------------------------------------------------------------------------------
 
-    def _write(self, *, takes_off: bool) -> None:
+    def _write(self, *, dequeues: bool) -> None:
         code, rule = self._code, self.rule
         copy = rule.driver.index
         self._arguments.add("rows", lambda loop: loop.driver(rule).current)
         values = self._arguments.accumulator(
-            "d", rule.driver.relation, lambda loop: loop.driver(rule).driver_values, self._to
+            "d", rule.driver.relation, lambda loop: loop.driver(rule).driver_values, self._writer
         )
         if copy is None and self.traced:
             self._arguments.add("me", lambda loop: loop.part(rule.driver.relation).origin)
@@ -103,12 +103,12 @@ class RuleKernel:
         code.line("out_n = cur[OUT]")
         with code.block("while i < end:"):
             code.line("u = np.uint32(rows[i])  # an unsigned index is not looked at for being negative")
-            if takes_off:
+            if dequeues:
                 with code.block("if resumed == 0:"):
                     code.line(f"d_f[u] &= np.uint8({255 - QUEUED})")
             if self.traced:
-                known = "d_p[u]" if copy == self.facts.mirror else "np.int64(-1)"
-                code.line("origin = me[0] + u" if copy is None else f"origin = {known}")
+                driver_origin = "d_p[u]" if copy == self.facts.mirror else "np.int64(-1)"
+                code.line("origin = me[0] + u" if copy is None else f"origin = {driver_origin}")
             self._bind_row(
                 "d", rule.driver.relation, rule.driver.binds, values, "u", lambda loop: loop.driver(rule).keys.keys
             )
@@ -121,25 +121,25 @@ class RuleKernel:
         code.line(f"cur[STATUS] = {DONE}")
 
     def _row(self) -> None:
-        """What happens for one row of the driver."""
+        """Write the code for one row of the driver."""
         self._step(0)
 
     def _step(self, at: int) -> None:
-        if len(self._places) - self._loops_before < _MOST_LOOPS and self._code.depth < _MOST_LEVELS:
-            self._step_here(at)
+        if len(self._places) - self._loops_before < _MAX_NESTED_LOOPS and self._code.depth < _MAX_LEVELS:
+            self._write_step(at)
             return
         before, self._loops_before = self._loops_before, len(self._places)
         with self._code.function(f"rule{self.position}_from{at}", self._CARRIED):
-            self._step_here(at)
+            self._write_step(at)
         self._loops_before = before
 
-    def _step_here(self, at: int) -> None:
+    def _write_step(self, at: int) -> None:
         if at == len(self.rule.steps):
             self._head.emit(self._rows, self.position, self._leave)
             return
         step = self.rule.steps[at]
         if isinstance(step, Filter):
-            with self._code.block(f"if {self._to.holds(step.condition)}:"):
+            with self._code.block(f"if {self._writer.holds(step.condition)}:"):
                 self._step(at + 1)
         elif step.recursive:
             self._probe_relation(step, at)
@@ -147,7 +147,7 @@ class RuleKernel:
             self._probe_static(step, at)
 
     def _leave(self) -> None:
-        """Notes where the loops are, and ends the kernel."""
+        """Write code that stores the positions of the loops and suspends the kernel."""
         self._code.line("cur[ROW] = i")
         self._code.line("cur[OUT] = out_n")
         for n, place in enumerate(self._places):
@@ -155,13 +155,13 @@ class RuleKernel:
         self._code.line(f"cur[RESUMED] = {len(self._places) + 1}")
         self._code.leave()
 
-    def _each(self, kind: str, place: str, start: str, going: str, after: str, body: Callable[[], None]) -> None:
-        """A loop that can be entered where it was left."""
+    def _loop(self, kind: str, place: str, start: str, condition: str, step: str, body: Callable[[], None]) -> None:
+        """Write a loop that continues where the kernel was suspended."""
         code, depth = self._code, len(self._places)
-        if depth == MOST_LOOPS:
+        if depth == MAX_LOOPS:
             raise UnsupportedError(
                 "PARALAGG_RULE_TOO_LONG",
-                f"the MPI engine joins up to {MOST_LOOPS} atoms in a rule",
+                f"the MPI engine joins up to {MAX_LOOPS} atoms in a rule",
                 value=len(self.rule.steps),
                 place=self.rule.place,
                 hint="let a relation of its own have a part of the body, or use backend='spark'",
@@ -169,11 +169,11 @@ class RuleKernel:
         code.line(f"{place} = {kind}({start})")
         with code.block(f"if resumed > {depth + 1}:"):
             code.line(f"{place} = {kind}(cur[PLACES + {depth}])")
-        with code.block(f"while {going}:"):
+        with code.block(f"while {condition}:"):
             self._places.append(place)
             body()
             self._places.pop()
-            code.line(f"{place} = {kind}({after})")
+            code.line(f"{place} = {kind}({step})")
             code.line("resumed = 0")
 
     # --- probes -----------------------------------------------------------------------------------------------------
@@ -190,9 +190,9 @@ class RuleKernel:
         else:
             group = self._lookup(p, index, lambda loop: loop.statics[p.index].keys)
             condition = f"{group} >= 0"
-        found = code.keep("f", condition)
+        has_group = code.keep("f", condition)
         start, stop = code.keep("b", "np.uint32(0)"), code.keep("e", "np.uint32(0)")
-        with code.block(f"if {found}:"):
+        with code.block(f"if {has_group}:"):
             code.line(f"{start} = np.uint32({index}_offsets[{group}])")
             code.line(f"{stop} = np.uint32({index}_offsets[{group} + 1])")
         if p.kind != "join":
@@ -209,48 +209,50 @@ class RuleKernel:
                 self._rows[at] = row
                 self._step(at + 1)
 
-            self._each("np.uint32", row, start, f"{row} < {stop}", f"{row} + 1", inner)
+            self._loop("np.uint32", row, start, f"{row} < {stop}", f"{row} + 1", inner)
 
     def _probe_relation(self, p: Probe, at: int) -> None:
         index, code = f"r{at}", self._code
         relation = self.facts.relation_indexes[p.index].relation
         self._arguments.add(f"{index}_heads", lambda loop: loop.indexes[p.index].heads)
         self._arguments.add(f"{index}_next", lambda loop: loop.indexes[p.index].next)
-        values = self._arguments.accumulator(index, relation, lambda loop: loop.indexes[p.index].part.state, self._to)
+        values = self._arguments.accumulator(
+            index, relation, lambda loop: loop.indexes[p.index].part.state, self._writer
+        )
         if p.keys:
             group = self._lookup(p, index, lambda loop: loop.indexes[p.index].groups)
         else:
             self._arguments.add(f"{index}_meta", lambda loop: loop.indexes[p.index].groups.meta)
             group = code.keep("g", f"{index}_meta[0] - 1")
         row = code.name("t")
-        wanted = (
+        is_visible = (
             f"({index}_f[{row}] & {PRESENT | IN_DELTA}) == {PRESENT}"
             if p.version == "old"
             else f"({index}_f[{row}] & {PRESENT}) != 0"
         )
 
         def inner() -> None:
-            with code.block(f"if {wanted}:"):
+            with code.block(f"if {is_visible}:"):
                 self._bind_row(index, relation, p.binds, values, row, lambda loop: loop.indexes[p.index].part.keys.keys)
                 self._step(at + 1)
 
         with code.block(f"if {group} >= 0:"):
-            self._each("np.int64", row, f"{index}_heads[{group}]", f"{row} >= 0", f"{index}_next[{row}]", inner)
+            self._loop("np.int64", row, f"{index}_heads[{group}]", f"{row} >= 0", f"{index}_next[{row}]", inner)
 
     def _lookup(self, p: Probe, index: str, keys: Callable[[LoopState], object]) -> str:
-        """The group of the probe's keys; -1: there is none, as for a null."""
+        """Write the lookup of the group of the probe's keys. It is -1 if there is none or a key is null."""
         for name in ("slots", "keys", "meta"):
             self._arguments.add(f"{index}m_{name}", lambda loop, name=name: getattr(keys(loop), name))  # type: ignore[misc]
         code = self._code
-        values = [self._to.value(k) for k in p.keys]
+        values = [self._writer.value(k) for k in p.keys]
         for n, v in enumerate(values):
             put_word(code, v.type, "key", n, v.code)
         group = code.keep("g", "np.int64(-1)")
         present = " and ".join(v.present for v in values)
         with code.block(f"if {present}:"):
-            table = f"{index}m_slots, {index}m_keys, {index}m_meta"
-            found = f"find1({table}, key[0])" if len(values) == 1 else f"find({table}, key, 0)"
-            code.line(f"{group} = np.int64({found})")
+            tables = f"{index}m_slots, {index}m_keys, {index}m_meta"
+            lookup = f"find1({tables}, key[0])" if len(values) == 1 else f"find({tables}, key, 0)"
+            code.line(f"{group} = np.int64({lookup})")
         return group
 
     # --- variables --------------------------------------------------------------------------------------------------
@@ -258,9 +260,9 @@ class RuleKernel:
     def _bind_row(
         self, name: str, relation: str, binds: tuple[str | None, ...], values: Accumulating, row: str, keys: Getter
     ) -> None:
-        """The columns of a relation's row that the rule reads."""
-        of = self.facts.relations[relation]
-        form, k = self.shape.relations[relation], len(of.keys)
+        """Bind the columns of a relation's row that the rule reads."""
+        bound_relation = self.facts.relations[relation]
+        shape, k = self.shape.relations[relation], len(bound_relation.keys)
         for c, bind in enumerate(binds):
             if bind is None or bind not in self.rule.reads:
                 continue
@@ -268,10 +270,10 @@ class RuleKernel:
                 value = values.read(c - k, row)
             else:
                 self._arguments.add(f"{name}_keys", keys)
-                kind = column_types(of)[c]
-                view = f"{name}_keys.view(np.float64)" if kind.kind == "fraction" else f"{name}_keys"
-                null = f"(({name}_keys[{row}, {k}] >> {c}) & 1) != 0" if form.keys[c] else None
-                value = Value(kind, from_word(kind, view, view, f"{row}, {c}"), null)
+                column_type = column_types(bound_relation)[c]
+                view = f"{name}_keys.view(np.float64)" if column_type.kind == "fraction" else f"{name}_keys"
+                null = f"(({name}_keys[{row}, {k}] >> {c}) & 1) != 0" if shape.keys[c] else None
+                value = Value(column_type, from_word(column_type, view, view, f"{row}, {c}"), null)
             self._bind(bind, value)
 
     def _bind_payload(self, p: Probe, index: str, row: str) -> None:
@@ -285,13 +287,13 @@ class RuleKernel:
             if nulls[c]:
                 self._arguments.add(f"{column}z", lambda loop, c=c: loop.statics[p.index].nulls[c])  # type: ignore[misc]
                 null = f"{column}z[{row}]"
-            of = types[c]
+            column_type = types[c]
             code = (
                 f"({column}[{row}] != 0)"
-                if of.kind == "truth"
-                else f"np.{'float64' if of.kind == 'fraction' else 'int64'}({column}[{row}])"
+                if column_type.kind == "truth"
+                else f"np.{'float64' if column_type.kind == 'fraction' else 'int64'}({column}[{row}])"
             )
-            self._bind(bind, Value(of, code, null))
+            self._bind(bind, Value(column_type, code, null))
 
     def _bind(self, name: str, value: Value) -> None:
         null = None if value.null is None else self._code.keep("n", value.null)

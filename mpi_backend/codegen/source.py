@@ -1,7 +1,7 @@
-"""Python source that is made piece by piece: lines at a depth, names that no one else uses.
+"""Build Python source piece by piece: indented lines, unique names.
 
-Python has no more than twenty loops inside of one another, and a hundred levels of indentation: what is deeper stands
-in a function of its own, which is called where it would stand.
+Python allows twenty nested loops and a hundred levels of indentation. Deeper code goes into a function, which is
+called in its place.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Source:
-    r"""Lines of a function's body.
+    r"""The lines of a function's body.
 
     >>> code = Source()
     >>> with code.block("if a:"):
@@ -33,26 +33,26 @@ class Source:
 
     @property
     def depth(self) -> int:
-        """How far the next line is indented."""
+        """Return the indentation level of the next line."""
         return self._depth
 
     @property
     def text(self) -> str:
-        """All lines."""
+        """Return all lines."""
         return "".join(f"{line}\n" for line in self._lines)
 
     @property
     def everything(self) -> str:
-        """All lines, with those of functions."""
+        """Return all lines, including those of functions."""
         return self.text + "".join(f"{line}\n" for _, lines in self._calls.values() for line in lines)
 
     def line(self, text: str) -> None:
-        """One statement."""
+        """Append a statement."""
         self._lines.append("    " * self._depth + text)
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """What is written inside stands below ``head``."""
+        """Indent the lines that the context writes below ``head``."""
         self.line(head)
         before = len(self._lines)
         self._depth += 1
@@ -62,12 +62,12 @@ class Source:
         self._depth -= 1
 
     def leave(self) -> None:
-        """Ends the kernel, out of all functions."""
+        """Write the statement that ends the kernel, from inside any function."""
         self.line(self._exit)
 
     @contextmanager
     def function(self, name: str, carried: str) -> Iterator[None]:
-        """What is written inside is the body of the function ``name``, which may change the variable ``carried``."""
+        """Write the lines of the context as the body of a function, and call it. It may change ``carried``."""
         before, depth, exit_ = self._lines, self._depth, self._exit
         self._lines, self._depth, self._exit = [], 0, f"return True, {carried}"
         yield
@@ -75,52 +75,52 @@ class Source:
         self._calls[name] = (before.copy(), self._lines)
         self._lines, self._depth, self._exit = before, depth, exit_
         left = self.name("left")
-        self.line(f"{left}, {carried} = {name}({_arguments_of(name)})")
+        self.line(f"{left}, {carried} = {name}({_placeholder(name)})")
         with self.block(f"if {left}:"):
             self.leave()
 
-    def functions(self, known: Iterable[str]) -> tuple[dict[str, tuple[list[str], str]], str]:
-        """The arguments and the body of each function, inner ones first, and the text that calls the outermost.
+    def functions(self, outer_names: Iterable[str]) -> tuple[dict[str, tuple[list[str], str]], str]:
+        """Return the arguments and the body of each function, inner ones first, and the text that calls the outermost.
 
-        ``known`` are the variables that the text itself does not define.
+        ``outer_names`` are the variables that are defined before the text.
         """
         text, out = self.text, dict[str, tuple[list[str], str]]()
         befores = [before for before, _ in self._calls.values()]
         for n, (name, (_, lines)) in enumerate(self._calls.items()):
-            defined = set(known).union(*(_names(before, ast.Store) for before in befores[n:]))
+            defined = set(outer_names).union(*(_names(before, ast.Store) for before in befores[n:]))
             body = "".join(f"{line}\n" for line in lines)
             for called, (arguments, _) in out.items():
-                body = body.replace(_arguments_of(called), ", ".join(arguments))
+                body = body.replace(_placeholder(called), ", ".join(arguments))
             out[name] = (sorted(_names(body.splitlines(), ast.Load) & defined), body)
         for called, (arguments, _) in out.items():
-            text = text.replace(_arguments_of(called), ", ".join(arguments))
+            text = text.replace(_placeholder(called), ", ".join(arguments))
         return out, text
 
     def name(self, prefix: str) -> str:
-        """A name that was not used before."""
+        """Return an unused name."""
         self._names += 1
         return f"{prefix}{self._names}"
 
     def keep(self, prefix: str, code: str) -> str:
-        """A variable with the value of ``code``."""
+        """Assign ``code`` to a new variable. Return its name."""
         name = self.name(prefix)
         self.line(f"{name} = {code}")
         return name
 
 
-def _arguments_of(name: str) -> str:
-    """What stands for the arguments of a function until they are known."""
+def _placeholder(name: str) -> str:
+    """Return the placeholder for the arguments of a function."""
     return f"arguments_of_{name}"
 
 
 def written_names(text: str) -> set[str]:
-    """The variables that ``text`` defines."""
+    """Return the variables that ``text`` defines."""
     return _names(text.splitlines(), ast.Store)
 
 
 def _names(lines: Sequence[str], context: type[ast.expr_context]) -> set[str]:
-    """The variables that ``lines`` read, or write; a block at their end may be open."""
-    last = lines[-1] if lines else ""
-    going = f"\n{' ' * (len(last) - len(last.lstrip()) + 4)}pass" if last.endswith(":") else ""
-    tree = ast.parse("\n".join(lines) + going)
+    """Return the variables that ``lines`` read, or write. The last line may open a block."""
+    last_line = lines[-1] if lines else ""
+    block_body = f"\n{' ' * (len(last_line) - len(last_line.lstrip()) + 4)}pass" if last_line.endswith(":") else ""
+    tree = ast.parse("\n".join(lines) + block_body)
     return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, context)}

@@ -1,7 +1,7 @@
-"""A value in generated code, and what every kind of value can do: compare, be stored, be read.
+"""Write the source that compares, stores and reads a value of any type.
 
-Whole numbers and texts are ``int64`` variables, fractions ``float64``, truths ``bool``. Comparisons are Spark's: one
-NaN, which is the largest number, texts by their bytes.
+Whole numbers and texts are ``int64`` variables, fractions ``float64``, truths ``bool``. Comparisons are Spark's: NaN
+equals itself and is the largest number; texts compare by bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Value:
-    """``code`` is the Python expression of the value, ``null`` that of whether it is null; None: it never is."""
+    """A value in generated code: its Python expression, and the condition that it is null (None: it never is)."""
 
     type: Type
     code: str
@@ -23,41 +23,41 @@ class Value:
 
     @property
     def present(self) -> str:
-        """The condition that it is not null."""
+        """Return the condition that the value is not null."""
         return "True" if self.null is None else f"(not {self.null})"
 
 
-def less(of: Type, a: str, b: str, *, makes_strings: bool) -> str:
-    """The condition that ``a`` is less than ``b``."""
-    if of.kind == "fraction":
+def less(value_type: Type, a: str, b: str, *, makes_strings: bool) -> str:
+    """Return the condition that ``a`` is less than ``b``."""
+    if value_type.kind == "fraction":
         return f"({a} < {b} or ({b} != {b} and {a} == {a}))"
-    if of.kind == "text" and makes_strings:
+    if value_type.kind == "text" and makes_strings:
         return f"text_less(S_offsets, S_data, {a}, {b})"
     return f"({a} < {b})"
 
 
-def equal(of: Type, a: str, b: str) -> str:
-    """The condition that both are the same value."""
-    return f"({a} == {b} or ({a} != {a} and {b} != {b}))" if of.kind == "fraction" else f"({a} == {b})"
+def equal(value_type: Type, a: str, b: str) -> str:
+    """Return the condition that ``a`` and ``b`` are the same value."""
+    return f"({a} == {b} or ({a} != {a} and {b} != {b}))" if value_type.kind == "fraction" else f"({a} == {b})"
 
 
-def from_word(of: Type, words: str, doubles: str, place: str) -> str:
-    """Reads a value from an array of words, which ``doubles`` shows as fractions."""
-    if of.kind == "fraction":
+def from_word(value_type: Type, words: str, doubles: str, place: str) -> str:
+    """Return the expression that reads a value from an array of words; ``doubles`` is its float64 view."""
+    if value_type.kind == "fraction":
         return f"{doubles}[{place}]"
-    return f"({words}[{place}] != 0)" if of.kind == "truth" else f"{words}[{place}]"
+    return f"({words}[{place}] != 0)" if value_type.kind == "truth" else f"{words}[{place}]"
 
 
-def wrapped(a: str, sign: str, b: str) -> str:
-    """A sum, difference or product of 64 bits that goes around.
+def wrap(a: str, sign: str, b: str) -> str:
+    """Return a sum, difference or product that wraps at 64 bits.
 
-    Numba tells LLVM that signed ones never do, and so what asks afterwards whether one did is optimised away.
+    Numba declares that signed arithmetic does not overflow, so LLVM would remove a later overflow check.
     """
     return f"np.int64(np.uint64({a}) {sign} np.uint64({b}))"
 
 
-def store(of: Type, words: str, doubles: str, place: str, code: str) -> str:
-    """The statement that writes a value into an array of words."""
-    if of.kind == "fraction":
+def store(value_type: Type, words: str, doubles: str, place: str, code: str) -> str:
+    """Return the statement that writes a value into an array of words."""
+    if value_type.kind == "fraction":
         return f"{doubles}[{place}] = {code}"
-    return f"{words}[{place}] = {f'np.int64({code})' if of.kind == 'truth' else code}"
+    return f"{words}[{place}] = {f'np.int64({code})' if value_type.kind == 'truth' else code}"

@@ -1,4 +1,4 @@
-"""Writes generated code that may end in an error: what arithmetic, casts and other expressions have in common."""
+"""Write code that may end the kernel with an error, for arithmetic, casts and other expressions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RESTS_ON_RANGE = (
 
 @dataclass
 class Sites:
-    """The places that a kernel's status names: errors (condition, message), calls of text functions, constant texts."""
+    """The errors (condition, message), calls of text functions and constant texts that a kernel's status numbers."""
 
     errors: list[tuple[str, str]] = field(default_factory=list)
     calls: list[TextCall] = field(default_factory=list)
@@ -26,17 +26,17 @@ class Sites:
 
 
 class Writer:
-    """Writes into ``code``; errors are kept in ``sites``. ``ansi`` says whether overflow is an error."""
+    """A writer into ``code`` that lists errors in ``sites``. With ``ansi``, overflow is an error."""
 
     def __init__(self, code: Source, sites: Sites, *, ansi: bool) -> None:
         self.code = code
         self.sites = sites
         self.ansi = ansi
         self.rests_on_range = False
-        """True while a call is written whose overflow is an error only because the proof rests on it."""
+        """True while writing a call whose overflow is an error only because the proof relies on its range."""
 
     def fail(self, condition: str, error: str, message: str) -> None:
-        """Ends the kernel with an error where ``condition`` holds."""
+        """Write code that ends the kernel with an error if ``condition`` is true."""
         if self.rests_on_range and error.endswith("_OVERFLOW"):
             error, message = GUARD, f"{_RESTS_ON_RANGE}, and {message}"
         if (error, message) not in self.sites.errors:

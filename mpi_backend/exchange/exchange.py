@@ -70,7 +70,7 @@ class DeltaExchange:
         counts = np.zeros((len(parts), 2, size), np.int64)
         strides = [(1 + p.value_words, p.shape.key_words + p.value_words) for p in parts]
         for n, p in enumerate(parts):
-            p.ghost.ascend(len(p.ghosts))
+            p.ghost.sort_changed(len(p.ghosts))
             messages.count_messages(p.ghost.dirty, p.ghost_owner, p.ghost_remote, counts[n, 0], counts[n, 1])
             lengths += counts[n, 0] * strides[n][0] + counts[n, 1] * strides[n][1]
         lengths += np.where(lengths > 0, 2 * len(parts), 0)

@@ -80,7 +80,7 @@ class Mirrors:
         masked, traced, origin = any(part.shape.dependents), part.traced, int(part.origin[0])
         stride = 1 + part.value_words
         counts = np.zeros(comm.size, np.int64)
-        kernel.count_wanted(rows, self._needed, counts)
+        kernel.count_mirrored(rows, self._needed, counts)
         total = int(counts.sum())
         flat, ids, places = np.empty(total * stride, np.int64), np.empty(total, np.int32), np.empty(total, np.int64)
         kernel.begin_rows(rows, self._needed, stride, flat, ids, places)

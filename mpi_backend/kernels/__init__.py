@@ -1,1 +1,1 @@
-"""What runs in loops: functions that Numba compiles, and the generator of those that a Plan needs."""
+"""Run the inner loops: functions that Numba compiles, and the compiler of those that ``codegen`` writes."""

@@ -1,8 +1,8 @@
-"""Compiled code on disk. Loading a pickle of Numba's runs what it says, so each is checked against its hash before.
+"""Cache compiled code on disk. A pickle can run any code when it is loaded, so its hash is checked first.
 
-A file begins with the SHA-256 of its name and content. The name says what was compiled: the source and all that it
-calls, the types of the arguments, the machine, and the versions of Numba and LLVM; so files of different versions never
-meet. Owner and mode of the folder and of each file are checked too (``pyspark_paralagg.session.private``).
+A file begins with the SHA-256 of its name and content. The name is a hash of what was compiled: the source and all that
+it calls, the types of the arguments, the machine, the versions of Numba and LLVM. So versions do not share files.
+Owner and mode of the folder and of each file are checked too (``pyspark_paralagg.session.private``).
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ _DIGEST = hashlib.sha256().digest_size
 
 
 def cache_folder() -> Path:
-    """Return where compiled kernels are kept: ``PARALAGG_KERNEL_CACHE``, else a folder in the user's cache.
+    """Return the folder of compiled kernels: ``PARALAGG_KERNEL_CACHE``, else a folder in the user's cache.
 
-    Raises ``EnvironmentProblem`` where others may write to it, or nobody can.
+    Raises ``EnvironmentProblem`` if other users may write to it, or if it is not writable.
     """
-    chosen = os.environ.get(SETTING)
-    return _checked(Path(chosen) if chosen else Path("~/.cache/pyspark-paralagg/kernels").expanduser())
+    setting = os.environ.get(SETTING)
+    return _check_folder(Path(setting) if setting else Path("~/.cache/pyspark-paralagg/kernels").expanduser())
 
 
 @lru_cache(maxsize=8)
-def _checked(path: Path) -> Path:
+def _check_folder(path: Path) -> Path:
     return private_folder(path, SETTING)
 
 
 @lru_cache(maxsize=1)
 def versions() -> str:
-    """Return a hash of all code that kernels may call, and of what compiles it."""
+    """Return a hash of all code that kernels may call, and of the compiler's versions."""
     state = hashlib.sha256(f"{numba.__version__}\x00{llvmlite.__version__}\x00{sys.version_info[:2]}".encode())
     for path in sorted(Path(__file__).parent.glob("*.py")):
         state.update(path.name.encode() + b"\x00" + path.read_bytes() + b"\x00")
@@ -54,7 +54,7 @@ def versions() -> str:
 
 
 def njit(source: str = "", **options: Any) -> Callable[[Callable[..., Any]], Any]:  # noqa: ANN401 - options of Numba
-    """Compile a function as ``numba.njit`` does, and keep the result. ``source`` is that of a generated module."""
+    """Compile a function as ``numba.njit`` does, and cache the result. ``source`` is a generated module's."""
 
     def decorate(function: Callable[..., Any]) -> Any:  # noqa: ANN401 - a dispatcher of Numba
         dispatcher = numba.njit(**options)(function)
@@ -77,7 +77,7 @@ class _Cache(FunctionCache):
 
 
 class _Results(CompileResultCacheImpl):
-    """How Numba makes a pickle of what it compiled."""
+    """Numba's conversion of compiled code to a pickle."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._lineno = function.__code__.co_firstlineno
@@ -86,13 +86,13 @@ class _Results(CompileResultCacheImpl):
 
 
 class _Nowhere:
-    """In place of Numba's locators, which would choose a folder."""
+    """A replacement of Numba's locators, which choose a folder."""
 
     def __init__(self, path: str) -> None:
         self._py_file = path
 
     def ensure_cache_path(self) -> None:
-        """Do nothing: a file that is written makes its folder."""
+        """Do nothing: writing a file creates its folder."""
 
 
 class _Files:
@@ -101,14 +101,14 @@ class _Files:
     def __init__(self, function: str, stamp: str) -> None:
         self._function, self._stamp = function, stamp
 
-    def load(self, key: object) -> Any:  # noqa: ANN401 - what Numba has saved
-        """Return what was saved under ``key``; None where nothing was."""
+    def load(self, key: object) -> Any:  # noqa: ANN401 - any data of Numba
+        """Return the data saved under ``key``; None if there is none."""
         path = cache_folder() / self._file_name(key)
         content = read_private(path, SETTING)
         if content is None:
             return None
         if _digest(path.name, content[_DIGEST:]) != content[:_DIGEST]:
-            raise _changed(path)
+            raise _changed_error(path)
         return pickle.loads(content[_DIGEST:])  # noqa: S301 - checked
 
     def save(self, key: object, data: object) -> None:
@@ -117,29 +117,29 @@ class _Files:
         write_private(path, _digest(path.name, content) + content)
 
     def flush(self) -> None:
-        """Remove nothing: files of an older state are never read again."""
+        """Do nothing: files of older versions are never read."""
 
     def _file_name(self, key: object) -> str:
         return f"{hashlib.sha256(f'{self._stamp} {self._function} {key!r}'.encode()).hexdigest()[:48]}.code"
 
 
 def check_source(path: Path, source: str) -> None:
-    """Write a generated source beside what is compiled of it, for those who debug; it is never read to be run.
+    """Write a generated source beside its compiled code, for debugging. The file is never executed.
 
-    Raises ``EnvironmentProblem`` ``PARALAGG_CACHE_UNSAFE`` where another source has its name.
+    Raises ``EnvironmentProblem`` ``PARALAGG_CACHE_UNSAFE`` if the file has other content.
     """
-    found = read_private(path, SETTING)
-    if found is None:
+    content = read_private(path, SETTING)
+    if content is None:
         write_private(path, source.encode())
-    elif found != source.encode():
-        raise _changed(path)
+    elif content != source.encode():
+        raise _changed_error(path)
 
 
 def _digest(name: str, content: bytes) -> bytes:
     return hashlib.sha256(name.encode() + b"\x00" + content).digest()
 
 
-def _changed(path: Path) -> EnvironmentProblem:
+def _changed_error(path: Path) -> EnvironmentProblem:
     return EnvironmentProblem(
         "PARALAGG_CACHE_UNSAFE",
         f"{path} is not run: its content is not what was written",

@@ -1,4 +1,4 @@
-"""Source to machine code: compiled by Numba once, kept on disk by what it says, shared by the ranks of a machine."""
+"""Compile source to machine code with Numba: once for each source, cached on disk, shared by the ranks of a machine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _FUNCTION = '\n\n@njit(nogil=True, error_model="numpy")\ndef NAME(ARGUMENTS):\n'
 
 
 class Kernel:
-    """A compiled function of arrays. Calling it compiles it for the types of its arguments, unless that is on disk."""
+    """A compiled function of arrays. A call compiles it for the types of its arguments, unless the cache has that."""
 
     def __init__(
         self, arguments: Iterable[str], body: str, calls: Mapping[str, Kernel] | None = None, *, reorders: bool = False
@@ -47,18 +47,18 @@ class Kernel:
         self.body = body
         self.calls = dict(calls or {})
         source = _HEAD + "".join(_functions("kernel", self))
-        # Sums may be added up in any order, by several at a time.
+        # Allows LLVM to vectorise sums.
         self.source = source.replace("nogil=True,", 'nogil=True, fastmath={"reassoc"},') if reorders else source
 
     def prepare(self, values: Iterable[Array], *, wait: bool = True) -> bool:
-        """Compiles it for these arguments; false where another process is at it and ``wait`` is not wanted."""
+        """Compile for these arguments. Without ``wait``, return False if another process is compiling it."""
         function = _load(self.source)
         types = tuple(numba.typeof(v) for v in values)
         if types in function.overloads:
             return True
         path = Path(function.py_func.__code__.co_filename)
-        made = path.with_suffix(f".{hashlib.sha256(str(types).encode()).hexdigest()[:16]}.made")
-        if made.exists():  # only who compiles has to be alone
+        marker = path.with_suffix(f".{hashlib.sha256(str(types).encode()).hexdigest()[:16]}.made")
+        if marker.exists():  # only compilation needs the lock
             function.compile(types)
             return True
         with path.with_suffix(".lock").open("w") as lock:
@@ -67,16 +67,16 @@ class Kernel:
             except BlockingIOError:
                 return False
             function.compile(types)
-            made.touch()
+            marker.touch()
         return True
 
     def __call__(self, *values: Array) -> None:
-        """Runs it."""
+        """Run the kernel."""
         _load(self.source)(*values)
 
 
 def _functions(name: str, kernel: Kernel) -> Iterator[str]:
-    """The function ``name``, after those that it calls."""
+    """Yield the functions that ``name`` calls, then ``name`` itself."""
     for called, other in kernel.calls.items():
         yield from _functions(called, other)
     yield _function(name, kernel.arguments, kernel.body)
@@ -88,10 +88,10 @@ def _function(name: str, arguments: tuple[str, ...], body: str) -> str:
 
 
 def prepare(kernels: Iterable[tuple[Kernel, Iterable[Array]]], first: int) -> None:
-    """Compiles all: each process begins with another one (``first``), so that those of a machine share the work."""
+    """Compile all kernels, from number ``first`` on, so that the ranks of a machine share the work."""
     work = [(kernel, tuple(values)) for kernel, values in kernels]
-    turned = work[first % len(work) :] + work[: first % len(work)] if work else []
-    for kernel, values in turned:
+    rotated = work[first % len(work) :] + work[: first % len(work)] if work else []
+    for kernel, values in rotated:
         kernel.prepare(values, wait=False)
     for kernel, values in work:
         kernel.prepare(values)
@@ -105,6 +105,6 @@ def _load(source: str) -> Any:  # noqa: ANN401 - a dispatcher of Numba
     module = ModuleType(f"paralagg_kernel_{name}")
     module.__file__ = str(path)
     module.__dict__["njit"] = partial(njit, source)
-    sys.modules[module.__name__] = module  # Numba looks there for what it reads from its cache
-    exec(compile(source, path, "exec"), module.__dict__)  # noqa: S102 - the source at hand, not what the file says
+    sys.modules[module.__name__] = module  # Numba resolves cached code by module name
+    exec(compile(source, path, "exec"), module.__dict__)  # noqa: S102 - our source, not the file's content
     return module.kernel

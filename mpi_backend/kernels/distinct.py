@@ -1,6 +1,6 @@
-"""Each of many rows once: cut by hash into pieces that fit into a cache, then hashed piece by piece.
+"""Remove duplicate rows: partition them by hash into pieces that fit into a cache, then hash each piece.
 
-One table for all rows would miss the cache at every row; writing rows in order of their piece does not.
+One table for all rows would miss the cache at every row; writing rows in the order of pieces does not.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def _hash(rows, at, stride):
 
 
 @njit(nogil=True)
-def distinct(rows, stride, count):  # noqa: C901 - each step needs what the one before left
-    """The numbers of the rows that are the first of their kind among flat ``rows``, in no order."""
+def distinct(rows, stride, count):  # noqa: C901 - each step needs the results of the one before
+    """Return the numbers of the first row of each set of equal flat ``rows``, in no order."""
     bits = np.uint64(1)
     while (count >> np.int64(bits)) > _PIECE_ROWS:
         bits += np.uint64(1)
@@ -39,35 +39,35 @@ def distinct(rows, stride, count):  # noqa: C901 - each step needs what the one 
     for p in range(pieces):
         largest = max(largest, ends[p + 1])
         ends[p + 1] += ends[p]
-    free = ends[:-1].copy()
-    placed = np.empty(count * stride, np.int64)
-    number = np.empty(count, np.int64)
-    order = np.empty(count, np.uint64)
+    next_places = ends[:-1].copy()
+    sorted_rows = np.empty(count * stride, np.int64)
+    sorted_numbers = np.empty(count, np.int64)
+    sorted_hashes = np.empty(count, np.uint64)
     for i in range(count):
-        to = free[np.int64(hashes[i] >> shift)]
-        free[np.int64(hashes[i] >> shift)] += 1
-        number[to] = i
-        order[to] = hashes[i]
+        place = next_places[np.int64(hashes[i] >> shift)]
+        next_places[np.int64(hashes[i] >> shift)] += 1
+        sorted_numbers[place] = i
+        sorted_hashes[place] = hashes[i]
         for c in range(stride):
-            placed[to * stride + c] = rows[i * stride + c]
+            sorted_rows[place * stride + c] = rows[i * stride + c]
     size = np.int64(16)
     while size < 2 * largest:
         size *= 2
     mask = np.uint64(size - 1)
     slots = np.empty(size, np.int64)
     first = np.empty(count, np.int64)
-    found = np.int64(0)
+    distinct_count = np.int64(0)
     for p in range(pieces):
         slots[:] = -1
         for i in range(ends[p], ends[p + 1]):
-            slot = order[i] & mask
-            while slots[slot] >= 0 and not _same(placed, slots[slot] * stride, i * stride, stride):
+            slot = sorted_hashes[i] & mask
+            while slots[slot] >= 0 and not _same(sorted_rows, slots[slot] * stride, i * stride, stride):
                 slot = (slot + np.uint64(1)) & mask
             if slots[slot] < 0:
                 slots[slot] = i
-                first[found] = number[i]
-                found += 1
-    return first[:found]
+                first[distinct_count] = sorted_numbers[i]
+                distinct_count += 1
+    return first[:distinct_count]
 
 
 @njit(nogil=True)

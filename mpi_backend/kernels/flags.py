@@ -1,10 +1,10 @@
-"""Flags of a row of an accumulator, one byte each, as ``h_f`` of generated code holds them."""
+"""Define the flags of an accumulator's row, one byte for each row: ``h_f`` in generated code."""
 
 QUEUED = 1
-"""It is on the list of changed rows."""
+"""The row is on the list of changed rows."""
 PRESENT = 2
-"""It exists: a rule derived it, or it came with the base."""
+"""The row exists: a rule derived it, or it is a base row."""
 IN_DELTA = 4
-"""It belongs to the delta that rules read in this iteration."""
+"""The row belongs to the delta that rules read in this iteration."""
 COUNTED = 8
-"""It is among the rows that the totals of a report count."""
+"""The row is included in the totals of a report."""

@@ -1,4 +1,4 @@
-"""What rows of a witness relation add to the counts and sums that follow it."""
+"""Add the rows of a witness relation to the counts and sums of its views."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from mpi_backend.kernels.cache import njit
 from mpi_backend.kernels.flags import PRESENT, QUEUED
 
 COUNT, WHOLE, FRACTION, COPY = 0, 1, 2, 3
-_BOTH = np.uint8(QUEUED | PRESENT)
+_CHANGED_ROW = np.uint8(QUEUED | PRESENT)
 
 
 @njit(nogil=True)
 def follow(  # noqa: C901 - one pass over all columns
     rows, row_of, codes, added, nulls, v, k, to_v, to_k, to_f, to_d, to_n, to_p, origin
 ):
-    """``codes`` has (column, column of the source or -1, kind, limit of a decimal) for each column that follows.
+    """Add ``rows`` to the rows ``row_of`` of a view. Return whether a sum overflowed.
 
-    ``nulls`` is not 0 where a witness has a null: it counts nothing. Returns whether a sum overflowed.
+    ``codes`` has (column, source's column or -1, kind, limit of a decimal) for each column of the view. ``added`` has
+    what each row has added so far. A row with ``nulls`` not 0 has a null and adds nothing.
     """
     failed = False
     to_double = to_v.view(np.float64)
@@ -26,36 +27,36 @@ def follow(  # noqa: C901 - one pass over all columns
         at = row_of[row]
         changed = (to_f[at] & PRESENT) == 0
         for c in range(codes.shape[0]):
-            column, theirs, kind, most = codes[c, 0], codes[c, 1], codes[c, 2], codes[c, 3]
+            column, source_column, kind, limit = codes[c, 0], codes[c, 1], codes[c, 2], codes[c, 3]
             if kind == COPY:
                 changed = True
-                to_v[column, at] = v[theirs, row]
+                to_v[column, at] = v[source_column, row]
                 if to_k.shape[0] > 0:
-                    to_k[column, at] = k[theirs, row] if k.shape[0] > 0 else np.uint8(1)
+                    to_k[column, at] = k[source_column, row] if k.shape[0] > 0 else np.uint8(1)
                 continue
             if to_k.shape[0] > 0:
                 to_k[column, at] = np.uint8(1)
-            now = np.int64(0)
+            amount = np.int64(0)
             if nulls[row] == 0:
-                now = _amount(v, k, theirs, row, kind)
-            before = added[c, row]
-            if now == before:
+                amount = _amount(v, k, source_column, row, kind)
+            old_amount = added[c, row]
+            if amount == old_amount:
                 continue
             if kind == FRACTION:
-                step = _double(now) - _double(before) if before != 0 else _double(now)
+                step = _double(amount) - _double(old_amount) if old_amount != 0 else _double(amount)
                 to_double[column, at] += step
             else:
-                # All of it is positive. Signed sums that go around are none for LLVM.
-                total = np.int64(np.uint64(to_v[column, at]) + np.uint64(now) - np.uint64(before))
-                failed = failed or total < 0 or (most > 0 and total >= most)
+                # All terms are positive. Unsigned, because LLVM assumes that signed sums do not overflow.
+                total = np.int64(np.uint64(to_v[column, at]) + np.uint64(amount) - np.uint64(old_amount))
+                failed = failed or total < 0 or (limit > 0 and total >= limit)
                 to_v[column, at] = total
-            added[c, row] = now
+            added[c, row] = amount
             changed = True
         if changed:
             if to_f[at] & QUEUED == 0:
                 to_d[to_n[0]] = at
                 to_n[0] += 1
-            to_f[at] |= _BOTH
+            to_f[at] |= _CHANGED_ROW
             if len(to_p) > 0:
                 to_p[at] = origin + row
     return failed
@@ -63,7 +64,7 @@ def follow(  # noqa: C901 - one pass over all columns
 
 @njit(nogil=True)
 def _amount(v, k, column, row, kind):
-    """What a row adds, as a word, and nothing below zero. NaN is larger than any number, as Spark has it."""
+    """Return what a row adds, as a word, at least 0. NaN is larger than any number, as in Spark."""
     if column < 0:
         return np.int64(1)
     if k.shape[0] > 0 and k[column, row] == 0:
@@ -76,6 +77,6 @@ def _amount(v, k, column, row, kind):
 
 @njit(nogil=True)
 def _double(word):
-    one = np.empty(1, np.int64)
-    one[0] = word
-    return one.view(np.float64)[0]
+    words = np.empty(1, np.int64)
+    words[0] = word
+    return words.view(np.float64)[0]

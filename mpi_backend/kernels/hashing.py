@@ -1,4 +1,4 @@
-"""Catalyst's ``Murmur3Hash`` of words, so that rows lie where Spark's ``HashPartitioning`` says they do."""
+"""Compute Catalyst's ``Murmur3Hash`` of words, so that rows are placed as by Spark's ``HashPartitioning``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from mpi_backend.kernels.cache import njit
 
 LONG, INT, FLOAT, TEXT = 0, 1, 2, 3
-"""How a column is hashed: as eight bytes, as four, as the bits of a 32-bit float, as its bytes."""
+"""Kinds of columns: hashed as eight bytes, four bytes, the bits of a 32-bit float, the bytes of a text."""
 SEED = 42
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -52,10 +52,10 @@ def _text(offsets, data, word, seed):
 
 @njit(nogil=True)
 def hash_words(rows, at, stride, count, columns, kinds, mask_at, offsets, data, out) -> None:
-    """Spark's hash of ``columns`` of each row into ``out``.
+    """Write Spark's hash of ``columns`` of each flat row into ``out``. Row i begins at ``at + i * stride``.
 
-    Rows lie flat in ``rows``: row i begins at ``at + i * stride``. ``kinds`` says how each column is hashed;
-    the word at ``mask_at`` (-1: none) has a bit for each column that is null, which leaves the hash as it is.
+    ``kinds`` says how each column is hashed. The word at ``mask_at`` (-1: none) has a bit for each null column. A null
+    does not change the hash.
     """
     for i in range(count):
         base = at + i * stride
@@ -71,23 +71,23 @@ def hash_words(rows, at, stride, count, columns, kinds, mask_at, offsets, data, 
                 bits = np.uint64(word)
                 h = _finish(_mix(_mix(h, bits & _LOW), bits >> np.uint64(32)), 8)
             else:
-                # A float stands in its word as a double.
-                small = _float_bits(word) if kinds[j] == FLOAT else np.uint64(word) & _LOW
-                h = _finish(_mix(h, small), 4)
+                # A float is stored as a double.
+                bits = _float_bits(word) if kinds[j] == FLOAT else np.uint64(word) & _LOW
+                h = _finish(_mix(h, bits), 4)
         out[i] = np.int32(np.uint32(h))
 
 
 @njit(nogil=True)
 def _float_bits(word):
-    one = np.empty(1, np.int64)
-    one[0] = word
-    small = one.view(np.float64).astype(np.float32)
-    return np.uint64(small.view(np.uint32)[0])
+    words = np.empty(1, np.int64)
+    words[0] = word
+    floats = words.view(np.float64).astype(np.float32)
+    return np.uint64(floats.view(np.uint32)[0])
 
 
 @njit(nogil=True)
-def buckets(hashes, count, out) -> None:
-    """In place: each hash becomes the number of its bucket, among ``out`` of them (Spark's ``Pmod``)."""
+def buckets(hashes, count, bucket_count) -> None:
+    """Replace each hash by the number of its bucket of ``bucket_count`` (Spark's ``Pmod``)."""
     for i in range(count):
-        m = hashes[i] % out
-        hashes[i] = m if m >= 0 else m + out
+        bucket = hashes[i] % bucket_count
+        hashes[i] = bucket if bucket >= 0 else bucket + bucket_count

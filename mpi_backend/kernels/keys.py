@@ -1,10 +1,10 @@
-"""Keys of one or several words to dense ids: open addressing, or a plain array where one-word keys lie near each other.
+"""Map keys of one or more words to dense ids: by open addressing, or by a direct array for dense one-word keys.
 
-The tables are plain arrays, so that generated code can look keys up as well: ``slots`` (a power of two; -1 is empty)
-or, direct, ids by ``word - low``; ``keys[id, c]`` the words; ``meta`` the size, and the ``low`` of a direct table.
+Tables are plain arrays, so that generated code can look up keys too. ``slots`` (a power of two; -1 is empty) has ids
+by hash or, in a direct table, by ``word - low``. ``keys[id, c]`` are the words; ``meta`` has the size and ``low``.
 
-Tables are larger than caches, and a processor waits for one access after the other only where one depends on the
-other: so rows are looked up in batches, a step of all of them at a time.
+Tables are larger than caches, and a processor overlaps accesses that do not depend on each other. So rows are looked
+up in batches, one step for all rows of a batch at a time.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ def _slot(row, at, words, mask):
 
 @njit(nogil=True)
 def find1(slots, keys, meta, word):
-    """The id of a one-word key, or -1."""
+    """Return the id of a one-word key, or -1."""
     if meta[DIRECT]:
-        near = word - meta[LOW]
-        if near < 0 or near >= len(slots):
+        offset = word - meta[LOW]
+        if offset < 0 or offset >= len(slots):
             return -1
-        return slots[near]
+        return slots[offset]
     mask = np.uint64(len(slots) - 1)
-    at = _slot1(word, mask)
+    slot = _slot1(word, mask)
     while True:
-        found = slots[at]
-        if found < 0 or keys[found, 0] == word:
-            return found
-        at = (at + np.uint64(1)) & mask
+        id_ = slots[slot]
+        if id_ < 0 or keys[id_, 0] == word:
+            return id_
+        slot = (slot + np.uint64(1)) & mask
 
 
 @njit(nogil=True)
-def _walk(slots, keys, row, at, words, slot, mask):
-    """The slot of a key, or the empty one where it belongs, from ``slot`` on."""
+def _find_slot(slots, keys, row, at, words, slot, mask):
+    """Return the slot of a key, or the empty slot where it belongs, from ``slot`` on."""
     while True:
-        found = slots[slot]
-        if found < 0:
+        id_ = slots[slot]
+        if id_ < 0:
             return slot
         same = True
         for c in range(words):
-            if keys[found, c] != row[at + c]:
+            if keys[id_, c] != row[at + c]:
                 same = False
                 break
         if same:
@@ -69,47 +69,47 @@ def _walk(slots, keys, row, at, words, slot, mask):
 
 @njit(nogil=True)
 def find(slots, keys, meta, row, at):
-    """The id of the key whose words are ``row[at:]``, or -1."""
+    """Return the id of the key whose words begin at ``row[at]``, or -1."""
     words = keys.shape[1]
     if words == 1:
         return find1(slots, keys, meta, row[at])
     mask = np.uint64(len(slots) - 1)
-    return slots[_walk(slots, keys, row, at, words, _slot(row, at, words, mask), mask)]
+    return slots[_find_slot(slots, keys, row, at, words, _slot(row, at, words, mask), mask)]
 
 
 @njit(nogil=True)
 def add_rows(slots, keys, meta, rows, at, stride, count, ids):
-    """The id of each of ``count`` keys that lie flat, ``stride`` words apart; new ones get the next ids.
+    """Write the ids of ``count`` flat keys, ``stride`` words apart, to ``ids``. New keys get the next ids.
 
-    There must be room for all of them, and a direct table must span them.
+    The tables need room for all of them, and the range of a direct table has to include them.
     """
     words = keys.shape[1]
     size = meta[SIZE]
     if words == 1 and meta[DIRECT]:
         for i in range(count):
-            near = rows[at + i * stride] - meta[LOW]
-            if slots[near] < 0:
-                slots[near] = size
+            offset = rows[at + i * stride] - meta[LOW]
+            if slots[offset] < 0:
+                slots[offset] = size
                 keys[size, 0] = rows[at + i * stride]
                 size += 1
-            ids[i] = slots[near]
+            ids[i] = slots[offset]
         meta[SIZE] = size
         return
     mask = np.uint64(len(slots) - 1)
     places = np.empty(_BATCH, np.uint64)
-    known = np.empty(_BATCH, np.bool_)
+    is_hit = np.empty(_BATCH, np.bool_)
     for start in range(0, count, _BATCH):
         n = min(_BATCH, count - start)
-        _look(slots, keys, rows, at + start * stride, stride, n, mask, places, known, ids[start:])
+        _probe_batch(slots, keys, rows, at + start * stride, stride, n, mask, places, is_hit, ids[start:])
         for i in range(n):
-            if known[i]:
+            if is_hit[i]:
                 continue
-            here = at + (start + i) * stride
-            slot = _walk(slots, keys, rows, here, words, places[i], mask)
+            key_at = at + (start + i) * stride
+            slot = _find_slot(slots, keys, rows, key_at, words, places[i], mask)
             if slots[slot] < 0:
                 slots[slot] = size
                 for c in range(words):
-                    keys[size, c] = rows[here + c]
+                    keys[size, c] = rows[key_at + c]
                 size += 1
             ids[start + i] = slots[slot]
     meta[SIZE] = size
@@ -117,7 +117,7 @@ def add_rows(slots, keys, meta, rows, at, stride, count, ids):
 
 @njit(nogil=True)
 def find_rows(slots, keys, meta, rows, at, stride, count, ids):
-    """The id of each of ``count`` keys, or -1."""
+    """Write the ids of ``count`` flat keys to ``ids``; -1 for a missing key."""
     words = keys.shape[1]
     if words == 1 and meta[DIRECT]:
         for i in range(count):
@@ -125,19 +125,19 @@ def find_rows(slots, keys, meta, rows, at, stride, count, ids):
         return
     mask = np.uint64(len(slots) - 1)
     places = np.empty(_BATCH, np.uint64)
-    known = np.empty(_BATCH, np.bool_)
+    is_hit = np.empty(_BATCH, np.bool_)
     for start in range(0, count, _BATCH):
         n = min(_BATCH, count - start)
-        _look(slots, keys, rows, at + start * stride, stride, n, mask, places, known, ids[start:])
+        _probe_batch(slots, keys, rows, at + start * stride, stride, n, mask, places, is_hit, ids[start:])
         for i in range(n):
-            if not known[i]:
-                here = at + (start + i) * stride
-                ids[start + i] = slots[_walk(slots, keys, rows, here, words, places[i], mask)]
+            if not is_hit[i]:
+                key_at = at + (start + i) * stride
+                ids[start + i] = slots[_find_slot(slots, keys, rows, key_at, words, places[i], mask)]
 
 
 @njit(nogil=True)
-def _look(slots, keys, rows, at, stride, count, mask, places, known, ids):
-    """Where each key of a batch belongs, and whether the first slot already holds it: then its id."""
+def _probe_batch(slots, keys, rows, at, stride, count, mask, places, is_hit, ids):
+    """Write the first slot of each key of a batch, the id in it, and whether that is the key's."""
     words = keys.shape[1]
     if words == 1:
         for i in range(count):
@@ -148,17 +148,17 @@ def _look(slots, keys, rows, at, stride, count, mask, places, known, ids):
     for i in range(count):
         ids[i] = slots[places[i]]
     for i in range(count):
-        found = ids[i]
-        same = found >= 0
-        row = max(found, 0)
+        id_ = ids[i]
+        same = id_ >= 0
+        key_row = max(id_, 0)
         for c in range(words):
-            same &= keys[row, c] == rows[at + i * stride + c]
-        known[i] = same
+            same &= keys[key_row, c] == rows[at + i * stride + c]
+        is_hit[i] = same
 
 
 @njit(nogil=True)
 def refill(slots, keys, meta):
-    """All keys into a new table: empty slots, of another size or kind than before."""
+    """Insert all keys into new empty slots, of another size or kind."""
     words = keys.shape[1]
     mask = np.uint64(len(slots) - 1)
     row = np.empty(max(words, 1), np.int64)

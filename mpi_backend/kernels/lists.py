@@ -1,4 +1,4 @@
-"""Lists of rows: sorting by group and by owner, linking, what changed."""
+"""Process lists of rows: sort them by group or owner, link them, flag and compare changed rows."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ from mpi_backend.kernels.cache import njit
 from mpi_backend.kernels.flags import COUNTED, IN_DELTA, PRESENT, QUEUED
 
 UNLINKED = -2
-MANY = 64
-"""A list with more than this part of all rows is put in order: their flags are read through."""
+SCAN_FACTOR = 64
+"""A list with more than 1/SCAN_FACTOR of all rows is sorted, by a scan of the flags of all rows."""
 
 
 @njit(nogil=True)
 def counting_sort(groups, targets, offsets, order) -> None:
-    """``order`` gets the rows sorted by group, stable; rows with a target below 0 come last in their group."""
+    """Write the rows to ``order``, sorted by group, stably. Rows with a target below 0 are last in their group."""
     for i in range(len(groups)):
         offsets[groups[i] + 1] += 1
     for g in range(len(offsets) - 1):
         offsets[g + 1] += offsets[g]
-    free = offsets[:-1].copy()
+    places = offsets[:-1].copy()
     if len(targets) == 0:
         for i in range(len(groups)):
-            order[free[groups[i]]] = i
-            free[groups[i]] += 1
+            order[places[groups[i]]] = i
+            places[groups[i]] += 1
         return
-    for own in (True, False):
+    for is_local in (True, False):
         for i in range(len(groups)):
-            if (targets[i] >= 0) == own:
-                order[free[groups[i]]] = i
-                free[groups[i]] += 1
+            if (targets[i] >= 0) == is_local:
+                order[places[groups[i]]] = i
+                places[groups[i]] += 1
 
 
 @njit(nogil=True)
-def deal(words, owners, free, out):
-    """Words in the order of their owners: the next of owner r goes to ``free[r]``."""
+def scatter(words, owners, places, out):
+    """Sort words by owner: the next word of owner r goes to ``out[places[r]]``."""
     for i in range(len(words)):
-        out[free[owners[i]]] = words[i]
-        free[owners[i]] += 1
+        out[places[owners[i]]] = words[i]
+        places[owners[i]] += 1
 
 
 @njit(nogil=True)
 def link(ids, groups, heads, following) -> None:
-    """Each row becomes the first of its group's list."""
+    """Prepend each row to the list of its group."""
     for i in range(len(ids)):
         following[ids[i]] = heads[groups[i]]
         heads[groups[i]] = ids[i]
@@ -50,39 +50,39 @@ def link(ids, groups, heads, following) -> None:
 
 @njit(nogil=True)
 def count_new(flags, ids):
-    """How many of these rows were not there before; from now on they are counted."""
-    fresh = 0
+    """Flag rows as counted. Return how many were not."""
+    new_count = 0
     for i in range(len(ids)):
         if flags[ids[i]] & COUNTED == 0:
             flags[ids[i]] |= np.uint8(COUNTED)
-            fresh += 1
-    return fresh
+            new_count += 1
+    return new_count
 
 
 @njit(nogil=True)
 def mark_delta(flags, ids) -> None:
-    """These rows are the delta that the next application reads."""
+    """Flag rows as the delta that the next application reads, no longer as queued."""
     for i in range(len(ids)):
         flags[ids[i]] = (flags[ids[i]] & np.uint8(255 - QUEUED)) | np.uint8(IN_DELTA)
 
 
 @njit(nogil=True)
 def unmark_delta(flags, ids) -> None:
-    """They are no more."""
+    """Clear the delta flag of rows."""
     for i in range(len(ids)):
         flags[ids[i]] &= np.uint8(255 - IN_DELTA)
 
 
 @njit(nogil=True)
 def unqueue(flags, ids) -> None:
-    """They are not among what changed."""
+    """Clear the queued flag of rows."""
     for i in range(len(ids)):
         flags[ids[i]] &= np.uint8(255 - QUEUED)
 
 
 @njit(nogil=True)
-def ascend(flags, ids, size) -> None:
-    """``ids`` become the queued rows below ``size`` in their order: who follows them walks through memory."""
+def list_queued(flags, ids, size) -> None:
+    """Write the queued rows below ``size`` to ``ids``, sorted, so that readers access memory sequentially."""
     n = 0
     for i in range(size):
         ids[n] = i
@@ -90,34 +90,34 @@ def ascend(flags, ids, size) -> None:
 
 
 @njit(nogil=True)
-def split_by_owner(owners, mine, own, other):
-    """Row numbers of the own rows, and of the others; how many of each."""
-    a = b = 0
+def split_by_owner(owners, rank, local, remote):
+    """Write the numbers of rows of ``rank`` and of other rows. Return how many there are of each."""
+    local_count = remote_count = 0
     for i in range(len(owners)):
-        if owners[i] == mine:
-            own[a] = i
-            a += 1
+        if owners[i] == rank:
+            local[local_count] = i
+            local_count += 1
         else:
-            other[b] = i
-            b += 1
-    return a, b
+            remote[remote_count] = i
+            remote_count += 1
+    return local_count, remote_count
 
 
 @njit(nogil=True)
 def present(flags, size):
-    """Ids below ``size`` that have a row."""
-    out = np.empty(size, np.int32)
-    n = 0
+    """Return the ids below ``size`` that have a row."""
+    ids = np.empty(size, np.int32)
+    count = 0
     for i in range(size):
         if flags[i] & PRESENT:
-            out[n] = i
-            n += 1
-    return out[:n]
+            ids[count] = i
+            count += 1
+    return ids[:count]
 
 
 @njit(nogil=True)
 def clear(ids, v, k, f, identities, valid):
-    """Back to "nothing came in" for these ids."""
+    """Reset these ids to the state of no row."""
     for i in range(len(ids)):
         f[ids[i]] = np.uint8(0)
     for j in range(v.shape[0]):
@@ -130,55 +130,55 @@ def clear(ids, v, k, f, identities, valid):
 
 @njit(nogil=True)
 def differences(ids, v, k, old_v, old_k, old_f, kinds, out):
-    """How many of these rows were there before, and how many differ; Σ|Δ| of the columns that are added up.
+    """Write to ``out`` how many of these rows existed before, how many differ, and Σ|Δ| of sums.
 
-    ``kinds`` has (is a fraction, is added up, 10^scale) for each column; ``out`` gets the three numbers.
+    ``kinds`` has (is a fraction, is a sum, 10^scale) for each column.
     """
-    was = changed = 0
+    existing = changed = 0
     total = 0.0
-    now_double, old_double = v.view(np.float64), old_v.view(np.float64)
+    new_double, old_double = v.view(np.float64), old_v.view(np.float64)
     for i in range(len(ids)):
         row = ids[i]
-        there = old_f[row] & PRESENT != 0
-        was += there
-        same = there
+        existed = old_f[row] & PRESENT != 0
+        existing += existed
+        is_same = existed
         for j in range(v.shape[0]):
-            now_null = k.shape[0] > 0 and k[j, row] == 0
-            was_null = not there or (k.shape[0] > 0 and old_k[j, row] == 0)
+            is_null = k.shape[0] > 0 and k[j, row] == 0
+            was_null = not existed or (k.shape[0] > 0 and old_k[j, row] == 0)
             if kinds[j, 0]:
-                a, b = now_double[j, row], old_double[j, row]
+                a, b = new_double[j, row], old_double[j, row]
                 equal = a == b or (a != a and b != b)
             else:
                 equal = v[j, row] == old_v[j, row]
                 a, b = np.float64(v[j, row]), np.float64(old_v[j, row])
-            if now_null == was_null and (now_null or equal):
+            if is_null == was_null and (is_null or equal):
                 continue
-            same = False
+            is_same = False
             if kinds[j, 1]:
-                a = 0.0 if now_null else a
+                a = 0.0 if is_null else a
                 b = 0.0 if was_null else b
                 total += abs(a - b) / kinds[j, 2]
-        changed += not same
-    out[0] = was
+        changed += not is_same
+    out[0] = existing
     out[1] = changed
     out[2] = total
 
 
 @njit(nogil=True, fastmath={"reassoc"})
-def differences_of_all(now, old, out):
-    """The same for one sum of fractions of which each row was there before, and is."""
-    same = 0
+def differences_of_all(new, old, out):
+    """Write the numbers of ``differences`` for one sum of fractions, if all rows existed before and exist now."""
+    same_count = 0
     total = 0.0
-    for i in range(len(now)):
-        difference = abs(now[i] - old[i])
-        same += now[i] == old[i]
+    for i in range(len(new)):
+        difference = abs(new[i] - old[i])
+        same_count += new[i] == old[i]
         total += difference
-    if total != total:  # NaN is NaN, and infinity is infinity: they do not differ from themselves
+    if total != total:  # NaN equals NaN here, and infinity equals infinity
         total = 0.0
-        for i in range(len(now)):
-            still = now[i] == old[i] or (now[i] != now[i] and old[i] != old[i])
-            same += still and now[i] != old[i]
-            total += 0.0 if still else abs(now[i] - old[i])
-    out[0] = len(now)
-    out[1] = len(now) - same
+        for i in range(len(new)):
+            is_same = new[i] == old[i] or (new[i] != new[i] and old[i] != old[i])
+            same_count += is_same and new[i] != old[i]
+            total += 0.0 if is_same else abs(new[i] - old[i])
+    out[0] = len(new)
+    out[1] = len(new) - same_count
     out[2] = total

@@ -1,4 +1,4 @@
-"""Rows of messages: as (id at the owner, values) or as (key, values), and how ghosts are numbered for them."""
+"""Write and read the rows of messages: (id at the owner, values) or (key, values). Renumber ghosts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mpi_backend.kernels.cache import njit
 
 @njit(nogil=True)
 def count_messages(ids, owner, remote, by_id, by_key) -> None:
-    """How many rows go to each rank with their id there, and how many with their key."""
+    """Count the rows for each rank: those sent with their id there, and those sent with their key."""
     for i in range(len(ids)):
         g = ids[i]
         if remote[g] >= 0:
@@ -20,17 +20,17 @@ def count_messages(ids, owner, remote, by_id, by_key) -> None:
 
 @njit(nogil=True)
 def write_heads(ids, owner, remote, keys, key_words, value_words, at_id, at_key, out, places) -> None:
-    """Begins rows as (id at the owner, values) from ``at_id`` of each rank on, or as (key, values) from ``at_key`` on.
+    """Write the heads of rows: an id from ``at_id[rank]`` on, or a key from ``at_key[rank]`` on.
 
-    ``places`` gets where the values of each row go.
+    ``places`` gets the position of each row's values.
     """
     for i in range(len(ids)):
         g = np.uint32(ids[i])
         rank = owner[g]
-        known = remote[g] >= 0
-        free = at_id if known else at_key
-        at = free[rank]
-        if known:
+        has_id = remote[g] >= 0
+        next_places = at_id if has_id else at_key
+        at = next_places[rank]
+        if has_id:
             out[at] = remote[g]
             at += 1
         else:
@@ -38,12 +38,12 @@ def write_heads(ids, owner, remote, keys, key_words, value_words, at_id, at_key,
                 out[at + c] = keys[g, c]
             at += key_words
         places[i] = at
-        free[rank] = at + value_words
+        next_places[rank] = at + value_words
 
 
 @njit(nogil=True)
 def write_values(ids, places, v, k, p, masked, traced, out) -> None:
-    """Each row's values from its place on, then the mask of its nulls, then its origin."""
+    """Write each row's values from its place on, then the mask of nulls, then the origin."""
     columns = v.shape[0]
     for i in range(len(ids)):
         row = np.uint32(ids[i])
@@ -65,7 +65,7 @@ def write_values(ids, places, v, k, p, masked, traced, out) -> None:
 
 @njit(nogil=True)
 def renumber_ghosts(targets, places) -> None:
-    """Ghost g is ghost ``places[g]`` now; targets have the complements of ghosts."""
+    """Replace ghost g by ghost ``places[g]`` in targets, which have the complements of ghosts."""
     for i in range(len(targets)):
         if targets[i] < 0:
             targets[i] = ~places[~targets[i]]
@@ -73,7 +73,7 @@ def renumber_ghosts(targets, places) -> None:
 
 @njit(nogil=True)
 def read_rows(ids, rows, at, stride, v, k, f, masked, flags) -> None:
-    """Puts the values of flat rows where their ids stand, in place of what stood there."""
+    """Store the values of flat rows at their ids. They replace the old values."""
     columns = v.shape[0]
     for i in range(len(ids)):
         base = at + i * stride

@@ -1,20 +1,20 @@
-"""The array of numbers through which a kernel and the loop around it talk.
+"""Define the layout of ``cur``, the array of numbers that a kernel shares with the loop around it.
 
-A kernel goes through the rows ``cur[ROW]`` until ``cur[ROW_END]``. Where it cannot go on it notes the places of its
-inner loops from ``cur[PLACES]`` on and why in ``cur[STATUS]``, and is called again with ``cur[RESUMED]`` set.
+A kernel processes the rows ``cur[ROW]:cur[ROW_END]``. If it is suspended, it stores the positions of its inner loops
+from ``cur[PLACES]`` on and the reason in ``cur[STATUS]``. The next call has ``cur[RESUMED]`` set.
 """
 
-MOST_LOOPS = MOST_ARGUMENTS = 512
-"""What a rule may have inside of one another, and a text function may take."""
+MAX_LOOPS = MAX_ARGUMENTS = 512
+"""The maximum of nested loops in a rule, and of arguments of a text function."""
 
 ROW, ROW_END, STATUS, OUT, RESUMED, PLACES = 0, 1, 2, 3, 4, 5
-CALL = PLACES + MOST_LOOPS
-LENGTH = CALL + MOST_ARGUMENTS
+CALL = PLACES + MAX_LOOPS
+LENGTH = CALL + MAX_ARGUMENTS
 
 DONE = 0
 FULL = 1
-"""The buffer of derived rows has no room left; ``cur[OUT]`` counts its rows."""
+"""The buffer of derived rows is full; ``cur[OUT]`` counts its rows."""
 WANTED = 1000
-"""And the number of a text function, whose arguments stand from ``cur[CALL]`` on."""
+"""Plus the number of a text function whose result is missing; its arguments begin at ``cur[CALL]``."""
 FAILED = 2000
-"""And the number of an error."""
+"""Plus the number of an error."""

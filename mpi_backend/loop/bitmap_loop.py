@@ -113,7 +113,7 @@ class BitmapLoop:
         at = 0
         for b in self._blocks:
             names = self._vertices.keys[b.vertices, 0]
-            at = kernel.pairs_of(b.sources, names, b.width, b.bits, xs, ys, at)
+            at = kernel.write_pairs(b.sources, names, b.width, b.bits, xs, ys, at)
         xs[at:] = self._loose.keys[: len(self._loose), 0]
         ys[at:] = self._loose.keys[: len(self._loose), 1]
         words = (ys, xs) if self._moving == 0 else (xs, ys)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def take(p: RelationPart) -> None:
     """Make the list of changed rows the current one."""
-    p.state.ascend(len(p.keys))
+    p.state.sort_changed(len(p.keys))
     p.current, p.size = p.state.take(p.current)
 
 
@@ -51,7 +51,7 @@ def begin(p: RelationPart, put_base: Callable[[], None]) -> None:
         return
     p.pending.clear()
     put_base()
-    if lists.MANY * len(p.pending.dirty) > len(p.keys):
+    if lists.SCAN_FACTOR * len(p.pending.dirty) > len(p.keys):
         p.base_snapshot = p.pending.copy()
 
 

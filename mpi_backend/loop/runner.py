@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpi_backend.codegen.combiner import Combiner
-from mpi_backend.codegen.pull import Contribution, pull_kernel, pulls
+from mpi_backend.codegen.pull import Contribution, can_pull, pull_kernel
 from mpi_backend.codegen.rule import RuleKernel
 from mpi_backend.kernels import lists
 from mpi_backend.kernels.compiler import prepare
@@ -42,7 +42,7 @@ class Runner:
         for n, rule in sorted(enumerate(facts.stratum.rules), key=lambda r: r[1].driver.relation):
             first = facts.stratum.in_place and rule.driver.relation not in seen
             seen.add(rule.driver.relation)
-            self.rules.append(RuleKernel(facts, shape, n, ansi=ansi, traced=traced, takes_off=first))
+            self.rules.append(RuleKernel(facts, shape, n, ansi=ansi, traced=traced, dequeues=first))
         self._pulls = {} if traced else {n: self._pull(n, ansi=ansi) for n in self._pull_rules()}
         self._cur = np.zeros(LENGTH, np.int64)
 
@@ -64,7 +64,7 @@ class Runner:
             if part.pending is not part.state:
                 accumulators = combiner.apply_arguments(self._loop, part.pending, part.state)
                 work.append((combiner.apply, [*accumulators, np.zeros(1), self._cur]))
-            lists.ascend(part.state.f, part.state.d, 0)
+            lists.list_queued(part.state.f, part.state.d, 0)
         prepare(work, self._loop.comm.rank)
 
     def run_rules(self) -> None:
@@ -118,7 +118,7 @@ class Runner:
 
     def _pull_rules(self) -> list[int]:
         facts = self._loop.facts
-        return [n for n, r in enumerate(facts.stratum.rules) if pulls(facts, self._loop.shape, r)]
+        return [n for n, r in enumerate(facts.stratum.rules) if can_pull(facts, self._loop.shape, r)]
 
     def _pull(self, position: int, *, ansi: bool) -> tuple[Contribution, Kernel]:
         loop, facts, shape = self._loop, self._loop.facts, self._loop.shape
@@ -127,7 +127,7 @@ class Runner:
         if position not in loop.pulls:
             offsets = loop.statics[rule.resolving_probe.index].offsets
             loop.pulls[position] = reverse_edges(offsets, loop.targets[position], len(facts.relations[head].dependents))
-        contribution = Contribution(facts, shape, position, ansi=ansi, traced=False, takes_off=False)
+        contribution = Contribution(facts, shape, position, ansi=ansi, traced=False, dequeues=False)
         return contribution, pull_kernel(facts, shape, head, ansi=ansi)
 
     def _run_dense(self, rule: RuleKernel) -> bool:

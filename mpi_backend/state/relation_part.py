@@ -78,10 +78,10 @@ class Accumulator:
         if self._traced:
             self.p = np.concatenate([self.p, np.full(capacity - before, -1, np.int64)])
 
-    def ascend(self, size: int) -> None:
+    def sort_changed(self, size: int) -> None:
         """Sort the list of changed ids, if it has many of all ``size`` ids."""
-        if lists.MANY * int(self.n[0]) > size:
-            lists.ascend(self.f, self.d, size)
+        if lists.SCAN_FACTOR * int(self.n[0]) > size:
+            lists.list_queued(self.f, self.d, size)
 
     def take(self, spare: Array) -> tuple[Array, int]:
         """Return the list of changed ids and its length. Begin a new list, in ``spare`` if that has room."""

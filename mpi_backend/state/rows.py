@@ -59,7 +59,7 @@ def send_to_owners(columns: Sequence[Column], owners: Array, comm: Comm, *, mask
     sorted_words = np.empty(len(owners), np.int64)
 
     def exchange(words: Array) -> Array:
-        lists.deal(words, owners, starts.copy(), sorted_words)
+        lists.scatter(words, owners, starts.copy(), sorted_words)
         return comm.alltoallv(sorted_words, counts)
 
     mask = exchange(_mask(columns, len(owners))) if masked else None
