@@ -155,7 +155,7 @@ class Program:
             run = report(whole)
             reason = "" if run is None else f": {run.reason}"
             return f"the last full refresh ran on plain DataFrames, which prove nothing{reason}"
-        return f"{self.recursion.name} is {kind}, and only a lattice goes on from the rows that it has"
+        return f"{self.recursion.name} is {kind}, and only a lattice can continue from stored rows"
 
     def obstacle_for(self, changed: set[str]) -> str | None:
         """Return why new rows of the sources ``changed`` may remove rows of the result; None if they cannot."""

@@ -124,7 +124,7 @@ def both_read(frame: Frame, p: Frame, q: Frame) -> Frame:
 def test_the_smaller_input_is_joined_first() -> None:
     plan = compile_program(star(1_000, 1_000_000))
     assert order(plan) == ["z", "y"]
-    why = "what is connected, then what finds fewer rows"
+    why = "connected inputs first, then those with fewer matches"
     assert f"step of reach: joined as reach then in2 then in1 ({why})" in plan.reasons
 
 
@@ -146,7 +146,7 @@ def test_the_users_order_wins() -> None:
     backwards = replace(program, rules=tuple(replace(r, order=(2, 1)) for r in star(None, None).rules))
     plan = compile_program(backwards)
     assert order(plan) == ["z", "y"]
-    assert "step of reach: joined as reach then in2 then in1 (as the user's order says)" in plan.reasons
+    assert "step of reach: joined as reach then in2 then in1 (in the user's order)" in plan.reasons
 
 
 def test_a_group_of_its_own_is_entered_by_its_smaller_side() -> None:

@@ -43,7 +43,7 @@ def distribute(
             by = {r.name: carried if r is recursive[0] else tuple(range(len(r.keys))) for r in relations}
             reason = (
                 f"{recursive[0].name}: distributed by {names}, which every rule carries unchanged; "
-                f"the static sides ({_megabytes(size)}) stand in every task and no row moves in the loop"
+                f"the static sides ({_megabytes(size)}) are stored in every task, and the loop exchanges no rows"
             )
             return Distribution(by, is_decomposed=True, reasons=(reason,))
         why = "of unknown size" if size is None else f"{_megabytes(size)}, more than {_megabytes(broadcast_max_bytes)}"
@@ -112,10 +112,10 @@ def _joined_keys(relation: Relation, chains: tuple[Chain, ...], program: Program
     if not relation.keys:
         return (), f"{relation.name}: one row, at task 0"
     if not votes:
-        return all_keys, f"{relation.name}: distributed by all its keys; no rule looks anything up by some of them"
+        return all_keys, f"{relation.name}: distributed by all its keys, because no rule looks rows up by some of them"
     chosen = votes.most_common(1)[0][0]
     names = ", ".join(relation.keys[p].name for p in chosen)
-    return chosen, f"{relation.name}: distributed by {names}, by which its largest joins look rows up"
+    return chosen, f"{relation.name}: distributed by {names}, the columns by which its largest joins look rows up"
 
 
 def _megabytes(size: int) -> str:

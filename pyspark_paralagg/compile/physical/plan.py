@@ -94,9 +94,11 @@ def _stratum(
     if chains:
         reasons.append(f"{label}: {_epoch_reason(chains, indexes, distribution)}")
     if bitmap:
-        reasons.append(f"{label}: a set that carries one key and moves the other along edges: evaluated in bitmaps")
+        reasons.append(
+            f"{label}: evaluated in bitmaps, because it is a set that carries one key and moves the other along edges"
+        )
     if in_place:
-        reasons.append(f"{label}: values are read in the iteration that wrote them (a lattice without a limit)")
+        reasons.append(f"{label}: an iteration reads the values that it writes (a lattice without an iteration limit)")
     else:
         why = _rounds_reason(program, relation_class, has_views=has_views, is_linear=is_linear)
         reasons.append(f"{label}: strict rounds ({why})")
@@ -108,9 +110,7 @@ def _stratum(
     if in_place and distribution.is_decomposed and bitmap is None and len(relations) == 1 and not is_settled:
         decomposition = _decomposition(program, relations[0], carried_keys(relations[0], chains), statics)
         if decomposition is not None:
-            reasons.append(
-                f"{label}: may be evaluated for one value of what it carries after the other, without hashing"
-            )
+            reasons.append(f"{label}: may be evaluated for one carried value at a time, without hashing")
     may_climb = _may_climb(program, relation_class, rules)
     stratum = Stratum(
         tuple(
@@ -173,10 +173,10 @@ def _epoch_reason(chains: tuple[Chain, ...], indexes: Indexes, distribution: Dis
     if joins == 0:
         text = f"{rules} without a join"
     if distribution.is_decomposed:
-        return f"{text}: nothing is exchanged"
+        return f"{text}: no rows are exchanged"
     copies = sum(i.copy for i in indexes.relations)
-    follow = f", and {'a copy follows' if copies == 1 else f'{copies} copies follow'} it" if copies else ""
-    return f"{text}: an iteration exchanges once, what it derived{follow}"
+    follow = f", and updates {'a copy' if copies == 1 else f'{copies} copies'}" if copies else ""
+    return f"{text}: each iteration exchanges the derived rows once{follow}"
 
 
 def _may_climb(program: Program, relation_class: RelationClass, rules: tuple[Rule, ...]) -> bool:
@@ -204,7 +204,8 @@ def _replicated_large_inputs(program: Program, statics: tuple[StaticIndex, ...],
         if index.placement == "everywhere" and (source.size_bytes is None or source.size_bytes > broadcast_max_bytes):
             size = "of unknown size" if source.size_bytes is None else f"{source.size_bytes:,} bytes"
             reasons.append(
-                f"{input_name(source)} ({size}) stands in every task: no key of the recursion alone looks it up"
+                f"{input_name(source)} ({size}) is stored in every task, because no key of the recursion alone looks "
+                "it up"
             )
     return reasons
 
@@ -222,8 +223,8 @@ def _rounds_reason(program: Program, relation_class: RelationClass, *, has_views
     if program.max_iterations is not None:
         return "the number of iterations is limited"
     if program.tolerance is not None:
-        return "a tolerance is asked for"
-    return "a rule reads a copy, which follows between rounds" if is_linear else "a rule reads two recursive atoms"
+        return "a tolerance is set"
+    return "a rule reads a copy, which is updated between rounds" if is_linear else "a rule reads two recursive atoms"
 
 
 def _bitmap(  # noqa: PLR0913, PLR0917 - the parts of a stratum

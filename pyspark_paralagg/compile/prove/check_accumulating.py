@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Dependent, Program, Rule
 
 _CODE = "PARALAGG_NOT_LINEAR"
+_COPIES = "only copies of its columns are proved"
 
 
 def check_accumulating(rule: Rule, program: Program) -> Iterator[Judgement]:
@@ -74,7 +75,7 @@ class _RuleCheck:
         names = [str(self._rule.body[n].relation) for n in recursive_atoms(self._rule)]
         d, expr = self._head.dependents[0], self._rule.exprs[len(self._head.keys)]
         claim = f"{d.column.name} = {show(expr)} reads one recursive atom"
-        problem = f"{d.column.name} adds up, and the rule multiplies {' with '.join(names)}"
+        problem = f"{d.column.name} accumulates, but the rule multiplies {' with '.join(names)}"
         return self._judgement(claim, Refuted(self._parts_of_a_product(expr)), problem, d.column.name)
 
     def _parts_of_a_product(self, expr: Expr) -> str:
@@ -85,12 +86,12 @@ class _RuleCheck:
             if one + two != total:
                 parts = [", ".join(f"{c}={n}" for c in sorted(read)) for n in (1, 2, 3)]
                 return (
-                    f"parts that come in two rounds, {parts[0]} and {parts[1]}, give {one} and {two} by themselves, "
-                    f"but together, {parts[2]}, {total}"
+                    f"parts from two rounds, {parts[0]} and {parts[1]}, give {one} and {two} separately, "
+                    f"but their sum {parts[2]} gives {total}"
                 )
         except (NotEvaluableError, TypeError):
             pass
-        return "two rows that come in different rounds join only when they stand together, and neither gives that alone"
+        return "the join of rows from two different rounds is missing if each round is joined separately"
 
     def filter(self, condition: Expr) -> Iterator[Judgement]:
         """Judge that ``condition`` is the same for the parts of a sum and for the sum."""
@@ -105,7 +106,7 @@ class _RuleCheck:
             render=lambda left, right: render_constant(condition, sums, left, right),
         )
         claim = f"the filter {show(condition)} does not depend on {v.column.name}"
-        problem = f"the filter {show(condition)} reads {v.column.name}, which is still being added up"
+        problem = f"the filter {show(condition)} reads {v.column.name}, a sum that still changes"
         yield self._judgement(claim, decision.verdict(self._facts, {}), problem, v.column.name)
 
     def value(self, expr: Expr, d: Dependent) -> Judgement:
@@ -114,8 +115,8 @@ class _RuleCheck:
         claim = f"{name} = {show(expr)} is linear under {d.aggregator}"
         expr_degree = degree(expr, frozenset(self._sums))
         if expr_degree == "const":
-            problem = f"{name} = {show(expr)} reads no sum, so it counts the keys that are reached and not the rows"
-            hint = f"give the recursive {name} on, times what each row adds"
+            problem = f"{name} = {show(expr)} reads no sum, so it counts reached keys instead of rows"
+            hint = f"multiply the recursive {name} by the value of each row"
             example = f"a key reached by sums 1 and 2 gives {show(expr)} once; {hint}"
             return self._judgement(claim, Refuted(example), problem, name)
         sums = frozenset(self._sums) & columns(expr)
@@ -136,11 +137,11 @@ class _RuleCheck:
                 f"the aggregator {custom.name} is not idempotent, so its values add up: {custom.doubts}",
                 value=custom.name,
                 place=self._rule.place,
-                hint='give ra.aggregator an inverse=..., or ask for mode="iterate", which recomputes every round',
+                hint='pass inverse=... to ra.aggregator, or use mode="iterate", which recomputes all rows each round',
             )
         text = ", ".join(show(e) for e in exprs)
-        verdict: Verdict = Proved("copying") if is_copy(exprs, custom, self._scope) else Unknown(("only copies do",))
-        return self._judgement(f"{text} goes through {custom.name}", verdict, text, d.column.name)
+        verdict: Verdict = Proved("copying") if is_copy(exprs, custom, self._scope) else Unknown((_COPIES,))
+        return self._judgement(f"{text} is linear under {custom.name}", verdict, text, d.column.name)
 
     def _reads_recursion(self, expr: Expr) -> bool:
         return bool(dependents_in(expr, self._scope))

@@ -42,8 +42,8 @@ def check_early_aggregation(program: Program) -> None:
 def _mixed(what: str, expr: Expr, place: str) -> VerificationError:
     return VerificationError(
         "PARALAGG_ROWS_MIXED",
-        f"the {what} {show(expr)} lets aggregated columns that come from different rows meet",
+        f"the {what} {show(expr)} combines aggregated columns of different rows",
         value=show(expr),
         place=place,
-        hint="take one aggregate only, or say in the head of the CTE that each round aggregates",
+        hint="use only one aggregate, or write the aggregates in the head of the CTE",
     )

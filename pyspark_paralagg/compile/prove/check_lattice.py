@@ -93,7 +93,8 @@ class _RuleCheck:
         v = self._scope[dependents[0]]
         aggregator = _aggregator(v)
         statement = (
-            f"the filter {show(condition)} on {v.column.name}, which {aggregator} aggregates, stays true once it is"
+            f"the filter {show(condition)} on {v.column.name}, which {aggregator} aggregates, "
+            "stays true once it is true"
         )
         problem = f"the filter {show(condition)} loses rows while {v.column.name} improves under {aggregator}"
         claim = self._claim("filter", (condition,), "")
@@ -139,7 +140,7 @@ class _RuleCheck:
             render=lambda worse, better: render_carried(pair, frozenset(self._orders), worse, better),
         )
         statement = f"{name} = {show(expr)} follows {d.order} = {show(order)} without getting worse"
-        problem = f"{name} = {show(expr)} feeds itself, and {d.order} = {show(order)} may tie where it should improve"
+        problem = f"{name} = {show(expr)} feeds itself, and {d.order} = {show(order)} may tie instead of improving"
         yield self._judge(decision, (order,), statement, problem, name)
 
     def custom(self, exprs: tuple[Expr, ...], d: Dependent, custom: Custom) -> Iterator[Judgement]:

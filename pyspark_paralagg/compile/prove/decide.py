@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Provers = Literal["rules", "z3", "all"]
 """The effort: the rule system only, then z3 for a proof, then all, with counterexamples and assumptions."""
-ROUNDING = "where rounding makes two orders equal that differ, the smaller carried value wins"
+ROUNDING = "if rounding makes two different orders equal, the smaller carried value wins"
 
 # The weaker ones first.
 _ASSUMED: tuple[tuple[str, str, int], ...] = (
@@ -36,7 +36,7 @@ _ASSUMED: tuple[tuple[str, str, int], ...] = (
 )
 
 
-_EXACT = "fractions are taken for exact"
+_EXACT = "fractions are treated as exact"
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Decision:
         if provers != "all":
             answer = self._solve() if provers == "z3" else Unknown()
             return answer if isinstance(answer, Proved) else Unknown()
-        tried = ["its rules say nothing"]
+        tried = ["the rules do not apply"]
         example = self.sampled() if self.sampled else None
         if self.sampled and example is None:
             tried.append("no small value refutes it")
@@ -76,7 +76,7 @@ class Decision:
         assume = self._assumption(facts, assumable)
         if example is None:
             return Unknown(tuple(tried), assume)
-        return Unknown((*tried, f"otherwise {example}"), assume) if assume else Refuted(example)
+        return Unknown((*tried, f"without an assumption, {example}"), assume) if assume else Refuted(example)
 
     def _solve(self) -> Verdict:
         if self.claim is None:
@@ -85,7 +85,7 @@ class Decision:
         if answer.proved:
             return Proved("z3", (_EXACT,) if answer.is_rounded else (), is_rounded=answer.is_rounded)
         example = self.render(model[0], model[1]) if answer.model and self.render else None
-        return Refuted(example) if example else Unknown((answer.why or "z3 has a model that is no row",))
+        return Refuted(example) if example else Unknown((answer.why or "evaluation does not confirm the model of z3",))
 
     def _assumption(self, facts: Facts, assumable: Mapping[str, Col]) -> str | None:
         """Return an assumption about a column of the user that would prove the claim; None if there is none."""

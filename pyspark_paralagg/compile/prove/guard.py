@@ -172,8 +172,8 @@ def add_guards(program: Program, guards: tuple[Guard, ...]) -> Program:
 def _with_check(exprs: tuple[Expr, ...], guard: Guard) -> tuple[Expr, ...]:
     expr = exprs[guard.position]
     message = (
-        f"[PARALAGG_ASSUMPTION_VIOLATED] the proof rests on {guard.name} being {guard.condition} (filter other rows "
-        "out, assume a bound such as 'w >= 0', or ask for mode='iterate'), and a row has "
+        f"[PARALAGG_ASSUMPTION_VIOLATED] the proof requires that {guard.name} is {guard.condition} (filter other rows "
+        "out, assume a bound such as 'w >= 0', or use mode='iterate'), but a row has "
     )
     hint = Lit(message, "string")
     if guard.range is None:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Program, Relation, Rule
 
 WHY_ROUNDS = (
-    "all rows are recomputed each round nevertheless: where neither base nor step gives a key of the initial rows "
-    "again, it has no row in the next round, and the difference would leave one with 0"
+    "each round still recomputes all rows: a key of the initial rows that neither base nor step derives has no row in "
+    "the next round, but the differences would leave a row with 0"
 )
 
 

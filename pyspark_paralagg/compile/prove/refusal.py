@@ -13,7 +13,7 @@ from pyspark_paralagg.program.text import show
 if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Mode, Program, Rule
 
-_WAYS_OUT = 'write the step another way, or ask for mode="iterate", which recomputes every round'
+_WAYS_OUT = 'rewrite the step, or use mode="iterate", which recomputes all rows each round'
 
 
 def check_shape(rule: Rule, program: Program) -> None:
@@ -26,11 +26,11 @@ def check_shape(rule: Rule, program: Program) -> None:
             v = scope[names[0]]
             raise VerificationError(
                 "PARALAGG_DEPENDENT_AS_KEY",
-                f"the key {key.name} is {show(expr)}, made of {v.relation}.{v.column.name}, which "
+                f"the key {key.name} is {show(expr)}, computed from {v.relation}.{v.column.name}, which "
                 f"{_aggregator(v)} aggregates in this recursion",
                 value=v.column.name,
                 place=rule.place,
-                hint=f"let the key be made of keys, or read {v.relation} in a later query",
+                hint=f"compute the key from keys, or read {v.relation} in a later query",
             )
     for condition in rule.conditions:
         names = dependents_in(condition, scope)
@@ -64,14 +64,14 @@ def note_or_raise(judgement: Judgement, mode: Mode) -> str:
     if isinstance(verdict, Proved):
         return str(judgement)
     if mode == "trust":
-        return f"{judgement.place}: that {judgement.claim} is not proved, trusted by the user"
-    assume = f'assume="{verdict.assume}" if that is so, ' if verdict.assume else ""
+        return f"{judgement.place}: {judgement.claim}: not proved, trusted by the user"
+    assume = f'add assume="{verdict.assume}" if it holds, ' if verdict.assume else ""
     raise VerificationError(
         "PARALAGG_NOT_PROVED",
-        f"that {judgement.claim} is {verdict}",
+        f"the claim that {judgement.claim} is {verdict}",
         value=judgement.column,
         place=judgement.place,
-        hint=f'{assume}mode="trust" if you know better, {_WAYS_OUT}',
+        hint=f'{assume}use mode="trust" if you know that the claim holds, {_WAYS_OUT}',
     )
 
 

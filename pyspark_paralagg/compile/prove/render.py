@@ -43,7 +43,7 @@ def render_monotone(expr: Expr, aggregator: Aggregator, worse: Assignment, bette
     # The value of the better row must be the one that the aggregator keeps of both.
     if not (after is None or aggregator.improves(before, after)):
         return None
-    result = "nothing" if after is None else _number(after, expr.type)
+    result = "null" if after is None else _number(after, expr.type)
     return f"{_step(worse, better)}, but {show(expr)} gives {result}, worse than {_number(before, expr.type)}"
 
 
@@ -52,7 +52,7 @@ def render_filter(condition: Expr, worse: Assignment, better: Assignment) -> str
     values = _evaluate_all(condition, worse, better)
     if values is None or values[0] is not True or values[1] is True:
         return None
-    return f"{_step(worse, better)}, but passes {show(condition)} no longer"
+    return f"{_step(worse, better)}, but no longer passes {show(condition)}"
 
 
 def render_carried(pair: Carried, labels: AbstractSet[str], worse: Assignment, better: Assignment) -> str | None:
@@ -70,7 +70,7 @@ def render_carried(pair: Carried, labels: AbstractSet[str], worse: Assignment, b
     swap = ", ".join(f"{n}={_value(worse[n])} by {n}={_value(better[n])}" for n in replaced if n not in improved)
     return (
         f"{context}{step}{f' and replaces {swap}' if swap else ''}, but {show(pair.order)} stays "
-        f"{_number(orders[1], pair.order.type)}, where the smaller {pair.column} should win"
+        f"{_number(orders[1], pair.order.type)}, and a tie keeps the smaller {pair.column}"
     )
 
 
@@ -89,7 +89,7 @@ def render_linear(expr: Expr, accumulating: frozenset[str], left: Assignment, ri
     numbers = [_number(v, expr.type) for v in (a, b, ab, a + b)]
     joined = f"{parts[0]} and {parts[1]}" if len(names) == 1 else f"({parts[0]}) and ({parts[1]})"
     apart = f"{joined} give {numbers[0]} and {numbers[1]}"
-    return f"{_context(rest)}{apart}, their sum {parts[2]} gives {numbers[2]}, not {numbers[3]}"
+    return f"{_context(rest)}{apart}, but their sum {parts[2]} gives {numbers[2]}, not {numbers[3]}"
 
 
 def render_constant(condition: Expr, accumulating: frozenset[str], left: Assignment, right: Assignment) -> str | None:
@@ -107,7 +107,7 @@ def render_constant(condition: Expr, accumulating: frozenset[str], left: Assignm
     rest = {n: v for n, v in left.items() if n not in accumulating}
     return (
         f"{_context(rest)}{parts[0]} {how[0]} {show(condition)} and {parts[1]} {how[1]}, but their sum "
-        f"{parts[2]} {how[2]}: what was added up in parts cannot be taken back"
+        f"{parts[2]} {how[2]}: the filter treats a sum differently from its parts"
     )
 
 

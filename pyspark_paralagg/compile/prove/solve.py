@@ -79,7 +79,7 @@ def _decide(claim: Claim) -> Answer:
     # With exact fractions a model may be a counterexample, and a proof holds up to rounding.
     rounded = _Query(z3, claim, is_exact=False).answer()
     if rounded.proved and claim.kind not in ("linear", "carried", "implied"):
-        return Answer(why="z3 knows no rounding")
+        return Answer(why="z3 does not model rounding")
     return replace(rounded, is_rounded=rounded.proved)
 
 
@@ -120,7 +120,7 @@ class _Query:
             [conclusion] = self._hold(claim.exprs, self._first)
         else:
             if not {claim.aggregator, *(m.aggregator for m in claim.moving)} <= _ORDERS:
-                return Answer(why="z3 does not know the order of the aggregator")
+                return Answer(why="z3 does not model the order of the aggregator")
             holds = [*self._improves(), *self._hold((*claim.premises, *claim.before), self._first)]
             holds += self._hold(claim.premises, self._second)
             conclusion = self._monotone()
@@ -134,7 +134,7 @@ class _Query:
         guesses = ", ".join(dict.fromkeys(g.lower() for g in self._encoder.guesses))
         if result == z3.sat and not guesses:
             return Answer(model=self._model(solver))
-        return Answer(why=f"z3 does not know {guesses}" if guesses else "z3 gives up within its limit")
+        return Answer(why=f"z3 does not model {guesses}" if guesses else "z3 reaches its limit")
 
     # Premises
 

@@ -153,10 +153,10 @@ def _kind(program: Program, names: tuple[str, ...]) -> RelationClass:
     )
     raise VerificationError(
         "PARALAGG_MIXED_AGGREGATES",
-        f"{', '.join(names)} recurse together under {', '.join(aggregators)}: some keep the best value, some add up",
+        f"{', '.join(names)} recurse together under {', '.join(aggregators)}: some keep the best value, others add up",
         value=aggregators,
         place=f"relation {names[0]}",
-        hint='compute one after the other, or ask for mode="iterate"',
+        hint='compute one after the other, or use mode="iterate"',
     )
 
 
@@ -167,7 +167,7 @@ def _stratum(program: Program, names: tuple[str, ...], invariants: Invariants) -
         if kind != "lattice":
             raise UnsupportedError(
                 "PARALAGG_NOT_CONTINUABLE",
-                f"{names[0]} is {kind}, and only a lattice goes on from the rows that it has",
+                f"{names[0]} is {kind}, and only a lattice can continue from stored rows",
                 value=kind,
                 place=f"relation {names[0]}",
             )
@@ -178,11 +178,11 @@ def _stratum(program: Program, names: tuple[str, ...], invariants: Invariants) -
         return decided.program, kind, [proved_before, *(g.note(program.mode) for g in decided.guards)]
     if program.mode == "iterate":
         _check_iterable(relations)
-        return program, "iterated", ['mode="iterate" asks for it']
+        return program, "iterated", ['mode="iterate" is set']
     kind = _kind(program, names)
     if kind == "iterated":
         _check_iterable(relations)
-        return program, "iterated", ["it is not recursive, so one round is all there is"]
+        return program, "iterated", ["it is not recursive, so it needs one round"]
     decided = _decide(program, names, kind, invariants)
     notes = [
         *(note_or_raise(found, program.mode) for found in decided.judgements),
@@ -192,10 +192,10 @@ def _stratum(program: Program, names: tuple[str, ...], invariants: Invariants) -
     if initial is not None:
         _check_iterable(relations)
         shown = show_incremental(program, names) if kind == "accumulating" else []
-        reason = f"{initial} has initial rows, which may lie beyond the first application"
+        reason = f"{initial} has initial rows, which the first round may not derive"
         return program, "iterated", [reason, *notes, *shown]
     if kind == "accumulating":
-        return program, kind, ["every rule is linear in the columns that are added up", *notes]
+        return program, kind, ["every rule is linear in its sums", *notes]
     return decided.program, kind, ["every rule is monotone", *notes]
 
 
@@ -205,7 +205,8 @@ def _check_iterable(relations: list[Relation]) -> None:
         if carried and any(d.definition.is_sum for d in r.dependents):
             raise UnsupportedError(
                 "PARALAGG_STEP_UNSUPPORTED",
-                f"{carried[0]} follows another column of {r.name} beside a sum: this cannot run inside the loop",
+                f"{carried[0]} follows another column of {r.name}, which also has a sum: this cannot run "
+                "inside the loop",
                 value=carried[0],
                 place=f"relation {r.name}",
             )

@@ -44,7 +44,7 @@ def drive_static(program: Program) -> Program:
             strata=tuple((*s, name) if rule.head in s else s for s in program.strata),
             notes=(
                 *program.notes,
-                f"{rule.place}: reads no recursive relation; its rows enter with the first iteration",
+                f"{rule.place}: reads no recursive relation; its rows are added in the first iteration",
             ),
         )
     return program
@@ -88,10 +88,10 @@ def _from_several_atoms(program: Program, rule: Rule, name: str, source_id: int)
     if not joins:
         raise UnsupportedError(
             "PARALAGG_STEP_UNSUPPORTED",
-            "a branch that reads no recursive relation but joins others cannot feed a sum inside the loop",
+            "a branch that reads no recursive relation but joins others cannot add to a sum inside the loop",
             value=rule.head,
             place=rule.place,
-            hint="put its rows into the base",
+            hint="add its rows to the base",
         )
     first = next_atom(rule, program, joins, dict.fromkeys(joins, 0))
     source = program.input(rule.body[first].input or 0)

@@ -51,8 +51,8 @@ def limit_growth(program: Program) -> Program:
                 continue
             rule, name, expr = growing
             warnings.append(
-                f"{rule.head}: the key {name} = {show(expr)} (in {rule.place}) is bounded by nothing, so new rows may "
-                f"come for ever: stopped with an error after {MAX_ITERATIONS:,} iterations"
+                f"{rule.head}: the key {name} = {show(expr)} (in {rule.place}) has no bound, so new rows may be "
+                f"derived for ever: the run fails after {MAX_ITERATIONS:,} iterations"
             )
             if all(limit.relation not in names for limit in limits):
                 limits.append(Limit(names[0], MAX_ITERATIONS, on_limit="error"))

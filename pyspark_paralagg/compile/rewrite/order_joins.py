@@ -56,7 +56,8 @@ def order_reason(rule: Rule, program: Program, joined: Sequence[int]) -> str | N
     if list(joined[1:]) == sorted(joined[1:]):
         return None
     names = " then ".join(_name(rule.body[n], program) for n in joined)
-    because = "as the user's order says" if rule.order is not None else "what is connected, then what finds fewer rows"
+    by_size = "connected inputs first, then those with fewer matches"
+    because = by_size if rule.order is None else "in the user's order"
     return f"{rule.place}: joined as {names} ({because})"
 
 

@@ -68,7 +68,7 @@ def _rule(program: Program, rule: Rule) -> Rule:
                 f"a {atom.kind} join on more than equal columns cannot run inside the loop",
                 value=atom.kind,
                 place=rule.place,
-                hint="join on equality of its columns, each once",
+                hint="join on equality, and use each of its columns once",
             )
         body[n] = replace(atom, kind="join")
     return replace(rule, body=tuple(body))

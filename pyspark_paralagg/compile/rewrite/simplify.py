@@ -38,7 +38,9 @@ def simplify(program: Program) -> Program:
         unified = unify(simpler, program)
         dead_reason = "two conditions contradict each other" if unified is None else _dead_reason(simpler, program)
         if unified is None or dead_reason is not None:
-            program = replace(program, notes=(*program.notes, f"{rule.place}: {dead_reason}, the branch gives nothing"))
+            program = replace(
+                program, notes=(*program.notes, f"{rule.place}: {dead_reason}, so the branch derives no rows")
+            )
             continue
         program, filtered = _push_filters(program, unified)
         rules.append(filtered)
@@ -55,7 +57,7 @@ def _dead_reason(rule: Rule, program: Program) -> str | None:
             and atom.kind != "anti"
             and any(map(_is_never_true, program.input(atom.input).filters))
         ):
-            return "it reads an input that holds nothing"
+            return "it reads an empty input"
     return None
 
 

@@ -29,11 +29,11 @@ def stratify(program: Program) -> Program:
     if len(strata) > 1 and program.max_iterations is not None and program.on_limit == "return":
         raise UnsupportedError(
             "PARALAGG_STEP_UNSUPPORTED",
-            f"{', '.join(r.name for r in program.relations)} are not all mutually recursive, so they run one after the "
-            f"other, and what all of them hold after {program.max_iterations} iterations cannot be told",
+            f"{', '.join(r.name for r in program.relations)} are not all mutually recursive, so they run one after "
+            f"the other and have no common state after {program.max_iterations} iterations",
             value=program.max_iterations,
             place="max_iterations",
-            hint='run each in a recursion of its own, leave max_iterations out, or say on_limit="error"',
+            hint='run each in a separate recursion, remove max_iterations, or set on_limit="error"',
         )
     stratum_of = {name: n for n, names in enumerate(strata) for name in names}
     # A relation that no rule of its own stratum reads is not recursive; other strata read it as an input.
@@ -77,10 +77,10 @@ def _within_stratum(atom: Atom, rule: Rule, program: Program) -> Atom:
         join_name = "an anti join" if atom.kind == "anti" else "a semi join under an aggregate that counts repetitions,"
         raise UnsupportedError(
             "PARALAGG_STEP_UNSUPPORTED",
-            f"{join_name} with {atom.relation}, which is still growing, cannot run inside the loop",
+            f"{join_name} with {atom.relation}, which still grows, cannot run inside the loop",
             value=atom.relation,
             place=rule.place,
-            hint=f"compute {atom.relation} in a recursion of its own first, or join with other data",
+            hint=f"compute {atom.relation} in a separate recursion first, or join with other data",
         )
     return replace(atom, kind="join")
 

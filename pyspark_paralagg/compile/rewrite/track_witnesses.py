@@ -81,7 +81,7 @@ class _Tracker:
             program,
             relations=(*relations, *(s.relation for s in sources)),
             rules=tuple(r for rule in program.rules for r in self._rules(rule, sources)),
-            notes=(*program.notes, f"{old.name}: witnesses are relations of their own, and it shows {origins}"),
+            notes=(*program.notes, f"{old.name}: a view of separate relations for its witnesses, {origins}"),
         )
 
     def _witness_relation(self, witnesses: tuple[Column, ...], dependents: Sequence[Dependent]) -> _Source:
