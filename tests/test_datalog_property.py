@@ -120,7 +120,7 @@ def test_the_engine_without_spark_gives_what_is_meant() -> None:
         refusals.drawn += 1
         expected = meaning(case)
         try:
-            found = Staged(resolve_text(parse(case.text), case.inputs), case.facts, list(expected)).run_here()
+            found = Staged(resolve_text(parse(case.text), case.inputs), case.facts, list(expected)).run_local()
         except (VerificationError, UnsupportedError) as problem:
             refusals.skip(problem)
         for name, rows in found.items():

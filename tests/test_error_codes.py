@@ -275,5 +275,5 @@ def test_a_rule_that_is_too_long_for_ranks(monkeypatch: pytest.MonkeyPatch) -> N
     text += "p(x, w) :- p(x, y), e(y, z), p(z, v), e(v, w)."
     rows: dict[str, Any] = {"e": [(1, 2), (2, 3)]}
     with pytest.raises(ra.UnsupportedError) as caught:
-        Staged(resolve_text(parse(text), {}), rows, ["p"]).run_here()
+        Staged(resolve_text(parse(text), {}), rows, ["p"]).run_local()
     assert caught.value.code == "PARALAGG_RULE_TOO_LONG"

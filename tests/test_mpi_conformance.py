@@ -198,7 +198,7 @@ CASE = pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 
 @CASE
 def test_the_engine_in_this_process_agrees(case: Case) -> None:
-    case.check(case.staged().tables_here()["found"])
+    case.check(case.staged().local_tables()["found"])
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
-"""Under mpiexec: runs the plan of every folder in FOLDER into ``out-TAG``; options are those of the engine.
+"""Under mpiexec, run the plan of every folder in FOLDER into ``out-TAG``; options are those of the engine.
 
-A plan on which all ranks fail is noted in its ``out-<TAG>/failed``, and the others run nonetheless; a rank that fails
-alone ends the job.
+If all ranks fail on a plan, the error goes to its ``out-<TAG>/failed``, and the other plans run. If only some ranks
+fail, the job ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyspark_paralagg.plan.read import plan_from_json
 
 
 def main() -> None:
-    """All folders, in their order."""
+    """Run the plans of all folders, in their order."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("tag")
@@ -33,18 +33,18 @@ def main() -> None:
     parser.add_argument("--enough", type=int, help="rows after which a loop by value hears of others")
     parser.add_argument("--edges-a-rank", type=int, default=mirrors.EDGES_A_RANK, help="of a row that has mirrors")
     parser.add_argument("--only", nargs="*", help="names of folders; by default all")
-    chosen = parser.parse_args()
-    mirrors.EDGES_A_RANK = chosen.edges_a_rank
-    if chosen.enough is not None:
-        ordered._ROWS_PER_EXCHANGE = chosen.enough
-    comm = MpiComm(MPI.COMM_WORLD, chosen.piece_bytes)
-    folders = sorted(p.parent for p in chosen.folder.glob("*/plan.json"))
-    for folder in (f for f in folders if chosen.only is None or f.name in chosen.only):
-        out = folder / f"out-{chosen.tag}"
+    options = parser.parse_args()
+    mirrors.EDGES_A_RANK = options.edges_a_rank
+    if options.enough is not None:
+        ordered._ROWS_PER_EXCHANGE = options.enough
+    comm = MpiComm(MPI.COMM_WORLD, options.piece_bytes)
+    folders = sorted(p.parent for p in options.folder.glob("*/plan.json"))
+    for folder in (f for f in folders if options.only is None or f.name in options.only):
+        out = folder / f"out-{options.tag}"
         try:
             problem = None
-            _run(folder, out, comm, chosen)
-        except Exception:  # noqa: BLE001 - whatever it is, it is told
+            _run(folder, out, comm, options)
+        except Exception:  # noqa: BLE001 - all errors are reported
             problem = traceback.format_exc()
         problems = MPI.COMM_WORLD.gather(problem, 0)
         if comm.rank == 0 and any(problems):
@@ -52,12 +52,12 @@ def main() -> None:
             (out / "failed").write_text("\n".join(p for p in problems if p))
 
 
-def _run(folder: Path, out: Path, comm: MpiComm, chosen: argparse.Namespace) -> None:
+def _run(folder: Path, out: Path, comm: MpiComm, options: argparse.Namespace) -> None:
     plan = plan_from_json(json.loads((folder / "plan.json").read_text()))
     sources = read_sources(plan, folder / "in", "arrow", comm.rank, comm.size)
-    run = run_plan(plan, sources, comm, buckets=chosen.buckets, sub_buckets=chosen.sub_buckets)
-    for of in (r for s in plan.strata for r in s.relations):
-        write_result(of, run.results[of.name], out, "arrow", chosen.buckets or comm.size, comm.rank, comm.size)
+    run = run_plan(plan, sources, comm, buckets=options.buckets, sub_buckets=options.sub_buckets)
+    for r in (r for s in plan.strata for r in s.relations):
+        write_result(r, run.results[r.name], out, "arrow", options.buckets or comm.size, comm.rank, comm.size)
 
 
 def _end_all(kind: type[BaseException], problem: BaseException, trace: object) -> None:

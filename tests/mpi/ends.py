@@ -1,4 +1,4 @@
-"""A rank that does its work and ends as ranks do: ``mpiexec -n 4 python ends.py``. Prints a dot before."""
+"""Run a rank that prints a dot and ends as ranks do: ``mpiexec -n 4 python ends.py``."""
 
 from __future__ import annotations
 

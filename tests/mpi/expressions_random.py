@@ -1,4 +1,4 @@
-"""Random SQL expressions over columns of every type that the engine knows, and rows of values at the edges of those."""
+"""Draw random SQL expressions over columns of every type of the engine, and rows of edge-case values."""
 
 from __future__ import annotations
 
@@ -36,139 +36,139 @@ COLUMNS: dict[str, tuple[str, list[Any]]] = {
 
 
 def rows(count: int, seed: int) -> list[tuple[Any, ...]]:
-    """Values of all columns; a number first."""
-    chosen = random.Random(seed)  # noqa: S311 - the same ones each time
-    return [(n, *(chosen.choice(values) for _, values in COLUMNS.values())) for n in range(count)]
+    """Return rows of values of all columns, after a row number."""
+    generator = random.Random(seed)  # noqa: S311 - reproducible
+    return [(n, *(generator.choice(values) for _, values in COLUMNS.values())) for n in range(count)]
 
 
 class Expressions:
-    """Draws expressions as SQL; ``depth`` is how many calls lie inside of each other."""
+    """A generator of SQL expressions; ``depth`` is the number of nested calls."""
 
     def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)  # noqa: S311 - the same ones each time
+        self._random = random.Random(seed)  # noqa: S311 - reproducible
 
     def draw(self, depth: int = 3) -> str:
-        """Of any type."""
+        """Return an expression of any type."""
         kinds = (self.whole, self.whole, self.fraction, self.decimal, self.truth, self.truth, self.text, self.day)
         return self._random.choice(kinds)(depth)
 
-    def _of(self, *choices: str) -> str:
+    def _pick(self, *choices: str) -> str:
         return self._random.choice(choices)
 
-    def _chosen(self, kind: Callable[[int], str], depth: int) -> str:
-        """What every type has."""
-        one, two = kind(depth), kind(depth)
-        return self._of(
-            f"if({self.truth(depth)}, {one}, {two})",
-            f"case when {self.truth(depth)} then {one} when {self.truth(depth)} then {two} end",
-            f"case when {self.truth(depth)} then {one} else {two} end",
-            f"coalesce({one}, {two})",
-            f"least({one}, {two})",
-            f"greatest({one}, {two}, {kind(0)})",
+    def _conditional(self, kind: Callable[[int], str], depth: int) -> str:
+        """Return a conditional or comparing expression, which every type has."""
+        first, second = kind(depth), kind(depth)
+        return self._pick(
+            f"if({self.truth(depth)}, {first}, {second})",
+            f"case when {self.truth(depth)} then {first} when {self.truth(depth)} then {second} end",
+            f"case when {self.truth(depth)} then {first} else {second} end",
+            f"coalesce({first}, {second})",
+            f"least({first}, {second})",
+            f"greatest({first}, {second}, {kind(0)})",
         )
 
     def small(self) -> str:
-        """An int, for positions and numbers of bits."""
-        return self._of("i", "h", "b", "1", "2", "-1", "0", "33", "70")
+        """Return an int, for positions and numbers of bits."""
+        return self._pick("i", "h", "b", "1", "2", "-1", "0", "33", "70")
 
     def number(self, depth: int) -> str:
-        """Of any numeric type."""
+        """Return an expression of any numeric type."""
         return self._random.choice((self.whole, self.fraction, self.decimal))(depth)
 
     def whole(self, depth: int) -> str:
-        """A whole number of any width."""
+        """Return a whole number of any width."""
         if depth <= 0:
-            return self._of("l", "l2", "l", "i", "h", "b", "0", "1", "-3", "100L", "9223372036854775807L", "127Y")
+            return self._pick("l", "l2", "l", "i", "h", "b", "0", "1", "-3", "100L", "9223372036854775807L", "127Y")
         inner = depth - 1
-        one, two = self.whole(inner), self.whole(inner)
-        width = self._of("bigint", "int", "smallint", "tinyint")
-        return self._of(
-            f"({one} {self._of('+', '-', '*', '%', 'div', '&', '|', '^')} {two})",
-            f"({one} {self._of('+', '-', '*')} {two})",
-            f"pmod({one}, {two})",
-            f"{self._of('abs', '-', '~')}({one})",
-            f"{self._of('shiftleft', 'shiftright', 'shiftrightunsigned')}({self._of('l', 'i')}, {self.small()})",
+        first, second = self.whole(inner), self.whole(inner)
+        width = self._pick("bigint", "int", "smallint", "tinyint")
+        return self._pick(
+            f"({first} {self._pick('+', '-', '*', '%', 'div', '&', '|', '^')} {second})",
+            f"({first} {self._pick('+', '-', '*')} {second})",
+            f"pmod({first}, {second})",
+            f"{self._pick('abs', '-', '~')}({first})",
+            f"{self._pick('shiftleft', 'shiftright', 'shiftrightunsigned')}({self._pick('l', 'i')}, {self.small()})",
             f"cast({self.number(inner)} as {width})",
-            f"cast({self._of(self.truth(inner), 's', 's2')} as {width})",
+            f"cast({self._pick(self.truth(inner), 's', 's2')} as {width})",
             f"length({self.text(inner)})",
             f"datediff({self.day(0)}, {self.day(0)})",
-            f"{self._of('floor', 'ceil')}({self._of('d', 'd2', 'f', 'l')})",
-            self._chosen(self.whole, inner),
+            f"{self._pick('floor', 'ceil')}({self._pick('d', 'd2', 'f', 'l')})",
+            self._conditional(self.whole, inner),
         )
 
     def fraction(self, depth: int) -> str:
-        """A double or a float."""
+        """Return a double or a float."""
         if depth <= 0:
-            return self._of("d", "d2", "f", "0.0D", "1.5D", "-2.0D", "cast(0.1 as float)", "cast('NaN' as double)")
+            return self._pick("d", "d2", "f", "0.0D", "1.5D", "-2.0D", "cast(0.1 as float)", "cast('NaN' as double)")
         inner = depth - 1
-        one, two = self.fraction(inner), self.fraction(inner)
-        return self._of(
-            f"({one} {self._of('+', '-', '*', '/', '%')} {two})",
-            f"({self.whole(inner)} {self._of('/', '*', '+')} {two})",
-            f"pmod({one}, {two})",
-            f"{self._of('abs', '-')}({one})",
-            f"nanvl({one}, {two})",
-            f"cast({self.number(inner)} as {self._of('double', 'float')})",
-            f"cast({self._of(self.truth(0), 's', 's2')} as {self._of('double', 'float')})",
-            f"{self._of('sqrt', 'exp', 'ln', 'log10', 'log2', 'log1p')}({self._of('d', 'f', 'i')})",
-            f"pow({self._of('d', 'i')}, {self._of('d2', '2', '0.5D')})",
-            self._chosen(self.fraction, inner),
+        first, second = self.fraction(inner), self.fraction(inner)
+        return self._pick(
+            f"({first} {self._pick('+', '-', '*', '/', '%')} {second})",
+            f"({self.whole(inner)} {self._pick('/', '*', '+')} {second})",
+            f"pmod({first}, {second})",
+            f"{self._pick('abs', '-')}({first})",
+            f"nanvl({first}, {second})",
+            f"cast({self.number(inner)} as {self._pick('double', 'float')})",
+            f"cast({self._pick(self.truth(0), 's', 's2')} as {self._pick('double', 'float')})",
+            f"{self._pick('sqrt', 'exp', 'ln', 'log10', 'log2', 'log1p')}({self._pick('d', 'f', 'i')})",
+            f"pow({self._pick('d', 'i')}, {self._pick('d2', '2', '0.5D')})",
+            self._conditional(self.fraction, inner),
         )
 
     def decimal(self, depth: int) -> str:
-        """A decimal."""
+        """Return a decimal."""
         if depth <= 0:
-            return self._of("m", "m2", "m", "1.25", "0.1", "-3.0")
+            return self._pick("m", "m2", "m", "1.25", "0.1", "-3.0")
         inner = depth - 1
-        return self._of(
-            f"({self.decimal(inner)} {self._of('+', '-', '*', '%')} {self.decimal(0)})",
-            f"(m {self._of('+', '-', '*')} m2)",
-            f"{self._of('abs', '-')}({self.decimal(inner)})",
-            f"cast({self._of('m', 'm2', 'i', 'b', 'l', 't')} as decimal({self._of('9,2', '4,1', '6,0')}))",
-            self._chosen(self.decimal, min(inner, 1)),
+        return self._pick(
+            f"({self.decimal(inner)} {self._pick('+', '-', '*', '%')} {self.decimal(0)})",
+            f"(m {self._pick('+', '-', '*')} m2)",
+            f"{self._pick('abs', '-')}({self.decimal(inner)})",
+            f"cast({self._pick('m', 'm2', 'i', 'b', 'l', 't')} as decimal({self._pick('9,2', '4,1', '6,0')}))",
+            self._conditional(self.decimal, min(inner, 1)),
         )
 
     def truth(self, depth: int) -> str:
-        """A condition."""
+        """Return a condition."""
         if depth <= 0:
-            return self._of("t", "t2", "true", "l > 0", "d < 1", "s = 'a'", "l2 is null")
+            return self._pick("t", "t2", "true", "l > 0", "d < 1", "s = 'a'", "l2 is null")
         inner = depth - 1
         kind = self._random.choice(
             (self.whole, self.fraction, self.decimal, self.text, self.day, self.truth, self.number)
         )
-        one, two, three = kind(inner), kind(inner), kind(0)
-        return self._of(
-            f"({one} {self._of('=', '<', '<=', '>', '>=', '<>', '<=>')} {two})",
-            f"({one} {self._of('=', '<', '<=', '>', '>=', '<=>')} {three})",
-            f"({self.truth(inner)} {self._of('and', 'or')} {self.truth(inner)})",
+        first, second, third = kind(inner), kind(inner), kind(0)
+        return self._pick(
+            f"({first} {self._pick('=', '<', '<=', '>', '>=', '<>', '<=>')} {second})",
+            f"({first} {self._pick('=', '<', '<=', '>', '>=', '<=>')} {third})",
+            f"({self.truth(inner)} {self._pick('and', 'or')} {self.truth(inner)})",
             f"(not {self.truth(inner)})",
-            f"({one} is {self._of('', 'not ')}null)",
+            f"({first} is {self._pick('', 'not ')}null)",
             f"isnan({self.fraction(inner)})",
-            f"({one} in ({two}, {three}))",
-            f"({self._of('l', 'i')} in (0, 1, null))",
-            f"{self._of('contains', 'startswith', 'endswith')}({self.text(inner)}, {self.text(0)})",
-            f"({self.text(0)} rlike '{self._of('a', '^a.*$', '[0-9]+', '^(?:b|B)$')}')",
-            f"cast({self._of('l', 'd', 'm', 'i')} as boolean)",
-            self._chosen(self.truth, inner),
+            f"({first} in ({second}, {third}))",
+            f"({self._pick('l', 'i')} in (0, 1, null))",
+            f"{self._pick('contains', 'startswith', 'endswith')}({self.text(inner)}, {self.text(0)})",
+            f"({self.text(0)} rlike '{self._pick('a', '^a.*$', '[0-9]+', '^(?:b|B)$')}')",
+            f"cast({self._pick('l', 'd', 'm', 'i')} as boolean)",
+            self._conditional(self.truth, inner),
         )
 
     def text(self, depth: int) -> str:
-        """A string."""
+        """Return a string."""
         if depth <= 0:
-            return self._of("s", "s2", "s", "'a'", "''", "'é'")
+            return self._pick("s", "s2", "s", "'a'", "''", "'é'")
         inner = depth - 1
-        return self._of(
+        return self._pick(
             f"concat({self.text(inner)}, {self.text(0)})",
             f"substring({self.text(inner)}, {self.small()}, {self.small()})",
-            f"cast({self._of('l', 'i', 'b', 't', 'm', 'm2', 'a')} as string)",
-            self._chosen(self.text, min(inner, 1)),
+            f"cast({self._pick('l', 'i', 'b', 't', 'm', 'm2', 'a')} as string)",
+            self._conditional(self.text, min(inner, 1)),
         )
 
     def day(self, depth: int) -> str:
-        """A date."""
+        """Return a date."""
         if depth <= 0:
-            return self._of("a", "a2", "date'2021-03-04'")
-        return self._of(
-            f"{self._of('date_add', 'date_sub')}({self.day(0)}, {self._of('b', 'h', '1', '-400')})",
-            self._chosen(self.day, min(depth - 1, 1)),
+            return self._pick("a", "a2", "date'2021-03-04'")
+        return self._pick(
+            f"{self._pick('date_add', 'date_sub')}({self.day(0)}, {self._pick('b', 'h', '1', '-400')})",
+            self._conditional(self.day, min(depth - 1, 1)),
         )

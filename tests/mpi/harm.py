@@ -1,6 +1,6 @@
-"""What systems do to a rank in the middle of its loop: no more memory, or SIGKILL. Ranks are found by their beats.
+"""Limit the memory of a rank in the middle of its loop, or kill it. Heartbeat files name the ranks' processes.
 
-Linux only: whoever limits another process asks ``prlimit``, and what a process holds stands in ``/proc``.
+Linux only: it uses ``prlimit`` and ``/proc``.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 GROWN_MEGABYTES = 300
-"""Held by a rank that is in its loop: Python, Numba and one row of input are less than 250."""
+"""A rank in its loop uses more than this. Python, Numba and one row of input use less than 250."""
 MORE_MEGABYTES = 16
-PATIENCE_SECONDS = 60
+WAIT_SECONDS = 60
 _PAUSE_SECONDS = 0.01
 
 
 def starve(process: int) -> None:
-    """From here on it gets 16 MB more than the address space that it has."""
-    most = (_megabytes(process, "VmSize") + MORE_MEGABYTES) << 20
-    resource.prlimit(process, resource.RLIMIT_AS, (most, most))
+    """Limit the address space to the current size plus ``MORE_MEGABYTES``."""
+    limit = (_megabytes(process, "VmSize") + MORE_MEGABYTES) << 20
+    resource.prlimit(process, resource.RLIMIT_AS, (limit, limit))
 
 
 def kill(process: int) -> None:
-    """As the system does when its memory runs out."""
+    """Send SIGKILL, as the kernel does when memory runs out."""
     os.kill(process, signal.SIGKILL)
 
 
 class Harm(threading.Thread):
-    """Waits until ``rank`` of a run in ``staging`` has grown, then does ``harm`` to it; ``done`` says when."""
+    """A thread that calls ``harm`` on ``rank`` of a run in ``staging`` once it has grown, at the time ``done``."""
 
     def __init__(self, staging: Path, rank: int, harm: Callable[[int], None]) -> None:
         super().__init__(daemon=True)
@@ -47,7 +47,7 @@ class Harm(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        until = time.monotonic() + PATIENCE_SECONDS
+        until = time.monotonic() + WAIT_SECONDS
         while self.done is None and time.monotonic() < until:
             process = self._process()
             if process is not None and _megabytes(process, "VmRSS") > GROWN_MEGABYTES:
@@ -63,22 +63,22 @@ class Harm(threading.Thread):
 
 
 def processes_in(folder: Path) -> list[str]:
-    """Commands of living processes that name ``folder``."""
-    found = []
+    """Return the commands of running processes that name ``folder``."""
+    commands = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             command = path.read_bytes().replace(b"\0", b" ").decode()
         except OSError:  # it has ended
             continue
         if str(folder) in command:
-            found.append(command)
-    return found
+            commands.append(command)
+    return commands
 
 
-def _megabytes(process: int, what: str) -> int:
+def _megabytes(process: int, field: str) -> int:
     try:
         status = Path(f"/proc/{process}/status").read_text()
     except OSError:
         return 0
-    found = re.search(rf"^{what}:\s+(\d+) kB", status, re.MULTILINE)
-    return int(found[1]) >> 10 if found else 0
+    match = re.search(rf"^{field}:\s+(\d+) kB", status, re.MULTILINE)
+    return int(match[1]) >> 10 if match else 0

@@ -1,4 +1,4 @@
-"""A rank that has started MPI as ranks do, says what MPICH has opened, and goes on: ``mpiexec -n 2 python ...``."""
+"""Run a rank that starts MPI, prints the shared memory that MPICH has opened, and sleeps: ``mpiexec -n 2 ...``."""
 
 from __future__ import annotations
 

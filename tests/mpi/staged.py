@@ -1,4 +1,4 @@
-"""Texts as folders that ranks can run: ``plan.json``, ``in/<source>/0.arrow``; and what they wrote, as rows."""
+"""Write programs to folders that ranks run (``plan.json``, ``in/<source>/0.arrow``), and read their results."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ _DEADLINE_SECONDS = 600
 
 
 def arrow(columns: Sequence[tuple[str, str]], rows: Sequence[Row]) -> pa.Table:
-    """Rows of columns of Spark types."""
+    """Return rows as a table whose columns have Spark types."""
     schema = pa.schema([(name, type_of(spark_type).arrow) for name, spark_type in columns])
     values = list(zip(*rows, strict=True)) or [()] * len(schema)
     return pa.table([pa.array(list(v), f.type) for v, f in zip(values, schema, strict=True)], schema=schema)
 
 
 class Staged:
-    """A resolved text with rows or tables from outside, for ``names`` of its relations.
+    """A resolved text with input rows or tables, compiled for the relations ``names``.
 
-    The compiler knows the sizes of tables, not of rows: it may put small tables everywhere.
+    The compiler knows the sizes of tables, not of rows, so it may replicate small tables.
     """
 
-    def __init__(self, resolved: Resolved, given: Mapping[str, Sequence[Row] | pa.Table], names: Sequence[str]) -> None:
+    def __init__(self, resolved: Resolved, facts: Mapping[str, Sequence[Row] | pa.Table], names: Sequence[str]) -> None:
         self.resolved = resolved
         self.names = list(names)
         self.sources = {}
         sizes = {}
         for n, source in enumerate(resolved.sources):
-            rows = given.get(source.relation, ())
+            rows = facts.get(source.relation, ())
             if isinstance(rows, pa.Table):
                 self.sources[n], sizes[n] = rows, rows.nbytes
             else:
@@ -65,12 +65,12 @@ class Staged:
         self.json = json.dumps(plan.to_json())
         self.plan: Plan = plan_from_json(json.loads(self.json))
 
-    def run_here(self) -> Rows:
-        """By the engine in this process."""
-        return {n: self._rows(n, table) for n, table in self.tables_here().items()}
+    def run_local(self) -> Rows:
+        """Run the engine in this process. Return the rows."""
+        return {n: self._rows(n, table) for n, table in self.local_tables().items()}
 
-    def tables_here(self) -> dict[str, pa.Table]:
-        """Likewise, as tables in the Plan's columns."""
+    def local_tables(self) -> dict[str, pa.Table]:
+        """Run the engine in this process. Return tables of the Plan's columns."""
         columns = {i.source: i.columns for i in self.plan.inputs if i.relation is None}
         tables = {n: table_of(c, self.sources[n].to_batches()) for n, c in columns.items()}
         run = run_plan(self.plan, tables, SingleRank())
@@ -78,7 +78,7 @@ class Staged:
         return {n: pa.Table.from_batches([batch_of(relations[n], run.results[n])]) for n in self.names}
 
     def write(self, folder: Path) -> None:
-        """For ranks."""
+        """Write the files that ranks read."""
         for n, table in self.sources.items():
             (folder / "in" / str(n)).mkdir(parents=True)
             if table.num_rows:
@@ -88,19 +88,19 @@ class Staged:
         (folder / "plan.json").write_text(self.json)
 
     def read(self, out: Path) -> Rows:
-        """What ranks have written; raises what they told."""
+        """Return the rows that ranks wrote. Raise the error that they reported."""
         return {n: self._rows(n, table) for n, table in self.tables(out).items()}
 
     def tables(self, out: Path) -> dict[str, pa.Table]:
-        """Likewise, as tables in the Plan's columns."""
+        """Return the tables that ranks wrote, of the Plan's columns."""
         if (out / "failed").exists():
             raise AssertionError((out / "failed").read_text())
-        found = {}
+        tables = {}
         for name in self.names:
             parts = sorted((out / result_folder(name)).glob("part-*.arrow"))
-            assert parts, f"nobody has written {name}"
-            found[name] = pa.concat_tables([pa.ipc.open_stream(p).read_all() for p in parts])
-        return found
+            assert parts, f"no rank has written {name}"
+            tables[name] = pa.concat_tables([pa.ipc.open_stream(p).read_all() for p in parts])
+        return tables
 
     def _rows(self, name: str, table: pa.Table) -> list[Row]:
         columns = [table.column(c).to_pylist() for c in self.resolved.names(name)]
@@ -108,12 +108,12 @@ class Staged:
 
 
 def mpiexec(ranks: int, script: str, *arguments: object) -> None:
-    """Runs ``script``, which lies here, on so many ranks; more than there are cores is fine."""
-    beside = Path(sys.executable).parent / "mpiexec"
-    launcher = str(beside) if beside.exists() else shutil.which("mpiexec")
+    """Run ``script``, a file of this folder, on ``ranks`` ranks, which may be more than there are cores."""
+    installed = Path(sys.executable).parent / "mpiexec"
+    launcher = str(installed) if installed.exists() else shutil.which("mpiexec")
     assert launcher, "pip install mpich"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    ended = subprocess.run(  # noqa: S603 - our own script
+    run = subprocess.run(  # noqa: S603 - our own script
         [launcher, "-n", str(ranks), sys.executable, str(Path(__file__).parent / script), *map(str, arguments)],
         env=environment,
         capture_output=True,
@@ -121,9 +121,9 @@ def mpiexec(ranks: int, script: str, *arguments: object) -> None:
         timeout=_DEADLINE_SECONDS,
         check=False,
     )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert run.returncode == 0, run.stdout + run.stderr
 
 
 def run_on_ranks(folder: Path, tag: str, ranks: int, *arguments: object) -> None:
-    """All plans in the folders of ``folder``, by one ``mpiexec``; results go to their ``out-<tag>``."""
+    """Run all plans in the folders of ``folder`` by one ``mpiexec``. Results go to their ``out-<tag>``."""
     mpiexec(ranks, "all_folders.py", folder, tag, *arguments)

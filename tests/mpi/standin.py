@@ -1,7 +1,7 @@
-"""Stands in for a rank: beats and tells progress as one does, and behaves as ``STANDIN`` says at its third step.
+"""Replace a rank in tests: send heartbeats and progress, and fail as ``STANDIN`` says after its second step.
 
-Called like an interpreter, ``standin.py -m mpi_backend run PLAN --in IN --out OUT``. ``STANDIN``: ``ends`` well,
-``raises``, is ``killed``, is ``stopped``, ``exits`` without a word, ``holds`` the GIL for long, or is ``endless``.
+Called like an interpreter, ``standin.py -m mpi_backend run PLAN --in IN --out OUT``. ``STANDIN``: ``ends`` normally,
+``raises``, is ``killed``, is ``stopped``, ``exits`` without an error, ``holds`` the GIL for long, or is ``endless``.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ HOLD_SECONDS = 5
 
 
 def main() -> int:
-    """The exit code of a rank."""
+    """Run the steps and return the exit code."""
     out = Path(sys.argv[sys.argv.index("--out") + 1])
     rank, ranks = int(os.environ.get("PMI_RANK", "0")), int(os.environ["PARALAGG_MPI_RANKS"])
-    how = os.environ.get("STANDIN", "ends")
+    behaviour = os.environ.get("STANDIN", "ends")
     heartbeat, files = Heartbeat(), FileLink(out, rank)
     files.begin()
     heartbeat.begin(str(out), rank, None)
     step = 0
-    while step < STEPS or how == "endless":
+    while step < STEPS or behaviour == "endless":
         step += 1
         if rank == 0:
             print("not for the parent", flush=True)  # noqa: T201 - a rank's stdout is read
             print(json.dumps({"event": "progress", "iteration": step, "delta": 1, "total": 2}), flush=True)  # noqa: T201
         time.sleep(STEP_SECONDS)
         if step == BAD_STEP and rank == ranks - 1:
-            code = _misbehave(how, out, rank)
+            code = _misbehave(behaviour, out, rank)
             if code:
                 return code
     heartbeat.end()
@@ -49,18 +49,18 @@ def main() -> int:
     return 0
 
 
-def _misbehave(how: str, out: Path, rank: int) -> int:
-    if how == "raises":
-        told = {"code": "PARALAGG_LIMIT_REACHED", "message": "after 2 iterations", "place": "r", "hint": "more"}
-        (out / f"error-{rank}.json").write_text(json.dumps({**told, "rank": rank, "host": "h", "traceback": None}))
+def _misbehave(behaviour: str, out: Path, rank: int) -> int:
+    if behaviour == "raises":
+        error = {"code": "PARALAGG_LIMIT_REACHED", "message": "after 2 iterations", "place": "r", "hint": "more"}
+        (out / f"error-{rank}.json").write_text(json.dumps({**error, "rank": rank, "host": "h", "traceback": None}))
         return 1
-    if how == "exits":
+    if behaviour == "exits":
         sys.stderr.write("last words\n")
         return 7
-    if how == "holds":
+    if behaviour == "holds":
         ctypes.PyDLL(None).sleep(HOLD_SECONDS)
-    if how in ("killed", "stopped"):
-        os.kill(os.getpid(), signal.SIGKILL if how == "killed" else signal.SIGSTOP)
+    if behaviour in ("killed", "stopped"):
+        os.kill(os.getpid(), signal.SIGKILL if behaviour == "killed" else signal.SIGSTOP)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Which rank has died, where and of what: by what launchers say of processes, and ranks of themselves."""
+"""Test which rank, host and cause a failure names, from the launcher's output and the ranks' heartbeats."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HYDRA = """last words
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """Four ranks in containers of three machines: where there is little else, processes have the same ids."""
+    """Write the heartbeats of four ranks in containers of three hosts, where processes may have equal ids."""
     (tmp_path / "beats").mkdir()
     for rank, (host, pid) in enumerate([("a", 46), ("a", 47), ("b", 47), ("c", 48)]):
         (tmp_path / "beats" / str(rank)).write_text(json.dumps({"host": host, "pid": pid}))
@@ -44,20 +44,20 @@ def out(tmp_path: Path) -> Path:
         (99, "a", range(4), None),
     ],
 )
-def test_a_process_is_found_by_its_id_and_host(out: Path, pid: int, host: str, among: range, rank: int | None) -> None:
+def test_a_process_id_and_host_identify_a_rank(out: Path, pid: int, host: str, among: range, rank: int | None) -> None:
     assert Heartbeats(out / "beats", 4, is_local=False).rank_of(pid, host, among) == rank
 
 
-def test_a_rank_in_an_executor_is_named_with_the_host_that_it_runs_on(out: Path) -> None:
+def test_the_error_of_a_rank_in_an_executor_names_its_host(out: Path) -> None:
     spec = {"out": str(out), "ranks": 4, "launcher": "spark", "hosts": ["executor-0:2", "executor-1:1", "executor-2:1"]}
     (out / "ranks.log").write_text(HYDRA)
-    told = Supervisor(spec, print)._ended_badly(9).fields
-    assert (told["message"], told["rank"], told["host"]) == ("a rank was killed by signal 9", 2, "b")
+    fields = Supervisor(spec, print)._ended_badly(9).fields
+    assert (fields["message"], fields["rank"], fields["host"]) == ("a rank was killed by signal 9", 2, "b")
     assert (
-        told["hint"]
+        fields["hint"]
         == "signal 9 is what the system sends when memory runs out: take more machines, or fewer ranks on each"
     )
-    assert told["traceback"] == "last words"
+    assert fields["traceback"] == "last words"
 
 
 @pytest.mark.parametrize(
@@ -71,23 +71,23 @@ def test_a_rank_in_an_executor_is_named_with_the_host_that_it_runs_on(out: Path)
         (1, False, 0),
     ],
 )
-def test_what_an_exit_code_says(code: int, number: int, *, is_of_hydra: bool) -> None:
+def test_the_signal_of_an_exit_code(code: int, number: int, *, is_of_hydra: bool) -> None:
     assert _signal_of(code, is_of_hydra=is_of_hydra) == number
 
 
-def test_memory_is_named_where_the_kernel_killed_for_it_or_nothing_else_is_known(tmp_path: Path) -> None:
+def test_the_hint_names_memory_if_the_kernel_killed_for_it_or_this_is_unknown(tmp_path: Path) -> None:
     counters = tmp_path / "vmstat"
     assert count_memory_kills(counters) is None
     counters.write_text("nr_free_pages 11\noom_kill 3\n")
     assert count_memory_kills(counters) == 3
-    of_memory = "signal 9 is what the system sends when memory runs out: take more machines, or fewer ranks on each"
-    assert sigkill_hint(3, 4, is_local=True) == of_memory
-    assert sigkill_hint(3, 3, is_local=False) == of_memory
-    assert sigkill_hint(None, None, is_local=True) == of_memory
+    memory_hint = "signal 9 is what the system sends when memory runs out: take more machines, or fewer ranks on each"
+    assert sigkill_hint(3, 4, is_local=True) == memory_hint
+    assert sigkill_hint(3, 3, is_local=False) == memory_hint
+    assert sigkill_hint(None, None, is_local=True) == memory_hint
     assert sigkill_hint(3, 3, is_local=True).startswith("the kernel killed nothing for memory meanwhile")
 
 
-def test_ranks_in_executors_get_names_and_an_environment_that_are_right_there() -> None:
+def test_ranks_in_executors_get_relative_paths_and_their_environment() -> None:
     spec = {
         "python": [sys.executable],
         "plan": "/driver/plan.json",

@@ -1,4 +1,4 @@
-"""One fixpoint for each value of the carried keys, on one thread and on several: the same rows, the same errors."""
+"""Test one fixpoint for each value of the carried keys: the same rows and errors on one thread and on several."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ COLUMNS = {"edge": [("x", "bigint"), ("y", "bigint"), ("w", "bigint")], "start":
 VERTICES, EDGES, SOURCES = 300, 900, 40
 
 
-def counting(monkeypatch: pytest.MonkeyPatch, cores: int) -> list[int]:
-    """So many cores; how many fixpoints each evaluation will have had at once."""
-    had: list[int] = []
+def count_parallel(monkeypatch: pytest.MonkeyPatch, cores: int) -> list[int]:
+    """Set the number of cores. Return a list that gets the number of parallel fixpoints of each evaluation."""
+    counts: list[int] = []
     run = Decomposed.run
 
     def counted(self: Decomposed) -> None:
-        had.append(len(self._all))
+        counts.append(len(self._all))
         run(self)
 
     monkeypatch.setattr(decomposed, "available_cores", lambda: cores)
     monkeypatch.setattr(Decomposed, "run", counted)
-    return had
+    return counts
 
 
 @pytest.fixture(params=[1, 2, 7])
 def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """So many cores, and a fixpoint on each."""
-    had = counting(monkeypatch, request.param)
-    yield had
-    assert had == [request.param]
+    """Set the number of cores, and check that each core runs a fixpoint."""
+    counts = count_parallel(monkeypatch, request.param)
+    yield counts
+    assert counts == [request.param]
 
 
 def staged(weights: np.ndarray, edges: np.ndarray) -> Staged:  # type: ignore[type-arg]
-    """Ways from each of the sources."""
-    given = {
+    """Return the program of shortest paths from each source."""
+    facts = {
         "edge": pa.table({"x": edges[:, 0], "y": edges[:, 1], "w": weights}),
         "start": pa.table({"s": range(SOURCES)}),
     }
-    return Staged(resolve_text(parse(PATHS, "ways"), COLUMNS), given, ["found"])
+    return Staged(resolve_text(parse(PATHS, "ways"), COLUMNS), facts, ["found"])
 
 
 def random_edges() -> np.ndarray:  # type: ignore[type-arg]
@@ -66,7 +66,7 @@ def assert_every_value_has_its_own_rows() -> None:
     matrix = coo_array((weights, (edges[:, 0], edges[:, 1])), shape=(VERTICES, VERTICES)).tocsr()
     distances = dijkstra(matrix, indices=range(SOURCES))
     expected = [(s, n, int(d)) for s, row in enumerate(distances) for n, d in enumerate(row) if np.isfinite(d)]
-    assert sorted(staged(weights, edges).run_here()["found"]) == expected
+    assert sorted(staged(weights, edges).run_local()["found"]) == expected
 
 
 @pytest.mark.usefixtures("threads")
@@ -74,20 +74,20 @@ def test_every_value_has_its_own_rows() -> None:
     assert_every_value_has_its_own_rows()
 
 
-@pytest.mark.parametrize(("most_bytes", "at_once"), [(0, 1), (1 << 20, 2), (1 << 30, 7)])
-def test_cores_without_memory_are_left_out(monkeypatch: pytest.MonkeyPatch, most_bytes: int, at_once: int) -> None:
-    """Each takes half a megabyte for what it derives, and some 25 bytes a key."""
-    had = counting(monkeypatch, 7)
-    monkeypatch.setattr(decomposed, "MOST_BYTES", most_bytes)
+@pytest.mark.parametrize(("max_bytes", "parallel"), [(0, 1), (1 << 20, 2), (1 << 30, 7)])
+def test_memory_limits_the_number_of_cores(monkeypatch: pytest.MonkeyPatch, max_bytes: int, parallel: int) -> None:
+    """Each core takes half a megabyte for derived rows, and some 25 bytes for each key."""
+    counts = count_parallel(monkeypatch, 7)
+    monkeypatch.setattr(decomposed, "MOST_BYTES", max_bytes)
     assert_every_value_has_its_own_rows()
-    assert had == [at_once]
+    assert counts == [parallel]
 
 
 @pytest.mark.usefixtures("threads")
 def test_an_error_of_one_value_ends_all() -> None:
-    """Ways from source 17 alone are longer than a word can say; others may have been evaluated before or after."""
+    """Only paths from source 17 overflow a word. Other sources may be evaluated before or after."""
     edges = np.array([[s, s + SOURCES] for s in range(SOURCES)] + [[17 + SOURCES, 17 + 2 * SOURCES]])
     weights = np.where(edges[:, 0] % SOURCES == 17, np.iinfo(np.int64).max, 1)
     with pytest.raises(ParalaggError) as caught:
-        staged(weights, edges).run_here()
+        staged(weights, edges).run_local()
     assert caught.value.code == "ARITHMETIC_OVERFLOW"

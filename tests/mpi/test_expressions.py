@@ -1,8 +1,8 @@
-"""Expressions: the engine's generated code gives what Spark gives for the same SQL, errors included.
+"""Compare the engine's generated code with Spark on random SQL expressions, including errors.
 
-Spark's analyser says what the SQL means, types and casts included, as it does for a step. Spark's rows are those of one
-query; where the engine says that a row is an error, Spark is asked for that row alone. ``PARALAGG_EXPRESSIONS`` says
-how many are drawn for each test; each is compiled once, and then comes from the cache of kernels.
+Spark's analyser resolves the SQL, types and casts included, as it does for a step. One query computes Spark's rows. If
+the engine raises an error for a row, a query computes that row alone. ``PARALAGG_EXPRESSIONS`` is the number of
+expressions in each test. Each is compiled once and then loaded from the cache of kernels.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ COUNT = int(os.environ.get("PARALAGG_EXPRESSIONS", "50"))
 ROWS, ERRORS = 40, 60
 TYPES = [("id", "int"), *((name, spark_type) for name, (spark_type, _) in COLUMNS.items())]
 DATA = rows(ROWS, seed=1)
-_AT_MOST_UNPORTABLE = 0.35
+_MAX_UNPORTABLE = 0.35
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """An expression as SQL, and as Spark's analyser has it, over the columns of ``source``."""
+    """A random expression as SQL, and as analysed by Spark: the expression of the input ``source``."""
 
     sql: str
     source: Input
@@ -59,12 +59,12 @@ class Drawn:
 
 
 def drawn(spark: SparkSession, seed: int) -> list[Drawn]:
-    """Random expressions that the engine has, analysed."""
+    """Return random expressions that the engine supports, analysed."""
     texts = [Expressions(seed + n).draw() for n in range(COUNT)]
     typed = [t for t in texts if _is_typed(spark, t)]
-    found = [Drawn(t, e) for t, e in zip(typed, analysed(spark, typed), strict=True)]
-    portable = [d for d in found if unportable(Plan("x", (d.source,), ()), inputs=True) is None]
-    assert len(portable) >= (1 - _AT_MOST_UNPORTABLE) * len(found), f"{len(portable)} of {len(found)}"
+    inputs = [Drawn(t, e) for t, e in zip(typed, analysed(spark, typed), strict=True)]
+    portable = [d for d in inputs if unportable(Plan("x", (d.source,), ()), inputs=True) is None]
+    assert len(portable) >= (1 - _MAX_UNPORTABLE) * len(inputs), f"{len(portable)} of {len(inputs)}"
     return portable
 
 
@@ -77,7 +77,7 @@ def _is_typed(spark: SparkSession, text: str) -> bool:
 
 
 def analysed(spark: SparkSession, texts: list[str]) -> list[Input]:
-    """Each expression as the one of an input over the columns of the data."""
+    """Analyse expressions over the columns of the data. Return an input for each."""
     schema = StructType.fromDDL(", ".join(f"{n} {t}" for n, t in TYPES))
     df = reference(spark, "r", schema).selectExpr(*(f"{t} AS e{n}" for n, t in enumerate(texts)))
     analysis = bridge(spark).analyse(_java_list(spark, ["q"]), _java_list(spark, [_jdf(df)]))
@@ -89,35 +89,35 @@ def analysed(spark: SparkSession, texts: list[str]) -> list[Input]:
 
 
 class Engine:
-    """Evaluates expressions over the data."""
+    """The engine's evaluation of expressions over the data."""
 
     def __init__(self, *, ansi: bool) -> None:
         self._ansi = ansi
         columns = [Column(name, spark_type) for name, spark_type in TYPES]
         self._table = table_of(columns, arrow(TYPES, DATA).to_batches())
 
-    def values(self, one: Drawn, row: int | None = None) -> list[Any]:
-        """Of all rows, or of one; raises the error of the first that has one."""
+    def values(self, expression: Drawn, row: int | None = None) -> list[Any]:
+        """Return the values of all rows, or of one row. Raise the error of the first row that has one."""
         table = self._table
         if row is not None:
             table = type(table)(tuple(c.take(slice(row, row + 1)) for c in table.columns), 1)
-        texts = [str(e.value) for e in walk(one.source.exprs[0]) if isinstance(e, Lit) and e.type == "string"]
+        texts = [str(e.value) for e in walk(expression.source.exprs[0]) if isinstance(e, Lit) and e.type == "string"]
         strings, tables = intern({0: table}, texts, SingleRank(), ansi=self._ansi)
-        [column], _ = evaluate(one.source, tables[0].columns, table.count, strings, ansi=self._ansi)
+        [column], _ = evaluate(expression.source, tables[0].columns, table.count, strings, ansi=self._ansi)
         if column.type.kind == "text":
             column = type(column)(column.type, column.words, column.nulls, strings.all())
         return to_arrow(column).to_pylist()
 
-    def value(self, one: Drawn, row: int) -> Any:  # noqa: ANN401 - a value of any type, or an error
-        """Of one row."""
+    def value(self, expression: Drawn, row: int) -> Any:  # noqa: ANN401 - a value of any type, or an error
+        """Return the value or the error of one row."""
         try:
-            return self.values(one, row)[0]
+            return self.values(expression, row)[0]
         except ParalaggError as problem:
             return problem
 
 
 def same(a: Any, b: Any) -> bool:  # noqa: ANN401 - a value of any type
-    """Functions such as ``exp`` may differ in the last digits."""
+    """Compare values. Functions such as ``exp`` may differ in the last digits."""
     if isinstance(a, float) and isinstance(b, float):
         return (math.isnan(a) and math.isnan(b)) or a == b or math.isclose(a, b, rel_tol=1e-12)
     return type(a) is type(b) and bool(a == b)
@@ -136,57 +136,57 @@ def ansi(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[bool]:
 
 
 @pytest.mark.parametrize("ansi", [False], indirect=True)
-def test_values_are_sparks_where_nothing_is_an_error(spark: SparkSession, *, ansi: bool) -> None:
+def test_values_equal_sparks_without_ansi(spark: SparkSession, *, ansi: bool) -> None:
     engine = Engine(ansi=ansi)
     expressions = drawn(spark, seed=10_000)
-    found = (
+    spark_rows = (
         data(spark).selectExpr("id", *(f"{d.sql} AS e{n}" for n, d in enumerate(expressions))).orderBy("id").collect()
     )
     wrong = []
-    for n, one in enumerate(expressions):
-        mine = engine.values(one)
+    for n, expression in enumerate(expressions):
+        values = engine.values(expression)
         wrong += [
-            f"{one.sql}\n   with {_shown(one, r)}: {mine[r]!r}, Spark {row[n + 1]!r}"
-            for r, row in enumerate(found)
-            if not same(mine[r], row[n + 1])
+            f"{expression.sql}\n   with {_shown(expression, r)}: {values[r]!r}, Spark {row[n + 1]!r}"
+            for r, row in enumerate(spark_rows)
+            if not same(values[r], row[n + 1])
         ][:2]
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("ansi", [True], indirect=True)
-def test_values_and_errors_are_sparks(spark: SparkSession, *, ansi: bool) -> None:
+def test_values_and_errors_equal_sparks_with_ansi(spark: SparkSession, *, ansi: bool) -> None:
     engine = Engine(ansi=ansi)
     expressions = drawn(spark, seed=20_000)
     values: dict[tuple[int, int], Any] = {}
     errors: dict[int, tuple[int, str]] = {}
-    for n, one in enumerate(expressions):
+    for n, expression in enumerate(expressions):
         for r in range(ROWS):
-            found = engine.value(one, r)
-            if isinstance(found, ParalaggError):
-                errors.setdefault(n, (r, found.code))
+            value = engine.value(expression, r)
+            if isinstance(value, ParalaggError):
+                errors.setdefault(n, (r, value.code))
             else:
-                values[n, r] = found
+                values[n, r] = value
     wrong = _wrong_values(data(spark), expressions, values)
     for n, (r, code) in list(errors.items())[:ERRORS]:
-        told = _condition(data(spark).filter(f"id = {r}"), expressions[n].sql)
-        if told != code:
-            wrong.append(f"{expressions[n].sql}\n   with {_shown(expressions[n], r)}: {code}, Spark {told}")
+        condition = _condition(data(spark).filter(f"id = {r}"), expressions[n].sql)
+        if condition != code:
+            wrong.append(f"{expressions[n].sql}\n   with {_shown(expressions[n], r)}: {code}, Spark {condition}")
     assert not wrong, "\n".join(wrong)
     assert errors
 
 
 def _wrong_values(df: DataFrame, expressions: list[Drawn], values: dict[tuple[int, int], Any]) -> list[str]:
-    """What Spark computes otherwise of that for which there are values."""
-    chosen = [f"case when id in ({_ids(values, n)}) then {d.sql} end AS e{n}" for n, d in enumerate(expressions)]
+    """Return the differences between ``values`` and Spark's values of the same rows."""
+    columns = [f"case when id in ({_ids(values, n)}) then {d.sql} end AS e{n}" for n, d in enumerate(expressions)]
     try:
-        found = df.selectExpr("id", *chosen).orderBy("id").collect()
-    except PySparkException:  # which of them?
-        told = [_condition(df, sql) for sql in chosen]
-        return [f"{d.sql}\n   is no error here, Spark: {c}" for d, c in zip(expressions, told, strict=True) if c]
+        rows = df.selectExpr("id", *columns).orderBy("id").collect()
+    except PySparkException:  # query each alone to find the failing ones
+        conditions = [_condition(df, sql) for sql in columns]
+        return [f"{d.sql}\n   is no error here, Spark: {c}" for d, c in zip(expressions, conditions, strict=True) if c]
     return [
-        f"{expressions[n].sql}\n   with {_shown(expressions[n], r)}: {mine!r}, Spark {found[r][n + 1]!r}"
-        for (n, r), mine in values.items()
-        if not same(mine, found[r][n + 1])
+        f"{expressions[n].sql}\n   with {_shown(expressions[n], r)}: {value!r}, Spark {rows[r][n + 1]!r}"
+        for (n, r), value in values.items()
+        if not same(value, rows[r][n + 1])
     ]
 
 
@@ -202,7 +202,7 @@ def _condition(df: DataFrame, sql: str) -> str | None:
     return None
 
 
-def _shown(one: Drawn, r: int) -> str:
-    names = {c.name: n for n, c in enumerate(one.source.columns)}
-    read = {names[e.name] for e in walk(one.source.exprs[0]) if isinstance(e, Col)}
+def _shown(expression: Drawn, r: int) -> str:
+    names = {c.name: n for n, c in enumerate(expression.source.columns)}
+    read = {names[e.name] for e in walk(expression.source.exprs[0]) if isinstance(e, Col)}
     return ", ".join(f"{TYPES[p][0]}={DATA[r][p]!r}" for p in sorted(read))

@@ -1,4 +1,4 @@
-"""MPICH's files are gone however its processes end."""
+"""Test that MPICH's files are removed however its processes end."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def test_killed_ranks_leave_no_shared_memory_and_no_file_of_hydra() -> None:
         process_tree.kill_tree(run.pid)
     assert all(name.startswith("/dev/shm/mpich_shm_") for name in opened), opened  # noqa: S108 - MPICH's own name
     assert not any(Path(name.removesuffix(DELETED)).exists() for name in opened)
-    assert held == set()  # of the proxy, which holds hydra's file open
+    assert held == set()  # the proxy holds hydra's file open
 
 
-def test_what_no_process_has_open_is_removed_with_the_children(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_unused_files_are_removed_with_the_children(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(leftovers, "PREFIXES", (f"{tmp_path}/mpich_shm_",))
     monkeypatch.setattr(process_tree, "kill_descendants", lambda: None)
     watch = Watch(10)
@@ -47,7 +47,7 @@ def test_what_no_process_has_open_is_removed_with_the_children(monkeypatch: pyte
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mpich_shm_2_0", "mpich_shm_old"]
 
 
-def test_the_next_start_removes_what_is_old_and_of_this_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_next_start_removes_old_files_of_this_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(leftovers, "PREFIXES", (f"{tmp_path}/mpich_shm_",))
     for name in ("mpich_shm_old", "mpich_shm_new", "other"):
         (tmp_path / name).touch()

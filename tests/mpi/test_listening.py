@@ -1,4 +1,4 @@
-"""Ranks of one machine listen on its loopback only: nobody reaches them from elsewhere."""
+"""Test that ranks of one machine listen on the loopback address only."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_ranks_of_one_machine_listen_on_the_loopback_only(tmp_path: Path) -> Non
     script.write_text(SCRIPT)
     spec = {"python": [sys.executable, str(script)], "plan": "p", "in": "i", "out": str(tmp_path), "ranks": 2}
     spec |= {"launcher": "local", "oversubscribe": True}
-    done = subprocess.run(  # noqa: S603 - our own launcher
+    run = subprocess.run(  # noqa: S603 - our own launcher
         launch_command(spec),
         env={**os.environ, **environment(spec)},
         capture_output=True,
@@ -55,7 +55,7 @@ def test_ranks_of_one_machine_listen_on_the_loopback_only(tmp_path: Path) -> Non
         timeout=60,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert len(told) == 2
-    assert {address for addresses in told for address in addresses} <= LOOPBACK
+    assert run.returncode == 0, run.stderr
+    addresses_by_rank = json.loads(run.stdout)
+    assert len(addresses_by_rank) == 2
+    assert {address for addresses in addresses_by_rank for address in addresses} <= LOOPBACK

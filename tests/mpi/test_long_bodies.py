@@ -1,4 +1,4 @@
-"""Rules of sixty atoms: more loops than Python has inside of one another, and more levels of indentation."""
+"""Test rules of sixty atoms, which exceed Python's limits of nested loops and of indentation."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ p(x, y0 + y{ATOMS - 1}) :- {", ".join(f"e(x, y{n})" for n in range(ATOMS))}.
 
 
 def run(folder: Path, text: str, *arguments: str) -> list[str]:
-    """The rows of `p`."""
+    """Run a program. Return the rows of `p`."""
     (folder / "p.dl").write_text(text)
     assert main(["run", str(folder / "p.dl"), "-F", str(folder), "-D", str(folder / "out"), *arguments]) == OK
     return (folder / "out" / "p.csv").read_text().splitlines()
 
 
 def after(node: int, steps: int) -> int:
-    """The node that so many edges lead to."""
+    """Return the node at the end of a path of ``steps`` edges."""
     return (node - 1 + steps) % NODES + 1
 
 
@@ -52,7 +52,7 @@ def test_a_star_of_sixty_atoms(tmp_path: Path) -> None:
     assert run(tmp_path, STAR, "--backend", "local") == [f"{n}\t{2 * after(n, 1)}" for n in range(1, NODES + 1)]
 
 
-def test_what_is_deep_is_a_function_of_what_it_reads() -> None:
+def test_deep_code_becomes_a_function_of_the_variables_that_it_reads() -> None:
     code = Source()
     code.line("n = cur[0]")
     with code.block("while n < 9:"):

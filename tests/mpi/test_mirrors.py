@@ -1,4 +1,4 @@
-"""Which strata get mirrors: those whose rules all go along edges from one row to another, with edges for every rank."""
+"""Test the choice of mirrors: strata whose rules all follow edges between rows, with enough edges for every rank."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NOT_MIRRORED = {
 
 
 class TwoRanks(SingleRank):
-    """What one of two ranks with the same rows hears."""
+    """One of two ranks with the same rows."""
 
     size = 2
 
@@ -41,15 +41,15 @@ class TwoRanks(SingleRank):
         return 2 * votes
 
 
-def facts_of(text: str, sub_buckets: int = 1) -> Facts:
+def compile_facts(text: str, sub_buckets: int = 1) -> Facts:
     resolved = resolve_text(parse(text), COLUMNS)
     empty = {n for n, source in enumerate(resolved.sources) if not source.is_external}
     plan = compile_program(whole_program(resolved.program, empty))
     return Facts.for_stratum(plan.strata[-1], {i.id: i for i in plan.inputs}, sub_buckets)
 
 
-def inputs_of(facts: Facts, degree: int) -> Inputs:
-    """100 rows with so many edges each, in every input."""
+def make_inputs(facts: Facts, degree: int) -> Inputs:
+    """Return inputs with 100 rows that have ``degree`` edges each."""
     count = 100 * degree
     words = np.arange(count, dtype=np.int64) // degree
     tables = {
@@ -60,32 +60,32 @@ def inputs_of(facts: Facts, degree: int) -> Inputs:
 
 
 def test_edges_move_to_their_targets() -> None:
-    facts = facts_of(PATHS)
-    found = choose_mirrors(facts, inputs_of(facts, 5), TwoRanks())
-    [before], [after] = facts.stratum.static_indexes, found.stratum.static_indexes
+    facts = compile_facts(PATHS)
+    mirrored = choose_mirrors(facts, make_inputs(facts, 5), TwoRanks())
+    [before], [after] = facts.stratum.static_indexes, mirrored.stratum.static_indexes
     assert (before.partition_by, after.partition_by) == (before.keys, (before.payload[0],))
-    [copy], [rule] = found.stratum.relation_indexes, found.stratum.rules
-    assert (found.mirror, rule.driver.index, copy.placement, copy.copy) == (copy.id, copy.id, "everywhere", True)
+    [copy], [rule] = mirrored.stratum.relation_indexes, mirrored.stratum.rules
+    assert (mirrored.mirror, rule.driver.index, copy.placement, copy.copy) == (copy.id, copy.id, "everywhere", True)
 
 
 @pytest.mark.parametrize("degree", [1, 4])
-def test_few_edges_stay_where_they_are(degree: int) -> None:
-    facts = facts_of(PATHS)
-    assert choose_mirrors(facts, inputs_of(facts, degree), TwoRanks()) == facts
+def test_few_edges_get_no_mirrors(degree: int) -> None:
+    facts = compile_facts(PATHS)
+    assert choose_mirrors(facts, make_inputs(facts, degree), TwoRanks()) == facts
 
 
 def test_one_rank_has_no_mirrors() -> None:
-    facts = facts_of(PATHS)
-    assert choose_mirrors(facts, inputs_of(facts, 5), SingleRank()) == facts
+    facts = compile_facts(PATHS)
+    assert choose_mirrors(facts, make_inputs(facts, 5), SingleRank()) == facts
 
 
 @pytest.mark.parametrize("text", NOT_MIRRORED.values(), ids=NOT_MIRRORED)
 def test_other_rules_have_no_mirrors(text: str) -> None:
-    facts = facts_of(text)
-    assert choose_mirrors(facts, inputs_of(facts, 5), TwoRanks()).mirror is None
+    facts = compile_facts(text)
+    assert choose_mirrors(facts, make_inputs(facts, 5), TwoRanks()).mirror is None
 
 
-def test_sub_buckets_come_first() -> None:
-    facts = facts_of(PATHS, 4)
+def test_sub_buckets_exclude_mirrors() -> None:
+    facts = compile_facts(PATHS, 4)
     assert facts.spread is not None
-    assert choose_mirrors(facts, inputs_of(facts, 5), TwoRanks()).mirror is None
+    assert choose_mirrors(facts, make_inputs(facts, 5), TwoRanks()).mirror is None

@@ -1,4 +1,4 @@
-"""Best rows first: the same rows however often the compiled loop is left, alone and with other ranks."""
+"""Test the loop that applies the best rows first: results do not depend on how often the compiled loop returns."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ TEXTS = {
     """,
 }
 VERTICES, EDGES = 4000, 8000
-ENOUGH = (1, 300, 1 << 22)
-"""Rows after which the loop is left: at once, in the midst of a pass's rows, never."""
+MAX_ROWS = (1, 300, 1 << 22)
+"""Rows after which the loop returns: at once, in the middle of a pass, never."""
 
 
 def graph() -> np.ndarray:  # type: ignore[type-arg]
-    """Edges (x, y, weight) without repeated ones.
+    """Return distinct edges (x, y, weight).
 
-    Vertex 0 has eight hubs beside it, through which every other vertex is as near: a rank that is left with many rows
-    to apply hears of as many from others.
+    Vertex 0 has eight neighbours, hubs through which all other vertices are at the same distance. So a rank whose
+    loop returns with many rows to apply also receives many rows from others.
     """
     random = np.random.default_rng(3)
     others = np.arange(9, VERTICES)
@@ -60,10 +60,10 @@ def graph() -> np.ndarray:  # type: ignore[type-arg]
 
 @pytest.fixture(scope="module", params=TEXTS)
 def case(request: pytest.FixtureRequest) -> tuple[Staged, list[Row]]:
-    """A text over the graph, and what it should find."""
+    """Return a program over the graph, and its expected rows."""
     x, y, w = graph().T
     resolved = resolve_text(parse(TEXTS[request.param], request.param), COLUMNS)
-    given = {
+    facts = {
         "edge": pa.table({"x": x, "y": y, "w": w}),
         "start": pa.table({"x": [0]}),
         "vertex": pa.table({"x": range(VERTICES)}),
@@ -74,17 +74,17 @@ def case(request: pytest.FixtureRequest) -> tuple[Staged, list[Row]]:
         rows = [(n, int(d)) for n, d in enumerate(distances) if np.isfinite(d)]
     elif request.param == "components":
         _, labels = connected_components(matrix, directed=False)
-        least = {c: int(np.flatnonzero(labels == c)[0]) for c in set(labels.tolist())}
-        rows = [(n, least[c]) for n, c in enumerate(labels.tolist())]
+        minima = {c: int(np.flatnonzero(labels == c)[0]) for c in set(labels.tolist())}
+        rows = [(n, minima[c]) for n, c in enumerate(labels.tolist())]
     else:
         rows = widest(x, y, w)
-    staged = Staged(resolved, given, ["found"])
+    staged = Staged(resolved, facts, ["found"])
     assert staged.plan.strata[-1].ordered_by == 0
     return staged, sorted(rows)
 
 
 def widest(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> list[Row]:  # type: ignore[type-arg]
-    """By rounds over all edges."""
+    """Compute the widest paths by rounds over all edges."""
     width = np.full(VERTICES, -1, np.int64)
     width[0] = 1000
     for _ in range(VERTICES):
@@ -97,27 +97,27 @@ def widest(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> list[Row]:  # type: i
 
 @pytest.fixture(scope="module")
 def endless() -> tuple[Staged, list[Row]]:
-    """Distances of which many are infinite: no limit lies beyond them, so their rows are applied at the end."""
+    """Return distances of which many are infinite. No limit exceeds these, so their rows are applied last."""
     x, y, w = graph().T
     weights = np.where(y % 3 == 0, np.inf, w + 0.5)
     columns = {**COLUMNS, "edge": [("x", "bigint"), ("y", "bigint"), ("w", "double")]}
-    given = {"edge": pa.table({"x": x, "y": y, "w": weights}), "start": pa.table({"x": [0]})}
+    facts = {"edge": pa.table({"x": x, "y": y, "w": weights}), "start": pa.table({"x": [0]})}
     # Without the assumption, infinities of both signs could meet, and an infinite weight would be refused.
     text = TEXTS["paths"].replace("$MIN(0)", "$MIN(0.0)") + "\n.assume edge.w >= 0"
-    found = np.full(VERTICES, np.nan)
-    found[0] = 0.0
+    distances = np.full(VERTICES, np.nan)
+    distances[0] = 0.0
     for _ in range(VERTICES):
-        before = found.copy()
-        np.fmin.at(found, y, found[x] + weights)
-        if np.array_equal(before, found, equal_nan=True):
+        before = distances.copy()
+        np.fmin.at(distances, y, distances[x] + weights)
+        if np.array_equal(before, distances, equal_nan=True):
             break
-    staged = Staged(resolve_text(parse(text, "endless"), columns), given, ["found"])
-    return staged, [(n, float(d)) for n, d in enumerate(found) if not np.isnan(d)]
+    staged = Staged(resolve_text(parse(text, "endless"), columns), facts, ["found"])
+    return staged, [(n, float(d)) for n, d in enumerate(distances) if not np.isnan(d)]
 
 
 @pytest.mark.parametrize("edges_a_rank", [-1, 1000])
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_no_limit_lies_beyond_the_infinite(
+def test_infinite_values_are_applied(
     endless: tuple[Staged, list[Row]], ranks: int, edges_a_rank: int, tmp_path: Path
 ) -> None:
     staged, rows = endless
@@ -125,32 +125,32 @@ def test_no_limit_lies_beyond_the_infinite(
     staged.write(tmp_path / "case")
     run_on_ranks(tmp_path, "x", ranks, "--edges-a-rank", edges_a_rank)
     assert sorted(staged.read(tmp_path / "case" / "out-x")["found"]) == rows
-    assert sorted(staged.run_here()["found"]) == rows
+    assert sorted(staged.run_local()["found"]) == rows
 
 
 @pytest.mark.parametrize("edges_a_rank", [-1, 1000])
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_all_ranks_order_labels_of_which_some_are_not_numbers(ranks: int, edges_a_rank: int, tmp_path: Path) -> None:
-    """The same width on all ranks, though only some have a NaN among their first rows: a NaN is no label's minimum."""
+def test_labels_with_nan_on_some_ranks(ranks: int, edges_a_rank: int, tmp_path: Path) -> None:
+    """All ranks use the same width, though only some have a NaN among their first rows."""
     x = np.arange(VERTICES)
     first = np.where(x == 8, np.nan, x * 7919 % 1009)
     starts = x[x % 10 != 9]
-    given = {"edge": pa.table({"x": starts, "y": starts + 1}), "vertex": pa.table({"x": x, "v": first})}
+    facts = {"edge": pa.table({"x": starts, "y": starts + 1}), "vertex": pa.table({"x": x, "v": first})}
     columns = {"edge": COLUMNS["edge"][:2], "vertex": [("x", "bigint"), ("v", "double")]}
     text = "found(x, $MIN(v)) :- vertex(x, v). found(y, $MIN(c)) :- found(x, c), edge(x, y)."
-    staged = Staged(resolve_text(parse(text, "labels"), columns), given, ["found"])
+    staged = Staged(resolve_text(parse(text, "labels"), columns), facts, ["found"])
     assert staged.plan.strata[-1].ordered_by == 0
     staged.write(tmp_path / "case")
     run_on_ranks(tmp_path, "x", ranks, "--edges-a-rank", edges_a_rank)
-    least = np.fmin.accumulate(first.reshape(-1, 10), axis=1).ravel()
-    assert sorted(staged.read(tmp_path / "case" / "out-x")["found"]) == [(n, float(v)) for n, v in enumerate(least)]
+    minima = np.fmin.accumulate(first.reshape(-1, 10), axis=1).ravel()
+    assert sorted(staged.read(tmp_path / "case" / "out-x")["found"]) == [(n, float(v)) for n, v in enumerate(minima)]
 
 
-@pytest.mark.parametrize("enough", ENOUGH)
-def test_alone(case: tuple[Staged, list[Row]], enough: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("max_rows", MAX_ROWS)
+def test_in_one_process(case: tuple[Staged, list[Row]], max_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     staged, rows = case
-    monkeypatch.setattr(ordered, "_ROWS_PER_CALL", enough)
-    assert sorted(staged.run_here()["found"]) == rows
+    monkeypatch.setattr(ordered, "_ROWS_PER_CALL", max_rows)
+    assert sorted(staged.run_local()["found"]) == rows
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
@@ -161,10 +161,10 @@ def test_on_ranks_with_mirrors(case: tuple[Staged, list[Row]], ranks: int, tmp_p
     assert sorted(staged.read(tmp_path / "case" / "out-x")["found"]) == rows
 
 
-@pytest.mark.parametrize("enough", ENOUGH)
+@pytest.mark.parametrize("max_rows", MAX_ROWS)
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_on_ranks(case: tuple[Staged, list[Row]], ranks: int, enough: int, tmp_path: Path) -> None:
+def test_on_ranks(case: tuple[Staged, list[Row]], ranks: int, max_rows: int, tmp_path: Path) -> None:
     staged, rows = case
     staged.write(tmp_path / "case")
-    run_on_ranks(tmp_path, "x", ranks, "--enough", enough, "--edges-a-rank", 1000)
+    run_on_ranks(tmp_path, "x", ranks, "--enough", max_rows, "--edges-a-rank", 1000)
     assert sorted(staged.read(tmp_path / "case" / "out-x")["found"]) == rows

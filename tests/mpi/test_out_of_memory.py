@@ -1,4 +1,4 @@
-"""A rank that the system gives no more memory, or kills for it: soon an error that says so and where, nothing left."""
+"""Test ranks that run out of memory or are killed: the job soon fails with rank and host, and no process is left."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ KILLED = (
 
 @pytest.fixture
 def session(spark: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
-    """Two ranks whose files lie in ``tmp_path``."""
+    """Configure two ranks with their files in ``tmp_path``."""
     settings = {conf.MPI_RANKS: "2", conf.MPI_OVERSUBSCRIBE: "true", conf.MPI_STAGING_DIR: str(tmp_path)}
     ra.attach(spark, {key.name: value for key, value in settings.items()})
     yield spark
@@ -49,7 +49,7 @@ def session(spark: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
 
 
 def numbered_tree(spark: SparkSession, below: int, backend: str) -> DataFrame:
-    """1, and of each number n < ``below`` its double and the next: twice as many rows in each round."""
+    """Derive 2n and 2n + 1 from each n < ``below``, from 1 on: the rows double in each round."""
 
     def step(tree: DataFrame) -> DataFrame:
         inner = tree.where(f"node < {below}")
@@ -69,7 +69,7 @@ def is_cleared(folder: Path) -> bool:
     ("backend", "rank", "harm", "error"),
     [("local", 0, starve, STARVED), ("mpi", 1, starve, STARVED), ("mpi", 0, kill, KILLED)],
 )
-def test_a_rank_without_memory_ends_the_job_and_says_so(  # noqa: PLR0913, PLR0917 - the cases, and where they run
+def test_a_rank_without_memory_ends_the_job_with_an_error(  # noqa: PLR0913, PLR0917 - the cases, and where they run
     session: SparkSession, tmp_path: Path, backend: str, rank: int, harm: Callable[[int], None], error: str
 ) -> None:
     harmed = Harm(tmp_path, rank, harm)

@@ -1,4 +1,4 @@
-"""What the engine cannot run is known before it runs, by the generator's own refusals."""
+"""Test that unsupported programs are refused before they run, by the code generator."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_every_fixture_is_portable(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("expr", "told"),
+    ("expr", "reason"),
     [
         (Call("Sin", (D,), "double"), "sin(d) in the input edge: the MPI engine has no Sin"),
         (
@@ -47,11 +47,11 @@ def test_every_fixture_is_portable(name: str) -> None:
         (Call("If", (Lit(value=True, type="boolean"), D, Call("Sin", (D,), "double")), "double"), "has no Sin"),
     ],
 )
-def test_what_is_refused_is_named_with_its_place(expr: Expr, told: str) -> None:
-    assert told in str(refusal(expr))
+def test_a_refusal_names_the_expression_and_its_place(expr: Expr, reason: str) -> None:
+    assert reason in str(refusal(expr))
 
 
-def test_expressions_of_inputs_count_only_where_nobody_else_computes_them() -> None:
+def test_expressions_of_inputs_are_checked_on_request_only() -> None:
     source = Input(0, 0, (Column("d", "double"),), (Call("Sin", (D,), "double"),))
     assert unportable(Plan("p", (source,), ())) is None
 
@@ -59,6 +59,6 @@ def test_expressions_of_inputs_count_only_where_nobody_else_computes_them() -> N
 def test_a_rule_is_named() -> None:
     text = '.decl r(x: number, s: symbol)\nr(1, "a").\nr(x, cat(s, to_string(to_float(x)))) :- r(x, s), strlen(s) < 9.'
     plan = compile_program(requested_program(resolve_text(parse(text, "t"), {}), ["r"]))
-    told = str(unportable(plan))
-    assert told.endswith("the MPI engine does not cast double to string")
-    assert " in r(" in told
+    reason = str(unportable(plan))
+    assert reason.endswith("the MPI engine does not cast double to string")
+    assert " in r(" in reason

@@ -1,4 +1,4 @@
-"""What cannot run is said before anything runs: code, value, place, hint."""
+"""Test that problems of the environment are errors before anything runs: code, value, place, hint."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def problem(request: Request) -> Problem:
 
 def test_no_mpiexec_beside_the_interpreter_nor_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    found = problem(Request("local", 2, ELSEWHERE, oversubscribe=True))
-    assert found.kind == "environment"
-    assert found.fields["code"] == "PARALAGG_MPI_NO_LAUNCHER"
-    assert found.fields["place"] == "spark.paralagg.mpi.launcher"
-    assert "[mpi]" in found.fields["hint"]
+    error = problem(Request("local", 2, ELSEWHERE, oversubscribe=True))
+    assert error.kind == "environment"
+    assert error.fields["code"] == "PARALAGG_MPI_NO_LAUNCHER"
+    assert error.fields["place"] == "spark.paralagg.mpi.launcher"
+    assert "[mpi]" in error.fields["hint"]
 
 
 def test_one_local_rank_needs_no_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,44 +40,44 @@ def test_one_local_rank_needs_no_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("package", "ranks"), [("numba", 1), ("mpi4py", 2)])
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, package: str, ranks: int) -> None:
-    found = {"numba", "mpi4py"} - {package}
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if name in found else None)
-    told = problem(Request("local", ranks)).fields
-    assert (told["code"], told["value"]) == (f"PARALAGG_MPI_NO_{package.upper()}", package)
+    installed = {"numba", "mpi4py"} - {package}
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if name in installed else None)
+    fields = problem(Request("local", ranks)).fields
+    assert (fields["code"], fields["value"]) == (f"PARALAGG_MPI_NO_{package.upper()}", package)
 
 
-def test_more_ranks_than_cores_only_if_wished() -> None:
+def test_more_ranks_than_cores_need_oversubscribe() -> None:
     many = available_cores() + 1
-    found = problem(Request("local", many, ELSEWHERE))
-    assert found.kind == "usage"
-    assert (found.fields["code"], found.fields["value"]) == ("PARALAGG_MPI_TOO_MANY_RANKS", many)
-    assert found.fields["place"] == "spark.paralagg.mpi.ranks"
-    assert "spark.paralagg.mpi.oversubscribe=true" in found.fields["hint"]
+    error = problem(Request("local", many, ELSEWHERE))
+    assert error.kind == "usage"
+    assert (error.fields["code"], error.fields["value"]) == ("PARALAGG_MPI_TOO_MANY_RANKS", many)
+    assert error.fields["place"] == "spark.paralagg.mpi.ranks"
+    assert "spark.paralagg.mpi.oversubscribe=true" in error.fields["hint"]
 
 
 @pytest.mark.parametrize("launcher", ["", "srun", "srun -n 4", "srun -n {ranks} 'open"])
-def test_a_template_says_where_the_number_of_ranks_goes(launcher: str) -> None:
-    found = problem(Request(launcher, 2, ELSEWHERE))
-    assert (found.kind, found.fields["code"]) == ("usage", "PARALAGG_MPI_BAD_LAUNCHER")
-    assert found.fields["value"] == launcher
+def test_a_template_without_the_number_of_ranks_is_refused(launcher: str) -> None:
+    error = problem(Request(launcher, 2, ELSEWHERE))
+    assert (error.kind, error.fields["code"]) == ("usage", "PARALAGG_MPI_BAD_LAUNCHER")
+    assert error.fields["value"] == launcher
 
 
-def test_the_command_of_a_template_must_be_there() -> None:
-    told = problem(Request("no-such-command -n {ranks}", 2, ELSEWHERE)).fields
-    assert told["code"] == "PARALAGG_MPI_NO_LAUNCHER"
-    assert "no-such-command" in told["message"]
+def test_the_command_of_a_template_must_exist() -> None:
+    fields = problem(Request("no-such-command -n {ranks}", 2, ELSEWHERE)).fields
+    assert fields["code"] == "PARALAGG_MPI_NO_LAUNCHER"
+    assert "no-such-command" in fields["message"]
 
 
 def test_staging_must_be_writable(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    told = problem(Request("local", 1, ELSEWHERE, staging=str(tmp_path / "file" / "below"))).fields
-    assert told["code"] == "PARALAGG_MPI_STAGING"
-    assert told["place"] == "spark.paralagg.mpi.stagingDir"
+    fields = problem(Request("local", 1, ELSEWHERE, staging=str(tmp_path / "file" / "below"))).fields
+    assert fields["code"] == "PARALAGG_MPI_STAGING"
+    assert fields["place"] == "spark.paralagg.mpi.stagingDir"
     check(Request("local", 1, ELSEWHERE, staging=str(tmp_path / "made" / "later")))
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_rank_that_is_alone_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rank_that_runs_alone_by_mistake_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARALAGG_MPI_RANKS", "4")
     check_world(4)
     with pytest.raises(EnvironmentProblem) as caught:

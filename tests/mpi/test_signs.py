@@ -1,4 +1,4 @@
-"""Ranks that share no files with their supervisor: it makes of their messages the files that others write."""
+"""Test ranks that share no files with their supervisor: it turns their messages into files."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ ERROR = {"code": "PARALAGG_MPI_RANK_FAILED", "message": "x" * 300_000, "rank": 3
 @pytest.fixture
 def listener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Listener]:
     (tmp_path / "beats").mkdir()
-    made = Listener(tmp_path, "127.0.0.1", RANKS)
-    monkeypatch.setenv(TOKEN_VARIABLE, made.token)
-    yield made
-    made.close()
+    listener = Listener(tmp_path, "127.0.0.1", RANKS)
+    monkeypatch.setenv(TOKEN_VARIABLE, listener.token)
+    yield listener
+    listener.close()
 
 
-def line(listener: Listener, rank: int = 3) -> SocketLink:
+def connect(listener: Listener, rank: int = 3) -> SocketLink:
     return SocketLink(f"127.0.0.1:{listener.port}", rank)
 
 
@@ -44,10 +44,10 @@ def files(folder: Path) -> list[str]:
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
 
 
-def test_a_beat_is_a_file_that_is_touched_and_goes_at_the_end(listener: Listener, tmp_path: Path) -> None:
-    rank = line(listener)
-    listener.poll(END_SECONDS)  # it calls
-    listener.poll(END_SECONDS)  # it says who it is
+def test_a_heartbeat_touches_a_file_that_is_removed_at_the_end(listener: Listener, tmp_path: Path) -> None:
+    rank = connect(listener)
+    listener.poll(END_SECONDS)  # the connection
+    listener.poll(END_SECONDS)  # the first message, with the rank
     beat = tmp_path / "beats" / "3"
     assert json.loads(beat.read_text())["host"] == socket.gethostname()
     before = beat.stat().st_mtime_ns
@@ -58,33 +58,33 @@ def test_a_beat_is_a_file_that_is_touched_and_goes_at_the_end(listener: Listener
     rank.send_end()
     listener.poll(END_SECONDS)
     assert files(tmp_path) == []
-    assert rank.send_heartbeat()  # too late, and no new beat
+    assert rank.send_heartbeat()  # a late heartbeat creates no file
     listener.poll(END_SECONDS)
     assert files(tmp_path) == []
 
 
-def test_what_was_said_last_is_heard_after_the_rank_has_gone(listener: Listener, tmp_path: Path) -> None:
-    def speak() -> None:
-        rank = line(listener)
+def test_the_last_messages_of_a_rank_that_has_ended_are_received(listener: Listener, tmp_path: Path) -> None:
+    def send_all() -> None:
+        rank = connect(listener)
         rank.send_error(ERROR)
         rank.send_report({"iterations": 7})
 
-    speaker = threading.Thread(target=speak)
-    speaker.start()
+    sender = threading.Thread(target=send_all)
+    sender.start()
     listener.poll(END_SECONDS)
-    began = time.monotonic()
+    started_at = time.monotonic()
     listener.poll_until_closed(END_SECONDS)
-    assert time.monotonic() - began < END_SECONDS / 2
+    assert time.monotonic() - started_at < END_SECONDS / 2
     assert json.loads((tmp_path / "error-3.json").read_text()) == ERROR
     assert json.loads((tmp_path / "report.json").read_text()) == {"iterations": 7}
-    speaker.join()
+    sender.join()
 
 
-def test_a_rank_that_nobody_hears_any_more_knows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sending_to_a_closed_listener_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "beats").mkdir()
     listener = Listener(tmp_path, "127.0.0.1", RANKS)
     monkeypatch.setenv(TOKEN_VARIABLE, listener.token)
-    rank = line(listener)
+    rank = connect(listener)
     for _ in range(3):
         listener.poll(0.1)
         assert rank.send_heartbeat()
@@ -96,7 +96,7 @@ def test_a_rank_that_nobody_hears_any_more_knows_it(tmp_path: Path, monkeypatch:
 
 
 def settle(listener: Listener, seconds: float = 0.2) -> None:
-    """Hears until nothing has come for a while."""
+    """Poll for ``seconds``."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         listener.poll(0.02)
@@ -116,7 +116,7 @@ REPORT = b'\n{"report": {}}\n'
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         b"0" * 32,
         b'{"token": "guessed", "rank": 3}',
@@ -128,9 +128,9 @@ REPORT = b'\n{"report": {}}\n'
     ],
     ids=["a token", "JSON", "HTTP", "no token", "deep JSON", "no text", "long"],
 )
-def test_who_does_not_know_the_token_is_not_heard(listener: Listener, tmp_path: Path, said: bytes) -> None:
+def test_messages_without_the_token_are_ignored(listener: Listener, tmp_path: Path, message: bytes) -> None:
     with socket.create_connection(("127.0.0.1", listener.port)) as stranger:
-        sending = threading.Thread(target=send, args=(stranger, said + REPORT))
+        sending = threading.Thread(target=send, args=(stranger, message + REPORT))
         sending.start()
         settle(listener)
         assert is_closed(stranger)
@@ -139,13 +139,13 @@ def test_who_does_not_know_the_token_is_not_heard(listener: Listener, tmp_path: 
     assert files(tmp_path) == []
 
 
-def send(line: socket.socket, data: bytes) -> None:
-    with contextlib.suppress(OSError):  # it is closed in the middle
-        line.sendall(data)
+def send(connection: socket.socket, data: bytes) -> None:
+    with contextlib.suppress(OSError):  # the listener closes the connection
+        connection.sendall(data)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         b"[" * 20_000,
         b"[]",
@@ -158,20 +158,20 @@ def send(line: socket.socket, data: bytes) -> None:
     ],
     ids=["deep JSON", "a list", "a number", "no text", "rank 4 of 4", "rank -1", "a path", "no JSON"],
 )
-def test_a_wrong_message_ends_only_its_own_connection(listener: Listener, tmp_path: Path, said: bytes) -> None:
+def test_a_wrong_message_ends_only_its_own_connection(listener: Listener, tmp_path: Path, message: bytes) -> None:
     with socket.create_connection(("127.0.0.1", listener.port)) as wrong:
-        wrong.sendall(listener.token.encode() + b"\n" + said + REPORT)
+        wrong.sendall(listener.token.encode() + b"\n" + message + REPORT)
         settle(listener)
         assert is_closed(wrong)
     assert not (tmp_path / "report.json").exists()
     assert not list(tmp_path.parent.glob("x*"))
-    rank = line(listener)
+    rank = connect(listener)
     rank.send_report({"iterations": 7})
     settle(listener)
     assert json.loads((tmp_path / "report.json").read_text()) == {"iterations": 7}
 
 
-def test_the_token_may_come_byte_by_byte(listener: Listener, tmp_path: Path) -> None:
+def test_the_token_may_arrive_byte_by_byte(listener: Listener, tmp_path: Path) -> None:
     with socket.create_connection(("127.0.0.1", listener.port)) as slow:
         for byte in listener.token.encode() + b'\n{"rank": 2}\n{"report": {}}\n':
             slow.sendall(bytes([byte]))
@@ -194,19 +194,21 @@ def test_a_message_without_an_end_is_bounded(
     assert files(tmp_path) == []
 
 
-def test_who_says_nothing_is_sent_away(listener: Listener, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_without_a_token_is_closed_after_a_timeout(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(listening, "AUTHENTICATE_SECONDS", 0.3)
     with socket.create_connection(("127.0.0.1", listener.port)) as silent:
-        began = time.monotonic()
-        while time.monotonic() - began < 1.0:  # slowly, so that something always comes
+        started_at = time.monotonic()
+        while time.monotonic() - started_at < 1.0:  # slowly, so that data keeps arriving
             with contextlib.suppress(OSError):
                 silent.sendall(b"0")
             listener.poll(0.1)
         assert is_closed(silent)
 
 
-def test_a_crowd_of_strangers_does_not_keep_ranks_away(listener: Listener, tmp_path: Path) -> None:
-    """More than may wait, and more than this process may have files."""
+def test_many_strangers_do_not_block_ranks(listener: Listener, tmp_path: Path) -> None:
+    """There are more strangers than may wait, and more than this process may open files."""
     crowd: list[socket.socket] = []
     files_before, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
@@ -214,12 +216,12 @@ def test_a_crowd_of_strangers_does_not_keep_ranks_away(listener: Listener, tmp_p
             crowd.append(socket.create_connection(("127.0.0.1", listener.port)))
             if len(crowd) % 50 == 0:
                 listener.poll()
-        rank = line(listener)
+        rank = connect(listener)
         settle(listener)
         assert len(listener._selector.get_map()) <= 2 * RANKS + listening.EXTRA_UNAUTHENTICATED + 2
-        most = sum(1 for _ in Path("/proc/self/fd").iterdir()) if Path("/proc/self").exists() else files_before
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-        crowd.pop().close()  # room for one end only
+        limit = sum(1 for _ in Path("/proc/self/fd").iterdir()) if Path("/proc/self").exists() else files_before
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        crowd.pop().close()  # frees one file descriptor
         crowd.append(socket.create_connection(("127.0.0.1", listener.port)))
         settle(listener)
         rank.send_report({"iterations": 7})
@@ -231,15 +233,15 @@ def test_a_crowd_of_strangers_does_not_keep_ranks_away(listener: Listener, tmp_p
     assert json.loads((tmp_path / "report.json").read_text()) == {"iterations": 7}
 
 
-def test_strangers_do_not_delay_the_end(listener: Listener) -> None:
+def test_strangers_do_not_delay_closing(listener: Listener) -> None:
     with socket.create_connection(("127.0.0.1", listener.port)):
         settle(listener, 0.5)
-        began = time.monotonic()
+        started_at = time.monotonic()
         listener.poll_until_closed(END_SECONDS)
-        assert time.monotonic() - began < END_SECONDS / 2
+        assert time.monotonic() - started_at < END_SECONDS / 2
 
 
-def test_it_listens_on_its_address_only(listener: Listener) -> None:
+def test_the_listener_listens_on_its_address_only(listener: Listener) -> None:
     assert listener._server.getsockname()[0] == "127.0.0.1"
     with pytest.raises(OSError):  # noqa: PT011 - refused, or no route
         socket.create_connection(("127.0.0.2", listener.port), END_SECONDS)
@@ -253,14 +255,12 @@ def test_an_address_of_another_machine_is_refused(tmp_path: Path) -> None:
     assert "spark.driver.bindAddress" in caught.value.fields["hint"]
 
 
-def test_a_failing_rank_tells_it_by_its_line(
-    listener: Listener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_rank_sends_its_error(listener: Listener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     monkeypatch.chdir("/")
     assert main(["plan.json", "--in", "in", "--out", "out", "--tell", f"127.0.0.1:{listener.port}"]) == 1
     listener.poll(END_SECONDS)
     listener.poll(END_SECONDS)
-    told = json.loads((tmp_path / "error-0.json").read_text())
-    assert (told["code"], told["rank"], told["host"]) == ("PARALAGG_MPI_RANK_FAILED", 0, socket.gethostname())
-    assert "plan.json" in told["message"]
+    error = json.loads((tmp_path / "error-0.json").read_text())
+    assert (error["code"], error["rank"], error["host"]) == ("PARALAGG_MPI_RANK_FAILED", 0, socket.gethostname())
+    assert "plan.json" in error["message"]

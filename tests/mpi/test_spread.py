@@ -1,4 +1,4 @@
-"""Sub-buckets: which look-ups are spread, who gets copies of the delta, and that a hub's rows lie on all ranks."""
+"""Test sub-buckets: which lookups are spread, which ranks get copies of the delta, where the rows of a hub are."""
 
 from __future__ import annotations
 
@@ -27,56 +27,56 @@ COLUMNS = {
 }
 
 
-def planned(text: str) -> Stratum:
+def compile_stratum(text: str) -> Stratum:
     resolved = resolve_text(parse(text), COLUMNS)
     empty = {n for n, source in enumerate(resolved.sources) if not source.is_external}
     return compile_program(whole_program(resolved.program, empty)).strata[-1]
 
 
 def spread(text: str) -> Spread | None:
-    return planned(text).spread
+    return compile_stratum(text).spread
 
 
 PATHS = "d(x, $MIN(0)) :- start(x). d(y, $MIN(v + w)) :- d(x, v), edge(x, y, w)."
 
 
-def test_edges_are_spread_and_the_delta_follows_them() -> None:
-    where = spread(PATHS)
-    assert where is not None
-    [rule] = where.stratum.rules
-    [copy] = where.stratum.relation_indexes
-    assert (where.statics, where.to_all) == ((0,), (copy.id,))
-    assert (rule.driver.index, copy.copy, where.stratum.in_place) == (copy.id, True, False)
-    assert not any(isinstance(s, Probe) and s.aligned for s in rule.steps)  # the rows of a copy have their own numbers
+def test_edges_are_spread_and_the_delta_is_copied() -> None:
+    result = spread(PATHS)
+    assert result is not None
+    [rule] = result.stratum.rules
+    [copy] = result.stratum.relation_indexes
+    assert (result.statics, result.to_all) == ((0,), (copy.id,))
+    assert (rule.driver.index, copy.copy, result.stratum.in_place) == (copy.id, True, False)
+    assert not any(isinstance(s, Probe) and s.aligned for s in rule.steps)  # a copy numbers its rows itself
 
 
 @pytest.mark.parametrize(("count", "is_spread"), [(1, False), (4, True)])
 def test_one_sub_bucket_changes_nothing(count: int, *, is_spread: bool) -> None:
-    plan = planned(PATHS)
+    plan = compile_stratum(PATHS)
     facts = Facts.for_stratum(plan, {}, count)
     assert (facts.stratum == plan, facts.is_spread_index(0)) == (not is_spread, is_spread)
 
 
-def test_what_a_negation_looks_up_is_not_spread() -> None:
+def test_a_rule_with_a_negation_is_not_spread() -> None:
     text = "d(x) :- start(x). d(y) :- d(x), edge(x, y, _), !bad(x)."
     assert spread(text) is None  # two partitioned lookups must meet in the same place
 
 
-def test_a_relation_with_a_further_key_is_spread_by_it() -> None:
-    where = spread("p(x, y) :- edge(x, y, _). p(x, z) :- p(x, y), p(y, z).")
-    assert where is None or not where.relations  # a copy of it is looked up, which lies by the other key
-    where = spread("p(x, y) :- edge(x, y, _). p(x, z) :- p(x, y), edge(y, z, _).")
-    assert where is not None
-    assert where.relations == ("p",)
+def test_a_relation_is_spread_by_its_other_key() -> None:
+    result = spread("p(x, y) :- edge(x, y, _). p(x, z) :- p(x, y), p(y, z).")
+    assert result is None or not result.relations  # the lookup is on a copy partitioned by the other key
+    result = spread("p(x, y) :- edge(x, y, _). p(x, z) :- p(x, y), edge(y, z, _).")
+    assert result is not None
+    assert result.relations == ("p",)
 
 
 @pytest.mark.parametrize(("sub_buckets", "ranks"), [(1, 1), (2, 2), (4, 4), (8, 4)])
-def test_a_hub_lies_on_as_many_ranks_as_it_has_sub_buckets(sub_buckets: int, ranks: int) -> None:
+def test_the_rows_of_a_hub_are_on_a_rank_for_each_sub_bucket(sub_buckets: int, ranks: int) -> None:
     rows = np.stack([np.full(1000, 7), np.arange(1000)], axis=1).ravel()
     owner = Owner([0], [type_of("bigint")] * 2, 4, 4, [1], sub_buckets)
     strings = Strings(sorted_texts([]))
-    found = owner.ranks(rows, 2, -1, strings, 1000)
-    assert len(set(found.tolist())) == ranks
-    # Whoever asks for the rows of a key asks all of these.
-    asked = {int(r[0]) for r in owner.all_ranks(rows, 2, -1, strings, 1)}
-    assert set(found.tolist()) <= asked
+    row_ranks = owner.ranks(rows, 2, -1, strings, 1000)
+    assert len(set(row_ranks.tolist())) == ranks
+    # A lookup of a key goes to all of these ranks.
+    lookup_ranks = {int(r[0]) for r in owner.all_ranks(rows, 2, -1, strings, 1)}
+    assert set(row_ranks.tolist()) <= lookup_ranks

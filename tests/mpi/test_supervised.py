@@ -1,4 +1,4 @@
-"""A supervisor that is stopped or killed is an error of the command soon, and its ranks are gone."""
+"""Test that a stopped or killed supervisor is an error of the command within seconds, and that its ranks end."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_stopped_supervisor_is_an_error(supervisor: subprocess.Popen[bytes], m
     assert [child for child in below if _is_alive(child.pid)] == []
 
 
-def test_a_short_stop_is_none(supervisor: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_stop_is_tolerated(supervisor: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervised, "STOP_SECONDS", 2.0)
     lines = supervised.read_lines(supervisor)
     next(lines)
@@ -55,7 +55,7 @@ def test_a_short_stop_is_none(supervisor: subprocess.Popen[bytes], monkeypatch: 
     assert next(lines) == b"two"
 
 
-def test_what_a_killed_supervisor_leaves_is_killed(supervisor: subprocess.Popen[bytes], tmp_path: Path) -> None:
+def test_processes_of_a_killed_supervisor_are_killed(supervisor: subprocess.Popen[bytes], tmp_path: Path) -> None:
     next(supervised.read_lines(supervisor))
     below = descendants(supervisor.pid)
     assert len(below) == 1

@@ -1,4 +1,4 @@
-"""The supervisor ends all ranks however a run ends, and says why. Ranks are stand-ins, processes are real."""
+"""Test that the supervisor ends all ranks however a run ends, and reports why. Ranks are stand-in processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 STANDIN = Path(__file__).parent / "standin.py"
 ROOT = STANDIN.parents[2]
-# Silence is noticed after ten seconds: tests wait for two.
+# The heartbeat timeout is ten seconds; tests use two.
 SUPERVISOR = (
     "import sys, mpi_backend.launch.supervisor as s; s.BEAT_SECONDS = 2.0; "
     "from mpi_backend.launch.__main__ import main; sys.exit(main(sys.argv[1:]))"
@@ -39,13 +39,13 @@ TWO = pytest.param(2, marks=needs_mpi)
 
 
 class Run:
-    """A supervisor that runs in ``folder``; ``events`` waits for its end."""
+    """A supervisor of a run in ``folder``; ``events`` waits for its end."""
 
     def __init__(self, folder: Path, ranks: int, how: str, **spec: Any) -> None:  # noqa: ANN401 - fields of a SPEC
         self.folder = folder / "run"
         self.out = self.folder / "out"
         self.out.mkdir(parents=True)
-        told = {
+        fields = {
             "plan": "plan.json",
             "in": str(self.folder),
             "out": str(self.out),
@@ -56,7 +56,7 @@ class Run:
             "oversubscribe": True,
             **spec,
         }
-        (self.folder / "spec.json").write_text(json.dumps(told))
+        (self.folder / "spec.json").write_text(json.dumps(fields))
         self.process = subprocess.Popen(  # noqa: S603 - our own supervisor
             [sys.executable, "-c", SUPERVISOR, str(self.folder / "spec.json")],
             stdin=subprocess.PIPE,
@@ -68,9 +68,9 @@ class Run:
     def events(self) -> list[dict[str, Any]]:
         assert self.process.stdout is not None
         with self.process.stdout as lines:
-            told = [json.loads(line) for line in lines]
+            events = [json.loads(line) for line in lines]
         self.process.wait(PROMPT_SECONDS)
-        return told
+        return events
 
     def error(self) -> dict[str, Any]:
         end = self.events()[-1]
@@ -85,21 +85,21 @@ class Run:
             time.sleep(0.02)
 
     def named(self, name: str) -> int:
-        """The process of this name below the supervisor."""
+        """Return the descendant of the supervisor with this name."""
         names = {c.pid: Path(f"/proc/{c.pid}/comm").read_text().strip() for c in descendants(self.process.pid)}
-        return next(process for process, known in names.items() if known.startswith(name[:15]))
+        return next(process for process, process_name in names.items() if process_name.startswith(name[:15]))
 
     def left(self) -> list[str]:
-        """Commands of living processes that work in this run's folder."""
-        found = []
+        """Return the commands of running processes that name this run's folder."""
+        commands = []
         for path in Path("/proc").glob("[0-9]*"):
             try:
                 command = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
             except OSError:
                 continue
             if str(self.out) in command:
-                found.append(command)
-        return found
+                commands.append(command)
+        return commands
 
     def left_after(self, seconds: float) -> list[str]:
         until = time.monotonic() + seconds
@@ -110,14 +110,14 @@ class Run:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Iterator[Any]:
-    made: list[Run] = []
+    started: list[Run] = []
 
     def start(ranks: int, how: str, **spec: Any) -> Run:  # noqa: ANN401 - fields of a SPEC
-        made.append(Run(tmp_path / str(len(made)), ranks, how, **spec))
-        return made[-1]
+        started.append(Run(tmp_path / str(len(started)), ranks, how, **spec))
+        return started[-1]
 
     yield start
-    for run in made:
+    for run in started:
         run.process.kill()
         run.process.wait()
         for pipe in (run.process.stdin, run.process.stdout):
@@ -137,7 +137,7 @@ def test_progress_of_rank_0_is_forwarded_and_nothing_else(runs: Any, ranks: int)
 
 
 @pytest.mark.parametrize("ranks", [1, TWO])
-def test_the_error_of_a_rank_is_told_as_it_was_written(runs: Any, ranks: int) -> None:  # noqa: ANN401 - a fixture
+def test_the_error_of_a_rank_is_forwarded_unchanged(runs: Any, ranks: int) -> None:  # noqa: ANN401 - a fixture
     run = runs(ranks, "raises")
     error = run.error()
     assert (error["code"], error["place"], error["rank"]) == ("PARALAGG_LIMIT_REACHED", "r", ranks - 1)
@@ -154,7 +154,7 @@ def test_a_killed_rank_ends_the_others(runs: Any, ranks: int) -> None:  # noqa: 
 
 
 @pytest.mark.parametrize("ranks", [1, TWO])
-def test_a_rank_that_holds_the_gil_is_alive(runs: Any, ranks: int) -> None:  # noqa: ANN401 - a fixture
+def test_a_rank_that_holds_the_gil_sends_heartbeats(runs: Any, ranks: int) -> None:  # noqa: ANN401 - a fixture
     run = runs(ranks, "holds")
     assert run.events()[-1] == {"event": "end", "ok": True}
 
@@ -164,10 +164,10 @@ def test_a_rank_that_holds_the_gil_is_alive(runs: Any, ranks: int) -> None:  # n
 def test_a_killed_proxy_ends_its_ranks_at_once(runs: Any) -> None:  # noqa: ANN401 - a fixture
     run = runs(2, "endless")
     run.wait_for_beats(2)
-    began = time.monotonic()
+    started_at = time.monotonic()
     os.kill(run.named("hydra_pmi_proxy"), signal.SIGKILL)
     error = run.error()
-    assert time.monotonic() - began < PROMPT_SECONDS / 2
+    assert time.monotonic() - started_at < PROMPT_SECONDS / 2
     assert error["code"] == "PARALAGG_MPI_RANK_FAILED"
     assert error["message"] == "the launcher's process that started a rank was killed"
     assert error["rank"] in (0, 1)
@@ -178,18 +178,18 @@ def test_a_killed_proxy_ends_its_ranks_at_once(runs: Any) -> None:  # noqa: ANN4
 def test_a_launcher_without_its_proxy_is_an_error(runs: Any, tmp_path: Path) -> None:  # noqa: ANN401 - a fixture
     (tmp_path / "bin").mkdir()
     mpiexec_alone = tmp_path / "bin" / "mpiexec"
-    mpiexec_alone.write_text("#!/bin/sh\nexec sleep 600\n")  # as mpiexec does whose proxy was killed at once
+    mpiexec_alone.write_text("#!/bin/sh\nexec sleep 600\n")  # as an mpiexec whose proxy was killed at its start
     mpiexec_alone.chmod(0o755)
     run = runs(2, "ends", python=[str(tmp_path / "bin" / "python"), str(STANDIN)])
-    began = time.monotonic()
+    started_at = time.monotonic()
     assert run.error()["message"] == "the launcher's process that starts the ranks was killed"
-    assert time.monotonic() - began < 2 * PROMPT_SECONDS
+    assert time.monotonic() - started_at < 2 * PROMPT_SECONDS
     assert run.left() == []
 
 
 @on_linux
 @needs_mpi
-def test_a_killed_launcher_is_not_taken_for_a_rank(runs: Any) -> None:  # noqa: ANN401 - a fixture
+def test_a_killed_launcher_is_not_reported_as_a_rank(runs: Any) -> None:  # noqa: ANN401 - a fixture
     run = runs(2, "endless")
     run.wait_for_beats(2)
     os.kill(run.named("mpiexec"), signal.SIGKILL)
@@ -214,7 +214,7 @@ def test_a_stopped_launcher_is_an_error(runs: Any, name: str) -> None:  # noqa: 
 @on_linux
 @needs_mpi
 @pytest.mark.parametrize("name", ["mpiexec", "hydra_pmi_proxy", "python"])
-def test_a_short_stop_does_no_harm(runs: Any, name: str) -> None:  # noqa: ANN401 - a fixture
+def test_a_short_stop_of_a_process_is_tolerated(runs: Any, name: str) -> None:  # noqa: ANN401 - a fixture
     run = runs(2, "ends")
     run.wait_for_beats(2)
     process = run.named(name)
@@ -235,7 +235,7 @@ def test_a_silent_rank_is_named_and_ends_the_others(runs: Any, ranks: int) -> No
     assert run.left() == []
 
 
-def test_a_rank_that_exits_leaves_its_last_words(runs: Any) -> None:  # noqa: ANN401 - a fixture
+def test_the_output_of_a_rank_that_exits_is_reported(runs: Any) -> None:  # noqa: ANN401 - a fixture
     error = runs(1, "exits").error()
     assert error["message"] == "a rank ended with exit code 7 and without a result"
     assert (error["value"], error["rank"]) == (7, 0)
@@ -244,7 +244,7 @@ def test_a_rank_that_exits_leaves_its_last_words(runs: Any) -> None:  # noqa: AN
 
 @pytest.mark.parametrize("ranks", [1, TWO])
 @pytest.mark.parametrize("how", ["end of stdin", "SIGTERM", "SIGINT"])
-def test_nobody_wants_it_any_more(runs: Any, ranks: int, how: str) -> None:  # noqa: ANN401 - a fixture
+def test_a_cancelled_run_ends_all_ranks(runs: Any, ranks: int, how: str) -> None:  # noqa: ANN401 - a fixture
     run = runs(ranks, "endless")
     run.wait_for_beats(ranks)
     if how == "end of stdin":
@@ -281,7 +281,7 @@ def test_a_template_starts_ranks(runs: Any) -> None:  # noqa: ANN401 - a fixture
     assert run.events()[-1]["ok"]
 
 
-def test_what_cannot_start_is_said_before_anything_runs(runs: Any) -> None:  # noqa: ANN401 - a fixture
+def test_a_missing_launcher_is_an_error_before_ranks_start(runs: Any) -> None:  # noqa: ANN401 - a fixture
     run = runs(2, "ends", launcher="no-such-command -n {ranks}")
     assert run.error()["code"] == "PARALAGG_MPI_NO_LAUNCHER"
     assert not (run.out / "beats").exists()
@@ -297,13 +297,13 @@ def test_what_cannot_start_is_said_before_anything_runs(runs: Any) -> None:  # n
         ("go --np={ranks} {command} --quiet", "go --np=3 python -m mpi_backend run p --in i --out o --quiet"),
     ],
 )
-def test_the_worker_stands_at_the_end_of_a_template_or_where_it_says(launcher: str, command: str) -> None:
+def test_a_template_places_the_worker(launcher: str, command: str) -> None:
     spec = {"python": ["python"], "plan": "p", "in": "i", "out": "o", "ranks": 3, "launcher": launcher}
     assert launch_command(spec) == command.split()
 
 
 @needs_mpi
-def test_mpiexec_is_that_of_the_interpreter() -> None:
-    beside = Path(sys.executable).parent / "mpiexec"
-    expected = str(beside) if beside.exists() else shutil.which("mpiexec")
+def test_the_interpreters_mpiexec_is_used() -> None:
+    installed = Path(sys.executable).parent / "mpiexec"
+    expected = str(installed) if installed.exists() else shutil.which("mpiexec")
     assert mpiexec(Request("local", 2)) == expected

@@ -1,4 +1,4 @@
-"""Words: every type comes from Arrow and goes back as it was, nulls included; hashes are Spark's."""
+"""Test words: every type and its nulls survive the conversion from Arrow and back; hashes are Spark's."""
 
 from __future__ import annotations
 
@@ -47,24 +47,24 @@ def _same(a: Any, b: Any) -> bool:  # noqa: ANN401 - values of any type
 
 @pytest.mark.parametrize("nulls", ["no nulls", "some", "all"])
 @pytest.mark.parametrize("name", VALUES)
-def test_values_come_back_as_they_were(name: str, nulls: str) -> None:
-    of = type_of(name)
+def test_values_survive_the_round_trip(name: str, nulls: str) -> None:
+    column_type = type_of(name)
     values = {"no nulls": VALUES[name], "some": [None, *VALUES[name], None], "all": [None, None]}[nulls]
-    array = pa.array(values, of.arrow)
-    column = from_arrow(of, pa.chunked_array([array, array.slice(1)]))
-    again = to_arrow(column)
-    assert again.type == of.arrow
+    array = pa.array(values, column_type.arrow)
+    column = from_arrow(column_type, pa.chunked_array([array, array.slice(1)]))
+    result = to_arrow(column)
+    assert result.type == column_type.arrow
     expected = [*values, *values[1:]]
-    assert all(map(_same, again.to_pylist(), expected)), (again.to_pylist(), expected)
+    assert all(map(_same, result.to_pylist(), expected)), (result.to_pylist(), expected)
     assert not np.any(column.words[column.nulls]) if column.nulls is not None else nulls == "no nulls"
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_a_column_without_rows_has_its_type(name: str) -> None:
+def test_an_empty_column_keeps_its_type(name: str) -> None:
     assert to_arrow(from_arrow(type_of(name), pa.array([], type_of(name).arrow))).type == type_of(name).arrow
 
 
-def test_there_is_one_zero_and_one_nan() -> None:
+def test_zero_and_nan_have_one_word_each() -> None:
     odd = np.array([0x7FF8000000000001, 0xFFF8000000000000], np.uint64).view(np.float64)
     words = from_arrow(type_of("double"), pa.array([0.0, -0.0, NAN, *odd])).words
     assert words[0] == words[1] == 0
@@ -72,21 +72,21 @@ def test_there_is_one_zero_and_one_nan() -> None:
 
 
 @pytest.mark.parametrize("name", ["decimal(19,0)", "array<int>", "binary", "interval day"])
-def test_what_no_word_holds_is_refused(name: str) -> None:
+def test_a_type_that_does_not_fit_into_a_word_is_refused(name: str) -> None:
     with pytest.raises(UnsupportedError, match="PARALAGG_TYPE_UNSUPPORTED"):
         type_of(name)
 
 
 @pytest.mark.parametrize("masked", [False, True])
-def test_rows_that_lie_flat_are_the_columns_again(*, masked: bool) -> None:
+def test_unflatten_inverts_flatten(*, masked: bool) -> None:
     columns = [from_arrow(type_of("int"), pa.array([1, None if masked else 5, 3], pa.int32()))]
     columns.append(from_arrow(type_of("double"), pa.array([0.5, 1.5, None if masked else 2.5])))
-    again = unflatten(flatten(columns, 3, masked=masked), columns, masked=masked)
-    assert [to_arrow(c).to_pylist() for c in again] == [to_arrow(c).to_pylist() for c in columns]
+    result = unflatten(flatten(columns, 3, masked=masked), columns, masked=masked)
+    assert [to_arrow(c).to_pylist() for c in result] == [to_arrow(c).to_pylist() for c in columns]
 
 
 def _buckets(columns: list[tuple[str, list[Any]]], buckets: int) -> list[int]:
-    """The engine's, of rows of these columns."""
+    """Return the engine's buckets of rows of these columns."""
     declared = [Column(f"c{n}", name) for n, (name, _) in enumerate(columns)]
     arrays = [pa.array(values, type_of(name).arrow) for name, values in columns]
     table = table_of(declared, [pa.RecordBatch.from_arrays(arrays, names=[c.name for c in declared])])
@@ -94,17 +94,17 @@ def _buckets(columns: list[tuple[str, list[Any]]], buckets: int) -> list[int]:
     owner = Owner(range(len(columns)), [type_of(name) for name, _ in columns], buckets, 1)
     masked = any(c.nulls is not None for c in table.columns)
     rows, width = flatten(tables[0].columns, table.count, masked=masked), len(columns)
-    found: list[int] = owner.buckets(rows, width + masked, width if masked else -1, strings, table.count).tolist()
-    return found
+    result: list[int] = owner.buckets(rows, width + masked, width if masked else -1, strings, table.count).tolist()
+    return result
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_rows_lie_where_sparks_hash_partitioning_has_them(spark: SparkSession, name: str) -> None:
+def test_buckets_are_those_of_sparks_hash_partitioning(spark: SparkSession, name: str) -> None:
     values = [*VALUES[name], None]
     schema = pa.schema([("x", type_of(name).arrow), ("n", pa.int64())])
     numbers = list(range(len(values)))
     table = pa.Table.from_arrays([pa.array(values, schema.field(0).type), pa.array(numbers)], schema=schema)
     df = spark.createDataFrame(table)
-    found = df.selectExpr("n", "pmod(hash(x), 1009) p", "pmod(hash(n, x), 1009) q").orderBy("n").collect()
-    assert _buckets([(name, values)], 1009) == [row.p for row in found]
-    assert _buckets([("bigint", numbers), (name, values)], 1009) == [row.q for row in found]
+    expected = df.selectExpr("n", "pmod(hash(x), 1009) p", "pmod(hash(n, x), 1009) q").orderBy("n").collect()
+    assert _buckets([(name, values)], 1009) == [row.p for row in expected]
+    assert _buckets([("bigint", numbers), (name, values)], 1009) == [row.q for row in expected]

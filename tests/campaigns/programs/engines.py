@@ -83,7 +83,7 @@ def staged(case: Case) -> Staged:
 
 def local(case: Case) -> list[Rows]:
     """In this process."""
-    return [staged(case).run_here()]
+    return [staged(case).run_local()]
 
 
 def interpreted(case: Case) -> list[Rows]:
