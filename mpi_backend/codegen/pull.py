@@ -1,7 +1,7 @@
 """Write sums by target: compute each source's contribution once, then each target adds up those of its sources.
 
 If all rows contribute (PageRank's rounds), reading contributions in the order of targets writes each sum once, not
-once for each edge (docs/architecture.md, "Other forms"). Only for sums of fractions, whose order is unspecified.
+once for each edge (docs/design.md, "Evaluation forms"). Only for sums of fractions, whose order is unspecified.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Evaluate sets (x, y) whose rules carry x and move y along edges, with a bitmap of 64·W values of x for each y.
 
 A delta bitmap joined with an edge is ``new = delta[y] & ~full[z]``: 64·W tuples in one operation, no hashing
-(docs/architecture.md, "Evaluation").
+(docs/design.md, "Bitmap width").
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The fixtures that a text can say: ``program.dl`` with the tables beside it, and what is expected of each output."""
+"""Read the fixtures that have a Datalog text: ``program.dl``, its tables, and the expected rows of each output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CASES = sorted(p.parent.name for p in FIXTURES.glob("*/program.dl"))
 
 
 class Case:
-    """A folder: its text, the inputs that the text mentions, and what is expected of each output."""
+    """A fixture folder: the text, the inputs that it reads, and the expected rows of each output."""
 
     def __init__(self, name: str) -> None:
         self.path = FIXTURES / name / "program.dl"
@@ -31,7 +31,7 @@ class Case:
         assert len(self.expected) == len(tables.keys() - self.inputs.keys() - self.unread(tables))
 
     def unread(self, tables: dict[str, Table]) -> set[str]:
-        """Tables that the step needs and the text does not, such as one without rows."""
+        """Return the tables that only the step reads, such as one without rows."""
         return {n for n in tables if not n.startswith("expected") and n not in self.inputs}
 
     @property
@@ -40,7 +40,7 @@ class Case:
 
     @property
     def types(self) -> dict[str, list[tuple[str, str]]]:
-        """Columns of the inputs: name and Spark type."""
+        """Return the columns of the inputs: name and Spark type."""
         return {
             relation: [(c.strip("`"), t) for c, _, t in (column.rpartition(" ") for column in ddl.split(", "))]
             for relation, (ddl, _) in self.inputs.items()
@@ -50,14 +50,14 @@ class Case:
     def is_declared(self) -> bool:
         return self.inputs.keys() <= {c.relation for c in self.text.clauses if isinstance(c, syntax.Declaration)}
 
-    def compare(self, found: dict[str, list[tuple[Any, ...]]]) -> None:
-        assert found.keys() == self.expected.keys()
-        for name, rows in found.items():
+    def compare(self, results: dict[str, list[tuple[Any, ...]]]) -> None:
+        assert results.keys() == self.expected.keys()
+        for name, rows in results.items():
             assert_same_rows(rows, self.expected[name][1])
 
 
 ALL = {name: Case(name) for name in CASES}
 WITHOUT_NULLS = [name for name, case in ALL.items() if None not in case.values]
-"""The reference knows no nulls, and files of facts cannot say them."""
+"""The reference interpreter and files of facts have no nulls."""
 WITHOUT_NAN = [n for n in WITHOUT_NULLS if not any(isinstance(v, float) and math.isnan(v) for v in ALL[n].values)]
-"""Nor does the reference know that a NaN equals the other."""
+"""In the reference interpreter a NaN does not equal another."""

@@ -1,4 +1,4 @@
-"""What operators, functors and constraints of a Datalog text compute, on Python values: the interpreter's scalar half.
+"""Compute the operators, functors and constraints of a Datalog text on Python values, for the interpreter.
 
 ``number`` is an ``int`` of 64 bits, ``float`` a ``float``, ``symbol`` a ``str``. Overflow and division by zero raise.
 """
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 BITS = 64
 
 
-def _whole(value: Any) -> Any:
-    """``value``, which if an int must fit into 64 bits."""
+def _check_range(value: Any) -> Any:
+    """Return ``value``. Raise if it is an int of more than 64 bits."""
     if isinstance(value, int) and not -(1 << BITS - 1) <= value < 1 << BITS - 1:
         raise OverflowError(value)
     return value
 
 
-def _wrapped(value: int) -> int:
-    """The lowest 64 bits, signed: what shifts leave."""
+def _wrap(value: int) -> int:
+    """Return the lowest 64 bits, signed, as after a shift."""
     return (value + (1 << BITS - 1)) % (1 << BITS) - (1 << BITS - 1)
 
 
@@ -33,28 +33,28 @@ def _divide(a: Any, b: Any) -> Any:
     if isinstance(a, float) or isinstance(b, float):
         return a / b
     quotient = abs(a) // abs(b)
-    return _whole(quotient if (a < 0) == (b < 0) else -quotient)
+    return _check_range(quotient if (a < 0) == (b < 0) else -quotient)
 
 
 def _range(start: Any, end: Any, step: Any = None) -> list[Any]:
-    """From ``start`` up (or down) to, not including, ``end``."""
+    """Return the numbers from ``start`` up or down to ``end``, exclusive."""
     step = step if step is not None else (1 if start <= end else -1)
     return [start + step * n for n in range(max(0, math.ceil((end - start) / step)))]
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
-    "+": lambda a, b: _whole(a + b),
-    "-": lambda a, b: _whole(a - b),
-    "*": lambda a, b: _whole(a * b),
+    "+": lambda a, b: _check_range(a + b),
+    "-": lambda a, b: _check_range(a - b),
+    "*": lambda a, b: _check_range(a * b),
     "/": _divide,
     "%": lambda a, b: math.fmod(a, b) if isinstance(a, float) or isinstance(b, float) else a - b * _divide(a, b),
-    "^": lambda a, b: _whole(a**b),
-    "neg": lambda a: _whole(-a),
+    "^": lambda a, b: _check_range(a**b),
+    "neg": lambda a: _check_range(-a),
     "band": lambda a, b: a & b,
     "bor": lambda a, b: a | b,
     "bxor": lambda a, b: a ^ b,
     "bnot": lambda a: ~a,
-    "bshl": lambda a, b: _wrapped(a << b % BITS),
+    "bshl": lambda a, b: _wrap(a << b % BITS),
     "bshr": lambda a, b: a >> b % BITS,
     "land": lambda a, b: int(bool(a) and bool(b)),
     "lor": lambda a, b: int(bool(a) or bool(b)),
@@ -85,7 +85,7 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def constrain(name: str, *args: Any) -> bool:
-    """``match(pattern, text)``, ``contains(part, text)``, ``true``, ``false``."""
+    """Evaluate ``match(pattern, text)``, ``contains(part, text)``, ``true`` or ``false``."""
     match name:
         case "match":
             return re.fullmatch(args[0], args[1]) is not None

@@ -1,16 +1,16 @@
-"""Random Datalog programs with data, safe, stratified, and such that they end: a strategy, so failures shrink.
+"""Draw random Datalog programs with data: safe, stratified, terminating. A Hypothesis strategy, so failures shrink.
 
-A program is a chain of units over the relations before them; each unit is one stratum:
+A program is a sequence of units. Each unit is one stratum over the relations before it:
 
     plain         without recursion: 1-4 atoms, ``;``, negation, comparisons, functors, body aggregates, several heads
     closure       a recursive set, or two that need each other; keys stay in the data or below a bound
-    lattice       $MIN, $MAX, with $MIN_BY or $MAX_BY beside, $BITOR, $BITAND, $GCD, $ANY, $ALL in the recursion
+    lattice       $MIN, $MAX, also with $MIN_BY or $MAX_BY, $BITOR, $BITAND, $GCD, $ANY, $ALL in the recursion
     total         $SUM, $COUNT, $MCOUNT, $MSUM, $MEAN, and min and max without recursion
     accumulating  $SUM, $COUNT in the recursion, along pairs that ascend or up to a limit
     threshold     a set that reads $MCOUNT or $MSUM through an upward threshold
     rounds        PowerLog's iteration-indexed rules
 
-Values are natural numbers, so what is added never makes a value less.
+Values are natural numbers, so additions never decrease a value.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ Row = tuple[Any, ...]
 DATALOG_TYPES = {NUMBER: "number", SYMBOL: "symbol"}
 SPARK_TYPES = {NUMBER: "bigint", SYMBOL: "string"}
 SYMBOLS = ["a", "b", "c", "ab", ""]
-LARGEST = 6  # of the numbers in the data
-CAP = 40  # of values that a recursion makes
+LARGEST = 6  # number in the data
+CAP = 40  # limit of values that a recursion computes
 
 
 @dataclass(frozen=True)
 class Case:
-    """A program and its data; ``inputs`` has the columns of each relation whose rows come from outside."""
+    """A program and its data; ``inputs`` has the columns of each input relation."""
 
     text: str
     inputs: dict[str, tuple[tuple[str, str], ...]]
@@ -48,7 +48,7 @@ class Case:
 
 
 class Drawing:
-    """A program while it is drawn."""
+    """A program under construction."""
 
     def __init__(self, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
         self.draw = draw
@@ -57,7 +57,7 @@ class Drawing:
         self.inputs: dict[str, tuple[tuple[str, str], ...]] = {}
         self.facts: dict[str, list[Row]] = {}
         self.count: Counter[str] = Counter()
-        self.largest = self.choice(LARGEST, 3, 2)  # a small domain has joins that find something
+        self.largest = self.choice(LARGEST, 3, 2)  # in a small domain joins have results
         self.least = self.choice(0, 3, 5)
 
     # --- draws ---
@@ -78,12 +78,12 @@ class Drawing:
         return str(self.number(0, self.largest)) if type_ == NUMBER else f'"{self.choice(*SYMBOLS)}"'
 
     def readable(self, *types: str) -> Rel:
-        """A relation below that has columns of these types, if there is one."""
+        """Return an earlier relation with columns of these types, or any relation if there is none."""
         fitting = [r for r in self.relations if not Counter(types) - Counter(r.types)]
         return self.choice(*(fitting or self.relations))
 
     def pairs(self) -> Rel:
-        """A relation with two columns of numbers."""
+        """Return a relation with two columns of numbers."""
         return next((r for r in [self.readable(NUMBER, NUMBER)] if r.types.count(NUMBER) > 1), self.relations[0])
 
     def fresh(self) -> str:
@@ -101,7 +101,7 @@ class Drawing:
 
     def add_inputs(self) -> None:
         for n in range(self.number(1, 4)):
-            # The first one has pairs, which every recursion can go along.
+            # The first input has pairs, which every recursion can follow.
             types = NUMBER * 2 + self.choice("", NUMBER) if n == 0 else self.types(1, 3)
             rel = Rel(f"e{n}", types)
             columns = [f"c{p}" for p in range(len(types))]
@@ -163,7 +163,7 @@ class Drawing:
         self.relations += rels
 
     def _recursive_body(self, rel: Rel, keys: int) -> tuple[Body, list[str]]:
-        """Atoms of ``rel``, whose values are ``v0``, ``v1`` and no keys, and of others; the values' names."""
+        """Return a body with atoms of ``rel`` and others, and the variables ``v0``, ``v1`` of the values of ``rel``."""
         body = Body(self)
         atoms = self.choice(1, 1, 1, 2)
         for n in range(atoms):
@@ -200,9 +200,9 @@ class Drawing:
         self.relations.append(rel)
 
     def _value(self, aggregate: str, body: Body, values: list[str]) -> str:
-        """What grows with the values of the recursion, and not for ever."""
+        """Return a value that is monotone in the values of the recursion, and bounded."""
         v, u = values[0], values[-1]
-        other = body.term(NUMBER) if body.of(NUMBER) and self.chance() else self.constant(NUMBER)
+        other = body.term(NUMBER) if body.variables_of(NUMBER) and self.chance() else self.constant(NUMBER)
         if aggregate == "MIN":
             if self.chance():
                 body.literals.append(f"{v} <= {self.number(0, CAP)}")
@@ -245,7 +245,7 @@ class Drawing:
         self.relations.append(Rel(rel.name, "".join(types)))
 
     def _edge(self, start: str, end: str) -> str:
-        """An atom along a pair of numbers, and the variables of its other columns."""
+        """Return an atom that follows a pair of numbers; another column of numbers is ``w``."""
         rel = self.pairs()
         first, second, *_ = [p for p, t in enumerate(rel.types) if t == NUMBER]
         args = ["_"] * len(rel.types)
@@ -304,7 +304,7 @@ class Drawing:
         is_started = self.number(0, 2) < 2
         if is_started:
             body = self.body(atoms=(1, 2))
-            # Facts and initial rows that share a key are aggregated, as all are.
+            # Facts and initial rows with the same key are aggregated, as all rows are.
             self.rule(f"{name}(0, {body.term(NUMBER)}, ${aggregate}({body.term(NUMBER)}))", body)
         if self.chance() or not is_started:
             body = self.body(atoms=(1, 2))
@@ -326,12 +326,12 @@ UNITS = (
 
 @st.composite
 def cases(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Case:
-    """A program and its data."""
+    """Draw a program and its data."""
     return drawn_case(Drawing(draw), UNITS)
 
 
 def drawn_case(program: Drawing, units: tuple[str, ...]) -> Case:
-    """A program of some of ``units``, and its data."""
+    """Draw a program of some of ``units``, and its data."""
     program.add_inputs()
     for unit in program.several(units, 1, 4):
         getattr(program, unit)()

@@ -1,4 +1,4 @@
-"""Plans without what a front names: a step and a text of the same recursion must give the same Plan."""
+"""Remove from Plans the names that a frontend chooses: a step and a text of the same recursion have the same Plan."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A resolved text on simulated tasks: stratum by stratum, as ``strata`` does it on Spark, without Spark.
+"""Run a resolved text on simulated tasks without Spark, stratum by stratum, as the Spark backend does.
 
-What needs nothing of its stratum is computed here, rule by rule, and is the base; each stratum is a Program of its own
-with its recursive rules, which is compiled and whose Plan is interpreted.
+Rules that do not read their stratum are evaluated in Python and give the base. Each stratum becomes a Program of its
+recursive rules, which is compiled, and whose Plan is interpreted.
 """
 
 from __future__ import annotations
@@ -29,44 +29,44 @@ Row = tuple[Any, ...]
 Rows = dict[str, list[Row]]
 
 ROUNDS = 200
-"""More than any fixture needs; a tolerance is reached late."""
+"""The limit of rounds, more than any fixture needs. A tolerance takes many rounds."""
 
 
-def simulate(resolved: Resolved, given: Rows, tasks: int) -> Rows:
-    """All derived relations of the text, columns in its order; ``given`` are rows from outside."""
+def simulate(resolved: Resolved, facts: Rows, tasks: int) -> Rows:
+    """Return all derived relations of the text, columns in its order. ``facts`` are the input rows."""
     program = resolved.program
-    sources = _sources(resolved, given)
+    sources = _sources(resolved, facts)
     results: Rows = {}
     for names in strongly_connected(needs_of(program)):
         results |= _Stratum(program, names, sources, results).run(tasks)
-    return {name: _as_written(resolved, name, results[name]) for name in results if "@" not in name}
+    return {name: _in_text_order(resolved, name, results[name]) for name in results if "@" not in name}
 
 
-def simulate_whole(resolved: Resolved, given: Rows, tasks: int) -> Rows:
-    """The same by one Plan for the whole text, which an engine without Spark is given."""
+def simulate_whole(resolved: Resolved, facts: Rows, tasks: int) -> Rows:
+    """Return the same by one Plan for the whole text, as for an engine without Spark."""
     names = [r.name for r in resolved.program.relations if "@" not in r.name]
-    found = run_plan(compile_program(requested_program(resolved, names)), _sources(resolved, given), tasks, ROUNDS)
-    return {n: _as_written(resolved, n, [k + v for k, v in found[n].items()]) for n in names}
+    results = run_plan(compile_program(requested_program(resolved, names)), _sources(resolved, facts), tasks, ROUNDS)
+    return {n: _in_text_order(resolved, n, [k + v for k, v in results[n].items()]) for n in names}
 
 
-def _sources(resolved: Resolved, given: Rows) -> dict[int, list[Row]]:
-    """The rows from outside and those of the text, each once."""
-    return {n: list(dict.fromkeys([*given.get(s.relation, ()), *s.rows])) for n, s in enumerate(resolved.sources)}
+def _sources(resolved: Resolved, facts: Rows) -> dict[int, list[Row]]:
+    """Return the distinct rows of the inputs and of the text."""
+    return {n: list(dict.fromkeys([*facts.get(s.relation, ()), *s.rows])) for n, s in enumerate(resolved.sources)}
 
 
-def _as_written(resolved: Resolved, name: str, rows: list[Row]) -> list[Row]:
+def _in_text_order(resolved: Resolved, name: str, rows: list[Row]) -> list[Row]:
     place = {c.name: n for n, c in enumerate(resolved.program.relation(name).columns)}
     return [tuple(row[place[c]] for c in resolved.names(name)) for row in rows]
 
 
 @lru_cache(maxsize=64)
-def _compiled(program: Program) -> Plan:
-    """The same for any number of tasks."""
+def _compile(program: Program) -> Plan:
+    """Return the Plan, which is the same for any number of tasks."""
     return compile_program(program)
 
 
 class _Stratum:
-    """One stratum as a Program whose inputs are the rows of lower ones."""
+    """One stratum as a Program whose inputs are the rows of lower strata."""
 
     def __init__(self, program: Program, names: tuple[str, ...], sources: dict[int, list[Row]], below: Rows) -> None:
         self._program = program
@@ -85,25 +85,25 @@ class _Stratum:
         )
         iterations, on_limit, tolerance = self._program.limit(self._names)
         options = {"max_iterations": iterations, "on_limit": on_limit, "tolerance": tolerance, "limits": ()}
-        own = replace(self._program, relations=relations, inputs=tuple(self._inputs), rules=rules, **options)
-        found = run_plan(_compiled(own), self._rows, tasks)
-        return {n: [k + v for k, v in found[n].items()] for n in self._names}
+        program = replace(self._program, relations=relations, inputs=tuple(self._inputs), rules=rules, **options)
+        results = run_plan(_compile(program), self._rows, tasks)
+        return {n: [k + v for k, v in results[n].items()] for n in self._names}
 
     def _recurses(self, rule: Rule) -> bool:
         return any(a.relation in self._names for a in rule.body if a.relation is not None)
 
-    def _relation(self, of: Relation) -> Relation:
-        rows = self._selected(self._program.input(of.base))
+    def _relation(self, relation: Relation) -> Relation:
+        rows = self._select(self._program.input(relation.base))
         for rule in self._program.rules:
-            if rule.head == of.name and not self._recurses(rule):
+            if rule.head == relation.name and not self._recurses(rule):
                 rows = rows + list(derive(rule, self._read))
-        base = self._input(of.supplied, rows)
-        if of.initial is None:
-            return replace(of, base=base)
-        source = self._program.input(of.initial)
-        return replace(of, base=base, initial=self._input(of.supplied, self._selected(source)))
+        base = self._input(relation.supplied, rows)
+        if relation.initial is None:
+            return replace(relation, base=base)
+        source = self._program.input(relation.initial)
+        return replace(relation, base=base, initial=self._input(relation.supplied, self._select(source)))
 
-    def _selected(self, source: Input) -> list[Row]:
+    def _select(self, source: Input) -> list[Row]:
         rows = self._below[source.relation] if source.relation is not None else self._sources[source.source]
         values = [dict(zip((c.name for c in source.columns), row, strict=True)) for row in rows]
         return [tuple(evaluate(e, v) for e in source.exprs) for v in values]
@@ -111,7 +111,7 @@ class _Stratum:
     def _read(self, atom: Atom) -> list[Row]:
         if atom.relation is not None:
             return self._below[atom.relation]
-        return self._selected(self._program.input(atom.input or 0))
+        return self._select(self._program.input(atom.input or 0))
 
     def _atom(self, atom: Atom) -> Atom:
         if atom.relation in self._names:
@@ -131,25 +131,25 @@ class _Stratum:
 
 
 def derive(rule: Rule, rows: Callable[[Atom], list[Row]]) -> Iterator[Row]:
-    """The rows of a rule's head: atom by atom, each condition as soon as its variables are bound."""
+    """Yield the rows of a rule's head. Join atom by atom; check each condition as soon as its variables are bound."""
     atoms = sorted(rule.body, key=lambda a: a.kind != "join")
-    found: list[dict[str, Any]] = [{}]
-    left = list(rule.conditions)
-    seen: set[str] = set()
+    bindings: list[dict[str, Any]] = [{}]
+    pending = list(rule.conditions)
+    bound: set[str] = set()
     for atom in atoms:
         names = [v for v in atom.variables if v is not None]
-        seen |= set(names)
-        ready = [c for c in left if columns(c) <= seen]
-        left = [c for c in left if c not in ready]
+        bound |= set(names)
+        ready = [c for c in pending if columns(c) <= bound]
+        pending = [c for c in pending if c not in ready]
         extended = [dict(zip(atom.variables, row, strict=True)) for row in rows(atom)]
         if atom.kind == "join":
-            found = [m for b in found for e in extended if _holds(ready, m := {**b, **e})]
+            bindings = [m for b in bindings for e in extended if _holds(ready, m := {**b, **e})]
         else:
             is_semi = atom.kind == "semi"
-            found = [b for b in found if any(_holds(ready, {**b, **e}) for e in extended) == is_semi]
-            seen -= set(names)
-    for binding in found:
-        if _holds(left, binding):
+            bindings = [b for b in bindings if any(_holds(ready, {**b, **e}) for e in extended) == is_semi]
+            bound -= set(names)
+    for binding in bindings:
+        if _holds(pending, binding):
             yield tuple(evaluate(e, binding) for e in rule.exprs)
 
 

@@ -1,4 +1,4 @@
-"""All that is wrong with a text is told at once, in its order, and nothing that is wrong for want of a wrong clause."""
+"""Test that all errors of a text are reported together, in order, without errors that follow from other errors."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ h(x) :- e(x, _), !h(x).
 def problems(text: str) -> list[tuple[str, str | None]]:
     with pytest.raises(ParalaggError) as caught:
         resolve_text(parse(text), {"e": [("x", "bigint"), ("y", "bigint")]})
-    first, *_ = found = caught.value.problems
+    first, *_ = errors = caught.value.problems
     assert (first.code, first.place, type(first)) == (caught.value.code, caught.value.place, type(caught.value))
-    assert all(str(p) in str(caught.value) for p in found)
-    return [(p.code, p.place) for p in found]
+    assert all(str(p) in str(caught.value) for p in errors)
+    return [(p.code, p.place) for p in errors]
 
 
-def test_each_clause_has_its_syntax_error() -> None:
+def test_each_clause_reports_its_syntax_error() -> None:
     assert problems(SYNTAX) == [
         ("PARALAGG_DATALOG_SYNTAX", "line 2, column 20"),
         ("PARALAGG_DATALOG_SYNTAX", "line 3, column 16"),
@@ -57,7 +57,7 @@ def test_each_clause_has_its_syntax_error() -> None:
     ]
 
 
-def test_each_clause_has_its_error_of_meaning() -> None:
+def test_each_clause_reports_its_semantic_error() -> None:
     assert problems(MEANING.replace("nmber", "number")) == [
         ("PARALAGG_DATALOG_UNBOUND", "line 4, column 6"),
         ("PARALAGG_DATALOG_TYPE", "line 5, column 9"),
@@ -77,7 +77,7 @@ def test_one_problem_is_the_error_itself() -> None:
     assert caught.value.position == (1, 3)
 
 
-def test_a_text_of_a_thousand_mistakes_has_twenty() -> None:
+def test_twenty_errors_are_reported_at_most() -> None:
     assert len(problems("p(x) :- e(y, _).\n" * 1000)) == 20
     assert len(problems("p(x) :- e(x _).\n" * 1000)) == 20
 
@@ -89,8 +89,8 @@ def test_the_command_checks_the_text_before_it_looks_for_files(
     (tmp_path / "p.dl").write_text(MEANING)
     arguments = ["-F", str(tmp_path / "nowhere"), "-D", str(tmp_path / "out"), "--backend", backend]
     assert main(["run", str(tmp_path / "p.dl"), *arguments]) == WRONG
-    told = [line.partition(":")[0] for line in capfd.readouterr().err.splitlines() if line.startswith("PARALAGG_")]
-    assert told == [
+    codes = [line.partition(":")[0] for line in capfd.readouterr().err.splitlines() if line.startswith("PARALAGG_")]
+    assert codes == [
         "PARALAGG_DATALOG_TYPE",
         "PARALAGG_DATALOG_UNBOUND",
         "PARALAGG_DATALOG_TYPE",

@@ -1,4 +1,4 @@
-"""Programs that campaigns found to be wrong or refused without need; each runs by stratum and as one Plan."""
+"""Test programs that campaigns found to be wrong or refused without need, by stratum and as one Plan."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from campaigns.programs.engines import compared, meaning, simulated, whole
 from datalog.programs_random import Case
 
 PAIRS = {"e": [(1, 2), (2, 3), (3, 1), (3, -4), (2, 6)], "f": [(2,), (3,), (5,)]}
-FOUND = {
+PROGRAMS = {
     "an aggregate in a comparison uses the value of another one": """
         r(x, n) :- e(x, y), n = sum v : { e(x, v), v <= y }, mean v + 1 : { f(v), v <= n } >= 2.5.
     """,
@@ -16,7 +16,7 @@ FOUND = {
         r(x, $MIN(y)) :- f(x), e(_, y).
         r(y, $MIN(max(v, 2))) :- r(x, v), e(x, y).
     """,
-    "nor where they lie in a relation below, for a limit": """
+    "values of a relation below are not null, with a limit": """
         r(x, $MAX(y)) :- f(x), e(_, y).
         r(y, $MAX(min(v + x, 40))) :- r(x, v), e(x, y).
         .limit r(iterations=2)
@@ -31,7 +31,7 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize("text", FOUND.values(), ids=FOUND)
+@pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
 def test_found(text: str) -> None:
     columns = {n: tuple((f"c{p}", "bigint") for p in range(len(rows[0]))) for n, rows in PAIRS.items()}
     case = Case(text, columns, PAIRS)

@@ -1,4 +1,4 @@
-"""The reference interpreter gives what a person works out by hand."""
+"""Test the reference interpreter against results computed by hand."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ def test_closure_of_a_cycle_ends() -> None:
     assert rows(text, "path", edge=EDGE) == {(x, y) for x in (1, 2, 3) for y in (1, 2, 3, 4)}
 
 
-def test_facts_and_rows_from_outside_are_of_one_relation() -> None:
+def test_facts_and_input_rows_form_one_relation() -> None:
     assert rows("n(1). n(2). n(x) :- m(x).", "n", n={(7,)}, m={(2,), (3,)}) == {(1,), (2,), (3,), (7,)}
 
 
 def test_several_heads_and_alternatives() -> None:
     text = "small(x), marked(x, 1) :- n(x), (x < 2; x = 5)."
-    found = evaluate(parse(text), {"n": {(1,), (3,), (5,)}})
-    assert found["small"] == {(1,), (5,)}
-    assert found["marked"] == {(1, 1), (5, 1)}
+    result = evaluate(parse(text), {"n": {(1,), (3,), (5,)}})
+    assert result["small"] == {(1,), (5,)}
+    assert result["marked"] == {(1, 1), (5, 1)}
 
 
 def test_constants_wildcards_and_repeated_variables_in_atoms() -> None:
     edge: Rows = {(1, 1), (1, 2), (2, 2), (3, 1)}
     text = "loop(x) :- edge(x, x). to1(x) :- edge(x, 1). some() :- edge(_, 2). next(x) :- edge(x, x + 1)."
-    found = evaluate(parse(text), {"edge": edge})
-    assert (found["loop"], found["to1"], found["some"], found["next"]) == (
+    result = evaluate(parse(text), {"edge": edge})
+    assert (result["loop"], result["to1"], result["some"], result["next"]) == (
         {(1,), (2,)},
         {(1,), (3,)},
         {()},
@@ -47,18 +47,18 @@ def test_constants_wildcards_and_repeated_variables_in_atoms() -> None:
     )
 
 
-def test_negation_reads_what_is_complete() -> None:
+def test_negation_reads_complete_relations() -> None:
     text = """
         reach(1).  reach(y) :- reach(x), edge(x, y).
         lost(x) :- node(x), !reach(x).
         sink(x) :- node(x), !edge(x, _).
         none(x) :- node(x), !(reach(x); x = 9).
     """
-    found = evaluate(parse(text), {"edge": {(1, 2), (5, 6)}, "node": {(2,), (5,), (9,)}})
-    assert (found["lost"], found["sink"], found["none"]) == ({(5,), (9,)}, {(2,), (9,)}, {(5,)})
+    result = evaluate(parse(text), {"edge": {(1, 2), (5, 6)}, "node": {(2,), (5,), (9,)}})
+    assert (result["lost"], result["sink"], result["none"]) == ({(5,), (9,)}, {(2,), (9,)}, {(5,)})
 
 
-def test_negation_through_the_recursion_has_no_meaning() -> None:
+def test_negation_in_a_recursion_is_refused() -> None:
     with pytest.raises(AssertionError, match="recurses through"):
         rows("win(x) :- move(x, y), !win(y).", "win", move={(1, 2)})
 
@@ -69,7 +69,7 @@ def test_numbers_divide_towards_zero_and_remainders_have_the_sign_of_the_left() 
 
 
 @pytest.mark.parametrize(("term", "error"), [("x / 0", ZeroDivisionError), ("x * 4611686018427387904", OverflowError)])
-def test_what_has_no_number_raises(term: str, error: type[Exception]) -> None:
+def test_undefined_arithmetic_raises(term: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         rows(f"out({term}) :- n(x).", "out", n={(2,)})
 
@@ -81,12 +81,12 @@ def test_functors_on_symbols() -> None:
 
 def test_ranges_go_up_and_down_and_leave_out_their_end() -> None:
     text = "up(x) :- x = range(0, 3). down(x) :- x = range(2, 0). by(x, y) :- n(x), y = range(0, x, 2)."
-    found = evaluate(parse(text), {"n": {(5,)}})
-    assert (found["up"], found["down"]) == ({(0,), (1,), (2,)}, {(2,), (1,)})
-    assert found["by"] == {(5, 0), (5, 2), (5, 4)}
+    result = evaluate(parse(text), {"n": {(5,)}})
+    assert (result["up"], result["down"]) == ({(0,), (1,), (2,)}, {(2,), (1,)})
+    assert result["by"] == {(5, 0), (5, 2), (5, 4)}
 
 
-def test_an_aggregate_of_a_body_is_over_its_distinct_bindings() -> None:
+def test_a_body_aggregate_counts_distinct_bindings() -> None:
     text = """
         degree(x, n) :- node(x), n = count : { edge(x, _) }.
         total(x, n) :- node(x), n = sum y : { edge(x, y), y < 9 }.
@@ -96,13 +96,13 @@ def test_an_aggregate_of_a_body_is_over_its_distinct_bindings() -> None:
         one(n) :- n = sum v : { pair(k, v), k = 1; pair(_, v), false }.
     """
     facts: dict[str, Rows] = {"node": {(1,), (2,)}, "edge": {(1, 3), (1, 4), (1, 9)}, "pair": {(1, 5), (2, 5)}}
-    found = evaluate(parse(text), facts)
-    assert found["degree"] == {(1, 3), (2, 0)}
-    assert found["total"] == {(1, 7), (2, 0)}
-    assert found["least"] == {(1, 3)}
-    assert found["middle"] == {(16 / 3,)}
-    assert found["twice"] == {(10,)}
-    assert found["one"] == {(5,)}
+    result = evaluate(parse(text), facts)
+    assert result["degree"] == {(1, 3), (2, 0)}
+    assert result["total"] == {(1, 7), (2, 0)}
+    assert result["least"] == {(1, 3)}
+    assert result["middle"] == {(16 / 3,)}
+    assert result["twice"] == {(10,)}
+    assert result["one"] == {(5,)}
 
 
 def test_a_groups_variable_is_bound_outside() -> None:
@@ -118,8 +118,8 @@ def test_a_head_adds_once_for_each_binding() -> None:
         weighed($COUNT(v)) :- pair(_, v).
         once($SUM(v)) :- pair(_, v), (v < 6; v > 2).
     """
-    found = evaluate(parse(text), {"pair": {(1, 5), (2, 5)}})
-    values = {n: found[n] for n in ("all", "some", "how", "weighed", "once")}
+    result = evaluate(parse(text), {"pair": {(1, 5), (2, 5)}})
+    values = {n: result[n] for n in ("all", "some", "how", "weighed", "once")}
     assert values == {"all": {(10,)}, "some": {(5,)}, "how": {(2,)}, "weighed": {(10,)}, "once": {(10,)}}
 
 
@@ -154,12 +154,12 @@ def test_attendance_reads_a_count_of_witnesses_through_a_threshold() -> None:
         friends(y, $MCOUNT(x)) :- attends(x), friend(y, x).
     """
     friend: Rows = {(3, 1), (3, 2), (4, 3), (4, 1), (5, 4)}
-    found = evaluate(parse(text), {"organizer": {(1,), (2,)}, "friend": friend})
-    assert found["attends"] == {(1,), (2,), (3,), (4,)}
-    assert found["friends"] == {(3, 2), (4, 2), (5, 1)}
+    result = evaluate(parse(text), {"organizer": {(1,), (2,)}, "friend": friend})
+    assert result["attends"] == {(1,), (2,), (3,), (4,)}
+    assert result["friends"] == {(3, 2), (4, 2), (5, 1)}
 
 
-def test_a_witness_gives_its_greatest_share() -> None:
+def test_a_witness_adds_its_largest_share() -> None:
     text = "held(y, $MSUM(n, x)) :- share(x, y, n)."
     assert rows(text, "held", share={(1, 9, 3), (1, 9, 5), (2, 9, 4), (3, 9, -7), (3, 8, -1)}) == {(9, 9), (8, 0)}
 
@@ -170,11 +170,11 @@ def test_the_other_lattices() -> None:
         over($ANY(v > 8), $ALL(v > 8)) :- n(v).
         middle($MEAN(v)) :- n(v).
     """
-    found = evaluate(parse(text), {"n": {(6,), (10,)}})
-    assert (found["bits"], found["over"], found["middle"]) == ({(14, 2, 2)}, {(True, False)}, {(8.0,)})
+    result = evaluate(parse(text), {"n": {(6,), (10,)}})
+    assert (result["bits"], result["over"], result["middle"]) == ({(14, 2, 2)}, {(True, False)}, {(8.0,)})
 
 
-def test_an_iteration_index_is_no_column() -> None:
+def test_an_iteration_index_is_not_a_column() -> None:
     text = """
         rank(0, x, $SUM(8)) :- node(x).
         rank(i + 1, x, $SUM(1)) :- node(x).
@@ -182,9 +182,9 @@ def test_an_iteration_index_is_no_column() -> None:
         .limit rank(iterations=2)
         top(x) :- rank(_, x, r), r > 2.
     """
-    found = evaluate(parse(text), {"node": {(1,), (2,)}, "edge": {(1, 2), (2, 2)}})
-    assert found["rank"] == {(1, 1), (2, 5)}  # (8, 8), then (1, 1 + 4 + 4), then (1, 1 + 0 + 4)
-    assert found["top"] == {(2,)}
+    result = evaluate(parse(text), {"node": {(1,), (2,)}, "edge": {(1, 2), (2, 2)}})
+    assert result["rank"] == {(1, 1), (2, 5)}  # (8, 8), then (1, 1 + 4 + 4), then (1, 1 + 0 + 4)
+    assert result["top"] == {(2,)}
 
 
 def test_a_column_that_counts_levels_stays() -> None:

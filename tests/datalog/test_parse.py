@@ -1,4 +1,4 @@
-"""Texts as trees: every form that a Datalog text may have, and how it is held."""
+"""Test the syntax trees of every form of a Datalog text."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def clause(text: str) -> object:
 
 
 def rule(text: str) -> Rule:
-    found = clause(text)
-    assert isinstance(found, Rule)
-    return found
+    result = clause(text)
+    assert isinstance(result, Rule)
+    return result
 
 
 def body(text: str) -> object:
@@ -52,9 +52,9 @@ def body(text: str) -> object:
 
 
 def term(text: str) -> object:
-    found = body(f"z = {text}")
-    assert isinstance(found, Comparison)
-    return found.right
+    comparison = body(f"z = {text}")
+    assert isinstance(comparison, Comparison)
+    return comparison.right
 
 
 # --- clauses ---------------------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ def test_rule_keeps_its_text_and_places() -> None:
     assert (text.name, text.source[:10]) == ("a.dl", "// comment")
 
 
-def test_spans_take_no_part_in_equality() -> None:
+def test_equality_ignores_spans() -> None:
     assert parse("p(x):-q(x).").clauses == parse("\n\np( x ) :- q( x ) .").clauses
 
 
@@ -108,7 +108,7 @@ def test_plan_after_a_rule() -> None:
     assert rule("p(x) :- q(x), r(x).\n.plan 0:(2,1), 1:()").plan == Plan(((0, (2, 1)), (1, ())))
 
 
-def test_comments_may_stand_anywhere() -> None:
+def test_comments_are_allowed_anywhere() -> None:
     text = "/* a * / \n b */ p(x) /* c */ :- // d :- .\n q(x) /**/ . /// e"
     assert parse(text).clauses == parse("p(x) :- q(x).").clauses
 
@@ -127,7 +127,7 @@ def test_negation_of_an_atom_of_a_group_and_of_a_comparison() -> None:
     assert body("!x = 1") == Negation(Comparison("=", X, ONE))
 
 
-def test_negation_of_a_negation_is_none() -> None:
+def test_double_negation() -> None:
     assert body("!!q(x)") == Q
     assert body("!(!q(x))") == Q
     assert body("!!!q(x)") == Negation(Q)
@@ -188,9 +188,9 @@ def test_names_of_variables(name: str) -> None:
     ],
 )
 def test_numbers(text: str, value: Number) -> None:
-    found = term(text)
-    assert found == value
-    assert repr(found) == repr(value)  # 1 == 1.0 in Python
+    result = term(text)
+    assert result == value
+    assert repr(result) == repr(value)  # 1 == 1.0 in Python
 
 
 def test_number_before_the_dot_of_a_rule() -> None:
@@ -297,7 +297,7 @@ def test_aggregates_in_heads(text: str, value: HeadAggregate) -> None:
 # --- directives ------------------------------------------------------------------------------------------------------
 
 
-def test_declaration_is_one_for_each_name() -> None:
+def test_a_declaration_of_several_names_is_one_for_each() -> None:
     attributes = (Attribute("x", "number"), Attribute("y", "Node"))
     assert parse(".decl a, b(x: number, y: Node) inline no_magic").clauses == (
         Declaration("a", attributes, ("inline", "no_magic")),
@@ -314,7 +314,7 @@ def test_old_qualifiers_of_a_declaration_are_directives() -> None:
     )
 
 
-def test_words_are_names_where_only_names_can_stand() -> None:
+def test_keywords_are_names_where_only_names_are_allowed() -> None:
     assert parse('.decl a(count: number, as: symbol, band: float)\n.input a(sum="x", true=min)').clauses == (
         Declaration("a", (Attribute("count", "number"), Attribute("as", "symbol"), Attribute("band", "float"))),
         Directive("input", "a", (("sum", "x"), ("true", "min"))),

@@ -1,4 +1,4 @@
-"""What texts become: Programs, told as readable Datalog, and what is wrong with texts that become none."""
+"""Test the Programs that texts resolve to, shown as Datalog, and the errors of texts that do not resolve."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ BECOMES = {
 
 
 @pytest.mark.parametrize("case", BECOMES)
-def test_becomes(case: str) -> None:
+def test_a_text_resolves_to_these_rules(case: str) -> None:
     text, expected = BECOMES[case]
     assert rules(EDGE + text) == expected
 
@@ -146,7 +146,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "code", "line", "column", "hint"), WRONG)
-def test_is_wrong(text: str, code: str, line: int, column: int, hint: str | None) -> None:
+def test_an_error_has_a_code_and_a_place(text: str, code: str, line: int, column: int, hint: str | None) -> None:
     with pytest.raises(ParalaggError) as caught:
         resolve(parse(EDGE + text))
     problem = caught.value

@@ -1,4 +1,4 @@
-"""The canonical text of a tree is read as that tree again: of written texts, and of any tree."""
+"""Test that parsing the canonical text of a tree gives the tree, for written texts and for random trees."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ def test_canonical_text(text: str) -> None:
     assert parse(show(parse(text))).clauses == parse(text).clauses
 
 
-# --- any tree --------------------------------------------------------------------------------------------------------
+# --- random trees ----------------------------------------------------------------------------------------------------
 
-_TAKEN = {*WORDS, *REFUSED_WORDS, *QUALIFIERS, "as", "match", "contains", "not", "choice"}
+_RESERVED = {*WORDS, *REFUSED_WORDS, *QUALIFIERS, "as", "match", "contains", "not", "choice"}
 
 
 def is_free(name: str) -> bool:
-    return name[0] not in "09" and name not in _TAKEN
+    return name[0] not in "09" and name not in _RESERVED
 
 
-def is_no_negation(condition: object) -> bool:
+def is_positive(condition: object) -> bool:
     return not isinstance(condition, syntax.Negation)
 
 
-def exactly(clause: object) -> str:
-    """With the types of numbers (1 == 1.0 in Python), without the text as written."""
+def exact_form(clause: object) -> str:
+    """Return a form that includes the types of numbers (1 == 1.0 in Python) but not the clause's text."""
     return repr(clause).split(", text=")[0]
 
 
@@ -71,15 +71,15 @@ infix = st.sampled_from([
 ])  # fmt: skip
 
 
-def several(part: Any, least: int = 0) -> Any:  # noqa: ANN401 - strategies of any kind of node
-    return st.lists(part, min_size=least, max_size=3).map(tuple)
+def several(part: Any, min_size: int = 0) -> Any:  # noqa: ANN401 - strategies of any kind of node
+    return st.lists(part, min_size=min_size, max_size=3).map(tuple)
 
 
 def all_conditions() -> Any:  # noqa: ANN401
     return conditions
 
 
-def a_term(inner: Any) -> Any:  # noqa: ANN401
+def compound_terms(inner: Any) -> Any:  # noqa: ANN401
     bodies = st.deferred(all_conditions)
     return st.one_of(
         st.builds(syntax.Apply, infix, st.tuples(inner, inner)),
@@ -92,7 +92,7 @@ def a_term(inner: Any) -> Any:  # noqa: ANN401
     )
 
 
-terms = st.recursive(leaves, a_term, max_leaves=6)
+terms = st.recursive(leaves, compound_terms, max_leaves=6)
 signs = st.sampled_from(["=", "!=", "<", "<=", ">", ">="])
 comparisons = st.builds(syntax.Comparison, signs, terms, terms)
 atoms = st.builds(syntax.Atom, names, several(terms))
@@ -104,15 +104,15 @@ simple = st.one_of(
 )
 
 
-def a_condition(inner: Any) -> Any:  # noqa: ANN401
+def compound_conditions(inner: Any) -> Any:  # noqa: ANN401
     return st.one_of(
         st.builds(syntax.Conjunction, several(inner, 2)),
         st.builds(syntax.Disjunction, several(inner, 2)),
-        st.builds(syntax.Negation, inner.filter(is_no_negation)),
+        st.builds(syntax.Negation, inner.filter(is_positive)),
     )
 
 
-conditions: Any = st.recursive(simple, a_condition, max_leaves=5)
+conditions: Any = st.recursive(simple, compound_conditions, max_leaves=5)
 aggregates = st.builds(
     syntax.HeadAggregate, st.text(string.ascii_uppercase, min_size=1, max_size=4), several(terms | comparisons)
 )
@@ -142,7 +142,7 @@ clauses: Any = st.one_of(
 
 @settings(max_examples=100, deadline=None)
 @given(several(clauses))
-def test_any_tree_is_read_back_from_its_text(tree: tuple[syntax.Clause, ...]) -> None:
-    found = parse(show(syntax.Text(tree))).clauses
-    assert found == tree
-    assert [exactly(c) for c in found] == [exactly(c) for c in tree]
+def test_parsing_the_text_of_any_tree_gives_the_tree(tree: tuple[syntax.Clause, ...]) -> None:
+    parsed = parse(show(syntax.Text(tree))).clauses
+    assert parsed == tree
+    assert [exact_form(c) for c in parsed] == [exact_form(c) for c in tree]

@@ -1,6 +1,7 @@
-"""Generators and aggregates of bodies mean what they mean in Soufflé: written-down rows, by one Plan for the text.
+"""Test that generators and aggregates in bodies have Soufflé's semantics, by one Plan for each text.
 
-Worked out from Soufflé's sources: ``runRange`` for ranges, ``ast/analysis/Aggregate.cpp`` for scopes and witnesses.
+The expected rows follow Soufflé's sources: ``runRange`` for ranges, ``ast/analysis/Aggregate.cpp`` for scopes and
+witnesses.
 """
 
 from __future__ import annotations
@@ -100,13 +101,13 @@ WITNESSES: dict[str, tuple[str, Rows]] = {
 @pytest.mark.parametrize("name", [*RANGES, *SCOPES, *WITNESSES])
 def test_a_text_gives_the_rows_that_souffle_gives(name: str) -> None:
     text, expected = {**RANGES, **SCOPES, **WITNESSES}[name]
-    found = simulate_whole(resolve_text(parse(FACTS + text), {}), {}, 2)["p"]
-    assert sorted(found) == sorted(expected)
-    assert {type(v) for row in found for v in row} == {type(v) for row in expected for v in row}
+    rows = simulate_whole(resolve_text(parse(FACTS + text), {}), {}, 2)["p"]
+    assert sorted(rows) == sorted(expected)
+    assert {type(v) for row in rows for v in row} == {type(v) for row in expected for v in row}
 
 
 @pytest.mark.parametrize(
-    ("rule", "told"),
+    ("rule", "message"),
     [
         ("p(x, n) :- n = count : { e(x, _) }.", "nothing outside of count binds `x`, and count has no witness"),
         ("p(x, n) :- n = sum y : { e(x, y) }.", "nothing outside of sum binds `x`, and sum has no witness"),
@@ -115,21 +116,21 @@ def test_a_text_gives_the_rows_that_souffle_gives(name: str) -> None:
         ("p(x) :- 1 = count : { r(y), y > min z : { pair(z, x) } }.", "nothing in the body binds `x`"),
     ],
 )
-def test_what_has_no_witness_is_unbound(rule: str, told: str) -> None:
+def test_a_variable_without_a_witness_is_unbound(rule: str, message: str) -> None:
     with pytest.raises(ParalaggError, match="PARALAGG_DATALOG_UNBOUND") as caught:
         resolve_text(parse(FACTS + rule), {})
-    assert told in caught.value.message
+    assert message in caught.value.message
     assert str(caught.value.place).startswith("line 8, ")
 
 
-def test_a_range_among_alternatives_that_are_counted_is_refused() -> None:
+def test_a_range_in_counted_alternatives_is_refused() -> None:
     text = FACTS + "p($COUNT) :- s(x), (y = range(0, 3); y = range(2, 5))."
     with pytest.raises(ParalaggError, match="PARALAGG_DATALOG_UNSUPPORTED: range stands in one of several") as caught:
         resolve_text(parse(text), {})
     assert caught.value.place == "line 8, column 25"
 
 
-def test_a_range_over_what_nothing_binds_is_an_error_of_the_rule() -> None:
+def test_a_range_over_an_unbound_variable_is_an_error_of_the_rule() -> None:
     with pytest.raises(ParalaggError, match="nothing in the body binds `x`") as caught:
         resolve_text(parse("p(x, y) :- y = range(0, x)."), {})
     assert "@" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""What is wrong with a text: code, place, message and hint, as they are shown."""
+"""Test the code, place, message and hint of each syntax error."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_error_shows_the_line_with_a_mark() -> None:
     )
 
 
-def test_the_first_problem_is_the_one_told() -> None:
+def test_the_first_problem_is_reported() -> None:
     assert problem("p(x) :- .\nq(x) :- [x].").message == "the rule's body is empty"
     assert problem("q([x]) :- r(x).\np(x) :- .").code == UNSUPPORTED
 
@@ -48,7 +48,7 @@ CONDITIONS = "`,` goes on with the conditions, `.` ends the rule"
 @pytest.mark.parametrize(
     ("text", "line", "column", "message", "hint"),
     [
-        # a rule without its dot: told at its end
+        # a rule without its dot: the place is its end
         ("p(x) :- q(x)", 1, 13, "this rule has no `.` at its end", DOT),
         ("p(x) :- q(x)\n\n// r\nr(x) :- s(x).", 1, 13, "this rule has no `.` at its end", DOT),
         ("p(x) :- q(x)\n   r(x) :- s(x).", 1, 13, "this rule has no `.` at its end", DOT),
@@ -61,13 +61,13 @@ CONDITIONS = "`,` goes on with the conditions, `.` ends the rule"
             "this rule has no `.` at its end: `,` goes on with its body",
             "write `.` in place of `,`",
         ),
-        # something is missing between two conditions
+        # a missing separator between conditions
         ("p(x) :- q(x) r(x).", 1, 14, "expected `,` or `.` after the atom", CONDITIONS),
         ("p(x) :- q(x)\n        r(x).", 1, 13, "expected `,` or `.` after the atom", CONDITIONS),
         ("p(x y) :- q(x, y).", 1, 5, "expected `,` or `)` after `x`", None),
         ("p(x) = q(x).", 1, 6, "expected `,`, `.` or `:-` after the atom", CONDITIONS),
         ("p :- q(x).", 1, 3, "expected `(` after `p`", None),
-        # nothing stands where something should
+        # a part is missing
         ("p(x) :- .", 1, 9, "the rule's body is empty", "a fact is written without `:-`: `p(1).`"),
         ("p(x) :- q(x), .", 1, 15, "expected an atom or a condition after `,`", "or take the `,` away"),
         ("p(x) :- q(x),", 1, 14, "expected an atom or a condition after `,`", "or take the `,` away"),
@@ -75,7 +75,7 @@ CONDITIONS = "`,` goes on with the conditions, `.` ends the rule"
         ("p(x) :- q(x), !.", 1, 16, "expected an atom or a condition after `!`", None),
         ("p(x) :- q(x), x = .", 1, 19, "expected a value after `=`", None),
         ("p(1). + q(2).", 1, 7, "expected a rule, a fact or a directive, not `+`", None),
-        # what is opened is closed
+        # unclosed brackets
         (
             "p(x) :- q(x, r(x).",
             1,
@@ -255,7 +255,7 @@ CONDITIONS = "`,` goes on with the conditions, `.` ends the rule"
             "there are no queries: a rule has a head before `:-`",
             "name the result: `result(x) :- ...`, and `.output result`",
         ),
-        # what would be too deep for the passes
+        # nesting too deep for the passes
         (f"p({'(' * 100}1{')' * 100}).", 1, 102, "more than 100 brackets are open here", "split the rule in several"),
         (
             f"p(x) :- q({' + '.join('x' * 201)}).",
@@ -267,8 +267,8 @@ CONDITIONS = "`,` goes on with the conditions, `.` ends the rule"
     ],
 )
 def test_syntax_errors(text: str, line: int, column: int, message: str, hint: str | None) -> None:
-    found = problem(text)
-    assert (found.code, found.place, found.message, found.hint) == (SYNTAX, place(line, column), message, hint)
+    error = problem(text)
+    assert (error.code, error.place, error.message, error.hint) == (SYNTAX, place(line, column), message, hint)
 
 
 COUNTER = (
@@ -364,15 +364,15 @@ PREPROCESSOR = (
     ],
 )
 def test_refused_by_name(text: str, column: int, message: str, hint: str) -> None:
-    found = problem(text)
-    assert (found.code, found.place, found.message, found.hint) == (UNSUPPORTED, place(1, column), message, hint)
+    error = problem(text)
+    assert (error.code, error.place, error.message, error.hint) == (UNSUPPORTED, place(1, column), message, hint)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_lines_are_counted_whatever_ends_them(end: str) -> None:
-    found = problem(end.join(["p(1).", '// \x0c \u2028 "', "p(x) :- q(x)", "r(x) :- p(x)."]))
-    assert found.place == place(3, 13)
-    assert found.excerpt == "  p(x) :- q(x)\n              ^"
+def test_lines_are_counted_with_any_line_ending(end: str) -> None:
+    error = problem(end.join(["p(1).", '// \x0c \u2028 "', "p(x) :- q(x)", "r(x) :- p(x)."]))
+    assert error.place == place(3, 13)
+    assert error.excerpt == "  p(x) :- q(x)\n              ^"
 
 
 WHOLE = """
@@ -401,7 +401,7 @@ def error_of(text: str) -> DatalogError | None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, len(WHOLE)), st.integers(0, 12), st.lists(PIECES, max_size=3).map("".join))
-def test_broken_text_is_read_or_is_an_error_with_a_place(at: int, removed: int, added: str) -> None:
+def test_broken_text_parses_or_is_an_error_with_a_place(at: int, removed: int, added: str) -> None:
     text = WHOLE[:at] + added + WHOLE[at + removed :]
     error = error_of(text)
     if error is not None:
