@@ -1,4 +1,4 @@
-"""The meaning of a recursion, interpreted over Python rows (docs/design.md, "Definition"). Clear, not fast.
+"""Interpret a recursion over Python rows: the reference semantics (docs/design.md, "Definition"). Simple but slow.
 
 Rows are tuples in the relation's order, keys first. A step is a Python function from relations to rows.
 """
@@ -19,18 +19,21 @@ State = dict[str, list[Row]]
 
 @dataclass(frozen=True)
 class Meaning:
-    """How many keys, then one aggregate a dependent column; ``("min_by", i)`` has the i-th as order."""
+    """The number of keys, and the aggregate of each dependent column; ``("min_by", i)`` has column i as order."""
 
     keys: int
     aggs: tuple[str | tuple[str, int], ...] = ()
 
 
-def agg(rows: list[Row], of: Meaning) -> list[Row]:
-    """``agg_K(rows)``."""
+def agg(rows: list[Row], meaning: Meaning) -> list[Row]:
+    """Return ``agg_K(rows)``."""
     groups: dict[Row, list[Row]] = defaultdict(list)
     for row in rows:
-        groups[row[: of.keys]].append(row[of.keys :])
-    return [(*key, *(_value(members, i, how) for i, how in enumerate(of.aggs))) for key, members in groups.items()]
+        groups[row[: meaning.keys]].append(row[meaning.keys :])
+    return [
+        (*key, *(_value(members, i, aggregate) for i, aggregate in enumerate(meaning.aggs)))
+        for key, members in groups.items()
+    ]
 
 
 def fixpoint(
@@ -41,34 +44,34 @@ def fixpoint(
     initial: State | None = None,
     max_iterations: int | None = None,
 ) -> tuple[State, int]:
-    """R(0) = agg(X), R(i+1) = agg(C + F(R(i))) until nothing changes; also how many times F was applied."""
+    """Return the fixpoint of R(0) = agg(X), R(i+1) = agg(C + F(R(i))), and the number of applications of F."""
     start = {**base, **(initial or {})}
-    state = {name: agg(start[name], of) for name, of in relations.items()}
+    state = {name: agg(start[name], meaning) for name, meaning in relations.items()}
     for applied in count(1):
         derived = step(state)
-        after = {name: agg(base[name] + derived[name], of) for name, of in relations.items()}
+        after = {name: agg(base[name] + derived[name], meaning) for name, meaning in relations.items()}
         if all(set(after[n]) == set(state[n]) for n in relations) or applied == max_iterations:
             return after, applied
         state = after
     raise AssertionError
 
 
-def _value(members: list[Row], i: int, how: str | tuple[str, int]) -> Any:  # noqa: ANN401 - any value
+def _value(members: list[Row], i: int, aggregate: str | tuple[str, int]) -> Any:  # noqa: ANN401 - any value
     values = [m[i] for m in members if m[i] is not None]
-    if isinstance(how, tuple):
-        name, order = how
+    if isinstance(aggregate, tuple):
+        name, order = aggregate
         orders = [m[order] for m in members if m[order] is not None]
         if not orders:
             return None
         best = min(orders) if name == "min_by" else max(orders)
         return min((m[i] for m in members if m[order] == best and m[i] is not None), default=None)
-    if how == "count":
+    if aggregate == "count":
         return sum(1 if m[i] is None else m[i] for m in members)
     if not values:
         return None
     result = values[0]
     for value in values[1:]:
-        result = _COMBINE[how](result, value)
+        result = _COMBINE[aggregate](result, value)
     return result
 
 

@@ -1,4 +1,4 @@
-r"""Rows for tests: tables in text form, DataFrames made of them without Python workers, results as comparable rows.
+r"""Read and compare rows in tests: text tables, DataFrames created without Python workers, results as tuples.
 
 A table is tab-separated with a first line of ``name type`` cells; ``\N`` is null.
 """
@@ -24,7 +24,7 @@ NULL = "\\N"
 
 
 def read_table(path: Path) -> tuple[str, list[tuple[Any, ...]]]:
-    """Schema (DDL) and rows of a table."""
+    """Return the schema (DDL) and the rows of a table."""
     head, *lines = path.read_text().splitlines()
     columns = [cell.split(" ", 1) for cell in head.split("\t")]
     rows = []
@@ -35,8 +35,8 @@ def read_table(path: Path) -> tuple[str, list[tuple[Any, ...]]]:
     return ", ".join(f"`{name}` {kind}" for name, kind in columns), rows
 
 
-def parse(cell: str, kind: str) -> Any:  # noqa: ANN401, PLR0911 - a value of any Spark type, one return each
-    """One cell as a Python value of the Spark type ``kind``."""
+def parse(cell: str, kind: str) -> Any:  # noqa: ANN401, PLR0911 - a value of any Spark type, a return for each
+    """Return a cell as a Python value of the Spark type ``kind``."""
     if cell == NULL:
         return None
     if kind in ("tinyint", "smallint", "int", "bigint"):
@@ -56,7 +56,7 @@ def parse(cell: str, kind: str) -> Any:  # noqa: ANN401, PLR0911 - a value of an
 
 
 def frame(spark: SparkSession, ddl: str, rows: Iterable[tuple[Any, ...]]) -> DataFrame:
-    """Rows as a DataFrame that the JVM holds itself."""
+    """Return rows as a DataFrame that is held in the JVM."""
     schema = StructType.fromDDL(ddl)
     arrow = pa.schema([pa.field(f.name, arrow_type(f.dataType), f.nullable) for f in schema])
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
@@ -64,18 +64,18 @@ def frame(spark: SparkSession, ddl: str, rows: Iterable[tuple[Any, ...]]) -> Dat
     return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema)
 
 
-def arrow_type(of: DataType) -> pa.DataType:
-    """The Arrow type. For timestamps the argument that says "UTC" is another one in each Spark."""
-    return pa.timestamp("us", tz="UTC") if isinstance(of, TimestampType) else to_arrow_type(of)
+def arrow_type(spark_type: DataType) -> pa.DataType:
+    """Return the Arrow type. The argument for "UTC" timestamps differs between Spark versions."""
+    return pa.timestamp("us", tz="UTC") if isinstance(spark_type, TimestampType) else to_arrow_type(spark_type)
 
 
 def rows_of(df: DataFrame) -> list[tuple[Any, ...]]:
-    """The rows of ``df``, in no order."""
+    """Return the rows of ``df``, in no order."""
     return [tuple(row) for row in df.collect()]
 
 
 def assert_same_rows(found: Iterable[tuple[Any, ...]], expected: Iterable[tuple[Any, ...]], rel: float = 1e-9) -> None:
-    """Assert equality as bags; doubles to ``rel``, NaN equal to itself, and -0.0 to 0.0, as Spark has it."""
+    """Assert equality as bags: doubles to ``rel``, NaN equals NaN, and -0.0 equals 0.0, as in Spark."""
     left, right = sorted(found, key=_order), sorted(expected, key=_order)
     assert len(left) == len(right), f"{len(left)} rows, expected {len(right)}: {left[:20]} / {right[:20]}"
     for a, b in zip(left, right, strict=True):
@@ -92,7 +92,7 @@ def _same(a: Any, b: Any, rel: float) -> bool:  # noqa: ANN401 - a value of any 
 
 
 def _order(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    # Doubles rounded, so that a last digit does not change the order.
+    # Doubles are rounded, so that the last digit does not change the order.
     return tuple((v is None, _sortable(v)) for v in row)
 
 
@@ -105,5 +105,5 @@ def _sortable(value: Any) -> Any:  # noqa: ANN401 - a value of any Spark type
 
 
 def _naive(value: datetime) -> datetime:
-    # Spark gives timestamps in the machine's zone, without saying so.
+    # Spark returns timestamps in the machine's zone, without a zone.
     return value.astimezone(timezone.utc).replace(tzinfo=None)

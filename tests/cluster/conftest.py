@@ -1,9 +1,8 @@
-"""Runs scenarios and gives their facts to tests.
+"""Run scenarios and pass their facts to tests.
 
-A scenario (``scenario_*.py``) is a process of its own, since a Python process has one Spark context: it starts the
-session it is about, does things to it, and prints one JSON line for each fact. A test asks for one fact by name. A
-scenario runs once, whoever asks first; what hangs is killed with all that it started, and the facts told until then
-count.
+A scenario (``scenario_*.py``) is a separate process, because a Python process has one Spark context. It starts a
+session, runs experiments, and prints one JSON line for each fact. A test reads one fact by name. A scenario runs once,
+when a test first reads a fact. A scenario that hangs is killed with its processes; the facts printed until then count.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 
-# pytest imports tests by path; what they share with scenarios lies beside them.
+# pytest imports tests by path; modules shared with scenarios are in this folder.
 sys.path.insert(0, str(HERE))
 
-from standalone import Standalone, environment  # noqa: E402 - they lie beside this file
+from standalone import Standalone, environment  # noqa: E402 - in this folder
 from user_jars import build  # noqa: E402 - likewise
 
 SHOWN_LINES = 40
@@ -36,16 +35,16 @@ PYTHON_PATH = os.pathsep.join([str(HERE.parent.parent), str(HERE.parent), str(HE
 
 
 class Facts:
-    """What a scenario told, its log (what Spark and the engine wrote), and how it ended."""
+    """The facts that a scenario printed, its log (of Spark and the engine), and how it ended."""
 
-    def __init__(self, told: dict[str, dict[str, Any]], log: str, end: str) -> None:
-        self.told = told
+    def __init__(self, facts: dict[str, dict[str, Any]], log: str, end: str) -> None:
+        self.by_name = facts
         self.log = log
         self.end = end
 
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - whatever the scenario told
-        fact = self.told.get(name)
-        assert fact is not None, f"the scenario {self.end} before it could tell {name!r}; its log ends:\n{self._tail()}"
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - any JSON value
+        fact = self.by_name.get(name)
+        assert fact is not None, f"the scenario {self.end} before it printed {name!r}; its log ends:\n{self._tail()}"
         assert "failed" not in fact, f"{fact['failed']}\nthe scenario's log ends:\n{self._tail()}"
         return fact["value"]
 
@@ -59,40 +58,40 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def scenario(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Facts]:
-    """``scenario(name, *arguments, seconds=120)`` runs it, or gives the facts of the run that was."""
-    done: dict[tuple[str, ...], Facts] = {}
+    """Return a function: ``scenario(name, *arguments, seconds=120)`` runs a scenario once and returns its facts."""
+    finished: dict[tuple[str, ...], Facts] = {}
 
     def facts(name: str, *arguments: str, seconds: int = 150) -> Facts:
         key = (name, *arguments)
-        if key not in done:
-            name_of_folder = re.sub(r"\W+", "-", "-".join(key))  # a comma ends a name in spark.local.dir
-            done[key] = run(key, tmp_path_factory.mktemp(name_of_folder), seconds)
-        return done[key]
+        if key not in finished:
+            folder_name = re.sub(r"\W+", "-", "-".join(key))  # spark.local.dir is split at commas
+            finished[key] = run(key, tmp_path_factory.mktemp(folder_name), seconds)
+        return finished[key]
 
     return facts
 
 
 @pytest.fixture(scope="session")
 def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    """Give a master and two workers, for all tests that submit something to them."""
+    """Provide a master and two workers for all tests that submit applications."""
     with Standalone(tmp_path_factory.mktemp("standalone")) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
 def user_jars(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Give the jars of ``user_jars.build``."""
+    """Provide the jars of ``user_jars.build``."""
     return build(tmp_path_factory.mktemp("jars"))
 
 
 def submit(cluster: Standalone, folder: Path, name: str, *arguments: str, options: Sequence[str] = ()) -> Facts:
-    """Give the facts of a scenario that spark-submit runs on the cluster."""
+    """Run a scenario by spark-submit on the cluster. Return its facts."""
     command = cluster.submit(HERE / f"scenario_{name}.py", *arguments, options=options)
     return _facts(command, folder, SUBMITTED_SECONDS, environment(PYTHONPATH=PYTHON_PATH))
 
 
 def run(key: tuple[str, ...], folder: Path, seconds: int) -> Facts:
-    """One scenario in ``folder``, in a process group of its own, for so many seconds at most."""
+    """Run a scenario in ``folder`` in a separate process group, with a timeout."""
     name, *arguments = key
     command = [sys.executable, str(HERE / f"scenario_{name}.py"), *arguments]
     return _facts(command, folder, seconds, {**os.environ, "PYTHONPATH": PYTHON_PATH})
@@ -110,12 +109,12 @@ def _facts(command: Sequence[str], folder: Path, seconds: int, env: Mapping[str,
         finally:
             _kill_group(process)
     lines = (folder / "stdout").read_text().splitlines()
-    told = [json.loads(line) for line in lines if line.startswith('{"fact"')]
-    return Facts({fact["fact"]: fact for fact in told}, (folder / "stderr").read_text(), end)
+    facts = [json.loads(line) for line in lines if line.startswith('{"fact"')]
+    return Facts({fact["fact"]: fact for fact in facts}, (folder / "stderr").read_text(), end)
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Also after a good end: a JVM that outlives its Python would take the next scenario's memory."""
+    """Kill the process group, also after success: a JVM that outlives its Python uses the next scenario's memory."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:

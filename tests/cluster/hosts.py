@@ -1,11 +1,11 @@
-"""Hosts on one machine: each a network, mount, process and name space of its own, joined by a bridge.
+"""Create hosts on one machine: each has its own network, mount, process and UTS namespaces, joined by a bridge.
 
-    enter()                                    # this script goes on as the first process of a host "driver", 10.77.0.1
+    enter()                                    # this script becomes the first process of a host "driver", 10.77.0.1
     one = Network().host("one", command, env, log)             # 10.77.0.2
 
-A host's root lies in memory. What it finds there of this machine is read-only: the system's programs, Java, Spark, the
-Python environment and this checkout. Nothing has a name outside: when the driver's first process ends, however it
-ends, the kernel takes away all processes, networks and mounts.
+A host's root is in memory. It has read-only mounts of the system's programs, Java, Spark, the Python environment and
+this checkout. Nothing has a name outside: when the driver's first process ends, the kernel removes all processes,
+networks and mounts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ip link add bridge0 type bridge
 ip link add end0 type veth peer name end1
 mount -t tmpfs trial /mnt
 """
-# NAME ADDRESS PATHS -- COMMAND: builds its root, waits for a line that says that the cable is there, becomes COMMAND.
+# NAME ADDRESS PATHS -- COMMAND: build the root, wait for a line (the network cable exists), then exec COMMAND.
 _HOST = """
 name=$1 address=$2 root=/mnt; shift 2
 mount -t tmpfs root $root
@@ -60,7 +60,7 @@ exec chroot $root "$@"
 
 
 def obstacle() -> str | None:
-    """What keeps this machine from having hosts, if anything does."""
+    """Return why this machine cannot create hosts; None if it can."""
     if not sys.platform.startswith("linux"):
         return "namespaces are Linux's"
     if os.geteuid() != 0:
@@ -73,19 +73,19 @@ def obstacle() -> str | None:
 
 
 def enter() -> None:
-    """Starts this script anew as the first process of the driver's host, and returns there. Its HOME is its own."""
+    """Restart this script as the first process of the driver's host, with its own HOME, and return there."""
     if _INSIDE not in os.environ:
         os.environ[_INSIDE] = "1"
         os.execvp(_APART[0], [*_APART, sys.executable, *sys.argv])  # noqa: S606 - this script
     _run("hostname", "driver")
     _run("ip", "link", "set", "lo", "up")
-    os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))  # has the shim's jar
+    os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))  # contains the shim's jar
     _run("mount", "-t", "tmpfs", "home", "/mnt")
-    os.environ.update(HOME="/mnt", SPARK_LOCAL_IP=DRIVER)  # names of hosts mean nothing to the others, as in containers
+    os.environ.update(HOME="/mnt", SPARK_LOCAL_IP=DRIVER)  # other hosts do not resolve its name, as in containers
 
 
 class Network:
-    """A bridge that has the driver's address, and the hosts that hang on it."""
+    """A bridge with the driver's address, and the hosts connected to it."""
 
     def __init__(self) -> None:
         _run("ip", "link", "add", "bridge0", "type", "bridge")
@@ -94,7 +94,7 @@ class Network:
         self._count = 0
 
     def host(self, name: str, command: Sequence[str], visible: Sequence[Path], log: Path) -> Host:
-        """Starts ``command`` as the first process of a new host, where ADDRESS among its words is the host's."""
+        """Start ``command`` as the first process of a new host. The word ADDRESS becomes the host's address."""
         self._count += 1
         address = f"{DRIVER.rpartition('.')[0]}.{1 + self._count}"
         words = [name, address, *_existing(visible), "--", *(address if w == "ADDRESS" else w for w in command)]
@@ -119,36 +119,36 @@ class Network:
 
 
 class Host:
-    """Seen from the driver's host, whose processes and mounts are above it."""
+    """A host as seen from the driver's host, whose namespaces contain it."""
 
     def __init__(self, name: str, process: subprocess.Popen[str]) -> None:
         self.name = name
         self._process = process
 
     def processes(self, *words: str) -> list[int]:
-        """Ids here of its processes whose commands have these words."""
+        """Return the process ids, in the driver's namespace, of processes whose commands have these words."""
         network = Path(f"/proc/{self._process.pid}/ns/net").readlink()
-        found = []
+        ids = []
         for path in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):  # it has ended
                 command = (path / "cmdline").read_bytes().decode().split("\0")
                 if (path / "ns" / "net").readlink() == network and set(words) <= set(command):
-                    found.append(int(path.name))
-        return found
+                    ids.append(int(path.name))
+        return ids
 
     def find(self, pattern: str) -> list[str]:
-        """Files and folders that lie where it may write."""
+        """Return matching files and folders in the host's writable folders."""
         first = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()[0]
         root = Path(f"/proc/{first}/root")
-        found = []
-        for place in (root / name for name in ("tmp", "root", "var/tmp", "dev/shm")):
-            own = place.stat().st_dev  # what it can only read is mounted below
-            found += [path for path in place.rglob(pattern) if path.lstat().st_dev == own]
-        return sorted(str(path.relative_to(root)) for path in found)
+        matches = []
+        for folder in (root / name for name in ("tmp", "root", "var/tmp", "dev/shm")):
+            device = folder.stat().st_dev  # read-only mounts are other devices
+            matches += [path for path in folder.rglob(pattern) if path.lstat().st_dev == device]
+        return sorted(str(path.relative_to(root)) for path in matches)
 
 
 def _existing(visible: Sequence[Path]) -> list[str]:
-    """What is installed on every host, so to say."""
+    """Return the existing paths that every host mounts."""
     paths = [*map(Path, ("/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", sys.prefix, sys.base_prefix))]
     return [str(path) for path in dict.fromkeys([*paths, ROOT, *visible]) if path.exists()]
 

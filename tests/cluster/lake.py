@@ -1,4 +1,4 @@
-"""A session with Delta, small tables in the working directory, and recursions over them with their answers."""
+"""Provide a session with Delta, small tables in the working directory, and recursions over them with their results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STARTS = "node bigint, dist bigint"
 
 
 def delta_session(slots: int = 2) -> SparkSession:
-    """A configured session with Delta's extension and catalog."""
+    """Return a configured session with Delta's extension and catalog."""
     confs = {
         **CONFS,
         "spark.sql.warehouse.dir": str(Path("warehouse").absolute()),
@@ -40,7 +40,7 @@ def delta_session(slots: int = 2) -> SparkSession:
 
 
 class Lake:
-    """Tables below a folder."""
+    """The Delta tables of a folder."""
 
     def __init__(self, spark: SparkSession, folder: str) -> None:
         self.spark = spark
@@ -50,7 +50,7 @@ class Lake:
         return str(self.folder / name)
 
     def add(self, name: str, rows: list[tuple[Any, ...]], schema: str, *, feed: bool = True) -> None:
-        """Appends rows; the table is made when it is not there."""
+        """Append rows. Create the table if it is missing."""
         writer = self.spark.createDataFrame(rows, schema).coalesce(1).write.format("delta").mode("append")
         writer.option("delta.enableChangeDataFeed", str(feed).lower()).save(self.path(name))
 
@@ -58,19 +58,19 @@ class Lake:
         return self.spark.read.format("delta").options(**options).load(self.path(name))
 
     def rows(self, name: str) -> list[tuple[Any, ...]]:
-        """All rows, columns by name, in an order that has a place for null."""
-        found = self.read(name)
-        return in_order(found.select(*sorted(found.columns)))
+        """Return all rows, columns by name, sorted with nulls."""
+        df = self.read(name)
+        return in_order(df.select(*sorted(df.columns)))
 
     def version(self, name: str) -> int:
         return int(self.spark.sql(f"DESCRIBE HISTORY delta.`{self.path(name)}` LIMIT 1").first()[0])
 
     def sql(self, text: str, name: str) -> None:
-        """``text`` with the table in place of ``{}``."""
+        """Run ``text`` with the table in place of ``{}``."""
         self.spark.sql(text.format(f"delta.`{self.path(name)}`"))
 
     def shortest(self, target: str, **options: object) -> ra.delta.RecursiveTable:
-        """Shortest paths over the tables ``edges`` and ``starts``."""
+        """Return a table of shortest paths over the tables ``edges`` and ``starts``."""
         return ra.delta.RecursiveTable(
             self.spark,
             self.path(target),
@@ -99,7 +99,7 @@ def edges_of(rng: random.Random, nodes: int, count: int) -> list[tuple[int, int,
 
 
 def distances(edges: list[tuple[Any, ...]], starts: list[tuple[Any, ...]]) -> list[tuple[int, int]]:
-    """Shortest paths by going over all edges until nothing changes: (dist, node)."""
+    """Return shortest paths (dist, node), by passes over all edges until nothing changes."""
     best: dict[int, int] = {}
     for node, dist in starts:
         best[node] = min(dist, best.get(node, dist))
@@ -114,7 +114,7 @@ def distances(edges: list[tuple[Any, ...]], starts: list[tuple[Any, ...]]) -> li
 
 
 def failure(call: Callable[[], Any]) -> list[str] | None:
-    """Class and code of what ``call`` raises."""
+    """Return the class and the code of the error of ``call``; None if it raises none."""
     try:
         call()
     except ra.ParalaggError as problem:

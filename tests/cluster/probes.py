@@ -1,6 +1,6 @@
-"""Looks into a live application: how far a run is, and what runs have left behind.
+"""Inspect a running application: the progress of a run, and what runs have left behind.
 
-Through the JVM, since neither Spark nor the engine has a Python name for most of it.
+The functions read the JVM through py4j, because Spark and the engine have no Python API for most of this.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ENGINE = "org.apache.spark.sql.paralagg"
 
 
 def iterations_now(spark: SparkSession, *, over: bool = False) -> int:
-    """The metric `iterations` of the query that runs now, or of the last one, if it is over; 0 before its loop."""
+    """Return the metric `iterations` of the running query, or (``over``) of the last one if it has ended; else 0."""
     store = spark._jsparkSession.sharedState().statusStore()
     executions = store.executionsList()
     if executions.isEmpty():
@@ -31,16 +31,16 @@ def iterations_now(spark: SparkSession, *, over: bool = False) -> int:
         return 0
     values = store.executionMetrics(newest.executionId())
     metrics = newest.metrics()
-    found = 0
+    iterations = 0
     for i in range(metrics.size()):
-        metric = metrics.apply(i)  # under AQE also those of plans that were given up
+        metric = metrics.apply(i)  # under AQE also those of discarded plans
         if metric.name() == "iterations" and values.get(metric.accumulatorId()).isDefined():
-            found = max(found, int(re.sub(r"\D", "", values.get(metric.accumulatorId()).get())))
-    return found
+            iterations = max(iterations, int(re.sub(r"\D", "", values.get(metric.accumulatorId()).get())))
+    return iterations
 
 
 def metrics_now(spark: SparkSession) -> dict[str, str]:
-    """What the SQL tab shows at the fixpoint of the newest query, whether it is over or not."""
+    """Return the metrics that the SQL tab shows for the fixpoint of the newest query."""
     store = spark._jsparkSession.sharedState().statusStore()
     newest = store.executionsList().last()
     values = store.executionMetrics(newest.executionId())
@@ -52,24 +52,24 @@ def metrics_now(spark: SparkSession) -> dict[str, str]:
 
 
 def module(spark: SparkSession, name: str) -> Any:  # noqa: ANN401 - a py4j object
-    """A Scala object of the engine, in the driver."""
+    """Return a Scala object of the engine, in the driver."""
     loader = spark._jvm.Thread.currentThread().getContextClassLoader()
     return loader.loadClass(f"{ENGINE}.{name}$").getField("MODULE$").get(None)
 
 
 def sessions_in_executors(spark: SparkSession) -> list[int]:
-    """Live gang sessions in the JVM of each task's executor."""
+    """Return the number of live gang sessions in the JVM of each task's executor."""
     count = f"reflect('{ENGINE}.gang.GangSession', 'liveCount') as n"
     return [int(row.n) for row in spark.range(0, 8, 1, 8).selectExpr(count).collect()]
 
 
 def confs(spark: SparkSession) -> dict[str, str]:
-    """The session's confs."""
+    """Return the session's confs."""
     return {row.key: row.value for row in spark.sql("SET").collect()}
 
 
 def left_behind(spark: SparkSession) -> dict[str, Any]:
-    """All that runs may leave in the driver's JVM; empty lists and zeros where they left nothing."""
+    """Return all that runs may leave in the driver's JVM: empty lists and zeros if they left nothing."""
     env = spark.sparkContext._jsc.sc().env()
     entries = env.blockManager().blockInfoManager().entries()
     blocks = []
@@ -90,21 +90,21 @@ NOTHING = {"persisted": [], "sessions": 0, "runs": 0, "threads": [], "blocks": [
 
 
 def left_after(spark: SparkSession, seconds: float = 5) -> dict[str, Any]:
-    """What is still left after so long: Spark's listeners hear of a query's end a little later than its caller."""
+    """Return what is left after ``seconds``: Spark notifies listeners of a query's end after its caller."""
     with contextlib.suppress(TimeoutError):
         wait_until(lambda: left_behind(spark) == NOTHING, seconds, "all is cleared away")
     return left_behind(spark)
 
 
 def shuffle_files(spark: SparkSession) -> list[str]:
-    """Shuffle files of the driver's (in local mode, the only) block manager."""
+    """Return the shuffle files of the driver's (in local mode, the only) block manager."""
     files = spark.sparkContext._jsc.sc().env().blockManager().diskBlockManager().getAllFiles()
     names = [files.apply(i).getName() for i in range(files.size())]
     return sorted(name for name in names if name.startswith("shuffle_"))
 
 
 def shuffle_files_after_collection(spark: SparkSession, seconds: float = 15) -> list[str]:
-    """Shuffle files once nobody holds a DataFrame any more and both garbage collectors went by."""
+    """Return the shuffle files that remain after both garbage collectors ran."""
 
     def all_gone() -> bool:
         gc.collect()
@@ -117,7 +117,7 @@ def shuffle_files_after_collection(spark: SparkSession, seconds: float = 15) -> 
 
 
 def broadcast_id(spark: SparkSession) -> int:
-    """The id that the next broadcast would have had."""
+    """Return the id that the next broadcast would have had."""
     broadcast = spark.sparkContext.broadcast(0)
     number = int(broadcast._jbroadcast.id())
     broadcast.destroy()
@@ -125,15 +125,15 @@ def broadcast_id(spark: SparkSession) -> int:
 
 
 def blocks_on_executors(spark: SparkSession, ids: range, meetings: range) -> list[str]:
-    """Blocks of gangs on two executors, all asked: senders do not tell the driver of them."""
+    """Return blocks of gangs on two executors. All executors are queried: the driver does not know the blocks."""
     master = spark.sparkContext._jsc.sc().env().blockManager().master()
     block_id = spark._jvm.org.apache.spark.storage.BlockId
-    names = (f"broadcast_{i}_g_0_{m}_{way}" for i in ids for m in meetings for way in ("0_1", "1_0"))
+    names = (f"broadcast_{i}_g_0_{m}_{direction}" for i in ids for m in meetings for direction in ("0_1", "1_0"))
     return [name for name in names if not master.getBlockStatus(block_id.apply(name), ASK_EXECUTORS).isEmpty()]
 
 
 def executor_processes(spark: SparkSession) -> list[int]:
-    """Process ids of this application's executors on this machine."""
+    """Return the process ids of this application's executors on this machine."""
     pattern = f"CoarseGrainedExecutorBackend.*{spark.sparkContext.applicationId}"
-    found = subprocess.run(["pgrep", "-f", pattern], capture_output=True, text=True, check=False)  # noqa: S603, S607
-    return [int(line) for line in found.stdout.split()]
+    run = subprocess.run(["pgrep", "-f", pattern], capture_output=True, text=True, check=False)  # noqa: S603, S607
+    return [int(line) for line in run.stdout.split()]

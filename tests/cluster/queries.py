@@ -1,13 +1,13 @@
-"""Recursions for scenarios, with what must come out, worked out here by plain Python."""
+"""Define recursions for scenarios, and compute their expected results in plain Python."""
 
 from __future__ import annotations
 
 import heapq
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-import pyspark_paralagg  # noqa: F401 - brings recursive_agg
+import pyspark_paralagg  # noqa: F401 - adds recursive_agg
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 FOREVER = 10**9
 
 
-def chain(spark: SparkSession, length: int, **where: Any) -> DataFrame:  # noqa: ANN401 - options of the call
-    """Shortest paths along ``length`` edges: as many iterations, and one more."""
+def chain(spark: SparkSession, length: int, **options: Any) -> DataFrame:  # noqa: ANN401 - options of the call
+    """Return shortest paths along ``length`` edges, which take ``length + 1`` iterations."""
     edges = spark.range(length).selectExpr("id as src", "id + 1 as dst", "1L as w")
-    return paths(spark.range(1).selectExpr("id as node", "0L as dist"), edges, **where)
+    return paths(spark.range(1).selectExpr("id as node", "0L as dist"), edges, **options)
 
 
 def chain_total(length: int) -> list[int]:
-    """Count of rows and sum of distances of a chain."""
+    """Return the count of rows and the sum of distances of a chain."""
     return [length + 1, length * (length + 1) // 2]
 
 
-def paths(base: DataFrame, edges: DataFrame, **where: Any) -> DataFrame:  # noqa: ANN401 - options of the call
-    """Shortest paths."""
+def paths(base: DataFrame, edges: DataFrame, **options: Any) -> DataFrame:  # noqa: ANN401 - options of the call
+    """Return shortest paths."""
     return base.recursive_agg(
         "node",
         {"dist": "min"},
@@ -35,17 +35,17 @@ def paths(base: DataFrame, edges: DataFrame, **where: Any) -> DataFrame:  # noqa
             edges.dst.alias("node"), (d.dist + edges.w).alias("dist")
         ),
         assume="w >= 0",
-        **where,
+        **options,
     )
 
 
 def total(df: DataFrame) -> list[int]:
-    """Count of rows and sum of distances."""
+    """Return the count of rows and the sum of distances."""
     return list(df.agg(F.count("*"), F.sum("dist")).first() or ())
 
 
 def scattered_edges(spark: SparkSession, vertices: int) -> DataFrame:
-    """Six edges a vertex that lead far away, with small weights."""
+    """Return six edges for each vertex, to distant vertices, with small weights."""
     columns = (
         f"id % {vertices} as src",
         f"(id * 7919 + 13 + id div {vertices}) % {vertices} as dst",
@@ -55,23 +55,23 @@ def scattered_edges(spark: SparkSession, vertices: int) -> DataFrame:
 
 
 def scattered_distances(vertices: int) -> dict[int, int]:
-    """Distances from vertex 0 along ``scattered_edges``, by Dijkstra's algorithm."""
+    """Return distances from vertex 0 along ``scattered_edges``, by Dijkstra's algorithm."""
     out: dict[int, list[tuple[int, int]]] = {}
     for i in range(6 * vertices):
         out.setdefault(i % vertices, []).append(((i * 7919 + 13 + i // vertices) % vertices, 1 + i % 17))
-    found: dict[int, int] = {}
+    distances: dict[int, int] = {}
     queue = [(0, 0)]
     while queue:
         dist, node = heapq.heappop(queue)
-        if node not in found:
-            found[node] = dist
-            for there, w in out[node]:
-                heapq.heappush(queue, (dist + w, there))
-    return found
+        if node not in distances:
+            distances[node] = dist
+            for target, w in out[node]:
+                heapq.heappush(queue, (dist + w, target))
+    return distances
 
 
 def endless_rounds(spark: SparkSession, keys: int = 1000) -> DataFrame:
-    """Counts up for ever, in rounds that end together."""
+    """Return a recursion that counts without end, in rounds that all tasks end together."""
     base = spark.range(keys).selectExpr("id as node", "0L as level")
     return base.recursive_agg(
         "node",
@@ -83,13 +83,13 @@ def endless_rounds(spark: SparkSession, keys: int = 1000) -> DataFrame:
 
 
 def endless_growth(spark: SparkSession) -> DataFrame:
-    """A set that takes in one more number in each pass, to 10^9: in place, without a limit."""
+    """Return a set that gains one number in each pass, up to 10^9: in place, without a limit."""
     base = spark.range(1).selectExpr("id as node")
     return base.recursive_agg("node", step=lambda r: r.where(f"node < {FOREVER}").selectExpr("node + 1 as node"))
 
 
 def one_long_iteration(spark: SparkSession, drivers: int = 20_000, fan: int = 30_000) -> DataFrame:
-    """One application of the step that goes through ``drivers * fan`` matches."""
+    """Return a recursion with one application of the step that has ``drivers * fan`` matches."""
     base = spark.range(drivers).selectExpr("id as node", "0L as hub", "id as least")
     spokes = spark.range(fan).selectExpr("0L as at", "id as there")
     return base.recursive_agg(

@@ -1,4 +1,4 @@
-"""A result written to a Delta table, and a recursion over that table."""
+"""Write a result to a Delta table, and run a recursion over that table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def delta(spark: SparkSession) -> dict[str, Any]:
-    """Write, read, recurse over what was read."""
+    """Write a table, read it, run a recursion over it."""
     path = str(Path("paths.delta").absolute())
     chain(spark, 30, backend="spark").write.format("delta").save(path)
     kept = spark.read.format("delta").load(path)

@@ -1,4 +1,4 @@
-"""Executors that come and go: no gang may be submitted, since Spark would end the whole context over it."""
+"""Enable dynamic allocation: no gang may be submitted, because Spark would stop the whole context."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ LENGTH = 2
 
 
 def auto(spark: SparkSession) -> dict[str, Any]:
-    """`auto` says why it takes plain DataFrames."""
-    said: list[str] = []
+    """`auto` logs why it chooses plain DataFrames."""
+    messages: list[str] = []
     handler = logging.Handler()
-    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
     logging.getLogger("pyspark_paralagg").addHandler(handler)
     df = chain(spark, LENGTH)
     report = ra.report(df)
     assert report is not None
-    return {"right": total(df) == chain_total(LENGTH), "by": report.backend, "reason": report.reason, "said": said}
+    return {"right": total(df) == chain_total(LENGTH), "by": report.backend, "reason": report.reason, "said": messages}
 
 
 def insisting(spark: SparkSession) -> dict[str, str]:
@@ -39,7 +39,7 @@ def insisting(spark: SparkSession) -> dict[str, str]:
 
 
 def alive(spark: SparkSession) -> bool:
-    """The context is still there."""
+    """Return whether the context still runs."""
     return bool(spark.range(10).count() == 10)
 
 

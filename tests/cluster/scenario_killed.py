@@ -1,4 +1,4 @@
-"""An executor is killed with SIGKILL in the middle of the loop; without checkpoints, and with them."""
+"""Kill an executor with SIGKILL in the middle of the loop, without checkpoints and with them."""
 
 from __future__ import annotations
 
@@ -26,46 +26,46 @@ CHECKPOINTS = Path("checkpoints").absolute()
 
 
 def killed(spark: SparkSession) -> dict[str, Any]:
-    """Nothing kept: the stage begins anew."""
+    """Without checkpoints, the stage restarts."""
     return run(spark)
 
 
 def killed_with_checkpoints(spark: SparkSession) -> dict[str, Any]:
-    """It goes on from the newest complete checkpoint. Tasks are not interrupted, so peers must tell each other."""
+    """Resume from the newest complete checkpoint. Tasks are not interrupted, so peers must notify each other."""
     ra.attach(spark, {"spark.paralagg.checkpoint.dir": CHECKPOINTS.as_uri()})
     spark.conf.set("spark.paralagg.checkpoint.interval", INTERVAL)
     spark.conf.set("spark.sql.execution.interruptOnCancel", "false")
     try:
-        told = run(spark)
+        facts = run(spark)
     finally:
         ra.attach(spark, dict.fromkeys(("spark.paralagg.checkpoint.dir", "spark.paralagg.checkpoint.interval")))
         spark.conf.unset("spark.sql.execution.interruptOnCancel")
     with contextlib.suppress(TimeoutError):
         wait_until(lambda: not list(CHECKPOINTS.iterdir()), 5, "checkpoints are gone")
-    return {**told, "kept": sorted(str(p.relative_to(CHECKPOINTS)) for p in CHECKPOINTS.rglob("*"))}
+    return {**facts, "kept": sorted(str(p.relative_to(CHECKPOINTS)) for p in CHECKPOINTS.rglob("*"))}
 
 
 def run(spark: SparkSession) -> dict[str, Any]:
-    """A long chain on two executors, one of which dies on the way."""
+    """Run a long chain on two executors, one of which is killed."""
     wait_until(lambda: slots_of(spark) == 2, 60, "two executors")
     df = chain(spark, LENGTH, backend="spark")
-    answer: list[list[int]] = []
-    thread = threading.Thread(target=lambda: answer.append(total(df)))
+    results: list[list[int]] = []
+    thread = threading.Thread(target=lambda: results.append(total(df)))
     thread.start()
     wait_until(lambda: iterations_now(spark) > KILL_AFTER, 60, "the loop is in its middle")
     killed_at = iterations_now(spark)
     executors = executor_processes(spark)
     os.kill(executors[-1], signal.SIGKILL)
-    dead = time.monotonic()
+    died_at = time.monotonic()
     thread.join()
-    seconds = time.monotonic() - dead
+    seconds = time.monotonic() - died_at
     report = ra.report(df)
     assert report is not None
     return {
         "killed_at": killed_at,
         "seconds_after_kill": seconds,
         "same_executors": executor_processes(spark) == executors,
-        "right": answer == [chain_total(LENGTH)],
+        "right": results == [chain_total(LENGTH)],
         "iterations": report.iterations,
         "applied_in_last_attempt": len(report.to_pandas()),
         "first_of_last_attempt": int(report.to_pandas()["iteration"].min()),

@@ -1,4 +1,4 @@
-"""A driver with a few MB for execution: large recursions are refused by the memory manager, small ones go on."""
+"""Run a driver with a few MB for execution: the memory manager refuses large recursions, small ones run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def too_large(spark: SparkSession) -> dict[str, Any]:
-    """A relation that grows beyond what there is."""
+    """A relation outgrows the memory."""
     base = spark.range(1000).selectExpr("id as x", "id as y", "0L as hops")
     df = base.recursive_agg(
         ["x", "y"],
@@ -25,12 +25,12 @@ def too_large(spark: SparkSession) -> dict[str, Any]:
 
 
 def too_large_to_load(spark: SparkSession) -> dict[str, Any]:
-    """Inputs that are beyond it at once."""
+    """The inputs exceed the memory at once."""
     return refused(spark, chain(spark, 2_000_000, backend="spark"))
 
 
 def refused(spark: SparkSession, df: DataFrame) -> dict[str, Any]:
-    """What is raised, and whether the session lives on."""
+    """Return the error, and whether the session still works."""
     try:
         df.count()
     except Exception as problem:  # noqa: BLE001 - the text is the fact

@@ -1,4 +1,4 @@
-"""Ranks that are killed, stopped, or no longer wanted; the session is good for the next query after each."""
+"""Kill, stop or cancel ranks; the session still runs the next query after each."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ STARTED_SECONDS = 3
 SMALL = 100
 HERE = Path.cwd()
 STAGING = HERE / "staging"
-MASTER, LAUNCHER, FILES = sys.argv[1:]  # FILES: shared by way of STAGING, or apart
+MASTER, LAUNCHER, FILES = sys.argv[1:]  # FILES: shared through STAGING, or apart
 
 
 def succeeded(spark: SparkSession) -> dict[str, Any]:
-    """Two ranks, rows right, nothing left."""
+    """Two ranks succeed and leave nothing."""
     return {"right": total(chain(spark, SMALL, backend="mpi")) == chain_total(SMALL), "left": left_after(spark)}
 
 
 def cancelled(spark: SparkSession) -> dict[str, Any]:
-    """By job group; the description of the job moves before."""
-    told: dict[str, Any] = {}
+    """The job is cancelled after its description has changed."""
+    facts: dict[str, Any] = {}
 
     def cancel() -> None:
         tracker, store = spark.sparkContext.statusTracker(), spark._jsparkSession.sparkContext().statusStore()
@@ -43,14 +43,14 @@ def cancelled(spark: SparkSession) -> dict[str, Any]:
         wait_until(
             lambda: "iteration" in str(store.job(tracker.getActiveJobsIds()[0]).description()), 10, "description"
         )
-        told["described"] = str(store.job(tracker.getActiveJobsIds()[0]).description())
+        facts["described"] = str(store.job(tracker.getActiveJobsIds()[0]).description())
         spark.sparkContext.cancelAllJobs()
 
-    return {**failed(spark, "mpi", cancel), **told}
+    return {**failed(spark, "mpi", cancel), **facts}
 
 
 def cancelled_without_interrupts(spark: SparkSession) -> dict[str, Any]:
-    """Tasks look for themselves whether they are still wanted."""
+    """Tasks check whether they are cancelled."""
     spark.conf.set("spark.sql.execution.interruptOnCancel", "false")
     try:
         return failed(spark, "mpi", spark.sparkContext.cancelAllJobs)
@@ -59,12 +59,12 @@ def cancelled_without_interrupts(spark: SparkSession) -> dict[str, Any]:
 
 
 def killed(spark: SparkSession) -> dict[str, Any]:
-    """One of two ranks, as the system does when memory runs out."""
+    """One of two ranks is killed, as by the kernel when memory runs out."""
     return failed(spark, "mpi", lambda: os.kill(ranks()[-1], signal.SIGKILL))
 
 
 def killed_alone(spark: SparkSession) -> dict[str, Any]:
-    """The only one. Its loop has no rounds, so nobody hears of it."""
+    """The only rank is killed. Its loop has no rounds, so it reports no progress."""
 
     def kill() -> None:
         time.sleep(STARTED_SECONDS)
@@ -78,12 +78,12 @@ def killed_alone(spark: SparkSession) -> dict[str, Any]:
 
 
 def stopped(spark: SparkSession) -> dict[str, Any]:
-    """A rank that hangs."""
+    """A rank is stopped."""
     return failed(spark, "mpi", lambda: os.kill(ranks()[-1], signal.SIGSTOP))
 
 
 def executor_lost(spark: SparkSession) -> dict[str, Any]:
-    """A task that waits dies with its executor. Ranks run on, or where they ran there, start again."""
+    """A waiting task dies with its executor. Ranks continue, or restart if they ran in that executor."""
     from probes import executor_processes  # noqa: PLC0415 - of no use in one JVM
 
     answer: list[list[int]] = []
@@ -118,7 +118,7 @@ def failed(
     query: Callable[[], Any] | None = None,
     is_at_work: Callable[[], bool] | None = None,
 ) -> dict[str, Any]:
-    """A query that would run for minutes, and does not."""
+    """Run a query of minutes and harm it. Return its error, its duration after that, and what is left."""
     harmed: list[float] = []
 
     def do_harm() -> None:
@@ -142,37 +142,37 @@ def failed(
 def _error(run: Callable[[], Any]) -> str:
     try:
         run()
-    except Exception as problem:  # noqa: BLE001 - whatever it was is told
+    except Exception as problem:  # noqa: BLE001 - any error is a fact
         return str(problem)
     return "none"
 
 
 def are_at_work(spark: SparkSession) -> bool:
-    """Both: Spark may hear late that the query before has ended, whose iterations these were then."""
+    """Return whether two ranks run and have iterations, which alone may be those of the previous query."""
     return iterations_now(spark) > 0 and len(ranks()) == 2
 
 
 def ranks() -> list[int]:
-    """Process ids of this scenario's ranks, whoever is their parent by now."""
-    found = []
+    """Return the process ids of this scenario's ranks, whatever their parent."""
+    ids = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             words = (process / "cmdline").read_bytes().split(b"\0")
-            place = (process / "cwd").readlink()
-            is_ours = any(word.startswith(str(STAGING).encode()) for word in words) or place.is_relative_to(HERE)
+            folder = (process / "cwd").readlink()
+            is_ours = any(word.startswith(str(STAGING).encode()) for word in words) or folder.is_relative_to(HERE)
             if is_ours and b"run" in words and b"mpi_backend" in words and b"-n" not in words:
-                found.append(int(process.name))
-    return sorted(found)
+                ids.append(int(process.name))
+    return sorted(ids)
 
 
 def files() -> list[str]:
-    """What lies where ranks get and leave their rows."""
+    """Return the files of the folders where ranks read and write rows."""
     places = [*STAGING.iterdir(), *(HERE / "local").rglob("paralagg-*")]
     return [place.name for place in places]
 
 
 def left_after(spark: SparkSession) -> dict[str, Any]:
-    """Ranks, runs and files that are still there a little later."""
+    """Return the ranks, runs and files that are left after a few seconds."""
     runs = module(spark, "offload.Offloads")
     with contextlib.suppress(TimeoutError):
         wait_until(lambda: not ranks() and not runs.liveCount() and not files(), 5, "all is cleared")

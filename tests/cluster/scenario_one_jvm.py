@@ -1,4 +1,4 @@
-"""local[2]: cancellation, Ctrl-C, three queries at once, waiting for slots, and what is left after each."""
+"""Run cancellation, Ctrl-C, three queries at once, waiting for slots on local[2], and report what each leaves."""
 
 from __future__ import annotations
 
@@ -43,54 +43,54 @@ ENGINE = "org.apache.spark.sql.paralagg."
 
 
 def success(spark: SparkSession) -> dict[str, Any]:
-    """Nothing is left; also no shuffle file, once the DataFrame is gone."""
+    """A run leaves nothing, and no shuffle file once the DataFrame is collected."""
     right = total(chain(spark, 200, backend="spark")) == chain_total(200)
     wrote = len(shuffle_files(spark))
     return {"right": right, "left": left_after(spark), "wrote": wrote, "kept": shuffle_files_after_collection(spark)}
 
 
 def cancelled_in_rounds(spark: SparkSession) -> dict[str, Any]:
-    """By job group, without interrupts."""
+    """Cancel rounds by job group, without interrupts."""
     return cancelled(spark, endless_rounds(spark), interrupt=False)
 
 
 def cancelled_in_rounds_with_interrupts(spark: SparkSession) -> dict[str, Any]:
-    """By job group, with interrupts."""
+    """Cancel rounds by job group, with interrupts."""
     return cancelled(spark, endless_rounds(spark), interrupt=True)
 
 
 def cancelled_in_place(spark: SparkSession) -> dict[str, Any]:
-    """A loop without rounds, without interrupts."""
+    """Cancel a loop without rounds, without interrupts."""
     return cancelled(spark, endless_growth(spark), interrupt=False)
 
 
 def cancelled_in_one_long_iteration(spark: SparkSession) -> dict[str, Any]:
-    """There is no meeting for many seconds."""
+    """Cancel an iteration that has no meeting for many seconds."""
     return cancelled(spark, one_long_iteration(spark), interrupt=False, started=lambda: time.sleep(2.5))
 
 
 def cancelled_while_it_waits(spark: SparkSession) -> dict[str, Any]:
-    """One of two slots is taken, so one task of the gang may not even start."""
+    """Cancel a gang of which one task may not have started, because one of two slots is busy."""
     with Busy(spark):
         return cancelled(spark, endless_rounds(spark), interrupt=False, started=lambda: time.sleep(1))
 
 
 def cancelled_between_checkpoints(spark: SparkSession) -> dict[str, Any]:
-    """A checkpoint in every round, so one is likely being written when the cancellation comes."""
+    """Cancel a run that writes a checkpoint in every round, so probably while one is written."""
     folder = Path("checkpoints").absolute()
     ra.attach(spark, {"spark.paralagg.checkpoint.dir": folder.as_uri()})
     spark.conf.set("spark.paralagg.checkpoint.interval", "1")
-    told = cancelled(spark, endless_rounds(spark), interrupt=False)
+    facts = cancelled(spark, endless_rounds(spark), interrupt=False)
     ra.attach(spark, dict.fromkeys(("spark.paralagg.checkpoint.dir", "spark.paralagg.checkpoint.interval")))
     with contextlib.suppress(TimeoutError):
         wait_until(lambda: not list(folder.iterdir()), 5, "checkpoints are gone")
-    return {**told, "kept": sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))}
+    return {**facts, "kept": sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))}
 
 
 def cancelled(
     spark: SparkSession, df: DataFrame, *, interrupt: bool, started: Callable[[], Any] | None = None
 ) -> dict[str, Any]:
-    """From another thread; how long its caller and its tasks go on, what it raises, what it leaves."""
+    """Cancel a query from another thread. Return when its caller and tasks end, its error, and what is left."""
     sc = spark.sparkContext
     spark.conf.set("spark.sql.execution.interruptOnCancel", str(interrupt).lower())
     seen: dict[str, Any] = {"raised": ""}
@@ -110,14 +110,14 @@ def cancelled(
     else:
         started()
     assert thread.is_alive()
-    began = time.monotonic()
+    cancelled_at = time.monotonic()
     sc.cancelJobGroup("to-cancel")
     # The slots are free when the tasks have ended, which may be after the caller is back.
     running = spark.sparkContext._jsc.sc().taskScheduler()
     thread.join(60)
     free = wait_until(lambda: running_tasks(running) <= Busy.tasks, 60, "the tasks have ended")
     spark.conf.unset("spark.sql.execution.interruptOnCancel")
-    back = seen["back"] - began
+    back = seen["back"] - cancelled_at
     print(f"cancelled: caller back after {back:.3f} s, slots free {free:.3f} s later", file=sys.stderr)  # noqa: T201
     return {
         "back": back,
@@ -129,12 +129,12 @@ def cancelled(
 
 
 def running_tasks(scheduler: Any) -> int:  # noqa: ANN401 - a py4j object
-    """Tasks that hold a slot."""
+    """Return the number of tasks that hold a slot."""
     return int(scheduler.rootPool().runningTasks())
 
 
 class Busy:
-    """One ordinary task that sleeps in one of the two slots."""
+    """An ordinary task that sleeps in one of the two slots."""
 
     tasks = 0
 
@@ -156,7 +156,7 @@ class Busy:
 
 
 def waiting_for_slots(spark: SparkSession) -> dict[str, Any]:
-    """A gang of two beside an ordinary task: it says that it waits, and is right in the end."""
+    """Run a gang of two beside an ordinary task: it reports that it waits, and its rows are right."""
     with Busy(spark):
         began = time.monotonic()
         right = total(chain(spark, 50, name="patience", backend="spark")) == chain_total(50)
@@ -164,7 +164,7 @@ def waiting_for_slots(spark: SparkSession) -> dict[str, Any]:
 
 
 def interrupted(spark: SparkSession) -> dict[str, Any]:
-    """Ctrl-C while the main thread waits for a result."""
+    """Press Ctrl-C while the main thread waits for a result."""
     pressed: list[float] = []
 
     def press() -> None:
@@ -201,15 +201,15 @@ def interrupted(spark: SparkSession) -> dict[str, Any]:
 
 
 def three_at_once(spark: SparkSession) -> dict[str, Any]:
-    """Three gangs of two tasks from three threads, in two slots; three times."""
+    """Run three gangs of two tasks from three threads in two slots, three times."""
     expected = scattered_distances(VERTICES)
     edges = scattered_edges(spark, VERTICES)
-    found: dict[int, bool] = {}
+    results: dict[int, bool] = {}
 
     def query(start: int) -> None:
         base = spark.range(1).selectExpr("id as node", f"{start}L as dist")
         rows = {r.node: r.dist - start for r in paths(base, edges, backend="spark").collect()}
-        found[start] = rows == expected
+        results[start] = rows == expected
 
     for round_ in range(3):
         threads = [InheritableThread(target=query, args=(3 * round_ + i,)) for i in range(3)]
@@ -217,28 +217,28 @@ def three_at_once(spark: SparkSession) -> dict[str, Any]:
             t.start()
         for t in threads:
             t.join(60)
-    return {"right": [found.get(i) for i in range(9)], "left": left_after(spark)}
+    return {"right": [results.get(i) for i in range(9)], "left": left_after(spark)}
 
 
 def rdd_beside_other_jobs(spark: SparkSession) -> dict[str, Any]:
-    """A run outside any SQL execution is not ended by the jobs of others."""
+    """Run a fixpoint outside of SQL executions beside other jobs, which must not end it."""
     jdf = chain(spark, 100_000, backend="spark")._jdf
-    found: list[int] = []
-    thread = InheritableThread(target=lambda: found.append(int(jdf.rdd().count())))
+    counts: list[int] = []
+    thread = InheritableThread(target=lambda: counts.append(int(jdf.rdd().count())))
     thread.start()
     while thread.is_alive():
         spark.sparkContext._jsc.sc().range(0, 10, 1, 2).count()
     thread.join()
-    return {"right": found == [100_001], "left": left_after(spark)}
+    return {"right": counts == [100_001], "left": left_after(spark)}
 
 
 def error_at_the_limit(spark: SparkSession) -> dict[str, Any]:
-    """`on_limit="error"`, raised by the engine."""
+    """Raise the error of `on_limit="error"` in the engine."""
     return error(spark, lambda: chain(spark, 50, max_iterations=10, backend="spark").collect())
 
 
 def error_of_a_cycle(spark: SparkSession) -> dict[str, Any]:
-    """Path counts on a cycle."""
+    """Count paths on a cycle."""
     edges = spark.createDataFrame([(0, 1), (1, 2), (2, 0)], "src long, dst long")
     base = spark.range(1).selectExpr("id as node", "1L as paths")
 
@@ -256,14 +256,14 @@ def error_of_a_cycle(spark: SparkSession) -> dict[str, Any]:
 
 
 def error_of_arithmetic(spark: SparkSession) -> dict[str, Any]:
-    """ANSI: a sum in the step's own expression is beyond its type."""
+    """Overflow a sum in an expression of the step, in ANSI mode."""
     edges = spark.range(10).selectExpr("id as src", "id + 1 as dst", "4611686018427387904L as w")
     base = spark.range(1).selectExpr("id as node", "0L as dist")
     return error(spark, lambda: paths(base, edges, backend="spark").collect())
 
 
 def error(spark: SparkSession, run: Callable[[], Any]) -> dict[str, Any]:
-    """What is raised, and what is left; Spark must not have tried it again."""
+    """Return the error, and what is left. Spark must not have retried the stage."""
     began = time.monotonic()
     try:
         run()
@@ -275,20 +275,20 @@ def error(spark: SparkSession, run: Callable[[], Any]) -> dict[str, Any]:
 
 
 def more_partitions_than_slots(spark: SparkSession) -> dict[str, Any]:
-    """The wish is 200; the gang takes what there is, with AQE and without."""
-    found = []
+    """Configure 200 partitions; the gang uses the slots that there are, with AQE and without."""
+    results = []
     for aqe in ("true", "false"):
         spark.conf.set("spark.sql.shuffle.partitions", "200")
         spark.conf.set("spark.sql.adaptive.enabled", aqe)
         df = chain(spark, 100, backend="spark")
-        found.append([total(df) == chain_total(100), df.rdd.getNumPartitions()])
+        results.append([total(df) == chain_total(100), df.rdd.getNumPartitions()])
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     spark.conf.set("spark.sql.adaptive.enabled", "true")
-    return {"found": found, "is_alive": spark.range(3).count() == 3}
+    return {"found": results, "is_alive": spark.range(3).count() == 3}
 
 
 def live_metrics(spark: SparkSession) -> dict[str, Any]:
-    """What the SQL tab shows of a run that is over."""
+    """Return the metrics in the SQL tab after a run."""
     df = chain(spark, 5000, backend="spark")
     df.select(F.sum("dist")).collect()
     report = ra.report(df)
@@ -300,9 +300,9 @@ def live_metrics(spark: SparkSession) -> dict[str, Any]:
 
 
 def events(spark: SparkSession) -> list[dict[str, Any]]:
-    """What the event log keeps of a run that succeeds and of one that fails."""
+    """Return the event log of a run that succeeds and of one that fails."""
     chain(spark, 60, name="logged", backend="spark").count()
-    with contextlib.suppress(Exception):  # it is meant to reach its limit
+    with contextlib.suppress(Exception):  # it reaches its limit
         chain(spark, 60, name="logged", max_iterations=10, backend="spark").collect()
 
     def logged() -> list[dict[str, Any]]:
@@ -314,7 +314,7 @@ def events(spark: SparkSession) -> list[dict[str, Any]]:
 
 
 def while_it_runs(spark: SparkSession) -> dict[str, Any]:
-    """What the jobs page and the SQL tab show of a run that goes on, and the jobs page after it."""
+    """Return what the jobs page and the SQL tab show during a run; also check the jobs page after it."""
     sc = spark.sparkContext
     df = endless_rounds(spark)
 
@@ -342,7 +342,7 @@ def while_it_runs(spark: SparkSession) -> dict[str, Any]:
 
 
 def confs_are_as_before(spark: SparkSession) -> dict[str, list[str]]:
-    """Nobody has touched the session's confs."""
+    """Return the confs that the runs have changed."""
     return {k: [BEFORE.get(k, ""), v] for k, v in confs(spark).items() if BEFORE.get(k) != v}
 
 

@@ -1,4 +1,4 @@
-"""Recursive tables on Delta: refreshes that continue, that cannot, that meet another writer."""
+"""Refresh recursive tables on Delta: incrementally, in full, and in conflict with another writer."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def closure_by_doubling(spark: SparkSession, lake: Lake) -> ra.delta.RecursiveTa
 
 
 def components(spark: SparkSession, lake: Lake) -> ra.delta.RecursiveTable:
-    """The edges are read four times: twice by the base, twice by the step."""
+    """Return a table that reads the edges four times: twice in the base, twice in the step."""
 
     def step(d: DataFrame, t: Tables) -> DataFrame:
         e = t["edges"]
@@ -69,7 +69,7 @@ def components(spark: SparkSession, lake: Lake) -> ra.delta.RecursiveTable:
 
 
 def two_hops(spark: SparkSession, lake: Lake) -> ra.delta.RecursiveTable:
-    """A step that joins the edges with themselves, and a carried column."""
+    """Return a table whose step joins the edges with themselves, with a carried column."""
 
     def step(d: DataFrame, t: Tables) -> DataFrame:
         e = t["edges"]
@@ -89,7 +89,7 @@ def two_hops(spark: SparkSession, lake: Lake) -> ra.delta.RecursiveTable:
 
 
 def widest(spark: SparkSession, lake: Lake) -> ra.delta.RecursiveTable:
-    """Strings as keys, some of them null."""
+    """Return a table with strings as keys, some of them null."""
 
     def step(d: DataFrame, t: Tables) -> DataFrame:
         e = t["edges"].selectExpr("cast(src AS string) AS a", "nullif(cast(dst AS string), '3') AS b", "w")
@@ -110,10 +110,10 @@ PROGRAMS = {"closure": closure_by_doubling, "labels": components, "hops": two_ho
 
 
 def pipeline(spark: SparkSession) -> dict[str, Any]:
-    """Three tables by ordinary DataFrame calls: roads, the edges made of them, the distances over these."""
+    """Maintain three tables by DataFrame calls: roads, edges from the roads, distances over the edges."""
     lake = Lake(spark, "pipeline")
     lake.add("roads", [("a", "b", 4), ("b", "c", 4)], "here string, there string, km bigint")
-    began = spark.sql("SELECT current_timestamp()").first()[0]
+    started_at = spark.sql("SELECT current_timestamp()").first()[0]
     time.sleep(1)
 
     def edges(**options: str) -> DataFrame:
@@ -124,35 +124,35 @@ def pipeline(spark: SparkSession) -> dict[str, Any]:
         step = lambda d: d.join(e, d.node == e.src).selectExpr("dst AS node", "dist + w AS dist")  # noqa: E731
         return spark.sql("SELECT 'a' AS node, 0L AS dist").recursive_agg("node", {"dist": "min"}, step=step)
 
-    def kept() -> dict[str, int]:
+    def distances() -> dict[str, int]:
         return {row["node"]: row["dist"] for row in lake.read("dist").collect()}
 
     edges().write.format("delta").save(lake.path("edges"))
     dist().write.format("delta").save(lake.path("dist"))
-    told: dict[str, Any] = {"written": kept()}
+    facts: dict[str, Any] = {"written": distances()}
     lake.add("roads", [("a", "c", 1), ("c", "d", 1)], "here string, there string, km bigint")
-    told["by timestamp"] = edges(timestampAsOf=str(began + timedelta(milliseconds=500))).count()
+    facts["by timestamp"] = edges(timestampAsOf=str(started_at + timedelta(milliseconds=500))).count()
     edges().write.format("delta").mode("overwrite").save(lake.path("edges"))
-    told["by version"] = {row["node"]: row["dist"] for row in dist(versionAsOf="0").collect()}
+    facts["by version"] = {row["node"]: row["dist"] for row in dist(versionAsOf="0").collect()}
     table = DeltaTable.forPath(spark, lake.path("dist")).alias("t")
     merged = table.merge(dist().alias("s"), "t.node = s.node").whenMatchedUpdateAll().whenNotMatchedInsertAll()
     merged.execute()
-    told["merged"] = kept()
+    facts["merged"] = distances()
     dist().selectExpr("concat(node, '!') AS node", "dist").write.format("delta").mode("append").save(lake.path("dist"))
-    told["appended"] = len(kept())
+    facts["appended"] = len(distances())
     lake.sql("OPTIMIZE {}", "edges")
     dist().write.format("delta").mode("overwrite").save(lake.path("dist"))
-    told["overwritten"] = kept()
+    facts["overwritten"] = distances()
     try:
         dist().withColumnRenamed("dist", "far").write.format("delta").mode("append").save(lake.path("dist"))
     except AnalysisException as problem:
-        told["schema"] = problem.getCondition()
-    return told
+        facts["schema"] = problem.getCondition()
+    return facts
 
 
 def equal(spark: SparkSession) -> dict[str, Any]:
-    """Random inserts into both sources at once, then into one; every table against the fixpoint that begins anew."""
-    rng = random.Random(11)  # noqa: S311 - the same each time
+    """Insert random rows into both sources, then into one. Compare every table with the full fixpoint."""
+    rng = random.Random(11)  # noqa: S311 - reproducible
     lake = Lake(spark, "equal")
     lake.add("edges", edges_of(rng, 40, 30), EDGES)
     lake.add("starts", [(0, 0), (1, 5)], STARTS)
@@ -166,11 +166,11 @@ def equal(spark: SparkSession) -> dict[str, Any]:
     lake.add("edges", edges_of(rng, 45, 4), EDGES)
     kinds["dist"].append(views["dist"].refresh().kind)
     kinds["closure"].append(views["closure"].refresh().kind)
-    same = {name: _anew(view) for name, view in views.items() if name in ("dist", "closure")}
-    # The others have not seen the last batch: their kept rows are compared once they have.
+    same = {name: _has_full_fixpoint(view) for name, view in views.items() if name in ("dist", "closure")}
+    # The other tables are compared after they have read the last batch.
     for name in views.keys() - same.keys():
         kinds[name].append(views[name].refresh().kind)
-        same[name] = _anew(views[name])
+        same[name] = _has_full_fixpoint(views[name])
     edges, starts = lake.rows("edges"), lake.rows("starts")
     by_hand = distances([(s, d, w) for d, s, w in edges], [(n, d) for d, n in starts if n is not None])
     return {
@@ -181,8 +181,8 @@ def equal(spark: SparkSession) -> dict[str, Any]:
     }
 
 
-def _anew(view: ra.delta.RecursiveTable) -> bool:
-    """Whether the table has the rows of the whole fixpoint over the sources as they are, and some."""
+def _has_full_fixpoint(view: ra.delta.RecursiveTable) -> bool:
+    """Return whether the table has rows, and those of the full fixpoint over the current sources."""
     program, sources = view._read_sources()
     whole = program.whole({name: table.read(snapshot.version) for name, (table, snapshot) in sources.items()})
     kept = view._target.read(view._target.snapshot().version).select(*whole.columns)
@@ -190,7 +190,7 @@ def _anew(view: ra.delta.RecursiveTable) -> bool:
 
 
 def reports(spark: SparkSession) -> dict[str, Any]:
-    """What report, history and status say; a refresh with nothing new writes nothing, one without effect its record."""
+    """Return report, history and status. A refresh without new rows writes nothing, one without effect its record."""
     lake = Lake(spark, "reports")
     lake.add("edges", [(0, 1, 4), (1, 2, 4)], EDGES)
     lake.add("starts", [(0, 0)], STARTS)
@@ -229,25 +229,25 @@ def reports(spark: SparkSession) -> dict[str, Any]:
 
 
 def own_confs(spark: SparkSession) -> dict[str, str]:
-    """The session's confs, but for the one in which Delta itself notes its last commit."""
+    """Return the session's confs, except the one in which Delta stores its last commit."""
     return {key: value for key, value in confs(spark).items() if "lastCommitVersion" not in key}
 
 
 def reasons(spark: SparkSession) -> dict[str, Any]:
-    """Why a refresh takes all rows anew, asked of ``status`` and, once, done."""
+    """Return the reasons of full refreshes, from ``status`` and from one refresh."""
     lake = Lake(spark, "reasons")
     lake.add("edges", [(0, 1, 4), (1, 2, 4)], EDGES)
     lake.add("starts", [(0, 0)], STARTS)
     view = lake.shortest("dist")
-    told = {"first": view.status().reason}
+    facts = {"first": view.status().reason}
     view.refresh()
 
     def doubled(d: DataFrame, t: Tables) -> DataFrame:
         return d.join(t["edges"], d.node == t["edges"].src).selectExpr("dst AS node", "dist + w + w AS dist")
 
-    told["another step"] = lake.shortest("dist", step=doubled).status().reason
-    told["another constant"] = lake.shortest("dist", base=lambda t: t["starts"].where("node < 7")).status().reason
-    told["clock"] = _after_refresh(
+    facts["another step"] = lake.shortest("dist", step=doubled).status().reason
+    facts["another constant"] = lake.shortest("dist", base=lambda t: t["starts"].where("node < 7")).status().reason
+    facts["clock"] = _after_refresh(
         lake.shortest("clock", base=lambda t: t["starts"].where("current_date() > date'2020-01-01'"))
     )
     named = {
@@ -258,34 +258,34 @@ def reasons(spark: SparkSession) -> dict[str, Any]:
             "node", "dist")),
         "sum": _paths(lake),
     }  # fmt: skip
-    for one in named.values():
-        one.refresh()
+    for table in named.values():
+        table.refresh()
     lake.add("edges", [(5, 6, 1)], EDGES)
     lake.add("starts", [(6, 2)], STARTS)
-    told |= {name: one.status().reason for name, one in named.items()}
-    told["incremental"] = view.status().kind
+    facts |= {name: table.status().reason for name, table in named.items()}
+    facts["incremental"] = view.status().kind
     lake.sql("DELETE FROM {} WHERE src = 1", "edges")
-    told["delete"] = view.status().reason
+    facts["delete"] = view.status().reason
     done = view.refresh()
-    told["done"] = [done.kind, done.reason == told["delete"], lake.rows("dist")]
+    facts["done"] = [done.kind, done.reason == facts["delete"], lake.rows("dist")]
     lake.sql("UPDATE {} SET w = 5 WHERE src = 0", "edges")
-    told["update"] = view.status().reason
+    facts["update"] = view.status().reason
     view.refresh()
     lake.add("dist", [(77, 1)], STARTS)
-    told["another writer"] = view.status().reason
+    facts["another writer"] = view.status().reason
     view.refresh()
-    told["its rows are gone"] = all(77 not in row for row in lake.rows("dist"))
+    facts["its rows are gone"] = all(77 not in row for row in lake.rows("dist"))
     lake.add("edges", [(0, 8, 1)], EDGES)
     lake.sql("OPTIMIZE {}", "edges")
     lake.sql("VACUUM {} RETAIN 0 HOURS", "edges")
-    told["vacuumed"] = view.status().reason
-    told["after vacuum"] = [view.refresh().kind, (1, 8) in lake.rows("dist")]
+    facts["vacuumed"] = view.status().reason
+    facts["after vacuum"] = [view.refresh().kind, (1, 8) in lake.rows("dist")]
     lake.sql("ALTER TABLE {} SET TBLPROPERTIES (delta.enableChangeDataFeed = false)", "starts")
-    told["no feed"] = view.status().reason
+    facts["no feed"] = view.status().reason
     lake.add("edges2", [(0, 1, 4)], EDGES)
     elsewhere = {"edges": lake.path("edges2"), "starts": lake.path("starts")}
-    told["replaced"] = lake.shortest("dist", sources=elsewhere).status().reason
-    return told
+    facts["replaced"] = lake.shortest("dist", sources=elsewhere).status().reason
+    return facts
 
 
 def _after_refresh(view: ra.delta.RecursiveTable) -> str:
@@ -308,13 +308,13 @@ def _paths(lake: Lake) -> ra.delta.RecursiveTable:
 
 
 def bad(spark: SparkSession) -> dict[str, Any]:
-    """Wrong use: class and code, and the target as it was."""
+    """Return class and code of errors of wrong use. The target stays unchanged."""
     lake = Lake(spark, "bad")
     lake.add("edges", [(0, 1, 4)], EDGES)
     lake.add("starts", [(0, 0)], STARTS)
     lake.add("mine", [(1, 2)], STARTS)
     lake.add("odd", [(1, 2)], "node bigint, distance bigint")
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "foreign": failure(lake.shortest("mine").refresh),
         "schema": failure(lake.shortest("odd").refresh),
         "untouched": [lake.version("mine"), lake.version("odd")],
@@ -332,22 +332,22 @@ def bad(spark: SparkSession) -> dict[str, Any]:
     view.refresh()
     lake.sql("ALTER TABLE {} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')", "edges")
     lake.sql("ALTER TABLE {} RENAME COLUMN w TO weight", "edges")
-    told["renamed"] = failure(view.refresh)
-    told["after renaming"] = lake.version("dist")
-    # An empty table of the right shape may be filled: its owner has set it up.
+    facts["renamed"] = failure(view.refresh)
+    facts["after renaming"] = lake.version("dist")
+    # An empty table with the right columns may be filled: the user has prepared it.
     spark.sql("CREATE TABLE prepared (dist BIGINT, node BIGINT) USING delta TBLPROPERTIES ('made_by' = 'me')")
     filled = ra.delta.RecursiveTable(
         spark, "prepared", keys="node", aggs={"dist": "min"}, sources={"starts": lake.path("starts")},
         base=lambda t: t["starts"],
         step=lambda d, _: d.selectExpr("node + 1 AS node", "dist + 1 AS dist").where("node < 4"),
     ).refresh()  # fmt: skip
-    told["prepared"] = [filled.kind, spark.table("prepared").count()]
-    told["properties"] = spark.sql("SHOW TBLPROPERTIES prepared ('made_by')").first()[1]
-    return told
+    facts["prepared"] = [filled.kind, spark.table("prepared").count()]
+    facts["properties"] = spark.sql("SHOW TBLPROPERTIES prepared ('made_by')").first()[1]
+    return facts
 
 
 def conflicts(spark: SparkSession) -> dict[str, Any]:
-    """One refresh stops before its write, another one overtakes it; before and within Delta's own transaction."""
+    """Let a refresh overtake another, before and within Delta's transaction of the other."""
     lake = Lake(spark, "conflicts")
     lake.add("edges", [(0, 1, 4), (1, 2, 4)], EDGES)
     lake.add("starts", [(0, 0)], STARTS)
@@ -396,8 +396,8 @@ def _waiter(flag: str) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch
         from pathlib import Path  # noqa: PLC0415 - likewise
 
         Path(flag).with_suffix(".waiting").touch()
-        began = time.monotonic()
-        while not Path(flag).exists() and time.monotonic() - began < 60:
+        started_at = time.monotonic()
+        while not Path(flag).exists() and time.monotonic() - started_at < 60:
             time.sleep(0.02)
         yield from batches
 
@@ -405,23 +405,23 @@ def _waiter(flag: str) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch
 
 
 def texts(spark: SparkSession) -> dict[str, Any]:
-    """Datalog: one recursion goes on, a second one below it begins anew."""
+    """Refresh Datalog tables: one recursion continues, one that reads another recursion restarts."""
     lake = Lake(spark, "texts")
     lake.add("edge", [(1, 2, 3), (2, 3, 3)], EDGES)
     lake.add("start", [(1,)], "x bigint")
-    one = """
+    single = """
         both(x, y, w) :- edge(x, y, w). both(y, x, w) :- edge(x, y, w).
         dist(x, 0) :- start(x).
         dist(y, $MIN(d + w)) :- dist(x, d), both(x, y, w).
         .assume edge.w >= 0
     """
-    two = """
+    nested = """
         reach(x) :- start(x). reach(y) :- reach(x), edge(x, y, _).
         far(x) :- reach(x), x > 1. far(y) :- far(x), reach(y), edge(x, y, _).
     """
     sources = {"edge": lake.path("edge"), "start": lake.path("start")}
-    dist = ra.delta.RecursiveTable.datalog(spark, lake.path("dist"), one, "dist", sources=sources)
-    far = ra.delta.RecursiveTable.datalog(spark, lake.path("far"), two, "far", sources=sources)
+    dist = ra.delta.RecursiveTable.datalog(spark, lake.path("dist"), single, "dist", sources=sources)
+    far = ra.delta.RecursiveTable.datalog(spark, lake.path("far"), nested, "far", sources=sources)
     first = [dist.refresh().kind, far.refresh().kind]
     lake.add("edge", [(9, 3, 1), (3, 4, 1)], EDGES)
     then = [dist.refresh(), far.refresh()]
@@ -432,7 +432,7 @@ def texts(spark: SparkSession) -> dict[str, Any]:
         "why": then[1].reason,
         "dist": sorted(tuple(r) for r in lake.read("dist").collect()),
         "far": lake.rows("far"),
-        "unknown": failure(lambda: wrong(spark, lake.path("z"), one, "dst", sources=sources)),
+        "unknown": failure(lambda: wrong(spark, lake.path("z"), single, "dst", sources=sources)),
     }  # fmt: skip
 
 

@@ -1,11 +1,11 @@
-"""A refresh that dies at the step that the first argument names, over the tables in the folder of the second.
+"""Kill a refresh at the step that the first argument names, over the tables in the folder of the second.
 
-Each argument is a process: what one leaves, the next one finds.
+Each step is a process that continues with the tables that the previous one left.
 
     full      the first refresh, killed while it writes files
-    fixpoint  the first refresh, done; rows come in; the process dies after the fixpoint, before the MERGE
+    fixpoint  the first refresh succeeds; rows are added; the process dies after the fixpoint, before the MERGE
     merge     the JVM is killed while the MERGE writes files
-    after     a refresh that ends; then one that dies after its commit, and what the next one says
+    after     a refresh that succeeds; then one that fails after its commit, and the report of the next one
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ THEN = [(0, 2, 1), (3, 4, 1)]
 LAST = [(0, 3, 1)]
 
 
-def found(lake: Lake) -> dict[str, Any]:
-    """The table's version (-1: none) and whether its rows are those of so many edges."""
+def table_state(lake: Lake) -> dict[str, Any]:
+    """Return the table's version (-1: none), the sets of edges that its rows match, and its history."""
     table = ra.delta.tables.Table(lake.spark, lake.path("dist"))
     snapshot = table.snapshot()
     if snapshot is None:
@@ -49,7 +49,7 @@ def found(lake: Lake) -> dict[str, Any]:
 
 
 def killed_at_files(spark: SparkSession, lake: Lake) -> None:
-    """Kills the JVM as soon as a new file of rows appears in the table."""
+    """Kill the JVM as soon as a new data file appears in the table."""
     before = set(lake.folder.glob("dist/*.parquet"))
     jvm = spark.sparkContext._gateway.proc.pid
 
@@ -72,7 +72,7 @@ def full(spark: SparkSession) -> None:
 
 def fixpoint(spark: SparkSession) -> None:
     lake = Lake(spark, sys.argv[2])
-    tell(spark, named("before", lambda: found(lake)))
+    tell(spark, named("before", lambda: table_state(lake)))
     lake.shortest("dist").refresh()
     lake.add("edges", THEN, EDGES)
     refresh.Refresh._write = lambda *_: os._exit(9)
@@ -81,7 +81,7 @@ def fixpoint(spark: SparkSession) -> None:
 
 def merge(spark: SparkSession) -> None:
     lake = Lake(spark, sys.argv[2])
-    tell(spark, named("before", lambda: found(lake)))
+    tell(spark, named("before", lambda: table_state(lake)))
     killed_at_files(spark, lake)
     lake.shortest("dist").refresh()
 
@@ -90,33 +90,33 @@ def after(spark: SparkSession) -> None:
     lake = Lake(spark, sys.argv[2])
 
     def lost() -> dict[str, Any]:
-        """The commit is there, and who made it never heard of it."""
+        """Refresh so that the commit succeeds but the writer does not learn it."""
         lake.add("edges", LAST, EDGES)
-        own = commit.Writer._find_commit
-        commit.Writer._find_commit = gone
+        find_commit = commit.Writer._find_commit
+        commit.Writer._find_commit = raise_interrupted
         try:
             lake.shortest("dist").refresh()
         except InterruptedError:
             pass
         finally:
-            commit.Writer._find_commit = own
-        return {"found": found(lake), "next": lake.shortest("dist").refresh().kind}
+            commit.Writer._find_commit = find_commit
+        return {"found": table_state(lake), "next": lake.shortest("dist").refresh().kind}
 
     tell(
         spark,
-        named("before", lambda: found(lake)),
+        named("before", lambda: table_state(lake)),
         named("again", lambda: lake.shortest("dist").refresh().kind),
-        named("then", lambda: found(lake)),
+        named("then", lambda: table_state(lake)),
         named("lost", lost),
     )
 
 
-def gone(_: commit.Writer) -> None:
+def raise_interrupted(_: commit.Writer) -> None:
     raise InterruptedError
 
 
 def named(name: str, call: Callable[[], Any]) -> Callable[[SparkSession], Any]:
-    """``call`` as a fact of that name."""
+    """Return ``call`` as a fact of that name."""
 
     def fact(_: SparkSession) -> object:
         return call()

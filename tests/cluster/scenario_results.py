@@ -1,4 +1,4 @@
-"""local[2]: what people do with a result afterwards, and with the confs as they were."""
+"""Use results in typical ways on local[2], and check that the confs are unchanged."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ PAIRS = [(i, i) for i in range(LENGTH + 1)]
 
 
 def a_chain(spark: SparkSession) -> DataFrame:
-    """Node i at distance i."""
+    """Return a fixpoint with node i at distance i."""
     return chain(spark, LENGTH, backend="spark")
 
 
 def pairs(df: DataFrame) -> list[tuple[int, ...]]:
-    """Sorted rows."""
+    """Return the sorted rows."""
     return sorted(tuple(row) for row in df.collect())
 
 
 def limits(spark: SparkSession) -> dict[str, bool]:
-    """`limit`, `take`, `first`, `isEmpty`, `orderBy().limit`."""
+    """Check `limit`, `take`, `first`, `isEmpty`, `orderBy().limit`."""
     df = a_chain(spark)
     return {
         "limit": len(set(pairs(df.limit(7))) & set(PAIRS)) == 7,
@@ -41,7 +41,7 @@ def limits(spark: SparkSession) -> dict[str, bool]:
 
 
 def shapes(spark: SparkSession) -> dict[str, bool]:
-    """Union of two fixpoints, a self-join of one, coalesce, repartition, an RDD, a local iterator."""
+    """Check a union of two fixpoints, a self-join, coalesce, repartition, an RDD, a local iterator."""
     df = a_chain(spark)
     return {
         "union": pairs(df.union(a_chain(spark))) == sorted(PAIRS + PAIRS),
@@ -58,7 +58,7 @@ def shapes(spark: SparkSession) -> dict[str, bool]:
 
 
 def stored(spark: SparkSession) -> dict[str, Any]:
-    """Cache, local checkpoint, Parquet."""
+    """Check cache, local checkpoint, Parquet."""
     df = a_chain(spark).cache()
     cached = pairs(df) == PAIRS and pairs(df.where("dist > 3")) == PAIRS[4:]
     df.unpersist(blocking=True)
@@ -71,57 +71,58 @@ def stored(spark: SparkSession) -> dict[str, Any]:
 
 
 def sql(spark: SparkSession) -> dict[str, bool]:
-    """A temporary view, a scalar subquery, IN, EXISTS, a CTE used twice, an insert."""
+    """Check a temporary view, a scalar subquery, IN, EXISTS, a CTE used twice, an insert."""
     a_chain(spark).createOrReplaceTempView("paths")
 
-    def one(query: str) -> Any:  # noqa: ANN401 - a value of any type
+    def first(query: str) -> Any:  # noqa: ANN401 - a value of any type
         return (spark.sql(query).first() or [None])[0]
 
     spark.sql("CREATE TABLE kept (node BIGINT, dist BIGINT) USING parquet")
     spark.sql("INSERT INTO kept SELECT * FROM paths")
     return {
-        "view": one("SELECT sum(dist) FROM paths WHERE node > 28") == 59,
-        "scalar subquery": one("SELECT count(*) FROM range(100) WHERE id > (SELECT max(dist) FROM paths)") == 69,
-        "in": one("SELECT count(*) FROM range(100) WHERE id IN (SELECT node FROM paths)") == LENGTH + 1,
-        "exists": one("SELECT count(*) FROM range(9) r WHERE EXISTS (SELECT 1 FROM paths p WHERE p.node = r.id)") == 9,
-        "cte": one("WITH p AS (SELECT * FROM paths) SELECT count(*) FROM p a JOIN p b ON a.node = b.dist")
+        "view": first("SELECT sum(dist) FROM paths WHERE node > 28") == 59,
+        "scalar subquery": first("SELECT count(*) FROM range(100) WHERE id > (SELECT max(dist) FROM paths)") == 69,
+        "in": first("SELECT count(*) FROM range(100) WHERE id IN (SELECT node FROM paths)") == LENGTH + 1,
+        "exists": first("SELECT count(*) FROM range(9) r WHERE EXISTS (SELECT 1 FROM paths p WHERE p.node = r.id)")
+        == 9,
+        "cte": first("WITH p AS (SELECT * FROM paths) SELECT count(*) FROM p a JOIN p b ON a.node = b.dist")
         == LENGTH + 1,
         "insert": pairs(spark.table("kept")) == PAIRS,
     }
 
 
 def join_on_the_key(spark: SparkSession) -> dict[str, Any]:
-    """The fixpoint's rows are where the join wants them: the other side alone is shuffled."""
+    """Join on the key: only the other side is shuffled."""
     names = spark.range(LENGTH + 1).selectExpr("id as node", "concat('n', id) as name")
-    found = {}
+    facts = {}
     for aqe in ("true", "false"):
         spark.conf.set("spark.sql.adaptive.enabled", aqe)
         df = a_chain(spark).join(names, "node")
         right = sorted(tuple(r) for r in df.collect()) == [(i, i, f"n{i}") for i in range(LENGTH + 1)]
         plan = df._jdf.queryExecution().executedPlan().toString()
-        grouped = a_chain(spark).groupBy("node").agg(F.bit_or("dist"))  # a max would be no aggregate any more
+        grouped = a_chain(spark).groupBy("node").agg(F.bit_or("dist"))  # Spark would remove a max
         right = right and pairs(grouped) == PAIRS
         plans = [plan, grouped._jdf.queryExecution().executedPlan().toString()]
-        found[f"aqe={aqe}"] = {"right": right, "above": [above_fixpoint(p) for p in plans]}
+        facts[f"aqe={aqe}"] = {"right": right, "above": [above_fixpoint(p) for p in plans]}
     spark.conf.set("spark.sql.adaptive.enabled", "true")
-    return found
+    return facts
 
 
 def above_fixpoint(plan: str) -> list[str]:
-    """Names of the operators above the fixpoint, the nearest first, in the plan's first (final) tree."""
+    """Return the operators above the fixpoint, the nearest first, in the plan's first (final) tree."""
     lines = plan.partition("== Initial Plan ==")[0].splitlines()
     depths = [len(line) - len(line.lstrip(" :+-*()0123456789")) for line in lines]
     at = next(i for i, line in enumerate(lines) if "Fixpoint" in line)
-    found, depth = [], depths[at]
+    operators, depth = [], depths[at]
     for i in range(at - 1, -1, -1):
         if depths[i] < depth:
-            found.append(lines[i].strip(" :+-*()0123456789").split()[0].split("[")[0])
+            operators.append(lines[i].strip(" :+-*()0123456789").split()[0].split("[")[0])
             depth = depths[i]
-    return found
+    return operators
 
 
 def left(spark: SparkSession) -> dict[str, Any]:
-    """After all of that."""
+    """Return what all these leave."""
     return left_after(spark)
 
 

@@ -1,6 +1,6 @@
-"""An application of spark-submit's on a standalone cluster. ``HOW``: configure, attach, or listed (--jars alone).
+"""Run an application by spark-submit on a standalone cluster. ``HOW``: configure, attach, or listed (only --jars).
 
-The package is imported before pyspark, which is a zip there, as everybody writes it.
+The package is imported before pyspark, which is a zip there: imports are usually sorted so.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def start() -> SparkSession:
 
 
 def surroundings(spark: SparkSession) -> dict[str, Any]:
-    """What spark-submit was told, as the session has it."""
+    """Return the options of spark-submit as the session has them."""
     jars = spark.sparkContext.getConf().get("spark.jars", "").split(",")
     return {
         "extensions": spark.conf.get("spark.sql.extensions", ""),
@@ -62,77 +62,77 @@ def surroundings(spark: SparkSession) -> dict[str, Any]:
 
 
 def extension(spark: SparkSession) -> int:
-    """The user's extension, on the driver."""
+    """Call the user's extension on the driver."""
     return spark.sql("SELECT mine()").first()[0]
 
 
 def function(spark: SparkSession) -> int:
-    """The user's class, on the executors."""
+    """Call the user's class on the executors."""
     spark.udf.registerJavaFunction("square", "mine.Square", "bigint")
     return spark.range(4).selectExpr("sum(square(id))").first()[0]
 
 
 def on(backend: str) -> Callable[[SparkSession], dict[str, Any]]:
     def fact(spark: SparkSession) -> dict[str, Any]:
-        found = paths(spark, backend=backend)
-        return {"rows": rows(found), "by": ra.report(found).backend}
+        result = paths(spark, backend=backend)
+        return {"rows": rows(result), "by": ra.report(result).backend}
 
     fact.__name__ = backend
     return fact
 
 
 def sql(spark: SparkSession) -> list[list[int]]:
-    """A recursion in SQL."""
+    """Run a recursion in SQL."""
     edges(spark).createOrReplaceTempView("edges")
     return [list(row) for row in spark.sql(QUERY).collect()]
 
 
 def sql_refused(spark: SparkSession) -> str:
-    """What a session says that cannot."""
+    """Return the error of recursive SQL in a session without the extension."""
     try:
         return str(sql(spark))
-    except Exception as problem:  # noqa: BLE001 - whatever it is
+    except Exception as problem:  # noqa: BLE001 - any error is a fact
         return str(problem)
 
 
 def datalog(spark: SparkSession) -> list[list[int]]:
-    """A recursion as a text."""
+    """Run a recursion as a Datalog text."""
     return rows(ra.datalog(spark, DATALOG, e=edges(spark))["r"])
 
 
 def restarting(spark: SparkSession) -> dict[str, Any]:
-    """What defining on the Spark engine does while no executor is there: the workers start others."""
+    """Define a recursion on the Spark engine while executors restart."""
     shim = bridge(spark)
     for process in _executors(spark):
         os.kill(process, signal.SIGKILL)
     wait_until(lambda: shim.slots(spark._jsparkSession) == 0, 60, "the loss of all executors")
-    found = paths(spark, backend="spark")
-    return {"rows": rows(found), "by": ra.report(found).backend}
+    result = paths(spark, backend="spark")
+    return {"rows": rows(result), "by": ra.report(result).backend}
 
 
 def _executors(spark: SparkSession) -> list[int]:
-    """Process ids of this application's executors, all of which run on this machine."""
+    """Return the process ids of this application's executors, which all run on this machine."""
     words = ("CoarseGrainedExecutorBackend", spark.sparkContext.applicationId)
-    found = []
+    ids = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             command = (process / "cmdline").read_text(errors="replace")
             if all(word in command for word in words):
-                found.append(int(process.name))
-    return found
+                ids.append(int(process.name))
+    return ids
 
 
 def edges(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(EDGES, "src bigint, dst bigint, w bigint")
 
 
-def paths(spark: SparkSession, **how: str) -> DataFrame:
+def paths(spark: SparkSession, **options: str) -> DataFrame:
     e = edges(spark)
     return spark.createDataFrame([(1, 0)], "node bigint, dist bigint").recursive_agg(
         "node",
         {"dist": "min"},
         step=lambda d: d.join(e, d.node == e.src).select(e.dst.alias("node"), (d.dist + e.w).alias("dist")),
-        **how,
+        **options,
     )
 
 

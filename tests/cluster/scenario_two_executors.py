@@ -1,4 +1,4 @@
-"""Two executors of one core each; `plain`, or `secured` by authentication and encryption of network and disk."""
+"""Run on two executors of one core: `plain`, or `secured` by authentication and encryption of network and disk."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ VERTICES = 20_000
 
 
 def executors(spark: SparkSession) -> int:
-    """How many there are, without the driver."""
+    """Return the number of executors without the driver."""
     return len(spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()) - 1
 
 
 def fixtures(spark: SparkSession) -> dict[str, str]:
-    """Each case, with AQE on and off where nothing is secured: `ok`, or what differs."""
-    found = {}
+    """Run each fixture, with AQE on and off if not `secured`. Return `ok` or the difference."""
+    results = {}
     for aqe in ("false",) if sys.argv[1] == "secured" else ("true", "false"):
         spark.conf.set("spark.sql.adaptive.enabled", aqe)
         for case in CASES:
-            found[f"{case} aqe={aqe}"] = check(spark, case)
-    return found
+            results[f"{case} aqe={aqe}"] = check(spark, case)
+    return results
 
 
 def check(spark: SparkSession, case: str) -> str:
@@ -78,12 +78,12 @@ def check(spark: SparkSession, case: str) -> str:
 
 
 def tasks(df: DataFrame) -> int:
-    """Tasks of the gang that ran last for ``df``."""
+    """Return the number of tasks of the last gang of ``df``."""
     return int(json.loads(bridge(df.sparkSession).report(df._jdf))["tasks"])
 
 
 def load(path: Path) -> ModuleType:
-    """The fixture's module."""
+    """Return the fixture's module."""
     spec = importlib.util.spec_from_file_location(path.parent.name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -93,7 +93,7 @@ def load(path: Path) -> ModuleType:
 
 
 def large_messages(spark: SparkSession) -> dict[str, Any]:
-    """A graph whose rounds bring more to the other executor than rides on a vote."""
+    """Run a graph whose rounds send more to the other executor than fits into a vote."""
     df = paths(spark.range(1).selectExpr("id as node", "0L as dist"), scattered_edges(spark, VERTICES), backend="spark")
     rows = {row.node: row.dist for row in df.collect()}
     report = ra.report(df)
@@ -102,7 +102,7 @@ def large_messages(spark: SparkSession) -> dict[str, Any]:
 
 
 def large_messages_of_strings(spark: SparkSession) -> dict[str, Any]:
-    """The same with long keys: a dictionary of some megabytes goes around."""
+    """Run the same with long keys, so that a dictionary of some megabytes is exchanged."""
     name = "concat('a-vertex-with-a-rather-long-name-', {})"
     edges = scattered_edges(spark, VERTICES).selectExpr(
         f"{name.format('src')} as src", f"{name.format('dst')} as dst", "w"
@@ -113,10 +113,10 @@ def large_messages_of_strings(spark: SparkSession) -> dict[str, Any]:
 
 
 def cancelled_run(spark: SparkSession) -> dict[str, Any]:
-    """Cancelled in a loop of messages that go by block: who waits comes back, and executors keep nothing."""
+    """Cancel a loop that sends messages as blocks: the caller returns, and executors keep nothing."""
     sc = spark.sparkContext
     first = broadcast_id(spark)
-    df = endless_rounds(spark, keys=1_000_000)  # its messages lie long enough to be seen
+    df = endless_rounds(spark, keys=1_000_000)  # its blocks exist long enough to be observed
     raised: list[str] = []
 
     def query() -> None:
@@ -131,11 +131,11 @@ def cancelled_run(spark: SparkSession) -> dict[str, Any]:
     seen: list[str] = []
 
     def sees_blocks() -> bool:
-        now = 2 * iterations_now(spark)  # an iteration is two meetings
-        seen.extend(blocks_on_executors(spark, range(first, first + 3), range(now, now + 8)))
+        meeting = 2 * iterations_now(spark)  # an iteration is two meetings
+        seen.extend(blocks_on_executors(spark, range(first, first + 3), range(meeting, meeting + 8)))
         return bool(seen)
 
-    wait_until(sees_blocks, 60, "blocks between executors")  # so that finding none afterwards means something
+    wait_until(sees_blocks, 60, "blocks between executors")  # otherwise, finding none afterwards proves nothing
     began = time.monotonic()
     sc.cancelJobGroup("cluster")
     thread.join()

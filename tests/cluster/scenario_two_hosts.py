@@ -1,4 +1,4 @@
-"""A standalone cluster of two hosts that share nothing they could write to, and ranks in its executors."""
+"""Run ranks in the executors of a standalone cluster of two hosts that share no writable files."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ HOSTS: list[Host] = []
 
 
 def apart(_: SparkSession) -> dict[str, Any]:
-    """What the hosts see of each other, and of the driver."""
-    Path("/tmp/only-the-drivers").touch()  # noqa: S108 - the very place that hosts must not share
-    found = {host.name: host.find("only-the-*") for host in HOSTS}
+    """Return the driver's file that hosts see, and the number of executors of each host."""
+    Path("/tmp/only-the-drivers").touch()  # noqa: S108 - hosts must not share this folder
+    seen = {host.name: host.find("only-the-*") for host in HOSTS}
     executors = [len(host.processes("org.apache.spark.executor.CoarseGrainedExecutorBackend")) for host in HOSTS]
-    return {"seen": found, "executors": executors}
+    return {"seen": seen, "executors": executors}
 
 
 def offloaded(spark: SparkSession) -> dict[str, Any]:
-    """The rows by ranks, by the Spark engine, and by Dijkstra."""
+    """Compare the rows of ranks, of the Spark engine, and of Dijkstra's algorithm."""
 
     def distances(backend: str) -> DataFrame:
         start = spark.range(1).selectExpr("id as node", "0L as dist")
@@ -61,7 +61,7 @@ def offloaded(spark: SparkSession) -> dict[str, Any]:
 
 
 def killed(spark: SparkSession) -> dict[str, Any]:
-    """The rank on the second host, in the middle of its loop."""
+    """Kill the rank on the second host in the middle of its loop."""
     harmed: list[float] = []
 
     def kill() -> None:
@@ -89,9 +89,9 @@ def killed(spark: SparkSession) -> dict[str, Any]:
 
 
 def left_after() -> dict[str, Any]:
-    """Ranks and files on the hosts a little later."""
+    """Return the ranks and files that are left on the hosts after a few seconds."""
 
-    def found() -> dict[str, Any]:
+    def remaining() -> dict[str, Any]:
         return {
             "ranks": [host.name for host in HOSTS for _ in host.processes(*RANK)],
             "files": [path for host in HOSTS for path in host.find("paralagg-*")],
@@ -99,12 +99,12 @@ def left_after() -> dict[str, Any]:
         }
 
     with contextlib.suppress(TimeoutError):
-        wait_until(lambda: not any(found().values()), 5, "all is cleared away")
-    return found()
+        wait_until(lambda: not any(remaining().values()), 5, "all is cleared away")
+    return remaining()
 
 
 def start_cluster() -> None:
-    """A master here, and two hosts with a worker of two cores and two local directories."""
+    """Start a master, and two hosts with a worker of two cores and two local directories."""
     spark, java = find_spark_home().home, find_java().launcher.resolve()
     daemon = [str(java), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{spark}/jars/*"]
     place = ["--host", DRIVER, "--port", "7077", "--webui-port", "0"]

@@ -1,8 +1,8 @@
-"""The scenario's side: a session in the working directory, and facts told one by one.
+"""Start a scenario's session in the working directory, and print its facts.
 
     session("local-cluster[2,1,1024]", {...}) -> tell(spark, fact, fact, ...)      # a fact is a function of the session
 
-A fact that fails is told as well, with its traceback, and the next one is tried.
+A fact that fails is printed with its traceback, and the next one is tried.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ CONFS = {
 
 
 def session(master: str, confs: dict[str, str] | None = None, slots: int = 2) -> SparkSession:
-    """A configured session whose files lie in the working directory, with so many slots there."""
-    here = Path.cwd()
-    builder = SparkSession.builder.master(master).config("spark.local.dir", str(here / "local"))
-    for key, value in {**CONFS, "spark.sql.warehouse.dir": str(here / "warehouse"), **(confs or {})}.items():
+    """Return a configured session with its files in the working directory, once ``slots`` slots are there."""
+    folder = Path.cwd()
+    builder = SparkSession.builder.master(master).config("spark.local.dir", str(folder / "local"))
+    for key, value in {**CONFS, "spark.sql.warehouse.dir": str(folder / "warehouse"), **(confs or {})}.items():
         builder = builder.config(key, value)
     spark = ra.configure(builder).getOrCreate()
     wait_until(lambda: slots_of(spark) == slots, 60, f"{slots} slots")
@@ -45,29 +45,29 @@ def session(master: str, confs: dict[str, str] | None = None, slots: int = 2) ->
 
 
 def slots_of(spark: SparkSession) -> int:
-    """Tasks of a gang that could start now."""
+    """Return the number of tasks of a gang that could start now."""
     return int(bridge(spark).slots(spark._jsparkSession))
 
 
 def tell(spark: SparkSession, *facts: Callable[[SparkSession], Any]) -> None:
-    """Print each fact as one line of JSON."""
+    """Compute each fact and print it as one line of JSON."""
     for fact in facts:
-        began = time.monotonic()
-        told: dict[str, Any] = {"fact": fact.__name__}
+        started_at = time.monotonic()
+        line: dict[str, Any] = {"fact": fact.__name__}
         try:
-            told["value"] = fact(spark)
-        except Exception:  # noqa: BLE001 - a failure is told, and the next fact is tried
-            told["failed"] = traceback.format_exc()
-        told["seconds"] = round(time.monotonic() - began, 2)
-        print(json.dumps(told), flush=True)  # noqa: T201 - this is how the test hears of it
-        print(f"-- {fact.__name__}: {told['seconds']} s", file=sys.stderr, flush=True)  # noqa: T201
+            line["value"] = fact(spark)
+        except Exception:  # noqa: BLE001 - a failure is printed, and the next fact is tried
+            line["failed"] = traceback.format_exc()
+        line["seconds"] = round(time.monotonic() - started_at, 2)
+        print(json.dumps(line), flush=True)  # noqa: T201 - the test reads it
+        print(f"-- {fact.__name__}: {line['seconds']} s", file=sys.stderr, flush=True)  # noqa: T201
 
 
-def wait_until(is_so: Callable[[], bool], seconds: float, what: str) -> float:
-    """Seconds until it was so; an error where it never was."""
-    began = time.monotonic()
-    while not is_so():
-        if time.monotonic() - began > seconds:
-            raise TimeoutError(f"not within {seconds} s: {what}")
+def wait_until(is_true: Callable[[], bool], seconds: float, description: str) -> float:
+    """Wait for a condition. Return the seconds that took, or raise ``TimeoutError``."""
+    started_at = time.monotonic()
+    while not is_true():
+        if time.monotonic() - started_at > seconds:
+            raise TimeoutError(f"not within {seconds} s: {description}")
         time.sleep(0.02)
-    return time.monotonic() - began
+    return time.monotonic() - started_at

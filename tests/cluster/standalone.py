@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark's own classes on this machine: a master and two workers of one core each.
+"""Start a standalone cluster of Spark on this machine: a master and two workers of one core each.
 
     with Standalone(folder) as cluster:
         cluster.master                                          # spark://127.0.0.1:40123
@@ -31,7 +31,7 @@ WORKERS = 2
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 90.0
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Processes that live for seconds start sooner so."""
+"""These options make the start of short-lived processes faster."""
 CONFS = {
     "spark.ui.enabled": "false",
     "spark.driver.host": HOST,
@@ -47,7 +47,7 @@ CONFS = {
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return this process's environment without what an earlier Spark has left there."""
+    """Return this process's environment without variables of an earlier Spark."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
     home = str(find_spark_home().home)
     return {**kept, "SPARK_HOME": home, "SPARK_LOCAL_IP": HOST, "PYSPARK_PYTHON": sys.executable, **more}
@@ -59,7 +59,7 @@ def program(name: str) -> str:
 
 
 class Standalone:
-    """The cluster, from ``with`` to the end of its block. ``folder`` takes logs and what executors write."""
+    """A cluster that runs inside a ``with`` block. ``folder`` gets the logs and the executors' files."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -91,12 +91,12 @@ class Standalone:
         return [program("spark-submit"), *self.options(), *options, str(app), *arguments]
 
     def options(self) -> list[str]:
-        """Return what every program of Spark's is given: the master and the confs."""
+        """Return the options of every program of Spark: the master and the confs."""
         confs = {**CONFS, "spark.local.dir": str(self._folder / "local")}
         return ["--master", self.master, *(word for k, v in confs.items() for word in ("--conf", f"{k}={v}"))]
 
     def stop(self) -> None:
-        """Kill the master, the workers, and the executors that these have started."""
+        """Kill the master, the workers and their executors."""
         for process in reversed(self._processes):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -120,13 +120,13 @@ class Standalone:
             )
 
     def _wait(self, name: str, pattern: str, count: int) -> list[str]:
-        """Return what ``pattern`` finds in a log, once it was found ``count`` times."""
+        """Wait until a log matches ``pattern`` ``count`` times. Return the matches."""
         until = time.monotonic() + START_SECONDS
         while True:
             text = (self._folder / f"{name}.log").read_text(errors="replace")
-            found: list[str] = re.findall(pattern, text)
-            if len(found) >= count:
-                return found
+            matches: list[str] = re.findall(pattern, text)
+            if len(matches) >= count:
+                return matches
             if time.monotonic() > until or any(process.poll() is not None for process in self._processes):
                 raise TimeoutError(
                     f"the log of the {name} has no {count} lines with {pattern}; it ends: {text[-2000:]}"

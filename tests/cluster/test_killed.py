@@ -1,4 +1,4 @@
-"""An executor dies in the middle of the loop: the right rows all the same."""
+"""Test that a run gives the right rows if an executor dies in the middle of the loop."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ def facts(scenario: Callable[..., Any]) -> Any:  # noqa: ANN401 - Facts of conft
 
 @pytest.mark.parametrize("how", ["killed", "killed_with_checkpoints"])
 def test_a_killed_executor_changes_no_row_and_leaves_nothing(facts: dict[str, Any], how: str) -> None:
-    found = facts[how]
-    assert 800 < found["killed_at"] < ITERATIONS
-    assert not found["same_executors"]
-    assert found["right"]
-    assert found["iterations"] == ITERATIONS
-    assert set(found["sessions"]) == {0}
-    assert found["left"] == NOTHING
+    result = facts[how]
+    assert 800 < result["killed_at"] < ITERATIONS
+    assert not result["same_executors"]
+    assert result["right"]
+    assert result["iterations"] == ITERATIONS
+    assert set(result["sessions"]) == {0}
+    assert result["left"] == NOTHING
 
 
-def test_without_checkpoints_the_loop_begins_anew(facts: dict[str, Any]) -> None:
+def test_without_checkpoints_the_loop_restarts(facts: dict[str, Any]) -> None:
     assert facts["killed"]["applied_in_last_attempt"] == ITERATIONS
 
 
-def test_with_checkpoints_the_loop_goes_on_from_the_newest(facts: dict[str, Any]) -> None:
-    found = facts["killed_with_checkpoints"]
-    resumed = ITERATIONS - found["applied_in_last_attempt"]
+def test_with_checkpoints_the_loop_resumes_from_the_newest(facts: dict[str, Any]) -> None:
+    result = facts["killed_with_checkpoints"]
+    resumed = ITERATIONS - result["applied_in_last_attempt"]
     assert resumed % INTERVAL == 0
-    assert found["first_of_last_attempt"] == resumed + 1
+    assert result["first_of_last_attempt"] == resumed + 1
     # The newest checkpoint may have been incomplete when the executor died.
-    assert resumed >= found["killed_at"] // INTERVAL * INTERVAL - INTERVAL
+    assert resumed >= result["killed_at"] // INTERVAL * INTERVAL - INTERVAL
     assert resumed > 0
 
 

@@ -1,4 +1,4 @@
-"""Ranks that fail or are no longer wanted: promptly an error, nothing left, and the next query is right."""
+"""Test ranks that fail or are cancelled: a prompt error, nothing left, and the next query is right."""
 
 from __future__ import annotations
 
@@ -50,25 +50,25 @@ def test_success_leaves_nothing(scenario: Callable[..., Any], where: tuple[str, 
         (FILES_APART, "cancelled_without_interrupts", PROMPT_SECONDS, CANCELLED),
     ],
 )
-def test_an_end_before_the_end(
+def test_a_failed_or_cancelled_run(
     scenario: Callable[..., Any], where: tuple[str, ...], how: str, seconds: float, error: str
 ) -> None:
-    found = scenario("offload", *where, seconds=300)[how]
-    assert re.search(error, found["error"])
-    assert found["seconds"] < seconds
-    assert found["left"] == NOTHING
-    assert found["next_is_right"]
+    result = scenario("offload", *where, seconds=300)[how]
+    assert re.search(error, result["error"])
+    assert result["seconds"] < seconds
+    assert result["left"] == NOTHING
+    assert result["next_is_right"]
 
 
-def test_the_description_of_the_job_moves(scenario: Callable[..., Any]) -> None:
+def test_the_description_of_the_job_shows_progress(scenario: Callable[..., Any]) -> None:
     described = scenario("offload", *ONE_JVM, seconds=300)["cancelled"]["described"]
     assert re.search(r"paralagg r: iteration \d+, last delta [\d,]+ rows", described)
 
 
 @pytest.mark.parametrize("where", [TWO_EXECUTORS, RANKS_IN_EXECUTORS, FILES_APART])
 def test_a_lost_executor_is_no_error(scenario: Callable[..., Any], where: tuple[str, ...]) -> None:
-    found = scenario("offload", *where, seconds=300)["executor_lost"]
-    assert found == {"right": True, "ranks": 2, "left": NOTHING}
+    result = scenario("offload", *where, seconds=300)["executor_lost"]
+    assert result == {"right": True, "ranks": 2, "left": NOTHING}
 
 
 @pytest.mark.parametrize("where", [ONE_JVM, TWO_EXECUTORS, RANKS_IN_EXECUTORS, FILES_APART])

@@ -1,4 +1,4 @@
-"""local[2]: cancellation, three queries at once, waiting, errors; the session is good for the next query after each."""
+"""Test cancellation, three queries at once, waiting and errors on local[2]; the session still runs the next query."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 pytestmark = pytest.mark.cluster
-PROMPT_SECONDS = 2  # half a second is the promise; a machine that runs other tests is given more
+PROMPT_SECONDS = 2  # documented as half a second; more for a machine that runs other tests
 
 
 @pytest.fixture
@@ -21,23 +21,23 @@ def facts(scenario: Callable[..., Any]) -> Any:  # noqa: ANN401 - Facts of conft
 
 
 def test_success_leaves_nothing(facts: dict[str, Any]) -> None:
-    found = facts["success"]
-    assert found["right"]
-    assert found["left"] == NOTHING
-    assert found["wrote"] > 0
-    assert found["kept"] == []
+    result = facts["success"]
+    assert result["right"]
+    assert result["left"] == NOTHING
+    assert result["wrote"] > 0
+    assert result["kept"] == []
 
 
 def test_the_sql_tab_shows_the_iterations_of_the_report(facts: dict[str, Any]) -> None:
     assert facts["live_metrics"] == {"iterations": 5001}
 
 
-def test_metrics_and_the_job_description_move(facts: dict[str, Any]) -> None:
+def test_metrics_and_the_job_description_show_progress(facts: dict[str, Any]) -> None:
     shown = facts["while_it_runs"]["first"]
     assert re.fullmatch(r"my own words \(paralagg r: iteration [\d,]+, last delta [\d,]+ rows\)", shown)
 
 
-def test_the_sql_tab_shows_a_run_that_goes_on(facts: dict[str, Any]) -> None:
+def test_the_sql_tab_shows_a_running_query(facts: dict[str, Any]) -> None:
     metrics = facts["while_it_runs"]["metrics"]
     live = {
         "iterations",
@@ -47,7 +47,7 @@ def test_the_sql_tab_shows_a_run_that_goes_on(facts: dict[str, Any]) -> None:
     }
     assert live <= metrics.keys()
     assert all(re.fullmatch(r"[\d,]+", metrics[name]) for name in live)
-    assert "time to iterate" not in metrics  # nobody knows yet
+    assert "time to iterate" not in metrics  # unknown until the loop ends
 
 
 def test_the_event_log_has_beginning_progress_and_end(facts: dict[str, Any]) -> None:
@@ -81,24 +81,24 @@ def test_the_event_log_has_beginning_progress_and_end(facts: dict[str, Any]) -> 
     ],
 )
 def test_cancellation_is_prompt_and_leaves_nothing(facts: dict[str, Any], how: str) -> None:
-    found = facts[how]
-    assert found["is_cancelled"]
-    assert found["back"] < PROMPT_SECONDS
-    assert found["free"] < PROMPT_SECONDS
-    assert found["left"] in (NOTHING, None)
-    assert found["next_is_right"]
+    result = facts[how]
+    assert result["is_cancelled"]
+    assert result["back"] < PROMPT_SECONDS
+    assert result["free"] < PROMPT_SECONDS
+    assert result["left"] in (NOTHING, None)
+    assert result["next_is_right"]
 
 
 def test_a_cancelled_run_keeps_no_checkpoint(facts: dict[str, Any]) -> None:
     assert facts["cancelled_between_checkpoints"]["kept"] == []
 
 
-def test_ctrl_c_raises_keyboard_interrupt_and_the_session_goes_on(facts: dict[str, Any]) -> None:
-    found = facts["interrupted"]
-    assert found["raised"]
-    assert found["back"] < PROMPT_SECONDS
-    assert found["left"] == NOTHING
-    assert found["next_is_right"]
+def test_ctrl_c_raises_keyboard_interrupt_and_the_session_still_works(facts: dict[str, Any]) -> None:
+    result = facts["interrupted"]
+    assert result["raised"]
+    assert result["back"] < PROMPT_SECONDS
+    assert result["left"] == NOTHING
+    assert result["next_is_right"]
 
 
 def test_ctrl_c_cancels_the_job(facts: dict[str, Any]) -> None:
@@ -109,10 +109,10 @@ def test_three_queries_at_once_are_all_right(facts: dict[str, Any]) -> None:
     assert facts["three_at_once"] == {"right": [True] * 9, "left": NOTHING}
 
 
-def test_waiting_for_slots_is_said(facts: Any) -> None:  # noqa: ANN401 - Facts of conftest.py
-    found = facts["waiting_for_slots"]
-    assert found["right"]
-    assert found["seconds"] > 3
+def test_waiting_for_slots_is_reported(facts: Any) -> None:  # noqa: ANN401 - Facts of conftest.py
+    result = facts["waiting_for_slots"]
+    assert result["right"]
+    assert result["seconds"] > 3
     assert "patience: waiting for 2 slots" in facts.log
 
 
@@ -137,5 +137,5 @@ def test_more_partitions_than_slots_are_no_error(facts: dict[str, Any]) -> None:
     assert facts["more_partitions_than_slots"] == {"found": [[True, 2], [True, 2]], "is_alive": True}
 
 
-def test_confs_are_as_before(facts: dict[str, Any]) -> None:
+def test_confs_are_unchanged(facts: dict[str, Any]) -> None:
     assert facts["confs_are_as_before"] == {}

@@ -1,4 +1,4 @@
-"""What people do with a result afterwards; and a recursion whose base is a Delta table."""
+"""Test typical uses of results, and a recursion whose base is a Delta table."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ pytestmark = pytest.mark.cluster
 
 @pytest.mark.parametrize("use", ["limits", "shapes", "stored", "sql"])
 def test_rows_are_right_however_they_are_used(scenario: Callable[..., Any], use: str) -> None:
-    found = scenario("results")[use]
-    assert {name: is_right for name, is_right in found.items() if not is_right} == {}
-    assert len(found) >= 3
+    result = scenario("results")[use]
+    assert {name: is_right for name, is_right in result.items() if not is_right} == {}
+    assert len(result) >= 3
 
 
 @pytest.mark.parametrize("aqe", ["aqe=true", "aqe=false"])
 def test_a_join_or_group_by_on_the_key_shuffles_the_other_side_only(scenario: Callable[..., Any], aqe: str) -> None:
-    found = scenario("results")["join_on_the_key"][aqe]
-    assert found["right"]
-    join, group = found["above"]
+    result = scenario("results")["join_on_the_key"][aqe]
+    assert result["right"]
+    join, group = result["above"]
     assert "SortMergeJoin" in join
     assert any(name.startswith("HashAggregate") for name in group)
     assert not [name for name in join + group if "Exchange" in name or "Shuffle" in name]
 
 
-def test_nothing_is_left_of_all_that(scenario: Callable[..., Any]) -> None:
+def test_uses_of_results_leave_nothing(scenario: Callable[..., Any]) -> None:
     assert scenario("results")["left"] == NOTHING
 
 
@@ -40,6 +40,6 @@ def test_delta_tables_are_written_and_read(scenario: Callable[..., Any]) -> None
     if importlib.util.find_spec("delta") is None:
         pytest.skip("delta-spark is not installed")
     facts = scenario("delta", seconds=120)
-    if "delta" not in facts.told and "unresolved dependenc" in facts.log:
+    if "delta" not in facts.by_name and "unresolved dependenc" in facts.log:
         pytest.skip("Delta's jars cannot be resolved here")
     assert facts["delta"] == {"kept": True, "again": True}

@@ -1,4 +1,4 @@
-"""Recursive queries where nobody writes Python: `spark-sql`, and a thrift server, on a standalone cluster.
+"""Test recursive queries without Python: `spark-sql` and a thrift server on a standalone cluster.
 
 The session has the shim by ``--jars`` and ``spark.sql.extensions`` only.
 """
@@ -53,7 +53,7 @@ def rows_in(text: str) -> list[str]:
 
 
 def run(command: list[str], folder: Path) -> tuple[str, str]:
-    """Return what a program has written to stdout and stderr."""
+    """Run a program. Return its stdout and stderr."""
     with subprocess.Popen(  # noqa: S603 - a program of Spark's
         command,
         cwd=folder,
@@ -73,7 +73,7 @@ def run(command: list[str], folder: Path) -> tuple[str, str]:
 
 @pytest.fixture(scope="module")
 def server(standalone: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Give the URL of a thrift server."""
+    """Provide the URL of a thrift server."""
     folder = tmp_path_factory.mktemp("thrift")
     with socket.create_server((HOST, 0)) as door:
         port = int(door.getsockname()[1])

@@ -1,4 +1,4 @@
-"""Applications of spark-submit's on a standalone cluster: nothing of the user's is lost, and all of ours works."""
+"""Test applications of spark-submit on a standalone cluster: the user's jars and extensions, all our features."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ WAYS = ("configure", "attach", "listed")
 def facts(
     standalone: Standalone, user_jars: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], Any]:
-    """``facts(how)`` submits the application that starts its session in this way, or gives what it has told."""
+    """Return a function: ``facts(how)`` submits the application once and returns its facts."""
     done: dict[str, Any] = {}
 
-    def of(how: str) -> Any:  # noqa: ANN401 - Facts, which pytest has imported under another name
+    def facts_of(how: str) -> Any:  # noqa: ANN401 - Facts, which pytest has imported under another name
         if how not in done:
             folder = tmp_path_factory.mktemp(how)
             staging = folder / "staging"
@@ -51,18 +51,18 @@ def facts(
             done[how] = submit(standalone, folder, "submitted", how, options=options)
         return done[how]
 
-    return of
+    return facts_of
 
 
 @pytest.mark.parametrize("how", WAYS)
 def test_jars_packages_and_extensions_of_the_user_are_kept(facts: Callable[[str], Any], how: str) -> None:
-    found = facts(how)
-    assert found["extension"] == 42
-    assert found["function"] == 14
+    result = facts(how)
+    assert result["extension"] == 42
+    assert result["function"] == 14
     jars = ["extension.jar" if how == "listed" else "mine_extension-1.0.jar", "function.jar"]
     ours = [] if how == "attach" else [find_jar().name]
-    assert found["surroundings"]["jars"] == sorted([*jars, *ours])
-    assert found["surroundings"]["extensions"] == (EXTENSION if how == "attach" else f"{EXTENSION},{OURS}")
+    assert result["surroundings"]["jars"] == sorted([*jars, *ours])
+    assert result["surroundings"]["extensions"] == (EXTENSION if how == "attach" else f"{EXTENSION},{OURS}")
 
 
 def test_pyspark_is_a_zip_there(facts: Callable[[str], Any]) -> None:
@@ -71,9 +71,9 @@ def test_pyspark_is_a_zip_there(facts: Callable[[str], Any]) -> None:
 
 @pytest.mark.parametrize("how", WAYS)
 def test_dataframes_and_datalog_work(facts: Callable[[str], Any], how: str) -> None:
-    found = facts(how)
-    assert found["spark"] == {"rows": ROWS, "by": "spark"}
-    assert found["datalog"] == ROWS
+    result = facts(how)
+    assert result["spark"] == {"rows": ROWS, "by": "spark"}
+    assert result["datalog"] == ROWS
 
 
 @pytest.mark.parametrize("how", ["configure", "listed"])
@@ -81,10 +81,10 @@ def test_recursive_sql_works(facts: Callable[[str], Any], how: str) -> None:
     assert facts(how)["sql"] == ROWS
 
 
-def test_recursive_sql_in_an_attached_session_says_what_to_do(facts: Callable[[str], Any]) -> None:
-    said = facts("attach")["sql_refused"]
-    assert "PARALAGG_SQL_NOT_CONFIGURED" in said
-    assert "ra.configure" in said
+def test_recursive_sql_in_an_attached_session_is_an_error_with_a_hint(facts: Callable[[str], Any]) -> None:
+    message = facts("attach")["sql_refused"]
+    assert "PARALAGG_SQL_NOT_CONFIGURED" in message
+    assert "ra.configure" in message
 
 
 def test_the_spark_engine_waits_while_executors_restart(facts: Callable[[str], Any]) -> None:

@@ -1,4 +1,4 @@
-"""Where a gang cannot run, or has too little memory: said clearly, and the session lives on."""
+"""Test gangs that cannot run or lack memory: the error is clear, and the session still works."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ WHY = "dynamic allocation is on (spark.dynamicAllocation.enabled)"
 
 
 def test_auto_takes_plain_dataframes_under_dynamic_allocation(scenario: Callable[..., Any]) -> None:
-    found = scenario("dynamic_allocation")["auto"]
-    assert found["right"]
-    assert found["by"] == "dataframe"
-    assert found["reason"].startswith(WHY)
-    assert any(WHY in line for line in found["said"])
+    result = scenario("dynamic_allocation")["auto"]
+    assert result["right"]
+    assert result["by"] == "dataframe"
+    assert result["reason"].startswith(WHY)
+    assert any(WHY in line for line in result["said"])
 
 
-def test_who_insists_on_the_engine_under_dynamic_allocation_gets_the_reason(scenario: Callable[..., Any]) -> None:
+def test_the_engine_is_refused_under_dynamic_allocation_with_a_reason(scenario: Callable[..., Any]) -> None:
     facts = scenario("dynamic_allocation")
     assert facts["insisting"]["code"] == "PARALAGG_BACKEND_UNAVAILABLE"
     assert WHY in facts["insisting"]["text"]
@@ -31,8 +31,8 @@ def test_who_insists_on_the_engine_under_dynamic_allocation_gets_the_reason(scen
 
 @pytest.mark.parametrize("how", ["too_large", "too_large_to_load"])
 def test_out_of_memory_is_an_error_with_its_code(scenario: Callable[..., Any], how: str) -> None:
-    found = scenario("little_memory")[how]
-    assert "PARALAGG_OUT_OF_MEMORY" in found["raised"]
-    assert "spark.driver.memory" in found["raised"]
-    assert found["left"] == NOTHING
-    assert found["next_is_right"]
+    result = scenario("little_memory")[how]
+    assert "PARALAGG_OUT_OF_MEMORY" in result["raised"]
+    assert "spark.driver.memory" in result["raised"]
+    assert result["left"] == NOTHING
+    assert result["next_is_right"]

@@ -1,4 +1,4 @@
-"""Ranks on two hosts with nothing between them but the network, by the launcher ``spark``."""
+"""Test ranks on two hosts that share only the network, by the launcher ``spark``."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def test_the_hosts_share_no_files_and_each_has_an_executor(facts: dict[str, Any]
 
 
 def test_ranks_on_two_hosts_give_the_rows_of_spark(facts: dict[str, Any]) -> None:
-    found = facts["offloaded"]
-    assert found["as_spark"]
-    assert found["right"]
-    assert found["backend"] == "mpi"
-    assert found["hosts"] == ["one", "one", "two", "two"]
-    assert found["sent"] == [True] * 4
-    assert found["left"] == NOTHING
+    result = facts["offloaded"]
+    assert result["as_spark"]
+    assert result["right"]
+    assert result["backend"] == "mpi"
+    assert result["hosts"] == ["one", "one", "two", "two"]
+    assert result["sent"] == [True] * 4
+    assert result["left"] == NOTHING
 
 
 def test_a_killed_rank_is_named_with_its_host_and_leaves_nothing_on_either(facts: dict[str, Any]) -> None:
-    found = facts["killed"]
-    assert re.search(r"PARALAGG_MPI_RANK_FAILED.*signal 9 \(rank [0-3] on two\)", found["error"])
-    assert found["seconds"] < PROMPT_SECONDS
-    assert (found["left"], found["runs"]) == (NOTHING, 0)
-    assert found["next_is_right"]
+    result = facts["killed"]
+    assert re.search(r"PARALAGG_MPI_RANK_FAILED.*signal 9 \(rank [0-3] on two\)", result["error"])
+    assert result["seconds"] < PROMPT_SECONDS
+    assert (result["left"], result["runs"]) == (NOTHING, 0)
+    assert result["next_is_right"]

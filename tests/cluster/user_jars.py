@@ -1,4 +1,4 @@
-"""Jars of a user's: an extension of Spark, and a function that executors run. Spark's own jars have the compiler."""
+"""Build jars of a user: an extension of Spark, and a function that executors run. Spark's jars contain the compiler."""
 
 from __future__ import annotations
 
