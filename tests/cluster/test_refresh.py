@@ -1,4 +1,4 @@
-"""Recursive tables on Delta: what a refresh writes, when it begins anew, and what is left where it dies."""
+"""Test recursive tables on Delta: what a refresh writes, when it is a full one, and what a killed one leaves."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ FACTS = ("pipeline", "equal", "reports", "reasons", "bad", "conflicts", "texts")
 
 @pytest.fixture
 def delta(scenario: Callable[..., Any]) -> Callable[..., Any]:
-    """``scenario``, skipped where Delta or its jars cannot be had."""
+    """Return ``scenario``. Skip the test if Delta or its jars are not available."""
     if importlib.util.find_spec("delta") is None:
         pytest.skip("delta-spark is not installed")
 
     def run(*key: str, seconds: int = 120) -> Any:  # noqa: ANN401 - Facts of conftest.py
         facts = scenario(*key, seconds=seconds)
-        if not facts.told and "unresolved dependenc" in facts.log:
+        if not facts.by_name and "unresolved dependenc" in facts.log:
             pytest.skip("Delta's jars cannot be resolved here")
         return facts
 
@@ -32,11 +32,11 @@ def delta(scenario: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.fixture
 def fact(delta: Callable[..., Any]) -> Callable[[str], Any]:
-    """One fact of the scenario that has a session of its own, alive throughout."""
+    """Return a function that reads a fact of the scenario ``refresh``."""
     return lambda name: delta("refresh", *FACTS, seconds=900)[name]
 
 
-def test_three_tables_are_a_pipeline_by_ordinary_calls(fact: Callable[[str], Any]) -> None:
+def test_three_tables_form_a_pipeline(fact: Callable[[str], Any]) -> None:
     assert fact("pipeline") == {
         "written": {"a": 0, "b": 4, "c": 8},
         "by timestamp": 2,
@@ -48,19 +48,19 @@ def test_three_tables_are_a_pipeline_by_ordinary_calls(fact: Callable[[str], Any
     }
 
 
-def test_what_continues_has_the_rows_of_what_begins_anew(fact: Callable[[str], Any]) -> None:
-    found = fact("equal")
-    assert {kind for kinds in found["kinds"].values() for kind in kinds[1:]} == {"incremental"}
-    assert {kinds[0] for kinds in found["kinds"].values()} == {"full"}
-    assert found["same"] == dict.fromkeys(("closure", "labels", "hops", "widest", "dist"), True)
-    assert found["by_hand"]
-    assert found["null_key"]
+def test_an_incremental_refresh_has_the_rows_of_a_full_one(fact: Callable[[str], Any]) -> None:
+    result = fact("equal")
+    assert {kind for kinds in result["kinds"].values() for kind in kinds[1:]} == {"incremental"}
+    assert {kinds[0] for kinds in result["kinds"].values()} == {"full"}
+    assert result["same"] == dict.fromkeys(("closure", "labels", "hops", "widest", "dist"), True)
+    assert result["by_hand"]
+    assert result["null_key"]
 
-    found = fact("reports")
-    assert found["kinds"] == ["full", "none", "incremental", "incremental", "none", "incremental"]
-    assert found["version_after_nothing"] == 0
-    assert found["versions"][:4] == [0, None, 1, 2]
-    assert found["versions"][4] is None
+    result = fact("reports")
+    assert result["kinds"] == ["full", "none", "incremental", "incremental", "none", "incremental"]
+    assert result["version_after_nothing"] == 0
+    assert result["versions"][:4] == [0, None, 1, 2]
+    assert result["versions"][4] is None
 
 
 def test_only_changed_rows_are_written(fact: Callable[[str], Any]) -> None:
@@ -69,20 +69,20 @@ def test_only_changed_rows_are_written(fact: Callable[[str], Any]) -> None:
     assert fact("reports")["result"] == [[0, 0], [3, 2], [4, 1], [4, 9], [5, 10]]
 
 
-def test_status_tells_what_the_refresh_then_does(fact: Callable[[str], Any]) -> None:
+def test_status_predicts_the_refresh(fact: Callable[[str], Any]) -> None:
     assert fact("reports")["status"] == ["incremental", {"insert": 2}]
     assert fact("reports")["sources"] == ["0 -> 1", "0"]
     assert fact("reports")["iterations"] == [True, True, 0]
     assert fact("reports")["text"] == [True, True]
 
 
-def test_all_rows_anew_can_be_asked_for(fact: Callable[[str], Any]) -> None:
+def test_a_full_refresh_can_be_requested(fact: Callable[[str], Any]) -> None:
     assert fact("reports")["forced"] == ["full", "it was asked for", True, "none"]
 
 
 def test_history_has_the_consumed_versions(fact: Callable[[str], Any]) -> None:
-    found = [entry[1:] for entry in fact("reports")["history"]]
-    assert found == [["full", 4], ["incremental", 4], ["incremental", 2], ["incremental", 1], ["full", 0]]
+    result = [entry[1:] for entry in fact("reports")["history"]]
+    assert result == [["full", 4], ["incremental", 4], ["incremental", 2], ["incremental", 1], ["full", 0]]
 
 
 def test_the_session_keeps_its_confs(fact: Callable[[str], Any]) -> None:
@@ -113,16 +113,16 @@ def test_the_session_keeps_its_confs(fact: Callable[[str], Any]) -> None:
         ("replaced", "the source edges is another table than the one that was consumed"),
     ],
 )
-def test_all_rows_anew_has_its_reason(fact: Callable[[str], Any], case: str, reason: str) -> None:
+def test_a_full_refresh_has_its_reason(fact: Callable[[str], Any], case: str, reason: str) -> None:
     assert fnmatchcase(fact("reasons")[case], reason)
 
 
-def test_all_rows_anew_forgets_what_is_no_longer_so(fact: Callable[[str], Any]) -> None:
-    found = fact("reasons")
-    assert found["incremental"] == "incremental"
-    assert found["done"] == ["full", True, [[0, 0], [2, 6], [4, 1]]]
-    assert found["its rows are gone"]
-    assert found["after vacuum"] == ["full", True]
+def test_a_full_refresh_removes_outdated_rows(fact: Callable[[str], Any]) -> None:
+    result = fact("reasons")
+    assert result["incremental"] == "incremental"
+    assert result["done"] == ["full", True, [[0, 0], [2, 6], [4, 1]]]
+    assert result["its rows are gone"]
+    assert result["after vacuum"] == ["full", True]
 
 
 def test_wrong_use_is_an_error_and_leaves_the_target(fact: Callable[[str], Any]) -> None:
@@ -143,7 +143,7 @@ def test_wrong_use_is_an_error_and_leaves_the_target(fact: Callable[[str], Any])
 
 
 @pytest.mark.parametrize("when", ["before", "within"])
-def test_of_two_refreshes_at_once_one_wins_and_the_other_may_try_again(fact: Callable[[str], Any], when: str) -> None:
+def test_one_of_two_concurrent_refreshes_fails_and_is_retryable(fact: Callable[[str], Any], when: str) -> None:
     assert fact("conflicts")[when] == {
         "first": [["PARALAGG_DELTA_CONFLICT", True]],
         "second": "incremental",
@@ -152,7 +152,7 @@ def test_of_two_refreshes_at_once_one_wins_and_the_other_may_try_again(fact: Cal
     }
 
 
-def test_a_text_with_one_recursion_goes_on(fact: Callable[[str], Any]) -> None:
+def test_a_text_with_one_recursion_is_incremental(fact: Callable[[str], Any]) -> None:
     assert fact("texts") == {
         "first": ["full", "full"],
         "then": ["incremental", "full"],
@@ -164,7 +164,7 @@ def test_a_text_with_one_recursion_goes_on(fact: Callable[[str], Any]) -> None:
     }
 
 
-def test_a_refresh_that_dies_and_runs_again_gives_the_same_table(
+def test_a_killed_refresh_that_runs_again_gives_the_same_table(
     delta: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = str(tmp_path_factory.mktemp("killed"))

@@ -1,12 +1,12 @@
-"""The meaning of a Datalog text in executable form, over its syntax tree: clear, not fast, used by tests alone.
+"""Interpret a Datalog text over its syntax tree: the reference semantics for tests, simple but slow.
 
-    evaluate     strongly connected relations are a stratum, what a stratum needs comes before it
+    evaluate     strongly connected relations are a stratum; a stratum comes after those that it reads
     _fixpoint    R(0) = agg(X), R(i+1) = agg(C + F(R(i))) until nothing changes (docs/design.md, "Definition")
     _Bodies      all bindings of a body: the first literal whose variables are bound, then the rest;
                  the values of a term: none (the min of nothing), one, or many (a range)
 
-A body has a *set* of bindings, each ``_`` being a variable of its own; each binding gives one row to be aggregated.
-What operators and functors compute is in ``operations``, what is written where in ``tree``.
+A body has a *set* of bindings, where each ``_`` is a separate variable. Each binding gives one row to aggregate.
+``operations`` has the operators and functors; ``tree`` has the queries on syntax trees.
 """
 # ruff: noqa: ANN401  (values of any type)
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 State = dict[str, set[Row]]
 Binding = dict[str, Any]
-Shape = list[s.HeadAggregate | None]  # of a relation: None where a column is a key
+Shape = list[s.HeadAggregate | None]  # the aggregate of each column of a relation; None for a key
 
 MAX_ROUNDS = 2_000
 
@@ -51,7 +51,7 @@ def _fold(name: str) -> Callable[[list[Row]], Any]:
     return lambda rows: reduce(OPERATIONS[name], (x for (x,) in rows))
 
 
-# From the arguments of a group's rows to the aggregate's value; MIN_BY and MAX_BY get (value, order).
+# Map the arguments of a group's rows to the aggregate's value. MIN_BY and MAX_BY get (value, order).
 AGGREGATES: dict[str, Callable[[list[Row]], Any]] = {
     "MIN": _fold("min"),
     "MAX": _fold("max"),
@@ -65,13 +65,13 @@ AGGREGATES: dict[str, Callable[[list[Row]], Any]] = {
     "MAX_BY": lambda rows: min(v for v, x in rows if x == max(x for _, x in rows)),
     "BITOR": _fold("bor"),
     "BITAND": _fold("band"),
-    "GCD": lambda rows: math.gcd(*(x for (x,) in rows)),  # of one number its absolute value
+    "GCD": lambda rows: math.gcd(*(x for (x,) in rows)),  # for one number, its absolute value
     "MEAN": lambda rows: sum(x for (x,) in rows) / len(rows),
 }
 
 
 def evaluate(text: s.Text, facts: dict[str, set[Row]]) -> State:
-    """All relations of ``text``, inputs included; ``facts`` are rows from outside, of any relation."""
+    """Return all relations of ``text``, including inputs. ``facts`` are the input rows of any relation."""
     rules = rules_of(text)
     state: State = {c.relation: set() for c in text.clauses if isinstance(c, s.Declaration)}
     state |= {r.head.relation: set() for r in rules}
@@ -85,7 +85,7 @@ def evaluate(text: s.Text, facts: dict[str, set[Row]]) -> State:
 
 
 def _fixpoint(stratum: set[str], rules: list[Flat], state: State, limit: s.Limit, floats: set[tuple[str, int]]) -> None:
-    """Replace the relations of ``stratum`` in ``state``, which holds their rows from outside, by their fixpoint."""
+    """Replace the relations of ``stratum`` in ``state``, which has their input rows, by their fixpoint."""
     for node in nodes([r.body for r in rules]):
         is_whole = isinstance(node, s.Negation | s.BodyAggregate)
         assert not (is_whole and reads(node) & stratum), f"{stratum} recurses through {node}"
@@ -133,14 +133,14 @@ def _shape(heads: list[s.Atom]) -> Shape:
 
 
 def _derive(rule: Flat, shape: Shape, state: State) -> Iterator[Row]:
-    """A row for each binding; where the relation has an aggregate, the tuple of its arguments."""
+    """Yield a row for each binding. A column with an aggregate has the tuple of its arguments."""
     args = list(rule.head.args)
     at = {a.args: j for j, a in enumerate(shape) if a is not None}
     for j, a in enumerate(shape):
         if a is not None and not isinstance(args[j], s.HeadAggregate):
-            # A plain term contributes its value; under MIN_BY, by the term in the place of the MIN beside it.
-            by = (rule.head.args[at[a.args[1:]]],) if a.name in ("MIN_BY", "MAX_BY") else ()
-            args[j] = s.HeadAggregate(a.name, (rule.head.args[j], *by))
+            # A plain term contributes its value. Under MIN_BY, its order is the term in the column of the MIN.
+            order = (rule.head.args[at[a.args[1:]]],) if a.name in ("MIN_BY", "MAX_BY") else ()
+            args[j] = s.HeadAggregate(a.name, (rule.head.args[j], *order))
     bodies, scope = _Bodies(state), outer_variables((rule.head, rule.body))
     for binding in bodies.bindings(rule.body, {}, scope):
         yield from bodies.product(args, binding, scope)
@@ -164,14 +164,14 @@ def _aggregate(rows: list[Row], shape: Shape) -> Iterator[Row]:
 
 @dataclass(frozen=True)
 class _Bodies:
-    """Bodies and terms over ``state``. A ``scope`` has the variables of the rule; others are an aggregate's own."""
+    """The evaluation of bodies and terms over ``state``. Variables outside of ``scope`` are local to an aggregate."""
 
     state: State
 
     def bindings(self, body: s.Body, binding: Binding, scope: set[str]) -> list[Binding]:
-        """The distinct bindings of ``body`` that extend ``binding``."""
-        found = (b for literals in _alternatives(body) for b in self._solve(literals, binding, scope))
-        return list({frozenset(b.items()): b for b in found}.values())
+        """Return the distinct bindings of ``body`` that extend ``binding``."""
+        bindings = (b for literals in _alternatives(body) for b in self._solve(literals, binding, scope))
+        return list({frozenset(b.items()): b for b in bindings}.values())
 
     def _solve(self, literals: list[s.Body], binding: Binding, scope: set[str]) -> Iterator[Binding]:
         if not literals:
@@ -179,7 +179,7 @@ class _Bodies:
             return
         ready = [x for x in literals if self._is_ready(x, binding, scope)]
         assert ready, f"nothing binds the variables of {literals}"
-        # Tests come first, then the atoms that bind least: the meaning is the same, only sooner known.
+        # Tests come first, then the atoms that bind the fewest variables. The order does not affect the result.
         literal = min(ready, key=lambda x: (isinstance(x, s.Atom), len(outer_variables(x) - binding.keys())))
         rest = [x for x in literals if x is not literal]
         for extended in self._extend(literal, binding, scope):
@@ -225,15 +225,15 @@ class _Bodies:
     def product(self, terms: Iterable[Any], binding: Binding, scope: set[str]) -> Iterator[Row]:
         return itertools.product(*(self.values(t, binding, scope) for t in terms))
 
-    def values(self, term: Any, binding: Binding, scope: set[str]) -> list[Any]:  # noqa: PLR0911 - one kind a line
-        """The values of a term, a comparison or a head's argument."""
+    def values(self, term: Any, binding: Binding, scope: set[str]) -> list[Any]:  # noqa: PLR0911 - one line for each kind
+        """Return the values of a term, a comparison or a head's argument."""
         match term:
             case s.Variable(name):
                 return [binding[name]]
             case s.Number(value) | s.String(value):
                 return [value]
-            case s.Cast(of, type_):
-                return [OPERATIONS[f"to_{type_}"](*v) for v in self.product((of,), binding, scope)]
+            case s.Cast(operand, type_):
+                return [OPERATIONS[f"to_{type_}"](*v) for v in self.product((operand,), binding, scope)]
             case s.Apply("range", args):
                 return [n for v in self.product(args, binding, scope) for n in OPERATIONS["range"](*v)]
             case s.Apply(name, args):
@@ -244,15 +244,15 @@ class _Bodies:
                 return list(self.product(args, binding, scope))
             case s.BodyAggregate(function, value, body):
                 inner = scope | outer_variables(body)
-                found = [v for b in self.bindings(body, binding, inner) for v in self.product([value or ONE], b, inner)]
-                return _of_body(function, [v for (v,) in found])
+                rows = [v for b in self.bindings(body, binding, inner) for v in self.product([value or ONE], b, inner)]
+                return _body_aggregate(function, [v for (v,) in rows])
         raise AssertionError(term)
 
 
 ONE = s.Number(1)
 
 
-def _of_body(function: str, values: list[Any]) -> list[Any]:
+def _body_aggregate(function: str, values: list[Any]) -> list[Any]:
     if function in ("count", "sum"):
         return [sum(values)]
     if not values:
@@ -261,7 +261,7 @@ def _of_body(function: str, values: list[Any]) -> list[Any]:
 
 
 def _alternatives(body: s.Body) -> list[list[s.Body]]:
-    """``a, (b; c)`` as ``a, b`` and ``a, c``."""
+    """Expand ``a, (b; c)`` to ``a, b`` and ``a, c``."""
     if isinstance(body, s.Disjunction):
         return [a for part in body.parts for a in _alternatives(part)]
     if isinstance(body, s.Conjunction):
