@@ -74,9 +74,9 @@ def rows_of(df: DataFrame) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in df.collect()]
 
 
-def assert_same_rows(found: Iterable[tuple[Any, ...]], expected: Iterable[tuple[Any, ...]], rel: float = 1e-9) -> None:
+def assert_same_rows(actual: Iterable[tuple[Any, ...]], expected: Iterable[tuple[Any, ...]], rel: float = 1e-9) -> None:
     """Assert equality as bags: doubles to ``rel``, NaN equals NaN, and -0.0 equals 0.0, as in Spark."""
-    left, right = sorted(found, key=_order), sorted(expected, key=_order)
+    left, right = sorted(actual, key=_order), sorted(expected, key=_order)
     assert len(left) == len(right), f"{len(left)} rows, expected {len(right)}: {left[:20]} / {right[:20]}"
     for a, b in zip(left, right, strict=True):
         assert len(a) == len(b), f"{a}, expected {b}"

@@ -33,12 +33,12 @@ def cast(writer: Writer, value: Value, target: Type) -> Value:  # noqa: PLR0911 
     if target.kind == "truth":
         return Value(target, f"({value.code} != 0)")
     if source.kind == "truth":
-        one = 10**target.scale
+        unit = 10**target.scale
         return Value(
             target,
-            f"({float(one)} if {value.code} else 0.0)"
+            f"({float(unit)} if {value.code} else 0.0)"
             if target.kind == "fraction"
-            else f"({one} if {value.code} else 0)",
+            else f"({unit} if {value.code} else 0)",
         )
     if target.kind == "fraction":
         return _to_fraction(value, target)

@@ -47,8 +47,8 @@ def metrics_now(spark: SparkSession) -> dict[str, str]:
     nodes = store.planGraph(newest.executionId()).allNodes()
     fixpoint = next(n for n in (nodes.apply(i) for i in range(nodes.size())) if n.name() == "Fixpoint")
     metrics = [fixpoint.metrics().apply(i) for i in range(fixpoint.metrics().size())]
-    shown = {m.name(): values.get(m.accumulatorId()) for m in metrics}
-    return {name: str(value.get()) for name, value in shown.items() if value.isDefined()}
+    values_by_name = {m.name(): values.get(m.accumulatorId()) for m in metrics}
+    return {name: str(value.get()) for name, value in values_by_name.items() if value.isDefined()}
 
 
 def module(spark: SparkSession, name: str) -> Any:  # noqa: ANN401 - a py4j object

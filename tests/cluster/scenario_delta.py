@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lake import delta_session
 from queries import chain, chain_total, paths, total
-from stage import tell
+from stage import print_facts
 
 if TYPE_CHECKING:
     from typing import Any
@@ -19,13 +19,13 @@ def delta(spark: SparkSession) -> dict[str, Any]:
     """Write a table, read it, run a recursion over it."""
     path = str(Path("paths.delta").absolute())
     chain(spark, 30, backend="spark").write.format("delta").save(path)
-    kept = spark.read.format("delta").load(path)
-    edges = kept.selectExpr("node as src", "node + 1 as dst", "1L as w")
-    again = paths(kept.where("node = 0"), edges, backend="spark")
-    return {"kept": total(kept) == chain_total(30), "again": total(again) == chain_total(31)}
+    stored = spark.read.format("delta").load(path)
+    edges = stored.selectExpr("node as src", "node + 1 as dst", "1L as w")
+    recursed = paths(stored.where("node = 0"), edges, backend="spark")
+    return {"kept": total(stored) == chain_total(30), "again": total(recursed) == chain_total(31)}
 
 
 if __name__ == "__main__":
     spark = delta_session()
-    tell(spark, delta)
+    print_facts(spark, delta)
     spark.stop()

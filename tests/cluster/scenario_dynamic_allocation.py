@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from queries import chain, chain_total, total
-from stage import session, tell
+from stage import print_facts, session
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.errors import ParalaggError
@@ -50,5 +50,5 @@ if __name__ == "__main__":
         "spark.dynamicAllocation.minExecutors": "1",
     }
     spark = session("local-cluster[1,2,1024]", confs, slots=0)
-    tell(spark, auto, insisting, alive)
+    print_facts(spark, auto, insisting, alive)
     spark.stop()

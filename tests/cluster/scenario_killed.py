@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from probes import executor_processes, iterations_now, left_after, sessions_in_executors
 from queries import chain, chain_total, total
-from stage import session, slots_of, tell, wait_until
+from stage import print_facts, session, slots_of, wait_until
 
 import pyspark_paralagg as ra
 
@@ -77,5 +77,5 @@ def run(spark: SparkSession) -> dict[str, Any]:
 
 if __name__ == "__main__":
     spark = session("local-cluster[2,1,1024]")
-    tell(spark, killed, killed_with_checkpoints)
+    print_facts(spark, killed, killed_with_checkpoints)
     spark.stop()

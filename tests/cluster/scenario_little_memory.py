@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from probes import left_after
 from queries import chain, chain_total, total
-from stage import session, tell
+from stage import print_facts, session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,5 +46,5 @@ def refused(spark: SparkSession, df: DataFrame) -> dict[str, Any]:
 
 if __name__ == "__main__":
     spark = session("local[2]", {"spark.driver.memory": "700m", "spark.memory.fraction": "0.03"})
-    tell(spark, too_large, too_large_to_load)
+    print_facts(spark, too_large, too_large_to_load)
     spark.stop()

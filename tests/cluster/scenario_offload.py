@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from probes import iterations_now, module
 from queries import chain, chain_total, endless_growth, total
-from stage import session, tell, wait_until
+from stage import print_facts, session, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -189,8 +189,10 @@ if __name__ == "__main__":
     }
     spark = session(MASTER, confs)
     if LAUNCHER == "spark":
-        tell(spark, succeeded, killed, stopped, cancelled_without_interrupts, executor_lost, context_stopped)
+        print_facts(spark, succeeded, killed, stopped, cancelled_without_interrupts, executor_lost, context_stopped)
     elif MASTER.startswith("local-cluster"):
-        tell(spark, succeeded, killed, cancelled_without_interrupts, executor_lost, context_stopped)
+        print_facts(spark, succeeded, killed, cancelled_without_interrupts, executor_lost, context_stopped)
     else:
-        tell(spark, succeeded, cancelled, cancelled_without_interrupts, killed, killed_alone, stopped, context_stopped)
+        print_facts(
+            spark, succeeded, cancelled, cancelled_without_interrupts, killed, killed_alone, stopped, context_stopped
+        )

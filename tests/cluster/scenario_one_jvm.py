@@ -27,7 +27,7 @@ from queries import (
     scattered_edges,
     total,
 )
-from stage import session, tell, wait_until
+from stage import print_facts, session, wait_until
 
 import pyspark_paralagg as ra
 
@@ -93,15 +93,15 @@ def cancelled(
     """Cancel a query from another thread. Return when its caller and tasks end, its error, and what is left."""
     sc = spark.sparkContext
     spark.conf.set("spark.sql.execution.interruptOnCancel", str(interrupt).lower())
-    seen: dict[str, Any] = {"raised": ""}
+    outcome: dict[str, Any] = {"raised": ""}
 
     def query() -> None:
         sc.setJobGroup("to-cancel", "an endless recursion", interruptOnCancel=interrupt)
         try:
             df.count()
         except Exception as problem:  # noqa: BLE001 - the text is the fact
-            seen["raised"] = str(problem)
-        seen["back"] = time.monotonic()
+            outcome["raised"] = str(problem)
+        outcome["back"] = time.monotonic()
 
     thread = InheritableThread(target=query)
     thread.start()
@@ -117,12 +117,12 @@ def cancelled(
     thread.join(60)
     free = wait_until(lambda: running_tasks(running) <= Busy.tasks, 60, "the tasks have ended")
     spark.conf.unset("spark.sql.execution.interruptOnCancel")
-    back = seen["back"] - cancelled_at
+    back = outcome["back"] - cancelled_at
     print(f"cancelled: caller back after {back:.3f} s, slots free {free:.3f} s later", file=sys.stderr)  # noqa: T201
     return {
         "back": back,
         "free": back + free,
-        "is_cancelled": "SPARK_JOB_CANCELLED" in seen["raised"],
+        "is_cancelled": "SPARK_JOB_CANCELLED" in outcome["raised"],
         "left": None if Busy.tasks else left_after(spark),
         "next_is_right": Busy.tasks > 0 or total(chain(spark, 20, backend="spark")) == chain_total(20),
     }
@@ -158,9 +158,9 @@ class Busy:
 def waiting_for_slots(spark: SparkSession) -> dict[str, Any]:
     """Run a gang of two beside an ordinary task: it reports that it waits, and its rows are right."""
     with Busy(spark):
-        began = time.monotonic()
+        started_at = time.monotonic()
         right = total(chain(spark, 50, name="patience", backend="spark")) == chain_total(50)
-        return {"right": right, "seconds": time.monotonic() - began}
+        return {"right": right, "seconds": time.monotonic() - started_at}
 
 
 def interrupted(spark: SparkSession) -> dict[str, Any]:
@@ -264,14 +264,14 @@ def error_of_arithmetic(spark: SparkSession) -> dict[str, Any]:
 
 def error(spark: SparkSession, run: Callable[[], Any]) -> dict[str, Any]:
     """Return the error, and what is left. Spark must not have retried the stage."""
-    began = time.monotonic()
+    started_at = time.monotonic()
     try:
         run()
     except Exception as problem:  # noqa: BLE001 - the text is the fact
         raised = str(problem)
     else:
         raised = ""
-    return {"raised": raised[:600], "seconds": time.monotonic() - began, "left": left_after(spark)}
+    return {"raised": raised[:600], "seconds": time.monotonic() - started_at, "left": left_after(spark)}
 
 
 def more_partitions_than_slots(spark: SparkSession) -> dict[str, Any]:
@@ -355,7 +355,7 @@ if __name__ == "__main__":
     }
     spark = session("local[2]", {"spark.sql.adaptive.enabled": "true", "spark.driver.memory": "2g", **confs_of_logs})
     BEFORE.update(confs(spark))
-    tell(
+    print_facts(
         spark,
         success,
         live_metrics,

@@ -14,7 +14,7 @@ from delta.tables import DeltaTable
 from lake import EDGES, STARTS, Lake, delta_session, distances, edges_of, failure, in_order
 from probes import confs
 from pyspark.errors import AnalysisException
-from stage import tell, wait_until
+from stage import print_facts, wait_until
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.delta import commit
@@ -74,8 +74,8 @@ def two_hops(spark: SparkSession, lake: Lake) -> ra.delta.RecursiveTable:
     def step(d: DataFrame, t: Tables) -> DataFrame:
         e = t["edges"]
         f = t["edges"].selectExpr("src AS mid", "dst AS last", "w AS more")
-        both = e.join(f, e.dst == f.mid)
-        return d.join(both, d.node == both.src).selectExpr("last AS node", "wide + w + more AS wide", "first")
+        pairs = e.join(f, e.dst == f.mid)
+        return d.join(pairs, d.node == pairs.src).selectExpr("last AS node", "wide + w + more AS wide", "first")
 
     return ra.delta.RecursiveTable(
         spark,
@@ -185,8 +185,8 @@ def _has_full_fixpoint(view: ra.delta.RecursiveTable) -> bool:
     """Return whether the table has rows, and those of the full fixpoint over the current sources."""
     program, sources = view._read_sources()
     whole = program.whole({name: table.read(snapshot.version) for name, (table, snapshot) in sources.items()})
-    kept = view._target.read(view._target.snapshot().version).select(*whole.columns)
-    return in_order(kept) == in_order(whole) != []
+    stored = view._target.read(view._target.snapshot().version).select(*whole.columns)
+    return in_order(stored) == in_order(whole) != []
 
 
 def reports(spark: SparkSession) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def reports(spark: SparkSession) -> dict[str, Any]:
     before = own_confs(spark)
     view = lake.shortest("dist")
     first = view.refresh()
-    again = view.refresh()
+    unchanged = view.refresh()
     version = lake.version("dist")
     lake.add("edges", [(0, 2, 3), (2, 9, 1)], EDGES)
     status = view.status()
@@ -213,11 +213,11 @@ def reports(spark: SparkSession) -> dict[str, Any]:
     forced = view.refresh(full=True)
     return {
         "forced": [forced.kind, forced.reason, forced.version == fourth.version + 1, view.status().kind],
-        "kinds": [r.kind for r in (first, again, second, third, optimized, fourth)],
-        "versions": [r.version for r in (first, again, second, third, optimized, fourth)],
+        "kinds": [r.kind for r in (first, unchanged, second, third, optimized, fourth)],
+        "versions": [r.version for r in (first, unchanged, second, third, optimized, fourth)],
         "version_after_nothing": version,
         "rows": [[r.inserted, r.updated] for r in (first, second, third, fourth)],
-        "iterations": [first.iterations > 0, second.iterations > 0, again.iterations],
+        "iterations": [first.iterations > 0, second.iterations > 0, unchanged.iterations],
         "sources": [str(second.sources["edges"]), str(second.sources["starts"])],
         "status": [status.kind, dict(status.pending["edges"])],
         "history": [[h["version"], h["kind"], h["sources"]["edges"]] for h in view.history()],
@@ -386,8 +386,8 @@ def _overtaken(lake: Lake, *, within: bool) -> dict[str, Any]:
     flag.touch()
     first.join(120)
     version = lake.version("dist")
-    again = lake.shortest("dist").refresh()
-    return {"first": ended, "second": second.kind, "version": version == second.version, "again": again.kind}
+    retried = lake.shortest("dist").refresh()
+    return {"first": ended, "second": second.kind, "version": version == second.version, "again": retried.kind}
 
 
 def _waiter(flag: str) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
@@ -438,5 +438,5 @@ def texts(spark: SparkSession) -> dict[str, Any]:
 
 if __name__ == "__main__":
     spark = delta_session(slots=4)
-    tell(spark, *[globals()[name] for name in sys.argv[1:]])
+    print_facts(spark, *[globals()[name] for name in sys.argv[1:]])
     spark.stop()

@@ -18,7 +18,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from lake import EDGES, STARTS, Lake, delta_session, distances
-from stage import tell
+from stage import print_facts
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.delta import commit, refresh
@@ -72,7 +72,7 @@ def full(spark: SparkSession) -> None:
 
 def fixpoint(spark: SparkSession) -> None:
     lake = Lake(spark, sys.argv[2])
-    tell(spark, named("before", lambda: table_state(lake)))
+    print_facts(spark, named("before", lambda: table_state(lake)))
     lake.shortest("dist").refresh()
     lake.add("edges", THEN, EDGES)
     refresh.Refresh._write = lambda *_: os._exit(9)
@@ -81,7 +81,7 @@ def fixpoint(spark: SparkSession) -> None:
 
 def merge(spark: SparkSession) -> None:
     lake = Lake(spark, sys.argv[2])
-    tell(spark, named("before", lambda: table_state(lake)))
+    print_facts(spark, named("before", lambda: table_state(lake)))
     killed_at_files(spark, lake)
     lake.shortest("dist").refresh()
 
@@ -102,7 +102,7 @@ def after(spark: SparkSession) -> None:
             commit.Writer._find_commit = find_commit
         return {"found": table_state(lake), "next": lake.shortest("dist").refresh().kind}
 
-    tell(
+    print_facts(
         spark,
         named("before", lambda: table_state(lake)),
         named("again", lambda: lake.shortest("dist").refresh().kind),

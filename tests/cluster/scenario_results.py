@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from probes import left_after
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
 from queries import chain, chain_total, total
-from stage import session, tell
+from stage import print_facts, session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -128,5 +128,5 @@ def left(spark: SparkSession) -> dict[str, Any]:
 
 if __name__ == "__main__":
     spark = session("local[2]")
-    tell(spark, limits, shapes, stored, sql, join_on_the_key, left)
+    print_facts(spark, limits, shapes, stored, sql, join_on_the_key, left)
     spark.stop()

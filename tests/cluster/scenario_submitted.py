@@ -17,7 +17,7 @@ import pyspark_paralagg as ra
 # isort: split
 import pyspark
 from pyspark.sql import SparkSession
-from stage import tell, wait_until
+from stage import print_facts, wait_until
 
 from pyspark_paralagg.session.attach import bridge
 
@@ -143,13 +143,13 @@ def rows(df: DataFrame) -> list[list[int]]:
 def main() -> None:
     spark = start()
     spark.sparkContext.setLogLevel("WARN")
-    tell(spark, extension, function, on("spark"), datalog, sql_refused if HOW == "attach" else sql)
+    print_facts(spark, extension, function, on("spark"), datalog, sql_refused if HOW == "attach" else sql)
     if HOW != "listed":
         wait_until(lambda: surroundings(spark)["executors"] == 2, 60, "two executors")
-        tell(spark, on("dataframe"), on("local"), on("mpi"))
-    tell(spark, surroundings)
+        print_facts(spark, on("dataframe"), on("local"), on("mpi"))
+    print_facts(spark, surroundings)
     if HOW == "listed":
-        tell(spark, restarting)
+        print_facts(spark, restarting)
     spark.stop()
 
 

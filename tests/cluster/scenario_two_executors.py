@@ -13,7 +13,7 @@ from probes import blocks_on_executors, broadcast_id, iterations_now, left_after
 from pyspark import InheritableThread
 from queries import endless_rounds, paths, scattered_distances, scattered_edges
 from rows import assert_same_rows, frame, read_table, rows_of
-from stage import session, tell, wait_until
+from stage import print_facts, session, wait_until
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.session.attach import bridge
@@ -128,26 +128,26 @@ def cancelled_run(spark: SparkSession) -> dict[str, Any]:
 
     thread = InheritableThread(target=query)
     thread.start()
-    seen: list[str] = []
+    blocks: list[str] = []
 
     def sees_blocks() -> bool:
         meeting = 2 * iterations_now(spark)  # an iteration is two meetings
-        seen.extend(blocks_on_executors(spark, range(first, first + 3), range(meeting, meeting + 8)))
-        return bool(seen)
+        blocks.extend(blocks_on_executors(spark, range(first, first + 3), range(meeting, meeting + 8)))
+        return bool(blocks)
 
     wait_until(sees_blocks, 60, "blocks between executors")  # otherwise, finding none afterwards proves nothing
-    began = time.monotonic()
+    cancelled_at = time.monotonic()
     sc.cancelJobGroup("cluster")
     thread.join()
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - cancelled_at
     wait_until(lambda: set(sessions_in_executors(spark)) == {0}, 10, "executors have no gang session")
-    free = time.monotonic() - began
-    left = blocks_on_executors(spark, range(first, broadcast_id(spark)), range(200))
-    return {"seconds": seconds, "free": free, "raised": raised, "blocks": left, "left": left_after(spark)}
+    free = time.monotonic() - cancelled_at
+    remaining = blocks_on_executors(spark, range(first, broadcast_id(spark)), range(200))
+    return {"seconds": seconds, "free": free, "raised": raised, "blocks": remaining, "left": left_after(spark)}
 
 
 if __name__ == "__main__":
     secured = sys.argv[1] == "secured"
     spark = session("local-cluster[2,1,1024]", SECURED if secured else {})
-    tell(spark, executors, fixtures, large_messages, large_messages_of_strings, cancelled_run)
+    print_facts(spark, executors, fixtures, large_messages, large_messages_of_strings, cancelled_run)
     spark.stop()

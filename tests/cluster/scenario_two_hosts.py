@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hosts import DRIVER, Host, Network, enter
 from probes import iterations_now, module
 from queries import chain, chain_total, paths, scattered_distances, scattered_edges, total
-from stage import session, tell, wait_until
+from stage import print_facts, session, wait_until
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.session.java import find_java
@@ -136,4 +136,4 @@ if __name__ == "__main__":
         "spark.paralagg.mpi.launcher": "spark",
         "spark.paralagg.mpi.ranks": "4",
     }
-    tell(session(MASTER, confs, slots=4), apart, offloaded, killed)
+    print_facts(session(MASTER, confs, slots=4), apart, offloaded, killed)

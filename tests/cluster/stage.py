@@ -1,6 +1,6 @@
 """Start a scenario's session in the working directory, and print its facts.
 
-    session("local-cluster[2,1,1024]", {...}) -> tell(spark, fact, fact, ...)      # a fact is a function of the session
+    session("local-cluster[2,1,1024]", {...}) -> print_facts(spark, fact, ...)   # a fact is a function of the session
 
 A fact that fails is printed with its traceback, and the next one is tried.
 """
@@ -49,7 +49,7 @@ def slots_of(spark: SparkSession) -> int:
     return int(bridge(spark).slots(spark._jsparkSession))
 
 
-def tell(spark: SparkSession, *facts: Callable[[SparkSession], Any]) -> None:
+def print_facts(spark: SparkSession, *facts: Callable[[SparkSession], Any]) -> None:
     """Compute each fact and print it as one line of JSON."""
     for fact in facts:
         started_at = time.monotonic()

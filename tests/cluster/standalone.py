@@ -48,9 +48,9 @@ CONFS = {
 
 def environment(**more: str) -> dict[str, str]:
     """Return this process's environment without variables of an earlier Spark."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
     home = str(find_spark_home().home)
-    return {**kept, "SPARK_HOME": home, "SPARK_LOCAL_IP": HOST, "PYSPARK_PYTHON": sys.executable, **more}
+    return {**variables, "SPARK_HOME": home, "SPARK_LOCAL_IP": HOST, "PYSPARK_PYTHON": sys.executable, **more}
 
 
 def program(name: str) -> str:

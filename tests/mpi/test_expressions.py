@@ -146,7 +146,7 @@ def test_values_equal_sparks_without_ansi(spark: SparkSession, *, ansi: bool) ->
     for n, expression in enumerate(expressions):
         values = engine.values(expression)
         wrong += [
-            f"{expression.sql}\n   with {_shown(expression, r)}: {values[r]!r}, Spark {row[n + 1]!r}"
+            f"{expression.sql}\n   with {_format_row(expression, r)}: {values[r]!r}, Spark {row[n + 1]!r}"
             for r, row in enumerate(spark_rows)
             if not same(values[r], row[n + 1])
         ][:2]
@@ -170,7 +170,7 @@ def test_values_and_errors_equal_sparks_with_ansi(spark: SparkSession, *, ansi: 
     for n, (r, code) in list(errors.items())[:ERRORS]:
         condition = _condition(data(spark).filter(f"id = {r}"), expressions[n].sql)
         if condition != code:
-            wrong.append(f"{expressions[n].sql}\n   with {_shown(expressions[n], r)}: {code}, Spark {condition}")
+            wrong.append(f"{expressions[n].sql}\n   with {_format_row(expressions[n], r)}: {code}, Spark {condition}")
     assert not wrong, "\n".join(wrong)
     assert errors
 
@@ -184,7 +184,7 @@ def _wrong_values(df: DataFrame, expressions: list[Drawn], values: dict[tuple[in
         conditions = [_condition(df, sql) for sql in columns]
         return [f"{d.sql}\n   is no error here, Spark: {c}" for d, c in zip(expressions, conditions, strict=True) if c]
     return [
-        f"{expressions[n].sql}\n   with {_shown(expressions[n], r)}: {value!r}, Spark {rows[r][n + 1]!r}"
+        f"{expressions[n].sql}\n   with {_format_row(expressions[n], r)}: {value!r}, Spark {rows[r][n + 1]!r}"
         for (n, r), value in values.items()
         if not same(value, rows[r][n + 1])
     ]
@@ -202,7 +202,7 @@ def _condition(df: DataFrame, sql: str) -> str | None:
     return None
 
 
-def _shown(expression: Drawn, r: int) -> str:
+def _format_row(expression: Drawn, r: int) -> str:
     names = {c.name: n for n, c in enumerate(expression.source.columns)}
     read = {names[e.name] for e in walk(expression.source.exprs[0]) if isinstance(e, Col)}
     return ", ".join(f"{TYPES[p][0]}={DATA[r][p]!r}" for p in sorted(read))

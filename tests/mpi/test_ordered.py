@@ -131,7 +131,7 @@ def test_infinite_values_are_applied(
 @pytest.mark.parametrize("edges_a_rank", [-1, 1000])
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_labels_with_nan_on_some_ranks(ranks: int, edges_a_rank: int, tmp_path: Path) -> None:
-    """All ranks use the same width, though only some have a NaN among their first rows."""
+    """Check that all ranks use the same width, though only some have a NaN among their first rows."""
     x = np.arange(VERTICES)
     first = np.where(x == 8, np.nan, x * 7919 % 1009)
     starts = x[x % 10 != 9]

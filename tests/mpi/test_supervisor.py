@@ -41,7 +41,7 @@ TWO = pytest.param(2, marks=needs_mpi)
 class Run:
     """A supervisor of a run in ``folder``; ``events`` waits for its end."""
 
-    def __init__(self, folder: Path, ranks: int, how: str, **spec: Any) -> None:  # noqa: ANN401 - fields of a SPEC
+    def __init__(self, folder: Path, ranks: int, behaviour: str, **spec: Any) -> None:  # noqa: ANN401 - fields of a SPEC
         self.folder = folder / "run"
         self.out = self.folder / "out"
         self.out.mkdir(parents=True)
@@ -52,7 +52,7 @@ class Run:
             "ranks": ranks,
             "launcher": "local",
             "python": [sys.executable, str(STANDIN)],
-            "env": {"STANDIN": how},
+            "env": {"STANDIN": behaviour},
             "oversubscribe": True,
             **spec,
         }
@@ -89,7 +89,7 @@ class Run:
         names = {c.pid: Path(f"/proc/{c.pid}/comm").read_text().strip() for c in descendants(self.process.pid)}
         return next(process for process, process_name in names.items() if process_name.startswith(name[:15]))
 
-    def left(self) -> list[str]:
+    def remaining(self) -> list[str]:
         """Return the commands of running processes that name this run's folder."""
         commands = []
         for path in Path("/proc").glob("[0-9]*"):
@@ -101,19 +101,19 @@ class Run:
                 commands.append(command)
         return commands
 
-    def left_after(self, seconds: float) -> list[str]:
+    def remaining_after(self, seconds: float) -> list[str]:
         until = time.monotonic() + seconds
-        while self.left() and time.monotonic() < until:
+        while self.remaining() and time.monotonic() < until:
             time.sleep(0.05)
-        return self.left()
+        return self.remaining()
 
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Iterator[Any]:
     started: list[Run] = []
 
-    def start(ranks: int, how: str, **spec: Any) -> Run:  # noqa: ANN401 - fields of a SPEC
-        started.append(Run(tmp_path / str(len(started)), ranks, how, **spec))
+    def start(ranks: int, behaviour: str, **spec: Any) -> Run:  # noqa: ANN401 - fields of a SPEC
+        started.append(Run(tmp_path / str(len(started)), ranks, behaviour, **spec))
         return started[-1]
 
     yield start
@@ -133,7 +133,7 @@ def test_progress_of_rank_0_is_forwarded_and_nothing_else(runs: Any, ranks: int)
     assert [p["iteration"] for p in progress] == [1, 2, 3, 4, 5, 6]
     assert run.process.returncode == 0
     assert "not for the parent" in (run.out / "ranks.log").read_text()
-    assert run.left() == []
+    assert run.remaining() == []
 
 
 @pytest.mark.parametrize("ranks", [1, TWO])
@@ -141,7 +141,7 @@ def test_the_error_of_a_rank_is_forwarded_unchanged(runs: Any, ranks: int) -> No
     run = runs(ranks, "raises")
     error = run.error()
     assert (error["code"], error["place"], error["rank"]) == ("PARALAGG_LIMIT_REACHED", "r", ranks - 1)
-    assert run.left() == []
+    assert run.remaining() == []
 
 
 @pytest.mark.parametrize("ranks", [1, TWO])
@@ -150,7 +150,7 @@ def test_a_killed_rank_ends_the_others(runs: Any, ranks: int) -> None:  # noqa: 
     error = run.error()
     assert (error["code"], error["message"]) == ("PARALAGG_MPI_RANK_FAILED", "a rank was killed by signal 9")
     assert "the kernel killed nothing for memory" in error["hint"]
-    assert run.left() == []
+    assert run.remaining() == []
 
 
 @pytest.mark.parametrize("ranks", [1, TWO])
@@ -171,7 +171,7 @@ def test_a_killed_proxy_ends_its_ranks_at_once(runs: Any) -> None:  # noqa: ANN4
     assert error["code"] == "PARALAGG_MPI_RANK_FAILED"
     assert error["message"] == "the launcher's process that started a rank was killed"
     assert error["rank"] in (0, 1)
-    assert run.left() == []
+    assert run.remaining() == []
 
 
 @on_linux
@@ -184,7 +184,7 @@ def test_a_launcher_without_its_proxy_is_an_error(runs: Any, tmp_path: Path) -> 
     started_at = time.monotonic()
     assert run.error()["message"] == "the launcher's process that starts the ranks was killed"
     assert time.monotonic() - started_at < 2 * PROMPT_SECONDS
-    assert run.left() == []
+    assert run.remaining() == []
 
 
 @on_linux
@@ -196,7 +196,7 @@ def test_a_killed_launcher_is_not_reported_as_a_rank(runs: Any) -> None:  # noqa
     error = run.error()
     assert (error["message"], error["rank"]) == ("the launcher of the ranks was killed by signal 9", None)
     assert error["hint"].startswith("the kernel killed nothing for memory")
-    assert run.left() == []
+    assert run.remaining() == []
 
 
 @on_linux
@@ -208,7 +208,7 @@ def test_a_stopped_launcher_is_an_error(runs: Any, name: str) -> None:  # noqa: 
     process = run.named(name)
     os.kill(process, signal.SIGSTOP)
     assert run.error()["message"] == f"process {process} of the run has been stopped for 2 s"
-    assert run.left() == []
+    assert run.remaining() == []
 
 
 @on_linux
@@ -232,7 +232,7 @@ def test_a_silent_rank_is_named_and_ends_the_others(runs: Any, ranks: int) -> No
     assert error["message"] == "a rank has not given a sign of life for 2 s"
     assert error["rank"] == ranks - 1
     assert error["host"]
-    assert run.left() == []
+    assert run.remaining() == []
 
 
 def test_the_output_of_a_rank_that_exits_is_reported(runs: Any) -> None:  # noqa: ANN401 - a fixture
@@ -253,7 +253,7 @@ def test_a_cancelled_run_ends_all_ranks(runs: Any, ranks: int, how: str) -> None
         run.process.send_signal(signal.Signals[how])
     assert run.error()["code"] == "PARALAGG_MPI_CANCELLED"
     assert run.process.returncode == 3
-    assert run.left() == []
+    assert run.remaining() == []
 
 
 @on_linux
@@ -262,7 +262,7 @@ def test_ranks_do_not_outlive_a_killed_supervisor(runs: Any, ranks: int) -> None
     run = runs(ranks, "endless")
     run.wait_for_beats(ranks)
     run.process.kill()
-    assert run.left_after(PROMPT_SECONDS) == []
+    assert run.remaining_after(PROMPT_SECONDS) == []
 
 
 def test_the_folder_of_a_dead_parent_is_removed(runs: Any, tmp_path: Path) -> None:  # noqa: ANN401 - a fixture
@@ -273,7 +273,7 @@ def test_the_folder_of_a_dead_parent_is_removed(runs: Any, tmp_path: Path) -> No
     run.process.stdin.close()
     run.process.wait(PROMPT_SECONDS)
     assert not scratch.exists()
-    assert run.left() == []
+    assert run.remaining() == []
 
 
 def test_a_template_starts_ranks(runs: Any) -> None:  # noqa: ANN401 - a fixture
