@@ -11,6 +11,7 @@ import pytest
 from pyspark.errors import QueryExecutionException
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
 from rows import assert_same_rows, frame, rows_of
+from test_fixtures import check
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.session import conf
@@ -260,7 +261,7 @@ def test_an_expression_that_is_not_portable_is_named(session: SparkSession) -> N
 
 def test_auto_takes_ranks_only_with_a_launcher_and_for_much(session: SparkSession) -> None:
     told = ra.explain(paths(session, "auto"))
-    assert told.count("the Spark engine takes every step that it can compile") == 1
+    assert told.count("the Spark engine runs every step that it supports") == 1
     assert "MPI" not in told
     ra.attach(session, {conf.MPI_LAUNCHER.name: "local"})
     told = ra.explain(paths(session, "auto"))
@@ -377,3 +378,8 @@ def test_fallback_where_ranks_cannot_even_start(session: SparkSession, caplog: p
     told = ra.explain(paths(session, "mpi"))
     assert "Executor: spark\n  why: spark.paralagg.mpi.fallback=true, and ranks cannot start" in told
     assert "no-such-command" in caplog.text
+
+
+@OFFLOADED
+def test_a_tolerance_is_not_met_while_a_set_grows(session: SparkSession, backend: str) -> None:
+    check(session, "tolerance_beside_a_set", backend)

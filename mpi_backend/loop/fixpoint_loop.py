@@ -11,6 +11,7 @@ relation changes only after the whole step, so the number of iterations is exact
 from __future__ import annotations
 
 import logging
+import math
 import time
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -132,13 +133,19 @@ class FixpointLoop:
         self._clock.timed("rules", partial(self._catching, self._apply_rules))
         self._clock.timed("exchange", partial(self._catching, partial(self._exchange.run, np.zeros(0))))
         changed, difference = self._clock.timed("aggregate", self._aggregate)
-        changed += self._clock.timed("aggregate", self._follow_views)
+        followed = self._clock.timed("aggregate", self._follow_views)
+        if followed and self._stratum.tolerance is not None:
+            difference = math.inf
+        changed += followed
         self._clock.timed("copy", self._publish)
         rank_votes = votes(self._loop, float(changed), difference, float(self._overflow is not None))
         return sum_votes(self._clock.timed("vote", partial(self._comm.allgather, rank_votes)))
 
     def _aggregate(self) -> tuple[int, float]:
-        """Combine the pending rows into the relations. Return the number of changed rows, and Σ|Δ| of sum columns."""
+        """Combine the pending rows into the relations. Return the number of changed rows, and Σ|Δ| of sum columns.
+
+        For a tolerance a changed relation without sums is infinitely far from its end.
+        """
         changed, difference = 0, 0.0
         for p in self._parts:
             if p.is_view:
@@ -157,6 +164,8 @@ class FixpointLoop:
                 rounds.take_current(p)
                 n = p.size
             changed += n if is_counted else 0
+            if n and self._stratum.tolerance is not None and not any(d.definition.is_sum for d in p.planned.dependents):
+                difference = math.inf
         return changed, difference
 
     def _apply_rules(self) -> None:

@@ -63,7 +63,10 @@ def replace(p: RelationPart) -> tuple[int, float]:
         lists.differences_of_all(new.v[0, : p.rows].view(np.float64), old.v[0, : p.rows].view(np.float64), out)
     else:
         lists.differences(new.dirty, new.v, new.k, old.v, old.k, old.f, kinds, out)
-    changed = int(out[1]) + p.rows - int(out[0])
+    gone = p.rows - int(out[0])
+    if gone:
+        out[2] += lists.vanished(old.dirty, old.v, old.k, new.f, kinds)
+    changed = int(out[1]) + gone
     p.state, p.pending = new, old
     read_all(p)
     return changed, float(out[2])

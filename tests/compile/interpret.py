@@ -129,6 +129,10 @@ def owner(values: Iterable[Any], tasks: int) -> int:
     return zlib.crc32(repr(values).encode()) % tasks if values else 0
 
 
+def _value(state: State, key: Row, column: int) -> Any:
+    return state[key][column] if key in state else 0
+
+
 class _Simulation:
     def __init__(self, plan: Plan, stratum: Stratum, sources: Sources, results: dict[str, State], tasks: int) -> None:
         self.stratum, self.tasks = stratum, tasks
@@ -178,14 +182,16 @@ class _Simulation:
         return self.state
 
     def difference(self, before: dict[str, State]) -> float:
-        """What a round changed in columns that are added up, without signs."""
-        return sum(
-            abs(values[j] - before[n][key][j] if key in before[n] else values[j])
-            for n, r in self.relations.items()
-            for j, d in enumerate(r.dependents)
-            if d.aggregator in ("sum", "count")
-            for key, values in self.state[n].items()
-        )
+        """Return the sum of |delta| over keys and summed columns; in a relation without any a change is infinite."""
+        total = 0.0
+        for n, r in self.relations.items():
+            old, new = before[n], self.state[n]
+            sums = [j for j, d in enumerate(r.dependents) if d.aggregator in ("sum", "count")]
+            if not sums and old != new:
+                return math.inf
+            keys = old.keys() | new.keys()
+            total += sum(abs(_value(new, key, j) - _value(old, key, j)) for j in sums for key in keys)
+        return total
 
     def advance(self, emitted: dict[str, list[Row]]) -> bool:
         if self.stratum.relation_class == "iterated":

@@ -116,9 +116,12 @@ def _fixpoint(stratum: set[str], rules: list[Flat], state: State, limit: s.Limit
 
 
 def _change(before: set[Row], after: set[Row], shape: Shape) -> float:
-    """The sum of |delta| over keys and accumulating columns."""
+    """Return the sum of |delta| over keys and accumulating columns; without such columns any change is infinite."""
     total = 0.0
-    for j in (j for j, a in enumerate(shape) if a is not None and a.name in ("SUM", "COUNT")):
+    sums = [j for j, a in enumerate(shape) if a is not None and a.name in ("SUM", "COUNT")]
+    if not sums and before != after:
+        return math.inf
+    for j in sums:
         old, new = ({_key(row, shape): row[j] for row in rows} for rows in (before, after))
         total += sum(abs(new.get(key, 0) - old.get(key, 0)) for key in old.keys() | new.keys())
     return total

@@ -205,20 +205,28 @@ final class FixpointLoop(
         val (n, d) = Rounds.replace(p)
         if (isSeen) changed += n
         difference += d
+        if (n > 0 && hasNoDistance(p)) difference = Double.PositiveInfinity
       } else {
         catching { difference += combiners(p.index).apply(p.pending, p.state) }
         if (stratum.isAccumulating) Rounds.swapDelta(p) else p.pending.clearDirty()
         takeCurrent(p)
         if (isSeen) changed += p.currentSize
+        if (p.currentSize > 0 && hasNoDistance(p)) difference = Double.PositiveInfinity
       }
     }
-    changed += followViews()
+    val followed = followViews()
+    changed += followed
+    if (followed > 0 && stratum.tolerance.isDefined) difference = Double.PositiveInfinity
     publish()
     val failed = if (overflow == null) 0.0 else 1.0
     gang.meet(
       stats.votes(changed, difference, failed, parts, exchange.takeBytes() + copies.takeBytes()),
       stats.maxima)
   }
+
+  /** For a tolerance, a changed relation without sums is infinitely far from its end. */
+  private def hasNoDistance(p: RelationPart): Boolean =
+    stratum.tolerance.isDefined && !p.spec.dependents.exists(_.isSum)
 
   /** Relations that follow others, after these have changed; how many of their rows have. */
   private def followViews(): Long = if (followers.isEmpty) 0L

@@ -28,12 +28,7 @@ object Rounds {
         val wasNull = !was || (old.valid(j) != null && old.valid(j)(id) == 0)
         if (isNull != wasNull || (!isNull && fresh.columns(j)(id) != old.columns(j)(id))) {
           same = false
-          val d = p.spec.dependents(j)
-          if (d.isSum) {
-            val before = if (wasNull) 0.0 else number(d.column.dataType, old.columns(j)(id))
-            val after = if (isNull) 0.0 else number(d.column.dataType, fresh.columns(j)(id))
-            difference += math.abs(after - before)
-          }
+          difference += math.abs(summand(p, fresh, j, id) - summand(p, old, j, id))
         }
         j += 1
       }
@@ -41,6 +36,10 @@ object Rounds {
       i += 1
     }
     changed += p.rows - kept // rows that are no longer derived
+    if (p.rows > kept) {
+      for (i <- 0 until old.dirtySize; id = old.dirty(i) if (fresh.flags(id) & Present) == 0; j <- fresh.columns.indices)
+        difference += math.abs(summand(p, old, j, id))
+    }
     p.state = fresh
     p.pending = old
     old.clearDirty()
@@ -99,6 +98,14 @@ object Rounds {
       p.state.flags(id) = (p.state.flags(id) & ~InDelta).toByte
       i += 1
     }
+  }
+
+  /** The value of a sum; 0 for null, for a row that does not exist, and for other aggregates. */
+  private def summand(p: RelationPart, rows: Accumulator, column: Int, id: Int): Double = {
+    val d = p.spec.dependents(column)
+    val isNull = rows.valid(column) != null && rows.valid(column)(id) == 0
+    if (!d.isSum || isNull || (rows.flags(id) & Present) == 0) 0.0
+    else number(d.column.dataType, rows.columns(column)(id))
   }
 
   private def number(t: DataType, word: Long): Double = t match {
