@@ -300,9 +300,8 @@ class Accumulating:
         elif column_type.bits == 64:
             self.writer.fail(f"(({a} ^ {z}) & ({b} ^ {z})) < 0", "PARALAGG_OVERFLOW", message)
         else:
-            self.writer.fail(
-                f"({z} << {64 - column_type.bits}) >> {64 - column_type.bits} != {z}", "PARALAGG_OVERFLOW", message
-            )
+            unused = 64 - column_type.bits
+            self.writer.fail(f"({z} << {unused}) >> {unused} != {z}", "PARALAGG_OVERFLOW", message)
         return z
 
     def _if_present(self, null: str | None) -> AbstractContextManager[None]:

@@ -43,9 +43,8 @@ def check_decimal(writer: Writer, target: Type, code: str, limit: int, overflow:
     outside = f"{code} <= {-limit} or {code} >= {limit}"
     outside = outside if overflow is None else f"({overflow}) or {outside}"
     if writer.ansi:
-        writer.fail(
-            outside, "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION", f"a value has more digits than {target.name}"
-        )
+        message = f"a value has more digits than {target.name}"
+        writer.fail(outside, "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION", message)
         return Value(target, code)
     return Value(target, code, writer.code.keep("n", outside))
 
@@ -68,11 +67,8 @@ def _add(sign: str) -> Write:
         if target.kind == "fraction":
             return Value(target, _round_float(target, f"{a.code} {sign} {b.code}"))
         if target.is_decimal:
-            return fit(
-                writer,
-                target,
-                writer.code.keep("x", f"{rescale(writer, a, target.scale)} {sign} {rescale(writer, b, target.scale)}"),
-            )
+            left, right = rescale(writer, a, target.scale), rescale(writer, b, target.scale)
+            return fit(writer, target, writer.code.keep("x", f"{left} {sign} {right}"))
         z = writer.code.keep("x", wrap(a.code, sign, b.code))
         other = f"({b.code} ^ {z})" if sign == "+" else f"({a.code} ^ {b.code})"
         return fit(writer, target, z, f"(({a.code} ^ {z}) & {other}) < 0")
@@ -104,9 +100,8 @@ def _integral_divide(writer: Writer, args: list[Value], target: Type) -> Value:
         raise _unsupported("a quotient of decimals")
     null = _check_zero(writer, b, "DIVIDE_BY_ZERO")
     if writer.ansi:
-        writer.fail(
-            f"{b.code} == -1 and {a.code} == {-(1 << WORD - 1)}", _OVERFLOW, f"a value of {target.name} overflows"
-        )
+        condition = f"{b.code} == -1 and {a.code} == {-(1 << WORD - 1)}"
+        writer.fail(condition, _OVERFLOW, f"a value of {target.name} overflows")
     return _write_unless(writer, target, null, lambda: f"truncated_quotient({a.code}, {b.code})")
 
 
@@ -189,11 +184,8 @@ def _shift(fn: str) -> Write:
         if fn == "ShiftRight":
             return Value(target, f"({a.code} >> {bits})")
         if fn == "ShiftLeft":
-            wide = f"({a.code} << {bits})"
-            return Value(
-                target,
-                wide if target.bits == WORD else f"(({wide} << {WORD - target.bits}) >> {WORD - target.bits})",
-            )
+            wide, unused = f"({a.code} << {bits})", WORD - target.bits
+            return Value(target, f"(({wide} << {unused}) >> {unused})" if unused else wide)
         if target.bits == WORD:
             return Value(target, f"np.int64(np.uint64({a.code}) >> np.uint64({bits}))")
         cut = f"((({a.code} & {(1 << target.bits) - 1}) >> {bits})"

@@ -34,12 +34,9 @@ def cast(writer: Writer, value: Value, target: Type) -> Value:  # noqa: PLR0911 
         return Value(target, f"({value.code} != 0)")
     if source.kind == "truth":
         unit = 10**target.scale
-        return Value(
-            target,
-            f"({float(unit)} if {value.code} else 0.0)"
-            if target.kind == "fraction"
-            else f"({unit} if {value.code} else 0)",
-        )
+        if target.kind == "fraction":
+            return Value(target, f"({float(unit)} if {value.code} else 0.0)")
+        return Value(target, f"({unit} if {value.code} else 0)")
     if target.kind == "fraction":
         return _to_fraction(value, target)
     if source.kind == "fraction":
@@ -94,11 +91,8 @@ def _to_fraction(value: Value, target: Type) -> Value:
 
 def _from_fraction(writer: Writer, value: Value, target: Type) -> Value:
     if target.is_decimal:
-        raise UnsupportedError(
-            "PARALAGG_EXPRESSION_UNPORTABLE",
-            f"the MPI engine does not cast fractions to {target.name}",
-            value=target.name,
-        )
+        message = f"the MPI engine does not cast fractions to {target.name}"
+        raise UnsupportedError("PARALAGG_EXPRESSION_UNPORTABLE", message, value=target.name)
     low, high = -float(1 << target.bits - 1), float(1 << target.bits - 1)
     if writer.ansi:
         cut = writer.code.keep("x", f"np.trunc({value.code})")

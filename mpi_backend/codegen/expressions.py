@@ -275,9 +275,8 @@ class Expressions(Writer):
                 value=expr.fn,
                 hint="compute parts of it in relations of their own",
             )
-        call = TextCall(
-            f"Cast {result_type.name}" if expr.fn == "Cast" else expr.fn, tuple(a.type for a in args), result_type
-        )
+        name = f"Cast {result_type.name}" if expr.fn == "Cast" else expr.fn
+        call = TextCall(name, tuple(a.type for a in args), result_type)
         if call not in self.sites.calls:
             self.sites.calls.append(call)
         site = self.sites.calls.index(call)

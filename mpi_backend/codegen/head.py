@@ -28,15 +28,9 @@ class Head:
     """A writer of the code for the rows that a rule derives."""
 
     def __init__(
-        self,
-        facts: Facts,
-        shape: Shape,
-        rule: PlannedRule,
-        writer: Expressions,
-        arguments: Arguments,
-        *,
+        self, facts: Facts, shape: Shape, rule: PlannedRule, writer: Expressions, arguments: Arguments, *,
         traced: bool,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._facts = facts
         self._rule = rule
         self._name = rule.head

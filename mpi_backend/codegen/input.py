@@ -45,7 +45,7 @@ class _Evaluation:
         self.values: list[Value] = []
 
     def run(self) -> tuple[list[Column], int]:
-        kernel = self._kernel()
+        kernel, place = self._kernel(), self.spec.name or f"input {self.spec.id}"
         out = np.zeros((len(self.spec.exprs), self.count), np.int64)
         nulls = np.zeros((len(self.spec.exprs), self.count), np.bool_)
         cur = np.zeros(LENGTH, np.int64)
@@ -57,10 +57,8 @@ class _Evaluation:
                 break
             if status >= FAILED:
                 code, message = self.sites.errors[status - FAILED]
-                raise FixpointError(code, message, place=self.spec.name or f"input {self.spec.id}")
-            self.strings.evaluate_call(
-                self.sites.calls[status - WANTED], cur, self.spec.name or f"input {self.spec.id}"
-            )
+                raise FixpointError(code, message, place=place)
+            self.strings.evaluate_call(self.sites.calls[status - WANTED], cur, place)
         size = int(cur[3])
         return [self._column(n, out[n, :size], nulls[n, :size]) for n in range(len(self.spec.exprs))], size
 
