@@ -5,9 +5,9 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * Confs that name a program or a folder (`is_static` in `pyspark_paralagg/session/conf.py`). Spark refuses to set them in a session,
- * be it by `SET`, by `spark.conf.set` or over Connect. They are read from the application's conf only, so a value that got into
- * a session's conf on another way has no effect.
+ * Confs that name a program or a folder (`is_static` in `pyspark_paralagg/session/conf.py`). Spark refuses to set them
+ * in a session, be it by `SET`, by `spark.conf.set` or over Connect. They are read from the application's conf only, so
+ * a value that got into a session's conf on another way has no effect.
  */
 object StaticConfs {
   val CheckpointDir = "spark.paralagg.checkpoint.dir"

@@ -12,8 +12,8 @@ case class WordCode(word: String, isNull: String) {
 }
 
 /**
- * Java source that aggregates into an [[Accumulator]] held in local variables: deduplication and aggregation are one pass
- * over what comes.
+ * Java source that aggregates into an [[Accumulator]] held in local variables: deduplication and aggregation are one
+ * pass over what comes.
  *
  * @param name prefix of the local variables
  * @param makesStrings words of strings do not stand in the order of the strings
@@ -169,8 +169,8 @@ final class AccumulatorCode(
   private val uses = deps.indices.filter(j => deps(j).custom.isDefined && deps(j).part == 0)
 
   /**
-   * The columns from `first` on by the user's own expressions, which Catalyst compiles. A row with a null in one of them
-   * contributes nothing; the first one that has none is stored as it is.
+   * The columns from `first` on by the user's own expressions, which Catalyst compiles. A row with a null in one of
+   * them contributes nothing; the first one that has none is stored as it is.
    */
   private def combined(first: Int, id: String, values: Array[WordCode], onChange: String): String = {
     val custom = deps(first).custom.get

@@ -7,8 +7,8 @@ import org.apache.spark.sql.paralagg.plan.{CustomSpec, PlainVariable, RuleVariab
 import org.apache.spark.sql.types.DataType
 
 /**
- * Java source of a user's aggregator: Catalyst's code of its expressions, with `old.c` and `new.c` bound to local variables
- * as the variables of rules are ([[RuleVariables]]).
+ * Java source of a user's aggregator: Catalyst's code of its expressions, with `old.c` and `new.c` bound to local
+ * variables as the variables of rules are ([[RuleVariables]]).
  */
 private[paralagg] final class CustomCode(custom: CustomSpec, types: Seq[DataType], context: CodegenContext) {
 

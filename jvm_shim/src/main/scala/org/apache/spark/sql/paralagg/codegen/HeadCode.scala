@@ -5,8 +5,9 @@ import org.apache.spark.sql.paralagg.plan.{ColumnSpec, ProbeSpec, RuleSpec, Rule
 import org.apache.spark.sql.paralagg.state.Shape
 
 /**
- * The innermost code of a rule: the derived row is aggregated into its target, a row of this task or a ghost. The Plan says
- * how the target is found: it is the driver's row, was resolved at load, or its key is computed and hashed in the loop.
+ * The innermost code of a rule: the derived row is aggregated into its target, a row of this task or a ghost. The Plan
+ * says how the target is found: it is the driver's row, was resolved at load, or its key is computed and hashed in the
+ * loop.
  */
 private[paralagg] final class HeadCode(
     stratum: StratumSpec,
@@ -21,8 +22,9 @@ private[paralagg] final class HeadCode(
   private val (keyExprs, valueExprs) = rule.emit.splitAt(spec.keys.length)
 
   /**
-   * Values that the last probe does not change are computed once a group, not once a row of it: their code, their words.
-   * Its own variables may be bound already, where the steps are written for the second time, for targets of others.
+   * Values that the last probe does not change are computed once a group, not once a row of it: their code, their
+   * words. Its own variables may be bound already, where the steps are written for the second time, for targets of
+   * others.
    */
   def computeEarly(last: ProbeSpec): (String, Map[Int, WordCode]) = {
     val early = valueExprs.indices.filter { j =>

@@ -58,8 +58,8 @@ private[paralagg] final class KernelBody(
 }
 
 /**
- * Local variables that the rules of a kernel share, collected while these are written: arrays and maps of the loop's state,
- * and the accumulators that are read or written.
+ * Local variables that the rules of a kernel share, collected while these are written: arrays and maps of the loop's
+ * state, and the accumulators that are read or written.
  */
 private[paralagg] final class KernelLocals(stratum: StratumSpec, shape: Shape, ansi: Boolean, traced: Boolean) {
   val context = new CodegenContext

@@ -7,13 +7,14 @@ import org.apache.spark.sql.paralagg.state.Shape
 
 /**
  * Java source of the loop's inner parts, compiled by Janino as Spark compiles its own (docs/design.md, "Data in the
- * loop"). Expressions come from Catalyst's `genCode` with `currentVars` bound to the loop's locals, so they mean exactly
- * what Spark means.
+ * loop"). Expressions come from Catalyst's `genCode` with `currentVars` bound to the loop's locals, so they mean
+ * exactly what Spark means.
  *
  * Catalyst's code declares locals of plain names (`d`, `c`, `i`) beside its fresh ones (`value_3`). A local of ours is
  * fresh too or begins with `ra_`, as no name of Catalyst's does: janino refuses a name that is declared twice.
  *
- * The source holds no ids of a run: the second run of a query finds the class in Spark's cache, compiled by the JIT already.
+ * The source holds no ids of a run: the second run of a query finds the class in Spark's cache, compiled by the JIT
+ * already.
  */
 final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, val ansi: Boolean, traced: Boolean) {
 

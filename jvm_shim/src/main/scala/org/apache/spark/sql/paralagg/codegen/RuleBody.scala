@@ -4,8 +4,8 @@ import org.apache.spark.sql.paralagg.plan.{FilterSpec, ProbeSpec, RuleSpec, Stra
 import org.apache.spark.sql.paralagg.state.{Accumulator, Shape}
 
 /**
- * The code of one rule for one row `u` of its driver: steps nest, an inner one for each row that an outer one finds, and
- * the innermost gives the derived row to the head ([[HeadCode]]).
+ * The code of one rule for one row `u` of its driver: steps nest, an inner one for each row that an outer one finds,
+ * and the innermost gives the derived row to the head ([[HeadCode]]).
  *
  * @param position the rule's place in the stratum
  * @param driverValues the values of the driver's rows

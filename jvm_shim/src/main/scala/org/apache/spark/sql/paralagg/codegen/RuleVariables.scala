@@ -8,8 +8,8 @@ import org.apache.spark.sql.paralagg.load.Words
 import org.apache.spark.sql.paralagg.plan.{FilterSpec, PlainVariable, RuleSpec, RuleVariable}
 
 /**
- * The variables of one rule as locals of its code, and the expressions over them. Each variable has a local for its word;
- * one for its value as well where Catalyst's code reads it.
+ * The variables of one rule as locals of its code, and the expressions over them. Each variable has a local for its
+ * word; one for its value as well where Catalyst's code reads it.
  */
 private[paralagg] final class RuleVariables(rule: RuleSpec, context: CodegenContext) {
 

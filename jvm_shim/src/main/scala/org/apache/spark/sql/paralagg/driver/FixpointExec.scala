@@ -12,8 +12,8 @@ import org.apache.spark.sql.paralagg.plan.FixpointSpec
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /**
- * The fixpoint on the gang: a gang-scheduled stage that loops, and a shuffle that its results leave through (a gang may
- * not stand under `take`, `coalesce` or `union` in one stage, and shuffle output is as safe as any).
+ * The fixpoint on Spark: a gang-scheduled stage that loops, and a shuffle of its results. Spark allows no gang in one
+ * stage with `take`, `coalesce` or `union`, and shuffle output survives as usual.
  */
 case class FixpointExec(
     inputs: Seq[SparkPlan],
@@ -28,7 +28,7 @@ case class FixpointExec(
   override protected def compute(): RDD[ColumnarBatch] = {
     val tasks = Slots.gang(sparkContext, partitions)
     RunRegistry.coordinator(sparkContext)
-    // First, since it may fail (a broadcast that takes too long, a fixpoint below): then no run has begun.
+    // First, since it may fail (a broadcast timeout, a fixpoint below): then no run has begun.
     val sources = inputs.zip(spec.program.inputs).map { case (plan, input) => InputSource.of(plan, input.id) }
     val executionId = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
     val run = RunRegistry.begin(spec, tasks, sparkContext, executionId, runMetrics)
@@ -37,28 +37,21 @@ case class FixpointExec(
       val interval = conf.getConfString("spark.paralagg.checkpoint.interval", "10").toInt
       CheckpointConf(s"$root/${sparkContext.applicationId}", interval)
     }
+    val output = spec.program.relations.indexOf(relation)
     val job = GangJob(
-      run.id,
-      spec.program,
-      spec.program.relations.indexOf(relation),
-      tasks,
-      partitions,
-      conf.ansiEnabled,
-      marker.id,
-      direct = false,
-      checkpoint)
+      run.id, spec.program, output, tasks, partitions, conf.ansiEnabled, marker.id, direct = false, checkpoint)
     val gang = GangStage(sparkContext, job, sources)
     RunEnd.watch(sparkContext, run, marker, checkpoint.map(_.run(run.id)), gang.id)
-    val codec = relation
+    val resultRelation = relation // the closure holds it without the operator
     new ShuffledRDD[Int, Array[Byte], Array[Byte]](gang, new IndexPartitioner(partitions)).mapPartitionsInternal {
       blocks =>
-        val results = new ResultBlocks(codec)
+        val results = new ResultBlocks(resultRelation)
         blocks.flatMap { case (_, bytes) => results.read(bytes) }
     }
   }
 }
 
-/** Keys are partition numbers already. */
+/** The partitioner of keys that are partition numbers. */
 final class IndexPartitioner(override val numPartitions: Int) extends Partitioner {
   override def getPartition(key: Any): Int = key.asInstanceOf[Int]
 }

@@ -11,10 +11,10 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
 import org.apache.spark.sql.paralagg.plan.{FixpointSpec, RelationSpec}
 
 /**
- * A fixpoint as a physical operator, whoever computes it.
+ * A fixpoint as a physical operator, on Spark or on ranks.
  *
- * Rows leave already distributed by the relation's distribution columns with Catalyst's own hash, and `outputPartitioning`
- * says so: a join or groupBy on the keys afterwards shuffles nothing.
+ * The rows of the result are distributed by the relation's distribution columns with Catalyst's hash, and
+ * `outputPartitioning` reports it: a later join or groupBy on the keys needs no shuffle.
  */
 trait FixpointOperator extends SparkPlan {
   def inputs: Seq[SparkPlan]
@@ -22,12 +22,12 @@ trait FixpointOperator extends SparkPlan {
   def partitions: Int
   def withInputs(inputs: Seq[SparkPlan]): FixpointOperator
 
-  /** The result's batches. It is asked for once a query, however often Spark asks, and for however many equal operators. */
+  /** Returns the result's batches. It is called once a query for all equal operators. */
   protected def compute(): RDD[ColumnarBatch]
 
   @transient private lazy val result: RDD[ColumnarBatch] = {
     val rows = longMetric("numOutputRows")
-    SharedResults.of(sparkContext, this)(compute()).mapPartitionsInternal(_.map { batch =>
+    SharedResults.getOrCompute(sparkContext, this)(compute()).mapPartitionsInternal(_.map { batch =>
       rows += batch.numRows()
       batch
     })
@@ -43,12 +43,12 @@ trait FixpointOperator extends SparkPlan {
     else if (relation.distributeBy.isEmpty) UnknownPartitioning(partitions)
     else HashPartitioning(relation.distributeBy.map(output).toSeq, partitions)
 
-  /** What a run tells of itself; `numOutputRows` is what the UI writes on the arrow to the next operator. */
+  /** The metrics of a run; the UI shows `numOutputRows` on the arrow to the next operator. */
   protected lazy val runMetrics: Map[String, SQLMetric] = Map(
     "iterations" -> SQLMetrics.createMetric(sparkContext, "iterations"),
     "delta" -> SQLMetrics.createMetric(sparkContext, "rows changed by the last iteration"),
     "tuples" -> SQLMetrics.createMetric(sparkContext, "rows of the recursive relations"),
-    "bytes" -> SQLMetrics.createMetric(sparkContext, "bytes exchanged"), // a size would show each post's share
+    "bytes" -> SQLMetrics.createMetric(sparkContext, "bytes exchanged"), // a size metric would show each post's share
     "balance" -> SQLMetrics.createMetric(sparkContext, "changed rows of the heaviest task, % of the average"),
     "load" -> SQLMetrics.createTimingMetric(sparkContext, "time to load"),
     "loop" -> SQLMetrics.createTimingMetric(sparkContext, "time to iterate"),

@@ -8,8 +8,8 @@ import org.apache.spark.sql.catalyst.plans.physical.Partitioning
 import org.apache.spark.sql.execution.{CodegenSupport, SparkPlan, UnaryExecNode}
 
 /**
- * A fixpoint in a union, as rows. Spark's `UnionExec` reports the partitioning that its children share, but keeps it for
- * rows only: of columnar children it concatenates the partitions, and an aggregate above then sees a key twice.
+ * A fixpoint in a union, as rows. Spark's `UnionExec` reports the partitioning that its children share, but keeps it
+ * for rows only: of columnar children it concatenates the partitions, and an aggregate above then sees a key twice.
  */
 case class FixpointRows(child: SparkPlan) extends UnaryExecNode with CodegenSupport {
   override def output: Seq[Attribute] = child.output

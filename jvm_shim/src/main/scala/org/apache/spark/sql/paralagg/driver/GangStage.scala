@@ -11,8 +11,8 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
 object GangStage {
 
   /**
-   * Under `local[N]` all tasks share this JVM, and the gang reads its inputs itself. Elsewhere a map side packs them, for
-   * the gang to read as shuffle blocks.
+   * Creates the stage. Under `local[N]` all tasks share this JVM, and the gang reads its inputs itself. Otherwise map
+   * tasks pack them, and the gang reads shuffle blocks.
    */
   def apply(sc: SparkContext, job: GangJob, sources: Seq[InputSource]): RDD[(Int, Array[Byte])] = {
     if (sc.isLocal) {
@@ -26,13 +26,13 @@ object GangStage {
     }
   }
 
-  /** Shuffles below an input. As dependencies of the gang they are run before it, and again where their output was lost. */
+  /** Returns the shuffles below an input. As dependencies of the gang they run before it, and again after a loss. */
   private def shuffles(rdd: RDD[_]): Seq[Dependency[_]] = rdd.dependencies.flatMap {
     case d: ShuffleDependency[_, _, _] => Seq(d)
     case d => shuffles(d.rdd)
   }
 
-  /** Sums of floating point numbers depend on the order of rows: a retried stage must not be mixed with a former run. */
+  /** Returns the determinism: sums of floats depend on the order of rows, so a retry must not mix with a former run. */
   private[paralagg] def determinism(stratum: StratumSpec): DeterministicLevel.Value = {
     val sums = stratum.relations.flatMap(_.dependents).filter { d =>
       d.isSum || d.merging.isCounted || d.custom.isDefined
@@ -43,38 +43,40 @@ object GangStage {
   }
 }
 
-/** What a gang task reads: partitions of the inputs that it reads itself, by input, and the one that was packed for it. */
-private case class GangPartition(index: Int, own: Array[Array[Partition]], packed: Option[Partition]) extends Partition
+/** The partitions that a gang task reads: of inputs that it reads itself, by input, and the packed one. */
+private case class GangPartition(index: Int, inputs: Array[Array[Partition]], packed: Option[Partition])
+    extends Partition
 
 /**
- * The gang. Inputs that it reads itself (`own`) are no declared dependencies, only the shuffles below them are, so a barrier
- * stage takes any number of their partitions; it hands their words over in memory.
+ * The RDD of the gang. Inputs that it reads itself (`inputs`) are no dependencies, only the shuffles below them are. So
+ * a barrier stage reads any number of their partitions, and passes their words in memory.
  */
 private final class GangRDD(
-    sc: SparkContext, job: GangJob, own: Seq[InputSource], @transient dependsOn: Seq[Dependency[_]])
+    sc: SparkContext, job: GangJob, inputs: Seq[InputSource], @transient dependsOn: Seq[Dependency[_]])
     extends RDD[(Int, Array[Byte])](sc, dependsOn) {
 
   @transient protected lazy override val isBarrier_ : Boolean = true
 
   override protected def getPartitions: Array[Partition] = {
-    val shares = own.map(_.shares(job.tasks))
+    val shares = inputs.map(_.shares(job.tasks))
     val packed = packedBlocks.map(_.partitions)
     Array.tabulate(job.tasks)(t => GangPartition(t, shares.map(_(t)).toArray, packed.map(_(t))))
   }
 
   override def compute(split: Partition, context: TaskContext): Iterator[(Int, Array[Byte])] = {
-    val mine = split.asInstanceOf[GangPartition]
+    val partition = split.asInstanceOf[GangPartition]
     new GangTask(job, context).run { (job, check) =>
       val loader = new Loader(job.routes, job.inputTypes, job.tasks, split.index)
-      own.zip(mine.own).foreach { case (source, parts) => parts.foreach(source.load(loader, _, context, check)) }
+      for ((source, shares) <- inputs.zip(partition.inputs); share <- shares)
+        source.load(loader, share, context, check)
       val codec = new BlocksCodec(job.routes.all)
-      val arrived =
-        for (rdd <- packedBlocks.toSeq; part <- mine.packed.toSeq; (_, bytes) <- rdd.iterator(part, context)) yield {
+      val received =
+        for (rdd <- packedBlocks.toSeq; p <- partition.packed.toSeq; (_, bytes) <- rdd.iterator(p, context)) yield {
           check()
           codec.decode(bytes, loader.strings)
         }
       val blocks = loader.blocks
-      blocks(split.index) = blocks(split.index) ++ arrived.flatten
+      blocks(split.index) = blocks(split.index) ++ received.flatten
       (blocks, loader.strings)
     }
   }
@@ -87,8 +89,8 @@ private final class GangRDD(
 }
 
 /**
- * Nothing, once a shuffle has run. Spark refuses a barrier stage with an RDD that depends on more than one barrier RDD, and
- * counts those at the other end of shuffles, too: the results of other fixpoints are such. So each stands behind one of these.
+ * An empty RDD that depends on a shuffle. Spark refuses a barrier stage with an RDD that depends on more than one
+ * barrier RDD, and it also counts those behind shuffles, such as the results of other fixpoints. This RDD hides them.
  */
 private final class AfterShuffle(sc: SparkContext, @transient shuffle: Dependency[_], tasks: Int)
     extends RDD[(Int, Array[Byte])](sc, Seq(shuffle)) {
@@ -98,28 +100,28 @@ private final class AfterShuffle(sc: SparkContext, @transient shuffle: Dependenc
   override def compute(split: Partition, context: TaskContext): Iterator[(Int, Array[Byte])] = Iterator.empty
 }
 
-/** The map side where the gang does not read itself: packs partitions of one input for the gang's tasks. */
+/** The map tasks that pack partitions of one input for the gang's tasks, if these do not read the input themselves. */
 private[paralagg] object Packing {
 
-  /** Rows that are packed at a time: what a map task holds is bounded. */
+  /** The rows packed at a time, which bounds the memory of a map task. */
   private val ChunkRows = 1 << 20
 
   def apply(job: GangJob, source: InputSource): RDD[(Int, Array[Byte])] = {
     val input = source.input
     val ordinals = source.ordinals
     if (source.batches != null) {
-      few(source.batches, job.tasks).mapPartitions { batches =>
-        chunks(batches, job)((loader, check) => loader.batches(input, takeRows(batches), ordinals, check))
+      coalesced(source.batches, job.tasks).mapPartitions { batches =>
+        chunks(batches, job)((loader, check) => loader.readBatches(input, takeRows(batches), ordinals, check))
       }
     } else {
-      few(source.rows, job.tasks).mapPartitions { rows =>
-        chunks(rows, job)((loader, check) => loader.rows(input, rows.take(ChunkRows), check))
+      coalesced(source.rows, job.tasks).mapPartitions { rows =>
+        chunks(rows, job)((loader, check) => loader.readRows(input, rows.take(ChunkRows), check))
       }
     }
   }
 
-  /** Spark's default of 200 shuffle partitions would be 200 small map tasks; as many as the gang has are enough. */
-  private[paralagg] def few[T](rdd: RDD[T], tasks: Int): RDD[T] =
+  /** Coalesces many partitions into as many as the gang has tasks; Spark's default is 200 small map tasks. */
+  private[paralagg] def coalesced[T](rdd: RDD[T], tasks: Int): RDD[T] =
     if (rdd.getNumPartitions > 2 * tasks) rdd.coalesce(tasks) else rdd
 
   private def chunks(input: Iterator[_], job: GangJob)(

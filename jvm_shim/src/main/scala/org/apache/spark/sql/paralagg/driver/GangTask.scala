@@ -14,7 +14,7 @@ import org.apache.spark.sql.paralagg.state.{BitmapEdges, LoopBuilder, Shape}
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.types.UTF8String
 
-/** What every task of a gang knows: the run, the Plan, where rows go. Shipped in the task's closure. */
+/** The description of a gang's job in each task's closure: run, Plan, placement of the result. */
 case class GangJob(
     run: Long,
     stratum: StratumSpec,
@@ -29,7 +29,7 @@ case class GangJob(
   def inputTypes: Map[Int, Array[DataType]] = stratum.inputs.map(i => i.id -> i.exprs.map(_.dataType)).toMap
 }
 
-/** One task of the gang: load, loop, result. State belongs to the task; a retried stage begins anew. */
+/** One task of the gang: it loads, loops and returns blocks of the result. A retried stage starts with new state. */
 final class GangTask(job: GangJob, context: TaskContext) {
   import job._
 
@@ -41,7 +41,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
   private val memory = new MemoryAccount(context)
   private val began = System.nanoTime()
 
-  /** `load` brings this task's blocks (for itself, or for every task when it reads the inputs itself) and their strings. */
+  /** Runs the task. `load` returns its blocks (by task if it reads the inputs itself) and their strings. */
   def run(load: (GangJob, () => Unit) => (Array[Array[Block]], LocalDictionary)): Iterator[(Int, Array[Byte])] = {
     context.addTaskCompletionListener[Unit] { _ =>
       if (context.isFailed() || context.isInterrupted()) gang.abort("a task of the gang failed or was cancelled")
@@ -76,21 +76,21 @@ final class GangTask(job: GangJob, context: TaskContext) {
     else tuples(strings, shape, rows)
   }
 
-  /** Every relation by tuples, with dense ids. */
+  /** Evaluates all relations by tuples, with dense ids. */
   private def tuples(
       strings: Dictionary, shape: Shape, rows: Int => Array[Block]): Iterator[(Int, Array[Byte])] = {
     val loop = new LoopBuilder(stratum, routes, shape, gang, strings, rows).build()
-    // A checkpoint does not say which rows have changed, and going on from settled rows takes few iterations.
+    // A checkpoint does not store which rows are settled, and a run over settled rows takes few iterations.
     val isContinued = stratum.relations.exists(_.settled)
     def fixpoint(traced: Boolean): FixpointLoop = {
-      val kept =
+      val checkpoints =
         checkpoint.filterNot(_ => traced || loop.indexes.nonEmpty || stratum.makesStrings || isContinued)
           .map(new Checkpoint(_, job.run, gang, loop.parts))
       new FixpointLoop(stratum, routes, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, rows,
-        kept)
+        checkpoints)
     }
     val run = fixpoint(traced = false)
-    gang.meet(Array.emptyDoubleArray)
+    gang.allreduce(Array.emptyDoubleArray)
     val loaded = System.nanoTime()
     try run.run()
     catch {
@@ -104,11 +104,11 @@ final class GangTask(job: GangJob, context: TaskContext) {
     result
   }
 
-  /** A set relation with a carried key, by bitmaps. Blocks are encoded as they are made. */
+  /** Evaluates a set relation with a carried key by bitmaps; encodes each block at once. */
   private def bitmaps(strings: Dictionary, blocks: Array[Array[Block]]): Iterator[(Int, Array[Byte])] = {
     val edges = gang.once(BitmapEdges.build(stratum.bitmap.get.edges.flatMap(i => blocks(routes.static(i)))))
     val loop = new BitmapLoop(stratum, edges, blocks(routes.base(output)), gang, memory)
-    gang.meet(Array.emptyDoubleArray)
+    gang.allreduce(Array.emptyDoubleArray)
     val loaded = System.nanoTime()
     val out = scala.collection.mutable.ArrayBuffer.empty[(Int, Array[Byte])]
     loop.run(b =>
@@ -117,13 +117,13 @@ final class GangTask(job: GangJob, context: TaskContext) {
     out.iterator
   }
 
-  /** Strings of all tasks become one sorted dictionary; words of string columns become ranks in it. */
+  /** Merges the strings of all tasks into one sorted dictionary; replaces words of strings by their ranks. */
   private def intern(packed: Array[Array[Block]], dictionary: LocalDictionary): Dictionary = {
-    // Where rules make strings, the word 0, which stands beside a null, must not be one of those.
+    // If rules derive strings, the word 0, which is stored with a null, must not be one of them.
     if (stratum.makesStrings) dictionary.add(UTF8String.EMPTY_UTF8)
     if (!stratum.makesStrings && !routes.all.exists(_.stringColumns.nonEmpty)) new Dictionary(Array.empty)
     else {
-      val all = gang.gather(dictionary.sorted, Strings)
+      val all = gang.allgather(dictionary.sorted, Strings)
       val strings = gang.once(new Dictionary(Strings.merge(all)))
       val ranks = dictionary.ranksIn(strings.ranked)
       packed.foreach(_.foreach(b => routes.all(b.route).stringColumns.foreach(b.rank(_, ranks))))
@@ -131,23 +131,23 @@ final class GangTask(job: GangJob, context: TaskContext) {
     }
   }
 
-  /** Blocks by route: from all tasks where each read for all, and everything of an `everywhere` route. */
+  /** Returns this task's blocks by route, after an exchange if tasks read the inputs themselves. */
   private def distribute(packed: Array[Array[Block]]): Array[Array[Block]] = {
     val codec = new GangTask.RankedBlocks(routes)
-    val mine: Array[Block] =
+    val received: Array[Block] =
       if (!direct) packed.flatten
       else gang.exchange(packed, codec, Array.emptyDoubleArray)._1.flatten
     routes.all.map { route =>
-      val own = mine.filter(b => b.route == route.id && b.rows > 0)
-      if (route.everywhere) gang.gather(own, codec).flatten else own
+      val rows = received.filter(b => b.route == route.id && b.rows > 0)
+      if (route.everywhere) gang.allgather(rows, codec).flatten else rows
     }
   }
 
-  /** Whether some task has a null in a column of a route. */
+  /** Returns for each column of each route if any task has a null in it. */
   private def nulls(blocks: Array[Array[Block]]): Array[Array[Boolean]] = {
     val flags =
       routes.all.flatMap(r => r.columns.indices.map(c => if (blocks(r.id).exists(_.nulls(c) != null)) 1.0 else 0.0))
-    val sums = gang.meet(flags).iterator
+    val sums = gang.allreduce(flags).iterator
     routes.all.map(_.columns.map(_ => sums.next() > 0))
   }
 
@@ -162,8 +162,9 @@ final class GangTask(job: GangJob, context: TaskContext) {
 object GangTask {
 
   /**
-   * A task that ends well after a peer has failed leaves its output registered, and Spark then launches only the others
-   * again: they would wait for it for ever. Failing at once makes Spark forget that output and launch all.
+   * Fails if Spark launched only a part of the gang again. It does so if a task succeeded after a peer failed, since
+   * the task's output is registered. The others would wait for ever; a failure makes Spark drop that output and launch
+   * all.
    */
   private[paralagg] def checkWhole(context: TaskContext, tasks: Int): Unit = context match {
     case b: BarrierTaskContext if b.getTaskInfos().length != tasks =>
@@ -172,7 +173,7 @@ object GangTask {
     case _ =>
   }
 
-  /** Blocks whose string words are ranks already: the words are all there is to send. */
+  /** The codec of blocks whose string words are ranks: it sends no strings. */
   private final class RankedBlocks(routes: Routes) extends Codec[Array[Block]] {
     private val plain = new BlocksCodec(routes.all.map(_.copy(types = Array.empty)))
     override def encode(blocks: Array[Block]): Array[Byte] = plain.encode(blocks, Array.empty)

@@ -7,8 +7,8 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.CoalesceShufflePartitions
 
 /**
- * Coalesces shuffle partitions below each input of a fixpoint by itself, as Spark does for the children of a union. Spark's
- * own rule does nothing there: it knows unions, and takes every other node with several children for a join.
+ * The AQE rule that coalesces shuffle partitions below each input of a fixpoint separately, as Spark does below a
+ * union. Spark's rule does nothing there: it treats every other node with several children as a join.
  */
 case class InputCoalescing(session: SparkSession) extends Rule[SparkPlan] {
   private val coalesce = CoalesceShufflePartitions(session.asInstanceOf[classic.SparkSession])

@@ -9,11 +9,11 @@ import org.apache.spark.status.JobDataWrapper
 import org.apache.spark.status.api.v1.JobData
 
 /**
- * The description of a job that runs a gang moves with its iterations.
+ * The listener that shows the iteration in the description of a gang's job.
  *
- * Spark fixes a description when it submits a job, and one job runs the whole loop; so the record that the UI reads is
- * amended. This listens in the queue of Spark's own status listener, on the same thread: neither overwrites the other, and
- * at the job's end Spark's stands again.
+ * Spark sets a description when it submits a job, and one job runs the whole loop, so this changes the record that the
+ * UI reads. It is in the queue and on the thread of Spark's own status listener, which restores the record at the job's
+ * end.
  */
 private[paralagg] final class JobDescriptions(sc: SparkContext) extends SparkListener {
   private val submitted = mutable.Map.empty[Int, Option[String]]
@@ -25,7 +25,7 @@ private[paralagg] final class JobDescriptions(sc: SparkContext) extends SparkLis
         .foreach { record =>
           val text = f"paralagg ${e.name}: iteration ${e.iteration}%,d, last delta ${e.delta}%,d rows"
           val before = submitted.getOrElseUpdate(e.job, record.info.description)
-          val info = described(record.info, before.fold(text)(d => s"$d ($text)"))
+          val info = withDescription(record.info, before.fold(text)(d => s"$d ($text)"))
           sc.statusStore.store.write(new JobDataWrapper(info, record.skippedStages, record.sqlExecutionId))
         }
     case _ =>
@@ -33,34 +33,17 @@ private[paralagg] final class JobDescriptions(sc: SparkContext) extends SparkLis
 
   override def onJobEnd(event: SparkListenerJobEnd): Unit = submitted.remove(event.jobId)
 
-  private def described(j: JobData, description: String): JobData = new JobData(
-    j.jobId,
-    j.name,
-    Some(description),
-    j.submissionTime,
-    j.completionTime,
-    j.stageIds,
-    j.jobGroup,
-    j.jobTags,
-    j.status,
-    j.numTasks,
-    j.numActiveTasks,
-    j.numCompletedTasks,
-    j.numSkippedTasks,
-    j.numFailedTasks,
-    j.numKilledTasks,
-    j.numCompletedIndices,
-    j.numActiveStages,
-    j.numCompletedStages,
-    j.numSkippedStages,
-    j.numFailedStages,
+  private def withDescription(j: JobData, description: String): JobData = new JobData(
+    j.jobId, j.name, Some(description), j.submissionTime, j.completionTime, j.stageIds, j.jobGroup, j.jobTags, j.status,
+    j.numTasks, j.numActiveTasks, j.numCompletedTasks, j.numSkippedTasks, j.numFailedTasks, j.numKilledTasks,
+    j.numCompletedIndices, j.numActiveStages, j.numCompletedStages, j.numSkippedStages, j.numFailedStages,
     j.killedTasksSummary)
 }
 
 private[paralagg] object JobDescriptions {
   private var current: SparkContext = _
 
-  /** Once for a SparkContext. */
+  /** Registers the listener, once for each SparkContext. */
   def listen(sc: SparkContext): Unit = synchronized {
     if (current ne sc) {
       current = sc

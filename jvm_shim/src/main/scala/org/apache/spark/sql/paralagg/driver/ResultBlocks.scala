@@ -16,17 +16,17 @@ import org.apache.spark.unsafe.types.UTF8String
 import org.apache.spark.util.Utils
 
 /**
- * How results leave the gang: blocks of bytes, for the partition that owns their rows. A first byte says what the rest
- * is: rows by columns, pairs by bitmaps, or the error that the reader shall raise (raised in the gang it would be tried four times).
+ * The format of results: blocks of bytes for the partition that owns the rows. The first byte is the kind: rows by
+ * column, pairs as bitmaps, or an error that the reader throws (Spark would try a gang that throws it four times).
  */
 final class ResultBlocks(relation: RelationSpec) {
   private val types = relation.columns.map(_.dataType)
   private val route = Route(0, 0, types.indices.toArray, types, Array.empty, everywhere = false, Array.empty)
   private val codec = new BlocksCodec(Array(route))
 
-  /** The rows of a part, a block for each target and some 2^20 rows. */
+  /** Encodes the rows of a part, a block for each target and about 2^20 rows. */
   def rows(
-      p: RelationPart, strings: Dictionary, targets: Int, me: Int, aligned: Boolean): Iterator[(Int, Array[Byte])] = {
+      p: RelationPart, strings: Dictionary, targets: Int, task: Int, aligned: Boolean): Iterator[(Int, Array[Byte])] = {
     val owner = new Owner(p.spec, p.spec.distributeBy, p.shape.hasNullKeys, targets, strings)
     val ids = (0 until p.keys.size).iterator.filter(p.isResult)
     new Iterator[Iterator[(Int, Array[Byte])]] {
@@ -36,7 +36,7 @@ final class ResultBlocks(relation: RelationSpec) {
         var n = 0
         while (n < ResultBlocks.Rows && ids.hasNext) {
           val id = ids.next()
-          append(blocks(if (aligned) me else owner.of(p.keys.words, id * p.keys.arity)), p, id)
+          append(blocks(if (aligned) task else owner.taskOf(p.keys.words, id * p.keys.arity)), p, id)
           n += 1
         }
         blocks.iterator.zipWithIndex.collect {
@@ -67,20 +67,20 @@ final class ResultBlocks(relation: RelationSpec) {
     b.rows += 1
   }
 
-  /** A block of bitmaps. Its x all belong to task `me`; where partitions are no tasks, x by x to their owners. */
+  /** Encodes a block of bitmaps. All of its x are owned by `task`; if not `aligned`, each x goes to its partition. */
   def bitmaps(
-      b: BitmapBlock, moving: Int, strings: Dictionary, targets: Int, me: Int, aligned: Boolean)
+      b: BitmapBlock, moving: Int, strings: Dictionary, targets: Int, task: Int, aligned: Boolean)
       : Iterator[(Int, Array[Byte])] =
-    if (aligned) Iterator((me, ResultBlocks.tag(2, encodeBitmaps(b, moving, strings))))
+    if (aligned) Iterator((task, ResultBlocks.tag(2, encodeBitmaps(b, moving, strings))))
     else {
-      val owner = new Owner(relation, relation.distributeBy, masked = false, targets, strings)
+      val owner = new Owner(relation, relation.distributeBy, hasMask = false, targets, strings)
       val row = new Array[Long](2)
-      val of = b.xs.map { x =>
+      val owners = b.xs.map { x =>
         row(1 - moving) = x
-        owner.of(row)
+        owner.taskOf(row)
       }
-      of.distinct.iterator.map { t =>
-        (t, ResultBlocks.tag(2, encodeBitmaps(b.only(of.map(_ == t)), moving, strings)))
+      owners.distinct.iterator.map { t =>
+        (t, ResultBlocks.tag(2, encodeBitmaps(b.only(owners.map(_ == t)), moving, strings)))
       }
     }
 
@@ -126,7 +126,7 @@ final class ResultBlocks(relation: RelationSpec) {
     (0 until targets).iterator.map(_ -> bytes)
   }
 
-  /** Batches of one block. */
+  /** Decodes one block to batches; throws the error in it. */
   def read(bytes: Array[Byte]): Iterator[ColumnarBatch] = bytes(0) match {
     case 1 => throw ResultBlocks.deserialize(bytes.drop(1))
     case 2 => readBitmaps(bytes.drop(1))
@@ -172,7 +172,7 @@ object ResultBlocks {
   }
 }
 
-/** A column of words as Spark's operators read it: no copy. */
+/** A column of words as a vector for Spark's operators, without a copy. */
 final class WordVector(t: DataType, words: Array[Long], nulls: java.util.BitSet, strings: Array[UTF8String])
     extends ColumnVector(t) {
   override def close(): Unit = ()
@@ -195,20 +195,20 @@ final class WordVector(t: DataType, words: Array[Long], nulls: java.util.BitSet,
   override def getChild(ordinal: Int): ColumnVector = throw new UnsupportedOperationException
 }
 
-/** Pairs of a block of bitmaps, some thousands at a time: words of x, words of y, how many. */
+/** The pairs of a block of bitmaps, some thousands at a time: words of x, words of y, their number. */
 private final class BitmapRows(b: BitmapBlock) extends Iterator[(Array[Long], Array[Long], Int)] {
   private var i = 0 // position in ys
   private var w = 0
-  private var left = if (b.width > 0 && b.ys.nonEmpty) b.bits(0) else 0L
+  private var unread = if (b.width > 0 && b.ys.nonEmpty) b.bits(0) else 0L
   skip()
 
-  private def skip(): Unit = while (left == 0 && i < b.ys.length && b.width > 0) {
+  private def skip(): Unit = while (unread == 0 && i < b.ys.length && b.width > 0) {
     w += 1
     if (w == b.width) {
       w = 0
       i += 1
     }
-    if (i < b.ys.length) left = b.bits(i * b.width + w)
+    if (i < b.ys.length) unread = b.bits(i * b.width + w)
   }
 
   override def hasNext: Boolean = i < b.ys.length
@@ -218,15 +218,15 @@ private final class BitmapRows(b: BitmapBlock) extends Iterator[(Array[Long], Ar
       i = b.ys.length
       (b.xs, b.ys, b.xs.length)
     } else {
-      val x = new Array[Long](BitmapRows.Most)
-      val y = new Array[Long](BitmapRows.Most)
+      val x = new Array[Long](BitmapRows.BatchRows)
+      val y = new Array[Long](BitmapRows.BatchRows)
       var n = 0
-      while (i < b.ys.length && n < BitmapRows.Most) {
+      while (i < b.ys.length && n < BitmapRows.BatchRows) {
         val word = b.ys(i)
-        while (left != 0 && n < BitmapRows.Most) {
-          x(n) = b.xs(64 * w + java.lang.Long.numberOfTrailingZeros(left))
+        while (unread != 0 && n < BitmapRows.BatchRows) {
+          x(n) = b.xs(64 * w + java.lang.Long.numberOfTrailingZeros(unread))
           y(n) = word
-          left &= left - 1
+          unread &= unread - 1
           n += 1
         }
         skip()
@@ -236,5 +236,5 @@ private final class BitmapRows(b: BitmapBlock) extends Iterator[(Array[Long], Ar
 }
 
 private object BitmapRows {
-  private val Most = 1 << 14
+  private val BatchRows = 1 << 14
 }

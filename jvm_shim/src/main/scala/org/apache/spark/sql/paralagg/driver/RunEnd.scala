@@ -15,10 +15,10 @@ import org.apache.spark.scheduler._
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 
 /**
- * Takes away what a run leaves when its query ends, however it ends; and says it when a run waits for slots.
+ * The listener that removes blocks and checkpoints of a run after its query, and logs it if a run waits for slots.
  *
- * A cancelled query's caller is back before its tasks have stopped, and those may still store blocks and write checkpoints:
- * these go when the last task has ended.
+ * A cancelled query returns to its caller before its tasks have stopped, and these may still store blocks and write
+ * checkpoints. So the removal waits for the last task.
  */
 final class RunEnd(sc: SparkContext) extends SparkListener with Logging {
   private val runs = new ConcurrentHashMap[Long, RunEnd.Watched]()
@@ -32,13 +32,13 @@ final class RunEnd(sc: SparkContext) extends SparkListener with Logging {
     w.stages += stage.stageId
   }
 
-  /** Only now it waits for slots: what it reads is there. */
+  /** Watches a submitted gang: its inputs are ready, so from now on it waits for slots only. */
   override def onStageSubmitted(event: SparkListenerStageSubmitted): Unit =
-    of(event.stageInfo.stageId).foreach(w => Waiting.watch(w.run, event.stageInfo.attemptNumber()))
+    watched(event.stageInfo.stageId).foreach(w => Waiting.watch(w.run, event.stageInfo.attemptNumber()))
 
-  override def onTaskStart(event: SparkListenerTaskStart): Unit = of(event.stageId).foreach(_.running += 1)
+  override def onTaskStart(event: SparkListenerTaskStart): Unit = watched(event.stageId).foreach(_.running += 1)
 
-  override def onTaskEnd(event: SparkListenerTaskEnd): Unit = of(event.stageId).foreach { w =>
+  override def onTaskEnd(event: SparkListenerTaskEnd): Unit = watched(event.stageId).foreach { w =>
     w.running -= 1
     clear(w)
   }
@@ -48,26 +48,26 @@ final class RunEnd(sc: SparkContext) extends SparkListener with Logging {
     case _ =>
   }
 
-  /** A run outside any SQL execution (`df.rdd`) ends with its job. */
+  /** Ends a run outside any SQL execution (`df.rdd`) with its job. */
   override def onJobEnd(event: SparkListenerJobEnd): Unit =
     end(w => w.run.executionId == null && w.jobs.contains(event.jobId))
 
   override def onApplicationEnd(event: SparkListenerApplicationEnd): Unit =
     runs.values.asScala.foreach(deleteCheckpoints)
 
-  private def of(stage: Int): Iterable[RunEnd.Watched] = runs.values.asScala.filter(_.stages.contains(stage))
+  private def watched(stage: Int): Iterable[RunEnd.Watched] = runs.values.asScala.filter(_.stages.contains(stage))
 
-  private def end(ended: RunEnd.Watched => Boolean): Unit = runs.values.asScala.filter(ended).foreach { w =>
+  private def end(isEnded: RunEnd.Watched => Boolean): Unit = runs.values.asScala.filter(isEnded).foreach { w =>
     w.isOver = true
     RunRegistry.end(w.run.id)
-    RunRegistry.coordinator(sc).send(("ended", w.run.id)) // who waits for a peer need not
+    RunRegistry.coordinator(sc).send(("ended", w.run.id)) // so that no task waits for a peer
     clear(w)
   }
 
   private def clear(w: RunEnd.Watched): Unit = if (w.isOver && w.running <= 0) {
     runs.remove(w.run.id)
     RunRegistry.coordinator(sc).send(("ended", w.run.id)) // again, for a task that joined late
-    w.marker.destroy() // and with it every block of the run, on all executors
+    w.marker.destroy() // removes every block of the run on all executors
     deleteCheckpoints(w)
   }
 
@@ -77,7 +77,7 @@ final class RunEnd(sc: SparkContext) extends SparkListener with Logging {
       val files = path.getFileSystem(sc.hadoopConfiguration)
       files.delete(path, true)
       val application = path.getParent
-      // No file system tells "not empty" from an error, so it is asked before.
+      // A failed delete does not show whether the folder was not empty, so list it first.
       if (files.exists(application) && files.listStatus(application).isEmpty) files.delete(application, false)
     } catch { case e: IOException => logWarning(s"cannot delete the checkpoints in $root", e) }
   }
@@ -85,7 +85,7 @@ final class RunEnd(sc: SparkContext) extends SparkListener with Logging {
 
 object RunEnd {
 
-  /** Touched by the listener's thread only, once it is in the map. `gang` is the id of the gang's RDD. */
+  /** A run of this listener; only the listener's thread changes it. `gang` is the id of the gang's RDD. */
   private final class Watched(
       val run: Run, val marker: Broadcast[_], val checkpoint: Option[String], val gang: Int) {
     val jobs = mutable.Set.empty[Int]
@@ -110,7 +110,7 @@ object RunEnd {
   }
 }
 
-/** One daemon thread for each run that waits. */
+/** The logging of runs that wait for slots, by a daemon thread for each. */
 private object Waiting {
   private val FirstMillis = 3000L
   private val AgainMillis = 30000L
@@ -121,7 +121,7 @@ private object Waiting {
         var pause = FirstMillis
         while (run.isWaiting(attempt)) {
           run.awaitStart(attempt, pause)
-          if (run.isWaiting(attempt)) run.sayWaiting(attempt)
+          if (run.isWaiting(attempt)) run.logWaiting(attempt)
           pause = AgainMillis
         }
       }, s"paralagg-waiting-${run.id}")

@@ -16,34 +16,34 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.paralagg.gang.{Coordinator, RunCounts, RunEvents}
 import org.apache.spark.sql.paralagg.plan.FixpointSpec
 
-/** The driver's runs: those that go on, and how the last ones ended; what each told is kept with its fixpoint. */
+/** The driver's live runs, and the final states of the last ones. The report of a run is kept with its fixpoint. */
 object RunRegistry extends RunEvents {
   private val ids = new AtomicLong(0)
   private val runs = new ConcurrentHashMap[Long, Run]()
 
-  /** Whatever happens to a run has a number: who asks what is new says the last one that they know of. */
-  private object News {
+  /** The numbers of changes to runs: a poll passes the last number that it has seen. */
+  private object Changes {
     var last = 0L
-    val ofLive = mutable.Map.empty[Long, Long]
-    val ofEnded = mutable.Queue.empty[(Long, JObject)]
+    val live = mutable.Map.empty[Long, Long]
+    val ended = mutable.Queue.empty[(Long, JObject)]
 
     def next(): Long = {
       last += 1
       last
     }
   }
-  private val MostEnded = 256
+  private val MaxEnded = 256
 
   private[paralagg] def begin(
       spec: FixpointSpec, tasks: Int, sc: SparkContext, executionId: String, metrics: Map[String, SQLMetric]): Run = {
     val run = new Run(ids.incrementAndGet(), spec, tasks, sc, executionId, metrics)
     runs.put(run.id, run)
     run.begin()
-    note(run)
+    recordChange(run)
     run
   }
 
-  /** The coordinator of the context's gangs, which reports to this registry. */
+  /** Returns the coordinator of the context's gangs, which reports to this registry. */
   def coordinator(sc: SparkContext): RpcEndpointRef = Coordinator.of(sc, this)
 
   override def joined(run: Long, attempt: Int, count: Int): Unit =
@@ -51,48 +51,50 @@ object RunRegistry extends RunEvents {
 
   override def progress(run: Long, counts: RunCounts): Unit = Option(runs.get(run)).foreach { r =>
     r.progress(counts)
-    note(r)
+    recordChange(r)
   }
 
   override def reported(run: Long, json: String): Unit = Option(runs.get(run)).foreach { r =>
     r.spec.whole.lastRun.report = json
     r.succeeded(RunSummary.of(parse(json)))
-    note(r)
+    recordChange(r)
   }
 
-  def end(run: Long): Unit = News.synchronized {
+  def end(run: Long): Unit = Changes.synchronized {
     Option(runs.remove(run)).foreach { r =>
-      val last = News.ofLive.remove(run)
-      News.ofEnded += ((if (r.end()) News.next() else last.getOrElse(News.last), r.state))
-      if (News.ofEnded.size > MostEnded) News.ofEnded.dequeue()
+      val last = Changes.live.remove(run)
+      Changes.ended += ((if (r.end()) Changes.next() else last.getOrElse(Changes.last), r.state))
+      if (Changes.ended.size > MaxEnded) Changes.ended.dequeue()
     }
   }
 
-  private def note(run: Run): Unit = News.synchronized(if (runs.containsKey(run.id)) News.ofLive(run.id) = News.next())
-
-  /** What has happened since `after`: the state of each run that something has happened to, in the order of their coming. */
-  def since(after: Long): JObject = News.synchronized {
-    val ended = News.ofEnded.toSeq.collect { case (at, state) if at > after => state }
-    val live = runs.values.asScala.toSeq.filter(r => News.ofLive.get(r.id).exists(_ > after)).sortBy(_.id).map(_.state)
-    ("now" -> News.last) ~ ("runs" -> (ended ++ live))
+  private def recordChange(run: Run): Unit = Changes.synchronized {
+    if (runs.containsKey(run.id)) Changes.live(run.id) = Changes.next()
   }
 
-  /** Ranks are to compute this: why they did not an earlier time is over. */
+  /** Returns the state of each run that has changed since the number `after`, ended runs first. */
+  def since(after: Long): JObject = Changes.synchronized {
+    val ended = Changes.ended.toSeq.collect { case (at, state) if at > after => state }
+    val live = runs.values.asScala.toSeq.filter(r => Changes.live.get(r.id).exists(_ > after)).sortBy(_.id).map(_.state)
+    ("now" -> Changes.last) ~ ("runs" -> (ended ++ live))
+  }
+
+  /** Starts an offload; clears the reason of an earlier one that failed. */
   def beginOffload(spec: FixpointSpec): Unit = spec.whole.lastRun.reason = null
 
-  /** Ranks should have computed this, and Spark does. */
-  def fellBack(spec: FixpointSpec, why: String): Unit = spec.whole.lastRun.reason = s"the ranks failed: $why"
+  /** Records why Spark computes a fixpoint instead of ranks. */
+  def fellBack(spec: FixpointSpec, cause: String): Unit = spec.whole.lastRun.reason = s"the ranks failed: $cause"
 
-  /** With the `reason`, where that is another than the one the query was planned for. */
+  /** Returns the report of the last run, with the `reason` of a fallback if there was one. */
   def report(spec: FixpointSpec): Option[String] = {
     val last = spec.whole.lastRun
     Option(last.report).map { json =>
-      Option(last.reason).fold(json)(why => compact(parse(json).merge(JObject("reason" -> JString(why)))))
+      Option(last.reason).fold(json)(reason => compact(parse(json).merge(JObject("reason" -> JString(reason)))))
     }
   }
 
   def liveCount: Int = runs.size
 
-  /** Runs so far: equal fixpoints of a query share one (a test holds it). */
+  /** Returns the number of runs so far: equal fixpoints of a query share one (a test checks it). */
   def begun: Long = ids.get
 }

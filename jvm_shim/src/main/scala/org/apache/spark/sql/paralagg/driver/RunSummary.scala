@@ -2,13 +2,13 @@ package org.apache.spark.sql.paralagg.driver
 
 import org.json4s.{JDouble, JInt, JValue}
 
-/** A run that is through: iterations, rows there are, and seconds of its phases. */
+/** The summary of a finished run: iterations, rows, and the seconds of its phases. */
 final case class RunSummary(iterations: Int, tuples: Long, load: Double, loop: Double, store: Double)
 
 object RunSummary {
   val None: RunSummary = RunSummary(0, 0, 0, 0, 0)
 
-  /** Of the report, whoever wrote it. */
+  /** Reads the summary from the report of a gang or of ranks. */
   def of(report: JValue): RunSummary = {
     def seconds(phase: String): Double = report \ "seconds" \ phase match {
       case JDouble(n) => n

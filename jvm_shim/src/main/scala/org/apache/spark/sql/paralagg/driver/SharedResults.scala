@@ -11,12 +11,12 @@ import org.apache.spark.sql.paralagg.plan.FixpointSpec
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /**
- * The results of a query's fixpoints, by their canonical plans: equal ones are computed once. Spark itself reuses exchanges
- * only, and a fixpoint need not stand below one.
+ * The results of a query's fixpoints by canonical plan, so that equal ones are computed once. Spark itself reuses only
+ * exchanges, and a fixpoint need not be below one.
  */
 private[paralagg] object SharedResults extends SparkListener {
 
-  /** Computed outside of the lock: ranks that may fall back to Spark run then. */
+  /** A result, computed outside of the lock, since ranks that may fall back to Spark run meanwhile. */
   private final class Result(val spec: FixpointSpec, compute: () => RDD[ColumnarBatch]) {
     lazy val rdd: RDD[ColumnarBatch] = compute()
   }
@@ -24,8 +24,8 @@ private[paralagg] object SharedResults extends SparkListener {
   private val results = mutable.Map.empty[String, mutable.Map[SparkPlan, Result]]
   private var current: SparkContext = _
 
-  /** What the query that this thread runs has of `plan`, else what `compute` makes of it. */
-  def of(sc: SparkContext, plan: FixpointOperator)(compute: => RDD[ColumnarBatch]): RDD[ColumnarBatch] =
+  /** Returns the result of `plan` in the query of this thread; computes it if there is none. */
+  def getOrCompute(sc: SparkContext, plan: FixpointOperator)(compute: => RDD[ColumnarBatch]): RDD[ColumnarBatch] =
     Option(sc.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)).fold(compute) { query =>
       synchronized {
         if (current ne sc) {
@@ -33,10 +33,10 @@ private[paralagg] object SharedResults extends SparkListener {
           results.clear()
           sc.addSparkListener(this)
         }
-        val ofQuery = results.getOrElseUpdate(query, mutable.Map.empty)
-        val found = ofQuery.getOrElseUpdate(plan.canonicalized, new Result(plan.spec, () => compute))
-        plan.spec.whole.lastRun = found.spec.whole.lastRun
-        found
+        val queryResults = results.getOrElseUpdate(query, mutable.Map.empty)
+        val result = queryResults.getOrElseUpdate(plan.canonicalized, new Result(plan.spec, () => compute))
+        plan.spec.whole.lastRun = result.spec.whole.lastRun
+        result
       }.rdd
     }
 
@@ -45,6 +45,6 @@ private[paralagg] object SharedResults extends SparkListener {
     case _ =>
   }
 
-  /** Queries with results here: none once all have ended (a test holds it). */
+  /** Returns the number of queries with results: 0 after all have ended (a test checks it). */
   def liveCount: Int = synchronized(results.size)
 }

@@ -2,13 +2,13 @@ package org.apache.spark.sql.paralagg.gang
 
 import java.nio.{ByteBuffer, ByteOrder}
 
-/** How a payload crosses between executors. Inside one executor it is handed over as it is. */
+/** The bytes of a payload between executors; within one executor it is passed by reference. */
 trait Codec[T] {
   def encode(value: T): Array[Byte]
   def decode(bytes: Array[Byte]): T
 }
 
-/** Words, in the order of the machine. */
+/** Words as little-endian bytes. */
 object WordsCodec extends Codec[Array[Long]] {
   override def encode(words: Array[Long]): Array[Byte] = {
     val out = ByteBuffer.allocate(words.length * 8).order(ByteOrder.LITTLE_ENDIAN)

@@ -6,7 +6,7 @@ import org.apache.spark.{SparkContext, SparkEnv, SparkException}
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.{RpcAddress, RpcCallContext, RpcEnv, ThreadSafeRpcEndpoint}
 
-/** The driver's runs as gangs report on them. */
+/** Callbacks for what gangs report to the driver. */
 trait RunEvents {
   def joined(run: Long, attempt: Int, count: Int): Unit
   def progress(run: Long, counts: RunCounts): Unit
@@ -14,10 +14,10 @@ trait RunEvents {
 }
 
 /**
- * The driver's side of all gangs of a SparkContext: who is in which executor, votes between executors, the death of
+ * The driver's endpoint for all gangs of a SparkContext: the executor of each task, votes between executors, lost
  * peers, progress. Messages are tuples of JDK types (see [[Gang]]).
  *
- * A session is made by its first join and keyed by run and stage attempt; a newer attempt ends the older one.
+ * The first join creates a session. Its key is run and stage attempt; a newer attempt ends the older one.
  */
 final class Coordinator(override val rpcEnv: RpcEnv, runs: RunEvents) extends ThreadSafeRpcEndpoint with Logging {
 
@@ -29,13 +29,13 @@ final class Coordinator(override val rpcEnv: RpcEnv, runs: RunEvents) extends Th
     val addresses = mutable.Set.empty[RpcAddress]
     val votes = mutable.Map.empty[Int, (RpcCallContext, Array[Double], Array[Int], Array[Array[Byte]])]
 
-    /** Why no one needs to wait any more, or null. */
-    var over: String = _
+    /** The reason why the session ended, or null. */
+    var endReason: String = _
 
-    def end(reason: String): Unit = if (over == null) {
-      over = reason
-      val waiting = joined.values.filter(_ => joined.size < tasks) ++ votes.values.map(_._1)
-      waiting.foreach(_.sendFailure(new SparkException(reason)))
+    def end(reason: String): Unit = if (endReason == null) {
+      endReason = reason
+      val waitingTasks = joined.values.filter(_ => joined.size < tasks) ++ votes.values.map(_._1)
+      waitingTasks.foreach(_.sendFailure(new SparkException(reason)))
       votes.clear()
     }
   }
@@ -49,7 +49,7 @@ final class Coordinator(override val rpcEnv: RpcEnv, runs: RunEvents) extends Th
       else {
         sessions.keys.filter(k => k._1 == run && k._2 < attempt).toSeq.foreach(end(_, "a newer attempt has begun"))
         val session = sessions.getOrElseUpdate((run, attempt), new Session(tasks))
-        if (session.over != null) context.sendFailure(new SparkException(session.over))
+        if (session.endReason != null) context.sendFailure(new SparkException(session.endReason))
         else if (session.joined.contains(part)) {
           context.sendFailure(new SparkException(s"task $part of run $run is in already"))
         } else {
@@ -69,7 +69,7 @@ final class Coordinator(override val rpcEnv: RpcEnv, runs: RunEvents) extends Th
           sizes: Array[Int], inline: Array[Array[Byte]]) =>
       sessions.get((run, attempt)) match {
         case None => context.sendFailure(new SparkException(s"run $run was ended"))
-        case Some(session) if session.over != null => context.sendFailure(new SparkException(session.over))
+        case Some(session) if session.endReason != null => context.sendFailure(new SparkException(session.endReason))
         case Some(session) =>
           session.votes(from) = (context, votes, sizes, inline)
           if (session.votes.size == executors) {
@@ -95,7 +95,7 @@ final class Coordinator(override val rpcEnv: RpcEnv, runs: RunEvents) extends Th
       }
   }
 
-  /** A peer's connection is gone: those who wait for it must not. */
+  /** Ends the sessions of a peer whose connection is lost, so that no task waits for it. */
   override def onDisconnected(address: RpcAddress): Unit =
     sessions.collect { case (key, s) if s.addresses.contains(address) => key }.toSeq
       .foreach(end(_, s"the executor at $address was lost"))
@@ -107,7 +107,7 @@ object Coordinator {
   val Name = "paralagg-coordinator"
   private var current: (SparkContext, org.apache.spark.rpc.RpcEndpointRef) = _
 
-  /** Registered in Spark's own RpcEnv at the first run of a SparkContext; it goes with the context. */
+  /** Returns the context's endpoint. The first run registers it in Spark's RpcEnv; it ends with the context. */
   def of(sc: SparkContext, runs: RunEvents): org.apache.spark.rpc.RpcEndpointRef = synchronized {
     if (current == null || (current._1 ne sc)) {
       val rpcEnv = SparkEnv.get.rpcEnv

@@ -13,13 +13,13 @@ import org.apache.spark.util.RpcUtils
 import org.apache.spark.util.io.ChunkedByteBuffer
 
 /**
- * One task's view of its gang: meet, exchange, gather. Every call is collective: all tasks make the same calls in
- * the same order.
+ * One task's view of its gang: allreduce, exchange, allgather. Every call is collective: all tasks make the same calls
+ * in the same order.
  *
- * Within an executor payloads are handed over by reference. Between executors one message a pair of executors and
- * round rides on the vote when it is small, else it is a block that the receiver fetches over Spark's block transfer
- * service (which brings authentication and encryption). RPC messages hold JDK and Scala types only: replies are
- * deserialised by threads that do not see this jar.
+ * Within an executor payloads are passed by reference. Between executors there is one message for each pair of
+ * executors and round. A small one travels with the vote. A large one is a block that the receiver fetches over Spark's
+ * block transfer service, with its authentication and encryption. RPC messages hold JDK and Scala types only: the
+ * threads that deserialise replies do not see this jar.
  */
 final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Long, context: TaskContext) {
   import Gang._
@@ -28,9 +28,9 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
   private val coordinator: RpcEndpointRef = RpcUtils.makeDriverRef(Coordinator.Name, env.conf, env.rpcEnv)
   private val (executorOf, hosts, ports) = join()
   private val executors = executorOf.distinct
-  private val here = executors.indexOf(env.executorId)
-  private val local = executorOf.indices.filter(executorOf(_) == env.executorId).toArray
-  private val session = GangSession.of(key, local.length, tasks)
+  private val executorIndex = executors.indexOf(env.executorId)
+  private val localTasks = executorOf.indices.filter(executorOf(_) == env.executorId).toArray
+  private val session = GangSession.of(key, localTasks.length, tasks)
   private val isSingleExecutor: Boolean = executors.length == 1
   private var lastProgress = System.nanoTime()
 
@@ -40,10 +40,10 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
     session.fail()
   }
 
-  /** The sums over all tasks of each vote; of the last `maxima` votes the greatest. */
-  def meet(votes: Array[Double], maxima: Int = 0): Array[Double] = meet(votes, maxima, 0, null)
+  /** Returns the sum of each vote over all tasks; of the last `maxima` votes the maximum. */
+  def allreduce(votes: Array[Double], maxima: Int = 0): Array[Double] = allreduce(votes, maxima, 0, null)
 
-  /** Payload `out(t)` goes to task t (null: nothing); returns what came from each task, and the sums of the votes. */
+  /** Sends `out(t)` to task t (null: nothing). Returns the payload from each task, and the sums of the votes. */
   def exchange[T <: AnyRef: ClassTag](
       out: Array[T], codec: Codec[T], votes: Array[Double], maxima: Int = 0): (Array[T], Array[Double]) = {
     val p = session.parity
@@ -53,7 +53,7 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
       boxes(part)(t) = out(t)
       t += 1
     }
-    val sums = meet(votes, maxima, p, codec.asInstanceOf[Codec[AnyRef]])
+    val sums = allreduce(votes, maxima, p, codec.asInstanceOf[Codec[AnyRef]])
     val in = new Array[T](tasks)
     t = 0
     while (t < tasks) {
@@ -64,30 +64,30 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
     (in, sums)
   }
 
-  /** What each task brought, in every task; one instance an executor. */
-  def gather[T <: AnyRef: ClassTag](mine: T, codec: Codec[T]): Array[T] = {
+  /** Returns the values of all tasks, one instance an executor. */
+  def allgather[T <: AnyRef: ClassTag](value: T, codec: Codec[T]): Array[T] = {
     val p = session.parity
-    val all = session.everyone(p)
-    all(part) = mine
-    meet(NoVotes, 0, p, codec.asInstanceOf[Codec[AnyRef]])
+    val all = session.gathered(p)
+    all(part) = value
+    allreduce(NoVotes, 0, p, codec.asInstanceOf[Codec[AnyRef]])
     val copy = Array.tabulate(tasks)(all(_).asInstanceOf[T])
-    meet(NoVotes) // nobody writes to this parity before all have read
+    allreduce(NoVotes) // no task writes to this parity before all have read it
     all(part) = null
     copy
   }
 
-  /** Made by one task of each executor and shared by its others. Collective like the rest. */
+  /** Evaluates `make` in one task of each executor and returns its value in all of them. Collective. */
   def once[T <: AnyRef](make: => T): T = {
-    val made = session.once(() => make)
+    val value = session.once(() => make)
     val meeting = session.meetings
-    meet(NoVotes)
+    allreduce(NoVotes)
     session.forget(meeting)
-    made
+    value
   }
 
   /**
-   * Tells the driver how far the run is, if it has not heard of it for a while, or must (`isLast`). Never waits; a loop of
-   * microseconds would else keep the driver busier than itself.
+   * Sends the run's counts to the driver if the last message is older than `ProgressNanos`, or if `isLast`. It never
+   * waits. Without the interval, a loop with rounds of microseconds would overload the driver.
    */
   def progress(isLast: Boolean)(counts: => RunCounts): Unit = {
     val now = System.nanoTime()
@@ -99,13 +99,13 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
 
   def report(json: String): Unit = coordinator.send(("report", key.run, json))
 
-  /** This task cannot go on: nobody must wait for it. */
+  /** Ends the gang because this task cannot go on, so that no task waits for it. */
   def abort(reason: String): Unit = {
     session.abort(reason)
     coordinator.send(("failed", key.run, key.attempt, reason))
   }
 
-  /** To be called once by every task, however it ends. */
+  /** Leaves the session; every task calls it once, however it ends. */
   def leave(): Unit = {
     if (session.leave()) session.published.foreach(env.blockManager.removeBlock(_, tellMaster = false))
   }
@@ -117,35 +117,36 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
       () => context.killTaskIfInterrupted())
   }
 
-  private def meet(votes: Array[Double], maxima: Int, parity: Int, codec: Codec[AnyRef]): Array[Double] =
-    session.meet(
+  private def allreduce(votes: Array[Double], maxima: Int, parity: Int, codec: Codec[AnyRef]): Array[Double] =
+    session.allreduce(
       votes,
       maxima,
       if (isSingleExecutor) identity else acrossExecutors(_, maxima, parity, codec),
       () => context.killTaskIfInterrupted())
 
-  /** Run by the last local task to arrive: vote on the driver, and move what goes to other executors. */
+  /** Votes on the driver and exchanges messages with other executors; the last localTasks task to arrive calls it. */
   private def acrossExecutors(
       sums: Array[Double], maxima: Int, parity: Int, codec: Codec[AnyRef]): Array[Double] = {
     val round = session.meetings
     val before = session.published
-    val messages = executors.indices.map(e => if (e == here || codec == null) null else pack(e, parity, codec)).toArray
+    def message(e: Int) = if (e == executorIndex || codec == null) null else pack(e, parity, codec)
+    val messages = executors.indices.map(message).toArray
     val sizes = messages.map(m => if (m == null) 0 else m.length)
     messages.indices.foreach { e =>
       if (sizes(e) > InlineBytes) {
-        val id = blockId(round, here, e)
+        val id = blockId(round, executorIndex, e)
         val data = new ChunkedByteBuffer(ByteBuffer.wrap(messages(e)))
         val stored = env.blockManager
           .putBytes(id, data, StorageLevel.MEMORY_AND_DISK_SER, tellMaster = false)(
             ClassTag.Byte.asInstanceOf[ClassTag[AnyRef]])
         if (!stored) throw new IllegalStateException(s"cannot store block $id of ${messages(e).length} bytes")
-        session.published :+= id // at once: it must go as well if this round fails
+        session.published :+= id // at once: the block must be removed even if this round fails
       }
     }
     val inline = messages.map(m => if (m != null && m.length <= InlineBytes) m else null)
     val (totals, from, inlined) = ask[(Array[Double], Array[Int], Array[Array[Byte]])](
-      ("vote", key.run, key.attempt, here, executors.length, sums, maxima, sizes, inline), () => check())
-    // Everyone has passed the vote of the round before: its blocks were read.
+      ("vote", key.run, key.attempt, executorIndex, executors.length, sums, maxima, sizes, inline), () => check())
+    // All executors have read the blocks of the previous round: they have passed its vote.
     before.foreach(env.blockManager.removeBlock(_, tellMaster = false))
     session.published = session.published.drop(before.length)
     executors.indices.foreach { e =>
@@ -154,11 +155,11 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
     totals
   }
 
-  /** All that local tasks have for tasks of executor `e`: (from, to or -1 for all, length, bytes)*. */
+  /** Encodes the payloads of localTasks tasks for tasks of executor `e`: (from, to or -1 for all, length, bytes)*. */
   private def pack(e: Int, parity: Int, codec: Codec[AnyRef]): Array[Byte] = {
     val boxes = session.box(parity)
-    val all = session.everyone(parity)
-    val items = local.flatMap { f =>
+    val all = session.gathered(parity)
+    val items = localTasks.flatMap { f =>
       val each = executorOf.indices.filter(t => executorOf(t) == executors(e) && boxes(f)(t) != null).map { t =>
         val bytes = codec.encode(boxes(f)(t))
         boxes(f)(t) = null
@@ -181,7 +182,7 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
       val to = in.getInt()
       val item = new Array[Byte](in.getInt())
       in.get(item)
-      if (to < 0) session.everyone(parity)(from) = codec.decode(item)
+      if (to < 0) session.gathered(parity)(from) = codec.decode(item)
       else session.box(parity)(from)(to) = codec.decode(item)
     }
   }
@@ -189,7 +190,7 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
   private def fetch(round: Long, e: Int): Array[Byte] = {
     val task = executorOf.indexOf(executors(e))
     val buffer = env.blockManager.blockTransferService
-      .fetchBlockSync(hosts(task), ports(task), executors(e), blockId(round, e, here).name, null)
+      .fetchBlockSync(hosts(task), ports(task), executors(e), blockId(round, e, executorIndex).name, null)
     try {
       val data = buffer.nioByteBuffer()
       val bytes = new Array[Byte](data.remaining())
@@ -198,11 +199,11 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
     } finally buffer.release()
   }
 
-  /** Only names that Spark can parse travel; removing the broadcast of this id clears whatever a dead task left. */
+  /** Returns an id that Spark can parse; removing the broadcast `blockSpace` also removes the blocks of dead tasks. */
   private def blockId(round: Long, from: Int, to: Int): BlockId =
     BroadcastBlockId(blockSpace, s"g_${key.attempt}_${round}_${from}_$to")
 
-  /** An ask that can be cancelled without interrupts: waits in slices. */
+  /** Sends `message` and waits for the reply in slices, so that the task can be cancelled without an interrupt. */
   private def ask[T: ClassTag](message: Any, check: () => Unit): T = {
     val reply: Future[T] = coordinator.ask[T](message, AskTimeout)
     while (!reply.isCompleted) {

@@ -4,19 +4,19 @@ import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.spark.storage.BlockId
 
-/** Which run and which attempt of its stage: a retried stage must never meet its predecessor's data. */
+/** The run and the attempt of its stage: a retried stage must not read data of the attempt before. */
 case class GangKey(run: Long, attempt: Int)
 
-/** A peer failed or was cancelled: Spark retries the stage. The cause is told by whoever failed. */
+/** The failure or cancellation of a peer: Spark retries the stage. The peer itself reports the cause. */
 class GangAborted(reason: String) extends RuntimeException(reason)
 
-/** A peer met an error that a retry would meet again and gives it to the reader as its result: the others just stop. */
+/** An error of a peer that a retry would repeat: that task returns it as its result, and the others stop. */
 class GangStopped(reason: String) extends RuntimeException(reason)
 
 object GangEnd {
   private val Stopped = "stopped: "
 
-  /** Reasons travel as text; this one says that there is nothing to retry. */
+  /** Marks a reason, which is sent as text, as one that a retry would repeat. */
   def stopped(reason: String): String = Stopped + reason
   def exception(reason: String): RuntimeException =
     if (reason.startsWith(Stopped)) new GangStopped(reason) else new GangAborted(reason)
@@ -24,7 +24,7 @@ object GangEnd {
 
 object Votes {
 
-  /** Puts the votes of one more into `all`: they are added up, but of the last `maxima` the greatest counts. */
+  /** Adds the votes `more` to `all`; of the last `maxima` it keeps the greater one instead. */
   def add(all: Array[Double], more: Array[Double], maxima: Int): Unit = {
     val summed = all.length - maxima
     var i = 0
@@ -36,10 +36,10 @@ object Votes {
 }
 
 /**
- * The tasks of one gang that live in this executor: a barrier that adds up votes, and the mailboxes between them.
+ * The tasks of one gang in this executor: a barrier that adds up votes, and the mailboxes between the tasks.
  *
- * The last of the local tasks to arrive does the talking to other executors (`remote`), if there are any; within one
- * executor nothing leaves the JVM and a meeting costs a few microseconds.
+ * The last local task to arrive communicates with other executors (`remote`), if there are any. Within one executor
+ * nothing leaves the JVM, and a meeting costs a few microseconds.
  */
 final class GangSession(val key: GangKey, localTasks: Int, tasks: Int) {
   import GangSession._
@@ -48,78 +48,78 @@ final class GangSession(val key: GangKey, localTasks: Int, tasks: Int) {
   private var sums: Array[Double] = Array.emptyDoubleArray
   @volatile private var result: Array[Double] = Array.emptyDoubleArray
   @volatile private var generation = 0L
-  @volatile private var aborted: String = null
-  private var leaving = 0
+  @volatile private var abortReason: String = null
+  private var departed = 0
 
-  /** Mailboxes by parity of the meeting, sender, receiver; and what a sender has for everyone. */
+  /** Mailboxes by parity of the meeting, sender, receiver; then values for all receivers, by parity and sender. */
   private val boxes = Array.fill(2, tasks, tasks)(null: AnyRef)
-  private val forAll = Array.fill(2, tasks)(null: AnyRef)
+  private val gatherBoxes = Array.fill(2, tasks)(null: AnyRef)
   private val shared = new ConcurrentHashMap[Long, AnyRef]()
 
-  /** Blocks that lie here for other executors; touched by the one task of this executor that talks to them. */
+  /** Blocks stored for other executors; only the last task to arrive at a meeting changes them. */
   @volatile var published: Seq[BlockId] = Nil
 
   def parity: Int = (generation & 1).toInt
   def box(parity: Int): Array[Array[AnyRef]] = boxes(parity)
-  def everyone(parity: Int): Array[AnyRef] = forAll(parity)
+  def gathered(parity: Int): Array[AnyRef] = gatherBoxes(parity)
   def meetings: Long = generation
 
-  /** The value that the first caller of this meeting makes; the others get the same one. */
+  /** Returns the value that the first caller of this meeting makes. */
   def once[T <: AnyRef](make: () => T): T =
     shared.computeIfAbsent(generation, _ => make()).asInstanceOf[T]
 
   def forget(meeting: Long): Unit = shared.remove(meeting)
 
-  /** Waits until all have come; the sums of what they voted (`Votes`). `check` is asked every few milliseconds. */
-  def meet(
+  /** Waits for all tasks and returns the sums of their votes (`Votes`); calls `check` every few milliseconds. */
+  def allreduce(
       votes: Array[Double], maxima: Int, remote: Array[Double] => Array[Double], check: () => Unit): Array[Double] = {
     fail()
-    val (last, now) = synchronized {
+    val (isLast, meeting) = synchronized {
       if (arrived == 0) sums = votes.clone()
       else Votes.add(sums, votes, maxima)
       arrived += 1
       (arrived == localTasks, generation)
     }
-    if (last) {
+    if (isLast) {
       val total = remote(sums)
       synchronized {
         arrived = 0
         result = total
-        generation = now + 1
+        generation = meeting + 1
         notifyAll()
       }
       total
     } else {
       var spins = 0
-      while (generation == now && spins < Spins) {
+      while (generation == meeting && spins < Spins) {
         Thread.onSpinWait()
         spins += 1
       }
-      while (generation == now) {
+      while (generation == meeting) {
         check()
-        val reason = aborted // read before the generation: a peer may be through with this meeting and then end the run
-        if (reason != null && generation == now) throw GangEnd.exception(reason)
-        synchronized(if (generation == now && aborted == null) wait(WaitMillis))
+        val reason = abortReason // read before the generation: a peer may finish this meeting and then end the run
+        if (reason != null && generation == meeting) throw GangEnd.exception(reason)
+        synchronized(if (generation == meeting && abortReason == null) wait(WaitMillis))
       }
       result
     }
   }
 
   def abort(reason: String): Unit = synchronized {
-    if (aborted == null) aborted = reason
+    if (abortReason == null) abortReason = reason
     notifyAll()
   }
 
-  def fail(): Unit = if (aborted != null) throw GangEnd.exception(aborted)
+  def fail(): Unit = if (abortReason != null) throw GangEnd.exception(abortReason)
 
-  /** A task is through; the last one takes the session away, and is told that it was the last. */
+  /** Counts a task that has ended; the last one removes the session and gets true. */
   def leave(): Boolean = {
-    val last = synchronized {
-      leaving += 1
-      leaving == localTasks
+    val isLast = synchronized {
+      departed += 1
+      departed == localTasks
     }
-    if (last) live.remove(key, this)
-    last
+    if (isLast) live.remove(key, this)
+    isLast
   }
 }
 
@@ -131,6 +131,6 @@ object GangSession {
   def of(key: GangKey, localTasks: Int, tasks: Int): GangSession =
     live.computeIfAbsent(key, k => new GangSession(k, localTasks, tasks))
 
-  /** Sessions in this JVM: none once every run has ended (a test holds it). */
+  /** Returns the number of sessions in this JVM: 0 after all runs have ended (tests check it). */
   def liveCount: Int = live.size
 }

@@ -5,19 +5,19 @@ import org.apache.spark.memory.{MemoryConsumer, MemoryMode, TaskMemoryManager}
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 
 /**
- * What a gang task holds, taken from Spark's memory manager so that other operators know of it, and given back when the
- * task ends. The arrays live on the heap; this is the account, asked whenever the loop has grown.
+ * The memory of a gang task in Spark's memory manager, so that other operators can account for it. The arrays
+ * themselves are on the heap: the loop reserves their bytes here when they grow, and releases them when the task ends.
  */
 final class MemoryAccount(context: TaskContext) {
   private val consumer = new MemoryAccount.Consumer(context.taskMemoryManager())
   private var held = 0L
 
-  /** Now `bytes` are held for `what`; throws where the memory manager has no more to give. */
+  /** Raises the reservation to `bytes`, for `what`; throws if the memory manager does not grant them. */
   def hold(bytes: Long, what: String): Unit = if (bytes > held) {
-    val wanted = bytes - held
-    val got = consumer.acquireMemory(wanted)
-    held += got
-    if (got < wanted) {
+    val missing = bytes - held
+    val granted = consumer.acquireMemory(missing)
+    held += granted
+    if (granted < missing) {
       throw new ParalaggException(
         ErrorCodes.OutOfMemory,
         s"$what needs ${bytes >> 20} MiB in one task, and Spark's memory manager has ${held >> 20} MiB for it.",

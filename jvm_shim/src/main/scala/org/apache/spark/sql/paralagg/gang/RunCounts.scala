@@ -1,12 +1,12 @@
 package org.apache.spark.sql.paralagg.gang
 
 /**
- * How far a loop is: the last iteration, the rows that it changed and the rows that there are; then, of all iterations so far,
- * rows changed, bytes exchanged, and rows changed on the task that had most of them (`heaviest`).
+ * The progress of a loop: the last iteration, the rows that it changed (`delta`), all rows (`total`). Then, over all
+ * iterations: rows changed, bytes exchanged, rows changed on the task with most of them (`heaviest`).
  */
 final case class RunCounts(iteration: Int, delta: Long, total: Long, changed: Long, bytes: Long, heaviest: Long) {
 
-  /** Messages of gangs hold JDK types only. */
+  /** Encodes the counts for a message: messages of gangs hold JDK types only. */
   def packed: Array[Long] = Array(iteration, delta, total, changed, bytes, heaviest)
 }
 

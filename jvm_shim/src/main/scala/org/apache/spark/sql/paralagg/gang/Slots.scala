@@ -6,8 +6,8 @@ import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 
 /**
- * How many tasks may run at the same moment. Always asked before a gang is submitted: where Spark itself finds out that
- * slots are missing or allocation is dynamic, under AQE it shuts the user's SparkContext down.
+ * The number of tasks that may run at the same time, checked before a gang is submitted. If Spark itself finds missing
+ * slots or dynamic allocation, under AQE it shuts the user's SparkContext down.
  */
 object Slots {
 
@@ -18,7 +18,7 @@ object Slots {
     else sc.maxNumConcurrentTasks(
       sc.resourceProfileManager.resourceProfileFromId(ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID))
 
-  /** Executors of a fresh application, or lost ones, may still be on their way: waits for the first one. */
+  /** Waits until the first executor has registered (a new application, lost executors), then returns the slots. */
   def availableSoon(sc: SparkContext): Int = {
     val until = System.nanoTime() + WaitNanos
     while (available(sc) == 0 && !isDynamic(sc) && System.nanoTime() < until) Thread.sleep(100)
@@ -27,8 +27,8 @@ object Slots {
 
   private val WaitNanos = 30L * 1000 * 1000 * 1000
 
-  /** As many tasks of the wish as fit now, at least one; an error where Spark would refuse any gang. */
-  def gang(sc: SparkContext, wish: Int): Int = {
+  /** Returns the smaller of `requested` tasks and the slots, at least 1; throws if Spark would refuse any gang. */
+  def gang(sc: SparkContext, requested: Int): Int = {
     val slots = availableSoon(sc)
     if (slots <= 0) {
       throw new ParalaggException(
@@ -37,12 +37,12 @@ object Slots {
         else "there is no executor with a free core.",
         "set spark.dynamicAllocation.enabled=false, or use backend='dataframe'.")
     }
-    math.max(1, math.min(wish, slots))
+    math.max(1, math.min(requested, slots))
   }
 
-  /** Of the wish, as many partitions as tasks can work on at the same moment as things stand; no gang needs to fit. */
-  def likely(sc: SparkContext, wish: Int): Int = {
+  /** Returns the smaller of `requested` partitions and the current slots; no gang needs to fit. */
+  def likely(sc: SparkContext, requested: Int): Int = {
     val slots = available(sc)
-    math.max(1, math.min(wish, if (slots > 0) slots else sc.defaultParallelism))
+    math.max(1, math.min(requested, if (slots > 0) slots else sc.defaultParallelism))
   }
 }

@@ -6,9 +6,9 @@ import java.util.BitSet
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Rows of one input on one route, by columns: words, and where a column has nulls, which rows they are in.
+ * Rows of one input on one route, by column: words, and the rows with nulls if the column has any.
  *
- * Words of string columns are local ids until [[Block.rank]] makes them ranks in the run's dictionary.
+ * Words of string columns are local ids until [[Block.rank]] replaces them by ranks in the run's dictionary.
  */
 final class Block(val route: Int, columns: Int, initial: Int = 0) extends Serializable {
   val words: Array[LongBuffer] = Array.fill(columns)(new LongBuffer(initial))
@@ -22,7 +22,7 @@ final class Block(val route: Int, columns: Int, initial: Int = 0) extends Serial
     nulls(column).set(row)
   }
 
-  /** Replaces local string ids by what `ranks` says. */
+  /** Replaces each local string id by its entry of `ranks`. */
   def rank(column: Int, ranks: Array[Int]): Unit = {
     val a = words(column).array
     var i = 0
@@ -32,13 +32,13 @@ final class Block(val route: Int, columns: Int, initial: Int = 0) extends Serial
     }
   }
 
-  /** Lets go of the words; whoever still holds the block holds nothing. */
+  /** Releases the words, even if there are still references to the block. */
   def free(): Unit = words.foreach(_.array = Array.emptyLongArray)
 
   def bytes: Long = words.map(_.array.length * 8L).sum
 }
 
-/** Blocks of one target task with the strings that they use: what a map task of the loading shuffle writes. */
+/** The form in which a map task of the loading shuffle writes the blocks of one target task, with their strings. */
 final class BlocksCodec(routes: Array[Route]) {
 
   def encode(blocks: Array[Block], strings: Array[UTF8String]): Array[Byte] = {
@@ -68,7 +68,7 @@ final class BlocksCodec(routes: Array[Route]) {
     out.array
   }
 
-  /** The blocks, their strings added to `strings`. */
+  /** Decodes the blocks and adds their strings to `strings`. */
   def decode(bytes: Array[Byte], strings: LocalDictionary): Array[Block] = {
     val in = ByteBuffer.wrap(bytes)
     val blocks = Array.fill(in.getInt()) {

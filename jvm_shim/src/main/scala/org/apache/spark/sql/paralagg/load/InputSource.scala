@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.datasources.FilePartition
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
-/** Rows of one input: by columns where the plan gives columns, else by rows. */
+/** The rows of one input: column batches if the plan is columnar, else rows. */
 case class InputSource(
     input: Int,
     rows: RDD[InternalRow],
@@ -18,18 +18,18 @@ case class InputSource(
   def rdd: RDD[_] = if (batches != null) batches else rows
 
   def load(loader: Loader, partition: Partition, context: TaskContext, check: () => Unit): Unit =
-    if (batches != null) loader.batches(input, batches.iterator(partition, context), ordinals, check)
-    else loader.rows(input, rows.iterator(partition, context), check)
+    if (batches != null) loader.readBatches(input, batches.iterator(partition, context), ordinals, check)
+    else loader.readRows(input, rows.iterator(partition, context), check)
 
   /**
-   * Partitions for each task that reads for itself. Pieces of files are cut anew, into equal shares: Spark fills one
-   * partition and puts what is left into the next, but all tasks of a gang wait for the slowest.
+   * Returns the partitions of each task that reads the input itself. Files are split again, into equal shares: Spark
+   * fills one partition after another, but all tasks of a gang wait for the slowest.
    */
   def shares(tasks: Int): Array[Array[Partition]] = {
     val parts = rdd.partitions
     val files = parts.collect { case p: FilePartition => p }.flatMap(_.files)
     val bytes = files.map(_.length).sum
-    if (!canSplit || bytes < InputSource.LeastSplit) Array.tabulate(tasks)(t => parts.filter(_.index % tasks == t))
+    if (!canSplit || bytes < InputSource.MinSplitBytes) Array.tabulate(tasks)(t => parts.filter(_.index % tasks == t))
     else {
       val starts = files.scanLeft(0L)(_ + _.length)
       Array.tabulate(tasks) { t =>
@@ -45,15 +45,15 @@ case class InputSource(
 }
 
 object InputSource {
-  private val LeastSplit = 1L << 20
+  private val MinSplitBytes = 1L << 20
 
-  /** Looks through the transition to rows, which costs more than the scan, and through projections of plain columns. */
+  /** Skips the transition to rows, which costs more than the scan, and projections of plain columns. */
   def of(plan: SparkPlan, input: Int): InputSource = plan match {
-    case RowToColumnarExec(child) => of(child, input) // Spark adds it because the fixpoint's own output is columnar
-    case _ => ofRowsOrBatches(plan, input)
+    case RowToColumnarExec(child) => of(child, input) // Spark adds it because the fixpoint's output is columnar
+    case _ => batchesOrRows(plan, input)
   }
 
-  private def ofRowsOrBatches(plan: SparkPlan, input: Int): InputSource = columnar(plan) match {
+  private def batchesOrRows(plan: SparkPlan, input: Int): InputSource = columnar(plan) match {
     case Some(source) =>
       val ordinals = plan.output.map(a => source.output.indexWhere(_.exprId == a.exprId)).toArray
       InputSource(input, null, source.executeColumnar(), ordinals, canSplit(source))

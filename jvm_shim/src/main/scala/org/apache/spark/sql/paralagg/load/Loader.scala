@@ -7,11 +7,11 @@ import org.apache.spark.sql.types.DataType
 import org.apache.spark.sql.vectorized.{ColumnarArray, ColumnarBatch, ColumnVector}
 
 /**
- * Reads rows or column batches of inputs and packs their words into blocks, for each route and target task
- * (docs/design.md, "Loading"). Rows are not shuffled one by one: a few large blocks are what leaves here.
+ * The reader of inputs: it packs the words of rows or column batches into blocks, for each route and target task
+ * (docs/design.md, "Loading"). Rows are not shuffled one by one, but as a few large blocks.
  *
- * @param first the target that gets the first row of an `everywhere` route; such rows are dealt out in turn, and
- *              gathered by every executor later
+ * @param first the target that gets the first row of an `everywhere` route; such rows are distributed in turn,
+ *              and every executor gathers them later
  */
 final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks: Int, first: Int) {
   import Loader._
@@ -19,15 +19,15 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
   val strings = new LocalDictionary
 
   private val wordTypes = inputTypes.map { case (input, types) => input -> types.map(Words.of) }
-  private val open = Array.fill(tasks)(routes.all.map(r => new Block(r.id, r.columns.length)))
-  private val full = Array.fill(tasks)(ArrayBuffer.empty[Block])
+  private val openBlocks = Array.fill(tasks)(routes.all.map(r => new Block(r.id, r.columns.length)))
+  private val fullBlocks = Array.fill(tasks)(ArrayBuffer.empty[Block])
   private val targets = new Array[Int](BatchRows)
-  private val chosen = new Array[Int](BatchRows * tasks) // rows of the batch by target
+  private val selected = new Array[Int](BatchRows * tasks) // rows of the batch by target
   private val counts = new Array[Int](tasks)
   private var words: Array[Array[Long]] = Array.empty
   private var nulls: Array[Array[Boolean]] = Array.empty // null where the batch's column has none
 
-  def rows(input: Int, rows: Iterator[InternalRow], check: () => Unit): Unit = {
+  def readRows(input: Int, rows: Iterator[InternalRow], check: () => Unit): Unit = {
     val types = wordTypes(input)
     prepare(types.length)
     var n = 0
@@ -48,15 +48,15 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
     scatter(input, n)
   }
 
-  /** As `rows`; column `c` of the input is column `ordinals(c)` of the batches. */
-  def batches(input: Int, batches: Iterator[ColumnarBatch], ordinals: Array[Int], check: () => Unit): Unit = {
+  /** Reads batches; column `c` of the input is column `ordinals(c)` of the batches. */
+  def readBatches(input: Int, batches: Iterator[ColumnarBatch], ordinals: Array[Int], check: () => Unit): Unit = {
     val types = wordTypes(input)
     prepare(types.length)
     batches.foreach { batch =>
       var from = 0
       while (from < batch.numRows()) {
         val n = math.min(BatchRows, batch.numRows() - from)
-        types.indices.foreach(c => column(types(c), batch.column(ordinals(c)), from, n, c))
+        types.indices.foreach(c => readColumn(types(c), batch.column(ordinals(c)), from, n, c))
         scatter(input, n)
         from += n
       }
@@ -64,7 +64,7 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
     }
   }
 
-  private def column(t: WordType, vector: ColumnVector, from: Int, n: Int, c: Int): Unit = {
+  private def readColumn(t: WordType, vector: ColumnVector, from: Int, n: Int, c: Int): Unit = {
     val out = words(c)
     if (vector.hasNull) {
       var i = 0
@@ -73,20 +73,20 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
         i += 1
       }
     }
-    val holes = nulls(c)
+    val nullRows = nulls(c)
     var i = 0
     t match {
-      case LongWord if holes == null =>
+      case LongWord if nullRows == null =>
         while (i < n) {
           out(i) = vector.getLong(from + i)
           i += 1
         }
-      case IntWord("int", _) if holes == null =>
+      case IntWord("int", _) if nullRows == null =>
         while (i < n) {
           out(i) = vector.getInt(from + i)
           i += 1
         }
-      case DoubleWord if holes == null =>
+      case DoubleWord if nullRows == null =>
         while (i < n) {
           out(i) = DoubleWord.word(vector.getDouble(from + i))
           i += 1
@@ -94,7 +94,7 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
       case _ =>
         val cells = new ColumnarArray(vector, from, n)
         while (i < n) {
-          if (holes == null || !holes(i)) out(i) = t.read(cells, i, strings)
+          if (nullRows == null || !nullRows(i)) out(i) = t.read(cells, i, strings)
           i += 1
         }
     }
@@ -111,20 +111,20 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
     words(column)(row) = 0
   }
 
-  /** Blocks by target; a route may have several. */
-  def blocks: Array[Array[Block]] = full.zip(open).map { case (done, last) =>
+  /** Returns the blocks of each target; a route may have several. */
+  def blocks: Array[Array[Block]] = fullBlocks.zip(openBlocks).map { case (done, last) =>
     (done ++ last.filter(_.rows > 0)).toArray
   }
 
-  /** Sends the `n` rows that stand in `words` on every route of the input. */
+  /** Adds the first `n` rows of `words` to the blocks of every route of the input. */
   private def scatter(input: Int, n: Int): Unit = if (n > 0) {
     routes.ofInput(input).foreach { route =>
-      val whole = assign(input, route, n)
-      if (whole >= 0 && route.columns.forall(nulls(_) == null)) append(block(whole, route, n), route, n)
+      val target = assign(input, route, n)
+      if (target >= 0 && route.columns.forall(nulls(_) == null)) append(block(target, route, n), route, n)
       else {
-        if (whole >= 0) java.util.Arrays.fill(targets, 0, n, whole)
+        if (target >= 0) java.util.Arrays.fill(targets, 0, n, target)
         dropNullKeys(route, n)
-        choose(n)
+        select(n)
         (0 until tasks).foreach(t =>
           if (counts(t) > 0) gather(block(t, route, counts(t)), route, t * BatchRows, counts(t)))
       }
@@ -132,21 +132,21 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
     java.util.Arrays.fill(nulls.asInstanceOf[Array[AnyRef]], null)
   }
 
-  /** The block that rows for a target stand in, with room for `more`. Blocks end at some rows: growing on would copy them. */
+  /** Returns the open block of a target with room for `more` rows; replaces a full one, since growing copies it. */
   private def block(target: Int, route: Route, more: Int): Block = {
-    val last = open(target)(route.id)
+    val last = openBlocks(target)(route.id)
     val block =
       if (last.rows + more <= BlockRows) last
       else {
-        full(target) += last
-        open(target)(route.id) = new Block(route.id, route.columns.length, BlockRows)
-        open(target)(route.id)
+        fullBlocks(target) += last
+        openBlocks(target)(route.id) = new Block(route.id, route.columns.length, BlockRows)
+        openBlocks(target)(route.id)
       }
     block.words.foreach(_.reserve(more))
     block
   }
 
-  /** Fills `targets`, unless all rows have the same: then that one is returned, else -1. */
+  /** Fills `targets` and returns -1, or returns the target if all rows have the same. */
   private def assign(input: Int, route: Route, n: Int): Int =
     if (route.everywhere) first % tasks
     else if (tasks == 1 || route.partitionBy.isEmpty) 0
@@ -155,16 +155,16 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
       route.partitionBy.foreach { c =>
         val t = wordTypes(input)(c)
         val w = words(c)
-        val holes = nulls(c)
+        val nullRows = nulls(c)
         var i = 0
-        if (holes == null && (t eq LongWord)) {
+        if (nullRows == null && (t eq LongWord)) {
           while (i < n) {
             targets(i) = LongWord.hash(w(i), targets(i), null)
             i += 1
           }
         } else {
           while (i < n) {
-            if (holes == null || !holes(i)) targets(i) = t.hash(w(i), targets(i), strings)
+            if (nullRows == null || !nullRows(i)) targets(i) = t.hash(w(i), targets(i), strings)
             i += 1
           }
         }
@@ -178,18 +178,18 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
     }
 
   private def dropNullKeys(route: Route, n: Int): Unit = route.notNull.foreach { c =>
-    val holes = nulls(c)
-    if (holes != null) (0 until n).foreach(i => if (holes(i)) targets(i) = -1)
+    val nullRows = nulls(c)
+    if (nullRows != null) (0 until n).foreach(i => if (nullRows(i)) targets(i) = -1)
   }
 
-  /** Lists the rows of each target one after another, so that columns are copied without asking at each cell. */
-  private def choose(n: Int): Unit = {
+  /** Lists the rows of each target one after another, so that copying a column needs no test for each cell. */
+  private def select(n: Int): Unit = {
     java.util.Arrays.fill(counts, 0)
     var i = 0
     while (i < n) {
       val t = targets(i)
       if (t >= 0) {
-        chosen(t * BatchRows + counts(t)) = i
+        selected(t * BatchRows + counts(t)) = i
         counts(t) += 1
       }
       i += 1
@@ -205,14 +205,14 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
     block.rows += n
   }
 
-  /** Copies the rows in `chosen` from `from` on. */
+  /** Copies the rows in `selected` from `from` on. */
   private def gather(block: Block, route: Route, from: Int, n: Int): Unit = {
     route.columns.indices.foreach { c =>
       val in = words(route.columns(c))
-      val holes = nulls(route.columns(c))
+      val nullRows = nulls(route.columns(c))
       val b = block.words(c)
-      Loader.copy(in, chosen, from, n, b.array, b.size)
-      if (holes != null) (0 until n).foreach(i => if (holes(chosen(from + i))) block.setNull(c, block.rows + i))
+      Loader.copy(in, selected, from, n, b.array, b.size)
+      if (nullRows != null) (0 until n).foreach(i => if (nullRows(selected(from + i))) block.setNull(c, block.rows + i))
       b.size += n
     }
     block.rows += n

@@ -11,10 +11,10 @@ final class LongBuffer(initial: Int = 16) {
     size += 1
   }
 
-  /** Room for `more` words. Kept out of the hot loops: growing inside them costs the JIT its best code. */
+  /** Makes room for `more` words. Hot loops do not call it: growing inside them prevents optimisations of the JIT. */
   def reserve(more: Int): Unit = if (size + more > array.length) {
-    val wanted = math.max(size.toLong + more, array.length.toLong * 2)
-    array = java.util.Arrays.copyOf(array, math.min(wanted, Int.MaxValue - 8).toInt)
+    val needed = math.max(size.toLong + more, array.length.toLong * 2)
+    array = java.util.Arrays.copyOf(array, math.min(needed, Int.MaxValue - 8).toInt)
   }
 
   def trimmed: Array[Long] = if (size == array.length) array else java.util.Arrays.copyOf(array, size)

@@ -2,15 +2,15 @@ package org.apache.spark.sql.paralagg.load
 
 import org.apache.spark.sql.paralagg.plan.RelationSpec
 
-/** The owner of a key of a relation, by Catalyst's hash of its distribution columns; nulls do not change the hash. */
-final class Owner(spec: RelationSpec, columns: Array[Int], masked: Boolean, tasks: Int, strings: Dictionary) {
+/** The task that owns a key, by Catalyst's hash of the relation's distribution columns; nulls do not change the hash. */
+final class Owner(spec: RelationSpec, columns: Array[Int], hasMask: Boolean, tasks: Int, strings: Dictionary) {
   private val types = columns.map(c => Words.of(spec.keys(c).dataType))
 
-  /** `words` holds the key from `at` on, then the null mask if keys have one. */
-  def of(words: Array[Long], at: Int = 0): Int =
+  /** Returns the owner of the key in `words` from `at` on, followed by the null mask if keys have one (`hasMask`). */
+  def taskOf(words: Array[Long], at: Int = 0): Int =
     if (columns.isEmpty) 0
     else {
-      val mask = if (masked) words(at + spec.keys.length) else 0L
+      val mask = if (hasMask) words(at + spec.keys.length) else 0L
       var hash = Words.Seed
       var i = 0
       while (i < columns.length) {

@@ -4,10 +4,10 @@ import org.apache.spark.sql.paralagg.plan.StratumSpec
 import org.apache.spark.sql.types.{DataType, StringType}
 
 /**
- * Where the rows of an input go: which columns, to the owner of which columns.
+ * A route of an input's rows: the columns to load, and the columns whose hash selects the task.
  *
- * `partitionBy` are positions in the input; none and not `everywhere`: all to task 0. Rows that are null in one of
- * `notNull` can never join and are dropped.
+ * `partitionBy` are positions in the input; without any, and not `everywhere`, all rows go to task 0. Rows with a null
+ * in one of `notNull` never join and are dropped.
  */
 case class Route(
     id: Int,
@@ -20,7 +20,7 @@ case class Route(
   val stringColumns: Array[Int] = types.indices.filter(types(_).isInstanceOf[StringType]).toArray
 }
 
-/** All routes of a stratum, found again by what they feed. */
+/** All routes of a stratum; ids by relation (`base`, `initial`: -1 if none) and by static index. */
 case class Routes(all: Array[Route], base: Array[Int], initial: Array[Int], static: Map[Int, Int]) {
   def ofInput(input: Int): Array[Route] = all.filter(_.input == input)
 }
@@ -35,12 +35,12 @@ object Routes {
       next += 1
       next - 1
     }
-    def rows(input: Int, relation: Int): Int = {
+    def relationRoute(input: Int, relation: Int): Int = {
       val r = stratum.relations(relation)
       route(input, r.columns.indices.toArray, r.distributeBy, everywhere = false, Array.empty)
     }
-    val base = stratum.relations.indices.map(r => rows(stratum.relations(r).base, r)).toArray
-    val initial = stratum.relations.indices.map(r => stratum.relations(r).initial.fold(-1)(rows(_, r))).toArray
+    val base = stratum.relations.indices.map(r => relationRoute(stratum.relations(r).base, r)).toArray
+    val initial = stratum.relations.indices.map(r => stratum.relations(r).initial.fold(-1)(relationRoute(_, r))).toArray
     val static = stratum.staticIndexes.map { i =>
       i.id -> route(i.input, i.keys ++ i.payload, i.partitionBy, i.everywhere, i.keys)
     }.toMap

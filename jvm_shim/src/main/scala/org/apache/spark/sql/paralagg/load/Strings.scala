@@ -7,51 +7,51 @@ import org.apache.spark.sql.paralagg.gang.Codec
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.types.UTF8String
 
-/** Strings by their words. */
+/** Strings by word. */
 trait StringTable {
   def get(word: Int): UTF8String
 }
 
-/** Strings as one task met them, numbered in that order (docs/design.md, "Data in the loop"). */
+/** The strings that one task has read, numbered in that order (docs/design.md, "Data in the loop"). */
 final class LocalDictionary extends StringTable {
   private val ids = new java.util.HashMap[UTF8String, Integer]()
-  private var seen = new Array[UTF8String](16)
+  private var interned = new Array[UTF8String](16)
 
   def size: Int = ids.size
 
-  override def get(word: Int): UTF8String = seen(word)
+  override def get(word: Int): UTF8String = interned(word)
 
   def add(s: UTF8String): Int = {
-    val known = ids.get(s)
-    if (known != null) known
+    val existing = ids.get(s)
+    if (existing != null) existing
     else {
       val id = ids.size
-      val own = s.copy() // the reader reuses its buffers
-      ids.put(own, id)
-      if (id == seen.length) seen = Arrays.copyOf(seen, id * 2)
-      seen(id) = own
+      val copy = s.copy() // the reader reuses its buffers
+      ids.put(copy, id)
+      if (id == interned.length) interned = Arrays.copyOf(interned, id * 2)
+      interned(id) = copy
       id
     }
   }
 
-  /** By id; longer than `size`. */
-  def strings: Array[UTF8String] = seen
+  /** Returns the strings by id; the array is longer than `size`. */
+  def strings: Array[UTF8String] = interned
 
   def sorted: Array[UTF8String] = {
-    val copy = Arrays.copyOf(seen, size)
+    val copy = Arrays.copyOf(interned, size)
     Arrays.sort(copy.asInstanceOf[Array[AnyRef]])
     copy
   }
 
-  /** For each local id, its rank in `global`, which holds all strings of the run in order. */
+  /** Returns the rank of each local id in `global`, which holds all strings of the run in order. */
   def ranksIn(global: Array[UTF8String]): Array[Int] = Array.tabulate(size) { id =>
-    Arrays.binarySearch(global.asInstanceOf[Array[AnyRef]], seen(id))
+    Arrays.binarySearch(global.asInstanceOf[Array[AnyRef]], interned(id))
   }
 }
 
 /**
- * All strings of a run, sorted: a string's word is its rank, so words compare as Spark compares the strings (by bytes), and
- * every executor gives the same rank without asking anyone. Held once an executor.
+ * All strings of a run, sorted: a string's word is its rank, so words compare as Spark compares the strings (by bytes),
+ * and every executor computes the same rank without a message. Held once an executor.
  */
 object Strings extends Codec[Array[UTF8String]] {
 
@@ -62,7 +62,7 @@ object Strings extends Codec[Array[UTF8String]] {
       System.arraycopy(p, 0, all, at, p.length)
       at += p.length
     }
-    Arrays.sort(all.asInstanceOf[Array[AnyRef]]) // runs that are sorted already: a merge
+    Arrays.sort(all.asInstanceOf[Array[AnyRef]]) // a merge, since the parts are sorted
     var n = 0
     all.indices.foreach { i =>
       if (n == 0 || all(i) != all(n - 1)) {

@@ -5,21 +5,21 @@ import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
-/** The name of an object's class in generated Java, where its methods are static. */
+/** The Java name of an object's class; generated code calls the object's methods as static ones. */
 private[paralagg] object JavaName {
   def of(module: AnyRef): String = module.getClass.getName.stripSuffix("$")
 }
 
-/** How a value stands in a 64-bit word, and which task owns it: the hash is Catalyst's, so partitioning stays true. */
+/** The encoding of a type's values in 64-bit words, and their hash: Catalyst's, so the reported partitioning holds. */
 sealed abstract class WordType extends Serializable {
 
-  /** The word of a value in a row; strings are words only after interning. */
+  /** Returns the word of a value in a row; interns a string in `strings`. */
   def read(row: SpecializedGetters, ordinal: Int, strings: LocalDictionary): Long
 
-  /** Spark's Murmur3Hash of one column, chained through `seed`. */
+  /** Returns Spark's Murmur3Hash of one column, chained through `seed`. */
   def hash(word: Long, seed: Int, strings: StringTable): Int
 
-  /** Java source: the typed value of the word `w`, its Java type, and back. */
+  /** The Java type of a value, and Java source that decodes the word `w` to it and encodes it again. */
   def javaType: String
   def decode(w: String): String
   def encode(value: String): String
@@ -45,7 +45,7 @@ object Words {
         "use backend='dataframe' for this relation.")
   }
 
-  /** The task that owns these key words; all null or none: task 0 is the owner of the empty key. */
+  /** Returns the task that owns a key of this hash. */
   def owner(hash: Int, tasks: Int): Int = {
     val m = hash % tasks
     if (m < 0) m + tasks else m
@@ -81,7 +81,7 @@ case object BooleanWord extends WordType {
   override def encode(value: String): String = s"($value ? 1L : 0L)"
 }
 
-/** One NaN and one zero, as Spark's grouping has it. */
+/** Doubles with one NaN and one zero, as in Spark's grouping. */
 case object DoubleWord extends WordType {
   def word(value: Double): Long = java.lang.Double.doubleToLongBits(if (value == 0.0d) 0.0d else value)
   override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = word(row.getDouble(i))

@@ -9,11 +9,12 @@ import org.apache.spark.sql.paralagg.plan.StratumSpec
 import org.apache.spark.sql.paralagg.state.{BitmapEdges, KeyMap, LongKeyMap, StaticIndex}
 
 /**
- * A set relation (x, y) whose rules carry x and move y along edges, for 64·W values of x at once: for every y a bitmap of the
- * x that reach it. A delta bitmap joined with an edge is `new = delta(y) & ~full(z)`: 64·W tuples an operation, no hashing,
- * and no exchange, since x stays where it is (docs/design.md, "Evaluation forms").
+ * The evaluation of a set relation (x, y) whose rules carry x and move y along edges. It processes 64·W values of x at
+ * once, with a bitmap for each y of the x that reach it. A delta bitmap joined with an edge is `new = delta(y) &
+ * ~full(z)`: 64·W tuples an operation, no hashing, and no exchange, since x stays on its task (docs/design.md,
+ * "Evaluation forms").
  *
- * W follows what the first block shows: wide blocks where results are dense, one word where they are sparse.
+ * The first block decides W: wide blocks for dense results, one word for sparse ones.
  */
 final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Block], gang: Gang,
     memory: MemoryAccount) {
@@ -25,9 +26,9 @@ final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Blo
   private val size = vertices.size
   private val limit = stratum.maxIterations
 
-  /** Base rows by x: `starts(x)` until `starts(x + 1)` in `firsts`, ids of y. Rows whose y no edge mentions are just rows. */
+  /** Base rows by x: ids of y, `starts(x)` until `starts(x + 1)` in `firsts`. `isolated`: rows without an edge at y. */
   private val sources = new LongKeyMap
-  private val loose = KeyMap(2)
+  private val isolated = KeyMap(2)
   private val (starts, firsts) = group()
 
   private var width = 1
@@ -44,20 +45,20 @@ final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Blo
   var iterations = 0
   var pairs: Long = 0
 
-  /** Evaluates all blocks; each block's bitmaps go to `emit` before the next one overwrites them. */
+  /** Evaluates all blocks; passes the bitmaps of each block to `emit` before the next one overwrites them. */
   def run(emit: BitmapBlock => Unit): Unit = {
     var x = 0
     while (x < sources.size) {
       val until = math.min(sources.size, x + 64 * width)
       evaluate(x, until)
-      val found = collect(x, until)
-      pairs += found.pairs
-      emit(found)
-      if (x == 0) choose(found)
+      val block = collect(x, until)
+      pairs += block.pairs
+      emit(block)
+      if (x == 0) chooseWidth(block)
       x = until
       memory.hold(edges.bytes + 8L * (full.length + delta.length) + 12L * size, "the bitmaps of the recursive relation")
     }
-    val rows = looseRows()
+    val rows = isolatedRows()
     pairs += rows.pairs
     if (rows.pairs > 0) emit(rows)
     vote()
@@ -98,14 +99,14 @@ final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Blo
     }
     unfinished += n
     iterations = math.max(iterations, rounds)
-    // What a limit cut off must not leak into the next block.
+    // The next block must not see the delta that a limit left.
     (0 until n).foreach { i =>
       queued(current(i)) = false
       Arrays.fill(delta, current(i) * width, (current(i) + 1) * width, 0L)
     }
   }
 
-  /** Follows all edges of what changed; returns how many y changed by it. */
+  /** Follows the edges of the `n` changed y; returns the number of y that this changes. */
   private def pass(n: Int): Int = {
     val w = width
     val (offsets, targets) = (edges.offsets, edges.targets)
@@ -161,7 +162,7 @@ final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Blo
   private def isNext(z: Int): Boolean = nextMarks(z)
   private def markNext(z: Int): Unit = nextMarks(z) = true
 
-  /** With a limit, what arrived in a round is the delta of the next one. */
+  /** Makes the bits that arrived in this round the delta of the next one (with a limit only). */
   private def nextRound(n: Int): Unit = {
     val spare = delta
     delta = arriving
@@ -187,12 +188,12 @@ final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Blo
     BitmapBlock(xs, ys, width, bits)
   }
 
-  /** docs/design.md, "Bitmap width": 64·W at once where much of a bitmap is set, and the working set still fits the cache or memory. */
-  private def choose(first: BitmapBlock): Unit = {
+  /** Sets W by the density of the first block and the memory of the bitmaps (docs/design.md, "Bitmap width"). */
+  private def chooseWidth(first: BitmapBlock): Unit = {
     val density = first.pairs.toDouble / math.max(1, first.ys.length * 64)
-    val wanted = if (density > 0.1) 16 else if (density > 0.03) 4 else 1
-    val fits = math.max(1L, MostWords / math.max(1, size)).toInt
-    width = math.min(math.min(wanted, fits), math.max(1, (sources.size + 63) / 64))
+    val desired = if (density > 0.1) 16 else if (density > 0.03) 4 else 1
+    val fits = math.max(1L, MaxWords / math.max(1, size)).toInt
+    width = math.min(math.min(desired, fits), math.max(1, (sources.size + 63) / 64))
     if (width > 1) {
       full = new Array[Long](size * width)
       delta = new Array[Long](size * width)
@@ -218,7 +219,7 @@ final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Blo
         } else {
           pair(carried) = b.words(carried).array(i)
           pair(moving) = b.words(moving).array(i)
-          loose.add(pair)
+          isolated.add(pair)
         }
         i += 1
       }
@@ -235,17 +236,17 @@ final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Blo
     (starts, firsts)
   }
 
-  /** Rows that no edge leads on from, as bitmaps of one bit each. */
-  private def looseRows(): BitmapBlock = {
-    val n = loose.size
-    BitmapBlock(
-      Array.tabulate(n)(loose.word(_, carried)), Array.tabulate(n)(loose.word(_, moving)), 0, Array.emptyLongArray)
+  /** Returns the base rows without an edge at y, as a block of plain pairs. */
+  private def isolatedRows(): BitmapBlock = {
+    val n = isolated.size
+    def words(column: Int) = Array.tabulate(n)(isolated.word(_, column))
+    BitmapBlock(words(carried), words(moving), 0, Array.emptyLongArray)
   }
 
   private def vote(): Unit = {
-    val mine = new Array[Double](gang.tasks)
-    mine(gang.part) = iterations
-    val sums = gang.meet(mine ++ Array(unfinished.toDouble, pairs.toDouble))
+    val iterationsByTask = new Array[Double](gang.tasks)
+    iterationsByTask(gang.part) = iterations
+    val sums = gang.allreduce(iterationsByTask ++ Array(unfinished.toDouble, pairs.toDouble))
     iterations = sums.take(gang.tasks).max.toInt
     pairs = sums(gang.tasks + 1).toLong
     if (sums(gang.tasks) > 0 && stratum.onLimitError) {
@@ -260,12 +261,12 @@ final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Blo
 object BitmapLoop {
 
   /** 256 MiB for a bitmap array. */
-  private val MostWords = 1L << 25
+  private val MaxWords = 1L << 25
 }
 
 /**
- * Pairs (x, y) of one block: bit b of word w of `bits(i * width …)` says that (`xs(64 w + b)`, `ys(i)`) is there. Width 0: just
- * the pairs (`xs(i)`, `ys(i)`).
+ * The pairs (x, y) of one block: bit b of word w of `bits(i * width …)` is set if (`xs(64 w + b)`, `ys(i)`) is a row.
+ * With width 0 the pairs are (`xs(i)`, `ys(i)`).
  */
 case class BitmapBlock(xs: Array[Long], ys: Array[Long], width: Int, bits: Array[Long]) {
   lazy val pairs: Long =
@@ -280,14 +281,14 @@ case class BitmapBlock(xs: Array[Long], ys: Array[Long], width: Int, bits: Array
       n
     }
 
-  /** The pairs of those x that `wanted` says. */
-  def only(wanted: Array[Boolean]): BitmapBlock =
+  /** Returns the pairs of those x for which `isKept`. */
+  def only(isKept: Array[Boolean]): BitmapBlock =
     if (width == 0) {
-      def pick(words: Array[Long]) = words.zip(wanted).collect { case (word, true) => word }
-      BitmapBlock(pick(xs), pick(ys), 0, bits)
+      def select(words: Array[Long]) = words.zip(isKept).collect { case (word, true) => word }
+      BitmapBlock(select(xs), select(ys), 0, bits)
     } else {
       val mask = new Array[Long](width)
-      wanted.indices.foreach(x => if (wanted(x)) mask(x >> 6) |= 1L << x)
+      isKept.indices.foreach(x => if (isKept(x)) mask(x >> 6) |= 1L << x)
       BitmapBlock(xs, ys, width, bits.indices.map(i => bits(i) & mask(i % width)).toArray)
     }
 }

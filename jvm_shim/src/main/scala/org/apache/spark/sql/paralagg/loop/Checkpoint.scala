@@ -9,29 +9,29 @@ import org.apache.spark.deploy.SparkHadoopUtil
 import org.apache.spark.sql.paralagg.gang.Gang
 import org.apache.spark.sql.paralagg.state.{Accumulator, RelationPart}
 
-/** Where and how often a run keeps its state (`spark.paralagg.checkpoint.dir`, `.interval`). */
+/** The directory and the interval of a run's checkpoints (`spark.paralagg.checkpoint.dir`, `.interval`). */
 case class CheckpointConf(root: String, interval: Int) {
   def run(id: Long): String = s"$root/run-$id"
 }
 
 /**
- * The state of one task every few iterations, so that a retried stage goes on from the newest complete one.
+ * The state of one task every few iterations, so that a retried stage continues from the newest complete checkpoint.
  *
  * {{{ root/run-ID/iteration-N/part-P, and root/run-ID/iteration-N/complete once every task has written its part }}}
  *
- * Rows are written by key, since a new attempt may number them otherwise; words of strings are ranks among all strings of
- * the inputs, which are the same again.
+ * Rows are written by key, since a new attempt may assign other ids. Words of strings are ranks among all strings of
+ * the inputs, which are the same in each attempt.
  */
 final class Checkpoint(conf: CheckpointConf, run: Long, gang: Gang, parts: Array[RelationPart]) {
   private val root = new Path(conf.run(run))
   private val files: FileSystem = root.getFileSystem(SparkHadoopUtil.get.conf)
 
-  /** Every task does so before it writes: a peer's folder may exist and still be open to all. */
+  /** Restricts the folder to its owner. Every task does it before it writes: a peer may have only created it. */
   private lazy val closeToOthers: Unit = FileSystem.mkdirs(files, root, Checkpoint.OwnerOnly)
 
   def isDue(iteration: Int): Boolean = iteration % conf.interval == 0
 
-  /** Collective. `inDelta` says which rows the next iteration reads. */
+  /** Writes a checkpoint; collective. The next delta is the dirty rows of `queued`, or `current` if that is null. */
   def write(iteration: Int, queued: RelationPart => Accumulator): Unit = {
     closeToOthers
     val folder = new Path(root, s"iteration-$iteration")
@@ -39,7 +39,7 @@ final class Checkpoint(conf: CheckpointConf, run: Long, gang: Gang, parts: Array
     val out = new DataOutputStream(new java.io.BufferedOutputStream(file, 1 << 16))
     try parts.foreach(p => writeRows(out, p, queued(p)))
     finally out.close()
-    gang.meet(Array.emptyDoubleArray)
+    gang.allreduce(Array.emptyDoubleArray)
     if (gang.part == 0) {
       files.create(new Path(folder, "complete"), true).close()
       val older = new Path(root, s"iteration-${iteration - conf.interval}")
@@ -47,18 +47,18 @@ final class Checkpoint(conf: CheckpointConf, run: Long, gang: Gang, parts: Array
     }
   }
 
-  /** The newest iteration that all tasks have written, or 0. Every task finds the same: it is one task's answer. */
+  /** Returns the newest iteration that all tasks have written, or 0. Only one task looks, so all get the same. */
   def newest(): Int = {
-    val found =
+    val iteration =
       if (gang.part != 0 || !files.exists(root)) 0
       else {
         files.listStatus(root).map(_.getPath).filter(p => files.exists(new Path(p, "complete")))
           .map(_.getName.stripPrefix("iteration-").toInt).maxOption.getOrElse(0)
       }
-    gang.meet(Array(found.toDouble))(0).toInt
+    gang.allreduce(Array(iteration.toDouble))(0).toInt
   }
 
-  /** Calls `row(part, id, isDelta)` for every row of a checkpoint, its values set in the part's accumulators. */
+  /** Reads all rows into the accumulators of their parts and calls `row(part, id, isDelta)` for each. */
   def read(iteration: Int, row: (RelationPart, Int, Boolean) => Unit): Unit = {
     val path = new Path(root, s"iteration-$iteration/part-${gang.part}")
     val in = new DataInputStream(new java.io.BufferedInputStream(files.open(path), 1 << 16))

@@ -6,8 +6,8 @@ import org.apache.spark.sql.paralagg.plan.StratumSpec
 import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState, RelationIndex, RelationPart}
 
 /**
- * Copies of relations that live where rules look them up (non-linear recursion, products): after each round the rows that
- * changed go there and replace the old ones (docs/design.md, "Copies of relations").
+ * The exchange for copies of relations on the tasks whose rules probe them (non-linear recursion, products). After each
+ * round it sends the changed rows, which replace the old ones (docs/design.md, "Copies of relations").
  */
 final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
   private val copies = loop.indexes.values.filter(_.spec.copy).toArray.sortBy(_.spec.id)
@@ -32,7 +32,7 @@ final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
     val (in, _) = gang.exchange(out.map(_.trimmed), codec, Array.emptyDoubleArray)
     val at = new Array[Int](gang.tasks)
     copies.foreach { index =>
-      forget(index)
+      clearDelta(index)
       in.indices.foreach(t => at(t) = receive(index, in(t), at(t)))
       index.linkCurrent()
     }
@@ -48,9 +48,9 @@ final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
       row.size = 0
       (0 until shape.keyWords).foreach(c => row.add(part.keys.word(id, c)))
       part.appendValues(row, part.driverValues, id)
-      if (row.size == 0) row.add(0) // a relation without any column: the row itself is the news
+      if (row.size == 0) row.add(0) // a relation without columns: the row has no words of its own
       if (index.spec.everywhere) out.foreach(append(_, row))
-      else append(out(owner.of(row.array)), row)
+      else append(out(owner.taskOf(row.array)), row)
       i += 1
     }
   }
@@ -68,8 +68,8 @@ final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
     out.size += row.size
   }
 
-  /** The former delta is no delta any more; an iterated relation comes anew. */
-  private def forget(index: RelationIndex): Unit = {
+  /** Clears the previous delta; an iterated relation is sent as a whole in each round, so its rows are cleared, too. */
+  private def clearDelta(index: RelationIndex): Unit = {
     val part = index.part
     var i = 0
     while (i < part.currentSize) {
@@ -85,7 +85,7 @@ final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
     val part = index.part
     val shape = part.shape
     val n = words(from).toInt
-    val masked = shape.dependents.contains(true)
+    val hasMask = shape.dependents.contains(true)
     val key = new Array[Long](shape.keyWords)
     var at = from + 1
     (0 until n).foreach { _ =>
@@ -96,7 +96,7 @@ final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
         part.current = java.util.Arrays.copyOf(part.current, math.max(16, part.currentSize * 2))
       }
       val values = at + key.length
-      val mask = if (masked) words(values + shape.dependents.length) else 0L
+      val mask = if (hasMask) words(values + shape.dependents.length) else 0L
       shape.dependents.indices.foreach { j =>
         part.state.columns(j)(id) = words(values + j)
         if (part.state.valid(j) != null) part.state.valid(j)(id) = if ((mask >> j & 1) == 0) 1 else 0

@@ -6,15 +6,14 @@ import org.apache.spark.sql.paralagg.state.{LongKeyMap, LoopState, RowAddress}
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Finds the cycle that a run climbs without end. Each change of a traced run notes the row that it came from; where values
- * improve for ever, these parents form a cycle (as in Bellman and Ford's algorithm), and its keys are what a person wants to see.
- *
- * A row is named by relation, task and id in one word.
+ * The search for the cycle of a run that climbs without end. Each change of a traced run records the row that it was
+ * derived from. If values improve for ever, these parents form a cycle, as in the Bellman-Ford algorithm; the error
+ * shows its keys.
  */
 final class CycleTrace(loop: LoopState, gang: Gang) {
   import CycleTrace._
 
-  /** The keys on a cycle, in its order, or nothing. Collective: all tasks get the same answer. */
+  /** Returns the keys of a cycle in its order, or nothing. Collective: all tasks get the same result. */
   def find(): Seq[String] = {
     val pairs = new LongBuffer
     loop.parts.foreach { p =>
@@ -28,13 +27,13 @@ final class CycleTrace(loop: LoopState, gang: Gang) {
     val out = new Array[Array[Long]](loop.tasks)
     out(0) = pairs.trimmed
     val (in, _) = gang.exchange(out, WordsCodec, Array.emptyDoubleArray)
-    val found = if (loop.me == 0) cycle(in) else Array.emptyLongArray
-    val nodes = gang.gather(found, WordsCodec).head
-    val named = nodes.zipWithIndex.collect {
+    val ownNodes = if (loop.me == 0) cycle(in) else Array.emptyLongArray
+    val nodes = gang.allgather(ownNodes, WordsCodec).head
+    val texts = nodes.zipWithIndex.collect {
       case (n, at) if taskOf(n) == loop.me =>
         UTF8String.fromString(s"$at ${KeyText.of(loop.part(relationOf(n)), idOf(n), loop.strings)}")
     }
-    gang.gather(named, Strings).flatten.map(_.toString.split(" ", 2)).sortBy(_(0).toInt).map(_(1)).toSeq
+    gang.allgather(texts, Strings).flatten.map(_.toString.split(" ", 2)).sortBy(_(0).toInt).map(_(1)).toSeq
   }
 
   private def cycle(parts: Array[Array[Long]]): Array[Long] = {
@@ -45,10 +44,10 @@ final class CycleTrace(loop: LoopState, gang: Gang) {
     parts.filter(_ != null).foreach { pairs =>
       (0 until pairs.length by 2).foreach(i => parent.array(ids.findWord(pairs(i))) = ids.findWord(pairs(i + 1)))
     }
-    val walk = new Array[Int](ids.size) // the walk that first came by
-    var answer = Array.emptyLongArray
+    val walk = new Array[Int](ids.size) // the first walk that reached the node
+    var nodes = Array.emptyLongArray
     var start = 0
-    while (start < ids.size && answer.isEmpty) {
+    while (start < ids.size && nodes.isEmpty) {
       var at = start
       while (at >= 0 && walk(at) == 0) {
         walk(at) = start + 1
@@ -56,11 +55,11 @@ final class CycleTrace(loop: LoopState, gang: Gang) {
       }
       if (at >= 0 && walk(at) == start + 1) {
         val around = Iterator.iterate(at)(i => parent.array(i).toInt).drop(1).takeWhile(_ != at).toSeq
-        answer = (at +: around).reverse.map(ids.words(_)).toArray // parents point backwards
+        nodes = (at +: around).reverse.map(ids.words(_)).toArray // parents point backwards
       }
       start += 1
     }
-    answer
+    nodes
   }
 }
 

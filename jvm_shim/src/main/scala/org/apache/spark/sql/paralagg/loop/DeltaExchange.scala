@@ -7,8 +7,9 @@ import org.apache.spark.sql.paralagg.plan.StratumSpec
 import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState, RelationPart}
 
 /**
- * Sends what rules derived for keys that other tasks own, and aggregates what comes in. A row is (id at the owner, values)
- * or, where the id is not known, (key, values): for each relation the first kind, then the second, each with its number.
+ * The exchange of derived rows: it sends rows to the tasks that own their keys, and aggregates received rows. A row is
+ * (id at the owner, values) or, if the id is not known, (key, values). A message has for each relation the number and
+ * the rows of the first kind, then of the second.
  */
 final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Array[Combiner], gang: Gang) {
   private val parts = loop.parts
@@ -17,10 +18,10 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
   private val codec = StringWords.codec(stratum, sections, loop.strings)
   private var sent = 0L
 
-  /** Rows that wait to be sent. */
+  /** Returns the number of rows to be sent. */
   def waiting: Int = parts.map(_.ghost.dirtySize).sum
 
-  /** Bytes of the rows that wait, before they are sent. */
+  /** Returns the bytes of the rows to be sent. */
   def bytes: Double = parts.map(p => p.ghost.dirtySize * 8.0 * (1 + p.valueWords)).sum
 
   def takeBytes(): Double = {
@@ -29,9 +30,9 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
     b.toDouble
   }
 
-  /** The votes of all; of the last `maxima` the greatest. */
+  /** Exchanges the rows and returns the sums of the votes; of the last `maxima` votes the maximum. */
   def run(votes: Array[Double], maxima: Int = 0): Array[Double] =
-    if (gang.tasks == 1) gang.meet(votes, maxima)
+    if (gang.tasks == 1) gang.allreduce(votes, maxima)
     else {
       val (in, sums) = gang.exchange(encode(), codec, votes, maxima)
       in.foreach(words => if (words != null) receive(words))
@@ -98,7 +99,7 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
       p.appendValues(out, g, id)
       i += 1
     }
-    // Under a lattice the best value sent stays: what is no better is never sent again.
+    // Under a lattice the best value sent stays, so that no value is sent that is not better.
     if (stratum.isLattice) {
       i = 0
       while (i < g.dirtySize) {
@@ -115,28 +116,28 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
       if (at < words.length) {
         val values = p.valueWords
         val row = p.shape.keyWords + values
-        val known = words(at).toInt
-        val ids = new Array[Int](known)
+        val idRows = words(at).toInt
+        val ids = new Array[Int](idRows)
         var i = 0
-        while (i < known) {
+        while (i < idRows) {
           ids(i) = words(at + 1 + i * (1 + values)).toInt
           i += 1
         }
-        combiners(p.index).rows(p.pending, ids, words, at + 2, 1 + values, known)
-        at += 1 + known * (1 + values)
-        val unknown = words(at).toInt
+        combiners(p.index).rows(p.pending, ids, words, at + 2, 1 + values, idRows)
+        at += 1 + idRows * (1 + values)
+        val keyRows = words(at).toInt
         at += 1
-        val keyed = new Array[Int](unknown)
+        val idsOfKeys = new Array[Int](keyRows)
         val key = new Array[Long](p.shape.keyWords)
         i = 0
-        while (i < unknown) {
+        while (i < keyRows) {
           System.arraycopy(words, at + i * row, key, 0, key.length)
-          keyed(i) = p.keys.add(key)
+          idsOfKeys(i) = p.keys.add(key)
           i += 1
         }
         if (p.keys.size > p.state.capacity) p.grow()
-        combiners(p.index).rows(p.pending, keyed, words, at + p.shape.keyWords, row, unknown)
-        at += unknown * row
+        combiners(p.index).rows(p.pending, idsOfKeys, words, at + p.shape.keyWords, row, keyRows)
+        at += keyRows * row
       }
     }
   }

@@ -9,11 +9,10 @@ import org.apache.spark.sql.paralagg.state.{Accumulator, BaseRows, LoopState, Re
 import org.apache.spark.sql.types.{DecimalType, DoubleType, FloatType}
 
 /**
- * The fixpoint, one task's part of it: apply all rules to the delta, exchange what other tasks own, aggregate, vote.
+ * One task's part of the fixpoint: apply all rules to the delta, exchange rows that other tasks own, aggregate, vote.
  *
- * In place (a lattice without a limit) an iteration is one pass and one meeting. In rounds, rules write to `pending` and
- * the relation changes only when the whole step was applied, so iterations are exactly those of
- * docs/design.md, "Iterations":
+ * In place (a lattice without a limit) an iteration is one pass and one meeting. In rounds, rules write to `pending`,
+ * and the relation changes only after the whole step. So iterations are exactly those of docs/design.md, "Iterations":
  * {{{
  *   lattice       delta = what pending improves
  *   accumulating  state += pending;  delta = pending            (theorem 1 of Wang et al. 2020, PowerLog)
@@ -56,26 +55,26 @@ final class FixpointLoop(
     var iteration = resume()
     stats.resumed = iteration
     if (iteration == 0) start()
-    var going = applications(iteration)
-    while (going) {
+    var isActive = isBelowLimit(iteration)
+    while (isActive) {
       iteration += 1
       val began = System.nanoTime()
       val sums = if (stratum.inPlace) passInPlace() else round()
       stats.add(sums, (System.nanoTime() - began) / 1e9, ahead = stratum.inPlace)
       val changed = sums(Changed) > 0 && !stratum.tolerance.exists(sums(Difference) < _)
-      going = changed && applications(iteration)
-      val isEndless = sums(Overflow) > 0 || going && climbs(iteration, sums)
-      // Before the check: a peer that ends the run at once must not hide the iteration that all have made.
-      if (gang.part == 0) gang.progress(isLast = !going || isEndless)(stats.counts(iteration))
+      isActive = changed && isBelowLimit(iteration)
+      val isEndless = sums(Overflow) > 0 || isActive && isClimbing(iteration, sums)
+      // Before the check, so that a peer that ends the run cannot hide the iteration that all tasks have finished.
+      if (gang.part == 0) gang.progress(isLast = !isActive || isEndless)(stats.counts(iteration))
       gang.check()
       memory.hold(parts.map(_.bytes).sum + views.bytes + loop.statics.values.map(_.bytes).sum, "the recursive relation")
-      if (going && !isEndless)
+      if (isActive && !isEndless)
         checkpoint.filter(_.isDue(iteration)).foreach(_.write(iteration, p => if (stratum.inPlace) p.state else null))
       if (isEndless) {
         val overflowed = sums(Overflow) > 0
         throw new EndlessClimb(iteration, overflowed, if (overflowed) overflow else null)
       }
-      if (changed && !going && stratum.onLimitError) throw limitReached(iteration, sums)
+      if (changed && !isActive && stratum.onLimitError) throw limitReached(iteration, sums)
     }
     stats.iterations = iteration
   }
@@ -89,43 +88,44 @@ final class FixpointLoop(
   }
 
   /**
-   * Values still change after more rounds than there are keys, so each further change goes around a cycle. Where rules only
-   * translate values that is a climb without end; elsewhere they may converge late, and a limit of iterations decides. Sums
-   * of fractions may converge too (damping): they climb if a turn around all keys has not made the changes smaller. An
-   * iterated step may start from initial rows beyond the fixpoint: it is given some patience.
+   * Tests for an endless climb. If values still change after more rounds than there are keys, each change goes around a
+   * cycle. If rules only translate values, the climb is endless; otherwise they may converge late, and `climbLimit`
+   * decides. Sums of fractions may converge too (damping): they climb if the changes are no smaller than one turn
+   * around all keys before. An iterated step may start from initial rows beyond the fixpoint, so it gets at least
+   * `MinClimb` iterations.
    */
-  private def climbs(iteration: Int, sums: Array[Double]): Boolean = !isBounded && {
+  private def isClimbing(iteration: Int, sums: Array[Double]): Boolean = !isBounded && {
     val turn = stats.total(sums) + 1
     if (stratum.climbLimit.isDefined) iteration >= stratum.climbLimit.get
     else if (sumsFractions)
       iteration > 2 * turn && stats.difference(iteration - turn.toInt).exists(_ <= sums(Difference))
-    else iteration > (if (stratum.isIterated) math.max(turn, Patience) else turn)
+    else iteration > (if (stratum.isIterated) math.max(turn, MinClimb) else turn)
   }
 
-  /** After an endless climb, in a traced run: goes on until parents form a cycle. Every task throws the same. */
+  /** Repeats an endless climb as a traced run until parents form a cycle, and throws it. Every task throws the same. */
   def trace(climb: EndlessClimb): Nothing = {
     start()
     val search = new CycleTrace(loop, gang)
     var iteration = 0
     var cycle = Seq.empty[String]
-    var going = true
-    while (going) {
+    var isActive = true
+    while (isActive) {
       iteration += 1
       val sums = if (stratum.inPlace) passInPlace() else round()
       if (iteration <= 64 || Integer.bitCount(iteration) == 1 || sums(Overflow) > 0) cycle = search.find()
-      going = cycle.isEmpty && iteration <= 2 * climb.iterations && sums(Overflow) == 0
+      isActive = cycle.isEmpty && iteration <= 2 * climb.iterations && sums(Overflow) == 0
     }
     throw endless(climb, cycle)
   }
 
   private var overflow: SumOverflow = _
 
-  /** A sum that overflows ends the run, but not before all tasks know. */
-  private def catching(body: => Unit): Unit =
+  /** Runs `body` and records an overflow, which ends the run after all tasks have voted. */
+  private def catchOverflow(body: => Unit): Unit =
     try body
     catch { case e: SumOverflow if stratum.cycleCheck => overflow = e }
 
-  private def applications(done: Int): Boolean = stratum.maxIterations.forall(done < _)
+  private def isBelowLimit(iteration: Int): Boolean = stratum.maxIterations.forall(iteration < _)
 
   private def copyIndex(rule: RuleSpec): Int =
     if (rule.driver.index >= 0 && stratum.relationIndex(rule.driver.index).copy) rule.driver.index else -1
@@ -133,7 +133,7 @@ final class FixpointLoop(
   private def initial(p: RelationPart): Array[(Array[Int], (Array[Long], Int))] =
     blocks(routes.initial(p.index)).map(b => (BaseRows.ids(p, b), BaseRows.values(p, b)))
 
-  /** Initial rows of settled relations are known to all indexes and copies, and nobody's delta. */
+  /** Puts the initial rows of settled relations into the state, all indexes and copies, but into no delta. */
   private def settle(): Unit = {
     parts.filter(_.spec.settled).foreach { p =>
       val rows = initial(p)
@@ -149,7 +149,7 @@ final class FixpointLoop(
     }
   }
 
-  /** R₀: base rows, or the initial ones; base rows beside the initial ones where these are settled. */
+  /** Sets R₀: the initial rows if there are any, else base rows; both if the initial rows are settled. */
   private def start(): Unit = {
     if (parts.exists(_.spec.settled)) settle()
     parts.foreach { p =>
@@ -164,7 +164,7 @@ final class FixpointLoop(
     if (!stratum.inPlace) publish()
   }
 
-  /** The iterations of the newest checkpoint, whose rows stand in the parts now; 0 where there is none. */
+  /** Restores the newest checkpoint and returns its iteration, or 0 if there is none. */
   private def resume(): Int = {
     val newest = checkpoint.fold(0)(_.newest())
     if (newest > 0) {
@@ -179,10 +179,10 @@ final class FixpointLoop(
   private def put(p: RelationPart, into: Accumulator, rows: Array[(Array[Int], (Array[Long], Int))]): Unit =
     rows.foreach { case (ids, (values, stride)) => combiners(p.index).rows(into, ids, values, 0, stride, ids.length) }
 
-  /** One pass over the delta that reads what it writes. */
+  /** Applies the rules to the delta in one pass that reads its own writes. */
   private def passInPlace(): Array[Double] = {
     parts.foreach { p =>
-      p.current = take(p)
+      p.current = takeDirty(p)
       p.count()
     }
     runKernels()
@@ -191,26 +191,26 @@ final class FixpointLoop(
   }
 
   private def round(): Array[Double] = {
-    catching {
+    catchOverflow {
       if (stratum.isIterated) parts.foreach(p => put(p, p.pending, base(p.index)))
       runKernels()
     }
-    catching(exchange.run(NoVotes))
+    catchOverflow(exchange.run(NoVotes))
     var changed = 0L
     var difference = 0.0
     derived.foreach { p =>
-      // Who is followed has changed where its follower has: only that can be seen, and read by rules.
-      val isSeen = !stratum.isViewed(p.index)
+      // The rows of a viewed relation are counted through its view: only that is visible, and read by rules.
+      val isCounted = !stratum.isViewed(p.index)
       if (stratum.isIterated) {
         val (n, d) = Rounds.replace(p)
-        if (isSeen) changed += n
+        if (isCounted) changed += n
         difference += d
         if (n > 0 && hasNoDistance(p)) difference = Double.PositiveInfinity
       } else {
-        catching { difference += combiners(p.index).apply(p.pending, p.state) }
+        catchOverflow { difference += combiners(p.index).apply(p.pending, p.state) }
         if (stratum.isAccumulating) Rounds.swapDelta(p) else p.pending.clearDirty()
         takeCurrent(p)
-        if (isSeen) changed += p.currentSize
+        if (isCounted) changed += p.currentSize
         if (p.currentSize > 0 && hasNoDistance(p)) difference = Double.PositiveInfinity
       }
     }
@@ -219,7 +219,7 @@ final class FixpointLoop(
     if (followed > 0 && stratum.tolerance.isDefined) difference = Double.PositiveInfinity
     publish()
     val failed = if (overflow == null) 0.0 else 1.0
-    gang.meet(
+    gang.allreduce(
       stats.votes(changed, difference, failed, parts, exchange.takeBytes() + copies.takeBytes()),
       stats.maxima)
   }
@@ -228,39 +228,39 @@ final class FixpointLoop(
   private def hasNoDistance(p: RelationPart): Boolean =
     stratum.tolerance.isDefined && !p.spec.dependents.exists(_.isSum)
 
-  /** Relations that follow others, after these have changed; how many of their rows have. */
+  /** Updates the relations that follow others; returns the number of their changed rows. */
   private def followViews(): Long = if (followers.isEmpty) 0L
   else if (stratum.isIterated) {
-    catching(views.recount())
+    catchOverflow(views.recount())
     followers.map(Rounds.replace(_)._1).sum
   } else {
-    catching(views.follow())
+    catchOverflow(views.follow())
     followers.map { p =>
       takeCurrent(p)
       p.currentSize.toLong
     }.sum
   }
 
-  /** What the next application reads is known: to indexes on the relation itself, and to its copies elsewhere. */
+  /** Adds the delta to the indexes of its relation, and to the copies on other tasks. */
   private def publish(): Unit = {
     ownIndexes.foreach(_.linkCurrent())
     copies.run()
   }
 
-  private def take(p: RelationPart): Array[Int] = {
+  private def takeDirty(p: RelationPart): Array[Int] = {
     p.currentSize = p.state.dirtySize
     p.state.takeDirty(p.current)
   }
 
-  /** Moves the list of what changed from the accumulator to `current`, and marks it as the delta. */
+  /** Moves the list of changed rows from the accumulator to `current`, and marks it as the delta. */
   private def takeCurrent(p: RelationPart): Unit = {
     Rounds.unmark(p)
-    p.current = take(p)
+    p.current = takeDirty(p)
     Rounds.mark(p)
     p.count()
   }
 
-  /** In chunks that take some milliseconds each, whatever a row leads to, so that a cancelled task hears of it. */
+  /** Runs the kernels in chunks of some milliseconds each, so that a cancelled task stops soon. */
   private def runKernels(): Unit = drivers.foreach { case (kernel, part) =>
     var from = 0
     while (from < part.currentSize) {
@@ -268,9 +268,9 @@ final class FixpointLoop(
       val began = System.nanoTime()
       try kernel.run(loop, from, to)
       catch { case e: ArithmeticException if !code.ansi => throw overflows(e) }
-      val took = System.nanoTime() - began
-      if (took > ChunkNanos) chunk = math.max(1, chunk / 4)
-      else if (took < ChunkNanos / 8) chunk = math.min(MostChunk, chunk * 2)
+      val duration = System.nanoTime() - began
+      if (duration > ChunkNanos) chunk = math.max(1, chunk / 4)
+      else if (duration < ChunkNanos / 8) chunk = math.min(MaxChunk, chunk * 2)
       gang.check()
       from = to
     }
@@ -290,19 +290,19 @@ final class FixpointLoop(
         s"values still change after ${climb.iterations} iterations, the most that spark.paralagg.climb.maxIterations allows"
       else if (!climb.overflowed) s"values still change after ${climb.iterations} iterations, more than there are keys"
       else s"a sum overflows in iteration ${climb.iterations}") + (
-      if (cycle.isEmpty) "." else s": a cycle goes on without end, ${FixpointLoop.shown(cycle)}."),
-    if (climb.overflowed && cycle.isEmpty) FixpointLoop.OfOverflow
-    else if (stratum.climbLimit.isDefined && !climb.overflowed) FixpointLoop.OfLimit
+      if (cycle.isEmpty) "." else s": a cycle goes on without end, ${FixpointLoop.format(cycle)}."),
+    if (climb.overflowed && cycle.isEmpty) FixpointLoop.OverflowHint
+    else if (stratum.climbLimit.isDefined && !climb.overflowed) FixpointLoop.LimitHint
     else "remove the cycle, bound the values with a filter, or set max_iterations with on_limit='return'.",
     climb.overflow)
 }
 
-/** A run that will not end by itself: more iterations than keys, or a sum beyond its type. Seen by all tasks in the same round. */
+/** A run that does not end: more iterations than keys, or an overflow. All tasks throw it in the same round. */
 class EndlessClimb(val iterations: Int, val overflowed: Boolean, val overflow: SumOverflow) extends RuntimeException
 
 object FixpointLoop {
 
-  /** With ANSI mode off only a check that a proof has asked for raises it; Spark's hint is to turn ANSI mode off. */
+  /** Replaces Spark's error of a check that the proof needs: its hint, to turn ANSI mode off, does not apply. */
   private def overflows(e: ArithmeticException): ParalaggException = new ParalaggException(
     ErrorCodes.AssumptionViolated,
     "the proof rests on no value leaving the range of its type, and one does.",
@@ -310,24 +310,24 @@ object FixpointLoop {
     e)
 
   private val FirstChunk = 64
-  private val MostChunk = 4096
-  private val Patience = 100L
+  private val MaxChunk = 4096
+  private val MinClimb = 100L
   private val ChunkNanos = 40L * 1000 * 1000
   private val NoVotes = Array.emptyDoubleArray
   private[paralagg] val Changed = 0
   private[paralagg] val Difference = 1
   private[paralagg] val Overflow = 2
-  private val MostShown = 12
-  private val OfOverflow =
+  private val MaxKeys = 12
+  private val OverflowHint =
     "no cycle leads there: the sum leaves its type on the way, even if later rows take it back. Cast the " +
       "column to double, or to a wider decimal."
-  private val OfLimit =
+  private val LimitHint =
     "if the values converge, raise that setting; otherwise bound them with a filter, or set max_iterations."
 
-  /** The cycle closed, in its middle cut where it is long. */
-  private def shown(cycle: Seq[String]): String = {
+  /** Formats the closed cycle; a long one is abbreviated. */
+  private def format(cycle: Seq[String]): String = {
     val around = cycle :+ cycle.head
-    if (around.length <= MostShown) around.mkString(" -> ")
-    else around.take(MostShown - 1).mkString(" -> ") + s" -> … (${cycle.length} keys) -> ${cycle.head}"
+    if (around.length <= MaxKeys) around.mkString(" -> ")
+    else around.take(MaxKeys - 1).mkString(" -> ") + s" -> … (${cycle.length} keys) -> ${cycle.head}"
   }
 }

@@ -6,11 +6,11 @@ import org.apache.spark.sql.paralagg.state.{Accumulator, RelationPart}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-/** What happens to a relation between two rounds. */
+/** The update of a relation between two rounds. */
 object Rounds {
   import Accumulator._
 
-  /** The pending rows become the rows (iterated). Returns how many rows changed, and Σ|Δ| of accumulating columns. */
+  /** Replaces the rows by the pending ones (iterated). Returns the number of changed rows, and Σ|Δ| of sums. */
   def replace(p: RelationPart): (Long, Double) = {
     val (old, fresh) = (p.state, p.pending)
     var changed = 0L
@@ -19,25 +19,26 @@ object Rounds {
     var i = 0
     while (i < fresh.dirtySize) {
       val id = fresh.dirty(i)
-      val was = (old.flags(id) & Present) != 0
-      if (was) kept += 1
-      var same = was
+      val isOld = (old.flags(id) & Present) != 0
+      if (isOld) kept += 1
+      var isSame = isOld
       var j = 0
       while (j < fresh.columns.length) {
         val isNull = fresh.valid(j) != null && fresh.valid(j)(id) == 0
-        val wasNull = !was || (old.valid(j) != null && old.valid(j)(id) == 0)
+        val wasNull = !isOld || (old.valid(j) != null && old.valid(j)(id) == 0)
         if (isNull != wasNull || (!isNull && fresh.columns(j)(id) != old.columns(j)(id))) {
-          same = false
+          isSame = false
           difference += math.abs(summand(p, fresh, j, id) - summand(p, old, j, id))
         }
         j += 1
       }
-      if (!same) changed += 1
+      if (!isSame) changed += 1
       i += 1
     }
     changed += p.rows - kept // rows that are no longer derived
     if (p.rows > kept) {
-      for (i <- 0 until old.dirtySize; id = old.dirty(i) if (fresh.flags(id) & Present) == 0; j <- fresh.columns.indices)
+      for (i <- 0 until old.dirtySize; id = old.dirty(i) if (fresh.flags(id) & Present) == 0;
+        j <- fresh.columns.indices)
         difference += math.abs(summand(p, old, j, id))
     }
     p.state = fresh
@@ -47,7 +48,7 @@ object Rounds {
     (changed, difference)
   }
 
-  /** The next application reads every row; the state's dirty list stays, it says which rows there are. */
+  /** Makes all rows the delta of the next application; the state's dirty list stays, as the list of all rows. */
   def readAll(p: RelationPart): Unit = {
     val rows = p.state
     if (p.current.length < rows.capacity) p.current = new Array[Int](rows.capacity)
@@ -56,17 +57,17 @@ object Rounds {
     p.rows = rows.dirtySize
   }
 
-  /** A row of a checkpoint is in the state already; puts it on the lists where the loop expects it. */
+  /** Adds a row of a checkpoint, whose values are in the state already, to the lists that the loop reads. */
   def restore(p: RelationPart, id: Int, isDelta: Boolean, stratum: StratumSpec): Unit = {
-    def list(a: Accumulator): Unit = {
+    def enqueue(a: Accumulator): Unit = {
       a.flags(id) = (a.flags(id) | Queued | Present).toByte
       a.dirty(a.dirtySize) = id
       a.dirtySize += 1
     }
-    if (stratum.isIterated) list(p.state)
-    else if (isDelta && stratum.inPlace) list(p.state)
+    if (stratum.isIterated) enqueue(p.state)
+    else if (isDelta && stratum.inPlace) enqueue(p.state)
     else if (isDelta) {
-      if (p.delta != null) list(p.delta)
+      if (p.delta != null) enqueue(p.delta)
       if (p.current.length <= p.currentSize)
         p.current = java.util.Arrays.copyOf(p.current, math.max(16, p.currentSize * 2))
       p.current(p.currentSize) = id
@@ -74,7 +75,7 @@ object Rounds {
     }
   }
 
-  /** What was pending is the delta that the next application reads; the old delta's room is used again. */
+  /** Makes the pending rows the delta of the next application, and reuses the old delta as the pending rows. */
   def swapDelta(p: RelationPart): Unit = {
     val applied = p.delta
     p.delta = p.pending
@@ -116,7 +117,7 @@ object Rounds {
   }
 }
 
-/** Keys as a person wrote them, for messages. */
+/** The text of keys in messages. */
 object KeyText {
   def of(p: RelationPart, id: Int, strings: Dictionary): String = {
     val k = p.spec.keys.length

@@ -9,9 +9,9 @@ import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState, RelationPart
 import org.apache.spark.sql.types._
 
 /**
- * Relations whose rows follow others of the stratum (`mcount`, `msum`), brought up to date between rounds: what a witness adds
- * now, less what it added before, is added to the count that it belongs to. A relation and those that it follows are
- * distributed alike, so all of this stays within a task.
+ * Relations whose rows follow others of the stratum (`mcount`, `msum`), updated between rounds. A source row changes
+ * the count of its target row by its new amount less its previous one. A relation and those that it follows have the
+ * same distribution, so no exchange is needed.
  */
 final class Views(stratum: StratumSpec, loop: LoopState) {
   private val all: Array[View] = for {
@@ -23,20 +23,20 @@ final class Views(stratum: StratumSpec, loop: LoopState) {
 
   def bytes: Long = all.map(_.bytes).sum
 
-  /** After a round of a lattice: rows that changed in what is followed change the rows here, which are dirty then. */
+  /** Applies the changed rows of the sources after a round of a lattice, and marks the changed rows dirty. */
   def follow(): Unit = all.foreach(v => v.follow(v.source.current, v.source.currentSize, v.target.state))
 
-  /** After a round of an iterated relation: all rows anew, into `pending`. */
+  /** Recomputes all rows into `pending` after a round of an iterated relation. */
   def recount(): Unit = all.foreach { v =>
-    v.forget()
+    v.reset()
     v.follow(v.source.state.dirty, v.source.state.dirtySize, v.target.pending)
   }
 
-  /** After a checkpoint was read: the rows are there already. */
+  /** Records the amounts of restored rows, which their targets contain already. */
   def settle(): Unit = all.foreach(_.settle())
 }
 
-/** Those columns of `target` that follow `source`. */
+/** The columns of `target` that follow `source`. */
 private final class View(loop: LoopState, val target: RelationPart, val source: RelationPart) {
   private val keys = target.spec.keys.length
   private val columns =
@@ -46,31 +46,31 @@ private final class View(loop: LoopState, val target: RelationPart, val source: 
   private val copied = columns.filterNot(counted.contains)
   private val from = columns.map(j => j -> target.spec.dependents(j).view.get.column).toMap
 
-  /** What each row of the source has added to each counted column. */
+  /** The amount that each source row has added to each counted column. */
   private val added = counted.map(_ => Array.emptyLongArray)
 
-  /** The row here of each row of the source; -1 where it is not known yet. */
-  private var idOf = Array.emptyIntArray
+  /** The target row of each source row; -1 if not resolved yet. */
+  private var targetRows = Array.emptyIntArray
   private val key = new Array[Long](target.shape.keyWords)
 
-  def bytes: Long = idOf.length * (4L + 8L * counted.length)
+  def bytes: Long = targetRows.length * (4L + 8L * counted.length)
 
-  def forget(): Unit = added.foreach(Arrays.fill(_, 0L))
+  def reset(): Unit = added.foreach(Arrays.fill(_, 0L))
 
   def follow(rows: Array[Int], size: Int, into: Accumulator): Unit = {
     ensure()
     var i = 0
     while (i < size) {
       val row = rows(i)
-      val id = find(row)
+      val id = targetRow(row)
       var changed = (into.flags(id) & Accumulator.Present) == 0
       var c = 0
       while (c < counted.length) {
-        val now = amount(counted(c), row)
-        if (now != added(c)(row)) {
+        val latest = amount(counted(c), row)
+        if (latest != added(c)(row)) {
           val column = into.columns(counted(c))
-          column(id) = plus(counted(c), column(id), now, added(c)(row))
-          added(c)(row) = now
+          column(id) = plus(counted(c), column(id), latest, added(c)(row))
+          added(c)(row) = latest
           changed = true
         }
         c += 1
@@ -79,8 +79,8 @@ private final class View(loop: LoopState, val target: RelationPart, val source: 
         changed = true
         into.columns(j)(id) = source.state.columns(from(j))(row)
         if (into.valid(j) != null) {
-          val theirs = source.state.valid(from(j))
-          into.valid(j)(id) = if (theirs == null) 1 else theirs(row)
+          val valid = source.state.valid(from(j))
+          into.valid(j)(id) = if (valid == null) 1 else valid(row)
         }
       }
       if (changed) mark(into, id, row)
@@ -105,32 +105,32 @@ private final class View(loop: LoopState, val target: RelationPart, val source: 
   }
 
   private def ensure(): Unit = {
-    val known = idOf.length
-    if (source.state.capacity > known) {
-      idOf = Arrays.copyOf(idOf, source.state.capacity)
-      Arrays.fill(idOf, known, idOf.length, -1)
-      added.indices.foreach(c => added(c) = Arrays.copyOf(added(c), idOf.length))
+    val size = targetRows.length
+    if (source.state.capacity > size) {
+      targetRows = Arrays.copyOf(targetRows, source.state.capacity)
+      Arrays.fill(targetRows, size, targetRows.length, -1)
+      added.indices.foreach(c => added(c) = Arrays.copyOf(added(c), targetRows.length))
     }
   }
 
-  private def find(row: Int): Int = {
-    if (idOf(row) < 0) {
+  private def targetRow(row: Int): Int = {
+    if (targetRows(row) < 0) {
       var c = 0
       while (c < keys) {
         key(c) = source.keys.word(row, c)
         c += 1
       }
       if (target.shape.hasNullKeys) key(keys) = nulls(row) & ((1L << keys) - 1)
-      idOf(row) = target.keys.add(key)
+      targetRows(row) = target.keys.add(key)
       if (target.keys.size > target.state.capacity || target.keys.size > target.pending.capacity) target.grow()
     }
-    idOf(row)
+    targetRows(row)
   }
 
   private def nulls(row: Int): Long =
     if (source.shape.hasNullKeys) source.keys.word(row, source.spec.keys.length) else 0L
 
-  /** What a row adds: as words of the column here, and none below zero. */
+  /** Returns the amount that a row adds, as a word of the target's column, at least 0. */
   private def amount(j: Int, row: Int): Long = {
     val column = from(j)
     if (nulls(row) >>> keys != 0) 0L
@@ -147,15 +147,15 @@ private final class View(loop: LoopState, val target: RelationPart, val source: 
     }
   }
 
-  /** Not below zero. NaN is larger than any number, as Spark has it. */
+  /** Returns the word of `value`, at least 0; NaN is larger than any number, as in Spark. */
   private def positive(value: Double): Long = DoubleWord.word(if (value < 0) 0.0 else value)
 
-  private def plus(j: Int, total: Long, now: Long, before: Long): Long =
+  private def plus(j: Int, total: Long, latest: Long, before: Long): Long =
     target.spec.dependents(j).column.dataType match {
       case DoubleType =>
         def number(word: Long): Double = java.lang.Double.longBitsToDouble(word)
-        DoubleWord.word(number(total) + (if (before == 0L) number(now) else number(now) - number(before)))
-      case d: DecimalType => Sums.addDecimal(total, now - before, d.precision)
-      case _ => Sums.addLong(total, now - before)
+        DoubleWord.word(number(total) + (if (before == 0L) number(latest) else number(latest) - number(before)))
+      case d: DecimalType => Sums.addDecimal(total, latest - before, d.precision)
+      case _ => Sums.addLong(total, latest - before)
     }
 }

@@ -20,8 +20,8 @@ import org.apache.spark.sql.paralagg.plan.{FixpointSpec, OffloadSpec}
 import org.apache.spark.util.Utils
 
 /**
- * What the driver knows of one offloaded fixpoint. Ranks run once for a result that Spark keeps; where it has lost that, or
- * was cancelled, it asks again, and everything begins anew in another folder.
+ * What the driver knows of one offloaded fixpoint. Ranks run once for a result that Spark keeps; where it has lost
+ * that, or was cancelled, it asks again, and everything begins anew in another folder.
  *
  * Tasks ask, and are answered when there is an answer: ("ok", text), ("failed", code, text, hint), or `Gone`.
  */

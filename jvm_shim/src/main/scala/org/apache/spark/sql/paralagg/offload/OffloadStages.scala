@@ -15,12 +15,12 @@ import org.apache.spark.sql.types.DataType
 import org.apache.spark.util.Utils
 
 /**
- * The stages of an offloaded fixpoint: tasks write the inputs to files; where ranks run on executors, a gang of tasks lends
- * them its slots (`ProxiesRDD`); tasks wait for the ranks and read what these wrote.
+ * The stages of an offloaded fixpoint: tasks write the inputs to files; where ranks run on executors, a gang of tasks
+ * lends them its slots (`ProxiesRDD`); tasks wait for the ranks and read what these wrote.
  *
- * What they read leaves through a shuffle, so it outlives the files. Where all see the same files no record moves between
- * the stages; the empty shuffles are how Spark knows what is done, and what to run again. Else the gang's tasks write what
- * comes to them where their ranks are (`RanksFolder`), and give on what these wrote.
+ * What they read leaves through a shuffle, so it outlives the files. Where all see the same files no record moves
+ * between the stages; the empty shuffles are how Spark knows what is done, and what to run again. Else the gang's tasks
+ * write what comes to them where their ranks are (`RanksFolder`), and give on what these wrote.
  */
 private[paralagg] final class OffloadStages(
     sc: SparkContext, run: OffloadRun, sources: Seq[(InputSource, Seq[DataType])], partitions: Int) {
@@ -49,10 +49,10 @@ private[paralagg] final class OffloadStages(
     val (id, input, ordinals) = (run.id, source.input, source.ordinals)
     val target = if (run.offload.isShared) None else Some(new PiecePartitioner(run.offload.ranks))
     val tasks = math.max(partitions, sc.defaultParallelism)
-    if (source.batches != null) Packing.few(source.batches, tasks).mapPartitionsInternal { batches =>
+    if (source.batches != null) Packing.coalesced(source.batches, tasks).mapPartitionsInternal { batches =>
       OffloadStages.write(id, input, types, target)((file, check) => file.batches(batches, ordinals, check))
     }
-    else Packing.few(source.rows, tasks).mapPartitionsInternal { rows =>
+    else Packing.coalesced(source.rows, tasks).mapPartitionsInternal { rows =>
       OffloadStages.write(id, input, types, target)((file, check) => file.rows(rows, check))
     }
   }

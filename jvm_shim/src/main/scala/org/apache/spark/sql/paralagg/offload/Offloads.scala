@@ -75,8 +75,8 @@ object Offloads {
 }
 
 /**
- * Ends what nobody wants any more: the ranks when the jobs that wait for them have ended, however they ended, and the files
- * when no task of these jobs runs any more (a cancelled query's caller is back before its tasks have stopped).
+ * Ends what nobody wants any more: the ranks when the jobs that wait for them have ended, however they ended, and the
+ * files when no task of these jobs runs any more (a cancelled query's caller is back before its tasks have stopped).
  */
 private final class OffloadEnd extends SparkListener {
   private val jobs = mutable.Map.empty[Int, Seq[(OffloadRun, Set[Int])]]

@@ -5,8 +5,8 @@ import java.nio.file.{Files, Path}
 import scala.util.Try
 
 /**
- * Whether a child process is stopped (SIGSTOP) and not continued. On Linux; elsewhere none is. The time in which this JVM is
- * stopped itself does not count.
+ * Whether a child process is stopped (SIGSTOP) and not continued. On Linux; elsewhere none is. The time in which this
+ * JVM is stopped itself does not count.
  */
 private[paralagg] final class ProcessStop(process: Process) {
   import ProcessStop._

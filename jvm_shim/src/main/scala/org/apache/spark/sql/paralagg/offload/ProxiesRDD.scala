@@ -13,9 +13,9 @@ import org.apache.spark.sql.paralagg.driver.GangTask
 import org.apache.spark.util.Utils
 
 /**
- * Ranks inside of tasks, without ssh: a gang with a task for each rank. hydra (MPICH's process manager) runs on the driver
- * and says which proxies to start; the first task of each executor starts one, and that starts the executor's ranks. Where
- * no files are shared, it starts them in a folder with what has come to the executor's tasks.
+ * Ranks inside of tasks, without ssh: a gang with a task for each rank. hydra (MPICH's process manager) runs on the
+ * driver and says which proxies to start; the first task of each executor starts one, and that starts the executor's
+ * ranks. Where no files are shared, it starts them in a folder with what has come to the executor's tasks.
  *
  * Whether the ranks succeeded is not told here but to those who read the result: a gang that fails is tried four times.
  */

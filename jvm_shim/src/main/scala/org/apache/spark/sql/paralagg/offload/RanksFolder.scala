@@ -9,8 +9,8 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.util.{ShutdownHookManager, Utils}
 
 /**
- * A folder of this executor, in its `spark.local.dir`, for as long as one of its tasks needs it. Where machines share no
- * files, the ranks of an executor find here what its tasks have got for them, and leave here what these give on.
+ * A folder of this executor, in its `spark.local.dir`, for as long as one of its tasks needs it. Where machines share
+ * no files, the ranks of an executor find here what its tasks have got for them, and leave here what these give on.
  */
 private[paralagg] final class RanksFolder(val folder: File) {
 

@@ -12,8 +12,8 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.util.ShutdownHookManager
 
 /**
- * A folder for the files of an offloaded run. Its marker is locked for as long as this driver needs it, so that another one
- * knows a folder whose driver was killed, and removes it.
+ * A folder for the files of an offloaded run. Its marker is locked for as long as this driver needs it, so that another
+ * one knows a folder whose driver was killed, and removes it.
  */
 private[paralagg] final class StagingFolder private (val folder: File, locked: FileChannel) {
   def delete(): Unit = {

@@ -19,8 +19,9 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Analysed steps as Step JSON (described in pyspark_paralagg/program/step.py), with what JSON cannot carry beside it: the
- * Catalyst expression behind each `handle`, and the plans of the sources (maximal sub-plans without a recursive reference).
+ * Analysed steps as Step JSON (described in pyspark_paralagg/program/step.py), with what JSON cannot carry beside it:
+ * the Catalyst expression behind each `handle`, and the plans of the sources (maximal sub-plans without a recursive
+ * reference).
  */
 class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
   private val handles = ArrayBuffer.empty[Expression]
@@ -179,8 +180,8 @@ object Analysis {
   }
 
   /**
-   * `a <=> b` as `a = b OR (a IS NULL AND b IS NULL)`, the form in which step.py tells the two cases apart. Only where the
-   * whole condition fails with it: elsewhere, below NOT for one, null is not false.
+   * `a <=> b` as `a = b OR (a IS NULL AND b IS NULL)`, the form in which step.py tells the two cases apart. Only where
+   * the whole condition fails with it: elsewhere, below NOT for one, null is not false.
    */
   private def nullsApart(condition: Expression): Expression = condition match {
     case And(l, r) => And(nullsApart(l), nullsApart(r))

@@ -5,10 +5,11 @@ import org.json4s._
 /**
  * How ranks compute a stratum, all of it decided by Python (`pyspark_paralagg/backends/offload.py`).
  *
- * `supervisor` are the words of the command that starts and watches the ranks, `python` those of an interpreter where ranks run, `settings` what it is told beside the names
- * of files, `plan` what the ranks run: one input of plain columns for each child of the operator. `result` is the name of
- * the folder that they write the relation to. The folder `staging` is what machines share; without it files lie in a temporary
- * one here, and where ranks run on executors rows go through Spark. With `fallback` Spark computes what the ranks could not.
+ * `supervisor` are the words of the command that starts and watches the ranks, `python` those of an interpreter where
+ * ranks run, `settings` what it is told beside the names of files, `plan` what the ranks run: one input of plain
+ * columns for each child of the operator. `result` is the name of the folder that they write the relation to. The
+ * folder `staging` is what machines share; without it files lie in a temporary one here, and where ranks run on
+ * executors rows go through Spark. With `fallback` Spark computes what the ranks could not.
  */
 case class OffloadSpec(
     backend: String,

@@ -7,8 +7,8 @@ import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.types.DataType
 
 /**
- * Plan JSON (`Plan.to_json`) to specs. A call is rebuilt from the analysed expression that its handle names, so it means
- * exactly what Spark's analyser said it means.
+ * Plan JSON (`Plan.to_json`) to specs. A call is rebuilt from the analysed expression that its handle names, so it
+ * means exactly what Spark's analyser said it means.
  */
 object PlanReader {
   val Version = 7

@@ -8,8 +8,8 @@ import org.apache.spark.sql.types.DataType
 case class ColumnSpec(name: String, dataType: DataType, nullable: Boolean)
 
 /**
- * `order` is the position of the dependent column that decides for min_by and max_by, else -1. A user's aggregator stands at
- * the first of its columns (`part` 0) and at those that follow it.
+ * `order` is the position of the dependent column that decides for min_by and max_by, else -1. A user's aggregator
+ * stands at the first of its columns (`part` 0) and at those that follow it.
  */
 case class DependentSpec(
     column: ColumnSpec,
@@ -46,8 +46,8 @@ case class RelationSpec(
 }
 
 /**
- * `read` are the positions of the payload that the loop reads, `alignedTo` the relation whose row numbers are the groups,
- * `sortedBy` the rule by whose targets the rows of a group are sorted.
+ * `read` are the positions of the payload that the loop reads, `alignedTo` the relation whose row numbers are the
+ * groups, `sortedBy` the rule by whose targets the rows of a group are sorted.
  */
 case class StaticIndexSpec(
     id: Int,

@@ -21,15 +21,15 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * An analysed plan over [[RecursiveReference]]s, as a maintained table needs it (pyspark_paralagg/delta/program.py): how
- * it reads each reference, in one order that `substitute` shares; what else it depends on; and its text.
+ * An analysed plan over [[RecursiveReference]]s, as a maintained table needs it (pyspark_paralagg/delta/program.py):
+ * how it reads each reference, in one order that `substitute` shares; what else it depends on; and its text.
  *
  * {{{ {"reads": [{"name", "blocker", "branches": {"0": 1}}], "others": ["table x"], "unstable": "rand()" | null, "text", "rows"} }}}
  *
  * A read is blocked by the first operator above it that may take rows away when rows come in below. Without a blocker
- * the plan is linear in that read: the new rows in its place, and all rows elsewhere, give what is new above. `branches`
- * are the unions above it, numbered through, each with the child that it stands below: what stands below another
- * one of them has no part in what is new.
+ * the plan is linear in that read: the new rows in its place, and all rows elsewhere, give what is new above.
+ * `branches` are the unions above it, numbered through, each with the child that it stands below: what stands below
+ * another one of them has no part in what is new.
  */
 object Reads {
 

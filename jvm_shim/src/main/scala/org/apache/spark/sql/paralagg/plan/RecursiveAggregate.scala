@@ -30,8 +30,9 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
   override lazy val distinctKeys: Set[ExpressionSet] = if (keys.isEmpty) Set.empty else Set(ExpressionSet(keys))
 
   /**
-   * A bound, of rows that the inputs are estimated to have: a carried key is one of a base row, any other comes from some
-   * row of an input. Joins afterwards so take a shortest-path tree for what it is, and a closure for the large thing it may be.
+   * A bound, of rows that the inputs are estimated to have: a carried key is one of a base row, any other comes from
+   * some row of an input. Joins afterwards so take a shortest-path tree for what it is, and a closure for the large
+   * thing it may be.
    */
   override lazy val stats: Statistics = {
     val rows =
@@ -70,8 +71,8 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
   }
 
   /**
-   * What is known of the carried keys of every row that the recursion starts from is known of the result's: Spark infers
-   * filters for joins from it, as it would have from a filter that `started` has taken away.
+   * What is known of the carried keys of every row that the recursion starts from is known of the result's: Spark
+   * infers filters for joins from it, as it would have from a filter that `started` has taken away.
    */
   override protected lazy val validConstraints: ExpressionSet = {
     val exact = carriedKeys.toSeq.filter { case (key, _) => NormalizeFloatingNumbers.normalize(key) eq key }

@@ -10,8 +10,8 @@ import org.apache.spark.sql.paralagg.plan.RecursiveAggregate
  *   Project [node, dist]                                       Project [node, dist]
  *   +- RecursiveAggregate [node, dist, parent]       =>        +- RecursiveAggregate [node, dist]
  * }}}
- * Catalyst's ColumnPruning has brought projections down to the fixpoint by then, or to the filter above it. What is left to
- * compute stands in the Plan (`narrower`, compile/narrow.py).
+ * Catalyst's ColumnPruning has pushed projections down to the fixpoint by then, or to the filter above it. The
+ * remaining computation is in the Plan (`narrower`, compile/physical/narrow.py).
  */
 object PruneDependents extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan.transform {

@@ -13,8 +13,8 @@ import org.apache.spark.sql.paralagg.sql.{CompileRecursion, CteColumn, CteRelati
 import org.apache.spark.util.Utils
 
 /**
- * A recursive CTE of Spark's own (`UNION ALL`) of which only the least or greatest values of each key are wanted computes
- * only those, if the compiler proves that the others lead to nothing better.
+ * A recursive CTE of Spark's own (`UNION ALL`) of which only the least or greatest values of each key are wanted
+ * computes only those, if the compiler proves that the others lead to nothing better.
  *
  * {{{
  *   Aggregate [node], [min(dist)]                       Aggregate [node], [min(dist)]
@@ -22,8 +22,8 @@ import org.apache.spark.util.Utils
  * }}}
  *
  * A column that is neither key nor aggregated may be there if the recursion gets on without it. Once, after Spark's own
- * rules have put projections and filters where they belong; the other rules for fixpoints then see what it made. What is
- * refused stays as it was, tagged with the reason.
+ * rules have put projections and filters where they belong; the other rules for fixpoints then see what it made. What
+ * is refused stays as it was, tagged with the reason.
  */
 object RewriteUnionLoop extends Rule[LogicalPlan] {
   val Enabled = "spark.paralagg.sql.rewrite"
@@ -76,8 +76,8 @@ object RewriteUnionLoop extends Rule[LogicalPlan] {
   }
 
   /**
-   * What the aggregate takes of each of the loop's columns: `key`, `min`, `max`, or nothing. `columns` says which one of them a
-   * column above is, `filters` are of the loop's own.
+   * What the aggregate takes of each of the loop's columns: `key`, `min`, `max`, or nothing. `columns` says which one
+   * of them a column above is, `filters` are of the loop's own.
    */
   private def consumed(
       a: Aggregate, columns: AttributeMap[Attribute], filters: Seq[Expression], loop: UnionLoop)

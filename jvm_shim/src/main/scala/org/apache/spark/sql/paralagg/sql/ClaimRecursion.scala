@@ -6,9 +6,9 @@ import org.apache.spark.sql.catalyst.trees.CurrentOrigin
 import org.apache.spark.sql.paralagg.ErrorCodes
 
 /**
- * Takes the recursive CTEs of a parsed plan that Spark itself cannot do, and leaves the others as they are: those with an
- * aggregate in the head, with `UNION`, and those that read each other where one of them has either. A claimed CTE becomes an
- * ordinary one whose query is a [[RecursiveCte]].
+ * Takes the recursive CTEs of a parsed plan that Spark itself cannot do, and leaves the others as they are: those with
+ * an aggregate in the head, with `UNION`, and those that read each other where one of them has either. A claimed CTE
+ * becomes an ordinary one whose query is a [[RecursiveCte]].
  *
  * {{{
  *   WITH RECURSIVE r(n) AS (SELECT 1 UNION SELECT e.dst FROM r JOIN e ON r.n = e.src) …
@@ -45,8 +45,8 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
   }
 
   /**
-   * Statements of a script hold others that are no children of theirs, such as handlers, and Spark loses some where it makes
-   * a statement of new children: all handlers of a BEGIN, the ELSE of an IF.
+   * Statements of a script hold others that are no children of theirs, such as handlers, and Spark loses some where it
+   * makes a statement of new children: all handlers of a BEGIN, the ELSE of an IF.
    */
   private def ofScript(part: Any): Any = part match {
     case plan: LogicalPlan => claimed(plan)

@@ -68,8 +68,9 @@ object CompileRecursion {
     }.toMap
 
   /**
-   * A step whose CTEs stand in the places where they are read: those of a WITH above the recursion, which do not read it, and
-   * those of a source, such as a view. What belongs there of a source Spark knows, and would do later: its size is known now.
+   * A step whose CTEs stand in the places where they are read: those of a WITH above the recursion, which do not read
+   * it, and those of a source, such as a view. What belongs there of a source Spark knows, and would do later: its size
+   * is known now.
    */
   private def withoutCtes(step: LogicalPlan): LogicalPlan = step.transformUp {
     case WithCTE(query, definitions) if query.exists(_.isInstanceOf[RecursiveReference]) =>

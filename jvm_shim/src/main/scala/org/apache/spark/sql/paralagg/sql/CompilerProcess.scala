@@ -17,9 +17,9 @@ import org.json4s.jackson.JsonMethods
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException, StaticConfs}
 
 /**
- * A Python that compiles: started at the first question and kept, one line of JSON a question and one an answer. It ends when
- * its standard input does, so it never outlives this JVM. One that has failed in any way, or was interrupted, is never asked
- * again: the next question starts another.
+ * A Python that compiles: started at the first question and kept, one line of JSON a question and one an answer. It
+ * ends when its standard input does, so it never outlives this JVM. One that has failed in any way, or was interrupted,
+ * is never asked again: the next question starts another.
  *
  * Its answers are kept by the text of the question, in which nothing changes from one analysis of a query to the next.
  */

@@ -69,9 +69,9 @@ object Cte {
   }
 
   /**
-   * What `plan` consists of, each part with those of `names` that it sees: a WITH hides those that it defines from the query
-   * below, its last part. From its CTEs it hides them only if it is recursive: in others Spark itself takes the name for the
-   * outer recursion, also where a CTE of the name stands before.
+   * What `plan` consists of, each part with those of `names` that it sees: a WITH hides those that it defines from the
+   * query below, its last part. From its CTEs it hides them only if it is recursive: in others Spark itself takes the
+   * name for the outer recursion, also where a CTE of the name stands before.
    */
   def parts(plan: LogicalPlan, names: Seq[String]): Seq[(LogicalPlan, Seq[String])] = plan match {
     case w: UnresolvedWith =>

@@ -8,8 +8,8 @@ import org.apache.spark.sql.catalyst.trees.CurrentOrigin
 import org.apache.spark.sql.paralagg.ErrorCodes
 
 /**
- * Puts a [[RecursiveName]] where a branch reads a relation of its own recursion, and refuses the places where no recursion
- * can read one. What only the compiler can judge (monotone filters, negation) is left to it.
+ * Puts a [[RecursiveName]] where a branch reads a relation of its own recursion, and refuses the places where no
+ * recursion can read one. What only the compiler can judge (monotone filters, negation) is left to it.
  */
 class Placement(names: Seq[String], heads: Heads) {
 

@@ -14,8 +14,8 @@ case class RecursiveName(name: String) extends UnresolvedLeafNode
 case class CteColumn(name: String, dataType: DataType)
 
 /**
- * One CTE of a recursion: how many branches start it (`bases`) and continue it (`steps`), where those stand in the text,
- * and its columns once they are known.
+ * One CTE of a recursion: how many branches start it (`bases`) and continue it (`steps`), where those stand in the
+ * text, and its columns once they are known.
  */
 case class CteRelation(
     name: String,
@@ -46,9 +46,9 @@ case class CteRelation(
 /**
  * The CTE `target` of a recursion of one or several `relations`, between parser and analysis.
  *
- * Its children are the branches, so that Spark resolves what they read: the bases of all relations first, then the steps of
- * all relations. `templates` are the steps before the names of typed relations were replaced: a type that turns out to be too
- * narrow is widened, and the steps are resolved again.
+ * Its children are the branches, so that Spark resolves what they read: the bases of all relations first, then the
+ * steps of all relations. `templates` are the steps before the names of typed relations were replaced: a type that
+ * turns out to be too narrow is widened, and the steps are resolved again.
  */
 case class RecursiveCte(
     target: String,

@@ -9,8 +9,8 @@ import org.apache.spark.sql.paralagg.ErrorCodes
  * What is wrong with a recursive query, at its place in the text: an AnalysisException as Spark's own are, whose
  * condition is one of this package's codes.
  *
- * The place is in the message and in `line` and `startPosition`, and not a QueryContext as well: of an error that has one,
- * pyspark asks Spark's list of error classes for the text, in which no other package's codes can be.
+ * The place is in the message and in `line` and `startPosition`, and not a QueryContext as well: of an error that has
+ * one, pyspark asks Spark's list of error classes for the text, in which no other package's codes can be.
  */
 class SqlProblem(code: String, text: String, hint: String, at: Origin)
     extends AnalysisException(

@@ -3,17 +3,17 @@ package org.apache.spark.sql.paralagg.state
 import java.util.Arrays
 
 /**
- * Values of dependent columns by dense id, with the list of ids that changed ("dirty").
+ * The values of dependent columns by dense id, with the list of ids that changed ("dirty").
  *
  * A column that may hold null in this run has a byte an id in `valid`; else that entry is null. `identity` is the word
- * that an id has before anything came in. Flags: [[Accumulator.Queued]] is in `dirty`, [[Accumulator.Present]] has a
- * row, [[Accumulator.InDelta]] belongs to the delta that is being applied, [[Accumulator.Counted]] is in the
- * number of rows, [[Accumulator.Settled]] is as it was before the run (settled relations).
+ * of an id without any value. Flags: [[Accumulator.Queued]] is in `dirty`, [[Accumulator.Present]] has a row,
+ * [[Accumulator.InDelta]] belongs to the delta that is being applied, [[Accumulator.Counted]] is included in the number
+ * of rows, [[Accumulator.Settled]] is unchanged since before the run (settled relations).
  */
 final class Accumulator(val identity: Array[Long], nullable: Array[Boolean], isTraced: Boolean = false) {
   val columns: Array[Array[Long]] = identity.map(_ => Array.emptyLongArray)
   val valid: Array[Array[Byte]] = nullable.map(n => if (n) Array.emptyByteArray else null)
-  /** In a traced run: where the value came from (see [[CycleTrace]]), -1 from the base. Else null. */
+  /** In a traced run (`CycleTrace`) the address of the row that each value was derived from, -1 for the base. */
   var parents: Array[Long] = if (isTraced) Array.emptyLongArray else null
   var flags: Array[Byte] = Array.emptyByteArray
   var dirty: Array[Int] = Array.emptyIntArray
@@ -21,24 +21,24 @@ final class Accumulator(val identity: Array[Long], nullable: Array[Boolean], isT
 
   def capacity: Int = flags.length
 
-  /** Room for ids below `size`. */
+  /** Makes room for ids below `size`. */
   def ensure(size: Int): Unit = if (size > flags.length) {
-    val wanted = math.max(size, math.min(flags.length.toLong * 2, Int.MaxValue - 8).toInt)
+    val capacity = math.max(size, math.min(flags.length.toLong * 2, Int.MaxValue - 8).toInt)
     val before = flags.length
-    flags = Arrays.copyOf(flags, wanted)
-    dirty = Arrays.copyOf(dirty, wanted)
+    flags = Arrays.copyOf(flags, capacity)
+    dirty = Arrays.copyOf(dirty, capacity)
     if (isTraced) {
-      parents = Arrays.copyOf(parents, wanted)
-      Arrays.fill(parents, before, wanted, -1L)
+      parents = Arrays.copyOf(parents, capacity)
+      Arrays.fill(parents, before, capacity, -1L)
     }
     columns.indices.foreach { j =>
-      columns(j) = Arrays.copyOf(columns(j), wanted)
-      if (identity(j) != 0) Arrays.fill(columns(j), before, wanted, identity(j))
-      if (valid(j) != null) valid(j) = Arrays.copyOf(valid(j), wanted)
+      columns(j) = Arrays.copyOf(columns(j), capacity)
+      if (identity(j) != 0) Arrays.fill(columns(j), before, capacity, identity(j))
+      if (valid(j) != null) valid(j) = Arrays.copyOf(valid(j), capacity)
     }
   }
 
-  /** Takes the dirty list, leaving `spare` (of at least the same capacity) in its place. */
+  /** Returns the dirty list and replaces it by `spare`, or by a new list if that is too short. */
   def takeDirty(spare: Array[Int]): Array[Int] = {
     val taken = dirty
     dirty = if (spare.length >= flags.length) spare else new Array[Int](flags.length)
@@ -46,7 +46,7 @@ final class Accumulator(val identity: Array[Long], nullable: Array[Boolean], isT
     taken
   }
 
-  /** Back to "nothing came in" for every dirty id. */
+  /** Resets every dirty id to the identity. */
   def clearDirty(): Unit = {
     var i = 0
     while (i < dirtySize) {
@@ -63,7 +63,7 @@ final class Accumulator(val identity: Array[Long], nullable: Array[Boolean], isT
     dirtySize = 0
   }
 
-  /** Bytes held, for the memory account. */
+  /** Returns the bytes for each id, for the memory account. */
   def bytesPerId: Long = columns.length * 8L + valid.count(_ != null) + 5
 }
 
@@ -74,6 +74,6 @@ object Accumulator {
   final val Counted = 8
   final val Settled = 16
 
-  /** Of a row on the list of changed ones. */
+  /** The flags of a row on the dirty list. */
   final val Listed = Queued | Present
 }

@@ -2,14 +2,14 @@ package org.apache.spark.sql.paralagg.state
 
 import org.apache.spark.sql.paralagg.load.Block
 
-/** The edges that a bitmap evaluation follows, on dense ids of their end points (CSR). One an executor, never written. */
+/** The edges of a bitmap evaluation, over dense ids of the vertices (CSR). One instance an executor, read-only. */
 final class BitmapEdges(val vertices: KeyMap, val offsets: Array[Int], val targets: Array[Int]) {
   def bytes: Long = (offsets.length + targets.length) * 4L + vertices.words.length * 24L
 }
 
 object BitmapEdges {
 
-  /** From blocks of (from, to); edges of several rules are one set of edges. */
+  /** Builds the edges from blocks of (from, to); the edges of several rules form one set. */
   def build(blocks: Array[Block]): BitmapEdges = {
     val map = new LongKeyMap
     StaticIndex.expect(map, blocks.toSeq.flatMap(b => Seq(0, 1).map(c => (b.words(c).array, b.rows))))

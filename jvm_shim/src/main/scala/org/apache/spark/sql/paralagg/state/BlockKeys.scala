@@ -2,11 +2,11 @@ package org.apache.spark.sql.paralagg.state
 
 import org.apache.spark.sql.paralagg.load.Block
 
-/** Keys of the rows of blocks: of base rows, of static indexes, of targets. */
+/** The keys of rows in blocks: base rows, rows of static indexes, targets. */
 private[paralagg] object BlockKeys {
 
-  /** The key of a row from `columns` of its block, with the mask of its nulls behind if keys have one (`masked`). */
-  def fill(key: Array[Long], b: Block, columns: Array[Int], row: Int, masked: Boolean): Unit = {
+  /** Fills `key` from `columns` of a row, followed by the mask of its nulls if keys have one (`hasMask`). */
+  def fill(key: Array[Long], b: Block, columns: Array[Int], row: Int, hasMask: Boolean): Unit = {
     var mask = 0L
     var c = 0
     while (c < columns.length) {
@@ -16,15 +16,15 @@ private[paralagg] object BlockKeys {
       } else key(c) = b.words(columns(c)).array(row)
       c += 1
     }
-    if (masked) key(columns.length) = mask
+    if (hasMask) key(columns.length) = mask
   }
 
   /** Adds the key of each row, which is its first `keyColumns`, to `keys`; returns the rows' ids. */
-  def intern(blocks: Array[Block], keyColumns: Int, keys: KeyMap, masked: Boolean): Array[Int] = {
+  def intern(blocks: Array[Block], keyColumns: Int, keys: KeyMap, hasMask: Boolean): Array[Int] = {
     val ids = new Array[Int](blocks.map(_.rows).sum)
     val columns = Array.range(0, keyColumns)
     var at = 0
-    val scratch = new Array[Long](keys.arity) // without nulls here, the mask that others have stays 0
+    val scratch = new Array[Long](keys.arity) // the mask stays 0 if these rows have no nulls
     blocks.foreach { b =>
       keys match {
         case map: LongKeyMap =>
@@ -38,7 +38,7 @@ private[paralagg] object BlockKeys {
         case _ =>
           var i = 0
           while (i < b.rows) {
-            fill(scratch, b, columns, i, masked)
+            fill(scratch, b, columns, i, hasMask)
             ids(at) = keys.add(scratch)
             at += 1
             i += 1

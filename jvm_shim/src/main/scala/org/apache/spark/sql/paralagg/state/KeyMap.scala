@@ -1,19 +1,20 @@
 package org.apache.spark.sql.paralagg.state
 
 /**
- * Interns keys of `arity` words into dense ids 0, 1, 2, …, in the order in which they come (docs/design.md, "Data in the loop").
+ * A map from keys of `arity` words to dense ids 0, 1, 2, …, in the order of insertion (docs/design.md, "Data in
+ * the loop").
  *
- * `words` holds the keys flat, `arity` words an id. Generated kernels call `find` and `add` in the loop only where a key
- * cannot be resolved at load.
+ * `words` holds the keys flat, `arity` words an id. Generated kernels call `find` and `add` in the loop only where a
+ * key cannot be resolved at load.
  */
 sealed abstract class KeyMap(val arity: Int) {
   var words: Array[Long] = new Array[Long](16 * math.max(1, arity))
   var size: Int = 0
 
-  /** The id of `key`, or -1. */
+  /** Returns the id of `key`, or -1. */
   def find(key: Array[Long]): Int
 
-  /** The id of `key`, which is new if it was not there. */
+  /** Returns the id of `key`; adds the key if it is new. */
   def add(key: Array[Long]): Int
 
   final def word(id: Int, column: Int): Long = words(id * arity + column)
@@ -42,7 +43,7 @@ object KeyMap {
   }
 }
 
-/** The key of a relation without independent columns: there is one row, or none. */
+/** The key of a relation without independent columns, which has at most one row. */
 final class EmptyKeyMap extends KeyMap(0) {
   override def find(key: Array[Long]): Int = if (size == 0) -1 else 0
   override def add(key: Array[Long]): Int = {
@@ -52,8 +53,8 @@ final class EmptyKeyMap extends KeyMap(0) {
 }
 
 /**
- * One-word keys. While they lie in a range not much larger than their number, the id is looked up by position: one
- * random access into an array of ints; else open addressing with key and id side by side (one cache line a probe).
+ * One-word keys. If their range is not much larger than their number, ids are found by position: one random access into
+ * an array of ints. Otherwise by open addressing, with key and id side by side (one cache line a probe).
  */
 final class LongKeyMap extends KeyMap(1) {
   private var low = 0L
@@ -61,7 +62,7 @@ final class LongKeyMap extends KeyMap(1) {
   private var slots = new Array[Long](64) // key, id + 1
   private var mask = 31
 
-  /** Prepares for keys in [`min`, `max`], some `expected` of them. Call before the first `add`. */
+  /** Prepares for about `expected` keys in [`min`, `max`]; call it before the first `add`. */
   def expect(min: Long, max: Long, expected: Long): Unit = {
     val range = max - min
     if (range >= 0 && range < math.max(1024L, expected * 8) && range < (1 << 28)) {
@@ -71,7 +72,7 @@ final class LongKeyMap extends KeyMap(1) {
     } else rehash(tableSize(expected / 8)) // rows repeat keys; growing costs less than a table that misses the cache
   }
 
-  /** The least key and how many there are up to the largest, while ids are looked up by position. */
+  /** The least key and the size of the range, as long as ids are found by position. */
   def range: Option[(Long, Int)] = Option(direct).map(d => (low, d.length))
 
   override def find(key: Array[Long]): Int = findWord(key(0))
@@ -92,14 +93,14 @@ final class LongKeyMap extends KeyMap(1) {
     if (direct != null) {
       val at = key - low
       if (at >= 0 && at < direct.length) {
-        val known = direct(at.toInt)
-        if (known != 0) known - 1
+        val entry = direct(at.toInt)
+        if (entry != 0) entry - 1
         else {
           direct(at.toInt) = size + 1
           appendWord(key)
         }
       } else {
-        direct = null // a key outside the range that was promised: hash from here on
+        direct = null // the key is outside the expected range: hash from now on
         rehash(tableSize(size * 2L))
         addHashed(key)
       }
@@ -158,7 +159,7 @@ final class TupleKeyMap(n: Int) extends KeyMap(n) {
     h.toInt & mask
   }
 
-  private def same(id: Int, key: Array[Long]): Boolean = {
+  private def isEqual(id: Int, key: Array[Long]): Boolean = {
     val at = id * n
     var j = 0
     while (j < n && words(at + j) == key(j)) j += 1
@@ -167,13 +168,13 @@ final class TupleKeyMap(n: Int) extends KeyMap(n) {
 
   override def find(key: Array[Long]): Int = {
     var s = slotOf(key, 0)
-    while (slots(s) != 0 && !same(slots(s) - 1, key)) s = (s + 1) & mask
+    while (slots(s) != 0 && !isEqual(slots(s) - 1, key)) s = (s + 1) & mask
     slots(s) - 1
   }
 
   override def add(key: Array[Long]): Int = {
     var s = slotOf(key, 0)
-    while (slots(s) != 0 && !same(slots(s) - 1, key)) s = (s + 1) & mask
+    while (slots(s) != 0 && !isEqual(slots(s) - 1, key)) s = (s + 1) & mask
     if (slots(s) != 0) slots(s) - 1
     else {
       val id = append(key)

@@ -5,10 +5,10 @@ import org.apache.spark.sql.paralagg.load.{Block, Dictionary, LongBuffer, Routes
 import org.apache.spark.sql.paralagg.plan.{StaticIndexSpec, StratumSpec}
 
 /**
- * From loaded blocks to what the loop works on: relation parts with dense ids, static indexes, resolved targets.
+ * The step from loaded blocks to the loop's state: relation parts with dense ids, static indexes, resolved targets.
  *
- * Ids come first: base rows, keys that static sides join on, keys that rules derive. Then ghosts ask their owners for their
- * ids there, so that from here on a message is (id, value) and the loop hashes nothing.
+ * It assigns ids first: to base rows, to keys that static sides join on, to keys that rules derive. Then it requests
+ * the ids of ghosts from their owners. So a message of the loop is (id, value), and the loop hashes nothing.
  */
 final class LoopBuilder(
     stratum: StratumSpec,
@@ -28,8 +28,8 @@ final class LoopBuilder(
     val baseIds = parts.map(p => blocks(routes.base(p.index)).map(BaseRows.ids(p, _)))
     val ids = (for (i <- stratum.staticIndexes; relation <- i.alignedTo)
       yield i.id -> BlockKeys.intern(blocks(routes.static(i.id)), i.keys.length, parts(relation).keys,
-        masked = false)).toMap
-    // Targets by row of the blocks; ghosts among them get their ids at the owner next.
+        hasMask = false)).toMap
+    // Targets by row of the blocks; exchangeGhosts then gets the owners' ids of the ghosts among them.
     val resolver = new Targets(stratum, routes, parts, gang, strings, blocks)
     val targets = resolving.map(rule => rule -> resolver.resolve(stratum.rules(rule))).toMap
     exchangeGhosts()
@@ -44,17 +44,17 @@ final class LoopBuilder(
       targets.get(rule).map(Targets.order(_, placement)).orNull
     }.toArray
     val indexes = stratum.relationIndexes.map { i =>
-      val own = parts(i.relation)
-      val part = if (i.copy) new RelationPart(i.relation, own.spec, own.shape, stratum) else own
+      val original = parts(i.relation)
+      val part = if (i.copy) new RelationPart(i.relation, original.spec, original.shape, stratum) else original
       part.grow()
       i.id -> new RelationIndex(i, part)
     }.toMap
-    // The indexes hold what the rules need: the rows as they were loaded can go. Base rows are still read.
+    // The indexes hold all that rules read, so the loaded rows can be freed. Base rows are still needed.
     stratum.staticIndexes.filterNot(_.everywhere).foreach(i => blocks(routes.static(i.id)).foreach(_.free()))
     new LoopState(gang.part, gang.tasks, strings, parts, statics, indexes, resolved, baseIds)
   }
 
-  /** Tells maps of one-word keys what will come: base rows, keys that static sides join on, keys that rules derive. */
+  /** Passes the expected range to maps of one-word keys: base rows, keys that static sides join on, derived keys. */
   private def expectRanges(resolving: Seq[Int]): Unit = parts.foreach { p =>
     if (p.shape.keyWords == 1) {
       val base = Seq(routes.base(p.index), routes.initial(p.index)).filter(_ >= 0).flatMap(blocks(_))
@@ -69,44 +69,44 @@ final class LoopBuilder(
     }
   }
 
-  /** The index, and where its rows went. */
+  /** Returns the index, and the placement of its rows. */
   private def place(
       i: StaticIndexSpec, ids: Map[Int, Array[Int]], targets: Map[Int, Array[Int]]): (StaticIndex, Placement) = {
     val rows = blocks(routes.static(i.id))
     val n = i.keys.length
-    def make(keys: KeyMap, groups: Array[Int]): (StaticIndex, Placement) = {
+    def build(keys: KeyMap, groups: Array[Int]): (StaticIndex, Placement) = {
       val split = i.sortedBy.filter(_ => gang.tasks > 1).flatMap(targets.get).orNull
       val placement = StaticIndex.place(groups, keys.size, split)
       (StaticIndex.build(rows, n, keys, placement, i.payload.indices.map(i.read.contains(_)).toArray), placement)
     }
-    def own: (StaticIndex, Placement) = {
+    def buildWithKeys(): (StaticIndex, Placement) = {
       val keys = KeyMap(n)
       if (n == 1) StaticIndex.expect(keys, rows.toSeq.map(b => (b.words(0).array, b.rows)))
-      make(keys, BlockKeys.intern(rows, n, keys, masked = false))
+      build(keys, BlockKeys.intern(rows, n, keys, hasMask = false))
     }
     i.alignedTo match {
-      case Some(r) => make(parts(r).keys, ids(i.id))
-      case None if i.everywhere => gang.once(own)
-      case None => own
+      case Some(r) => build(parts(r).keys, ids(i.id))
+      case None if i.everywhere => gang.once(buildWithKeys())
+      case None => buildWithKeys()
     }
   }
 
-  /** Tells the owner of each ghost its key, and learns its id there. Two exchanges for all relations. */
+  /** Sends the key of each ghost to its owner and receives its id there, in two exchanges for all relations. */
   private def exchangeGhosts(): Unit = if (gang.tasks > 1) {
-    val asked = Array.fill(gang.tasks)(new LongBuffer)
-    val mine = Array.fill(gang.tasks)(Array.fill(parts.length)(new LongBuffer))
+    val requests = Array.fill(gang.tasks)(new LongBuffer)
+    val ghostsByOwner = Array.fill(gang.tasks)(Array.fill(parts.length)(new LongBuffer))
     parts.foreach { p =>
-      (0 until p.ghosts.size).foreach(g => mine(p.ghostOwner(g))(p.index).add(g))
+      (0 until p.ghosts.size).foreach(g => ghostsByOwner(p.ghostOwner(g))(p.index).add(g))
       (0 until gang.tasks).foreach { t =>
-        val ghosts = mine(t)(p.index)
-        asked(t).add(ghosts.size)
+        val ghosts = ghostsByOwner(t)(p.index)
+        requests(t).add(ghosts.size)
         (0 until ghosts.size).foreach { i =>
-          (0 until p.shape.keyWords).foreach(c => asked(t).add(p.ghosts.word(ghosts.array(i).toInt, c)))
+          (0 until p.shape.keyWords).foreach(c => requests(t).add(p.ghosts.word(ghosts.array(i).toInt, c)))
         }
       }
     }
-    val (questions, _) = gang.exchange(asked.map(_.trimmed), WordsCodec, Array.emptyDoubleArray)
-    val answers = questions.map { words =>
+    val (received, _) = gang.exchange(requests.map(_.trimmed), WordsCodec, Array.emptyDoubleArray)
+    val answers = received.map { words =>
       val out = new LongBuffer
       var at = 0
       parts.foreach { p =>
@@ -125,7 +125,7 @@ final class LoopBuilder(
     (0 until gang.tasks).foreach { t =>
       var at = 0
       parts.foreach { p =>
-        val ghosts = mine(t)(p.index)
+        val ghosts = ghostsByOwner(t)(p.index)
         (0 until ghosts.size).foreach { i =>
           p.ghostRemote(ghosts.array(i).toInt) = ids(t)(at).toInt
           at += 1

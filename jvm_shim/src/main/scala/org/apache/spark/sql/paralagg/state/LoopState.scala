@@ -3,9 +3,9 @@ package org.apache.spark.sql.paralagg.state
 import org.apache.spark.sql.paralagg.load.Dictionary
 
 /**
- * Everything that generated code reaches: parts, indexes, resolved targets, strings. One a task.
+ * The state that generated code accesses: parts, indexes, resolved targets, strings. One instance a task.
  *
- * @param baseIds ids of the base rows: by relation, by block, by row
+ * @param baseIds ids of the base rows, by relation, block and row
  */
 final class LoopState(
     val me: Int,
@@ -20,7 +20,7 @@ final class LoopState(
   def staticIndex(index: Int): StaticIndex = statics(index)
   def relationIndex(index: Int): RelationIndex = indexes(index)
 
-  /** Ready for a traced run from the start, with the ids and indexes that are there. */
+  /** Resets all rows for a traced run; ids and indexes stay. */
   def restartTraced(): Unit = {
     parts.foreach(_.restartTraced())
     indexes.values.foreach { i =>

@@ -5,10 +5,10 @@ import java.util.Arrays
 import org.apache.spark.sql.paralagg.plan.RelationIndexSpec
 
 /**
- * A recursive relation grouped by some of its keys, so that another rule can look it up: rows of a group are a linked list.
+ * An index of a recursive relation by some of its keys, for rules that probe it. The rows of a group are a linked list.
  *
- * It stands either on the relation's own part or on a copy that lives where the rule needs it. Rows with a null among
- * the index' keys join with nothing and are left out.
+ * It is over the relation's own part, or over a copy on the tasks that probe it. Rows with a null in a key of the index
+ * never join and are left out.
  */
 final class RelationIndex(val spec: RelationIndexSpec, val part: RelationPart) {
   val groups: KeyMap = KeyMap(spec.keys.length)
@@ -25,7 +25,7 @@ final class RelationIndex(val spec: RelationIndexSpec, val part: RelationPart) {
     }
   }
 
-  /** As if nothing had been linked. */
+  /** Unlinks all rows. */
   def clear(): Unit = {
     Arrays.fill(head, -1)
     Arrays.fill(next, RelationIndex.Unlinked)

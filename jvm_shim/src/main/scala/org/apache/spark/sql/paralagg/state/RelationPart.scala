@@ -7,12 +7,12 @@ import org.apache.spark.sql.paralagg.plan.{RelationSpec, StratumSpec}
 import org.apache.spark.sql.types.StringType
 
 /**
- * One task's part of a recursive relation: its keys as dense ids, values by id, and the *ghosts*: keys that other tasks
- * own, with the best value already sent to each, so that what cannot improve anything is never sent.
+ * One task's part of a recursive relation: keys as dense ids, values by id, and *ghosts*. A ghost is a key that another
+ * task owns, with the best value sent to it, so that no value is sent that cannot improve it.
  *
- * `state` holds the rows. Rules write to `pending`, which is `state` itself where the Plan allows reading values in
- * the iteration that wrote them. `delta` is what a driver of version delta reads: new values under a lattice, differences
- * under sums.
+ * `state` holds the rows. Rules write to `pending`, which is `state` itself if the Plan allows reading values in the
+ * iteration that wrote them. A driver of version delta reads `delta`: new values under a lattice, differences under
+ * sums.
  */
 final class RelationPart(
     val index: Int, val spec: RelationSpec, val shape: RelationShape, stratum: StratumSpec) {
@@ -20,7 +20,7 @@ final class RelationPart(
   val ghosts: KeyMap = KeyMap(shape.keyWords)
   private val identity = spec.dependents.map(Identity.of)
 
-  /** Changes note where they came from, see [[CycleTrace]]. */
+  /** Each change records the row that it was derived from (`CycleTrace`). */
   var isTraced = false
   private def accumulator() = new Accumulator(identity, shape.dependents, isTraced)
 
@@ -29,30 +29,30 @@ final class RelationPart(
   var delta: Accumulator = if (stratum.isAccumulating) accumulator() else null
   var ghost: Accumulator = accumulator()
 
-  /** What a driver reads: differences under sums, else the values of the rows. */
+  /** Returns the values that a driver reads: differences under sums, else the values of the rows. */
   def driverValues: Accumulator = if (stratum.isAccumulating) delta else state
 
-  /** Owner of each ghost, and its id there (-1 where only its key is known). */
+  /** The owner of each ghost, and the ghost's id there (-1 if not exchanged). */
   var ghostOwner: Array[Int] = new Array[Int](16)
   var ghostRemote: Array[Int] = new Array[Int](16)
 
-  /** Ids of the delta that the next application reads. */
+  /** Ids of the delta that the next application of the rules reads. */
   var current: Array[Int] = Array.emptyIntArray
   var currentSize: Int = 0
 
-  /** Rows that are there: ids without a row are keys that only joins mention. */
+  /** The number of rows; an id without a row is a key that only joins use. */
   var rows: Long = 0
 
-  /** Words of a row's values: the columns, the null mask where there is one, the parent in a traced run. */
+  /** Returns the words of a row's values: the columns, the null mask if there is one, the parent in a traced run. */
   def valueWords: Int =
     spec.dependents.length + (if (shape.dependents.contains(true)) 1 else 0) + (if (isTraced) 1 else 0)
 
-  /** Where a row's key, and its values, have strings. */
+  /** Return the positions of strings in a row's key, and in its values. */
   def stringKeys: Array[Int] = spec.keys.indices.filter(spec.keys(_).dataType.isInstanceOf[StringType]).toArray
   def stringValues: Array[Int] =
     spec.dependents.indices.filter(spec.dependents(_).column.dataType.isInstanceOf[StringType]).toArray
 
-  /** Appends the values of row `id` of `a`, in the form that combiners read. */
+  /** Appends the values of row `id` of `a` as combiners read them. */
   def appendValues(out: LongBuffer, a: Accumulator, id: Int): Unit = {
     var mask = 0L
     var j = 0
@@ -65,7 +65,7 @@ final class RelationPart(
     if (isTraced) out.add(a.parents(id))
   }
 
-  /** Makes room for all keys; generated code calls it after it added one beyond `capacity`. */
+  /** Makes room for all keys; generated code calls it after adding a key beyond `capacity`. */
   def grow(): Unit = {
     val size = math.max(keys.size, 16)
     state.ensure(size)
@@ -83,7 +83,7 @@ final class RelationPart(
     }
   }
 
-  /** A ghost's id; its owner is noted when it is new. Called by generated code. */
+  /** Returns the id of a ghost, which is added if it is new. Generated code calls it. */
   def addGhost(key: Array[Long], owner: Int): Int = {
     val id = ghosts.add(key)
     if (id >= ghostOwner.length || id >= ghost.capacity) growGhosts()
@@ -91,7 +91,7 @@ final class RelationPart(
     id
   }
 
-  /** Counts rows of the current delta that were not there before; all of them have changed. */
+  /** Counts the new rows of the current delta, and clears the settled flag of all of its rows. */
   def count(): Unit = {
     var i = 0
     while (i < currentSize) {
@@ -103,7 +103,7 @@ final class RelationPart(
     }
   }
 
-  /** The rows of the current delta are as they were before the run, until they change. */
+  /** Flags the rows of the current delta as unchanged since before the run. */
   def settle(): Unit = {
     var i = 0
     while (i < currentSize) {
@@ -113,11 +113,11 @@ final class RelationPart(
     }
   }
 
-  /** Whether row `id` belongs to the result: it is there and, where the relation is settled, was not so before. */
+  /** Tests whether row `id` belongs to the result: it is present, and not as it was before the run. */
   def isResult(id: Int): Boolean =
     (state.flags(id) & (Accumulator.Present | Accumulator.Settled)) == Accumulator.Present
 
-  /** Forgets all rows, keeps all ids, and notes from here on where each change came from. */
+  /** Removes all rows, keeps all ids, and from then on records the parent of each change. */
   def restartTraced(): Unit = {
     isTraced = true
     state = accumulator()
@@ -131,10 +131,11 @@ final class RelationPart(
     growGhosts()
   }
 
-  /** Bytes held, for the memory account. */
+  /** Returns the allocated bytes, for the memory account. */
   def bytes: Long = {
-    val own = Seq(state, pending, delta).filter(_ != null).distinct.map(a => a.capacity * a.bytesPerId).sum
-    own + ghost.capacity * (ghost.bytesPerId + 8) + (keys.words.length + ghosts.words.length) * 16L + current.length * 4L
+    val values = Seq(state, pending, delta).filter(_ != null).distinct.map(a => a.capacity * a.bytesPerId).sum
+    values + ghost.capacity * (ghost.bytesPerId + 8) + (keys.words.length + ghosts.words.length) * 16L +
+      current.length * 4L
   }
 
   Arrays.fill(ghostRemote, -1)

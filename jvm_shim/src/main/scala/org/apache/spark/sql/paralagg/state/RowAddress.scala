@@ -1,6 +1,6 @@
 package org.apache.spark.sql.paralagg.state
 
-/** A row of a traced run as one word: its relation, its task, its id there. */
+/** The address of a row in a traced run as one word: relation, task, id on that task. */
 object RowAddress {
   def of(relation: Int, task: Int, id: Int): Long = relation.toLong << 48 | task.toLong << 32 | id
 }

@@ -5,20 +5,21 @@ import org.apache.spark.sql.paralagg.load.{DoubleWord, FloatWord, Routes}
 import org.apache.spark.sql.paralagg.plan._
 import org.apache.spark.sql.types._
 
-/** Which columns of a relation may hold null in this run. A null key takes one more word, a mask, in every key. */
+/** The columns of a relation that may hold null in this run. If a key column may, each key ends with a null mask. */
 case class RelationShape(keys: Array[Boolean], dependents: Array[Boolean]) {
   val hasNullKeys: Boolean = keys.contains(true)
   def keyWords: Int = keys.length + (if (hasNullKeys) 1 else 0)
 }
 
 /**
- * What the data say about nulls, carried through the rules. Files declare nearly every column nullable; code that
- * handles nulls is generated only where there are some. All tasks come to the same shape, since they vote on the inputs.
+ * The nullability of columns in this run: nulls of the inputs, propagated through the rules. Files declare nearly every
+ * column nullable; code for nulls is generated only if there are some. Since tasks vote on the inputs, all have one
+ * shape.
  */
 final class Shape(stratum: StratumSpec, routes: Routes, routeNulls: Array[Array[Boolean]]) {
 
   val relations: Array[RelationShape] = {
-    var now = stratum.relations.indices.map { r =>
+    var current = stratum.relations.indices.map { r =>
       val nulls = routeNulls(routes.base(r)).clone()
       if (routes.initial(r) >= 0) routeNulls(routes.initial(r)).indices.foreach { c =>
         nulls(c) |= routeNulls(routes.initial(r))(c)
@@ -27,32 +28,32 @@ final class Shape(stratum: StratumSpec, routes: Routes, routeNulls: Array[Array[
     }.toArray
     var changed = true
     while (changed) {
-      val next = now.map(_.clone())
+      val next = current.map(_.clone())
       stratum.rules.foreach { rule =>
-        val env = environment(rule, now)
+        val env = environment(rule, current)
         rule.emit.indices.foreach(c => next(rule.head)(c) |= isNullable(rule.emit(c), env))
       }
       stratum.relations.indices.foreach { r =>
-        carryNulls(stratum.relations(r), next(r))
-        followNulls(stratum.relations(r), next(r), next)
+        propagateOrderNulls(stratum.relations(r), next(r))
+        propagateViewNulls(stratum.relations(r), next(r), next)
       }
-      changed = next.indices.exists(r => !next(r).sameElements(now(r)))
-      now = next
+      changed = next.indices.exists(r => !next(r).sameElements(current(r)))
+      current = next
     }
     stratum.relations.indices.map { r =>
       val k = stratum.relations(r).keys.length
-      RelationShape(now(r).take(k), now(r).drop(k))
+      RelationShape(current(r).take(k), current(r).drop(k))
     }.toArray
   }
 
-  /** A row whose order is null brings nothing along: what min_by carries is null as long as only such rows came. */
-  private def carryNulls(relation: RelationSpec, nulls: Array[Boolean]): Unit = {
+  /** Propagates nulls of an order to the columns that min_by carries: a row with a null order carries nothing. */
+  private def propagateOrderNulls(relation: RelationSpec, nulls: Array[Boolean]): Unit = {
     val k = relation.keys.length
     relation.dependents.zipWithIndex.foreach { case (d, j) => if (d.order >= 0) nulls(k + j) |= nulls(k + d.order) }
   }
 
-  /** The columns of a user's aggregator are null together. What is copied from another relation is null where it is there. */
-  private def followNulls(relation: RelationSpec, nulls: Array[Boolean], all: Array[Array[Boolean]]): Unit = {
+  /** Propagates nulls among the columns of a user's aggregator, and from a relation to the columns that follow it. */
+  private def propagateViewNulls(relation: RelationSpec, nulls: Array[Boolean], all: Array[Array[Boolean]]): Unit = {
     val k = relation.keys.length
     relation.dependents.zipWithIndex.foreach { case (d, j) =>
       d.custom.foreach { custom =>
@@ -60,9 +61,9 @@ final class Shape(stratum: StratumSpec, routes: Routes, routeNulls: Array[Array[
         nulls(k + j) |= custom.columns.indices.exists(c => nulls(first + c))
       }
       d.view.foreach { view =>
-        val theirs = all(view.relation)
-        (0 until k).foreach(c => nulls(c) |= theirs(c))
-        if (!d.merging.isCounted) nulls(k + j) |= theirs(stratum.relations(view.relation).keys.length + view.column)
+        val source = all(view.relation)
+        (0 until k).foreach(c => nulls(c) |= source(c))
+        if (!d.merging.isCounted) nulls(k + j) |= source(stratum.relations(view.relation).keys.length + view.column)
       }
     }
   }
@@ -70,7 +71,7 @@ final class Shape(stratum: StratumSpec, routes: Routes, routeNulls: Array[Array[
   def staticPayload(index: Int): Array[Boolean] =
     routeNulls(routes.static(index)).drop(stratum.staticIndex(index).keys.length)
 
-  /** Which variables of a rule may be null, by name. */
+  /** Returns for each variable of a rule, by name, if it may be null. */
   private def environment(rule: RuleSpec, relationNulls: Array[Array[Boolean]]): Map[String, Boolean] = {
     val driver = rule.driver.binds.zip(relationNulls(rule.driver.relation)).toMap
     rule.steps.foldLeft(driver - null) {
@@ -89,7 +90,7 @@ final class Shape(stratum: StratumSpec, routes: Routes, routeNulls: Array[Array[
     e.transform { case v: RuleVariable => v.copy(nullable = env(v.name)) }.nullable
 }
 
-/** The word of a dependent column before any value came in: aggregating it with a value gives the value. */
+/** The identity of a dependent column's aggregate, as a word: aggregating it with a value gives the value. */
 object Identity {
   def of(dependent: DependentSpec): Long = dependent.merging.identity.getOrElse {
     val bound: DataType => Long = if (dependent.merging.merge == Merge.Greater) least else greatest

@@ -3,11 +3,11 @@ package org.apache.spark.sql.paralagg.state
 import org.apache.spark.sql.paralagg.load.Block
 
 /**
- * An input grouped by its key columns (CSR): rows of group g are `offsets(g)` until `offsets(g + 1)`.
+ * An input grouped by its key columns (CSR). The rows of group g are `offsets(g)` until `offsets(g + 1)`.
  *
- * Groups are ids of `keys`, which is the relation's own map where the rule joins on the relation's whole key: then the id
- * of the driver's row *is* the group, and the loop looks nothing up. Where rows stand for targets that are resolved at load,
- * those of this task come first, until `splits(g)`: the loop need not ask at each row, a branch nobody could predict.
+ * Groups are ids of `keys`. If the rule joins on the relation's whole key, this is the relation's own map: the id of
+ * the driver's row *is* the group, and the loop looks nothing up. If targets are resolved at load, rows with a target
+ * on this task come first, until `splits(g)`. This saves the loop an unpredictable branch at each row.
  */
 final class StaticIndex(
     val keys: KeyMap,
@@ -19,14 +19,14 @@ final class StaticIndex(
   def bytes: Long = offsets.length * 4L + payload.filter(_ != null).map(_.length * 8L).sum
 }
 
-/** Where each row goes: `rows(i)` is the place of row i, groups as in [[StaticIndex]]. */
+/** The position of each row in a [[StaticIndex]]: `rows(i)` is that of row i. */
 case class Placement(offsets: Array[Int], splits: Array[Int], rows: Array[Int])
 
 object StaticIndex {
 
   /**
-   * Sorts rows by group id (counting sort). `groups` is at least the largest id plus one. With `targets` (ids of the rows
-   * that a rule derives from them, complements for other tasks' rows) own targets come first in each group.
+   * Sorts rows by group id (counting sort). `groups` is greater than all ids. `targets` are ids of the rows that a rule
+   * derives, complements for those of other tasks. With it, rows with a target on this task come first in each group.
    */
   def place(ids: Array[Int], groups: Int, targets: Array[Int]): Placement = {
     val offsets = new Array[Int](groups + 1)
@@ -56,13 +56,13 @@ object StaticIndex {
     Placement(offsets, splits, rows)
   }
 
-  /** Puts the rows in their places; payload columns that no rule reads (`wanted`) stay null. */
-  def build(blocks: Array[Block], keyColumns: Int, keys: KeyMap, placement: Placement, wanted: Array[Boolean])
+  /** Copies the rows to their positions; payload columns that no rule reads (not `isRead`) stay null. */
+  def build(blocks: Array[Block], keyColumns: Int, keys: KeyMap, placement: Placement, isRead: Array[Boolean])
       : StaticIndex = {
     val place = placement.rows
-    val payload = wanted.map(w => if (w) new Array[Long](place.length) else null)
-    val nulls = new Array[Array[Boolean]](wanted.length)
-    wanted.indices.filter(wanted(_)).foreach { c =>
+    val payload = isRead.map(w => if (w) new Array[Long](place.length) else null)
+    val nulls = new Array[Array[Boolean]](isRead.length)
+    isRead.indices.filter(isRead(_)).foreach { c =>
       val out = payload(c)
       var at = 0
       blocks.foreach { b =>
@@ -82,7 +82,7 @@ object StaticIndex {
     new StaticIndex(keys, placement.offsets, placement.splits, payload, nulls)
   }
 
-  /** Tells a map of one-word keys what range to expect of these columns. */
+  /** Passes the range of these columns to a map of one-word keys. */
   def expect(map: KeyMap, columns: Iterable[(Array[Long], Int)]): Unit = map match {
     case long: LongKeyMap =>
       var min = Long.MaxValue

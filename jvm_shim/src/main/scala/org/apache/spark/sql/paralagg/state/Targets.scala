@@ -7,10 +7,10 @@ import org.apache.spark.sql.paralagg.load.{Block, Dictionary, Owner, Routes}
 import org.apache.spark.sql.paralagg.plan.{RuleSpec, StratumSpec}
 
 /**
- * Targets of rules whose head's key comes from the rows of a static index: found once for each of these rows at load, so
- * that the loop looks nothing up.
+ * The targets of rules whose head's key comes from the rows of a static index. They are resolved once for each of these
+ * rows at load, so that the loop looks nothing up.
  *
- * To be made when the keys' maps know what range to expect. Keys that no base row has become ids or ghosts of `parts` here.
+ * Create it after the maps of keys have their expected range. It adds keys without a base row to `parts`.
  */
 private[paralagg] final class Targets(
     stratum: StratumSpec,
@@ -20,7 +20,7 @@ private[paralagg] final class Targets(
     strings: Dictionary,
     blocks: Int => Array[Block]) {
 
-  /** For heads of one-word keys in a narrow range: what was found already, by any rule. */
+  /** For heads of one-word keys in a narrow range: targets resolved so far, for any rule. */
   private val near = mutable.Map.empty[Int, Option[NearTargets]]
 
   private def nearTargets(relation: Int): Option[NearTargets] = near.getOrElseUpdate(
@@ -30,7 +30,7 @@ private[paralagg] final class Targets(
       case _ => None
     })
 
-  /** For each row of the index' blocks the id of the head's key: own ids as they are, ghosts as their complement. */
+  /** Returns the target of each row of the index' blocks: the id of a key of this task, or the complement of a ghost's. */
   def resolve(rule: RuleSpec): Array[Int] = {
     val p = parts(rule.head)
     val rows = blocks(routes.static(rule.resolvingProbe.index))
@@ -60,14 +60,14 @@ private[paralagg] final class Targets(
   }
 
   private def lookup(p: RelationPart, key: Array[Long], owner: Owner): Int = {
-    val own = p.keys.find(key)
-    if (own >= 0) own
+    val id = p.keys.find(key)
+    if (id >= 0) id
     else {
-      val known = p.ghosts.find(key)
-      if (known >= 0) ~known
+      val ghost = p.ghosts.find(key)
+      if (ghost >= 0) ~ghost
       else {
-        val o = owner.of(key)
-        if (o == gang.part) p.keys.add(key) else ~p.addGhost(key, o)
+        val task = owner.taskOf(key)
+        if (task == gang.part) p.keys.add(key) else ~p.addGhost(key, task)
       }
     }
   }
@@ -75,7 +75,7 @@ private[paralagg] final class Targets(
 
 private[paralagg] object Targets {
 
-  /** A rule's targets from the order of the blocks to the order of the index. */
+  /** Reorders a rule's targets from the order of the blocks to the order of the index. */
   def order(targets: Array[Int], placement: Placement): Array[Int] = {
     val out = new Array[Int](targets.length)
     var i = 0
@@ -88,23 +88,23 @@ private[paralagg] object Targets {
 }
 
 /**
- * Ids of keys that lie near each other, by their distance from the least: one random access where two maps would take two.
- * 0 is unknown, `id + 1` a key of this task, the complement of its id a ghost.
+ * A cache of targets for keys in a narrow range, by distance from the least key: one random access instead of two maps.
+ * An entry is 0 if unresolved, `id + 1` for a key of this task, the complement of the id for a ghost.
  */
-private[paralagg] final class NearTargets(low: Long, found: Array[Int]) {
+private[paralagg] final class NearTargets(low: Long, entries: Array[Int]) {
 
-  /** The targets of `n` words, from `at` on in `out`; `lookup` is asked once for each word. */
+  /** Writes the targets of `n` words to `out` from `at` on; calls `lookup` once for each distinct word. */
   def resolve(words: Array[Long], n: Int, out: Array[Int], at: Int)(lookup: Long => Int): Unit = {
     var i = 0
     while (i < n) {
-      val near = (words(i) - low).toInt
-      val known = found(near)
+      val distance = (words(i) - low).toInt
+      val entry = entries(distance)
       out(at + i) =
-        if (known > 0) known - 1
-        else if (known < 0) known
+        if (entry > 0) entry - 1
+        else if (entry < 0) entry
         else {
           val target = lookup(words(i))
-          found(near) = if (target >= 0) target + 1 else target
+          entries(distance) = if (target >= 0) target + 1 else target
           target
         }
       i += 1
