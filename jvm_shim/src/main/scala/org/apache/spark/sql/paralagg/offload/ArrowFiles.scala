@@ -23,14 +23,14 @@ import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch, Column
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.Utils
 
-/** Rows as a file in Arrow's IPC stream format, whole or not at all: it gets its name when it is complete. */
+/** A file of rows in Arrow's IPC stream format. It is written as `writing` and renamed to `file` at the end. */
 final class ArrowFile(types: Seq[DataType], writing: File, file: File) {
   private val schema = StructType(types.zipWithIndex.map { case (t, i) => StructField(s"c$i", t) })
   private val root =
     VectorSchemaRoot.create(ArrowUtils.toArrowSchema(schema, "UTC", true, false), ArrowUtils.rootAllocator)
   private val fields = root.getFieldVectors.asScala.toArray
 
-  def rows(rows: Iterator[InternalRow], check: () => Unit): Unit = write { out =>
+  def writeRows(rows: Iterator[InternalRow], check: () => Unit): Unit = write { out =>
     val writer = ArrowWriter.create(root)
     var n = 0
     while (rows.hasNext) {
@@ -46,7 +46,7 @@ final class ArrowFile(types: Seq[DataType], writing: File, file: File) {
     }
   }
 
-  def batches(batches: Iterator[ColumnarBatch], ordinals: Array[Int], check: () => Unit): Unit = write { out =>
+  def writeBatches(batches: Iterator[ColumnarBatch], ordinals: Array[Int], check: () => Unit): Unit = write { out =>
     batches.foreach { batch =>
       ordinals.indices.foreach(i => copy(batch, ordinals(i), i))
       root.setRowCount(batch.numRows())
@@ -55,11 +55,11 @@ final class ArrowFile(types: Seq[DataType], writing: File, file: File) {
     }
   }
 
-  /** A column of a batch. Numbers are copied as memory, anything else value by value. */
+  /** Copies a column of a batch: numbers as a block of memory, other types value by value. */
   private def copy(batch: ColumnarBatch, from: Int, to: Int): Unit = {
     val column = batch.column(from)
     val n = batch.numRows()
-    // Of what is null only Spark's own columns give a value.
+    // Only Spark's own vectors have values at nulls.
     val isPlain = !column.hasNull || column.isInstanceOf[WritableColumnVector]
     val memory: (AnyRef, Long, Int) = if (!isPlain) null
     else types(to) match {
@@ -69,7 +69,7 @@ final class ArrowFile(types: Seq[DataType], writing: File, file: File) {
       case FloatType => (column.getFloats(0, n), Platform.FLOAT_ARRAY_OFFSET, 4)
       case _ => null
     }
-    if (memory == null) values(column, n, fields(to))
+    if (memory == null) copyValues(column, n, fields(to))
     else {
       val (source, offset, width) = memory
       val target = fields(to).asInstanceOf[BaseFixedWidthVector]
@@ -82,7 +82,7 @@ final class ArrowFile(types: Seq[DataType], writing: File, file: File) {
     }
   }
 
-  private def values(column: ColumnVector, n: Int, target: FieldVector): Unit = {
+  private def copyValues(column: ColumnVector, n: Int, target: FieldVector): Unit = {
     target.reset()
     val put: Int => Unit = target match {
       case v: BitVector => i => v.setSafe(i, if (column.getBoolean(i)) 1 else 0)
@@ -145,7 +145,7 @@ object ArrowFiles {
     }
   }
 
-  /** The batches of a file, each as a stream of its own: they can go their ways alone. */
+  /** Returns the batches of a file, each as a separate stream. */
   def split(file: File): Iterator[Array[Byte]] = {
     val reader = new ArrowStreamReader(new FileInputStream(file).getChannel, ArrowUtils.rootAllocator)
     closing(() => reader.close())
@@ -160,7 +160,7 @@ object ArrowFiles {
     }
   }
 
-  /** Reads what `split` made. Batches share their memory with nothing that comes after them. */
+  /** Reads the streams of `split`. A batch is valid until the next one. */
   def batches(streams: Iterator[Array[Byte]]): Iterator[ColumnarBatch] = {
     var open: ArrowStreamReader = null
     def close(): Unit = if (open != null) {

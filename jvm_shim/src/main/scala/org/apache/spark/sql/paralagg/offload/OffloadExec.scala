@@ -12,8 +12,8 @@ import org.apache.spark.sql.paralagg.plan.FixpointSpec
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /**
- * The fixpoint on ranks: inputs go out as files, the supervisor starts ranks when a job wants the result, and what they
- * wrote comes back as partitions. Python decides all of it (`OffloadSpec`).
+ * The fixpoint on ranks: tasks write the inputs to files, the supervisor starts ranks when a job needs the result, and
+ * the files of the result become partitions. Python makes all decisions (`OffloadSpec`).
  */
 case class OffloadExec(
     inputs: Seq[SparkPlan],
@@ -37,11 +37,11 @@ case class OffloadExec(
     run.stages = stages
     Offloads.register(run)
     val blocks = new ShuffledRDD[Int, Array[Byte], Array[Byte]](stages.results, new IndexPartitioner(partitions))
-    if (run.offload.fallback && !hasWorked(blocks)) FixpointExec(inputs, output, spec, partitions).executeColumnar()
+    if (run.offload.fallback && !hasSucceeded(blocks)) FixpointExec(inputs, output, spec, partitions).executeColumnar()
     else blocks.mapPartitionsInternal(b => ArrowFiles.batches(b.map(_._2)))
   }
 
-  /** Ranks on executors are a gang: too few slots shut the user's SparkContext down if Spark itself finds out. */
+  /** Checks the slots for ranks on executors, a gang: if Spark itself finds too few, it may stop the SparkContext. */
   private def checkSlots(): Unit = {
     val ranks = spec.offload.get.ranks
     if (spec.offload.get.isOnExecutors && Slots.gang(sparkContext, ranks) < ranks) {
@@ -52,8 +52,8 @@ case class OffloadExec(
     }
   }
 
-  /** Runs the ranks now, where something else can still be done about a failure. Errors of the query stay errors. */
-  private def hasWorked(blocks: RDD[_]): Boolean =
+  /** Runs the ranks now, while a fallback is still possible. Errors of the query itself are thrown. */
+  private def hasSucceeded(blocks: RDD[_]): Boolean =
     try {
       sparkContext.runJob(blocks, (_: Iterator[_]) => (), Seq(0))
       true

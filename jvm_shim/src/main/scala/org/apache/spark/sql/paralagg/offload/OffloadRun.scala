@@ -20,10 +20,10 @@ import org.apache.spark.sql.paralagg.plan.{FixpointSpec, OffloadSpec}
 import org.apache.spark.util.Utils
 
 /**
- * What the driver knows of one offloaded fixpoint. Ranks run once for a result that Spark keeps; where it has lost
- * that, or was cancelled, it asks again, and everything begins anew in another folder.
+ * The driver's state of one offloaded fixpoint. Ranks run once, and Spark keeps the result. If Spark loses it, or the
+ * query is cancelled, the next request starts a new attempt in another folder.
  *
- * Tasks ask, and are answered when there is an answer: ("ok", text), ("failed", code, text, hint), or `Gone`.
+ * Tasks send requests; the reply is ("ok", text), ("failed", code, text, hint), or `Gone`, and may come much later.
  */
 private[paralagg] final class OffloadRun(
     val sc: SparkContext,
@@ -37,7 +37,7 @@ private[paralagg] final class OffloadRun(
   val id: Long = ids.incrementAndGet()
   val offload: OffloadSpec = spec.offload.get
 
-  /** What Spark calls its stages; set once, before any of them runs. */
+  /** Its stages; set once, before any of them runs. */
   var stages: OffloadStages = _
 
   @volatile var job: Int = -1
@@ -45,7 +45,7 @@ private[paralagg] final class OffloadRun(
   private var attempts = List.empty[Attempt] // newest first
   private val released = mutable.Set.empty[Int]
 
-  /** One folder, and what happens in it. */
+  /** One attempt, with its folder. */
   private final class Attempt(val place: StagingFolder) {
     val folder: File = place.folder
     val began: Long = System.nanoTime()
@@ -59,7 +59,7 @@ private[paralagg] final class OffloadRun(
     var ranks: Ranks = _
     var answer: Any = _
 
-    /** Stages that have been told of the failure. */
+    /** Stages that have received the failure. */
     val failedFor = mutable.Set.empty[Int]
     var isToDelete = false
 
@@ -67,7 +67,7 @@ private[paralagg] final class OffloadRun(
     def hasFailed: Boolean = answer != null && !OffloadRun.isOk(answer)
   }
 
-  /** A task is about to write; the answer is the folder. */
+  /** Replies with the folder to a task that is about to write. */
   def begin(stage: Int, input: Int, context: RpcCallContext): Unit = synchronized {
     if (released(stage)) context.reply(Gone)
     else {
@@ -89,11 +89,11 @@ private[paralagg] final class OffloadRun(
     context.reply(("ok", ""))
   }
 
-  /** A task offers its slot to ranks; the answer is the proxy's command for one task of each executor, else empty. */
+  /** Takes a task's slot for ranks; replies with the proxy's command to one task of each executor, else "". */
   def join(stage: Int, number: Int, part: Int, executor: String, execution: Any, context: RpcCallContext): Unit =
     synchronized {
       withInputs(stage, context) { attempt =>
-        if (attempt.offers.isNewGang(stage, number)) {
+        if (attempt.offers.startsNewGang(stage, number)) {
           if (attempt.ranks != null) attempt.ranks.stop()
           attempt.ranks = null
           attempt.answer = null
@@ -103,7 +103,7 @@ private[paralagg] final class OffloadRun(
       }
     }
 
-  /** A task that has offered its slot: when the ranks have ended. `problem`: its proxy could not run, or was killed. */
+  /** Replies after the ranks have ended to a task that offered its slot. `problem` is that of its proxy, if any. */
   def over(stage: Int, code: String, problem: String, context: RpcCallContext): Unit = synchronized {
     attempts.find(_.stages(stage)) match {
       case Some(attempt) if attempt.isRunning =>
@@ -117,35 +117,35 @@ private[paralagg] final class OffloadRun(
     }
   }
 
-  /** A task needs the result: the folder of it. */
+  /** Replies with the folder of the result; starts the ranks if necessary. */
   def await(stage: Int, execution: Any, context: RpcCallContext): Unit = synchronized {
     withInputs(stage, context) { attempt =>
-      // Who comes back after a failure wants another try; who fails together is told the same.
+      // A stage that received the failure before is a retry; the others of the attempt get the same failure.
       if (!offload.isOnExecutors && attempt.hasFailed && !attempt.failedFor(stage)) {
         attempt.answer = null
         attempt.ranks = null
       }
       if (attempt.ranks == null && attempt.answer == null && !offload.isOnExecutors) start(attempt, execution)
       if (attempt.isRunning) attempt.waiting += context
-      else if (attempt.answer == null) gone(context)
+      else if (attempt.answer == null) replyGone(context)
       else {
         if (attempt.hasFailed) {
           attempt.failedFor += stage
-          stages.gangShuffle.foreach(forget) // the next job that wants it starts ranks again
+          stages.gangShuffle.foreach(unregister) // the next job that needs it starts ranks again
         }
         context.reply(attempt.answer)
       }
     }
   }
 
-  /** Jobs have ended to which these stages belonged. */
+  /** Releases the stages of ended jobs, and stops ranks that no other stage needs. */
   def release(stages: Set[Int]): Unit = synchronized {
     released ++= stages
     attempts.foreach(_.stages --= stages)
     attempts.filter(a => a.stages.isEmpty && a.isRunning).foreach(_.ranks.stop())
   }
 
-  /** No task of a released stage runs any more. */
+  /** Deletes the folders of released stages, after their last tasks have ended. */
   def clear(): Unit = synchronized {
     attempts.filter(_.stages.isEmpty).foreach { a =>
       a.isToDelete = true
@@ -160,17 +160,17 @@ private[paralagg] final class OffloadRun(
 
   def isLive: Boolean = synchronized(attempts.nonEmpty)
 
-  /** All inputs are written and there: else Spark must run their tasks again. */
+  /** Calls `use` if all inputs are written; otherwise makes Spark run their tasks again. */
   private def withInputs(stage: Int, context: RpcCallContext)(use: Attempt => Unit): Unit =
     attempts.headOption.filter(a => !released(stage) && a.written.size == stages.files) match {
       case Some(attempt) =>
         attempt.stages += stage
         use(attempt)
-      case None => gone(context)
+      case None => replyGone(context)
     }
 
-  private def gone(context: RpcCallContext): Unit = {
-    stages.shuffles.foreach(forget)
+  private def replyGone(context: RpcCallContext): Unit = {
+    stages.shuffles.foreach(unregister)
     context.reply(Gone)
   }
 
@@ -187,7 +187,7 @@ private[paralagg] final class OffloadRun(
     run.job = job
     val exported = (System.nanoTime() - attempt.began) / 1e9
     attempt.starts += 1
-    val out = new File(attempt.folder, s"out${attempt.starts}") // ranks of an earlier start may still be ending
+    val out = new File(attempt.folder, s"out${attempt.starts}") // ranks of an earlier start may still write
     def ended(ranks: Ranks, error: Option[JValue]): Unit = {
       val answer = error.map(RanksAnswer.failure).getOrElse {
         try {
@@ -226,7 +226,7 @@ private[paralagg] final class OffloadRun(
     }
   }
 
-  /** The ranks of this start have ended; those of an earlier one may end later than a new one begins. */
+  /** Replies to all waiting tasks, if these are not the ranks of an earlier start that end late. */
   private def finish(attempt: Attempt, ranks: Ranks, answer: Any): Unit = synchronized {
     if (attempt.ranks eq ranks) {
       attempt.answer = if (attempt.answer == null) answer else attempt.answer
@@ -239,7 +239,7 @@ private[paralagg] final class OffloadRun(
   }
 
   private def delete(attempt: Attempt): Unit = {
-    if (attempts.headOption.contains(attempt)) stages.shuffles.foreach(forget)
+    if (attempts.headOption.contains(attempt)) stages.shuffles.foreach(unregister)
     attempts = attempts.filterNot(_ eq attempt)
     try attempt.place.delete()
     catch { case e: IOException => logWarning(s"cannot delete ${attempt.folder}", e) }
@@ -261,15 +261,15 @@ private[paralagg] object OffloadRun {
     case _ => false
   }
 
-  /** Spark must not take for written what is gone. */
-  private def forget(shuffle: Int): Unit = Option(SparkEnv.get).map(_.mapOutputTracker).foreach {
+  /** Unregisters the output of a shuffle, so that Spark does not treat deleted files as written. */
+  private def unregister(shuffle: Int): Unit = Option(SparkEnv.get).map(_.mapOutputTracker).foreach {
     case master: MapOutputTrackerMaster if master.containsShuffle(shuffle) =>
       master.unregisterAllMapAndMergeOutput(shuffle)
     case _ =>
   }
 }
 
-/** Tasks of a gang that offer their slots to ranks (launcher `spark`); each executor gets one proxy for all of its ranks. */
+/** The gang tasks that offer their slots to ranks (launcher `spark`). Each executor runs one proxy for its ranks. */
 private[paralagg] final class Offers {
   private var gang = (-1, -1)
   private val offers = mutable.SortedMap.empty[Int, (String, RpcCallContext)]
@@ -278,8 +278,8 @@ private[paralagg] final class Offers {
 
   def count: Int = offers.size
 
-  /** Whether this is the first task of another attempt of the stage; what was before is forgotten then. */
-  def isNewGang(stage: Int, number: Int): Boolean = {
+  /** Tests for the first task of a new attempt of the stage, and then drops the offers of the previous one. */
+  def startsNewGang(stage: Int, number: Int): Boolean = {
     val isNew = gang != ((stage, number))
     if (isNew) {
       end()
@@ -292,11 +292,11 @@ private[paralagg] final class Offers {
 
   def add(part: Int, executor: String, context: RpcCallContext): Unit = offers(part) = (executor, context)
 
-  /** Executors with the number of their tasks, in the order of their first tasks. */
+  /** Returns the executors with the number of their tasks, in the order of their first tasks. */
   def hosts: List[String] =
     executors.map(e => s"executor-$e:${offers.values.count(_._1 == e)}")
 
-  /** The command of a proxy, which says which one it is, goes to the first task of its executor. */
+  /** Sends a proxy's command to the first task of its executor. */
   def assign(command: Seq[String]): Unit = {
     val number = command(command.indexOf("--proxy-id") + 1).toInt
     val leader = offers.collectFirst { case (part, (executor, _)) if executor == executors(number) => part }
@@ -304,7 +304,7 @@ private[paralagg] final class Offers {
     if (number == executors.length - 1) offers.keys.foreach(answer(_, ""))
   }
 
-  /** Nobody needs a slot any more. */
+  /** Releases all tasks. */
   def end(): Unit = {
     offers.keys.foreach(answer(_, ""))
     waiting.foreach(_.reply(("ok", "")))

@@ -15,12 +15,12 @@ import org.apache.spark.sql.types.DataType
 import org.apache.spark.util.Utils
 
 /**
- * The stages of an offloaded fixpoint: tasks write the inputs to files; where ranks run on executors, a gang of tasks
- * lends them its slots (`ProxiesRDD`); tasks wait for the ranks and read what these wrote.
+ * The stages of an offloaded fixpoint. Tasks write the inputs to files. If ranks run on executors, a gang of tasks
+ * gives them its slots (`ProxiesRDD`). Tasks wait for the ranks and read their files.
  *
- * What they read leaves through a shuffle, so it outlives the files. Where all see the same files no record moves
- * between the stages; the empty shuffles are how Spark knows what is done, and what to run again. Else the gang's tasks
- * write what comes to them where their ranks are (`RanksFolder`), and give on what these wrote.
+ * The result leaves through a shuffle, so it outlives the files. With shared files no records move between the stages;
+ * from the empty shuffles Spark knows what is done, and what to run again. Otherwise the gang's tasks write their
+ * pieces to a folder of the executor (`RanksFolder`), and return what the ranks wrote there.
  */
 private[paralagg] final class OffloadStages(
     sc: SparkContext, run: OffloadRun, sources: Seq[(InputSource, Seq[DataType])], partitions: Int) {
@@ -39,7 +39,7 @@ private[paralagg] final class OffloadStages(
   val gangShuffle: Option[Int] = gang.map(_ => OffloadStages.shuffleBelow(results))
   val shuffles: Seq[Int] = (gang.toSeq :+ results).map(OffloadStages.shuffleBelow)
 
-  /** As many as the first stage writes. */
+  /** The number of files that the first stage writes. */
   val files: Int = inputs.getNumPartitions
 
   private def shuffled(rdd: RDD[(Int, Array[Byte])], tasks: Int): RDD[(Int, Array[Byte])] =
@@ -50,10 +50,10 @@ private[paralagg] final class OffloadStages(
     val target = if (run.offload.isShared) None else Some(new PiecePartitioner(run.offload.ranks))
     val tasks = math.max(partitions, sc.defaultParallelism)
     if (source.batches != null) Packing.coalesced(source.batches, tasks).mapPartitionsInternal { batches =>
-      OffloadStages.write(id, input, types, target)((file, check) => file.batches(batches, ordinals, check))
+      OffloadStages.write(id, input, types, target)((file, check) => file.writeBatches(batches, ordinals, check))
     }
     else Packing.coalesced(source.rows, tasks).mapPartitionsInternal { rows =>
-      OffloadStages.write(id, input, types, target)((file, check) => file.rows(rows, check))
+      OffloadStages.write(id, input, types, target)((file, check) => file.writeRows(rows, check))
     }
   }
 }
@@ -62,7 +62,7 @@ private[paralagg] object OffloadStages {
   private val Causes = 8
   private val FullDisk = Seq("No space left on device", "Disk quota exceeded")
 
-  /** Writes the rows of one partition; no record comes of it, or with `target` all rows as pieces. */
+  /** Writes the rows of one partition to a shared file; with `target` it returns all rows as pieces instead. */
   def write(run: Long, input: Int, types: Seq[DataType], target: Option[PiecePartitioner])(
       fill: (ArrowFile, () => Unit) => Unit): Iterator[(Int, Array[Byte])] = {
     val context = TaskContext.get()
@@ -71,7 +71,7 @@ private[paralagg] object OffloadStages {
         throw new IllegalStateException(s"run $run is over")))
     def fillFile(writing: File, file: File): Unit = {
       try fill(new ArrowFile(types, writing, file), () => context.killTaskIfInterrupted())
-      catch { case NonFatal(e) if isOfTheDisk(e) => throw full(folder.getParentFile, e) }
+      catch { case NonFatal(e) if isFullDisk(e) => throw full(folder.getParentFile, e) }
       Offloads.ask(("wrote", run, context.stageId(), part), context)
     }
     target match {
@@ -81,15 +81,15 @@ private[paralagg] object OffloadStages {
           new File(folder, s"in/$input/$part.arrow"))
         Iterator.empty
       case Some(pieces) =>
-        val own = RanksFolder.of(s"$run-input-${context.taskAttemptId()}", context)
-        val file = new File(own.folder, "rows.arrow")
-        fillFile(new File(own.folder, "writing"), file)
+        val local = RanksFolder.of(s"$run-input-${context.taskAttemptId()}", context)
+        val file = new File(local.folder, "rows.arrow")
+        fillFile(new File(local.folder, "writing"), file)
         ArrowFiles.split(file).zipWithIndex.map { case (piece, n) => pieces.key(input, part + n) -> piece }
     }
   }
 
-  /** Arrow wraps what the system says, once or twice; rows that cannot be read raise such exceptions, too. */
-  private def isOfTheDisk(e: Throwable): Boolean =
+  /** Tests for a full disk. Arrow wraps the system's error; unreadable rows raise such exceptions, too. */
+  private def isFullDisk(e: Throwable): Boolean =
     Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(Causes).exists {
       case io: IOException => FullDisk.exists(String.valueOf(io.getMessage).contains)
       case _ => false
@@ -109,17 +109,17 @@ private[paralagg] object OffloadStages {
   def shuffleBelow(rdd: RDD[_]): Int =
     rdd.dependencies.head.rdd.dependencies.head.asInstanceOf[ShuffleDependency[_, _, _]].shuffleId
 
-  /** By this Spark learns that what the stage below did is gone, and runs that again. */
+  /** Makes Spark run the stage below again, whose files are gone. */
   def gone(shuffle: Int, part: Int): Nothing =
     throw new MetadataFetchFailedException(shuffle, part, "the files of an offloaded fixpoint were deleted")
 
   def execution(context: TaskContext): String = context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
 }
 
-/** Blocks of the result, one partition a file of the ranks. */
+/** The blocks of the result, one partition for each file of the ranks. */
 private final class ResultsRDD(sc: SparkContext, below: RDD[(Int, Array[Byte])], @transient private val run: OffloadRun)
     extends RDD[(Int, Array[Byte])](sc, Seq(new OneToOneDependency(below))) {
-  private val runId = run.id // `run` is known for as long as this is
+  private val runId = run.id // the driver keeps `run` as long as this RDD
   private val folder = run.offload.result
   private val isShared = run.offload.isShared
   private val level = GangStage.determinism(run.spec.program)
@@ -140,7 +140,7 @@ private final class ResultsRDD(sc: SparkContext, below: RDD[(Int, Array[Byte])],
   override protected def getOutputDeterministicLevel: DeterministicLevel.Value = level
 }
 
-/** Keys of pieces of inputs, which say the input and the task that gets the piece. */
+/** The keys of pieces of inputs, which encode the input and the task that gets the piece. */
 private[paralagg] final class PiecePartitioner(override val numPartitions: Int) extends Partitioner {
   def key(input: Int, turn: Int): Int = input * numPartitions + turn % numPartitions
   def input(key: Int): Int = key / numPartitions

@@ -15,19 +15,19 @@ import org.apache.spark.sql.paralagg.ParalaggException
 import org.apache.spark.sql.paralagg.driver.JobDescriptions
 import org.apache.spark.util.{RpcUtils, ThreadUtils}
 
-/** The driver's side of all offloaded runs of a SparkContext: tasks ask, `OffloadRun` answers. JDK types only. */
+/** The driver's endpoint for all offloaded runs of a SparkContext; `OffloadRun` replies to tasks. JDK types only. */
 private final class Offloads(override val rpcEnv: RpcEnv) extends ThreadSafeRpcEndpoint {
   override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
-    case ("begin", run: Long, stage: Int, part: Int, input: Int) => of(run, context)(_.begin(stage, input, context))
-    case ("wrote", run: Long, stage: Int, part: Int) => of(run, context)(_.wrote(stage, part, context))
+    case ("begin", run: Long, stage: Int, part: Int, input: Int) => handle(run, context)(_.begin(stage, input, context))
+    case ("wrote", run: Long, stage: Int, part: Int) => handle(run, context)(_.wrote(stage, part, context))
     case ("join", run: Long, stage: Int, number: Int, part: Int, executor: String, execution) =>
-      of(run, context)(_.join(stage, number, part, executor, execution, context))
+      handle(run, context)(_.join(stage, number, part, executor, execution, context))
     case ("over", run: Long, stage: Int, code: String, problem: String) =>
-      of(run, context)(_.over(stage, code, problem, context))
-    case ("await", run: Long, stage: Int, execution) => of(run, context)(_.await(stage, execution, context))
+      handle(run, context)(_.over(stage, code, problem, context))
+    case ("await", run: Long, stage: Int, execution) => handle(run, context)(_.await(stage, execution, context))
   }
 
-  private def of(id: Long, context: RpcCallContext)(answer: OffloadRun => Unit): Unit =
+  private def handle(id: Long, context: RpcCallContext)(answer: OffloadRun => Unit): Unit =
     Offloads.find(id).fold(context.reply(OffloadRun.Gone))(answer)
 }
 
@@ -37,7 +37,7 @@ object Offloads {
   private val runs = new ConcurrentHashMap[Long, WeakReference[OffloadRun]]()
   private var current: SparkContext = _
 
-  /** From a task: the driver's answer, None where what was asked for is gone. The wait ends with the task. */
+  /** Sends a request of a task to the driver and waits for the reply; None if the requested files are gone. */
   private[paralagg] def ask(message: Any, context: TaskContext): Option[String] = {
     val env = SparkEnv.get
     val reply = RpcUtils.makeDriverRef(Name, env.conf, env.rpcEnv).ask[Any](message, AskTimeout)
@@ -53,7 +53,7 @@ object Offloads {
     }
   }
 
-  /** A run is known for as long as something can run it (`ResultsRDD` holds it). */
+  /** Registers a run for as long as Spark can run it (`ResultsRDD` has the strong reference). */
   private[paralagg] def register(run: OffloadRun): Unit = synchronized {
     if (current ne run.sc) {
       current = run.sc
@@ -70,13 +70,13 @@ object Offloads {
 
   private[paralagg] def all: Iterable[OffloadRun] = runs.values.asScala.flatMap(r => Option(r.get))
 
-  /** Runs that hold files or processes. */
+  /** Returns the number of runs with files or processes. */
   def liveCount: Int = all.count(_.isLive)
 }
 
 /**
- * Ends what nobody wants any more: the ranks when the jobs that wait for them have ended, however they ended, and the
- * files when no task of these jobs runs any more (a cancelled query's caller is back before its tasks have stopped).
+ * The listener that stops ranks after the jobs that wait for them, and deletes files after the last task of these jobs.
+ * A cancelled query returns to its caller before its tasks have stopped.
  */
 private final class OffloadEnd extends SparkListener {
   private val jobs = mutable.Map.empty[Int, Seq[(OffloadRun, Set[Int])]]
@@ -84,12 +84,12 @@ private final class OffloadEnd extends SparkListener {
   private val ending = mutable.Set.empty[(OffloadRun, Set[Int])]
 
   override def onJobStart(event: SparkListenerJobStart): Unit = {
-    val found = Offloads.all.toSeq.flatMap { run =>
+    val offloads = Offloads.all.toSeq.flatMap { run =>
       val stages = event.stageInfos.filter(_.rddInfos.exists(r => run.stages.rdds(r.id))).map(_.stageId).toSet
       if (stages.isEmpty) None else Some((run, stages))
     }
-    if (found.nonEmpty) jobs(event.jobId) = found
-    found.foreach { case (run, stages) =>
+    if (offloads.nonEmpty) jobs(event.jobId) = offloads
+    offloads.foreach { case (run, stages) =>
       run.job = event.jobId
       stages.foreach(s => running.getOrElseUpdate(s, 0))
     }
@@ -100,10 +100,10 @@ private final class OffloadEnd extends SparkListener {
   override def onTaskEnd(event: SparkListenerTaskEnd): Unit = if (count(event.stageId, -1)) clear()
 
   override def onJobEnd(event: SparkListenerJobEnd): Unit = jobs.remove(event.jobId).foreach { ended =>
-    val wanted = jobs.values.flatten.flatMap(_._2).toSet
+    val needed = jobs.values.flatten.flatMap(_._2).toSet
     ended.foreach { case (run, stages) =>
-      run.release(stages -- wanted)
-      ending += ((run, stages -- wanted))
+      run.release(stages -- needed)
+      ending += ((run, stages -- needed))
     }
     clear()
   }

@@ -9,24 +9,24 @@ import java.util.EnumSet
 
 import org.apache.commons.io.FileUtils
 
-/** Folders and files of rows on their way to ranks: nobody else reads them, whatever the umask (0700 and 0600). */
+/** Folders and files of rows for ranks, readable by the owner only, whatever the umask (0700 and 0600). */
 private[paralagg] object PrivateFiles {
-  private val OfFolders = asFileAttribute(fromString("rwx------"))
-  private val OfFiles = asFileAttribute(fromString("rw-------"))
+  private val FolderMode = asFileAttribute(fromString("rwx------"))
+  private val FileMode = asFileAttribute(fromString("rw-------"))
   private val Options =
     EnumSet.of(StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING, StandardOpenOption.WRITE)
 
-  /** With all above it that is missing; a folder that is there, or a link to one, stays as it is. */
+  /** Creates a folder with its missing parents; an existing folder, or a link to one, stays as it is. */
   def createFolders(folder: File): Path =
-    if (folder.isDirectory) folder.toPath else Files.createDirectories(folder.toPath, OfFolders)
+    if (folder.isDirectory) folder.toPath else Files.createDirectories(folder.toPath, FolderMode)
 
-  /** One that must not be there yet. */
-  def createFolder(folder: File): Path = Files.createDirectory(folder.toPath, OfFolders)
+  /** Creates a folder that must not exist yet. */
+  def createFolder(folder: File): Path = Files.createDirectory(folder.toPath, FolderMode)
 
-  /** Delete a folder. Spark's own way starts `rm` and gives up in a cancelled task, whose thread is interrupted. */
+  /** Deletes a folder. Spark's function starts `rm`, and fails in a cancelled task, whose thread is interrupted. */
   def deleteFolder(folder: File): Unit = if (folder.exists()) FileUtils.deleteDirectory(folder)
 
-  def channel(file: File): FileChannel = FileChannel.open(file.toPath, Options, OfFiles)
+  def channel(file: File): FileChannel = FileChannel.open(file.toPath, Options, FileMode)
 
   def write(file: File, content: Array[Byte]): Path = {
     val out: OutputStream = java.nio.channels.Channels.newOutputStream(channel(file))

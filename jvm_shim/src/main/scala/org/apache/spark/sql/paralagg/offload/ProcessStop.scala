@@ -5,29 +5,29 @@ import java.nio.file.{Files, Path}
 import scala.util.Try
 
 /**
- * Whether a child process is stopped (SIGSTOP) and not continued. On Linux; elsewhere none is. The time in which this
+ * The detection of a child process that is stopped (SIGSTOP) and not continued, on Linux only. The time in which this
  * JVM is stopped itself does not count.
  */
 private[paralagg] final class ProcessStop(process: Process) {
   import ProcessStop._
   private var stopped = 0L
-  private var looked = System.nanoTime()
+  private var checked = System.nanoTime()
 
-  /** Ask a few times a second; true once it has been stopped for `Seconds`. */
-  def lasts(): Boolean = {
+  /** Tests whether it has been stopped for `Seconds`; call it a few times a second. */
+  def isExpired(): Boolean = {
     val now = System.nanoTime()
-    if (now - looked >= Second) {
-      stopped = if (isStopped(process.pid())) stopped + math.min(now - looked, 2 * Second) else 0L
-      looked = now
+    if (now - checked >= Second) {
+      stopped = if (isStopped(process.pid())) stopped + math.min(now - checked, 2 * Second) else 0L
+      checked = now
     }
     stopped > Seconds * Second
   }
 
-  /** SIGKILL to it and all below. */
+  /** Sends SIGKILL to the process and all descendants. */
   def kill(): Unit = {
-    val below = process.descendants()
+    val descendants = process.descendants()
     process.destroyForcibly()
-    below.forEach(child => child.destroyForcibly())
+    descendants.forEach(child => child.destroyForcibly())
   }
 }
 
@@ -35,7 +35,7 @@ private[paralagg] object ProcessStop {
   val Seconds = 10L
   private val Second = 1000000000L
 
-  /** The state stands behind the name, which is in brackets and may have any character. */
+  /** Reads the state after the name, which is in brackets and may contain any character. */
   private def isStopped(pid: Long): Boolean = Try {
     val stat = Files.readString(Path.of(s"/proc/$pid/stat"))
     "Tt".indexOf(stat.charAt(stat.lastIndexOf(')') + 2).toInt) >= 0

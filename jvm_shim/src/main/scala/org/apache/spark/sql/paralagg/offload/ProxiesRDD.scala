@@ -13,11 +13,11 @@ import org.apache.spark.sql.paralagg.driver.GangTask
 import org.apache.spark.util.Utils
 
 /**
- * Ranks inside of tasks, without ssh: a gang with a task for each rank. hydra (MPICH's process manager) runs on the
- * driver and says which proxies to start; the first task of each executor starts one, and that starts the executor's
- * ranks. Where no files are shared, it starts them in a folder with what has come to the executor's tasks.
+ * The gang that runs ranks inside of its tasks, one task a rank, without ssh. hydra (MPICH's process manager) runs on
+ * the driver and decides which proxies to start. The first task of each executor starts one, and this starts the
+ * executor's ranks. Without shared files their folder has the pieces of the executor's tasks.
  *
- * Whether the ranks succeeded is not told here but to those who read the result: a gang that fails is tried four times.
+ * A failure of ranks is not thrown here but where the result is read: Spark would try a failed gang four times.
  */
 private final class ProxiesRDD(sc: SparkContext, below: RDD[(Int, Array[Byte])], @transient private val run: OffloadRun)
     extends RDD[(Int, Array[Byte])](sc, Seq(new OneToOneDependency(below))) {
@@ -36,19 +36,19 @@ private final class ProxiesRDD(sc: SparkContext, below: RDD[(Int, Array[Byte])],
 
   override def compute(split: Partition, context: TaskContext): Iterator[(Int, Array[Byte])] = {
     GangTask.checkWhole(context, partitions.length)
-    val me = (context.stageId(), context.stageAttemptNumber())
-    val folder = plan.map(_ => RanksFolder.of(s"$runId-${me._1}-${me._2}", context))
+    val stage = (context.stageId(), context.stageAttemptNumber())
+    val folder = plan.map(_ => RanksFolder.of(s"$runId-${stage._1}-${stage._2}", context))
     folder.foreach(_.put(split.index, firstParent[(Int, Array[Byte])].iterator(split, context), pieces))
     val command = Offloads.ask(
-      ("join", runId, me._1, me._2, split.index, SparkEnv.get.executorId, OffloadStages.execution(context)),
+      ("join", runId, stage._1, stage._2, split.index, SparkEnv.get.executorId, OffloadStages.execution(context)),
       context).getOrElse(OffloadStages.gone(shuffle, split.index))
     val problem = if (command.isEmpty) None else runProxy(JsonMethods.parse(command).children, folder, context)
     val (code, text) = problem.getOrElse(("", ""))
-    Offloads.ask(("over", runId, me._1, code, text), context)
+    Offloads.ask(("over", runId, stage._1, code, text), context)
     if (command.isEmpty) Iterator.empty else folder.fold(Iterator.empty[(Int, Array[Byte])])(_.results(result))
   }
 
-  /** Until it ends; what hydra does not tell by itself. The guard ends all below it when this JVM or task does. */
+  /** Runs a proxy and returns a problem that hydra does not report. Its guard ends it with this JVM or task. */
   private def runProxy(
       words: Seq[JValue], folder: Option[RanksFolder], context: TaskContext): Option[(String, String)] = {
     def missing(text: String) = Some((ErrorCodes.MpiNoLauncher, text))
@@ -69,7 +69,7 @@ private final class ProxiesRDD(sc: SparkContext, below: RDD[(Int, Array[Byte])],
         var isStopped = false
         while (!guard.waitFor(20, TimeUnit.MILLISECONDS)) {
           context.killTaskIfInterrupted()
-          if (!isStopped && stop.lasts()) {
+          if (!isStopped && stop.isExpired()) {
             isStopped = true
             stop.kill()
           }
@@ -91,10 +91,10 @@ private final class ProxiesRDD(sc: SparkContext, below: RDD[(Int, Array[Byte])],
 
 private object ProxiesRDD {
 
-  /** The guard's exit code where there is no such command. */
+  /** The guard's exit code if there is no such command. */
   val NotStarted = 127
 
-  /** Its exit code where the proxy was killed by signal 9, or was stopped for too long. */
+  /** The guard's exit code if the proxy was killed by signal 9, or was stopped for too long. */
   val ProxyKilled = 247
 
   /** Java's exit code for signal 9. */

@@ -15,11 +15,11 @@ import org.apache.spark.sql.paralagg.driver.RunSummary
 import org.apache.spark.sql.paralagg.gang.RunCounts
 
 /**
- * The supervisor's process (`python -m mpi_backend.launch`), which starts the ranks, watches and ends them. It reads
- * our end of its stdin: should this JVM die, it ends the ranks by itself.
+ * The supervisor's process (`python -m mpi_backend.launch`), which starts, watches and ends the ranks. If this JVM
+ * dies, the supervisor's stdin closes, and it ends the ranks.
  *
- * `proxy` gets the commands that someone else must run (launcher `spark`). `ended` is called once, when no rank runs
- * any more, with the error if there was one.
+ * `proxy` gets the commands that executors must run (launcher `spark`). `ended` is called once, after the last rank,
+ * with the error if there was one.
  */
 private[paralagg] final class Ranks(
     name: String,
@@ -31,7 +31,7 @@ private[paralagg] final class Ranks(
     ended: (Ranks, Option[JValue]) => Unit) {
   import Ranks._
 
-  private val began = System.currentTimeMillis() / 1000 - 1 // file systems count in ticks
+  private val began = System.currentTimeMillis() / 1000 - 1 // file times are not exact
   private val process: Process = {
     val builder = new ProcessBuilder(command: _*).redirectError(log)
     env.foreach { case (key, value) => builder.environment().put(key, value) }
@@ -48,18 +48,18 @@ private[paralagg] final class Ranks(
     thread.start()
   }
 
-  /** A supervisor that is stopped tells nothing; its ranks would run on. */
+  /** Kills a supervisor that is stopped for too long: it reports nothing, and its ranks would continue. */
   private def watch(): Unit = {
     val stop = new ProcessStop(process)
-    while (!process.waitFor(LookMillis, TimeUnit.MILLISECONDS)) {
-      if (stop.lasts()) {
+    while (!process.waitFor(WatchMillis, TimeUnit.MILLISECONDS)) {
+      if (stop.isExpired()) {
         wasStopped = true
         stop.kill()
       }
     }
   }
 
-  /** Returns at once; `ended` tells when it is done. */
+  /** Starts the end of the ranks and returns; `ended` is called after it. */
   def stop(): Unit = {
     try process.getOutputStream.close()
     catch { case _: IOException => } // it has ended already
@@ -74,9 +74,10 @@ private[paralagg] final class Ranks(
         .foreach { event =>
           event \ "event" match {
             case JString("progress") =>
-              def of(name: String): Long = RunSummary.number(event \ name)
-              progress(
-                RunCounts(of("iteration").toInt, of("delta"), of("total"), of("changed"), of("bytes"), of("heaviest")))
+              val Seq(iteration, delta, total, changed, bytes, heaviest) =
+                Seq("iteration", "delta", "total", "changed", "bytes", "heaviest")
+                  .map(n => RunSummary.number(event \ n))
+              progress(RunCounts(iteration.toInt, delta, total, changed, bytes, heaviest))
             case JString("proxy") => proxy((event \ "argv").children.collect { case JString(word) => word })
             case JString("end") => end = Some(event)
             case _ =>
@@ -91,15 +92,15 @@ private[paralagg] final class Ranks(
         case Some(event) => Some(event \ "error")
         case None =>
           val code = process.exitValue()
-          val how =
+          val ending =
             if (wasStopped) s"has been stopped for ${ProcessStop.Seconds} s"
             else if (code > Signals) s"was killed by signal ${code - Signals}"
             else s"ended with exit code $code"
-          Some(JObject("message" -> JString(s"the supervisor of the ranks $how"), "traceback" -> JString(tail)))
+          Some(JObject("message" -> JString(s"the supervisor of the ranks $ending"), "traceback" -> JString(tail)))
       })
   }
 
-  /** What a killed supervisor has left; no file of the run is deleted under the hands of its ranks. */
+  /** Ends the processes that a killed supervisor has left, before the files of the run are deleted. */
   private def clear(): Unit = Try {
     val builder =
       new ProcessBuilder(command.dropRight(2) ++ Seq("mpi_backend.launch.clear", command.last, s"$began"): _*)
@@ -116,22 +117,22 @@ private object Ranks {
 
   /** `RUN_VARIABLE` of `mpi_backend/launch/process_tree.py`. */
   private val RunVariable = "PARALAGG_MPI_RUN"
-  private val LookMillis = 500L
+  private val WatchMillis = 500L
   private val Signals = 128 // Java adds a signal's number to it
   private val TailChars = 4000
 }
 
-/** What the ranks have left for the driver. */
+/** The replies to tasks after the ranks have ended. */
 private[paralagg] object RanksAnswer {
 
-  /** The report, under the name that the user knows, and with what it took to write the inputs. */
+  /** Returns the ranks' report, with the user's name of the backend and the seconds to write the inputs. */
   def report(out: File, backend: String, exported: Double): String = {
-    val told = JsonMethods.parse(Files.readString(new File(out, "report.json").toPath, UTF_8))
+    val report = JsonMethods.parse(Files.readString(new File(out, "report.json").toPath, UTF_8))
     val more = JObject("backend" -> JString(backend), "seconds" -> JObject("export" -> JDouble(exported)))
-    JsonMethods.compact(told.merge(more))
+    JsonMethods.compact(report.merge(more))
   }
 
-  /** An error of a rank or of the supervisor, as tasks are told. */
+  /** Returns the reply for an error of a rank or of the supervisor. */
   def failure(error: JValue): Any = {
     def field(name: String): Option[String] = error \ name match {
       case JString(text) if text.nonEmpty => Some(text)
@@ -139,12 +140,12 @@ private[paralagg] object RanksAnswer {
       case _ => None
     }
     val code = field("code").getOrElse(ErrorCodes.MpiRankFailed)
-    // Which rank met an error in the data is chance.
-    val who = field("rank").filter(_ => ErrorCodes.OfRanks(code))
+    // The rank that finds an error in the data is arbitrary.
+    val rank = field("rank").filter(_ => ErrorCodes.OfRanks(code))
       .map(r => s"rank $r" + field("host").fold("")(h => s" on $h")).toSeq
-    val where = field("place").map("in " + _).toSeq ++ who
+    val places = field("place").map("in " + _).toSeq ++ rank
     val message = field("message").getOrElse("the ranks ended without a word").stripSuffix(".")
-    val text = s"$message${if (where.isEmpty) "" else where.mkString(" (", ", ", ")")}."
+    val text = s"$message${if (places.isEmpty) "" else places.mkString(" (", ", ", ")")}."
     ("failed", code, text + field("traceback").fold("")("\n" + _ + "\n"), field("hint").getOrElse(""))
   }
 }

@@ -9,20 +9,20 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.util.{ShutdownHookManager, Utils}
 
 /**
- * A folder of this executor, in its `spark.local.dir`, for as long as one of its tasks needs it. Where machines share
- * no files, the ranks of an executor find here what its tasks have got for them, and leave here what these give on.
+ * A folder of this executor, in its `spark.local.dir`, as long as one of its tasks needs it. Without shared files,
+ * tasks write the input of the executor's ranks here and read their output.
  */
 private[paralagg] final class RanksFolder(val folder: File) {
 
-  /** Pieces that have come to a task; `numbered` tells the input of each. */
-  def put(part: Int, pieces: Iterator[(Int, Array[Byte])], numbered: PiecePartitioner): Unit =
+  /** Writes the pieces that a task received, by input. */
+  def put(part: Int, pieces: Iterator[(Int, Array[Byte])], partitioner: PiecePartitioner): Unit =
     pieces.zipWithIndex.foreach { case ((key, bytes), n) =>
-      val input = PrivateFiles.createFolders(new File(folder, s"in/${numbered.input(key)}"))
+      val input = PrivateFiles.createFolders(new File(folder, s"in/${partitioner.input(key)}"))
       val file = input.resolve(s"$part-$n.arrow").toFile
       ArrowFiles.onDisk(file)(PrivateFiles.write(file, bytes))
     }
 
-  /** What ranks wrote of a relation, by partition. */
+  /** Returns the blocks of a relation that the ranks wrote, by partition. */
   def results(relation: String): Iterator[(Int, Array[Byte])] = {
     val files = Option(new File(folder, s"out/$relation").listFiles()).toSeq.flatten.sortBy(_.getName)
     files.iterator.flatMap { file =>
@@ -36,10 +36,10 @@ private[paralagg] object RanksFolder extends Logging {
   private val Part = raw"part-(\d+)\.arrow".r
   private val open = mutable.Map.empty[String, (File, Int)] // with the number of tasks
 
-  /** The same one for all tasks of this executor that give the same name; deleted with the last of them that runs. */
+  /** Returns the folder of this name, which tasks of this executor share; it is deleted after the last of them. */
   def of(name: String, context: TaskContext): RanksFolder = synchronized {
     val env = SparkEnv.get
-    // Spark picks any of its local directories: only the first task asks.
+    // Only the first task calls getLocalDir, since Spark may return another of its directories each time.
     val (folder, tasks) =
       open.getOrElse(name, (new File(Utils.getLocalDir(env.conf), s"paralagg-${env.executorId}-$name"), 0))
     open(name) = (folder, tasks + 1)

@@ -12,13 +12,13 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.util.ShutdownHookManager
 
 /**
- * A folder for the files of an offloaded run. Its marker is locked for as long as this driver needs it, so that another
- * one knows a folder whose driver was killed, and removes it.
+ * A folder for the files of an offloaded run. The driver holds a lock on its marker. So another driver recognises the
+ * folder of a killed driver, and removes it.
  */
-private[paralagg] final class StagingFolder private (val folder: File, locked: FileChannel) {
+private[paralagg] final class StagingFolder private (val folder: File, lock: FileChannel) {
   def delete(): Unit = {
-    StagingFolder.forget(folder)
-    locked.close()
+    StagingFolder.unregister(folder)
+    lock.close()
     PrivateFiles.deleteFolder(folder)
     ShutdownHookManager.removeShutdownDeleteDir(folder)
   }
@@ -27,7 +27,7 @@ private[paralagg] final class StagingFolder private (val folder: File, locked: F
 private[paralagg] object StagingFolder extends Logging {
   val Marker = "here"
   private val Prefix = "paralagg-"
-  private val own = mutable.Set.empty[File]
+  private val ownFolders = mutable.Set.empty[File]
 
   def create(parent: String, application: String): StagingFolder = {
     removeDead(new File(parent))
@@ -35,21 +35,21 @@ private[paralagg] object StagingFolder extends Logging {
     PrivateFiles.createFolder(folder)
     ShutdownHookManager.registerShutdownDeleteDir(folder)
     Seq("in", "writing").foreach(name => PrivateFiles.createFolder(new File(folder, name)))
-    // Under another name until it is locked: nobody takes the folder for a dead driver's before.
-    val made = folder.toPath.resolve(s".$Marker")
-    val channel = PrivateFiles.channel(made.toFile)
+    // The marker is renamed after it is locked, so that no other driver removes the folder before.
+    val unlocked = folder.toPath.resolve(s".$Marker")
+    val channel = PrivateFiles.channel(unlocked.toFile)
     try channel.lock()
     catch {
       case e: IOException => logDebug(s"no locks in $parent: nobody removes what a killed driver leaves there", e)
     }
-    Files.move(made, folder.toPath.resolve(Marker))
-    synchronized(own += folder.getCanonicalFile)
+    Files.move(unlocked, folder.toPath.resolve(Marker))
+    synchronized(ownFolders += folder.getCanonicalFile)
     new StagingFolder(folder, channel)
   }
 
-  private def forget(folder: File): Unit = synchronized(own -= folder.getCanonicalFile)
+  private def unregister(folder: File): Unit = synchronized(ownFolders -= folder.getCanonicalFile)
 
-  /** Where locks do not work, as on some network file systems, or folders are another user's, nothing is removed. */
+  /** Removes folders of killed drivers. It removes none of other users, and none without locks (network file systems). */
   private def removeDead(parent: File): Unit = {
     val others = Option(parent.listFiles()).toSeq.flatten.filter(_.getName.startsWith(Prefix)).filterNot(isOwn)
     others.map(f => f -> f.toPath.resolve(Marker)).filter(f => Files.exists(f._2)).foreach { case (folder, marker) =>
@@ -58,8 +58,8 @@ private[paralagg] object StagingFolder extends Logging {
     }
   }
 
-  /** The system drops a lock of this JVM when the JVM closes any channel to the same file. */
-  private def isOwn(folder: File): Boolean = synchronized(own(folder.getCanonicalFile))
+  /** Tests for a folder of this JVM: closing any channel to its marker would release the lock. */
+  private def isOwn(folder: File): Boolean = synchronized(ownFolders(folder.getCanonicalFile))
 
   private def isUnlocked(marker: Path): Boolean = {
     val channel = FileChannel.open(marker, StandardOpenOption.WRITE)
