@@ -1,39 +1,39 @@
 package org.apache.spark.sql.paralagg.plan
 
-/** How an aggregate merges a value into the one that is held. */
+/** The merge of a value into the current value of an aggregate. */
 sealed trait Merge
 
 object Merge {
 
-  /** The smaller, or the greater, of the two is held. */
+  /** Keeps the smaller, or the greater, of the two. */
   case object Smaller extends Merge
   case object Greater extends Merge
 
-  /** The value is added. */
+  /** Adds the value. */
   case object Sum extends Merge
 
-  /** The operator of Java computes what is held, from two integers. */
+  /** Applies a Java operator to two integers. */
   final case class Operator(symbol: String) extends Merge
 
-  /** A method of `codegen.Sums` computes it, from two integers and the bytes of their type. */
+  /** Calls a method of `codegen.Sums` with two integers and the bytes of their type. */
   final case class Method(name: String) extends Merge
 
-  /** The value comes with the one of another column that orders the rows (`min_by`, `max_by`). */
+  /** Takes the value of the row that another column selects (`min_by`, `max_by`). */
   case object Carried extends Merge
 
-  /** A user's expressions compute it. */
+  /** Evaluates a user's expressions. */
   case object Custom extends Merge
 }
 
 /**
- * What the engine knows of an aggregate; its twin in Python is `program/aggregators.py`.
+ * The properties of an aggregate; `program/aggregators.py` is the same in Python.
  *
- * @param identity the word that is held before the first value; None: the greatest or the least of the type
- * @param isCounted the column counts or adds up the rows of the relation that it follows
+ * @param identity the word before the first value; None: the greatest or the least word of the type
+ * @param isCounted the column counts or sums the rows of the relation that it follows
  */
 final case class Aggregator(merge: Merge, identity: Option[Long] = None, isCounted: Boolean = false)
 
-/** All aggregates by name. No other place of the shim knows them. */
+/** All aggregates by name, the only such list in the shim. */
 object Aggregator {
   import Merge._
 
@@ -52,7 +52,7 @@ object Aggregator {
     "mcount" -> Aggregator(Greater, Some(0L), isCounted = true),
     "msum" -> Aggregator(Greater, Some(0L), isCounted = true))
 
-  /** A user's: the first value is stored as it is, so its identity is never read. */
+  /** A user's aggregate. It stores the first value as it is, so the identity is never read. */
   private val custom = Aggregator(Custom, Some(0L))
 
   def of(name: String, isCustom: Boolean): Aggregator =

@@ -19,8 +19,8 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Analysed steps as Step JSON (described in pyspark_paralagg/program/step.py), with what JSON cannot carry beside it:
- * the Catalyst expression behind each `handle`, and the plans of the sources (maximal sub-plans without a recursive
+ * Analysed steps as Step JSON (see pyspark_paralagg/program/step.py), with two things that JSON cannot hold. These are
+ * the Catalyst expression of each `handle`, and the plans of the sources (maximal sub-plans without a recursive
  * reference).
  */
 class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
@@ -55,12 +55,12 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
     case Filter(condition, child) =>
       ("op" -> "filter") ~ ("child" -> node(child)) ~ ("condition" -> expression(condition))
     case Join(left, right, joinType, condition, _) =>
-      val asked = joinType match {
-        case LeftSemi | LeftAnti => condition.map(Analysis.nullsApart)
+      val joinCondition = joinType match {
+        case LeftSemi | LeftAnti => condition.map(Analysis.separateNulls)
         case _ => condition
       }
       ("op" -> "join") ~ ("type" -> joinType.sql.toLowerCase(java.util.Locale.ROOT).replace(" ", "")) ~
-        ("left" -> node(left)) ~ ("right" -> node(right)) ~ ("condition" -> asked.map(expression))
+        ("left" -> node(left)) ~ ("right" -> node(right)) ~ ("condition" -> joinCondition.map(expression))
     case Intersect(left, right, false) => node(Analysis.matching(left, right, LeftSemi))
     case Except(left, right, false) => node(Analysis.matching(left, right, LeftAnti))
     case u: Union =>
@@ -77,10 +77,10 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
       ("op" -> "unsupported") ~ ("name" -> other.nodeName) ~ ("children" -> JArray(other.children.map(node).toList))
   }
 
-  /** A source read twice is loaded once: equal plans share an id, and are told apart by their columns' ids. */
+  /** Returns the id of a source. Equal plans share an id, so it is loaded once; their columns have separate ids. */
   private def source(plan: LogicalPlan): Int = {
-    val known = sourcePlans.indexWhere(s => s.output.length == plan.output.length && s.sameResult(plan))
-    if (known >= 0) known
+    val existing = sourcePlans.indexWhere(s => s.output.length == plan.output.length && s.sameResult(plan))
+    if (existing >= 0) existing
     else {
       sourcePlans += plan
       sourcePlans.length - 1
@@ -100,7 +100,7 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
     ("col" -> id(e)) ~ ("name" -> e.name) ~ ("expr" -> expression(body)): JValue
   }.toList)
 
-  /** Columns are numbered as they come, not by Spark's running numbers: equal steps say the same text. */
+  /** Returns a column's number by order of appearance: unlike Spark's ids, it gives equal steps equal JSON. */
   private def id(e: NamedExpression): String = s"c${ids.getOrElseUpdate(e.exprId, ids.size)}"
 
   private def expression(e: Expression): JValue = e match {
@@ -115,18 +115,18 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
         case f => f
       }
       val plain = s"agg:${function.prettyName}" + (if (a.isDistinct) ":distinct" else "")
-      call(e, if (a.filter.isEmpty) plain else s"$plain:filter", function.children, runs = false)
-    case in: InSubquery => // whose ListQuery Spark asks for nothing before it is rewritten
+      call(e, if (a.filter.isEmpty) plain else s"$plain:filter", function.children, hasCode = false)
+    case in: InSubquery => // its ListQuery has no type before Spark rewrites it
       ("fn" -> "IN (subquery)") ~ ("args" -> JArray(in.values.map(expression).toList)) ~ ("type" -> "boolean") ~
         ("nullable" -> true) ~ ("handle" -> handle(in)) ~ ("deterministic" -> true) ~ ("codegen" -> false)
-    case _: PythonUDF => call(e, "PythonUDF", e.children, runs = false)
+    case _: PythonUDF => call(e, "PythonUDF", e.children, hasCode = false)
     case _ => call(e, Analysis.functionName(e), e.children, Analysis.generatesCode(e))
   }
 
-  private def call(e: Expression, name: String, args: Seq[Expression], runs: Boolean): JValue =
+  private def call(e: Expression, name: String, args: Seq[Expression], hasCode: Boolean): JValue =
     ("fn" -> name) ~ ("args" -> JArray(args.map(expression).toList)) ~ ("type" -> Analysis.typeName(e.dataType)) ~
       ("nullable" -> e.nullable) ~ ("handle" -> handle(e)) ~
-      ("deterministic" -> (e.deterministic || !args.forall(_.deterministic))) ~ ("codegen" -> runs)
+      ("deterministic" -> (e.deterministic || !args.forall(_.deterministic))) ~ ("codegen" -> hasCode)
 
   private def handle(e: Expression): Int = {
     handles += e
@@ -136,26 +136,26 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
 
 object Analysis {
 
-  /** As Python has it; `simpleString` leaves out fields of wide structs. */
+  /** Returns the type's name for Python; `simpleString` omits fields of wide structs. */
   private def typeName(dataType: DataType): String = dataType match {
     case udt: UserDefinedType[_] => udt.simpleString
     case other => other.catalogString
   }
 
-  /** What the user calls a plan: the name of a table, a view or `alias("…")`. */
+  /** The user's name of a plan: a table, a view or `alias("…")`. */
   private val Name = TreeNodeTag[String]("paralagg.name")
 
-  /** The step without aliases, with the functions that Spark itself replaces before it runs anything. */
+  /** Removes aliases, and replaces the functions that Spark replaces before execution. */
   private def prepare(plan: LogicalPlan): LogicalPlan = {
     plan.foreach {
       case a: SubqueryAlias => a.child.setTagValue(Name, a.alias)
       case _ =>
     }
-    inlined(ComputeCurrentTime(ReplaceExpressions(EliminateSubqueryAliases(plan))))
+    inlineCommon(ComputeCurrentTime(ReplaceExpressions(EliminateSubqueryAliases(plan))))
   }
 
-  /** What BETWEEN and nullif compute once, written out at each place that reads it. */
-  private def inlined(plan: LogicalPlan): LogicalPlan = plan.transform { case node =>
+  /** Inlines the common expressions of BETWEEN and nullif. */
+  private def inlineCommon(plan: LogicalPlan): LogicalPlan = plan.transform { case node =>
     node.transformExpressionsUp {
       case With(child, common) if common.forall(_.child.deterministic) =>
         val values = common.map(c => c.id -> c.child).toMap
@@ -163,7 +163,7 @@ object Analysis {
     }
   }
 
-  /** The one name in a source; one that puts several together has none. */
+  /** Returns the name of a source, if it has only one. */
   private def nameOf(source: LogicalPlan): Option[String] = {
     def names(plan: LogicalPlan): Seq[String] =
       plan.getTagValue(Name).map(Seq(_)).getOrElse(plan.children.flatMap(names))
@@ -173,18 +173,18 @@ object Analysis {
     }
   }
 
-  /** What Spark's optimizer makes of INTERSECT and EXCEPT: rows compared as a whole, nulls included. */
-  private def matching(left: LogicalPlan, right: LogicalPlan, how: JoinType): LogicalPlan = {
+  /** Rewrites INTERSECT and EXCEPT as Spark's optimizer does: a join that compares whole rows, including nulls. */
+  private def matching(left: LogicalPlan, right: LogicalPlan, joinType: JoinType): LogicalPlan = {
     val same = left.output.zip(right.output).map { case (l, r) => EqualNullSafe(l, r): Expression }
-    Distinct(Join(left, right, how, same.reduceLeftOption(And(_, _)), JoinHint.NONE))
+    Distinct(Join(left, right, joinType, same.reduceLeftOption(And(_, _)), JoinHint.NONE))
   }
 
   /**
-   * `a <=> b` as `a = b OR (a IS NULL AND b IS NULL)`, the form in which step.py tells the two cases apart. Only where
-   * the whole condition fails with it: elsewhere, below NOT for one, null is not false.
+   * Rewrites `a <=> b` as `a = b OR (a IS NULL AND b IS NULL)`, which step.py splits into two cases. It does so only in
+   * conjuncts of the condition: elsewhere, such as below NOT, null is not false.
    */
-  private def nullsApart(condition: Expression): Expression = condition match {
-    case And(l, r) => And(nullsApart(l), nullsApart(r))
+  private def separateNulls(condition: Expression): Expression = condition match {
+    case And(l, r) => And(separateNulls(l), separateNulls(r))
     case EqualNullSafe(l, r) if l.nullable && r.nullable => Or(EqualTo(l, r), And(IsNull(l), IsNull(r)))
     case EqualNullSafe(l, r) => EqualTo(l, r)
     case other => other
@@ -192,15 +192,15 @@ object Analysis {
 
   private def isRecursive(plan: LogicalPlan): Boolean = plan.exists(_.isInstanceOf[RecursiveReference])
 
-  /** What Python knows a function by: its class, marked where it gives null instead of an error (`try_cast`, `try_add`). */
+  /** Returns a function's name for Python: its class, with a prefix if it returns null on errors (`try_cast`). */
   private def functionName(e: Expression): String = {
-    val tries = e.productIterator.exists {
+    val isTry = e.productIterator.exists {
       case EvalMode.TRY => true
       case _: Expression => false
       case context: Product => context.productIterator.contains(EvalMode.TRY)
       case _ => false
     }
-    if (tries) s"Try${e.getClass.getSimpleName}" else e.getClass.getSimpleName
+    if (isTry) s"Try${e.getClass.getSimpleName}" else e.getClass.getSimpleName
   }
 
   private def generatesCode(e: Expression): Boolean = e match {

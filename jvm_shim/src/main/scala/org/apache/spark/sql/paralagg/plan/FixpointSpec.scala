@@ -6,11 +6,11 @@ import org.json4s.jackson.JsonMethods
 import org.apache.spark.sql.catalyst.expressions.Expression
 
 /**
- * What a fixpoint computes, opaque to Catalyst (its expressions belong to the loop, not to the query plan).
+ * The specification of a fixpoint, opaque to Catalyst: its expressions belong to the loop, not to the query plan.
  *
- * Two are equal if they would compute the same of the same inputs, whoever built them: the Plan is, but for what only
- * people read, and so are the expressions behind it. A fixpoint that is used twice, or written twice, then runs once.
- * `whole` is the one that the user asked for, where a rule made this one of it: what a run tells is found there.
+ * Two are equal if they compute the same from the same inputs: if their Plans, except texts for people, and the
+ * expressions behind them are equal. So a fixpoint that is used or written twice runs once. `whole` is the user's
+ * fixpoint if a rule derived this one from it; it has the report of the last run.
  */
 class FixpointSpec private (
     json: JObject,
@@ -25,28 +25,28 @@ class FixpointSpec private (
 
   val whole: FixpointSpec = origin.getOrElse(this)
 
-  /** Of `whole` alone; equal fixpoints that ran as one have the same. */
+  /** The last run, of `whole` only; equal fixpoints that ran as one share it. */
   @volatile var lastRun: LastRun = new LastRun
 
   def planJson: String = JsonMethods.compact(json)
 
   lazy val program: StratumSpec = PlanReader.stratum(json, stratum, analysis.templates)
 
-  /** Set where ranks compute it, not this engine. */
+  /** The offload, if ranks compute the fixpoint. */
   lazy val offload: Option[OffloadSpec] = OffloadSpec.of(json)
 
-  /** What may be computed in its stead where few dependent columns are read: `narrower` of the Plan. */
+  /** The Plan's `narrower`: smaller strata for queries that read only some dependent columns. */
   lazy val narrower: Seq[NarrowerSpec] = PlanReader.narrower(json, stratum, relation)
 
-  def narrowed(to: NarrowerSpec): FixpointSpec = {
-    val strata = (json \ "strata").asInstanceOf[JArray].arr.updated(stratum, to.stratum)
-    val own = List[JField]("inputs" -> to.inputs, "strata" -> JArray(strata), "narrower" -> JArray(Nil)) ++
-      to.offload.map("offload" -> _)
-    val kept = json.obj.filterNot { case (name, _) => name == "offload" || own.exists(_._1 == name) }
-    new FixpointSpec(JObject(kept ++ own), stratum, relation, analysis, reason, Some(whole))
+  def narrowed(narrower: NarrowerSpec): FixpointSpec = {
+    val strata = (json \ "strata").asInstanceOf[JArray].arr.updated(stratum, narrower.stratum)
+    val replaced = List[JField]("inputs" -> narrower.inputs, "strata" -> JArray(strata), "narrower" -> JArray(Nil)) ++
+      narrower.offload.map("offload" -> _)
+    val kept = json.obj.filterNot { case (name, _) => name == "offload" || replaced.exists(_._1 == name) }
+    new FixpointSpec(JObject(kept ++ replaced), stratum, relation, analysis, reason, Some(whole))
   }
 
-  /** Reasons and texts are for people, and seconds differ from one build to the next. */
+  /** The parts to compare, without reasons and texts for people, and seconds that differ in each build. */
   private lazy val meaning: (JValue, Seq[Expression]) =
     (JObject(json.obj.filterNot { case (name, _) => name == "python" || name == "reasons" }), program.expressions)
 
@@ -59,15 +59,15 @@ class FixpointSpec private (
   override def toString: String = s"$relation (${program.name}, ${program.relationClass})"
 }
 
-/** What the last run told: its report, and why another executor ran it than the query was planned for; null before. */
+/** The last run: its report, and the reason if not the planned executor ran it; null before. */
 final class LastRun {
   @volatile var report: String = _
   @volatile var reason: String = _
 }
 
 /**
- * A smaller stratum that has of its relation only the dependent `columns`. Each of its inputs is a slice of one of the
- * Plan's: (id there, columns).
+ * A smaller stratum whose relation has only the dependent `columns`. Each of its inputs is a slice of an input of the
+ * Plan: (id of that input, columns).
  */
 case class NarrowerSpec(
     columns: Set[String], stratum: JValue, inputs: JValue, slices: Seq[(Int, Seq[Int])], offload: Option[JValue])

@@ -3,10 +3,10 @@ package org.apache.spark.sql.paralagg.plan
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.types.StringType
 
-/** What a proof rests on, as expressions: a value that breaks it ends the query (pyspark_paralagg/compile/prove/guard.py). */
+/** The assumptions of a proof as expressions; a violation fails the query (pyspark_paralagg/compile/prove/guard.py). */
 private[plan] object Guards {
 
-  /** `value` where it lies between two constants, NaN above all, or a null for no upper one; null passes. */
+  /** Checks that `value` is between two constants; NaN is above all, `high` may be null, and a null value passes. */
   def between(value: Expression, low: Expression, high: Expression, message: Expression): Expression = {
     val below = LessThan(value, low)
     val outside = high match {
@@ -17,11 +17,11 @@ private[plan] object Guards {
     if (value.nullable) checked else KnownNotNull(checked)
   }
 
-  /** `value`, which is never null. */
+  /** Checks that `value` is not null. */
   def present(value: Expression, message: Expression): Expression =
     KnownNotNull(If(IsNull(value), raise(Concat(Seq(message, Literal("null"))), value), value))
 
-  /** The same call with overflow as an error, whatever ANSI mode the session has. */
+  /** Returns the same call with overflow as an error, in any ANSI mode of the session. */
   def failingOnOverflow(call: Expression): Expression = call match {
     case a: Add => a.copy(evalContext = ansi(a.evalContext))
     case s: Subtract => s.copy(evalContext = ansi(s.evalContext))

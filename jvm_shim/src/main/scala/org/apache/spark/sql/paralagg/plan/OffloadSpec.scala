@@ -3,13 +3,13 @@ package org.apache.spark.sql.paralagg.plan
 import org.json4s._
 
 /**
- * How ranks compute a stratum, all of it decided by Python (`pyspark_paralagg/backends/offload.py`).
+ * The decisions of Python on an offload (`pyspark_paralagg/backends/offload.py`).
  *
- * `supervisor` are the words of the command that starts and watches the ranks, `python` those of an interpreter where
- * ranks run, `settings` what it is told beside the names of files, `plan` what the ranks run: one input of plain
- * columns for each child of the operator. `result` is the name of the folder that they write the relation to. The
- * folder `staging` is what machines share; without it files lie in a temporary one here, and where ranks run on
- * executors rows go through Spark. With `fallback` Spark computes what the ranks could not.
+ * `supervisor` is the command that starts and watches the ranks, `python` an interpreter where ranks run, `settings`
+ * the supervisor's settings except files. The ranks run `plan`, with one input of plain columns for each child of the
+ * operator, and write the relation to the folder `result`. Machines share the folder `staging`. Without it files are in
+ * a temporary folder, or go through Spark if ranks run on executors. With `fallback` Spark computes a fixpoint that
+ * ranks could not.
  */
 case class OffloadSpec(
     backend: String,
@@ -23,10 +23,10 @@ case class OffloadSpec(
     staging: Option[String],
     fallback: Boolean) {
 
-  /** Whether ranks run in the slots of tasks. */
+  /** Tests whether ranks run in the slots of tasks. */
   def isOnExecutors: Boolean = settings \ "launcher" == JString("spark")
 
-  /** Whether ranks see the driver's files. */
+  /** Tests whether ranks and the driver share files. */
   def isShared: Boolean = !isOnExecutors || staging.isDefined
 }
 

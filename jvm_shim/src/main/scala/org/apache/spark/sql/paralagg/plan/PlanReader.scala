@@ -7,8 +7,8 @@ import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.types.DataType
 
 /**
- * Plan JSON (`Plan.to_json`) to specs. A call is rebuilt from the analysed expression that its handle names, so it
- * means exactly what Spark's analyser said it means.
+ * The reader of Plan JSON (`Plan.to_json`). It rebuilds a call from the analysed expression of its handle, so the call
+ * means exactly what Spark's analyser decided.
  */
 object PlanReader {
   val Version = 7
@@ -23,7 +23,7 @@ object PlanReader {
     new PlanReader(templates).stratum(plan, list(plan \ "strata")(position))
   }
 
-  /** The smaller forms of a stratum for one of its relations. */
+  /** Reads the smaller forms of a stratum for one of its relations. */
   def narrower(plan: JValue, position: Int, relation: String): Seq[NarrowerSpec] =
     list(plan \ "narrower").filter(n => int(n \ "position") == position && text(n \ "relation") == relation).map { n =>
       NarrowerSpec(
@@ -60,9 +60,9 @@ private class PlanReader(templates: IndexedSeq[Expression]) {
     val dependentNames = list(json \ "relations").map { r =>
       text(r \ "name") -> list(r \ "dependents").map(d => text(d \ "column" \ "name"))
     }.toMap
-    def view(of: JValue): ViewSpec = {
-      val name = text(of \ "relation")
-      ViewSpec(names.indexOf(name), dependentNames(name).indexOf(text(of \ "column")))
+    def view(json: JValue): ViewSpec = {
+      val name = text(json \ "relation")
+      ViewSpec(names.indexOf(name), dependentNames(name).indexOf(text(json \ "column")))
     }
     val relations = list(json \ "relations").map(relation(_, view)).toArray
     val statics = list(json \ "static_indexes").map { i =>
@@ -200,16 +200,16 @@ private class PlanReader(templates: IndexedSeq[Expression]) {
     }
   }
 
-  /** A constant that the compiler made itself: of a number, a string or a truth value. */
+  /** Builds a constant of the compiler from a number, a string or a boolean. */
   private def literal(value: JValue, dataType: DataType): Expression = {
-    val made = value match {
+    val constant = value match {
       case JInt(i) => Literal(i.toLong)
       case JDouble(d) => Literal(d)
       case JBool(b) => Literal(b)
       case JString(s) => Literal(s)
       case _ => Literal(null, dataType)
     }
-    if (made.dataType == dataType) made else Literal(Cast(made, dataType).eval(), dataType)
+    if (constant.dataType == dataType) constant else Literal(Cast(constant, dataType).eval(), dataType)
   }
 
   private def dataType(json: JValue): DataType = DataType.fromDDL(text(json))

@@ -3,13 +3,13 @@ package org.apache.spark.sql.paralagg.plan
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.types.DataType
 
-// The Plan as the engine reads it: pyspark_paralagg/plan/plan.py, field by field, with relations by position.
+// The fields of the Plan (pyspark_paralagg/plan/plan.py), with relations by position.
 
 case class ColumnSpec(name: String, dataType: DataType, nullable: Boolean)
 
 /**
- * `order` is the position of the dependent column that decides for min_by and max_by, else -1. A user's aggregator
- * stands at the first of its columns (`part` 0) and at those that follow it.
+ * A dependent column. `order` is the position of the column that min_by and max_by compare, else -1. All columns of a
+ * user's aggregator have it as `custom`, with their positions in it as `part`.
  */
 case class DependentSpec(
     column: ColumnSpec,
@@ -24,7 +24,7 @@ case class DependentSpec(
   def isCarried: Boolean = merging.merge == Merge.Carried
 }
 
-/** A column that follows another relation of the stratum: how many rows it has, or what is in its dependent `column`. */
+/** A column that follows another relation of the stratum: its number of rows (-1), or its dependent `column`. */
 case class ViewSpec(relation: Int, column: Int)
 
 /** A user's aggregator: expressions over `old.c` and `new.c`, one `combine` a column. */
@@ -41,13 +41,13 @@ case class RelationSpec(
     settled: Boolean) {
   def columns: Array[ColumnSpec] = keys ++ dependents.map(_.column)
 
-  /** Its rows follow other relations of the stratum; no rule derives them. */
+  /** Tests whether the rows follow other relations of the stratum; then no rule derives them. */
   def isView: Boolean = dependents.exists(_.view.isDefined)
 }
 
 /**
- * `read` are the positions of the payload that the loop reads, `alignedTo` the relation whose row numbers are the
- * groups, `sortedBy` the rule by whose targets the rows of a group are sorted.
+ * An input grouped by `keys`. `read` are the positions of the payload that the loop reads, `alignedTo` is the relation
+ * whose ids are the groups, `sortedBy` the rule whose targets order the rows of a group.
  */
 case class StaticIndexSpec(
     id: Int,
@@ -62,7 +62,7 @@ case class StaticIndexSpec(
 
 case class RelationIndexSpec(id: Int, relation: Int, keys: Array[Int], everywhere: Boolean, copy: Boolean)
 
-/** `binds` has null where the rule does not read a column; `index` is the id of a relation index or -1. */
+/** The relation that a rule starts from. `binds` is null for columns that the rule does not read; `index` may be -1. */
 case class DriverSpec(relation: Int, delta: Boolean, binds: Array[String], index: Int)
 
 sealed trait StepSpec
@@ -79,10 +79,10 @@ case class ProbeSpec(
 
 case class FilterSpec(condition: Expression) extends StepSpec
 
-/** `local`: the row belongs to the task of the driver's row. */
+/** The target of a rule. If `local`, the task of the driver's row owns it. */
 case class TargetSpec(kind: String, step: Int, payload: Array[Int], local: Boolean)
 
-/** `reads` are the variables that the loop evaluates. */
+/** A rule; `reads` are the variables that the loop evaluates. */
 case class RuleSpec(
     head: Int,
     driver: DriverSpec,
@@ -92,10 +92,10 @@ case class RuleSpec(
     text: String,
     reads: Set[String]) {
 
-  /** The probe whose rows stand for the targets of a resolved rule. */
+  /** Returns the probe whose rows determine the targets of a resolved rule. */
   def resolvingProbe: ProbeSpec = steps(target.step).asInstanceOf[ProbeSpec]
 
-  /** All that the rule evaluates, in the Plan's order. */
+  /** Returns all expressions of the rule, in the Plan's order. */
   def expressions: Seq[Expression] = steps.toSeq.flatMap {
     case p: ProbeSpec => p.keys.toSeq
     case f: FilterSpec => Seq(f.condition)
@@ -104,7 +104,7 @@ case class RuleSpec(
 
 case class BitmapSpec(relation: Int, moving: Int, edges: Array[Int])
 
-/** Rows from outside: `exprs` and `filters` over RuleVariables named as `columns`, the source's own columns by position. */
+/** An input: `exprs` and `filters` over RuleVariables, which `columns` names for the source's columns, by position. */
 case class InputSpec(id: Int, source: Int, columns: Array[String], exprs: Array[Expression],
     filters: Array[Expression])
 
@@ -130,16 +130,16 @@ case class StratumSpec(
   def staticIndex(id: Int): StaticIndexSpec = staticIndexes.find(_.id == id).get
   def relationIndex(id: Int): RelationIndexSpec = relationIndexes.find(_.id == id).get
 
-  /** Where key `k` of a resolved rule's head stands in the blocks of the index that resolves it. */
+  /** Returns the column of key `k` of a resolved rule's head in the blocks of the index that resolves it. */
   def targetColumn(rule: RuleSpec, k: Int): Int =
     staticIndex(rule.resolvingProbe.index).keys.length + rule.target.payload(k)
 
-  /** All that the loop evaluates, in the Plan's order. */
+  /** Returns all expressions of the loop, in the Plan's order. */
   def expressions: Seq[Expression] =
     rules.toSeq.flatMap(_.expressions) ++ relations.toSeq.flatMap(_.dependents).flatMap(_.custom).flatMap(c =>
       c.combine ++ c.improves)
 
-  /** Some relation shows what is in this one. */
+  /** Tests whether another relation follows this one. */
   def isViewed(relation: Int): Boolean = relations.exists(_.dependents.exists(_.view.exists(_.relation == relation)))
   def isLattice: Boolean = relationClass == "lattice"
   def isAccumulating: Boolean = relationClass == "accumulating"

@@ -21,15 +21,15 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * An analysed plan over [[RecursiveReference]]s, as a maintained table needs it (pyspark_paralagg/delta/program.py):
- * how it reads each reference, in one order that `substitute` shares; what else it depends on; and its text.
+ * The facts of an analysed plan over [[RecursiveReference]]s that a maintained table needs
+ * (pyspark_paralagg/delta/program.py): its reads of references, in the order of `substitute`, its other sources, and
+ * its text.
  *
  * {{{ {"reads": [{"name", "blocker", "branches": {"0": 1}}], "others": ["table x"], "unstable": "rand()" | null, "text", "rows"} }}}
  *
- * A read is blocked by the first operator above it that may take rows away when rows come in below. Without a blocker
- * the plan is linear in that read: the new rows in its place, and all rows elsewhere, give what is new above.
- * `branches` are the unions above it, numbered through, each with the child that it stands below: what stands below
- * another one of them has no part in what is new.
+ * The blocker of a read is the first operator above it that may remove rows when its input gets new rows. Without a
+ * blocker the plan is linear in that read: with only the new rows for that read, it returns the new rows. `branches`
+ * maps each union above the read, by number, to the child that contains it; the other children contribute no new rows.
  */
 object Reads {
 
@@ -47,7 +47,7 @@ object Reads {
         ("rows" -> leaves.filter(isConstant).map(fingerprint(session, _))))
   }
 
-  /** The plan with the k-th read replaced by the k-th of `plans`, whose columns are found by name. */
+  /** Replaces the k-th read by the k-th of `plans`, whose columns are matched by name. */
   def substitute(plan: LogicalPlan, plans: Seq[LogicalPlan]): LogicalPlan = {
     val next = plans.iterator
     visit(plan, "", Place(None, Nil)) { (r, _) =>
@@ -61,11 +61,11 @@ object Reads {
     }
   }
 
-  /** New names for the columns of the leaves: the same rows may stand in a plan several times. */
+  /** Renews the column ids of the leaves, since a plan may contain the same rows several times. */
   private def fresh(plan: LogicalPlan): LogicalPlan = plan.transformUpWithNewOutput {
     case leaf: MultiInstanceRelation if leaf.asInstanceOf[LogicalPlan].children.isEmpty =>
-      val made = leaf.newInstance()
-      made -> leaf.asInstanceOf[LogicalPlan].output.zip(made.output)
+      val instance = leaf.newInstance()
+      instance -> leaf.asInstanceOf[LogicalPlan].output.zip(instance.output)
   }
 
   private case class Place(blocker: Option[String], branches: List[(Int, Int)])
@@ -83,35 +83,35 @@ object Reads {
         if (plan.isInstanceOf[Union]) unions += 1
         val places = inside.children.indices.map { at =>
           val branches = if (plan.isInstanceOf[Union]) (union, at) :: place.branches else place.branches
-          Place(place.blocker.orElse(blocks(plan, at, relation)), branches)
+          Place(place.blocker.orElse(blocker(plan, at, relation)), branches)
         }.iterator
         inside.mapChildren(child => below(child, places.next()))
     }
     below(plan, place)
   }
 
-  /** What keeps new rows of child `at` from being new rows above, and nothing else; None where nothing does. */
-  private def blocks(plan: LogicalPlan, at: Int, relation: String): Option[String] = plan match {
+  /** Returns why new rows of child `at` may do more than add rows to the result; None if they do not. */
+  private def blocker(plan: LogicalPlan, at: Int, relation: String): Option[String] = plan match {
     case _: Project | _: Filter | _: Union | _: Distinct | _: SubqueryAlias | _: ResolvedHint | _: Sort | _: Generate |
         _: RepartitionOperation => None
     case d: Deduplicate if d.child.outputSet.subsetOf(AttributeSet(d.keys)) => None
     case _: Deduplicate => Some("dropDuplicates by some columns")
-    case j: Join => joined(j.joinType, at)
+    case j: Join => joinBlocker(j.joinType, at)
     case Intersect(_, _, false) => None
     case Except(_, _, false) => if (at == 0) None else Some("the right side of EXCEPT")
     case a: Aggregate if !a.aggregateExpressions.exists(_.exists(_.isInstanceOf[AggregateExpression])) => None
-    // The compiler has seen to it that this aggregate is the head's own.
+    // The compiler has checked that this aggregate is the one of the head.
     case a: Aggregate if a.exists { case r: RecursiveReference => r.name == relation; case _ => false } => None
     case _: Aggregate => Some("an aggregate")
     case other => Some(other.nodeName)
   }
 
-  private def joined(how: JoinType, at: Int): Option[String] = how match {
+  private def joinBlocker(joinType: JoinType, at: Int): Option[String] = joinType match {
     case _: InnerLike | LeftSemi => None
     case LeftOuter | LeftAnti if at == 0 => None
     case RightOuter if at == 1 => None
     case LeftAnti => Some("the right side of an anti join")
-    case _ => Some(s"the optional side of a ${how.sql.toLowerCase(java.util.Locale.ROOT)} join")
+    case _ => Some(s"the optional side of a ${joinType.sql.toLowerCase(java.util.Locale.ROOT)} join")
   }
 
   private def isConstant(leaf: LogicalPlan): Boolean = leaf match {
@@ -119,7 +119,7 @@ object Reads {
     case _ => false
   }
 
-  /** Rows from elsewhere, which may change unseen. */
+  /** Returns the name of a source that is not a reference, and may change unnoticed. */
   private def nameOfOther(leaf: LogicalPlan): Option[String] = leaf match {
     case _: RecursiveReference | _: OneRowRelation | _: Range | _: CTERelationRef => None
     case constant if isConstant(constant) => None
@@ -129,26 +129,26 @@ object Reads {
     case other => Some(other.nodeName)
   }
 
-  /** An expression whose value is another one each time. */
+  /** Returns the name of an expression whose value differs in each evaluation. */
   private def unstable(plan: LogicalPlan): Option[String] = plan.collectWithSubqueries { case p =>
     p.expressions.flatMap(_.find(e => !e.deterministic && e.children.forall(_.deterministic))) ++
       p.expressions.flatMap(_.find(e => e.children.isEmpty && e.containsPattern(CURRENT_LIKE)))
   }.flatten.headOption.map(_.prettyName)
 
-  /** The plan with its columns numbered as they appear, the same in every session. */
+  /** Returns the text of the plan with columns numbered by appearance, which is the same in every session. */
   private def text(plan: LogicalPlan): String = {
-    val whole = SQLConf.get.clone()
-    whole.setConf(SQLConf.MAX_TO_STRING_FIELDS, Int.MaxValue)
-    val shown = SQLConf.withExistingConf(whole)(plan.treeString(false, false, Int.MaxValue, false, false))
+    val unlimited = SQLConf.get.clone()
+    unlimited.setConf(SQLConf.MAX_TO_STRING_FIELDS, Int.MaxValue)
+    val tree = SQLConf.withExistingConf(unlimited)(plan.treeString(false, false, Int.MaxValue, false, false))
     val numbers = mutable.HashMap.empty[String, Int]
     val code = plan.collectWithSubqueries { case p =>
       p.expressions.flatMap(_.collect { case u: PythonUDF => u.func.command.mkString(",").hashCode })
     }.flatten
-    "#(\\d+)".r.replaceAllIn(shown, m => s"#${numbers.getOrElseUpdate(m.group(1), numbers.size)}") +
+    "#(\\d+)".r.replaceAllIn(tree, m => s"#${numbers.getOrElseUpdate(m.group(1), numbers.size)}") +
       code.mkString("\n", ",", "")
   }
 
-  /** Of rows that stand in the program itself: two sums of hashes, whatever order they come in. */
+  /** Returns the number and two sums of hashes of rows that the program itself contains, in any order. */
   private def fingerprint(session: SparkSession, leaf: LogicalPlan): String = {
     val hashes = Dataset.ofRows(session, leaf).queryExecution.toRdd.map { row: InternalRow =>
       val bytes = row.asInstanceOf[UnsafeRow]

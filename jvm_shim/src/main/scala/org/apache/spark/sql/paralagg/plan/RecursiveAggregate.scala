@@ -9,10 +9,11 @@ import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 
 /**
- * The fixpoint as a logical operator. Its inputs are real children: optimised, pruned and shown like any other plan.
+ * The fixpoint as a logical operator. Its inputs are children that Catalyst optimises, prunes and shows like any other
+ * plan.
  *
- * It reads every column of its children (each is a projection of what the Plan needs); without `references` Catalyst's
- * ColumnPruning would strip them.
+ * It reads every column of its children, which are projections of the Plan's inputs. Without `references` Catalyst's
+ * ColumnPruning would remove columns.
  */
 case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], spec: FixpointSpec)
     extends LogicalPlan
@@ -26,44 +27,43 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
   override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))
   override def maxRows: Option[Long] = if (keys.isEmpty) Some(1L) else None
 
-  /** One row a key: what Spark's own rules know of an aggregate. */
+  /** The keys identify a row, as for an aggregate. */
   override lazy val distinctKeys: Set[ExpressionSet] = if (keys.isEmpty) Set.empty else Set(ExpressionSet(keys))
 
   /**
-   * A bound, of rows that the inputs are estimated to have: a carried key is one of a base row, any other comes from
-   * some row of an input. Joins afterwards so take a shortest-path tree for what it is, and a closure for the large
-   * thing it may be.
+   * An upper bound from the estimated rows of the inputs. A carried key is one of a base row; any other may be from any
+   * row of an input. So a join sees that a shortest-path tree is small, and that a closure may be large.
    */
   override lazy val stats: Statistics = {
     val rows =
       inputs.map(i => i.stats.rowCount.getOrElse(i.stats.sizeInBytes / EstimationUtils.getSizePerRow(i.output)))
     val all = rows.sum.max(1)
     val carried = if (keys.isEmpty) 0 else carriedKeys.size.min(1)
-    val most =
+    val bound =
       (0 until keys.length - carried).foldLeft(if (carried > 0) startRows(rows).max(1) else BigInt(1))((n, _) =>
         n * all)
-    Statistics(sizeInBytes = (most * EstimationUtils.getSizePerRow(output)).max(1))
+    Statistics(sizeInBytes = (bound * EstimationUtils.getSizePerRow(output)).max(1))
   }
 
   /** Keys that every rule copies from every recursive atom, each with its position in the relations of the stratum. */
   lazy val carriedKeys: AttributeMap[Array[Int]] = {
-    val own = spec.program.relations.indexWhere(_.name == spec.relation)
-    AttributeMap(spec.program.carried.toSeq.map(at => keys(at(own)) -> at))
+    val position = spec.program.relations.indexWhere(_.name == spec.relation)
+    AttributeMap(spec.program.carried.toSeq.map(at => keys(at(position)) -> at))
   }
 
   /**
-   * The rows that satisfy `conditions` on carried keys: a fixpoint of the base and initial rows that do. None where an
-   * input serves as something else, too.
+   * Restricts the fixpoint to rows that satisfy `conditions` on carried keys, by filters on base and initial rows.
+   * Returns None if one of these inputs also feeds an index.
    */
   def started(conditions: Seq[Expression]): Option[RecursiveAggregate] = {
     val carried = carriedKeys
     val filtered = starts.map { case (input, relation) =>
       val child = inputs(input)
-      // As the loop has it: words of fractions know one zero and one NaN.
-      val here = conditions.map(_.transformUp { case a: Attribute =>
+      // As in the loop: words of fractions have one zero and one NaN.
+      val normalized = conditions.map(_.transformUp { case a: Attribute =>
         NormalizeFloatingNumbers.normalize(child.output(carried(a)(relation)))
       })
-      input -> Filter(here.reduce(And), child)
+      input -> Filter(normalized.reduce(And), child)
     }.toMap
     val indexed = spec.program.staticIndexes.map(i => position(i.input)).toSet
     if (filtered.keySet.exists(indexed)) None
@@ -71,23 +71,23 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
   }
 
   /**
-   * What is known of the carried keys of every row that the recursion starts from is known of the result's: Spark
-   * infers filters for joins from it, as it would have from a filter that `started` has taken away.
+   * The constraints that all base and initial rows satisfy on carried keys, which hold for the result, too. Spark
+   * infers filters for joins from them, as it would from a filter that `started` has pushed down.
    */
   override protected lazy val validConstraints: ExpressionSet = {
     val exact = carriedKeys.toSeq.filter { case (key, _) => NormalizeFloatingNumbers.normalize(key) eq key }
-    val known = starts.map { case (input, relation) =>
+    val constraints = starts.map { case (input, relation) =>
       val child = inputs(input)
       val keys = AttributeMap(exact.map { case (key, at) => child.output(at(relation)) -> key })
       ExpressionSet(
         child.constraints.filter(_.references.forall(keys.contains)).map(_.transform { case a: Attribute => keys(a) }))
     }
-    known.reduceOption(_ intersect _).getOrElse(ExpressionSet())
+    constraints.reduceOption(_ intersect _).getOrElse(ExpressionSet())
   }
 
-  /** With only the dependent columns that `wanted` needs, if that saves anything. */
-  def narrowed(wanted: AttributeSet): Option[RecursiveAggregate] = {
-    val needed = output.drop(keys.length).filter(wanted.contains).map(_.name).toSet
+  /** Returns the fixpoint with only the `required` dependent columns, if the Plan has a narrower stratum. */
+  def narrowed(required: AttributeSet): Option[RecursiveAggregate] = {
+    val needed = output.drop(keys.length).filter(required.contains).map(_.name).toSet
     val smaller = spec.narrower.filter(n => needed.subsetOf(n.columns))
     smaller.sortBy(_.columns.size).headOption.map { n =>
       val slices = n.slices.map { case (input, columns) =>
@@ -101,7 +101,7 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
 
   private def position(input: Int): Int = spec.program.inputs.indexWhere(_.id == input)
 
-  /** Inputs of base and initial rows, each with the position of its relation. */
+  /** Returns the inputs of base and initial rows, each with the position of its relation. */
   private def starts: Seq[(Int, Int)] = for {
     (relation, at) <- spec.program.relations.toSeq.zipWithIndex
     input <- relation.base +: relation.initial.toSeq
@@ -117,7 +117,7 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
 
 object RecursiveAggregate {
 
-  /** The result of `spec`'s relation over the rows of `sources`, which its program counts through. */
+  /** Returns the operator for `spec` over the plans of its program's sources, by number. */
   def of(spec: FixpointSpec, sources: Seq[LogicalPlan]): RecursiveAggregate = {
     val inputs = spec.program.inputs.map(i => inputPlan(i, sources(i.source)))
     val output = spec.program.relation(spec.relation).columns.map { c =>
@@ -130,10 +130,10 @@ object RecursiveAggregate {
     val byName = input.columns.zip(source.output).toMap
     def bound(e: Expression): Expression = e.transform { case v: RuleVariable => byName(v.name) }
     val filtered = input.filters.map(bound).reduceOption(And).fold(source)(Filter(_, source))
-    // A plain column stays itself, so that Catalyst sees through the projection; a second use of it needs a new name.
+    // A plain column keeps its id, so that Catalyst sees through the projection; a second use of it needs an alias.
     val list = input.exprs.map(bound).zipWithIndex.foldLeft(Vector.empty[NamedExpression]) {
-      case (done, (a: Attribute, _)) if !done.exists(_.exprId == a.exprId) => done :+ a
-      case (done, (e, i)) => done :+ Alias(e, s"x$i")()
+      case (columns, (a: Attribute, _)) if !columns.exists(_.exprId == a.exprId) => columns :+ a
+      case (columns, (e, i)) => columns :+ Alias(e, s"x$i")()
     }
     Project(list, filtered)
   }
