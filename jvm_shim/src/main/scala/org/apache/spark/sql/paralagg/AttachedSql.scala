@@ -7,9 +7,8 @@ import org.apache.spark.sql.internal.SessionState
 import org.apache.spark.sql.paralagg.sql.RecursionParser
 
 /**
- * Recursive queries in a session that ran before `ra.attach`. Its analyzer is made and takes no further rules, so such
- * a query is refused with advice instead of Spark's syntax error. Sessions that are derived from it have all
- * extensions.
+ * The SQL of a session that started before `ra.attach`. Its analyzer takes no further rules, so a recursive query fails
+ * with a hint instead of Spark's syntax error. Sessions derived from it have all extensions.
  */
 object AttachedSql extends Logging {
 

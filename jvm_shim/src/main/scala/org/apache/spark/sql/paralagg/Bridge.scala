@@ -16,24 +16,24 @@ import org.apache.spark.sql.paralagg.plan.{Analysis, FixpointSpec, Reads, Recurs
 import org.apache.spark.sql.paralagg.rules.{RewriteUnionLoop, Rules}
 import org.apache.spark.sql.types.{DataType, StructType}
 
-/** The only class that Python calls. Python decides, this side executes. */
+/** The only class that Python calls. Python makes the decisions; the shim executes them. */
 object Bridge {
 
-  /** The Spark that this jar was compiled against, and the version of the Python package that it belongs to. */
+  /** Returns the Spark version that this jar was compiled against, and the version of its Python package. */
   def version(): String = s"$compiledFor|${ShimVersion.value}"
 
   private lazy val compiledFor: String = {
-    val written = new java.util.Properties
+    val properties = new java.util.Properties
     Option(getClass.getResourceAsStream("/META-INF/paralagg.properties")).foreach { in =>
-      try written.load(in)
+      try properties.load(in)
       finally in.close()
     }
-    written.getProperty("spark", org.apache.spark.SPARK_VERSION)
+    properties.getProperty("spark", org.apache.spark.SPARK_VERSION)
   }
 
   /**
-   * Registers the planner strategy and the rules in a session that already runs (`ra.attach`). Spark applies such rules
-   * last: what they push down no longer reaches into a scan. Recursive queries in SQL are refused with advice.
+   * Registers the planner strategy and the rules in a running session (`ra.attach`). Spark applies such rules last, so
+   * filters that they push down do not reach scans. Recursive queries in SQL fail with a hint.
    */
   def attach(session: SparkSession): Unit = {
     StaticConfs.register()
@@ -48,23 +48,23 @@ object Bridge {
   /** Sets a static conf for the application; null unsets it. */
   def setStatic(session: SparkSession, key: String, value: String): Unit = StaticConfs.set(session, key, value)
 
-  /** Tasks that may run at the same moment now; 0 where Spark refuses gangs (dynamic allocation). */
+  /** Returns the number of tasks that may run at the same time; 0 if Spark refuses gangs (dynamic allocation). */
   def slots(session: SparkSession): Int = Slots.available(session.sparkContext)
 
-  /** As `slots`, but waits for a first executor as an execution does. */
+  /** Returns `slots`, but waits for the first executor as an execution does. */
   def slotsSoon(session: SparkSession): Int = Slots.availableSoon(session.sparkContext)
 
-  /** The DataFrame that a step receives. */
+  /** Returns the DataFrame that a step receives. */
   def reference(session: SparkSession, name: String, schemaJson: String): DataFrame = {
     val schema = DataType.fromJson(schemaJson).asInstanceOf[StructType]
     frame(session, RecursiveReference(name, DataTypeUtils.toAttributes(schema)))
   }
 
-  /** How the plan of `df` reads its references: see [[Reads]]. `relation` is the one that recurses. */
+  /** Returns how the plan of `df` reads its references, see [[Reads]]. `relation` is the recursive one. */
   def reads(df: DataFrame, relation: String): String =
     Reads.json(df.sparkSession.asInstanceOf[classic.SparkSession], analysed(df), relation)
 
-  /** `df` with its reads of references, in the order of `reads`, replaced by `frames`. */
+  /** Replaces the reads of references in `df`, in the order of `reads`, by `frames`. */
   def substitute(df: DataFrame, frames: JList[DataFrame]): DataFrame =
     frame(df.sparkSession, Reads.substitute(analysed(df), frames.asScala.toSeq.map(analysed)))
 
@@ -72,8 +72,8 @@ object Bridge {
     new Analysis(names.asScala.toSeq, steps.asScala.toSeq.map(analysed))
 
   /**
-   * The lazy result of one relation of one stratum. Sources are the analysis' own, then `extraSources` (bases, initial
-   * rows, results of lower strata), counted through.
+   * Returns the lazy result of one relation of one stratum. Its sources are those of `analysis`, then `extraSources`
+   * (bases, initial rows, results of lower strata), numbered consecutively.
    */
   def fixpoint(
       session: SparkSession,
@@ -88,13 +88,13 @@ object Bridge {
     frame(session, RecursiveAggregate.of(spec, sources))
   }
 
-  /** Report of the last run of the outermost fixpoint in this DataFrame, or null. */
+  /** Returns the report of the last run of the outermost fixpoint in this DataFrame, or null. */
   def report(df: DataFrame): String = outermost(df).flatMap(n => RunRegistry.report(n.spec.whole)).orNull
 
-  /** What has happened to runs since the news number `after`; `now` is the number to ask with the next time. */
+  /** Returns the runs that have changed since the number `after`; `now` is the number for the next call. */
   def runs(after: Long): String = JsonMethods.compact(RunRegistry.since(after))
 
-  /** What the outermost fixpoint of this DataFrame is, and which columns of it are left when it is optimised; or null. */
+  /** Describes the outermost fixpoint of this DataFrame, with the columns that the optimised plan computes; or null. */
   def describe(df: DataFrame): String = outermost(df).map { n =>
     val computed = optimized(df).collectWithSubqueries {
       case o: RecursiveAggregate if o.spec.whole eq n.spec.whole => o.output.map(_.name)
@@ -104,7 +104,7 @@ object Bridge {
         ("reason" -> n.spec.reason) ~ ("computed" -> computed.flatten.distinct))
   }.orNull
 
-  /** Why recursive CTEs of Spark's own in this DataFrame, of which min or max is taken, were left to it; or null. */
+  /** Returns why recursive CTEs below min or max in this DataFrame were left to Spark, or null. */
   def leftToSpark(df: DataFrame): String = {
     val loops = if (hasCtes(df)) optimized(df).collectWithSubqueries { case loop: UnionLoop => loop }
     else Nil
@@ -112,7 +112,7 @@ object Bridge {
     if (reasons.isEmpty) null else reasons.distinct.mkString("; ")
   }
 
-  /** With CTEs in their places, where there are any: only then is it known which is the outermost. */
+  /** Returns the outermost fixpoint; with CTEs it looks into the optimised plan, which has them inlined. */
   private def outermost(df: DataFrame): Option[RecursiveAggregate] = {
     def first(plan: LogicalPlan) = plan.collectWithSubqueries { case n: RecursiveAggregate => n }.headOption
     (if (hasCtes(df)) first(optimized(df)) else None).orElse(first(analysed(df)))

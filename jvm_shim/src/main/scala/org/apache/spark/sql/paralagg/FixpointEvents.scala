@@ -3,20 +3,19 @@ package org.apache.spark.sql.paralagg
 import org.apache.spark.scheduler.SparkListenerEvent
 
 /*
- * What a `SparkListener` hears of recursions by `onOtherEvent`, and what the event log keeps as JSON under the names of
- * these classes. `run` tells the runs of an application apart; `execution` is the SQL execution's id, -1 outside of one
- * (`df.rdd`). Times are milliseconds since 1970. docs/guide/seeing.md shows how to listen.
+ * The events of recursions, which a `SparkListener` receives in `onOtherEvent`, and the event log stores as JSON under
+ * these class names. `run` identifies a run of the application; `execution` is the SQL execution's id, -1 outside of
+ * one (`df.rdd`). Times are milliseconds since 1970. docs/guide/seeing.md shows a listener.
  */
 
-/** A recursion is about to run. `limit`: its `max_iterations`, -1 for none. */
+/** The start of a run. `limit` is its `max_iterations`, -1 for none. */
 final case class FixpointStarted(
     run: Long, name: String, backend: String, execution: Long, tasks: Int, limit: Int, time: Long)
     extends SparkListenerEvent
 
 /**
- * How far it is, at most ten times a second. `delta` rows were changed by this iteration, `changed` by all so far;
- * `total` rows there are; `bytes` were exchanged. `job` is Spark's number of the job that runs it, -1 before there is
- * one.
+ * The progress of a run, at most ten times a second. This iteration changed `delta` rows, all so far `changed`; `total`
+ * is the number of rows, `bytes` were exchanged. `job` is the id of Spark's job, -1 before there is one.
  */
 final case class FixpointProgress(
     run: Long,
@@ -31,7 +30,7 @@ final case class FixpointProgress(
     time: Long)
     extends SparkListenerEvent
 
-/** It is over; the numbers are those of its last iteration. Without success the seconds are not known: 0. */
+/** The end of a run, with the numbers of its last iteration. Without success the seconds are 0. */
 final case class FixpointEnded(
     run: Long,
     name: String,

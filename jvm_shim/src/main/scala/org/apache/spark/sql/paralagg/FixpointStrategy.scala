@@ -9,8 +9,8 @@ import org.apache.spark.sql.paralagg.offload.OffloadExec
 import org.apache.spark.sql.paralagg.plan.{RecursiveAggregate, RecursiveReference}
 
 /**
- * RecursiveAggregate to FixpointExec, or to OffloadExec where Python wants ranks. The number of partitions is fixed
- * here: the smaller of the wish and the slots.
+ * The planner strategy for RecursiveAggregate: FixpointExec, or OffloadExec if Python has decided for ranks. It sets
+ * the number of partitions, the smaller of the shuffle partitions and the slots.
  */
 object FixpointStrategy extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {

@@ -6,18 +6,19 @@ import org.apache.spark.sql.paralagg.plan.{Merge, RelationSpec}
 import org.apache.spark.sql.paralagg.state.{Accumulator, Identity, RelationShape}
 import org.apache.spark.sql.types._
 
-/** A value in generated code: the Java expression of its word, and of whether it is null ("false" where it cannot be). */
+/** A value in generated code: Java expressions of its word and of its null test ("false" if it is never null). */
 case class WordCode(word: String, isNull: String) {
   def isNullable: Boolean = isNull != "false"
 }
 
 /**
- * Java source that aggregates into an [[Accumulator]] held in local variables: deduplication and aggregation are one
- * pass over what comes.
+ * Java source that aggregates into an [[Accumulator]] with its arrays in local variables. Deduplication and aggregation
+ * are one pass over the rows.
+ *
  *
  * @param name prefix of the local variables
- * @param makesStrings words of strings do not stand in the order of the strings
- * @param traced each change notes where it came from (`from` in the methods below)
+ * @param makesStrings words of strings are not in the order of the strings
+ * @param traced each change records the row that it was derived from (`from` in the methods below)
  */
 final class AccumulatorCode(
     name: String,
@@ -49,11 +50,11 @@ final class AccumulatorCode(
 
   def capacity: String = s"${name}_f.length"
 
-  /** The column `j` of row `id`, for reading. */
+  /** Returns the code that reads column `j` of row `id`. */
   def read(j: Int, id: String): WordCode =
     WordCode(s"${v(j)}[$id]", if (nullable(j)) s"(${k(j)}[$id] == 0)" else "false")
 
-  /** Aggregates one row of a lattice; marks `id` dirty if that changed anything. */
+  /** Returns the code that aggregates one row of a lattice, and marks `id` dirty if it changes. */
   def join(id: String, values: Array[WordCode], from: String): String = {
     val carriers = deps.indices.filter(j => deps(j).isCarried)
     val plain = carriers.isEmpty && !nullable.contains(true) && !deps.exists(_.custom.isDefined)
@@ -61,7 +62,7 @@ final class AccumulatorCode(
     if (plain) {
       body ++= "boolean ra_ch = false;\n"
       deps.indices.foreach(j => body ++= improve(j, id, values(j).word))
-      // A row that improves nothing is still new if all its values are what an empty entry holds.
+      // A row that improves nothing may still be new, if all its values equal the identities.
       val identical = deps.indices.map(j => s"${values(j).word} == ${literal(Identity.of(deps(j)))}")
       body ++= s"if (!ra_ch${identical.map(" && " + _).mkString}) ra_ch = (${name}_f[$id] & $Present) == 0;\n"
     } else {
@@ -69,14 +70,14 @@ final class AccumulatorCode(
       uses.foreach(first => body ++= combined(first, id, values, "ra_ch = true;"))
       deps.indices.filterNot(j => carriers.contains(j) || deps(j).custom.isDefined).foreach { j =>
         val carried = carriers.filter(deps(_).order == j)
-        val one =
+        val code =
           if (carried.nonEmpty) lexicographic(j, carried, id, values)
           else if (nullable(j)) {
             s"if (${k(j)}[$id] == 0) { ${v(j)}[$id] = ${alone(j, values(j).word)}; " +
               s"${k(j)}[$id] = 1; ra_ch = true; }\n" +
               s"else { ${improve(j, id, values(j).word)} }\n"
           } else improve(j, id, values(j).word)
-        body ++= (if (values(j).isNullable) s"if (!${values(j).isNull}) { $one }\n" else one)
+        body ++= (if (values(j).isNullable) s"if (!${values(j).isNull}) { $code }\n" else code)
       }
     }
     s"""{ $body
@@ -85,28 +86,28 @@ final class AccumulatorCode(
        |""".stripMargin
   }
 
-  /** Adds one row to running sums; other aggregates are taken as in `join`. Marks `id` dirty always (iterated, accumulating). */
+  /** Returns the code that adds one row to sums, other aggregates as in `join`, and always marks `id` dirty. */
   def add(id: String, values: Array[WordCode], from: String): String =
     if (!deps.exists(_.isSum)) join(id, values, from)
     else {
       val others = deps.indices.filterNot(j => deps(j).isSum || deps(j).custom.isDefined)
       val sums = deps.indices.filter(j => deps(j).isSum).map { j =>
         val plus = s"${v(j)}[$id] = ${sum(j, s"${v(j)}[$id]", values(j).word)};"
-        val one = if (nullable(j)) s"$plus ${k(j)}[$id] = 1;" else plus
-        if (values(j).isNullable) s"if (!${values(j).isNull}) { $one }\n" else one + "\n"
+        val code = if (nullable(j)) s"$plus ${k(j)}[$id] = 1;" else plus
+        if (values(j).isNullable) s"if (!${values(j).isNull}) { $code }\n" else code + "\n"
       }
       val rest = if (others.isEmpty) "" else s"boolean ra_ch = false;\n" + others.map(mixed(_, id, values)).mkString
-      val own = uses.map(combined(_, id, values, ""))
-      s"""{ ${sums.mkString} $rest ${own.mkString}
+      val customCode = uses.map(combined(_, id, values, ""))
+      s"""{ ${sums.mkString} $rest ${customCode.mkString}
          |  ${mark(id, from)}
          |}
          |""".stripMargin
     }
 
-  /** Adds a difference to a total: dirty if the row is new or the total is another one; `tol` sums the differences. */
+  /** Returns the code that adds a difference to a total, and marks a new or changed row dirty; `ra_tol` sums |Δ|. */
   def addChange(id: String, values: Array[WordCode], from: String): String = {
-    val own = uses.map(combined(_, id, values, "ra_ch = true;")).mkString
-    val each = own + deps.indices.filter(j => deps(j).isSum).map {
+    val customCode = uses.map(combined(_, id, values, "ra_ch = true;")).mkString
+    val each = customCode + deps.indices.filter(j => deps(j).isSum).map {
       j =>
         val w = values(j).word
         val cell = s"${v(j)}[$id]"
@@ -122,7 +123,7 @@ final class AccumulatorCode(
        |""".stripMargin
   }
 
-  /** The parent of a traced row, for those who take it over. */
+  /** Returns the code that reads the parent of a traced row. */
   def parent(id: String): String = if (traced) s"${name}_p[$id]" else "-1L"
 
   private def mark(id: String, from: String): String =
@@ -138,15 +139,15 @@ final class AccumulatorCode(
     if (deps(j).isCarried) {
       throw new IllegalStateException("min_by beside a sum: the compiler refuses this")
     }
-    val one =
+    val code =
       if (nullable(j)) {
         val better = improve(j, id, values(j).word)
         s"if (${k(j)}[$id] == 0) { ${v(j)}[$id] = ${alone(j, values(j).word)}; ${k(j)}[$id] = 1; } else { $better }"
       } else improve(j, id, values(j).word)
-    if (values(j).isNullable) s"if (!${values(j).isNull}) { $one }\n" else one
+    if (values(j).isNullable) s"if (!${values(j).isNull}) { $code }\n" else code
   }
 
-  /** `if` the value is better than what stands there, put it there. */
+  /** Returns the code that stores a value if it is better than the stored one. */
   private def improve(j: Int, id: String, y: String): String = {
     val old = s"${v(j)}[$id]"
     computed(j, old, y) match {
@@ -155,22 +156,22 @@ final class AccumulatorCode(
     }
   }
 
-  /** What a value is where it is the only one. */
+  /** Returns the aggregate of a single value. */
   private def alone(j: Int, y: String): String = computed(j, literal(Identity.of(deps(j))), y).getOrElse(y)
 
-  /** The merged value where it is neither of the two. */
+  /** Returns the merged value of an aggregate that computes one, instead of choosing one of two. */
   private def computed(j: Int, a: String, b: String): Option[String] = deps(j).merging.merge match {
     case Merge.Operator(symbol) => Some(s"$a $symbol $b")
     case Merge.Method(name) => Some(s"${JavaNames.Sums}.$name($a, $b, ${deps(j).column.dataType.defaultSize})")
     case _ => None
   }
 
-  /** Where the users' aggregators begin. */
+  /** The first columns of users' aggregators. */
   private val uses = deps.indices.filter(j => deps(j).custom.isDefined && deps(j).part == 0)
 
   /**
-   * The columns from `first` on by the user's own expressions, which Catalyst compiles. A row with a null in one of
-   * them contributes nothing; the first one that has none is stored as it is.
+   * Returns the code that merges the columns from `first` on by the user's expressions, which Catalyst compiles. It
+   * ignores a row with a null in one of them, and stores the first other row as it is.
    */
   private def combined(first: Int, id: String, values: Array[WordCode], onChange: String): String = {
     val custom = deps(first).custom.get
@@ -181,11 +182,11 @@ final class AccumulatorCode(
     val store = all.map(j => s"${v(j)}[$id] = ${values(j).word}; ").mkString + valid + onChange
     val merge = code.merge(all.map(j => s"${v(j)}[$id]"), all.map(values(_).word), onChange)
     val nulls = all.map(values(_)).filter(_.isNullable).map("!" + _.isNull)
-    val one = s"if ($isEmpty) { $store } else { $merge }\n"
-    if (nulls.isEmpty) one else s"if (${nulls.mkString(" && ")}) { $one }\n"
+    val put = s"if ($isEmpty) { $store } else { $merge }\n"
+    if (nulls.isEmpty) put else s"if (${nulls.mkString(" && ")}) { $put }\n"
   }
 
-  /** Order of the aggregator: Spark's, in which NaN is the largest number. */
+  /** Returns the test whether `y` is better, in Spark's order, in which NaN is the largest number. */
   private def better(j: Int, y: String, old: String): String = {
     val smaller = deps(j).merging.merge match {
       case Merge.Smaller => true
@@ -203,7 +204,7 @@ final class AccumulatorCode(
     case _ => if (smaller) s"$y < $old" else s"$y > $old"
   }
 
-  /** (order, carried…): a better order replaces all; at a tie the smallest carried value wins, null last. */
+  /** Returns the code for (order, carried…): a better order replaces all; on a tie the smallest carried value wins. */
   private def lexicographic(o: Int, carried: Seq[Int], id: String, values: Array[WordCode]): String = {
     val (y, old) = (values(o).word, s"${v(o)}[$id]")
     val replace = s"$old = $y; ra_ch = true; " + (if (nullable(o)) s"${k(o)}[$id] = 1; " else "") + carried.map { c =>

@@ -8,11 +8,11 @@ import org.apache.spark.sql.types.DataType
 
 /**
  * Java source of a user's aggregator: Catalyst's code of its expressions, with `old.c` and `new.c` bound to local
- * variables as the variables of rules are ([[RuleVariables]]).
+ * variables like the variables of rules ([[RuleVariables]]).
  */
 private[paralagg] final class CustomCode(custom: CustomSpec, types: Seq[DataType], context: CodegenContext) {
 
-  /** Puts what `old` and `next` (Java expressions of words) make together where `old` stands, if that is another value. */
+  /** Returns the code that merges `next` into `old` (Java expressions of words), with `onChange` if `old` changes. */
   def merge(old: Seq[String], next: Seq[String], onChange: String): String = {
     val n = types.length
     val words = (0 until 2 * n).map(_ => context.freshName("a"))
@@ -41,7 +41,7 @@ private[paralagg] final class CustomCode(custom: CustomSpec, types: Seq[DataType
 
   private def isPlain(e: Expression): Boolean = e.isInstanceOf[RuleVariable]
 
-  /** Variables are the columns of `old`, then those of `new`. */
+  /** Returns a variable's slot: the columns of `old`, then those of `new`. */
   private def slot(name: String): Int = {
     val column = custom.columns.indexOf(name.drop(4))
     if (name.startsWith("old.")) column else types.length + column

@@ -5,9 +5,8 @@ import org.apache.spark.sql.paralagg.plan.{ColumnSpec, ProbeSpec, RuleSpec, Rule
 import org.apache.spark.sql.paralagg.state.Shape
 
 /**
- * The innermost code of a rule: the derived row is aggregated into its target, a row of this task or a ghost. The Plan
- * says how the target is found: it is the driver's row, was resolved at load, or its key is computed and hashed in the
- * loop.
+ * The innermost code of a rule, which aggregates the derived row into its target, a row of this task or a ghost. By the
+ * Plan the target is the driver's row, or was resolved at load, or its key is computed and hashed in the loop.
  */
 private[paralagg] final class HeadCode(
     stratum: StratumSpec,
@@ -22,9 +21,8 @@ private[paralagg] final class HeadCode(
   private val (keyExprs, valueExprs) = rule.emit.splitAt(spec.keys.length)
 
   /**
-   * Values that the last probe does not change are computed once a group, not once a row of it: their code, their
-   * words. Its own variables may be bound already, where the steps are written for the second time, for targets of
-   * others.
+   * Returns code and words of the values that do not depend on the last probe, to compute once a group instead of once
+   * a row. The probe's variables may be bound already, since steps are generated twice if targets are split.
    */
   def computeEarly(last: ProbeSpec): (String, Map[Int, WordCode]) = {
     val early = valueExprs.indices.filter { j =>
@@ -54,24 +52,24 @@ private[paralagg] final class HeadCode(
   private def ghosts: AccumulatorCode =
     locals.accumulator(s"ra_g${rule.head}", s"ra_loop.part(${rule.head}).ghost()", rule.head, writes = true)
 
-  /** The target is known by the row of the probe that resolves it; ghosts stand there as complements of their ids. */
+  /** Returns the code for a target that the row of a probe determines; ghosts are complements of their ids. */
   private def resolved(place: InnerPlace, own: AccumulatorCode, values: Array[WordCode]): String = {
     val targets = locals.local(s"ra_t$position", s"int[] ra_t$position = ra_loop.resolved()[$position];\n")
     val target = locals.freshName("h")
-    val found = s"int $target = $targets[${place.rowOf(rule.target.step)}];\n"
-    if (tasks == 1 || place.side == TargetSide.Own) found + combine(own, target, values)
+    val declared = s"int $target = $targets[${place.rowOf(rule.target.step)}];\n"
+    if (tasks == 1 || place.side == TargetSide.Own) declared + combine(own, target, values)
     else {
       val ghost = locals.freshName("gh")
-      if (place.side == TargetSide.Remote) s"$found int $ghost = ~$target; ${combine(ghosts, ghost, values)}"
+      if (place.side == TargetSide.Remote) s"$declared int $ghost = ~$target; ${combine(ghosts, ghost, values)}"
       else {
-        s"""$found if ($target >= 0) { ${combine(own, target, values)} } else {
+        s"""$declared if ($target >= 0) { ${combine(own, target, values)} } else {
            |  int $ghost = ~$target; ${combine(ghosts, ghost, values)} }
            |""".stripMargin
       }
     }
   }
 
-  /** The head's key is hashed in the loop; owner by Catalyst's hash. */
+  /** Returns the code that computes and hashes the head's key; its owner is by Catalyst's hash. */
   private def computed(own: AccumulatorCode, values: Array[WordCode]): String = {
     val (codes, words) = keyExprs.map(variables.word).unzip
     val part =
@@ -96,8 +94,8 @@ private[paralagg] final class HeadCode(
       if (tasks == 1 || rule.target.local) local
       else {
         val owner = locals.freshName("owner")
-        val found = if (spec.distributeBy.isEmpty) "0" else s"${JavaNames.Words}.owner(${hash(words)}, $tasks)"
-        s"""int $owner = $found;
+        val task = if (spec.distributeBy.isEmpty) "0" else s"${JavaNames.Words}.owner(${hash(words)}, $tasks)"
+        s"""int $owner = $task;
            |if ($owner == ra_loop.me()) { $local } else {
            |  int $id = $part.addGhost($key, $owner);
            |  if ($id >= ${ghosts.capacity}) { $part.growGhosts(); ${KernelLocals.Reload} }
@@ -107,7 +105,7 @@ private[paralagg] final class HeadCode(
     codes.mkString + fill + put
   }
 
-  /** Catalyst's hash of the distribution columns, one chained into the next; nulls do not change it. */
+  /** Returns Catalyst's hash of the distribution columns, each chained into the next; nulls do not change it. */
   private def hash(words: Array[WordCode]): String = spec.distributeBy.foldLeft(Words.Seed.toString) { (seed, k) =>
     val chained = hash(spec.keys(k), words(k).word, seed)
     if (words(k).isNullable) s"(${words(k).isNull} ? $seed : $chained)" else chained

@@ -2,7 +2,7 @@ package org.apache.spark.sql.paralagg.codegen
 
 import org.apache.spark.sql.paralagg.{codegen, load, state}
 
-/** Full names of the classes that generated code uses: it stands in a package of Catalyst. */
+/** Full names of the classes that generated code uses, since that code is in a package of Catalyst. */
 private[codegen] object JavaNames {
   val Accumulator: String = classOf[state.Accumulator].getName
   val Combiner: String = classOf[codegen.Combiner].getName

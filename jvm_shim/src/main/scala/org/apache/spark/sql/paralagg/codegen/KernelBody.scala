@@ -7,17 +7,17 @@ import org.apache.spark.sql.paralagg.plan.{RuleSpec, StratumSpec}
 import org.apache.spark.sql.paralagg.state.{Accumulator, Shape}
 
 /**
- * The code of one kernel: one loop over the driver's rows, in which each of the rules stands as a block of its own
- * ([[RuleBody]]), and before it the local variables that they asked for.
+ * The code of one kernel: the local variables of its rules, then one loop over the driver's rows, with a block for each
+ * rule ([[RuleBody]]).
  *
- * @param rules rules of the same driver, each with its place in the stratum
+ * @param rules rules of the same driver, each with its position in the stratum
  */
 private[paralagg] final class KernelBody(
     stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boolean, traced: Boolean, rules: Seq[(RuleSpec, Int)]) {
   private val driver = rules.head._1.driver
   private val isCopy = driver.index >= 0 && stratum.relationIndex(driver.index).copy
 
-  /** In place, a row that improves before its turn need not be queued again: its flag falls when it is read. */
+  /** In place, a row that improves before it is read need not be queued again: reading it clears its flag. */
   private val popsFlags = stratum.inPlace && !isCopy
   private val driverPart =
     if (isCopy) s"ra_loop.relationIndex(${driver.index}).part()" else s"ra_loop.part(${driver.relation})"
@@ -31,7 +31,7 @@ private[paralagg] final class KernelBody(
   val source: String = {
     val bodies = rules.map { case (rule, position) =>
       new RuleBody(stratum, shape, tasks, rule, position, values, locals).code
-    }.map(_.replace(KernelLocals.Reload, reload)) // only now it is known what there is to reload
+    }.map(_.replace(KernelLocals.Reload, reload)) // after all bodies, whose variables must be reloaded
     s"""public void run(${JavaNames.LoopState} ra_loop, int ra_from, int ra_to) {
        |  ${JavaNames.RelationPart} ra_d = $driverPart;
        |  int[] ra_current = ra_d.current();
@@ -58,26 +58,26 @@ private[paralagg] final class KernelBody(
 }
 
 /**
- * Local variables that the rules of a kernel share, collected while these are written: arrays and maps of the loop's
- * state, and the accumulators that are read or written.
+ * The local variables that the rules of a kernel share, collected during generation: arrays and maps of the loop's
+ * state, and the accumulators that rules read or write.
  */
 private[paralagg] final class KernelLocals(stratum: StratumSpec, shape: Shape, ansi: Boolean, traced: Boolean) {
   val context = new CodegenContext
   private val declarations = mutable.LinkedHashMap.empty[String, String]
   private val accumulators = mutable.LinkedHashMap.empty[String, AccumulatorCode]
 
-  /** Accumulators that rules write to; the others are only read. */
+  /** The accumulators that rules write to. */
   private val written = mutable.LinkedHashSet.empty[String]
 
   def freshName(prefix: String): String = context.freshName(prefix)
 
-  /** The local variable `name`, declared by `code` once a kernel. */
+  /** Returns the local variable `name`, which `code` declares once a kernel. */
   def local(name: String, code: => String): String = {
     declarations.getOrElseUpdate(name, code)
     name
   }
 
-  /** The local variable `name` for a map of keys of `arity` columns, by its class: the JIT sees through its methods then. */
+  /** Returns the local variable `name` for a map of keys; its concrete class lets the JIT inline its methods. */
   def keyMap(name: String, source: String, arity: Int): String = {
     val kind = if (arity == 1) JavaNames.LongKeyMap else JavaNames.TupleKeyMap
     local(name, s"$kind $name = ($kind) $source;\n")
@@ -101,6 +101,6 @@ private[paralagg] final class KernelLocals(stratum: StratumSpec, shape: Shape, a
 
 private[paralagg] object KernelLocals {
 
-  /** Stands where arrays may have been replaced by larger ones: every local copy is read anew. */
+  /** The placeholder for code that reloads all arrays, after some may have been replaced by larger ones. */
   val Reload = "/*reload*/"
 }

@@ -6,15 +6,15 @@ import org.apache.spark.sql.paralagg.plan.{RuleSpec, StratumSpec}
 import org.apache.spark.sql.paralagg.state.Shape
 
 /**
- * Java source of the loop's inner parts, compiled by Janino as Spark compiles its own (docs/design.md, "Data in the
- * loop"). Expressions come from Catalyst's `genCode` with `currentVars` bound to the loop's locals, so they mean
- * exactly what Spark means.
+ * The Java source of the loop's inner parts, which Janino compiles as for Spark's own code (docs/design.md, "Data in
+ * the loop"). Catalyst's `genCode` generates the expressions, with `currentVars` bound to the loop's locals, so they
+ * have exactly Spark's semantics.
  *
- * Catalyst's code declares locals of plain names (`d`, `c`, `i`) beside its fresh ones (`value_3`). A local of ours is
- * fresh too or begins with `ra_`, as no name of Catalyst's does: janino refuses a name that is declared twice.
+ * Catalyst's code declares locals with plain names (`d`, `c`, `i`) and fresh ones (`value_3`). Janino refuses a name
+ * that is declared twice, so a local of this package is fresh or begins with `ra_`.
  *
- * The source holds no ids of a run: the second run of a query finds the class in Spark's cache, compiled by the JIT
- * already.
+ * The source has no ids of a run. So the second run of a query finds the class in Spark's cache, already compiled by
+ * the JIT.
  */
 final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, val ansi: Boolean, traced: Boolean) {
 
@@ -25,14 +25,14 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, val ansi:
     val acc = new AccumulatorCode("ra_a", "ra_into", spec, form, stratum.makesStrings, ansi, traced, context)
     val from = new AccumulatorCode("ra_b", "ra_from", spec, form, stratum.makesStrings, ansi, traced, context)
     val maskAt = spec.dependents.length
-    // The last word of a traced row.
+    // The last word of a traced row is its parent.
     val origin = s"ra_rows[ra_at + ${maskAt + (if (form.dependents.contains(true)) 1 else 0)}]"
     val fromRows = spec.dependents.indices.map { j =>
       val isNull = if (form.dependents(j)) s"((ra_rows[ra_at + $maskAt] >> $j & 1L) != 0L)" else "false"
       WordCode(s"ra_rows[ra_at + $j]", isNull)
     }.toArray
     val fromAccumulator = spec.dependents.indices.map(j => from.read(j, "ra_id")).toArray
-    val made = compile(
+    val combiner = compile(
       JavaNames.Combiner,
       s"""public void rows(
          |    ${JavaNames.Accumulator} ra_into, int[] ra_ids, long[] ra_rows, int ra_at, int ra_stride, int ra_count) {
@@ -61,11 +61,11 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, val ansi:
          |}
          |""".stripMargin,
       context).asInstanceOf[Combiner]
-    made.strings = strings
-    made
+    combiner.strings = strings
+    combiner
   }
 
-  /** All rules that start from the same rows, fused into one pass over them. */
+  /** Compiles the rules of one driver, fused into one pass over its rows. */
   def kernel(rules: Seq[(RuleSpec, Int)]): Kernel = {
     val body = new KernelBody(stratum, shape, tasks, ansi, traced, rules)
     compile(JavaNames.Kernel, body.source, body.context).asInstanceOf[Kernel]

@@ -4,10 +4,10 @@ import org.apache.spark.sql.paralagg.plan.{FilterSpec, ProbeSpec, RuleSpec, Stra
 import org.apache.spark.sql.paralagg.state.{Accumulator, Shape}
 
 /**
- * The code of one rule for one row `u` of its driver: steps nest, an inner one for each row that an outer one finds,
- * and the innermost gives the derived row to the head ([[HeadCode]]).
+ * The code of one rule for one row `u` of its driver. Steps nest: an inner step runs for each row of the outer one, and
+ * the innermost passes the derived row to the head ([[HeadCode]]).
  *
- * @param position the rule's place in the stratum
+ * @param position the rule's position in the stratum
  * @param driverValues the values of the driver's rows
  */
 private[paralagg] final class RuleBody(
@@ -31,7 +31,7 @@ private[paralagg] final class RuleBody(
     s"ra_rule$position: { ${binds.mkString} ${step(0, InnerPlace.Outermost)} }\n"
   }
 
-  /** Column `c` of a row of a relation: a key from the map's words, or a value. */
+  /** Returns the code that reads column `c` of a row: a key from the map's words, or a value. */
   private def column(relation: Int, keys: String, values: AccumulatorCode, id: String, c: Int): WordCode = {
     val form = shape.relations(relation)
     val k = stratum.relations(relation).keys.length
@@ -53,8 +53,8 @@ private[paralagg] final class RuleBody(
       case p: ProbeSpec => probeStatic(p, at, place)
     }
 
-  /** Runs what `found` says for the group of the keys; a null key has none. */
-  private def lookup(p: ProbeSpec, map: String, found: String => String, missing: String): String = {
+  /** Returns the code that looks up the keys' group, then runs `onGroup` or `missing`; a null key has no group. */
+  private def lookup(p: ProbeSpec, map: String, onGroup: String => String, missing: String): String = {
     val (codes, words) = p.keys.map(variables.word).unzip
     val group = locals.freshName("g")
     val (fill, find) =
@@ -66,7 +66,7 @@ private[paralagg] final class RuleBody(
       }
     val noNull = words.filter(_.isNullable).map("!" + _.isNull)
     val guarded = if (noNull.isEmpty) find else s"(${noNull.mkString(" && ")}) ? $find : -1"
-    s"${codes.mkString} $fill int $group = $guarded;\nif ($group >= 0) { ${found(group)} } $missing\n"
+    s"${codes.mkString} $fill int $group = $guarded;\nif ($group >= 0) { ${onGroup(group)} } $missing\n"
   }
 
   private def probeStatic(p: ProbeSpec, at: Int, place: InnerPlace): String = {
@@ -87,7 +87,7 @@ private[paralagg] final class RuleBody(
     } else lookup(p, locals.keyMap(s"${index}_m", s"$index.keys()", p.keys.length), rows, missing)
   }
 
-  /** The following steps for each row of a group; in two loops where rows with own targets stand before the others. */
+  /** Returns the next steps for each row of a group, in two loops if rows with targets on this task come first. */
   private def staticRows(p: ProbeSpec, at: Int, place: InnerPlace, group: String, offsets: String): String = {
     val index = s"ra_s${p.index}"
     val row = locals.freshName("p")
@@ -116,9 +116,9 @@ private[paralagg] final class RuleBody(
       val isNull =
         if (!nulls(c)) "false"
         else {
-          // This task may have none of the nulls that others met.
-          val holes = locals.local(s"${index}_z$c", s"boolean[] ${index}_z$c = $index.nulls()[$c];\n")
-          s"($holes != null && $holes[$row])"
+          // The array is null if only other tasks have nulls.
+          val nullRows = locals.local(s"${index}_z$c", s"boolean[] ${index}_z$c = $index.nulls()[$c];\n")
+          s"($nullRows != null && $nullRows[$row])"
         }
       variables.bind(p.binds(c), WordCode(s"$payload[$row]", isNull))
     }.mkString
@@ -137,10 +137,10 @@ private[paralagg] final class RuleBody(
       val binds = p.binds.indices.filter(p.binds(_) != null).map { c =>
         variables.bind(p.binds(c), column(relation, keys, values, row, c))
       }
-      val wanted =
+      val isRead =
         if (p.old) s"(${index}_a_f[$row] & ${Present | InDelta}) == $Present"
         else s"(${index}_a_f[$row] & $Present) != 0"
-      val inner = s"if ($wanted) { ${binds.mkString} ${step(at + 1, place)} }"
+      val inner = s"if ($isRead) { ${binds.mkString} ${step(at + 1, place)} }"
       s"for (int $row = $heads[$group]; $row >= 0; $row = $nexts[$row]) { $inner }\n"
     }
     if (p.keys.isEmpty) s"if ($index.groups().size() > 0) { ${rows("0")} }\n"
@@ -149,10 +149,10 @@ private[paralagg] final class RuleBody(
 }
 
 /**
- * What the steps around a place of the code have settled.
+ * The context of a position in the code.
  *
  * @param rowOf the local variable with the row of each static probe, by step
- * @param side whose the targets of these rows are
+ * @param side the owner of the targets of these rows
  * @param ready values of the derived row that are computed already, by dependent column
  */
 private[paralagg] case class InnerPlace(rowOf: Map[Int, String], side: TargetSide, ready: Map[Int, WordCode])
@@ -161,7 +161,7 @@ private[paralagg] object InnerPlace {
   val Outermost: InnerPlace = InnerPlace(Map.empty, TargetSide.Either, Map.empty)
 }
 
-/** Whether targets that were resolved at load are rows of this task, of others, or may be both. */
+/** The owner of targets resolved at load: this task, another task, or either. */
 private[paralagg] sealed trait TargetSide
 
 private[paralagg] object TargetSide {

@@ -9,15 +9,15 @@ import org.apache.spark.sql.paralagg.plan.{FilterSpec, PlainVariable, RuleSpec, 
 
 /**
  * The variables of one rule as locals of its code, and the expressions over them. Each variable has a local for its
- * word; one for its value as well where Catalyst's code reads it.
+ * word, and another one for its value if Catalyst's code reads it.
  */
 private[paralagg] final class RuleVariables(rule: RuleSpec, context: CodegenContext) {
 
-  /** Variables that the loop reads at all, by name. */
+  /** The variables that the loop reads, by name. */
   private val types: Map[String, RuleVariable] =
     rule.expressions.flatMap(_.collect { case v: RuleVariable if rule.reads(v.name) => v.name -> v }).toMap
 
-  /** Variables whose value is read, not only their word. */
+  /** The variables whose value is read, not only their word. */
   private val needsValue: Set[String] = {
     rule.expressions.flatMap {
       case PlainVariable(_) => Nil
@@ -25,14 +25,14 @@ private[paralagg] final class RuleVariables(rule: RuleSpec, context: CodegenCont
     }.toSet ++ rule.steps.collect { case FilterSpec(PlainVariable(name)) => name }
   }
 
-  // What was bound so far.
+  // The variables bound so far.
   private val words = mutable.Map.empty[String, WordCode]
   private val slots = mutable.Map.empty[String, Int]
   private var values = Vector.empty[ExprCode]
 
   def isBound(name: String): Boolean = words.contains(name)
 
-  /** Code that gives the variable its locals; nothing where the rule does not read it. */
+  /** Returns the code that declares the variable's locals; empty if the rule does not read it. */
   def bind(name: String, code: WordCode): String = types.get(name).fold("") { variable =>
     val local = context.freshName("x")
     val isNull = if (code.isNullable) s"${local}_null" else "false"
@@ -54,7 +54,7 @@ private[paralagg] final class RuleVariables(rule: RuleSpec, context: CodegenCont
     }
   }
 
-  /** Code that computes `e`, and its word; a plain variable is just its word. */
+  /** Returns the code that computes `e`, and its word; a plain variable needs no code. */
   def word(e: Expression): (String, WordCode) = e match {
     case PlainVariable(name) => ("", words(name))
     case _ =>
@@ -67,7 +67,7 @@ private[paralagg] final class RuleVariables(rule: RuleSpec, context: CodegenCont
       (s"${value.code}\nlong $local = $code;\n", WordCode(local, isNull))
   }
 
-  /** Code that computes whether `condition` is true, and the test: null is not. */
+  /** Returns the code that computes `condition`, and the test for true; null is not true. */
   def test(condition: Expression): (String, String) = {
     val value = generate(condition)
     val passes = if (value.isNull == FalseLiteral) s"${value.value}" else s"!${value.isNull} && ${value.value}"

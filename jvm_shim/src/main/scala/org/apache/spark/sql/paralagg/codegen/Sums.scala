@@ -3,7 +3,7 @@ package org.apache.spark.sql.paralagg.codegen
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.paralagg.load.FloatWord
 
-/** Checked addition of words, called by generated code. */
+/** Checked arithmetic on words, called by generated code. */
 object Sums {
 
   def addLong(a: Long, b: Long): Long = {
@@ -12,7 +12,7 @@ object Sums {
     sum
   }
 
-  /** For integers of `bytes` < 8. */
+  /** Adds integers of `bytes` < 8. */
   def addSmall(a: Long, b: Long, bytes: Int, ansi: Boolean): Long = {
     val sum = a + b
     val cut = sum << (64 - 8 * bytes) >> (64 - 8 * bytes)
@@ -29,7 +29,7 @@ object Sums {
   def addFloat(a: Long, b: Long): Long =
     FloatWord.word(java.lang.Float.intBitsToFloat(a.toInt) + java.lang.Float.intBitsToFloat(b.toInt))
 
-  /** For integers of `bytes`: never negative; only the least number of a type has none that fits. */
+  /** Returns the divisor of integers of `bytes`, never negative; that of the least number of a type may not fit. */
   def gcd(a: Long, b: Long, bytes: Int): Long = {
     var (x, y) = (a, b)
     while (y != 0) {
@@ -43,7 +43,7 @@ object Sums {
     positive
   }
 
-  /** Called by generated code where a user's aggregator gives null. */
+  /** Throws the error of a user's aggregator that returns null. */
   def combinedToNull(aggregator: String): Unit = throw new ParalaggException(
     ErrorCodes.AggregatorNull, s"combine of the aggregator $aggregator gives null.",
     "let it give a value for any two values.")
@@ -51,7 +51,7 @@ object Sums {
   private def overflow(what: String, a: Long, b: Long) = new SumOverflow(what, a, b)
 }
 
-/** A sum left the range of its type. */
+/** The overflow of a sum. */
 class SumOverflow(what: String, a: Long, b: Long)
     extends ParalaggException(
       ErrorCodes.Overflow,

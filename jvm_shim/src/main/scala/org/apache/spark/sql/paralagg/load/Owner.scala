@@ -2,7 +2,7 @@ package org.apache.spark.sql.paralagg.load
 
 import org.apache.spark.sql.paralagg.plan.RelationSpec
 
-/** The task that owns a key, by Catalyst's hash of the relation's distribution columns; nulls do not change the hash. */
+/** The task that owns a key, by Catalyst's hash of the relation's distribution columns, in which nulls do not count. */
 final class Owner(spec: RelationSpec, columns: Array[Int], hasMask: Boolean, tasks: Int, strings: Dictionary) {
   private val types = columns.map(c => Words.of(spec.keys(c).dataType))
 

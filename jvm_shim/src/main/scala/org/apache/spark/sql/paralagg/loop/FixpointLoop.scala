@@ -224,7 +224,7 @@ final class FixpointLoop(
       stats.maxima)
   }
 
-  /** For a tolerance, a changed relation without sums is infinitely far from its end. */
+  /** Tests for a relation without sums: with a tolerance, a change of its rows counts as an infinite difference. */
   private def hasNoDistance(p: RelationPart): Boolean =
     stratum.tolerance.isDefined && !p.spec.dependents.exists(_.isSum)
 

@@ -25,7 +25,7 @@ final class LoopStats(relations: Array[String], tasks: Int) {
 
   /**
    * Returns the votes of a meeting: rows changed, Σ|Δ|, tasks with an overflow, bytes, then delta and total of each
-   * relation. The deltas follow once more, as maxima: the delta of the task with most of it.
+   * relation. The deltas follow again, as maxima: the delta of the task with most of it.
    */
   def votes(
       changed: Long, difference: Double, overflows: Double, parts: Array[RelationPart], bytes: Double): Array[Double] =

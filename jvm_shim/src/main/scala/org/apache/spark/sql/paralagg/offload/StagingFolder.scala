@@ -49,7 +49,7 @@ private[paralagg] object StagingFolder extends Logging {
 
   private def unregister(folder: File): Unit = synchronized(ownFolders -= folder.getCanonicalFile)
 
-  /** Removes folders of killed drivers. It removes none of other users, and none without locks (network file systems). */
+  /** Removes folders of killed drivers, but none of other users, and none without locks (network file systems). */
   private def removeDead(parent: File): Unit = {
     val others = Option(parent.listFiles()).toSeq.flatten.filter(_.getName.startsWith(Prefix)).filterNot(isOwn)
     others.map(f => f -> f.toPath.resolve(Marker)).filter(f => Files.exists(f._2)).foreach { case (folder, marker) =>

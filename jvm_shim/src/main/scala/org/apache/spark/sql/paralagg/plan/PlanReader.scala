@@ -96,7 +96,7 @@ private class PlanReader(templates: IndexedSeq[Expression]) {
       bool(json \ "in_place"),
       bool(json \ "cycle_check"),
       bool(json \ "makes_strings"),
-      option(json \ "bitmap")(b => BitmapSpec(relationAt(b \ "relation"), int(b \ "moving"), ints(b \ "edges"))),
+      option(json \ "bitmap")(b => BitmapSpec(int(b \ "moving"), ints(b \ "edges"))),
       option(json \ "max_iterations")(int),
       text(json \ "on_limit") == "error",
       option(json \ "tolerance") {
@@ -156,7 +156,6 @@ private class PlanReader(templates: IndexedSeq[Expression]) {
       relationAt(json \ "head"),
       DriverSpec(
         relationAt(driver \ "relation"),
-        text(driver \ "version") == "delta",
         list(driver \ "binds").map(text).toArray,
         option(driver \ "index")(int).getOrElse(-1)),
       list(json \ "steps").map { s =>
@@ -178,7 +177,6 @@ private class PlanReader(templates: IndexedSeq[Expression]) {
         option(target \ "step")(int).getOrElse(-1),
         ints(target \ "payload"),
         bool(target \ "local")),
-      text(json \ "text"),
       list(json \ "reads").map(text).toSet)
   }
 

@@ -63,7 +63,7 @@ case class StaticIndexSpec(
 case class RelationIndexSpec(id: Int, relation: Int, keys: Array[Int], everywhere: Boolean, copy: Boolean)
 
 /** The relation that a rule starts from. `binds` is null for columns that the rule does not read; `index` may be -1. */
-case class DriverSpec(relation: Int, delta: Boolean, binds: Array[String], index: Int)
+case class DriverSpec(relation: Int, binds: Array[String], index: Int)
 
 sealed trait StepSpec
 
@@ -89,7 +89,6 @@ case class RuleSpec(
     steps: Array[StepSpec],
     emit: Array[Expression],
     target: TargetSpec,
-    text: String,
     reads: Set[String]) {
 
   /** Returns the probe whose rows determine the targets of a resolved rule. */
@@ -102,7 +101,7 @@ case class RuleSpec(
   } ++ emit
 }
 
-case class BitmapSpec(relation: Int, moving: Int, edges: Array[Int])
+case class BitmapSpec(moving: Int, edges: Array[Int])
 
 /** An input: `exprs` and `filters` over RuleVariables, which `columns` names for the source's columns, by position. */
 case class InputSpec(id: Int, source: Int, columns: Array[String], exprs: Array[Expression],

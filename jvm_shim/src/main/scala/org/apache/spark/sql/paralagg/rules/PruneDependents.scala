@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.paralagg.plan.RecursiveAggregate
 
 /**
- * A dependent column that nobody reads is not computed, where nothing else in the recursion needs it.
+ * Removes a dependent column that the query does not read, if the recursion does not need it.
  * {{{
  *   Project [node, dist]                                       Project [node, dist]
  *   +- RecursiveAggregate [node, dist, parent]       =>        +- RecursiveAggregate [node, dist]

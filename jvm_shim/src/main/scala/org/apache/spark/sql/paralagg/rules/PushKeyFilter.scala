@@ -6,8 +6,8 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.paralagg.plan.RecursiveAggregate
 
 /**
- * A filter on keys that every rule copies from every recursive atom goes into the rows that the recursion starts from:
- * all pairs where `src = 7` cost one source.
+ * Pushes a filter on keys that every rule copies from every recursive atom into the rows that the recursion starts
+ * from. All pairs with `src = 7` then cost one source.
  * {{{
  *   Filter (src = 7 AND dist < 9)            Filter (dist < 9)
  *   +- RecursiveAggregate            =>      +- RecursiveAggregate
@@ -15,7 +15,7 @@ import org.apache.spark.sql.paralagg.plan.RecursiveAggregate
  *      +- edges                                 :  +- base
  *                                               +- edges
  * }}}
- * Which keys these are stands in the Plan (`carried`, compile/find_carried.py).
+ * The Plan lists these keys (`carried`, compile/physical/find_carried.py).
  */
 object PushKeyFilter extends Rule[LogicalPlan] with PredicateHelper {
   override def apply(plan: LogicalPlan): LogicalPlan = plan.transform {

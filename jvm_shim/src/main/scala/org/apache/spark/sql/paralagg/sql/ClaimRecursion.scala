@@ -6,9 +6,9 @@ import org.apache.spark.sql.catalyst.trees.CurrentOrigin
 import org.apache.spark.sql.paralagg.ErrorCodes
 
 /**
- * Takes the recursive CTEs of a parsed plan that Spark itself cannot do, and leaves the others as they are: those with
- * an aggregate in the head, with `UNION`, and those that read each other where one of them has either. A claimed CTE
- * becomes an ordinary one whose query is a [[RecursiveCte]].
+ * The pass that claims the recursive CTEs of a parsed plan that Spark does not support: CTEs with an aggregate in the
+ * head, with `UNION`, and those that read such a CTE and are read by it. A claimed CTE becomes an ordinary one with a
+ * [[RecursiveCte]] as its query. Other CTEs stay unchanged.
  *
  * {{{
  *   WITH RECURSIVE r(n) AS (SELECT 1 UNION SELECT e.dst FROM r JOIN e ON r.n = e.src) …
@@ -18,60 +18,60 @@ import org.apache.spark.sql.paralagg.ErrorCodes
 class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
 
   def apply(plan: LogicalPlan): LogicalPlan =
-    // The text of a view is parsed in the middle of an analysis, where Spark's tests forbid plain transforms.
-    AnalysisHelper.allowInvokingTransformsInAnalyzer(claimed(plan))
+    // Spark parses the text of a view during an analysis, where its tests forbid plain transforms.
+    AnalysisHelper.allowInvokingTransformsInAnalyzer(claim(plan))
 
-  /** Inner ones first: what they read of an outer recursion is then seen inside a RecursiveCte. */
-  private def claimed(plan: LogicalPlan): LogicalPlan = {
+  /** Claims inner CTEs first, so that their reads of an outer recursion are found inside a RecursiveCte. */
+  private def claim(plan: LogicalPlan): LogicalPlan = {
     val inside = plan match {
       case w: UnresolvedWith =>
         val relations = w.cteRelations.map { case (name, alias, depth) =>
-          (name, alias.mapChildren(claimed).asInstanceOf[SubqueryAlias], depth)
+          (name, alias.mapChildren(claim).asInstanceOf[SubqueryAlias], depth)
         }
-        instead(w)(w.copy(child = claimed(w.child), cteRelations = relations))
-      case statement: CompoundPlanStatement => withParts(statement)(ofScript)
-      case other => withQueries(other.mapChildren(claimed))
+        replaced(w)(w.copy(child = claim(w.child), cteRelations = relations))
+      case statement: CompoundPlanStatement => withParts(statement)(claimScript)
+      case other => withQueries(other.mapChildren(claim))
     }
-    inside.transformExpressions { case s: SubqueryExpression => s.withNewPlan(claimed(s.plan)) } match {
-      case w: UnresolvedWith if w.allowRecursion => own(w)
+    inside.transformExpressions { case s: SubqueryExpression => s.withNewPlan(claim(s.plan)) } match {
+      case w: UnresolvedWith if w.allowRecursion => claimCtes(w)
       case other => other
     }
   }
 
-  /** `made` at the place of `plan`; `plan` itself where nothing is new. */
-  private def instead(plan: UnresolvedWith)(made: => UnresolvedWith): UnresolvedWith = {
-    val other = CurrentOrigin.withOrigin(plan.origin)(made)
+  /** Returns `replacement` with the origin of `plan`, or `plan` itself if they are equal. */
+  private def replaced(plan: UnresolvedWith)(replacement: => UnresolvedWith): UnresolvedWith = {
+    val other = CurrentOrigin.withOrigin(plan.origin)(replacement)
     if (other == plan) plan else other
   }
 
   /**
-   * Statements of a script hold others that are no children of theirs, such as handlers, and Spark loses some where it
-   * makes a statement of new children: all handlers of a BEGIN, the ELSE of an IF.
+   * Claims in a part of a script's statement. Parts such as handlers are no children, and Spark loses some of them if
+   * it copies a statement with new children: all handlers of a BEGIN, the ELSE of an IF.
    */
-  private def ofScript(part: Any): Any = part match {
-    case plan: LogicalPlan => claimed(plan)
-    case several: Seq[_] => several.map(ofScript)
-    case Some(one) => Some(ofScript(one))
+  private def claimScript(part: Any): Any = part match {
+    case plan: LogicalPlan => claim(plan)
+    case parts: Seq[_] => parts.map(claimScript)
+    case Some(part) => Some(claimScript(part))
     case other => other
   }
 
-  /** Commands hold queries beside their children, and pieces of the text (a view's). */
+  /** Claims in the queries that commands hold besides their children; restores pieces of text (of a view). */
   private def withQueries(plan: LogicalPlan): LogicalPlan = withParts(plan) {
-    case query: LogicalPlan if !plan.children.exists(_ eq query) => claimed(query)
+    case query: LogicalPlan if !plan.children.exists(_ eq query) => claim(query)
     case Some(text: String) => Some(heads.restored(text))
     case text: String => heads.restored(text)
     case other => other
   }
 
-  private def withParts(plan: LogicalPlan)(mend: Any => Any): LogicalPlan = {
-    val held = plan.productIterator.toArray
-    val mended = held.map(mend)
-    if (held.sameElements(mended)) plan else plan.makeCopy(mended.map(_.asInstanceOf[AnyRef]))
+  private def withParts(plan: LogicalPlan)(change: Any => Any): LogicalPlan = {
+    val parts = plan.productIterator.toArray
+    val changed = parts.map(change)
+    if (parts.sameElements(changed)) plan else plan.makeCopy(changed.map(_.asInstanceOf[AnyRef]))
   }
 
-  private def own(w: UnresolvedWith): UnresolvedWith = {
+  private def claimCtes(w: UnresolvedWith): UnresolvedWith = {
     val ctes = w.cteRelations.map { case (name, alias, depth) => new Cte(name, alias, depth, heads) }
-    val groups = ctes.map(c => c -> recursionOf(c, ctes)).filter(g => isOurs(g._1, g._2)).toMap
+    val groups = ctes.map(c => c -> recursionOf(c, ctes)).filter(g => isClaimed(g._1, g._2)).toMap
     if (!isConfigured) groups.keys.headOption.foreach(cte => SqlProblem.notConfigured(cte.name, cte.alias.origin))
     groups.values.toSet.foreach(checkBases)
     if (groups.isEmpty) w
@@ -82,29 +82,29 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
         }
         (cte.name, alias, if (groups.contains(cte)) None else cte.maxDepth)
       }
-      instead(w)(w.copy(cteRelations = relations))
+      replaced(w)(w.copy(cteRelations = relations))
     }
   }
 
   private def namesOf(ctes: Seq[Cte]): Seq[String] = ctes.map(_.name)
 
-  /** The CTEs that read each other with `cte`, in their order; none if it is not recursive. */
+  /** Returns the CTEs that `cte` reads and that read it, with itself, in order; none if it is not recursive. */
   private def recursionOf(cte: Cte, all: Seq[Cte]): Seq[Cte] = {
     def reached(from: Cte): Set[Cte] = {
-      var found = Set.empty[Cte]
+      var result = Set.empty[Cte]
       var next = Set(from)
       while (next.nonEmpty) {
         val read = next.flatMap(c => Cte.reads(c.alias.child, namesOf(all)))
-        next = all.filter(c => read(c.name)).toSet -- found
-        found ++= next
+        next = all.filter(c => read(c.name)).toSet -- result
+        result ++= next
       }
-      found
+      result
     }
     val below = reached(cte)
     if (!below(cte)) Nil else all.filter(c => below(c) && reached(c)(cte))
   }
 
-  private def isOurs(cte: Cte, group: Seq[Cte]): Boolean = {
+  private def isClaimed(cte: Cte, group: Seq[Cte]): Boolean = {
     if (group.isEmpty && cte.aggregates.nonEmpty) {
       throw new SqlProblem(
         ErrorCodes.SqlHead,
@@ -112,11 +112,11 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
         "aggregate with GROUP BY where nothing recurses",
         cte.aggregates.values.head.origin)
     }
-    val isAlone = group.length == 1 && !cte.isUnion && !cte.isUnionAll // no base: Spark's error has no position
+    val isAlone = group.length == 1 && !cte.isUnion && !cte.isUnionAll // no base: Spark's error would have no position
     group.exists(c => c.isUnion || c.aggregates.nonEmpty) || isAlone && group.nonEmpty
   }
 
-  /** Each relation starts somewhere: from rows of its own, or from rows of one that does. */
+  /** Checks that each relation has base rows, or reads only relations that have. */
   private def checkBases(group: Seq[Cte]): Unit = {
     group.filter(c => c.isUnionAll && c.aggregates.isEmpty).foreach { c =>
       throw new SqlProblem(
@@ -144,7 +144,7 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
   private def startsFrom(cte: Cte, group: Seq[Cte], started: Seq[Cte]): Boolean =
     cte.branches.exists(b => Cte.reads(b, namesOf(group)).subsetOf(namesOf(started).toSet))
 
-  /** A CTE stands after those that it reads, also where a member of its recursion stands further up. */
+  /** Sorts CTEs after those that they read, also if another CTE of their recursion is defined earlier. */
   private def sorted(ctes: Seq[Cte], groups: Map[Cte, Seq[Cte]]): Seq[Cte] = {
     def before(c: Cte): Seq[Cte] = {
       val members = groups.getOrElse(c, Seq(c))

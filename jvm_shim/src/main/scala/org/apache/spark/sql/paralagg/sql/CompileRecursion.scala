@@ -13,26 +13,26 @@ import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttribute
 import org.apache.spark.sql.types.{DataType, LongType, StructField}
 import org.apache.spark.sql.paralagg.plan.{Analysis, FixpointSpec, PlanReader, RecursiveAggregate, RecursiveReference}
 
-/** Asks Python what a resolved recursion is, and builds the nodes that it answers. */
+/** The compilation of a resolved recursion: a request to Python, and the nodes for its answer. */
 object CompileRecursion {
   import PlanReader.{list, text}
 
   private val Reason = "a recursive CTE in SQL runs on the Spark engine"
 
-  /** The columns of a relation whose branches supply columns of these names and types; `sum` widens, say. */
+  /** Returns the columns of a relation whose branches have these names and types; sum widens, for example. */
   def declared(r: CteRelation, names: Seq[String], types: Seq[DataType]): Seq[CteColumn] = {
     val request = ("name" -> r.name) ~ ("columns" -> fields(names, types)) ~ ("aggs" -> aggregates(r))
-    val answer = PythonCompiler.ask("declare", request).fold(raise(_, r.origin, Seq(r)), identity)
-    names.zip(types).zip(list(answer \ "types").map(text)).map { case ((name, supplied), found) =>
-      CteColumn(name, if (found == supplied.simpleString) supplied else DataType.fromDDL(found))
+    val answer = PythonCompiler.request("declare", request).fold(raise(_, r.origin, Seq(r)), identity)
+    names.zip(types).zip(list(answer \ "types").map(text)).map { case ((name, supplied), declared) =>
+      CteColumn(name, if (declared == supplied.simpleString) supplied else DataType.fromDDL(declared))
     }
   }
 
-  /** The node for the target of `cte`, with the columns in the order of its head. */
+  /** Returns the node for the target of `cte`, with the columns in the order of its head. */
   def apply(cte: RecursiveCte): LogicalPlan =
     compiled(cte, Reason, onlyLattice = false).fold(raise(_, cte.relations.head.origin, cte.relations), identity)
 
-  /** As `apply`, or why not. `onlyLattice` takes nothing else, where a bag is to mean the same. */
+  /** Compiles `cte` or returns the refusal. `onlyLattice` refuses all others, for CTEs with the semantics of bags. */
   def compiled(cte: RecursiveCte, reason: String, onlyLattice: Boolean): Either[Refusal, LogicalPlan] = {
     val steps = cte.relations.map(r => r -> cte.stepsOf(r)).filter(_._2.nonEmpty)
     val analysis = new Analysis(
@@ -48,15 +48,15 @@ object CompileRecursion {
     }
     val request = ("name" -> cte.target) ~ ("relations" -> relations.toList) ~ ("analysis" -> analysis.toJson) ~
       ("max_iterations" -> cte.maxDepth) ~ ("only_lattice" -> onlyLattice)
-    PythonCompiler.ask("compile", request).map { answer =>
-      val found = built(answer, analysis, bases, reason)(cte.target)
+    PythonCompiler.request("compile", request).map { answer =>
+      val fixpoint = build(answer, analysis, bases, reason)(cte.target)
       val head = cte.relations.find(_.name == cte.target).get.columns.get
-      Project(head.map(c => found.output.find(_.name == c.name).get), found)
+      Project(head.map(c => fixpoint.output.find(_.name == c.name).get), fixpoint)
     }
   }
 
-  /** A node for each relation; a stratum reads the results of lower strata as further sources. */
-  private def built(
+  /** Builds a node for each relation; a stratum reads the results of lower strata as further sources. */
+  private def build(
       answer: JValue, analysis: Analysis, bases: Seq[LogicalPlan], reason: String): Map[String, RecursiveAggregate] =
     list(answer \ "strata").zipWithIndex.foldLeft(Vector.empty[(String, RecursiveAggregate)]) {
       case (lower, (stratum, position)) =>
@@ -68,9 +68,8 @@ object CompileRecursion {
     }.toMap
 
   /**
-   * A step whose CTEs stand in the places where they are read: those of a WITH above the recursion, which do not read
-   * it, and those of a source, such as a view. What belongs there of a source Spark knows, and would do later: its size
-   * is known now.
+   * Inlines CTEs: those of a WITH above the recursion, which do not read it, and those of a source, such as a view.
+   * Spark would inline the latter later, but then the size of the source is unknown now.
    */
   private def withoutCtes(step: LogicalPlan): LogicalPlan = step.transformUp {
     case WithCTE(query, definitions) if query.exists(_.isInstanceOf[RecursiveReference]) =>
@@ -85,14 +84,14 @@ object CompileRecursion {
   }
 
   private def readsOnlyItsOwn(w: WithCTE): Boolean = {
-    val own = w.collectWithSubqueries { case definition: CTERelationDef => definition.id }.toSet
-    w.collectWithSubqueries { case r: CTERelationRef => r.cteId }.forall(own)
+    val definitions = w.collectWithSubqueries { case definition: CTERelationDef => definition.id }.toSet
+    w.collectWithSubqueries { case r: CTERelationRef => r.cteId }.forall(definitions)
   }
 
   private def union(branches: Seq[LogicalPlan]): LogicalPlan =
     if (branches.length == 1) branches.head else Union(branches)
 
-  /** A branch in the relation's order, names and types; what counts counts 1 where it is null. */
+  /** Projects a branch to the relation's order, names and types; null in a counted column counts 1. */
   private def conformed(branch: LogicalPlan, r: CteRelation): LogicalPlan =
     Project(r.inOrder(branch.output.zip(r.columns.get).map { case (a, c) => Alias(value(a, c, r), c.name)() }), branch)
 
@@ -109,12 +108,12 @@ object CompileRecursion {
     column -> (("function" -> a.function) ~ ("argument" -> a.argument))
   })
 
-  /** The compiler's refusal, at the aggregate in a head or at the branch that it is about. */
-  private def raise(refusal: Refusal, otherwise: Origin, relations: Seq[CteRelation]): Nothing = {
+  /** Throws the compiler's refusal with the position of the aggregate in a head, or of the branch. */
+  private def raise(refusal: Refusal, default: Origin, relations: Seq[CteRelation]): Nothing = {
     val place = relations.find(r => refusal.relation.contains(r.name)).flatMap { r =>
       refusal.column.flatMap(r.aggregates.get).map(_.origin)
         .orElse(refusal.branch.filter(_ < r.steps).map(r.placeOfStep))
     }
-    throw new SqlProblem(refusal.code, refusal.text, refusal.hint, place.getOrElse(otherwise))
+    throw new SqlProblem(refusal.code, refusal.text, refusal.hint, place.getOrElse(default))
   }
 }

@@ -17,11 +17,11 @@ import org.json4s.jackson.JsonMethods
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException, StaticConfs}
 
 /**
- * A Python that compiles: started at the first question and kept, one line of JSON a question and one an answer. It
- * ends when its standard input does, so it never outlives this JVM. One that has failed in any way, or was interrupted,
- * is never asked again: the next question starts another.
+ * A Python process that compiles. The first request starts it, and it is kept; a request and an answer are one line of
+ * JSON each. It ends with its standard input, so it never outlives this JVM. After any failure or interruption it is
+ * replaced.
  *
- * Its answers are kept by the text of the question, in which nothing changes from one analysis of a query to the next.
+ * Answers are cached by the text of the request, which is the same in each analysis of a query.
  */
 class CompilerProcess(python: String, path: String) {
   import CompilerProcess._
@@ -39,13 +39,13 @@ class CompilerProcess(python: String, path: String) {
       if (tail.length > TailLines) tail.dequeue()
     }
 
-    private var questions = 0L
+    private var requests = 0L
 
-    /** Numbered, so that nothing else on its standard output is taken for the answer. */
-    def ask(question: JObject): JValue = {
-      questions += 1
+    /** Sends a request and returns its answer. Both have a number, in case of other output on standard output. */
+    def send(request: JObject): JValue = {
+      requests += 1
       try {
-        input.write(JsonMethods.compact(("id" -> questions) ~ question))
+        input.write(JsonMethods.compact(("id" -> requests) ~ request))
         input.write('\n')
         input.flush()
       } catch { case e: IOException => fail("has ended", e) }
@@ -54,55 +54,55 @@ class CompilerProcess(python: String, path: String) {
       val text = line.getOrElse(fail("has ended", null))
       val answer =
         try JsonMethods.parse(text)
-        catch { case NonFatal(e) => fail(s"has answered what is no JSON (${text.take(Shown)})", e) }
-      if (answer \ "id" != JInt(questions)) fail(s"has answered what it was not asked (${text.take(Shown)})", null)
+        catch { case NonFatal(e) => fail(s"has answered what is no JSON (${text.take(ShownChars)})", e) }
+      if (answer \ "id" != JInt(requests)) fail(s"has answered what it was not asked (${text.take(ShownChars)})", null)
       answer
     }
 
     private def fail(what: String, cause: Throwable): Nothing = {
-      // The last words are the interesting ones, and they are lost with the streams of a process that is destroyed.
+      // Destroying the process closes its streams, and the last lines are the important ones.
       if (!process.waitFor(1, TimeUnit.SECONDS)) process.destroyForcibly()
       errors.join(1000)
-      val said = tail.synchronized(tail.mkString("\n"))
-      throw problem(s"$what${if (said.isEmpty) "" else s"; it said:\n$said"}", cause)
+      val lastLines = tail.synchronized(tail.mkString("\n"))
+      throw problem(s"$what${if (lastLines.isEmpty) "" else s"; it said:\n$lastLines"}", cause)
     }
   }
 
   private val lock = new ReentrantLock
-  private var running: Option[Running] = None // under the lock; none while it is asked
+  private var running: Option[Running] = None // under the lock; none during a request
 
   private val answers: JMap[String, Either[Refusal, JValue]] =
     Collections.synchronizedMap(new JLinkedHashMap[String, Either[Refusal, JValue]](16, 0.75f, true) {
-      override def removeEldestEntry(eldest: JMap.Entry[String, Either[Refusal, JValue]]): Boolean = size > Kept
+      override def removeEldestEntry(eldest: JMap.Entry[String, Either[Refusal, JValue]]): Boolean = size > MaxAnswers
     })
 
-  /** The answer to `question`; a Refusal where the program is at fault. */
-  def ask(question: JObject): Either[Refusal, JValue] = {
-    val text = JsonMethods.compact(question)
+  /** Returns the answer to `request`, or a Refusal of the program. */
+  def answer(request: JObject): Either[Refusal, JValue] = {
+    val text = JsonMethods.compact(request)
     Option(answers.get(text)).getOrElse {
-      val answer = answered(question)
-      if (!isOfAnotherVersion(answer)) answers.put(text, answer)
+      val answer = send(request)
+      if (!hasOtherVersion(answer)) answers.put(text, answer)
       answer
     }
   }
 
-  /** One question at a time: a compilation takes milliseconds. A query that waits, for its turn or an answer, can be cancelled. */
-  private def answered(question: JObject): Either[Refusal, JValue] = {
+  /** Sends one request at a time, since a compilation takes milliseconds. A waiting query can be cancelled. */
+  private def send(request: JObject): Either[Refusal, JValue] = {
     lock.lockInterruptibly()
     try {
       val current = running.filter(_.process.isAlive).getOrElse(start())
       running = None
       asked.incrementAndGet()
       try {
-        val answer = Refusal.or(current.ask(question))
-        if (!isOfAnotherVersion(answer)) running = Some(current)
+        val answer = Refusal.or(current.send(request))
+        if (!hasOtherVersion(answer)) running = Some(current)
         answer
       } finally if (running.isEmpty) current.process.destroyForcibly()
     } finally lock.unlock()
   }
 
-  /** Such a Python may be replaced while this JVM runs. */
-  private def isOfAnotherVersion(answer: Either[Refusal, JValue]): Boolean =
+  /** Tests for a Python of another version, which may be replaced while this JVM runs. */
+  private def hasOtherVersion(answer: Either[Refusal, JValue]): Boolean =
     answer.left.exists(_.code == ErrorCodes.ShimMismatch)
 
   private def start(): Running = {
@@ -123,12 +123,12 @@ class CompilerProcess(python: String, path: String) {
 }
 
 object CompilerProcess {
-  private val Kept = 512
+  private val MaxAnswers = 512
   private val TailLines = 20
-  private val Shown = 200
+  private val ShownChars = 200
   private val TimeoutSeconds = 120L
 
-  /** Processes that were started, and questions asked of them, since this JVM started. */
+  /** The number of processes started, and of requests to them, in this JVM. */
   val started = new AtomicLong
   val asked = new AtomicLong
 
@@ -137,7 +137,7 @@ object CompilerProcess {
     val thread = new Thread(
       () =>
         try Iterator.continually(reader.readLine()).takeWhile(_ != null).foreach(each)
-        catch { case _: IOException => () } // closed under it: the process is gone
+        catch { case _: IOException => () } // the process has ended
         finally end(),
       s"paralagg-compiler-$what")
     thread.setDaemon(true)

@@ -9,47 +9,47 @@ import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.paralagg.ErrorCodes
 
-/** An aggregate in the head of a recursive CTE, `min() AS dist`; `min_by(dist) AS parent` has an argument. */
+/** An aggregate in the head of a recursive CTE: `min() AS dist`, or `min_by(dist) AS parent` with an argument. */
 case class HeadAggregate(function: String, argument: Option[String], column: String, origin: Origin)
 
 /**
- * A text whose heads hold no aggregates any more, so that Spark can parse it: each `min() AS dist` has become a quoted
- * identifier of the same length, which says which aggregate it was. Every other position is as it was.
+ * A text with masked aggregates in its heads, so that Spark can parse it. Each `min() AS dist` is replaced by a quoted
+ * identifier of the same length with the aggregate's number. All positions stay the same.
  */
 class Heads(val original: String, spans: IndexedSeq[(Int, Int, HeadAggregate)]) {
   import Heads.Mark
 
   private val masks = spans.zipWithIndex.map { case ((start, end, _), n) => s"`$Mark$n`".padTo(end - start, ' ') }
 
-  /** What Spark is to parse. */
-  val text: String = spans.zip(masks).foldLeft(original) { case (so, ((start, end, _), mask)) =>
-    so.substring(0, start) + mask + so.substring(end)
+  /** The text for Spark's parser. */
+  val text: String = spans.zip(masks).foldLeft(original) { case (result, ((start, end, _), mask)) =>
+    result.substring(0, start) + mask + result.substring(end)
   }
 
   def isEmpty: Boolean = spans.isEmpty
 
-  /** The aggregate that a column's name in a head stands for, if it is none of the user's. */
+  /** Returns the aggregate that a masked column name stands for; None for a name of the user. */
   def aggregate(column: String): Option[HeadAggregate] =
     if (!isEmpty && column.startsWith(Mark)) Some(spans(column.substring(Mark.length).toInt)._3) else None
 
-  /** A piece of the parsed text as the user wrote it. */
-  def restored(piece: String): String = spans.zip(masks).foldLeft(piece) { case (so, ((start, end, _), mask)) =>
-    so.replace(mask, original.substring(start, end))
+  /** Returns a piece of the parsed text as the user wrote it. */
+  def restored(piece: String): String = spans.zip(masks).foldLeft(piece) { case (result, ((start, end, _), mask)) =>
+    result.replace(mask, original.substring(start, end))
   }
 
-  /** A place in the parsed text as a place in the user's: the positions are the same. */
+  /** Returns a position in the parsed text with the user's text. */
   def restored(origin: Origin): Origin = origin.copy(sqlText = origin.sqlText.map(restored))
 }
 
 object Heads {
-  private val Mark = "\uE000" // private use: no text of SQL has it
+  private val Mark = "\uE000" // a private-use character, which no SQL text has
 
-  /** Finds the heads by Spark's own tokens, so strings, comments and quoted names are no matter. */
+  /** Finds the heads by Spark's tokens, so that strings, comments and quoted names do not matter. */
   def in(text: String): Heads = {
-    // The lexer knows keywords in capitals. One code point for one: positions stay, as they do in Spark's own stream.
+    // The lexer matches keywords in capitals. Each code point maps to one, so positions stay, as in Spark's stream.
     val capitals = text.codePoints.map(Character.toUpperCase(_)).toArray
     val lexer = new SqlBaseLexer(CharStreams.fromString(new String(capitals, 0, capitals.length)))
-    lexer.removeErrorListeners() // the parser proper will say it
+    lexer.removeErrorListeners() // Spark's parser reports errors later
     val tokens = lexer.getAllTokens.asScala.filter(_.getChannel == Token.DEFAULT_CHANNEL).toIndexedSeq
     val spans = tokens.indices
       .filter(n => is(tokens, n, SqlBaseLexer.WITH) && is(tokens, n + 1, SqlBaseLexer.RECURSIVE))
@@ -63,18 +63,18 @@ object Heads {
   private class Reader(text: String, tokens: IndexedSeq[Token]) {
     import SqlBaseLexer.{AS, COMMA, LEFT_PAREN, RIGHT_PAREN}
 
-    /** The aggregates of the CTEs that follow each other from token `at` on, the first one's name. */
+    /** Returns the aggregates of consecutive CTEs; token `at` is the name of the first one. */
     def heads(at: Int): Seq[(Int, Int, HeadAggregate)] = {
-      val (found, body) = if (is(tokens, at + 1, LEFT_PAREN) && !isQuery(at + 2)) {
+      val (aggregates, body) = if (is(tokens, at + 1, LEFT_PAREN) && !isQuery(at + 2)) {
         val end = closing(at + 1)
         (items(at + 2, end).filter(isAggregate).map(aggregate), end + 1)
       } else (Nil, at + 1)
       val open = tokens.indexWhere(_.getType == LEFT_PAREN, body) // past MAX RECURSION LEVEL n, AS
       val next = if (open < 0) tokens.length else closing(open) + 1
-      found ++ (if (is(tokens, next, COMMA)) heads(next + 1) else Nil)
+      aggregates ++ (if (is(tokens, next, COMMA)) heads(next + 1) else Nil)
     }
 
-    /** `t (SELECT …)`: the word AS may be left out, and then there may be no head. */
+    /** Tests for `t (SELECT …)`: AS is optional, and without it there may be no head. */
     private def isQuery(at: Int): Boolean =
       is(tokens, at, SqlBaseLexer.SELECT, SqlBaseLexer.WITH, SqlBaseLexer.VALUES, SqlBaseLexer.FROM, LEFT_PAREN)
 
@@ -103,32 +103,32 @@ object Heads {
       if (item(1).getType != LEFT_PAREN || item.length != close + 3 || item(close + 1).getType != AS) {
         throw new SqlProblem(
           ErrorCodes.SqlHead,
-          s"${shown(item)} in the head of a recursive CTE names no column",
+          s"${source(item)} in the head of a recursive CTE names no column",
           "an aggregate there is written as min() AS dist",
           at)
       }
       if (argument.length > 1) {
         throw new SqlProblem(
           ErrorCodes.SqlHeadArgument,
-          s"${shown(argument)} in the head of a recursive CTE is no column",
+          s"${source(argument)} in the head of a recursive CTE is no column",
           "min() has no argument there: it takes what the branches give in its place; min_by(dist) names a column",
           origin(argument.head, argument.last))
       }
-      val function = shown(item.take(1)).toLowerCase(java.util.Locale.ROOT)
+      val function = source(item.take(1)).toLowerCase(java.util.Locale.ROOT)
       val (start, end) = (index(item.head.getStartIndex), index(item.last.getStopIndex + 1))
       (start, end, HeadAggregate(function, argument.headOption.map(name), name(item.last), at))
     }
 
     private def name(token: Token): String = {
-      val written = shown(IndexedSeq(token))
+      val raw = source(IndexedSeq(token))
       val quotes = if (SQLConf.get.doubleQuotedIdentifiers) Seq("`", "\"") else Seq("`")
-      quotes.find(written.startsWith).fold(written)(q => written.substring(1, written.length - 1).replace(q + q, q))
+      quotes.find(raw.startsWith).fold(raw)(q => raw.substring(1, raw.length - 1).replace(q + q, q))
     }
 
-    private def shown(item: IndexedSeq[Token]): String =
+    private def source(item: IndexedSeq[Token]): String =
       text.substring(index(item.head.getStartIndex), index(item.last.getStopIndex + 1))
 
-    /** Tokens count code points. */
+    /** Returns the index in `text` of a token's position, which counts code points. */
     private def index(codePoint: Int): Int = text.offsetByCodePoints(0, codePoint)
 
     private def origin(first: Token, last: Token): Origin = Origin(

@@ -8,8 +8,8 @@ import org.apache.spark.sql.catalyst.trees.CurrentOrigin
 import org.apache.spark.sql.paralagg.ErrorCodes
 
 /**
- * Puts a [[RecursiveName]] where a branch reads a relation of its own recursion, and refuses the places where no
- * recursion can read one. What only the compiler can judge (monotone filters, negation) is left to it.
+ * The pass that replaces a branch's reads of its own recursion by [[RecursiveName]], and refuses reads at unsupported
+ * places. The compiler checks the rest (monotone filters, negation).
  */
 class Placement(names: Seq[String], heads: Heads) {
 
@@ -28,7 +28,7 @@ class Placement(names: Seq[String], heads: Heads) {
     }
   }
 
-  /** The part of `plan` that may not read the recursion, with its description and what to do instead. */
+  /** Returns a part of `plan` that may not read the recursion, with a description and a hint. */
   private def forbidden(plan: LogicalPlan, relation: Cte): Option[(LogicalPlan, String, String)] = plan match {
     case _: Sort => Some((plan, "under ORDER BY", "order the result, outside of the recursion"))
     case _: GlobalLimit | _: LocalLimit | _: Offset | _: Tail =>

@@ -9,7 +9,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.paralagg.{ShimVersion, StaticConfs}
 import org.apache.spark.sql.paralagg.plan.PlanReader
 
-/** Why Python refuses a program: its error, and which relation, branch (from 0) and column of a head it is about. */
+/** A refusal of a program by Python: the error, and the relation, branch (from 0) and column of a head concerned. */
 case class Refusal(
     code: String,
     text: String,
@@ -21,7 +21,7 @@ case class Refusal(
 object Refusal {
   import PlanReader.{int, option, text}
 
-  /** `answer`, if it is none. */
+  /** Returns the refusal in `answer`, or else `answer`. */
   def or(answer: JValue): Either[Refusal, JValue] = answer \ "error" match {
     case e: JObject =>
       Left(Refusal(
@@ -31,18 +31,18 @@ object Refusal {
   }
 }
 
-/** The compiler, asked by the JVM: Python decides here too (`pyspark_paralagg/sql`). */
+/** The client of the compiler in Python (`pyspark_paralagg/sql`), which makes all decisions for SQL, too. */
 object PythonCompiler {
-  private val Asked = Seq("spark.paralagg.broadcast.maxBytes", "spark.paralagg.climb.maxIterations")
+  private val SentConfs = Seq("spark.paralagg.broadcast.maxBytes", "spark.paralagg.climb.maxIterations")
 
   private val processes = new ConcurrentHashMap[(String, String), CompilerProcess]()
 
-  /** What Python answers to `what`; a Refusal where the program is at fault. */
-  def ask(what: String, request: JObject): Either[Refusal, JValue] = {
+  /** Returns Python's answer to the operation `op`, or a Refusal of the program. */
+  def request(op: String, fields: JObject): Either[Refusal, JValue] = {
     val conf = SQLConf.get
     val settings = JObject(
-      Asked.map(key => key -> Option(conf.getConfString(key, null)).fold[JValue](JNull)(JString(_))).toList)
-    process().ask(("op" -> what) ~ ("version" -> ShimVersion.value) ~ ("conf" -> settings) ~ request)
+      SentConfs.map(key => key -> Option(conf.getConfString(key, null)).fold[JValue](JNull)(JString(_))).toList)
+    process().answer(("op" -> op) ~ ("version" -> ShimVersion.value) ~ ("conf" -> settings) ~ fields)
   }
 
   private def process(): CompilerProcess = {

@@ -9,13 +9,13 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /**
- * First station of a recursive query in SQL: `text → RecursionParser → ClaimRecursion → ResolveRecursion`.
+ * The parser of recursive queries in SQL, the first step of `text → RecursionParser → ClaimRecursion →
+ * ResolveRecursion`.
  *
- * Every text goes to the parser before this one, be it Spark's or another extension's; one with the word RECURSIVE
- * goes there without the aggregates in its heads, and comes back as a plan in which `ClaimRecursion` takes what Spark
- * itself cannot do.
+ * It delegates every text to the parser below, Spark's or that of another extension. In a text with the word RECURSIVE
+ * it masks the aggregates in heads before, and afterwards `ClaimRecursion` claims the CTEs that Spark does not support.
  *
- * @param isConfigured the session resolves what is claimed; in one that was attached (`AttachedSql`) a claim is an error
+ * @param isConfigured the session can resolve claimed CTEs; in an attached session (`AttachedSql`) a claim is an error
  */
 class RecursionParser(delegate: ParserInterface, isConfigured: Boolean = true) extends ParserInterface {
 

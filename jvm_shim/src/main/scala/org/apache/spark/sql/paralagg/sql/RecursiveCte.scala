@@ -7,15 +7,15 @@ import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.paralagg.plan.RecursiveReference
 import org.apache.spark.sql.types.DataType
 
-/** Where a branch reads a relation of its own recursion, until that relation has types. */
+/** The read of a relation by a branch of its own recursion, until the relation has types. */
 case class RecursiveName(name: String) extends UnresolvedLeafNode
 
 /** A column of a recursive CTE, with the type that it has in the relation. */
 case class CteColumn(name: String, dataType: DataType)
 
 /**
- * One CTE of a recursion: how many branches start it (`bases`) and continue it (`steps`), where those stand in the
- * text, and its columns once they are known.
+ * One CTE of a recursion: the number of branches that start it (`bases`) and continue it (`steps`), their positions in
+ * the text, and its columns after they are resolved.
  */
 case class CteRelation(
     name: String,
@@ -27,28 +27,28 @@ case class CteRelation(
     origin: Origin,
     columns: Option[Seq[CteColumn]] = None) {
 
-  /** `ofColumns`, which has one for each column of the head, in the order of the relation: keys, then what is aggregated. */
-  def inOrder[A](ofColumns: Seq[A]): Seq[A] = {
-    val (aggregated, keys) = columns.get.zip(ofColumns).partition { case (c, _) => aggregates.contains(c.name) }
+  /** Reorders `items`, one for each column of the head, in the order of the relation: keys, then aggregated columns. */
+  def inOrder[A](items: Seq[A]): Seq[A] = {
+    val (aggregated, keys) = columns.get.zip(items).partition { case (c, _) => aggregates.contains(c.name) }
     (keys ++ aggregated).map(_._2)
   }
 
-  /** What a step sees of it: `attributes`, one for each column of the head. */
+  /** Returns the reference in a step, with `attributes`, one for each column of the head. */
   def reference(attributes: Seq[Attribute]): LogicalPlan = {
     val relation = RecursiveReference(name, inOrder(attributes))
     if (relation.output == attributes) relation else Project(attributes, relation)
   }
 
-  /** Where the n-th of its steps stands. */
+  /** Returns the position of its n-th step. */
   def placeOfStep(n: Int): Origin = places(bases + n)
 }
 
 /**
  * The CTE `target` of a recursion of one or several `relations`, between parser and analysis.
  *
- * Its children are the branches, so that Spark resolves what they read: the bases of all relations first, then the
- * steps of all relations. `templates` are the steps before the names of typed relations were replaced: a type that
- * turns out to be too narrow is widened, and the steps are resolved again.
+ * Its children are the branches, so that Spark resolves them: the bases of all relations, then the steps of all
+ * relations. `templates` are the steps before the names of typed relations were replaced. They are resolved again if a
+ * type is widened.
  */
 case class RecursiveCte(
     target: String,
@@ -70,9 +70,9 @@ case class RecursiveCte(
   def basesOf(relation: CteRelation): Seq[LogicalPlan] = slice(allBases, relation, _.bases)
   def stepsOf(relation: CteRelation): Seq[LogicalPlan] = slice(allSteps, relation, _.steps)
 
-  private def slice(of: Seq[LogicalPlan], relation: CteRelation, count: CteRelation => Int): Seq[LogicalPlan] = {
+  private def slice(all: Seq[LogicalPlan], relation: CteRelation, count: CteRelation => Int): Seq[LogicalPlan] = {
     val before = relations.takeWhile(_.name != relation.name).map(count).sum
-    of.slice(before, before + count(relation))
+    all.slice(before, before + count(relation))
   }
 
   override protected def withNewChildrenInternal(newChildren: IndexedSeq[LogicalPlan]): LogicalPlan =

@@ -8,32 +8,33 @@ import org.apache.spark.sql.paralagg.ErrorCodes
 import org.apache.spark.sql.types.DataType
 
 /**
- * Makes a RecursiveAggregate of each RecursiveCte, in step with Spark's own resolution:
+ * The analyzer rule that replaces each RecursiveCte by a RecursiveAggregate, in steps between those of Spark's
+ * resolution:
  *
  * {{{
- *   bases resolved    the relation has columns: their names, their types, the types that Python's aggregators make of them
- *   names replaced    steps that read only typed relations see them as RecursiveReference, and Spark resolves the steps
+ *   bases resolved    the relation has columns: their names, and the types that Python's aggregators return for theirs
+ *   names replaced    names of typed relations in steps become RecursiveReference, and Spark resolves the steps
  *   steps resolved    a wider type in a step widens the relation, and the steps are resolved again (as UNION widens);
- *                     else CompileRecursion makes the node
+ *                     else CompileRecursion returns the node
  * }}}
  *
- * What cannot be resolved stays, and Spark's own check names the table or column at its place.
+ * An unresolved branch stays, and Spark's check reports the table or column with its position.
  */
 object ResolveRecursion extends Rule[LogicalPlan] {
-  private val MostWidenings = 8 // int, bigint, decimal, double and back is less; decimals that grow each time are more
+  private val MaxWidenings = 8 // more than int, bigint, decimal, double need; only growing decimals exceed it
 
   override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperatorsUp {
-    case cte: RecursiveCte => AnalysisHelper.allowInvokingTransformsInAnalyzer(advanced(cte))
+    case cte: RecursiveCte => AnalysisHelper.allowInvokingTransformsInAnalyzer(advance(cte))
   }
 
-  private def advanced(cte: RecursiveCte): LogicalPlan = {
-    val named = withReferences(typed(cte))
+  private def advance(cte: RecursiveCte): LogicalPlan = {
+    val named = withReferences(withColumns(cte))
     if (!named.branches.forall(_.resolved) || named.relations.exists(_.columns.isEmpty)) named
     else {
       named.relations.foreach(checkArity(named, _))
       val wider = named.relations.map(widened(named, _))
       if (wider == named.relations) CompileRecursion(named)
-      else if (named.widenings == MostWidenings) refuseGrowth(named, wider)
+      else if (named.widenings == MaxWidenings) refuseGrowth(named, wider)
       else {
         val again = named.copy(
           relations = wider, branches = named.allBases ++ named.templates.get, widenings = named.widenings + 1)
@@ -42,12 +43,12 @@ object ResolveRecursion extends Rule[LogicalPlan] {
     }
   }
 
-  /** With columns for each relation whose bases are resolved, or, where it has none, one of whose steps is. */
-  private def typed(cte: RecursiveCte): RecursiveCte = cte.copy(relations = cte.relations.map { r =>
+  /** Sets the columns of each relation with resolved bases, or, if it has no base, with a resolved step. */
+  private def withColumns(cte: RecursiveCte): RecursiveCte = cte.copy(relations = cte.relations.map { r =>
     val bases = cte.basesOf(r)
-    val known =
+    val typedBranches =
       if (bases.nonEmpty) Some(bases).filter(_.forall(_.resolved)) else cte.stepsOf(r).find(_.resolved).map(Seq(_))
-    known.filter(_ => r.columns.isEmpty).fold(r) { branches =>
+    typedBranches.filter(_ => r.columns.isEmpty).fold(r) { branches =>
       checkArity(cte, r)
       val names = r.columnNames.getOrElse(branches.head.output.map(_.name))
       val types = branches.map(_.output.map(_.dataType)).reduceLeft[Seq[DataType]](wider(r, _, _))
@@ -57,10 +58,10 @@ object ResolveRecursion extends Rule[LogicalPlan] {
 
   private def withReferences(cte: RecursiveCte): RecursiveCte = {
     val templates = cte.templates.getOrElse(cte.allSteps)
-    val known = cte.relations.filter(_.columns.isDefined).map(r => r.name -> r).toMap
+    val typed = cte.relations.filter(_.columns.isDefined).map(r => r.name -> r).toMap
     val steps = cte.allSteps.map(_.transformUp {
-      case RecursiveName(name) if known.contains(name) =>
-        known(name).reference(known(name).columns.get.map(c => AttributeReference(c.name, c.dataType)()))
+      case RecursiveName(name) if typed.contains(name) =>
+        typed(name).reference(typed(name).columns.get.map(c => AttributeReference(c.name, c.dataType)()))
     })
     cte.copy(branches = cte.allBases ++ steps, templates = Some(templates))
   }
@@ -81,14 +82,14 @@ object ResolveRecursion extends Rule[LogicalPlan] {
   private def columns(count: Int): String = if (count == 1) "1 column" else s"$count columns"
 
   private def widened(cte: RecursiveCte, r: CteRelation): CteRelation = {
-    val known = r.columns.get
-    val types = cte.stepsOf(r).map(_.output.map(_.dataType)).foldLeft(known.map(_.dataType))(wider(r, _, _))
-    if (types == known.map(_.dataType)) r
-    else r.copy(columns = Some(CompileRecursion.declared(r, known.map(_.name), types)))
+    val columns = r.columns.get
+    val types = cte.stepsOf(r).map(_.output.map(_.dataType)).foldLeft(columns.map(_.dataType))(wider(r, _, _))
+    if (types == columns.map(_.dataType)) r
+    else r.copy(columns = Some(CompileRecursion.declared(r, columns.map(_.name), types)))
   }
 
-  private def wider(r: CteRelation, some: Seq[DataType], other: Seq[DataType]): Seq[DataType] =
-    some.zip(other).zipWithIndex.map { case ((a, b), n) =>
+  private def wider(r: CteRelation, left: Seq[DataType], right: Seq[DataType]): Seq[DataType] =
+    left.zip(right).zipWithIndex.map { case ((a, b), n) =>
       val coercion = if (conf.ansiEnabled) AnsiTypeCoercion else TypeCoercion
       coercion.findWiderTypeForTwo(a, b).getOrElse {
         throw new SqlProblem(

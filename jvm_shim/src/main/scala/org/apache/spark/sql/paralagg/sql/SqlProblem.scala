@@ -6,11 +6,11 @@ import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.paralagg.ErrorCodes
 
 /**
- * What is wrong with a recursive query, at its place in the text: an AnalysisException as Spark's own are, whose
- * condition is one of this package's codes.
+ * An error in a recursive query with its position in the text: an AnalysisException with a code of this package as
+ * condition.
  *
- * The place is in the message and in `line` and `startPosition`, and not a QueryContext as well: of an error that has
- * one, pyspark asks Spark's list of error classes for the text, in which no other package's codes can be.
+ * The position is in the message and in `line` and `startPosition`, but there is no QueryContext. With one, pyspark
+ * would look up the text in Spark's list of error classes, which has no codes of other packages.
  */
 class SqlProblem(code: String, text: String, hint: String, at: Origin)
     extends AnalysisException(
@@ -25,9 +25,9 @@ class SqlProblem(code: String, text: String, hint: String, at: Origin)
 }
 
 object SqlProblem {
-  private val SqlState = "42836" // the standard's for recursion that it does not allow
+  private val SqlState = "42836" // the standard's state for invalid recursion
 
-  /** A recursive query in a session that was attached after it had started. */
+  /** Throws the error for a recursive query in a session that was attached after its start. */
   def notConfigured(name: String, at: Origin): Nothing = throw new SqlProblem(
     ErrorCodes.SqlNotConfigured,
     s"this session cannot run the recursive query $name: it was started without the extension, and ra.attach came later",
@@ -37,7 +37,7 @@ object SqlProblem {
 
   private def message(code: String, text: String, hint: String, at: Origin): String = {
     val advice = if (hint.isEmpty) "" else s" Hint: $hint"
-    val shown = at.getQueryContext.map("\n" + _.summary).mkString
-    s"[$code] $text.$advice SQLSTATE: $SqlState$shown"
+    val summary = at.getQueryContext.map("\n" + _.summary).mkString
+    s"[$code] $text.$advice SQLSTATE: $SqlState$summary"
   }
 }

@@ -30,7 +30,7 @@ private[paralagg] final class Targets(
       case _ => None
     })
 
-  /** Returns the target of each row of the index' blocks: the id of a key of this task, or the complement of a ghost's. */
+  /** Returns the target of each row of the index' blocks: the id of a key of this task, or a ghost's complement. */
   def resolve(rule: RuleSpec): Array[Int] = {
     val p = parts(rule.head)
     val rows = blocks(routes.static(rule.resolvingProbe.index))
