@@ -1,7 +1,7 @@
-"""What mkdocs calls while it builds the site: first link of ``hooks`` -> ``*_page`` -> Markdown.
+"""Functions that mkdocs calls while it builds the site: first link of ``hooks`` -> ``*_page`` -> Markdown.
 
-Adds the generated pages, puts parts of the README where a page asks for them, and gives pages that draw with mermaid
-the script itself, since the theme would have readers fetch it from a server of others.
+They add the generated pages and the notebooks, and insert parts of the README where a page names them. They also add
+two scripts: mermaid, which the theme would load from another server, and the search index for reading from a folder.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mkdocs.exceptions import PluginError
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.utils import get_relative_url
 
-from docs_site import aggregators_page, api_page, command_page, configuration_page, errors_page
+from docs_site import aggregators_page, api_page, command_page, configuration_page, errors_page, notebook_pages
 from docs_site.fetched import fetched
 
 if TYPE_CHECKING:
@@ -42,16 +43,22 @@ _SCRIPT = re.compile(r'(?=<script src="[^"]*assets/javascripts/bundle)')
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages that are made from the code, and mermaid."""
-    for path, markdown in PAGES.items():
-        files.append(File.generated(config, path, content=markdown()))
+    """Adds the pages that are made from the code, the notebooks, and mermaid."""
+    generated = {path: markdown() for path, markdown in PAGES.items()} | notebook_pages.files()
+    for path, content in generated.items():
+        files.append(File.generated(config, path, content=content))
     files.append(File.generated(config, MERMAID, content=_mermaid()))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Puts the section ``Try it`` of the README where the start page says ``<!-- README: Try it -->``."""
+    """Puts the section ``Try it`` of the README where the start page says ``<!-- README: Try it -->``.
+
+    Links of ``examples.md`` to notebooks become links to their pages.
+    """
     del config, files
+    if page.file.src_uri == "examples.md":
+        return notebook_pages.with_links_to_pages(markdown)
     if page.file.src_uri != "index.md":
         return markdown
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -70,6 +77,18 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     if 'class="mermaid"' not in output:
         return output
     return _SCRIPT.sub(f'<script src="{get_relative_url(MERMAID, page.url)}"></script>', output, count=1)
+
+
+@event_priority(-100)  # after the search plugin
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write the search index as a script, too.
+
+    A browser loads no JSON for a page from a folder. Without the index the theme's script stops: neither the search
+    nor the switch between light and dark would work there.
+    """
+    folder = Path(config.site_dir) / "search"
+    index = (folder / "search_index.json").read_text(encoding="utf-8")
+    (folder / "search_index.js").write_text(f"var __index = {index}", encoding="utf-8")
 
 
 def _section(readme: str, heading: str) -> str:
