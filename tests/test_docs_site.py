@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,14 +12,17 @@ import pytest
 
 pytest.importorskip("mkdocs", reason="the extra `docs` is not installed")
 pytest.importorskip("griffe", reason="the extra `docs` is not installed")
+pytest.importorskip("nbconvert", reason="the extra `docs` is not installed")
 
 from mkdocs.exceptions import PluginError
 
 import pyspark_paralagg as ra
-from docs_site import aggregators_page, api_page, command_page, configuration_page, errors_page, hooks
+from docs_site import aggregators_page, api_page, command_page, configuration_page, errors_page, hooks, notebook_pages
 from docs_site.docstrings import as_markdown
 from docs_site.public_names import NAMES, identifier
 from docs_site.templates import Templates
+from examples.notebooks import FOLDER
+from examples.notebooks import NAMES as NOTEBOOKS
 from pyspark_paralagg.codes import CODES
 from pyspark_paralagg.datalog.parse.parse import parse
 from pyspark_paralagg.program.aggregators import AGGREGATORS
@@ -222,3 +226,48 @@ def test_mermaid_is_the_pinned_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hooks, "MERMAID_SHA256", "0" * 64)
     with pytest.raises(PluginError, match="another mermaid than the pinned one"):
         hooks._mermaid()
+
+
+@pytest.fixture(scope="module")
+def notebooks() -> dict[str, str | bytes]:
+    return notebook_pages.files()
+
+
+def page_of(files: dict[str, str | bytes], name: str) -> str:
+    page = files[f"examples/{name}.md"]
+    assert isinstance(page, str)
+    return page
+
+
+def fences(page: str, kind: str) -> list[str]:
+    return re.findall(rf"^```` \{{ {re.escape(kind)} \}}\n(.*?)\n````$", page, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_is_a_page_with_its_code_output_and_picture(name: str, notebooks: dict[str, str | bytes]) -> None:
+    page = page_of(notebooks, name)
+    assert page.startswith("# ")
+    assert f"`examples/notebooks/{name}.ipynb`" in page
+    cells = json.loads((FOLDER / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert fences(page, ".python") == [cell["source"] for cell in code]
+    printed = ["".join(o["text"] for o in c["outputs"] if o["output_type"] == "stream").rstrip() for c in code]
+    assert fences(page, ".text .output") == [text for text in printed if text]
+    (picture,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page)
+    assert notebooks[f"examples/{picture}"] == (ROOT / "docs" / "images" / f"{name}.png").read_bytes()
+
+
+def test_each_notebook_is_linked_from_the_examples_and_the_navigation(notebooks: dict[str, str | bytes]) -> None:
+    page = notebook_pages.with_links_to_pages((ROOT / "docs" / "examples.md").read_text(encoding="utf-8"))
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for name in NOTEBOOKS:
+        assert f"examples/{name}.md" in notebooks
+        assert f"](examples/{name}.md)" in page
+        assert f": examples/{name}.md\n" in navigation
+
+
+def test_the_search_index_is_a_script_too(tmp_path: Path) -> None:
+    (tmp_path / "search").mkdir()
+    (tmp_path / "search" / "search_index.json").write_text('{"docs": []}', encoding="utf-8")
+    hooks.on_post_build(SimpleNamespace(site_dir=str(tmp_path)))
+    assert (tmp_path / "search" / "search_index.js").read_text(encoding="utf-8") == 'var __index = {"docs": []}'
