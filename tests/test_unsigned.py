@@ -125,7 +125,7 @@ def test_a_recursion_over_unsigned_numbers_is_proved(tmp_path: Path) -> None:
 def test_without_ansi_rules_nothing_wraps_around(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], backend: str, request: pytest.FixtureRequest
 ) -> None:
-    text, message = "o(x + y) :- u(x, y).", "PARALAGG_DATALOG_UNSIGNED: without ANSI rules a sum or product"
+    text, message = "o(x + y) :- u(x, y).", "PARALAGG_DATALOG_UNSIGNED: without ANSI mode, a sum or product"
     if backend == "local":
         assert run(tmp_path, text, "--backend", "local", "--conf", "spark.sql.ansi.enabled=false") == WRONG
         told = capfd.readouterr().err

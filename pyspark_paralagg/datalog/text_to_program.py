@@ -179,7 +179,7 @@ class _Resolver:
                 rules = [r for r in self.rules if r.head.relation == name]
                 for rule in rules:  # raises the reason if binding finds one
                     bind(rule, self.shapes, _with_default_types(slot_types, self.shapes), self.terms, self.places)
-                message = f"what type `{untyped[0]}` of `{name}` has cannot be told"
+                message = f"nothing determines the type of `{untyped[0]}` of `{name}`"
                 span = rules[0].head.span if rules else shape.place
                 hint = f"declare it: .decl {name}({', '.join(f'{c}: number' for c in shape.columns)})"
                 raise self.places.error("PARALAGG_DATALOG_TYPE", message, span, value=untyped[0], hint=hint)
@@ -187,8 +187,8 @@ class _Resolver:
     def _limit(self, c: syntax.Limit) -> Limit:
         has_sum = any(aggregator_named(a).is_sum for a in self.shapes.shapes[c.relation].aggregates)
         if c.tolerance is not None and not has_sum:
-            message = f"`{c.relation}` has no $SUM or $COUNT whose change a tolerance could be about"
-            hint = "the other aggregates end exactly, without one"
+            message = f"`{c.relation}` has no $SUM or $COUNT, so a tolerance has no effect"
+            hint = "remove the tolerance"
             raise self.places.error("PARALAGG_BAD_OPTION", message, c.span, value=c.tolerance, hint=hint)
         return Limit(c.relation, c.iterations, c.tolerance)
 

@@ -26,9 +26,9 @@ def plan_from_json(data: dict[str, Any]) -> Plan:
     if data.get("version") != VERSION:
         raise UsageError(
             "PARALAGG_PLAN_VERSION",
-            f"the plan has version {data.get('version')}, this engine reads {VERSION}",
+            f"the plan has version {data.get('version')}, but this engine reads version {VERSION}",
             value=data.get("version"),
-            hint="install the same version of pyspark-paralagg everywhere",
+            hint="install the same version of pyspark-paralagg on all machines",
         )
     plan: Plan = _decode(Plan, data)
     return plan

@@ -157,7 +157,7 @@ _WITNESSES: dict[str, Any] = {
     "parameters": "witnesses",
 }
 
-MEAN_OF_MEANS = "the mean of 1 and the mean of 3 and 5 is 2.5, the mean of 1, 3 and 5 is 3"
+MEAN_OF_MEANS = "the mean of 1 and the mean of 3 and 5 is 2.5, but the mean of 1, 3 and 5 is 3"
 """The reason why the mean is no aggregator: property 1 does not hold (docs/papers.md: PowerLog, section 3.2)."""
 
 # The analyser rewrites bool_or and bool_and to max and min. `count` is a sum of the numbers that `conform` makes.

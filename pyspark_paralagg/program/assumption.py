@@ -42,7 +42,7 @@ def _parse(text: str) -> Call:
             f"{text!r} is not a comparison of a column with a number",
             value=text,
             place="assume",
-            hint='write assume="w >= 0"; >, <= and < work too, and a list of conditions',
+            hint='write assume="w >= 0", with >=, >, <= or <, or a list of conditions',
         )
     number = match["number"]
     literal = Lit(int(number), "int") if re.fullmatch(r"[+-]?\d+", number) else Lit(float(number), "double")

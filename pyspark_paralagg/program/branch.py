@@ -119,7 +119,7 @@ def to_rule(relation: Relation, column_ids: dict[str, str], branch: Branch, plac
             continue
         if branch.group_keys is not None and not _is_function_of(expr, branch.group_keys):
             kind = "key" if column in relation.keys else "witness"
-            _refuse(f"the {kind} {column.name} is an aggregate's result", place)
+            _refuse(f"the {kind} {column.name} is the result of an aggregate", place)
         exprs.append(expr)
     rename = _names(branch)
 
@@ -224,7 +224,7 @@ class _Grouped:
     def _refuse(self, expr: Expr, d: Dependent) -> NoReturn:
         rename = _names(self.branch)
         text = show(substitute(expr, lambda c: replace(c, name=rename[c.name])))
-        cause = f"the column {d.column.name} is {text} of a groupBy, the relation's own aggregate is {d.aggregator}"
+        cause = f"the column {d.column.name} is {text} of a groupBy, but the relation aggregates it by {d.aggregator}"
         _refuse(cause, self.place)
 
 

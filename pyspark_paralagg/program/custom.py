@@ -57,7 +57,7 @@ def custom_from_json(custom: Custom, node: dict[str, Any]) -> Custom:
         expr = from_json(output["expr"])
         for e in walk(expr):
             if isinstance(e, Call) and not (e.deterministic and e.codegen):
-                problem = "gives another value each time" if not e.deterministic else "cannot be compiled by Spark"
+                problem = "gives a different value each time" if not e.deterministic else "cannot be compiled by Spark"
                 raise UnsupportedError("PARALAGG_STEP_UNSUPPORTED", f"{e.fn} {problem}", value=e.fn, place=place)
         exprs.append(substitute(expr, variable))
     n = len(custom.columns)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 CODE = "PARALAGG_DATALOG_PATTERN"
-HINT = "a backslash takes a sign as it is: \\( \\[ \\{ \\* \\+ \\? \\. \\| \\\\"
+HINT = "write a backslash before a special character: \\( \\[ \\{ \\* \\+ \\? \\. \\| \\\\"
 
 BEFORE, AFTER = "^(?:", r")(?![\s\S])"
 """Prefix and suffix that anchor a pattern to a whole string. ``$`` would also match before a final line break."""
@@ -34,12 +34,12 @@ def fault(pattern: str) -> str | None:
     """Return the message for an invalid ``pattern``; None if it is valid, or if only Java can decide.
 
     >>> fault("a(")
-    '`a(` is no regular expression'
+    '`a(` is not a regular expression'
     >>> fault("a{2}")
     """
     if not is_portable(pattern):
         return None
-    message = f"`{pattern}` is no regular expression"
+    message = f"`{pattern}` is not a regular expression"
     plain = _ESCAPED_OR_CLASS.sub("", pattern)  # Python reads other braces as literals
     if "{" in _REPETITION.sub("", plain) or _EMPTY_CLASS.search(_ESCAPED.sub("", pattern)):
         return message

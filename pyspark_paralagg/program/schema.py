@@ -31,7 +31,7 @@ def check_step_columns(relation: Relation, columns: Sequence[tuple[str, str]], p
     Traceback (most recent call last):
     ...
     pyspark_paralagg.errors.UsageError: PARALAGG_STEP_COLUMNS_MISSING: the step's result has no column 'node' (in reach)
-    Hint: its columns are dst; select and alias them to node
+    Hint: select and alias its columns (dst) to node
     """
     place = place or f"step of {relation.name}"
     names = [name for name, _ in columns]
@@ -45,12 +45,12 @@ def check_step_columns(relation: Relation, columns: Sequence[tuple[str, str]], p
                 f"the step's result has no column {name!r}",
                 value=name,
                 place=place,
-                hint=f"its columns are {', '.join(names) or 'none'}; select and alias them to {shape}",
+                hint=f"select and alias its columns ({', '.join(names) or 'none'}) to {shape}",
             )
     for position, name in enumerate(names):
         is_twice = name in names[:position]
         if name not in expected or is_twice:
-            problem = f"the column {name!r} twice" if is_twice else f"a column {name!r} that is not the relation's"
+            problem = f"the column {name!r} twice" if is_twice else f"a column {name!r} that the relation does not have"
             raise UsageError(
                 "PARALAGG_STEP_COLUMNS_EXTRA",
                 f"the step's result has {problem}",
@@ -81,7 +81,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1)
     if close:
         return f"did you mean {next(n for n in names if n.lower() == close[0])!r}?"
-    return f"there are {', '.join(names) or 'none'}"
+    return f"use one of {', '.join(names)}" if names else "there are none"
 
 
 def _fits(actual: str, expected: str, column: Dependent | None) -> bool:

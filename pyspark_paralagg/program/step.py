@@ -178,7 +178,7 @@ class _StepReader:
         for c in condition:
             cases = [(*case, *way) for way in split_null_safe(c, right_columns) or ((c,),) for case in cases]
         if len(cases) > _MAX_CASES:
-            self._refuse("a semi or anti join that takes nulls for equal on so many columns that may be null")
+            self._refuse("a null-safe semi or anti join on so many nullable columns")
         return cases
 
     def _exists_in_union(self, left: list[Branch], right: list[Branch], condition: tuple[Expr, ...]) -> list[Branch]:
@@ -239,10 +239,10 @@ class _StepReader:
         if not call.deterministic:
             raise UnsupportedError(
                 "PARALAGG_NONDETERMINISTIC",
-                f"{call.fn} gives another value each time, so there is no fixpoint to find",
+                f"{call.fn} gives a different value each time, so the step has no fixpoint",
                 value=call.fn,
                 place=self._place,
-                hint="compute it before the recursion, as a column of the base or of what the step joins with",
+                hint="compute it before the recursion, as a column of the base or of a joined DataFrame",
             )
         if call.fn == "PythonUDF":
             self._refuse("a Python UDF")

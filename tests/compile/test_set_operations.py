@@ -75,7 +75,7 @@ def test_a_semi_join_finds_a_row_once_under_a_sum() -> None:
 
 def test_more_than_four_columns_that_may_be_null_are_refused() -> None:
     assert compile_program(pairs("leftsemi", width=4)).strata
-    with pytest.raises(UnsupportedError, match="takes nulls for equal on so many columns"):
+    with pytest.raises(UnsupportedError, match="a null-safe semi or anti join on so many nullable columns"):
         pairs("leftanti", width=5)
 
 

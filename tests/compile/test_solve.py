@@ -523,7 +523,7 @@ def test_a_mean_is_refused_with_the_reason(name: str) -> None:
     with pytest.raises(VerificationError) as caught:
         typed_dependents({"x": name}, ["k"], {"k": "bigint", "x": "double"}, "relation r", None)  # type: ignore[arg-type]
     assert (caught.value.code, caught.value.value, caught.value.place) == ("PARALAGG_NOT_LINEAR", name, "relation r")
-    assert "the mean of 1 and the mean of 3 and 5 is 2.5, the mean of 1, 3 and 5 is 3" in str(caught.value)
+    assert "the mean of 1 and the mean of 3 and 5 is 2.5, but the mean of 1, 3 and 5 is 3" in str(caught.value)
     assert (1 + (3 + 5) / 2) / 2 == 2.5
     assert (1 + 3 + 5) / 3 == 3
 

@@ -141,7 +141,7 @@ def is_counterexample(message: str) -> bool:  # noqa: PLR0911 - a form a line
     if m := PRODUCT.search(message):
         one, two, both = (at(m[n], "m * n") for n in (1, 2, 5))
         return (one, two, both) == (float(m[3]), float(m[4]), float(m[6])) and one + two != both
-    if "the mean of 1 and the mean of 3 and 5 is 2.5, the mean of 1, 3 and 5 is 3" in message:
+    if "the mean of 1 and the mean of 3 and 5 is 2.5, but the mean of 1, 3 and 5 is 3" in message:
         return (1 + (3 + 5) / 2) / 2 == 2.5 and (1 + 3 + 5) / 3 == 3
     return "some keep the best value, others add up" in message
 

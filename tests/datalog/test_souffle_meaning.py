@@ -109,10 +109,10 @@ def test_a_text_gives_the_rows_that_souffle_gives(name: str) -> None:
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ("p(x, n) :- n = count : { e(x, _) }.", "nothing outside of count binds `x`, and count has no witness"),
-        ("p(x, n) :- n = sum y : { e(x, y) }.", "nothing outside of sum binds `x`, and sum has no witness"),
-        ("p(x, n) :- n = mean y : { e(x, y) }.", "nothing outside of mean binds `x`, and mean has no witness"),
-        ("p(x, y) :- y = max x : { r(x) }.", "`x` is what max goes over, and has no value outside of it"),
+        ("p(x, n) :- n = count : { e(x, _) }.", "nothing outside of count binds `x`, but count has no witness"),
+        ("p(x, n) :- n = sum y : { e(x, y) }.", "nothing outside of sum binds `x`, but sum has no witness"),
+        ("p(x, n) :- n = mean y : { e(x, y) }.", "nothing outside of mean binds `x`, but mean has no witness"),
+        ("p(x, y) :- y = max x : { r(x) }.", "max aggregates `x`, which has no value outside of the aggregate"),
         ("p(x) :- 1 = count : { r(y), y > min z : { pair(z, x) } }.", "nothing in the body binds `x`"),
     ],
 )
@@ -125,7 +125,7 @@ def test_a_variable_without_a_witness_is_unbound(rule: str, message: str) -> Non
 
 def test_a_range_in_counted_alternatives_is_refused() -> None:
     text = FACTS + "p($COUNT) :- s(x), (y = range(0, 3); y = range(2, 5))."
-    with pytest.raises(ParalaggError, match="PARALAGG_DATALOG_UNSUPPORTED: range stands in one of several") as caught:
+    with pytest.raises(ParalaggError, match="PARALAGG_DATALOG_UNSUPPORTED: range is in one of several") as caught:
         resolve_text(parse(text), {})
     assert caught.value.place == "line 8, column 25"
 

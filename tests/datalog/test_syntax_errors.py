@@ -29,7 +29,7 @@ def test_error_shows_the_line_with_a_mark() -> None:
         "PARALAGG_DATALOG_SYNTAX: unknown escape `\\d` in a string (in rules.dl, line 2, column 17)\n"
         '   p(x) :- q(x, "a\\d").\n'
         "                  ^^\n"
-        "Hint: a backslash itself is written `\\\\`"
+        "Hint: write `\\\\` for a backslash"
     )
 
 
@@ -40,9 +40,9 @@ def test_the_first_problem_is_reported() -> None:
 
 DOT = "write `.` here"
 NO_AGGREGATE = (
-    "in a body write `min x : { ... }`; a head's aggregate can be computed with in a rule that reads its relation"
+    "write `min x : { ... }` in a body; to compute with a head's aggregate, read its relation in another rule"
 )
-CONDITIONS = "`,` goes on with the conditions, `.` ends the rule"
+CONDITIONS = "write `,` to add a condition, `.` to end the rule"
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ CONDITIONS = "`,` goes on with the conditions, `.` ends the rule"
             "p(x) :- q(x),\nr(x) :- s(x).",
             1,
             13,
-            "this rule has no `.` at its end: `,` goes on with its body",
-            "write `.` in place of `,`",
+            "this rule has no `.` at its end: `,` continues its body",
+            "write `.` instead of `,`",
         ),
         # a missing separator between conditions
         ("p(x) :- q(x) r(x).", 1, 14, "expected `,` or `.` after the atom", CONDITIONS),
@@ -68,10 +68,10 @@ CONDITIONS = "`,` goes on with the conditions, `.` ends the rule"
         ("p(x) = q(x).", 1, 6, "expected `,`, `.` or `:-` after the atom", CONDITIONS),
         ("p :- q(x).", 1, 3, "expected `(` after `p`", None),
         # a part is missing
-        ("p(x) :- .", 1, 9, "the rule's body is empty", "a fact is written without `:-`: `p(1).`"),
-        ("p(x) :- q(x), .", 1, 15, "expected an atom or a condition after `,`", "or take the `,` away"),
-        ("p(x) :- q(x),", 1, 14, "expected an atom or a condition after `,`", "or take the `,` away"),
-        ("p(x,) :- q(x).", 1, 5, "expected a value after `,`", "or take the `,` away"),
+        ("p(x) :- .", 1, 9, "the rule's body is empty", "write a fact without `:-`: `p(1).`"),
+        ("p(x) :- q(x), .", 1, 15, "expected an atom or a condition after `,`", "add it, or remove the `,`"),
+        ("p(x) :- q(x),", 1, 14, "expected an atom or a condition after `,`", "add it, or remove the `,`"),
+        ("p(x,) :- q(x).", 1, 5, "expected a value after `,`", "add it, or remove the `,`"),
         ("p(x) :- q(x), !.", 1, 16, "expected an atom or a condition after `!`", None),
         ("p(x) :- q(x), x = .", 1, 19, "expected a value after `=`", None),
         ("p(1). + q(2).", 1, 7, "expected a rule, a fact or a directive, not `+`", None),
@@ -80,66 +80,72 @@ CONDITIONS = "`,` goes on with the conditions, `.` ends the rule"
             "p(x) :- q(x, r(x).",
             1,
             18,
-            "`)` is missing: `(` is open since line 1, column 10",
-            "write `)` here or before",
+            "`)` is missing: `(` is open from line 1, column 10",
+            "write `)` here or earlier",
         ),
-        ("p(x :- q(x).", 1, 5, "`)` is missing: `(` is open since line 1, column 2", "write `)` here or before"),
+        ("p(x :- q(x).", 1, 5, "`)` is missing: `(` is open from line 1, column 2", "write `)` here or earlier"),
         (
             "p(x) :- q(x, y\nr(x) :- s(x).",
             1,
             15,
-            "`)` is missing: `(` is open since line 1, column 10",
-            "write `)` here or before",
+            "`)` is missing: `(` is open from line 1, column 10",
+            "write `)` here or earlier",
         ),
         (
             "p(n) :- n = count : { q(_).",
             1,
             27,
-            "`}` is missing: `{` is open since line 1, column 21",
-            "write `}` here or before",
+            "`}` is missing: `{` is open from line 1, column 21",
+            "write `}` here or earlier",
         ),
-        ("p(x) :- q(x)), r(x).", 1, 13, "`)` closes nothing", "take it away, or open a bracket before"),
+        ("p(x) :- q(x)), r(x).", 1, 13, "`)` closes no bracket", "remove it, or open a bracket before it"),
         (
             'p(x) :- q("abc, x).',
             1,
             11,
             "unclosed string",
-            'a string ends with `"` on the same line; a quote in it is `\\"`',
+            'end it with `"` on the same line; write `\\"` for a quote in it',
         ),
         ("p(1).\n /* never", 2, 2, "unclosed comment", "end it with `*/`"),
         # names and numbers
-        ("2p(x) :- q(x).", 1, 1, "a relation's name starts with a letter: `2p`", "such as `r2p`"),
-        ('"p"(x) :- q(x).', 1, 1, 'a relation\'s name starts with a letter: `"p"`', None),
-        ("p(x) :- q(x), _(x).", 1, 15, "a relation's name starts with a letter: `_`", None),
-        ("p(12abc).", 1, 3, "`12abc` is neither a number nor a name", "a name starts with a letter"),
-        ("p(1e999).", 1, 3, "this number is too large", "a number has 64 bits, a float is below 1.8e308"),
+        (
+            "2p(x) :- q(x).",
+            1,
+            1,
+            "a relation name starts with a letter: `2p`",
+            "use `r2p`",
+        ),
+        ('"p"(x) :- q(x).', 1, 1, 'a relation name starts with a letter: `"p"`', None),
+        ("p(x) :- q(x), _(x).", 1, 15, "a relation name starts with a letter: `_`", None),
+        ("p(12abc).", 1, 3, "`12abc` is neither a number nor a name", "start a name with a letter"),
+        ("p(1e999).", 1, 3, "this number is too large", "use a number of 64 bits, or a float below 1.8e308"),
         (
             "p(18446744073709551616).",
             1,
             3,
             "this number is too large",
-            "a number has 64 bits, a float is below 1.8e308",
+            "use a number of 64 bits, or a float below 1.8e308",
         ),
         (
             "p(count) :- q(count).",
             1,
             3,
-            "`count` is a word of the language, not a name",
-            "take another name, such as `count_`",
+            "`count` is a keyword, not a name",
+            "use another name, such as `count_`",
         ),
         (
             ".decl sum(x: number)",
             1,
             7,
-            "`sum` is a word of the language, not a name",
-            "take another name, such as `sum_`",
+            "`sum` is a keyword, not a name",
+            "use another name, such as `sum_`",
         ),
         (
             "p(x) :- max(x, y), q(x, y).",
             1,
             9,
-            "`max` is a word of the language, not a relation's name",
-            "such as `max_of`",
+            "`max` is a keyword, not a relation name",
+            "use another name, such as `max_of`",
         ),
         # directives
         (".ouput p", 1, 1, "unknown directive `.ouput`", "did you mean `.output`?"),
@@ -150,8 +156,8 @@ CONDITIONS = "`,` goes on with the conditions, `.` ends the rule"
             "the attribute `x` has no type",
             "write `x: number` (or unsigned, float, symbol)",
         ),
-        (".decl p(x: number).\np(1).", 1, 19, "`.decl` has no `.` at its end", "take the `.` away"),
-        (".input p.", 1, 9, "`.input` has no `.` at its end", "take the `.` away"),
+        (".decl p(x: number).\np(1).", 1, 19, "`.decl` has no `.` at its end", "remove the `.`"),
+        (".input p.", 1, 9, "`.input` has no `.` at its end", "remove the `.`"),
         (".decl p(x: number) inlin\n.output p", 1, 20, "unknown qualifier `inlin`", "did you mean `inline`?"),
         (".decl p", 1, 8, "expected `(` or `,` after `p`", None),
         (
@@ -159,7 +165,7 @@ CONDITIONS = "`,` goes on with the conditions, `.` ends the rule"
             1,
             20,
             "expected `,` or `)` after `a`",
-            'text stands in double quotes: filename="..."',
+            'write text in double quotes: filename="..."',
         ),
         (".limit p(iteration=20)", 1, 10, "`.limit` has no parameter `iteration`", "did you mean `iterations`?"),
         (".limit p(iterations=2.5)", 1, 10, "`iterations` is a whole number such as 20, not `2.5`", None),
@@ -167,7 +173,7 @@ CONDITIONS = "`,` goes on with the conditions, `.` ends the rule"
             ".limit p()",
             1,
             9,
-            "`.limit` says no limit",
+            "`.limit` has no limit",
             "write `(iterations=20)`, `(tolerance=0.001)` or both",
         ),
         (".limit p {sum[Δq] < 1}", 1, 15, "`Δq` is not the change of `p`", "write `{sum[Δp] < 0.001}`"),
@@ -175,7 +181,7 @@ CONDITIONS = "`,` goes on with the conditions, `.` ends the rule"
             ".limit p {max[Δp] < 1}",
             1,
             11,
-            "an end condition is over the sum of the changes, not `max`",
+            "an end condition uses the sum of the changes, not `max`",
             "write `{sum[Δp] < 0.001}`",
         ),
         (".assume w", 1, 10, "expected a comparison after `w`", None),
@@ -183,7 +189,7 @@ CONDITIONS = "`,` goes on with the conditions, `.` ends the rule"
             ".assume w != 0",
             1,
             11,
-            "`.assume` bounds a column: `!=` bounds nothing",
+            "`.assume` needs a bound, but `!=` is none",
             "write `<`, `<=`, `>` or `>=`",
         ),
         # values and conditions
@@ -191,32 +197,32 @@ CONDITIONS = "`,` goes on with the conditions, `.` ends the rule"
             "p(x) :- x + 1.",
             1,
             9,
-            "this is a value, where a condition is expected",
+            "this is a value, but a condition is expected",
             "write a comparison such as `x < 5`, or an atom such as `edge(x, y)`",
         ),
         (
             "p(x) :- q(x), r.",
             1,
             15,
-            "this is a value, where a condition is expected",
-            "an atom has parentheses: `r()`; a variable is compared: `r = 1`",
+            "this is a value, but a condition is expected",
+            "write `r()` for an atom, or compare the variable: `r = 1`",
         ),
         (
             "p(x) :- q(x), y = (x < 3).",
             1,
             20,
-            "this is a condition, where a value is expected: a comparison",
-            "comparisons stand between the parts of a rule's body: `p(x) :- q(x), x < 5.`",
+            "this is a condition, but a value is expected: a comparison",
+            "write the comparison as a part of the body: `p(x) :- q(x), x < 5.`",
         ),
         (
             "p(x) :- q(x), x = true.",
             1,
             19,
-            "this is a condition, where a value is expected: `true`",
+            "this is a condition, but a value is expected: `true`",
             'write a number, or "true"',
         ),
-        ("p(x) :- q(x), 1 < x < 5.", 1, 21, "comparisons do not chain", "write two: `a < b, b < c`"),
-        ("p(x) :- q(x) :- r(x).", 1, 14, "a second `:-` in one rule", "end the rule before with `.`"),
+        ("p(x) :- q(x), 1 < x < 5.", 1, 21, "comparisons do not chain", "write two comparisons: `a < b, b < c`"),
+        ("p(x) :- q(x) :- r(x).", 1, 14, "a rule has two `:-`", "end the first rule with `.`"),
         # aggregates
         ("p(n) :- n = count x : { q(x) }.", 1, 13, "`count` takes no value", "write `count : { ... }`"),
         ("p(n) :- n = sum : { q(x) }.", 1, 13, "`sum` needs a value before `:`", "write `sum x : { ... }`"),
@@ -225,44 +231,44 @@ CONDITIONS = "`,` goes on with the conditions, `.` ends the rule"
             1,
             13,
             "`max` has no body",
-            "an aggregate is written `max x : { ... }`; the functor takes two values: `max(a, b)`",
+            "write `max x : { ... }`; as a functor it takes two values: `max(a, b)`",
         ),
         (
             "p($MIN(x) + 1) :- q(x).",
             1,
             3,
-            "`$MIN` stands where none can be: an aggregate is a whole argument of a rule's head",
+            "`$MIN` is in the wrong place: an aggregate must be a whole argument of a rule's head",
             NO_AGGREGATE,
         ),
         (
             "p($MIN(1)).",
             1,
             3,
-            "`$MIN` stands where none can be: a fact has nothing to aggregate",
+            "`$MIN` is in the wrong place: a fact has no rows to aggregate",
             NO_AGGREGATE,
         ),
         # other languages
-        ("p(x) :- q(x), not r(x).", 1, 15, "`not` has no meaning here", "negation is `!`: `!r...`"),
-        ("p(x) :- q(x), x == 1.", 1, 17, "`==` has no meaning here", "equality is one `=`"),
+        ("p(x) :- q(x), not r(x).", 1, 15, "`not` has no meaning here", "write `!` for negation: `!r...`"),
+        ("p(x) :- q(x), x == 1.", 1, 17, "`==` has no meaning here", "write one `=` for equality"),
         ("p(x) :- q(x), x =< 1.", 1, 17, "`=<` has no meaning here", "write `<=`"),
         ("p(x) :- q(x) ∧ r(x).", 1, 14, "`∧` has no meaning here", "write `,` between conditions"),
-        ("p('a').", 1, 3, "`'` has no meaning here", 'text stands in double quotes: "..."'),
-        ("# note\np(1).", 1, 1, "`#` has no meaning here", "a comment starts with `//`"),
+        ("p('a').", 1, 3, "`'` has no meaning here", 'write text in double quotes: "..."'),
+        ("# note\np(1).", 1, 1, "`#` has no meaning here", "start a comment with `//`"),
         (
             "?- q(x).",
             1,
             1,
-            "there are no queries: a rule has a head before `:-`",
+            "queries are not supported: a rule has a head before `:-`",
             "name the result: `result(x) :- ...`, and `.output result`",
         ),
         # nesting too deep for the passes
-        (f"p({'(' * 100}1{')' * 100}).", 1, 102, "more than 100 brackets are open here", "split the rule in several"),
+        (f"p({'(' * 100}1{')' * 100}).", 1, 102, "more than 100 brackets are open here", "split the rule"),
         (
             f"p(x) :- q({' + '.join('x' * 201)}).",
             1,
             11,
-            "an expression of more than 400 parts, or 100 signs before values",
-            "compute parts of it in rules of their own",
+            "an expression has more than 400 parts, or 100 signs before values",
+            "compute parts of it in separate rules",
         ),
     ],
 )
@@ -273,20 +279,20 @@ def test_syntax_errors(text: str, line: int, column: int, message: str, hint: st
 
 COUNTER = (
     "counters (`$`, `autoinc()`, `recursive_iteration_cnt()`) are not supported: a rule's rows have no order",
-    "number the rows of an input before: `row_number()` or `monotonically_increasing_id()` on the DataFrame",
+    "number the rows of an input with `row_number()` or `monotonically_increasing_id()` on the DataFrame",
 )
-RECORD = ("records are not supported", "give each field a column of its own: `p(a, b)` in place of `p([a, b])`")
+RECORD = ("records are not supported", "use a column for each field: `p(a, b)` instead of `p([a, b])`")
 ALGEBRAIC = (
     "algebraic data types are not supported",
-    "use a relation for each case, or a column that names the case beside the columns of its fields",
+    "use a relation for each case, or a column for the case and one for each field",
 )
 COMPONENT = (
     "components are not supported",
-    "write the relations and rules out, with a prefix in place of the component's name: `graph_edge(x, y)`",
+    "write out the relations and rules, with a prefix for the component: `graph_edge(x, y)`",
 )
 FUNCTOR = (
-    "functors of one's own are not supported in a text",
-    "compute the value in the DataFrame that is handed in, or use a built-in functor such as `cat` or `substr`",
+    "user-defined functors are not supported",
+    "compute the value in the input DataFrame, or use a built-in functor such as `cat` or `substr`",
 )
 LATTICE = (
     "lattices are not supported in this form",
@@ -305,7 +311,7 @@ PREPROCESSOR = (
             ".decl e(x: number, y: number) choice-domain x",
             31,
             "choice-domain is not supported: it keeps any one row of each key",
-            "say which row to keep, in the head: `r(x, $MIN(y)) :- ...`, or `$MIN_BY(y, cost)`",
+            "choose the row to keep in the head: `r(x, $MIN(y)) :- ...`, or `$MIN_BY(y, cost)`",
         ),
         (
             ".decl e(x: number, y: number) brie eqrel",
@@ -337,7 +343,7 @@ PREPROCESSOR = (
             '.pragma "magic-transform" "*"',
             1,
             "`.pragma`: pragmas are not supported",
-            "take the line out, and give options where the text is run",
+            "remove the line, and pass options to the run",
         ),
         ("#define X 1", 1, *PREPROCESSOR),
         ('#include "x.dl"', 1, *PREPROCESSOR),
@@ -345,7 +351,7 @@ PREPROCESSOR = (
             '.include "x.dl"',
             1,
             "`.include`: `.include` and `.once` are not supported",
-            "put the files' texts together before they are run",
+            "join the files into one text",
         ),
         (".lattice L<> {", 1, f"`.lattice`: {LATTICE[0]}", LATTICE[1]),
         (".decl p(x: L<>)", 13, *LATTICE),
@@ -353,13 +359,13 @@ PREPROCESSOR = (
             "@[note] p(1).",
             1,
             "annotations are not supported",
-            "take the `@[...]` out: it changes no result",
+            "remove the `@[...]`, which does not change the result",
         ),
         (
             "p(10.0.0.1).",
             3,
             "`10.0.0.1`: addresses are not supported as numbers",
-            'write the address as text, "10.0.0.1", or the number that it stands for',
+            'write the address as text, "10.0.0.1", or as its number',
         ),
     ],
 )

@@ -54,7 +54,7 @@ class CustomClaim:
         text = ", ".join(show(e) for e in self.exprs)
         return (
             f"{f'with {rest}: ' if rest else ''}{changes[0]} improves {changes[1]}, but {text} gives "
-            f"{_tuple(gives[1])}, which is not what {self.custom.name} keeps of it and {_tuple(gives[0])}"
+            f"{_tuple(gives[1])}, which {self.custom.name} does not keep over {_tuple(gives[0])}"
         )
 
 

@@ -37,7 +37,7 @@ def assumptions(  # noqa: PLR0913, PLR0917 - a text and its tables
             if not matching:
                 names = ", ".join(sorted({f"{n}.{x}" for n, column_names in columns.items() for x in column_names}))
                 message = f"no input has a column `{c.column if c.relation is None else f'{c.relation}.{c.column}'}`"
-                hint = f"columns have the names of their declaration, or of the DataFrame: {names}"
+                hint = f"use a column name of a declaration or DataFrame: {names}"
                 raise places.error("PARALAGG_ASSUME_COLUMN", message, c.span, value=c.column, hint=hint)
             result += [replace(c, relation=n) for n in matching]
         elif isinstance(c, Declaration) and c.relation in inputs and c.relation in external:

@@ -158,8 +158,8 @@ class _Binder:
                 names.append(None)
                 continue
             if isinstance(arg, syntax.Variable) and arg.name not in self.scope:
-                message = f"`{arg.name}` stands in a negation and no positive atom binds it"
-                hint = f"write `_` if any value of it will do, or add an atom that says what {arg.name} can be"
+                message = f"`{arg.name}` occurs in a negation, but no positive atom binds it"
+                hint = f"write `_` if any value may match, or add an atom that binds {arg.name}"
                 raise self.places.error(
                     "PARALAGG_DATALOG_UNSAFE_NEGATION", message, arg.span, value=arg.name, hint=hint
                 )
@@ -198,10 +198,10 @@ class _Binder:
         """Return the error for a variable without a value."""
         if isinstance(node, syntax.Variable):
             message = f"nothing in the body binds `{node.name}`"
-            hint = f"add an atom with {node.name}, or an equation that says what it is"
+            hint = f"add an atom with {node.name}, or an equation that defines it"
             return self.places.error("PARALAGG_DATALOG_UNBOUND", message, node.span, value=node.name, hint=hint)
-        message = "`_` has no value of its own"
-        hint = "give it a name and bind it in the body"
+        message = "`_` has no value"
+        hint = "name it, and bind the name in the body"
         return self.places.error("PARALAGG_DATALOG_UNBOUND", message, node.span, value="_", hint=hint)
 
     def fresh(self, stem: str) -> str:
@@ -228,8 +228,8 @@ class _Binder:
                     self.terms.truth(value, arg.span) if aggregator_named(aggregate).is_truth else value
                 )
                 if aggregate is not None and (p, -1) in shape.orders:
-                    message = f"`{shape.relation}` has ${aggregate.upper()} here, which needs its order, too"
-                    hint = f"write ${aggregate.upper()}(value, order) in this rule, too"
+                    message = f"`{shape.relation}` has ${aggregate.upper()} here without its order"
+                    hint = f"write ${aggregate.upper()}(value, order) in this rule"
                     raise self.places.error("PARALAGG_DATALOG_AGGREGATE", message, arg.span, hint=hint)
         if not shape.columns:
             slots["column", 0] = Lit(value=True, type=BOOLEAN)

@@ -29,11 +29,11 @@ def conformed_columns(
     if len(columns) != len(source.columns):
         raise UsageError(
             "PARALAGG_DATALOG_INPUT",
-            f"{source.relation} has {len(source.columns)} columns{where}, and the {kind} {len(columns)}: "
+            f"{source.relation} has {len(source.columns)} columns{where}, but the {kind} has {len(columns)}: "
             f"{', '.join(n for n, _ in columns)}",
             value=len(columns),
             place=f"input {source.relation}",
-            hint="select the columns that the text reads",
+            hint="select the columns of the relation",
         )
     names = [n for n, _ in columns]
     by_name = sorted(names) == sorted(c.name for c in source.columns)
@@ -45,10 +45,10 @@ def conformed_columns(
             raise UsageError(
                 "PARALAGG_DATALOG_INPUT",
                 f"{column.name} of {source.relation} is a {datalog_type(column.type)}{where}, "
-                f"and the {kind}'s {name} is {type_}",
+                f"but {name} of the {kind} is {type_}",
                 value=type_,
                 place=f"input {source.relation}",
-                hint=cast if kind == "DataFrame" else f"write {name} as {column.type}, or declare it otherwise",
+                hint=cast if kind == "DataFrame" else f"write {name} as {column.type}, or change the declared type",
             )
         result.append((name, type_))
     return result

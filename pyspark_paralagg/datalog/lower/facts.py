@@ -33,7 +33,7 @@ class Fact:
         for p, (value, type_) in enumerate(zip(self.row, types, strict=True)):
             value_type = SYMBOL if isinstance(value, str) else FLOAT if isinstance(value, float) else NUMBER
             if value_type == NUMBER and shape.columns[p] in unsigned and int(value) < 0:
-                message = f"`{shape.columns[p]}` of `{shape.relation}` is unsigned, and here {value!r}"
+                message = f"`{shape.columns[p]}` of `{shape.relation}` is unsigned, not {value!r}"
                 raise places.error("PARALAGG_BAD_FACT", message, self.flat.head.args[p].span, value=value)
             if value_type == NUMBER and type_ == FLOAT:
                 result.append(float(value))
@@ -42,7 +42,7 @@ class Fact:
             elif value_type == type_ and (isinstance(value, str | float) or -_LIMIT <= value < _LIMIT):
                 result.append(value)
             else:
-                message = f"`{shape.columns[p]}` of `{shape.relation}` is a {datalog_type(type_)}, and here {value!r}"
+                message = f"`{shape.columns[p]}` of `{shape.relation}` is a {datalog_type(type_)}, not {value!r}"
                 raise places.error("PARALAGG_BAD_FACT", message, self.flat.head.args[p].span, value=value)
         return tuple(result) or (True,)
 

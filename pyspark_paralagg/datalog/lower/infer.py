@@ -94,8 +94,8 @@ def typed_head(  # noqa: PLR0913, PLR0917 - a rule and the sources of its types
                 f", see {places.describe(shape.place)}" if shape.place.line and shape.place != rule.head.span else ""
             )
             required, actual = datalog_type(types[slot]), datalog_type(expr.type)
-            message = f"`{name}` of `{shape.relation}` is a {required}{where}, and here a {actual}"
-            hint = "declare the relation with .decl, or convert: to_number, to_string, to_float"
+            message = f"`{name}` of `{shape.relation}` is a {required}{where}, but here it is a {actual}"
+            hint = "declare the relation with .decl, or convert the value with to_number, to_string or to_float"
             raise places.error("PARALAGG_DATALOG_TYPE", message, span, value=expr.type, hint=hint)
         head[slot] = converted
     return type(bound)(bound.atoms, bound.conditions, head)

@@ -100,7 +100,7 @@ class Terms:
 
     def _check_signs(self, term: syntax.Apply, names: Collection[str]) -> None:
         if term.name == "neg" and unsigned.is_unsigned(term.args[0], names, self.base):
-            message = "an unsigned number has no `-` before it"
+            message = "an unsigned number cannot be negative"
             raise self._places.error(unsigned.CODE, message, term.span, hint=unsigned.HINT)
 
     def constraint(self, literal: syntax.Comparison | syntax.Constraint, scope: Mapping[str, Expr]) -> Expr:
@@ -158,8 +158,8 @@ class Terms:
             return as_right, right
         if as_left is not None:
             return left, as_left
-        message = f"`{operation}` between {datalog_type(left.type)} and {datalog_type(right.type)}"
-        hint = "convert one of them: to_number, to_string, to_float"
+        message = f"`{operation}` cannot combine {datalog_type(left.type)} and {datalog_type(right.type)}"
+        hint = "convert one of them with to_number, to_string or to_float"
         raise self._places.error("PARALAGG_DATALOG_TYPE", message, span, value=operation, hint=hint)
 
     def _apply(self, term: syntax.Apply, args: list[Expr]) -> Expr:  # noqa: C901, PLR0911, PLR0912 - one functor a line
@@ -244,26 +244,26 @@ class Terms:
             return expr
         if {expr.type, target} <= {NUMBER, FLOAT}:
             return Call("Cast", (expr,), target)
-        message = f"as() cannot make a {datalog_type(target)} of a {datalog_type(expr.type)}"
+        message = f"as() cannot convert a {datalog_type(expr.type)} to a {datalog_type(target)}"
         raise self._places.error(
-            "PARALAGG_DATALOG_TYPE", message, node.span, hint="to_number, to_string, to_float convert"
+            "PARALAGG_DATALOG_TYPE", message, node.span, hint="use to_number, to_string or to_float"
         )
 
     def _expect(self, expr: Expr, types: tuple[str, ...], operation: str, span: Span) -> None:
         if expr.type in types:
             return
         expected = " or ".join(datalog_type(t) for t in types)
-        message = f"`{operation}` takes {expected}, and this is a {datalog_type(expr.type)}"
-        hint = "to_number and to_float convert" if expr.type == SYMBOL else "to_string converts"
+        message = f"`{operation}` takes {expected}, but this is a {datalog_type(expr.type)}"
+        hint = "convert it with to_number or to_float" if expr.type == SYMBOL else "convert it with to_string"
         raise self._places.error("PARALAGG_DATALOG_TYPE", message, span, value=operation, hint=hint)
 
     def _check_range(self, term: syntax.Number, value: float | None = None) -> None:
         if term.is_unsigned and term.value < 0:
-            message = "an unsigned number has no `-` before it"
+            message = "an unsigned number cannot be negative"
             raise self._places.error(unsigned.CODE, message, term.span, value=term.value, hint=unsigned.HINT)
         value = term.value if value is None else value
         if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
-            hint = unsigned.HINT if term.is_unsigned else "a number has 64 bits, with a sign"
+            hint = unsigned.HINT if term.is_unsigned else "use a number of 64 bits with a sign"
             raise self._places.error(
                 "PARALAGG_DATALOG_NUMBER", f"{value} is too large", term.span, value=value, hint=hint
             )
@@ -274,12 +274,12 @@ class Terms:
 
     def _unknown(self, name: str, span: Span) -> Exception:
         if name == "ord":
-            hint = "the order of symbols is that of their bytes: compare them, or take min and max"
+            hint = "compare symbols, or use min and max, which order them by their bytes"
             return self._places.error(
-                "PARALAGG_DATALOG_UNSUPPORTED", "symbols have no numbers here: ord", span, hint=hint
+                "PARALAGG_DATALOG_UNSUPPORTED", "ord is not supported: symbols have no numbers", span, hint=hint
             )
         functors = [n for n in (*_ARITY, "max", "min", "cat", "range", "match", "contains") if n.isidentifier()]
-        message = f"functor `{name}` is not known"
+        message = f"functor `{name}` does not exist"
         hint = did_you_mean(name, functors)
         return self._places.error("PARALAGG_DATALOG_FUNCTOR", message, span, value=name, hint=hint)
 

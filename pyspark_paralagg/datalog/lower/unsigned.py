@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.datalog.resolve.expand import Flat
 
 CODE = "PARALAGG_DATALOG_UNSIGNED"
-HINT = "an unsigned number is held up to 2^63-1, where Soufflé goes on to 2^64-1: use number, or float"
+HINT = "use number or float: unsigned numbers end at 2^63-1 here, at 2^64-1 in Soufflé"
 
 _TO_UNSIGNED = ("to_unsigned", "itou", "ftou")
 _UNSIGNED_IF_ARGUMENTS = frozenset(
@@ -122,8 +122,8 @@ def check_ansi(resolved: Resolved, *, ansi: bool) -> None:
     """Raise ``DatalogError`` if unsigned numbers could wrap around because the session has no ANSI rules."""
     if ansi or resolved.overflowing is None:
         return
-    message = "without ANSI rules a sum or product of unsigned numbers that is too large would be another number"
-    hint = "set spark.sql.ansi.enabled=true, or use number, or float"
+    message = "without ANSI mode, a sum or product of unsigned numbers may overflow silently"
+    hint = "set spark.sql.ansi.enabled=true, or use number or float"
     raise resolved.places.error(CODE, message, resolved.overflowing, hint=hint)
 
 

@@ -111,12 +111,12 @@ class Directives(Transformer[Token, Any]):
         for p in bound.items:
             if p.name not in ("iterations", "tolerance"):
                 close = difflib.get_close_matches(str(p.name), ("iterations", "tolerance"), n=1)
-                hint = f"did you mean `{close[0]}`?" if close else "there are `iterations` and `tolerance`"
+                hint = f"did you mean `{close[0]}`?" if close else "use `iterations` or `tolerance`"
                 raise Problem(f"`.limit` has no parameter `{p.name}`", place(p.name), hint)
             limits[str(p.name)] = _positive(p)
         if not limits:
             hint = "write `(iterations=20)`, `(tolerance=0.001)` or both"
-            raise Problem("`.limit` says no limit", bound.span, hint)
+            raise Problem("`.limit` has no limit", bound.span, hint)
         return syntax.Limit(str(relation), **limits, span=span)
 
     def change(self, children: list[Token]) -> Change:
@@ -128,7 +128,7 @@ class Directives(Transformer[Token, Any]):
     def bound(self, children: list[Token]) -> syntax.Assume:
         column, sign, value = children[0], children[1], children[-1]
         if sign == "!=":
-            raise Problem("`.assume` bounds a column: `!=` bounds nothing", place(sign), "write `<`, `<=`, `>` or `>=`")
+            raise Problem("`.assume` needs a bound, but `!=` is none", place(sign), "write `<`, `<=`, `>` or `>=`")
         relation, _, name = str(column).rpartition(".")
         literal = number(value).value
         op: Any = str(sign)
@@ -165,11 +165,11 @@ def _tolerance(change: Sequence[Token], relation: Token) -> float:
     function, argument, operator, limit = change[0], change[2:-3], change[-2], change[-1]
     hint = f"write `{{sum[Δ{relation}] < 0.001}}`"
     if function != "sum":
-        raise Problem(f"an end condition is over the sum of the changes, not `{function}`", place(function), hint)
+        raise Problem(f"an end condition uses the sum of the changes, not `{function}`", place(function), hint)
     argument_text = "".join(str(t) for t in argument)
     prefix = next((p for p in _DELTA_PREFIXES if argument_text.startswith(p)), None)
     if prefix is None or argument_text.removeprefix(prefix) not in ("", relation):
         raise Problem(f"`{argument_text}` is not the change of `{relation}`", between(argument[0], argument[-1]), hint)
     if operator not in ("<", "<="):
-        raise Problem("an end condition says when the change is small", place(operator), hint)
+        raise Problem("an end condition tests whether the change is small", place(operator), hint)
     return float(number(limit).value)

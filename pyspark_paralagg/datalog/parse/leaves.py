@@ -27,7 +27,7 @@ def leaf(token: Token) -> syntax.Term:
         return number(token)
     if token.type == "STRING":
         return syntax.String(string(token), span)
-    raise Problem(f"this is a condition, where a value is expected: `{token}`", span, f'write a number, or "{token}"')
+    raise Problem(f"this is a condition, but a value is expected: `{token}`", span, f'write a number, or "{token}"')
 
 
 def number(token: Token) -> syntax.Number:
@@ -45,7 +45,7 @@ def number(token: Token) -> syntax.Number:
         value = 0 if is_too_large else int(digits, {"0x": 16, "0b": 2}.get(text[:2], 10))
         is_too_large = is_too_large or value >= _NUMBER_LIMIT
     if is_too_large:
-        raise Problem("this number is too large", span, "a number has 64 bits, a float is below 1.8e308")
+        raise Problem("this number is too large", span, "use a number of 64 bits, or a float below 1.8e308")
     return syntax.Number(value, is_unsigned, span)
 
 
@@ -65,7 +65,7 @@ def string(token: Token) -> str:
                 start = place(token)
                 column = start.column + position
                 span = syntax.Span(start.line, column, start.line, column + 2)
-                raise Problem(f"unknown escape `\\{char}` in a string", span, "a backslash itself is written `\\\\`")
+                raise Problem(f"unknown escape `\\{char}` in a string", span, "write `\\\\` for a backslash")
             char = _ESCAPES[char]
         parts.append(char)
         position += 1

@@ -36,8 +36,8 @@ def fold(items: Sequence[Token | Term]) -> Term:
     prefixes = sum(isinstance(i, Token) and i.type == "PREFIX" for i in items)
     if len(items) > _MAX_PARTS or prefixes > _MAX_PREFIXES:
         span = place(items[0]) if isinstance(items[0], Token) else items[0].span
-        message = f"an expression of more than {_MAX_PARTS} parts, or {_MAX_PREFIXES} signs before values"
-        raise Problem(message, span, "compute parts of it in rules of their own")
+        message = f"an expression has more than {_MAX_PARTS} parts, or {_MAX_PREFIXES} signs before values"
+        raise Problem(message, span, "compute parts of it in separate rules")
     return _Folder(items).term(0)
 
 

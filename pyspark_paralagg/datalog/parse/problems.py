@@ -55,7 +55,7 @@ def between(first: Token | Placed, last: Token | Placed) -> Span:
 _REFUSED = {
     "choice-domain": (
         "choice-domain is not supported: it keeps any one row of each key",
-        "say which row to keep, in the head: `r(x, $MIN(y)) :- ...`, or `$MIN_BY(y, cost)`",
+        "choose the row to keep in the head: `r(x, $MIN(y)) :- ...`, or `$MIN_BY(y, cost)`",
     ),
     "eqrel": (
         "eqrel relations are not supported",
@@ -63,15 +63,15 @@ _REFUSED = {
     ),
     "record": (
         "records are not supported",
-        "give each field a column of its own: `p(a, b)` in place of `p([a, b])`",
+        "use a column for each field: `p(a, b)` instead of `p([a, b])`",
     ),
     "algebraic": (
         "algebraic data types are not supported",
-        "use a relation for each case, or a column that names the case beside the columns of its fields",
+        "use a relation for each case, or a column for the case and one for each field",
     ),
     "component": (
         "components are not supported",
-        "write the relations and rules out, with a prefix in place of the component's name: `graph_edge(x, y)`",
+        "write out the relations and rules, with a prefix for the component: `graph_edge(x, y)`",
     ),
     "subsumption": (
         "subsumption is not supported",
@@ -79,32 +79,32 @@ _REFUSED = {
     ),
     "counter": (
         "counters (`$`, `autoinc()`, `recursive_iteration_cnt()`) are not supported: a rule's rows have no order",
-        "number the rows of an input before: `row_number()` or `monotonically_increasing_id()` on the DataFrame",
+        "number the rows of an input with `row_number()` or `monotonically_increasing_id()` on the DataFrame",
     ),
     "functor": (
-        "functors of one's own are not supported in a text",
-        "compute the value in the DataFrame that is handed in, or use a built-in functor such as `cat` or `substr`",
+        "user-defined functors are not supported",
+        "compute the value in the input DataFrame, or use a built-in functor such as `cat` or `substr`",
     ),
     "aggregator": (
-        "aggregates of Soufflé's own interface (`@@name`) are not supported",
+        "aggregates of Soufflé's interface (`@@name`) are not supported",
         "define one with `ra.aggregator(...)` and use it in a rule's head: `$NAME(x)`",
     ),
-    "annotation": ("annotations are not supported", "take the `@[...]` out: it changes no result"),
-    "pragma": ("pragmas are not supported", "take the line out, and give options where the text is run"),
+    "annotation": ("annotations are not supported", "remove the `@[...]`, which does not change the result"),
+    "pragma": ("pragmas are not supported", "remove the line, and pass options to the run"),
     "preprocessor": (
         "preprocessor lines are not supported",
         "run the preprocessor first, as Soufflé does: `cpp -P program.dl > expanded.dl`",
     ),
-    "include": ("`.include` and `.once` are not supported", "put the files' texts together before they are run"),
+    "include": ("`.include` and `.once` are not supported", "join the files into one text"),
     "lattice": (
         "lattices are not supported in this form",
         "aggregate in the head: `r(x, $MAX(y)) :- ...`, or define the lattice's join with `ra.aggregator(...)`",
     ),
     "address": (
         "addresses are not supported as numbers",
-        'write the address as text, "10.0.0.1", or the number that it stands for',
+        'write the address as text, "10.0.0.1", or as its number',
     ),
-    "debug_delta": ("debug_delta is not supported", "see what each iteration derived in the report of the run"),
+    "debug_delta": ("debug_delta is not supported", "read the changed rows of each iteration in the report of the run"),
 }
 
 

@@ -72,10 +72,10 @@ def term(node: Raw) -> syntax.Term:
         refuse_dollar(node)
     hint = None
     if isinstance(node, syntax.Conjunction | syntax.Disjunction | syntax.Negation):
-        hint = "a value in parentheses is one expression: `(a + b)`"
+        hint = "write one expression in parentheses: `(a + b)`"
     elif isinstance(node, syntax.Comparison):
-        hint = "comparisons stand between the parts of a rule's body: `p(x) :- q(x), x < 5.`"
-    raise Problem(f"this is a condition, where a value is expected: {_KINDS[type(node)]}", node.span, hint)
+        hint = "write the comparison as a part of the body: `p(x) :- q(x), x < 5.`"
+    raise Problem(f"this is a condition, but a value is expected: {_KINDS[type(node)]}", node.span, hint)
 
 
 _KINDS = {
@@ -105,8 +105,8 @@ def literal(node: Raw) -> syntax.Literal_:
         span = place(node) if isinstance(node, Token) else node.span
         hint = "write a comparison such as `x < 5`, or an atom such as `edge(x, y)`"
         if isinstance(node, Token) and node.type == "NAME":
-            hint = f"an atom has parentheses: `{node}()`; a variable is compared: `{node} = 1`"
-        raise Problem("this is a value, where a condition is expected", span, hint)
+            hint = f"write `{node}()` for an atom, or compare the variable: `{node} = 1`"
+        raise Problem("this is a value, but a condition is expected", span, hint)
     return node
 
 
@@ -114,7 +114,7 @@ def _atom(call: Call, args: tuple[syntax.Term | syntax.HeadAggregate, ...]) -> s
     name = str(call.name)
     if name in _RESERVED or name in _CONSTRAINTS:
         raise Problem(
-            f"`{name}` is a word of the language, not a relation's name", place(call.name), f"such as `{name}_of`"
+            f"`{name}` is a keyword, not a relation name", place(call.name), f"use another name, such as `{name}_of`"
         )
     return syntax.Atom(name, args, call.span)
 
@@ -135,12 +135,10 @@ def _ungrouped(node: Raw) -> Raw:
     return node
 
 
-def refuse_dollar(node: Dollar, message: str = "an aggregate is a whole argument of a rule's head") -> NoReturn:
+def refuse_dollar(node: Dollar, message: str = "an aggregate must be a whole argument of a rule's head") -> NoReturn:
     """Raise the problem of an aggregate outside a head."""
     name = str(node.name)
     if name[1:].upper() not in _AGGREGATORS and not name[1:].isupper():
         raise refused("algebraic", node.span, name)
-    hint = (
-        "in a body write `min x : { ... }`; a head's aggregate can be computed with in a rule that reads its relation"
-    )
-    raise Problem(f"`{name}` stands where none can be: {message}", node.span, hint)
+    hint = "write `min x : { ... }` in a body; to compute with a head's aggregate, read its relation in another rule"
+    raise Problem(f"`{name}` is in the wrong place: {message}", node.span, hint)

@@ -25,7 +25,7 @@ def explain(p: Stuck) -> Problem:
     if "DECL" in p.accepts and "DOT" not in p.accepts:
         return Problem(f"expected {p.expected()}, not `{p.token}`", place(p.token))
     after = p.after()
-    hint = "`,` goes on with the conditions, `.` ends the rule" if after == " after the atom" else None
+    hint = "write `,` to add a condition, `.` to end the rule" if after == " after the atom" else None
     return p.problem(f"expected {p.expected()}{after}", hint)
 
 
@@ -36,21 +36,19 @@ def _reserved_word(p: Stuck) -> Problem | None:
         word = p.before
     if word is None:
         return None
-    return Problem(
-        f"`{word}` is a word of the language, not a name", place(word), f"take another name, such as `{word}_`"
-    )
+    return Problem(f"`{word}` is a keyword, not a name", place(word), f"use another name, such as `{word}_`")
 
 
 def _not_keyword(p: Stuck) -> Problem | None:
     if p.before is not None and p.before == "not" and p.token.type in ("NAME", "LPAR"):
-        return Problem("`not` has no meaning here", place(p.before), f"negation is `!`: `!{p.token}...`")
+        return Problem("`not` has no meaning here", place(p.before), f"write `!` for negation: `!{p.token}...`")
     return None
 
 
 def _query(p: Stuck) -> Problem | None:
     if (p.token.type == "ARROW" and p.at == p.start) or (p.before is not None and p.before == "?"):
         token = p.token if p.token.type == "ARROW" else p.before
-        message = "there are no queries: a rule has a head before `:-`"
+        message = "queries are not supported: a rule has a head before `:-`"
         return Problem(message, place(token or p.token), "name the result: `result(x) :- ...`, and `.output result`")
     return None
 
@@ -64,13 +62,13 @@ def _qualifier(p: Stuck) -> Problem | None:
     if p.start != p.at - 1 or p.tokens[starts[-1]].type != "DECL" or word.line != before.end_line:
         return None
     close = difflib.get_close_matches(str(word), QUALIFIERS, n=1)
-    hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(QUALIFIERS)}"
+    hint = f"did you mean `{close[0]}`?" if close else f"use one of {', '.join(QUALIFIERS)}"
     return Problem(f"unknown qualifier `{word}`", place(word), hint)
 
 
 def _dot_after_directive(p: Stuck) -> Problem | None:
     if p.token.type == "DOT" and p.directive is not None and p.open is None and p.before is not p.directive:
-        return Problem(f"`{p.directive}` has no `.` at its end", place(p.token), "take the `.` away")
+        return Problem(f"`{p.directive}` has no `.` at its end", place(p.token), "remove the `.`")
     return None
 
 
@@ -85,15 +83,15 @@ def _missing_type(p: Stuck) -> Problem | None:
 
 def _invalid_relation_name(p: Stuck) -> Problem | None:
     if p.token.type == "LPAR" and p.before is not None and p.before.type in ("WILDCARD", "STRING", "NUMBER"):
-        return Problem(f"a relation's name starts with a letter: `{p.before}`", place(p.before))
+        return Problem(f"a relation name starts with a letter: `{p.before}`", place(p.before))
     if p.at == p.start and p.token.type in ("WILDCARD", "STRING", "NUMBER", "DOLLAR_NAME"):
-        return Problem(f"a relation's name starts with a letter: `{p.token}`", place(p.token))
+        return Problem(f"a relation name starts with a letter: `{p.token}`", place(p.token))
     return None
 
 
 def _unmatched_closing(p: Stuck) -> Problem | None:
     if p.token.type in OPENS.values() and p.open is None:
-        return Problem(f"`{p.token}` closes nothing", place(p.token), "take it away, or open a bracket before")
+        return Problem(f"`{p.token}` closes no bracket", place(p.token), "remove it, or open a bracket before it")
     return None
 
 
@@ -104,8 +102,8 @@ def _missing_bracket(p: Stuck) -> Problem | None:
     is_next_clause = p.is_on_a_new_line and (p.token.type in DIRECTIVE_TYPES or p.token.type == "$END" or _is_head(p))
     is_clause_end = p.token.type in ("DOT", "ARROW", *OPENS.values()) and p.token.type != missing
     if missing in p.accepts and (is_next_clause or is_clause_end):
-        since = f"`{p.open}` is open since line {p.open.line}, column {p.open.column}"
-        return p.problem(f"`{SIGNS[missing]}` is missing: {since}", f"write `{SIGNS[missing]}` here or before")
+        since = f"`{p.open}` is open from line {p.open.line}, column {p.open.column}"
+        return p.problem(f"`{SIGNS[missing]}` is missing: {since}", f"write `{SIGNS[missing]}` here or earlier")
     return None
 
 
@@ -138,9 +136,9 @@ def _second_arrow(p: Stuck) -> Problem | None:
     comma = p.tokens[name - 1]
     if comma.type == "COMMA" and comma.line != p.tokens[name].line:
         return Problem(
-            "this rule has no `.` at its end: `,` goes on with its body", place(comma), "write `.` in place of `,`"
+            "this rule has no `.` at its end: `,` continues its body", place(comma), "write `.` instead of `,`"
         )
-    return Problem("a second `:-` in one rule", place(p.token), "end the rule before with `.`")
+    return Problem("a rule has two `:-`", place(p.token), "end the first rule with `.`")
 
 
 def _subsumption(p: Stuck) -> Problem | None:
@@ -153,7 +151,7 @@ def _chained_comparison(p: Stuck) -> Problem | None:
         return None
     for t in reversed(p.tokens[p.start : p.at]):
         if t.type in ("COMPARE", "EQUAL"):
-            return p.problem("comparisons do not chain", f"write two: `a {t} b, b {p.token} c`")
+            return p.problem("comparisons do not chain", f"write two comparisons: `a {t} b, b {p.token} c`")
         if t.type in ("COMMA", "SEMICOLON", "ARROW", "LBRACE"):
             break
     return None
@@ -165,9 +163,9 @@ def _aggregate_without_body(p: Stuck) -> Problem | None:
     word = next((t for t in reversed(p.tokens[p.start : p.at]) if t.type == "AGGREGATE"), None)
     if word is None:
         return None
-    hint = f"an aggregate is written `{word} x : {{ ... }}`" if word != "count" else "write `count : { ... }`"
+    hint = f"write `{word} x : {{ ... }}`" if word != "count" else "write `count : { ... }`"
     if word in ("min", "max"):
-        hint += f"; the functor takes two values: `{word}(a, b)`"
+        hint += f"; as a functor it takes two values: `{word}(a, b)`"
     return Problem(f"`{word}` has no body", place(word), hint)
 
 
@@ -176,16 +174,16 @@ def _text_without_quotes(p: Stuck) -> Problem | None:
     is_value = p.directive is not None and p.directive.type == "DIRECTIVE" and p.tokens[p.at - 2].type == "EQUAL"
     if not is_value or p.before is None or p.token.line != p.before.line or p.token.type in ("COMMA", "RPAR"):
         return None
-    return p.problem(f"expected {p.expected()}{p.after()}", f'text stands in double quotes: {p.tokens[p.at - 3]}="..."')
+    return p.problem(f"expected {p.expected()}{p.after()}", f'write text in double quotes: {p.tokens[p.at - 3]}="..."')
 
 
 def _missing_part(p: Stuck) -> Problem | None:
     if p.before is None or p.token.type not in ("DOT", "COMMA", "SEMICOLON", "$END", *OPENS.values()):
         return None
     if p.before.type == "ARROW":
-        return p.problem("the rule's body is empty", "a fact is written without `:-`: `p(1).`")
+        return p.problem("the rule's body is empty", "write a fact without `:-`: `p(1).`")
     if p.before.type in ("COMMA", "SEMICOLON") and p.token.type != "COMMA" and "NAME" in p.accepts:
-        return p.problem(f"expected {p.expected()} after `{p.before}`", f"or take the `{p.before}` away")
+        return p.problem(f"expected {p.expected()} after `{p.before}`", f"add it, or remove the `{p.before}`")
     return None
 
 

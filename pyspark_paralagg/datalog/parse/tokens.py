@@ -188,7 +188,7 @@ class _Tokenizer:
             raise refused("algebraic", self._span(text))
         if len(self._open) == _MAX_DEPTH:
             message = f"more than {_MAX_DEPTH} brackets are open here"
-            raise Problem(message, self._span(text), "split the rule in several")
+            raise Problem(message, self._span(text), "split the rule")
         self._open.append(len(self.tokens))
 
     def _make_functor(self) -> None:
@@ -206,10 +206,10 @@ class _Tokenizer:
         match = _WORD.match(self._source, self._position)
         word = match.group() if match else text
         if self._follows("(", len(word)):
-            raise Problem(f"a relation's name starts with a letter: `{word}`", self._span(word), f"such as `r{word}`")
+            raise Problem(f"a relation name starts with a letter: `{word}`", self._span(word), f"use `r{word}`")
         if _ADDRESS.fullmatch(word):
             raise refused("address", self._span(word), word)
-        raise Problem(f"`{word}` is neither a number nor a name", self._span(word), "a name starts with a letter")
+        raise Problem(f"`{word}` is neither a number nor a name", self._span(word), "start a name with a letter")
 
     def _add_directive(self, text: str) -> None:
         after = self._source[self._position + len(text) : self._position + len(text) + 1]
@@ -223,7 +223,7 @@ class _Tokenizer:
             raise refused(REFUSED_DIRECTIVES[text], self._span(text), text)
         elif is_first:
             close = difflib.get_close_matches(text.lower(), DIRECTIVES, n=1)
-            hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(DIRECTIVES)}"
+            hint = f"did you mean `{close[0]}`?" if close else f"use one of {', '.join(DIRECTIVES)}"
             raise Problem(f"unknown directive `{text}`", self._span(text), hint)
         else:
             self._add_sign(".")
@@ -239,11 +239,11 @@ class _Tokenizer:
             return refused(REFUSED_SIGNS[text], self._span(text))
         if text == '"':
             return Problem(
-                "unclosed string", self._span(line), 'a string ends with `"` on the same line; a quote in it is `\\"`'
+                "unclosed string", self._span(line), 'end it with `"` on the same line; write `\\"` for a quote in it'
             )
         if text == "/*":
             return Problem("unclosed comment", self._span(text), "end it with `*/`")
         if text == "#" and re.match(r"#\s*(\d|define|include|if|el|en|un|line|pragma|error|warning)", line):
             return refused("preprocessor", self._span(line.rstrip()))
-        hint = "a comment starts with `//`" if text == "#" else FOREIGN.get(text)
+        hint = "start a comment with `//`" if text == "#" else FOREIGN.get(text)
         return Problem(f"`{text}` has no meaning here", self._span(text), hint)

@@ -33,13 +33,13 @@ QUALIFIERS = (
     "input", "output", "printsize",
 )  # fmt: skip
 FOREIGN = {
-    "==": "equality is one `=`", "=>": "write `>=` to compare; a rule has its head first: `head :- body.`",
-    "=<": "write `<=`", "<>": "write `!=`", "->": "a rule has its head first: `head :- body.`",
+    "==": "write one `=` for equality", "=>": "write `>=` to compare, or put the head of a rule first: `head :- body.`",
+    "=<": "write `<=`", "<>": "write `!=`", "->": "put the head of a rule first: `head :- body.`",
     ":=": "write `=` for equality, `:-` between a rule's head and its body", "&&": "write `,` between conditions",
     "&": "write `,` between conditions, `band` between numbers", "||": "write `;` between conditions",
-    "**": "write `^`", "\\+": "negation is `!`", "~": "negation is `!`; of bits it is `bnot`",
-    "'": 'text stands in double quotes: "..."', "\\": "a backslash has a meaning in strings only",
-    "∧": "write `,` between conditions", "¬": "negation is `!`",
+    "**": "write `^`", "\\+": "write `!` for negation", "~": "write `!` for negation, `bnot` for that of bits",
+    "'": 'write text in double quotes: "..."', "\\": "use a backslash only in strings",
+    "∧": "write `,` between conditions", "¬": "write `!` for negation",
     "∨": "write `;` between conditions",  # noqa: RUF001 - it is that sign
     "≤": "write `<=`", "≥": "write `>=`", "≠": "write `!=`", "←": "write `:-`",
 }  # fmt: skip

@@ -87,8 +87,8 @@ def _complement(literals: tuple[Plain, ...], places: Places) -> Iterator[tuple[P
             # A term with no value or several has no complement: `x = t` and `x != t` may both fail or both hold.
             name = _name_without_single_value(node)
             if name is not None:
-                message = f"{name} stands in one of several alternatives whose bindings are counted"
-                hint = "give its value to a variable before the alternatives, or write two rules"
+                message = f"{name} is in one of several alternatives whose bindings are counted"
+                hint = "assign its value to a variable before the alternatives, or write two rules"
                 raise places.error("PARALAGG_DATALOG_UNSUPPORTED", message, node.span, value=name, hint=hint)
         # ``Negation`` accepts a negated literal here, whatever its type says: ``alternatives`` cancels the two signs.
         for negated in alternatives(syntax.Negation(literal, literal.span)):  # type: ignore[arg-type]

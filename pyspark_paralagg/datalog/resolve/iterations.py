@@ -104,7 +104,7 @@ def _without_index(rule: Flat, indexed: frozenset[str], component: Sequence[str]
                 f"`{other_atom.relation}` keeps the rows of its last iteration only",
                 other_atom.span,
                 value=other_atom.relation,
-                hint="write a variable in the place of the index that is used nowhere else, such as i",
+                hint="replace the index by a variable that occurs nowhere else, such as i",
             )
     if not is_step:
         return replace(rule, literals=literals)

@@ -39,9 +39,9 @@ def without_means(rules: tuple[Flat, ...], places: Places) -> tuple[Flat, ...]:
             aggregate = next(a for a in mean_rules[recursive].head.args if _is_mean(a))
             problem = VerificationError(
                 "PARALAGG_NOT_LINEAR",
-                f"a mean of means is no mean: {MEAN_OF_MEANS}",
+                f"a mean of means is not a mean: {MEAN_OF_MEANS}",
                 value=recursive,
-                hint="let $SUM and $COUNT recurse in two relations, and divide in a rule after them",
+                hint="compute $SUM and $COUNT in two recursive relations, and divide in a later rule",
             )
             raise places.located(problem, aggregate.span)
     result: list[Flat] = []

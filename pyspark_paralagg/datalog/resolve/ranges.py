@@ -48,7 +48,7 @@ class Ranges:
             return
         if len(range_term.args) not in _ARITIES:
             message = f"range takes two or three arguments, not {len(range_term.args)}"
-            raise self._places.error("PARALAGG_DATALOG_ARITY", message, range_term.span, hint="range(from, to, step)")
+            raise self._places.error("PARALAGG_DATALOG_ARITY", message, range_term.span, hint="use range(a, b, step)")
         name = added_name("range", next(self._number))
         value = Variable(f"i@{name}", range_term.span)
         args = _with_common_type(range_term.args)

@@ -85,11 +85,11 @@ class Scope:
 
     def _check_witness(self, name: str, aggregate: BodyAggregate) -> None:
         if aggregate.function not in _WITH_WITNESSES:
-            message = f"nothing outside of {aggregate.function} binds `{name}`, and {aggregate.function} has no witness"
-            hint = f"add an atom with {name} before the aggregate, which then is one for each {name}"
+            message = f"nothing outside of {aggregate.function} binds `{name}`, but {aggregate.function} has no witness"
+            hint = f"add an atom with {name} before the aggregate, to aggregate for each {name}"
         elif aggregate.value == Variable(name):
-            message = f"`{name}` is what {aggregate.function} goes over, and has no value outside of it"
-            hint = f"take the value of the aggregate: m = {aggregate.function} {name} : {{ ... }}"
+            message = f"{aggregate.function} aggregates `{name}`, which has no value outside of the aggregate"
+            hint = f"use the value of the aggregate: m = {aggregate.function} {name} : {{ ... }}"
         else:
             return
         span = next(n.span for n in nodes((aggregate.value, aggregate.body)) if n == Variable(name))

@@ -90,15 +90,15 @@ class Shapes:
         if atom.relation not in self.shapes:
             visible = [n for n in self._relation_names if not is_added(n)]
             hint = did_you_mean(atom.relation, visible).replace("'", "`")
-            message = f"relation `{atom.relation}` is not known"
+            message = f"relation `{atom.relation}` does not exist"
             raise self._places.error("PARALAGG_UNKNOWN_RELATION", message, atom.span, value=atom.relation, hint=hint)
         shape = self.shapes[atom.relation]
         if len(atom.args) != len(shape.columns):
             raise self._arity_error(atom, len(shape.columns), shape.place)
         for a in atom.args:
             if isinstance(a, HeadAggregate):
-                message = f"${a.name} stands in a body, and is an argument of a rule's head"
-                hint = f"in a body write v = {a.name.lower()} x : {{ ... }}"
+                message = f"${a.name} is in a body, but belongs in a rule's head"
+                hint = f"write v = {a.name.lower()} x : {{ ... }} in a body"
                 raise self._places.error("PARALAGG_DATALOG_AGGREGATE", message, a.span, value=a.name, hint=hint)
         return shape
 
@@ -109,7 +109,7 @@ class Shapes:
         if name not in AGGREGATORS and name not in self._user_aggregators.values() and name != "mean":
             names = [f"${n.upper()}" for n in (*AGGREGATORS, *self._user_aggregators.values())]
             hint = did_you_mean(f"${aggregate.name.upper()}", names).replace("'", "`")
-            message = f"${aggregate.name} is no aggregate"
+            message = f"${aggregate.name} is not an aggregate"
             raise self._places.error(
                 "PARALAGG_UNKNOWN_AGGREGATE", message, aggregate.span, value=aggregate.name, hint=hint
             )
@@ -153,10 +153,10 @@ class Shapes:
                 name = self.aggregator(a)
                 if p in first and aggregators[p] != name:
                     message = (
-                        f"`{rule.head.relation}` has ${a.name} here and ${first[p].name} "
+                        f"`{rule.head.relation}` has ${a.name} here, but ${first[p].name} "
                         f"in {self._places.describe(first[p].span)}"
                     )
-                    hint = "a column has one aggregate, in all rules"
+                    hint = "use the same aggregate for a column in all rules"
                     raise self._places.error("PARALAGG_DATALOG_AGGREGATE", message, a.span, value=a.name, hint=hint)
                 aggregators[p] = name
                 first.setdefault(p, a)
@@ -167,7 +167,7 @@ class Shapes:
 
     def _arity_error(self, atom: Atom, expected: int, place: Span | None) -> Exception:
         where = f", see {self._places.describe(place)}" if place is not None and place.line else ""
-        message = f"`{atom.relation}` has {_arguments(expected)}, and here {_arguments(len(atom.args))}{where}"
+        message = f"`{atom.relation}` has {_arguments(expected)}, but here {_arguments(len(atom.args))}{where}"
         return self._places.error("PARALAGG_DATALOG_ARITY", message, atom.span, value=len(atom.args))
 
 

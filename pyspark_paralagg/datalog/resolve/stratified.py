@@ -45,10 +45,10 @@ def atoms(rule: Flat) -> list[tuple[Atom, bool]]:
 def _problem(rule: Flat, atom: Atom, cycle: Sequence[str], places: Places, *, is_aggregate: bool) -> VerificationError:
     names = ", ".join(n for n in cycle if not is_added(n))
     if is_aggregate:
-        message = f"{stem_of(atom.relation)} in the body is over rows that depend on its own value ({names})"
-        hint = "aggregate in the head, where the check can prove it: $MIN, $MAX, $SUM, $MCOUNT ..."
+        message = f"{stem_of(atom.relation)} in the body aggregates rows that depend on its own value ({names})"
+        hint = "aggregate in the head with $MIN, $MAX, $SUM, $MCOUNT or another aggregate"
     else:
-        message = f"`!{atom.relation}` negates what depends on it ({names})"
-        hint = "compute what is negated in relations that do not read the result"
+        message = f"`!{atom.relation}` negates a relation that depends on its result ({names})"
+        hint = "compute the negated relation from relations that do not read the result"
     problem = VerificationError("PARALAGG_NOT_STRATIFIED", message, value=atom.relation, hint=hint)
     return places.located(problem, atom.span if atom.span.line else rule.span)

@@ -38,7 +38,7 @@ class Types:
         """Return the base type of ``name``: ``number``, ``unsigned``, ``float``, ``symbol`` or ``boolean``."""
         bases = sorted(set(self._bases(name, span, ())))
         if len(bases) > 1:
-            message = f"type `{name}` is {' and '.join(bases)} at once"
+            message = f"type `{name}` is both {' and '.join(bases)}"
             raise self._places.error("PARALAGG_DATALOG_TYPE", message, span, value=name)
         return bases[0]
 
@@ -47,12 +47,12 @@ class Types:
             yield name
             return
         if name in path:
-            message = f"type `{name}` is defined by itself"
+            message = f"type `{name}` is defined in terms of itself"
             raise self._places.error("PARALAGG_DATALOG_TYPE", message, span, value=name)
         if name not in self._aliases:
             hint = did_you_mean(name, [*BASES, *self._aliases])
             raise self._places.error(
-                "PARALAGG_DATALOG_TYPE", f"type `{name}` is not known", span, value=name, hint=hint
+                "PARALAGG_DATALOG_TYPE", f"type `{name}` does not exist", span, value=name, hint=hint
             )
         alias = self._aliases[name]
         for other in alias.types:
