@@ -13,8 +13,19 @@ from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.datalog.parse.parse import parse
 from pyspark_paralagg.datalog.text_to_program import resolve_text
 from pyspark_paralagg.errors import VerificationError
-from pyspark_paralagg.plan.plan import VERSION, Bitmap, Driver, Plan, Probe, RelationIndex, StaticIndex, Stratum
+from pyspark_paralagg.plan.plan import (
+    VERSION,
+    Bitmap,
+    Driver,
+    Plan,
+    Probe,
+    RelationIndex,
+    StaticIndex,
+    Stratum,
+    to_data,
+)
 from pyspark_paralagg.plan.printer import show_plan
+from pyspark_paralagg.plan.read import program_from_json
 from pyspark_paralagg.program.assumption import parse_assumptions
 
 if TYPE_CHECKING:
@@ -49,6 +60,11 @@ def test_plan_is_json() -> None:
     data = json.loads(json.dumps(plan.to_json()))
     assert data["version"] == VERSION
     assert show_plan(data) == show_plan(plan)
+
+
+@pytest.mark.parametrize("program", [programs.shortest_paths(), programs.components(), programs.pagerank()])
+def test_a_program_comes_back_from_its_json(program: Program) -> None:
+    assert program_from_json(json.loads(json.dumps(to_data(program)))) == program
 
 
 def test_components_have_an_index_for_each_direction() -> None:
