@@ -42,7 +42,7 @@ def shortest(t: Tables) -> Callable[[DataFrame], DataFrame]:
         ("base", "nod", {"dist": "min"}, "PARALAGG_KEY_MISSING", "did you mean 'node'?"),
         ("base", [1], {"dist": "min"}, "PARALAGG_KEY_MISSING", 'keys="node"'),
         ("base", ["node", "node"], {"dist": "min"}, "PARALAGG_KEY_TWICE", "once"),
-        ("base", ["node", "dist"], {"dist": "min"}, "PARALAGG_KEY_AGGREGATED", "take it out"),
+        ("base", ["node", "dist"], {"dist": "min"}, "PARALAGG_KEY_AGGREGATED", "remove it from keys or from aggs"),
         ("maps", "node", {"dist": "min"}, "PARALAGG_KEY_TYPE", "other types"),
         ("base", "node", {"dist": "mim"}, "PARALAGG_UNKNOWN_AGGREGATE", "did you mean 'min'?"),
         ("base", "node", {"dist": min}, "PARALAGG_UNKNOWN_AGGREGATE", "did you mean 'min'?"),

@@ -48,7 +48,7 @@ def test_a_lower_stratum_is_explained_without_those_above(found: dict[str, DataF
 def test_one_part_alone(found: dict[str, DataFrame]) -> None:
     assert ra.explain(found["far"], "program").startswith("relation dist(node, min dist)")
     assert ra.explain(found["far"], "binarize").startswith("binarize\n  dist(")
-    assert ra.explain(found["far"], "check_types") == "check_types changes nothing here."
+    assert ra.explain(found["far"], "check_types") == "check_types does not change this program."
     assert ra.explain(found["far"], "mermaid").startswith("flowchart LR\n")
     with pytest.raises(ra.UsageError, match="did you mean 'binarize'"):
         ra.explain(found["far"], "binarise")
@@ -69,7 +69,7 @@ def test_inputs_have_the_names_of_their_tables_views_and_aliases(spark: SparkSes
 
 def test_the_picture_of_what_has_no_plan(spark: SparkSession) -> None:
     base = frame(spark, "node bigint", [(1,)])
-    assert "a DataFrame a round" in ra.explain(
+    assert "one DataFrame for each round" in ra.explain(
         base.recursive_agg("node", step=lambda d: d, backend="dataframe"), "mermaid"
     )
     assert ra.explain(base, "mermaid").startswith("%% There is no recursive aggregate")

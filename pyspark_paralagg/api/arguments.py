@@ -31,15 +31,15 @@ def not_a_dataframe(argument: str, value: object, place: str, code: str = "PARAL
     name = type_name(value)
     hint = None
     if name.startswith(_CONVERTIBLE):
-        hint = "spark.createDataFrame(...) makes a Spark DataFrame of it"
+        hint = "convert it with spark.createDataFrame(...)"
     elif value is None:
-        hint = "does a return or a select miss?"
+        hint = "check that no return or select is missing"
     return UsageError(code, f"{argument} is a {name}, not a Spark DataFrame", value=value, place=place, hint=hint)
 
 
 def not_a_name(argument: str, value: object, place: str, code: str) -> UsageError:
     """Return the error for a column of ``argument`` (``keys``) whose ``value`` is not a column name."""
-    message = f"{argument} takes names of columns, not a {type_name(value)}"
+    message = f"{argument} takes column names, not a {type_name(value)}"
     return UsageError(code, message, value=value, place=place, hint=_hint_for(argument, value))
 
 
@@ -51,7 +51,7 @@ def check_aggs(aggs: object, place: str) -> None:
             f"aggs is a {type_name(aggs)}, not a dict from columns to aggregates",
             value=aggs,
             place=place,
-            hint='aggs={"dist": "min"}',
+            hint='pass a dict such as aggs={"dist": "min"}',
         )
 
 
@@ -59,5 +59,5 @@ def _hint_for(argument: str, value: object) -> str:
     column = _SHOWN_COLUMN.fullmatch(str(value))
     name = column["text"] if column and column["text"].isidentifier() else "node"
     if argument == "keys":
-        return f'keys="{name}" or keys=["{name}", ...]; compute other columns in the base and in the step'
+        return f'pass keys="{name}" or keys=["{name}", ...]; compute other columns in the base and in the step'
     return f'name the column: "{name}"'

@@ -152,14 +152,14 @@ def recursive(  # noqa: PLR0913 - the arguments of the API, as the documentation
     ...     step=lambda rank, dangling: {"rank": ..., "dangling": ...}, max_iterations=20, on_limit="return")
     """
     if not relations:
-        raise UsageError("PARALAGG_BAD_OPTION", "recursive needs at least one relation", value=relations)
+        raise UsageError("PARALAGG_BAD_OPTION", "ra.recursive needs at least one relation", value=relations)
     _check_step(step)
     seeds: list[Seed] = []
     for key, declaration in relations.items():
         if not isinstance(declaration, Declaration):
             raise UsageError(
                 "PARALAGG_BAD_OPTION",
-                f"the relation {key!r} is a {type(declaration).__name__}",
+                f"the relation {key!r} is a {type(declaration).__name__}, not a result of ra.relation",
                 value=declaration,
                 hint=f"write {{{key!r}: ra.relation(base, keys=..., aggs=...)}}",
             )
@@ -195,7 +195,7 @@ def _seed(name: str, declaration: Declaration, input_id: int) -> Seed:
             problem.message.replace("the step's result", "initial").replace("the step's", "initial's"),
             value=problem.value,
             place=place,
-            hint="initial has the columns of the base: "
+            hint="give initial the columns of the base: "
             + ", ".join(f"{n} {t}" for n, t in columns_of(declaration.base)),
         ) from None
     return Seed(replace(typed, initial=input_id + 1, settled=declaration.settled), base, initial)
@@ -203,13 +203,13 @@ def _seed(name: str, declaration: Declaration, input_id: int) -> Seed:
 
 def _check_step(step: object) -> None:
     if not callable(step):
-        hint = "step is a function of the relation's DataFrame: step=lambda r: r.join(...).select(...)"
+        hint = "pass a function of the relation's DataFrame: step=lambda r: r.join(...).select(...)"
         raise UsageError("PARALAGG_BAD_OPTION", f"step is a {type_name(step)}", value=step, place="step", hint=hint)
 
 
 def _conform_result(result: DataFrame, relation: Relation) -> DataFrame:
     if not _is_dataframe(result):
-        argument = f"what the step returned for {relation.name!r}"
+        argument = f"the step's result for {relation.name!r}"
         raise not_a_dataframe(argument, result, f"step of {relation.name}", "PARALAGG_STEP_RESULT")
     return conform(result, relation)
 
@@ -271,7 +271,7 @@ def _with_options(  # noqa: PLR0913, PLR0917 - one check an option
         if not _is_number(tolerance, int | float) or not tolerance > 0:
             raise _bad_option("tolerance", tolerance, "a number greater than 0, or None for an exact fixpoint")
         if not any(seed.accumulating for seed in job.seeds):
-            raise _bad_option("tolerance", tolerance, "for sum and count columns; the others end exactly without it")
+            raise _bad_option("tolerance", tolerance, "None: only sum and count columns use it")
     relations = {seed.relation.name for seed in job.seeds}
     if join_order not in ("cost", "written") and not (
         isinstance(join_order, Mapping) and join_order.keys() <= relations
@@ -295,8 +295,8 @@ def _check_backend(backend: str | None) -> str | None:
 
 
 def _bad_option(option: str, value: object, expected: str) -> UsageError:
-    hint = f"{option} is {expected}"
-    return UsageError("PARALAGG_BAD_OPTION", f"{option}={value!r}", value=value, place=option, hint=hint)
+    hint = f"set {option} to {expected}"
+    return UsageError("PARALAGG_BAD_OPTION", f"{option}={value!r} is not valid", value=value, place=option, hint=hint)
 
 
 def _is_number(value: object, kind: Any) -> bool:  # noqa: ANN401 - a type or a union of types

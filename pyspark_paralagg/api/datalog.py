@@ -200,7 +200,7 @@ def _check_inputs(resolved: Resolved, frames: Mapping[str, DataFrame]) -> None:
         if source.is_external and source.relation not in frames:
             span = resolved.input_spans.get(source.relation)
             message = f"`.input {source.relation}` has no DataFrame"
-            hint = f"give it: ra.datalog(spark, text, {source.relation}=df)"
+            hint = f"pass it: ra.datalog(spark, text, {source.relation}=df)"
             if span is None:
                 raise UsageError("PARALAGG_DATALOG_INPUT", message, value=source.relation, hint=hint)
             raise resolved.places.error("PARALAGG_DATALOG_INPUT", message, span, value=source.relation, hint=hint)

@@ -47,10 +47,10 @@ def typed_dependents(
         elif not isinstance(name, str):
             raise UsageError(
                 "PARALAGG_AGGREGATOR_COLUMNS",
-                f"{agg!r} aggregates one column, not {len(name)} together",
+                f"{agg!r} aggregates one column, but gets {len(name)}",
                 value=name,
                 place=place,
-                hint="name each column by itself; only ra.aggregator(..., columns=(...)) takes several",
+                hint="name each column separately; only ra.aggregator(..., columns=(...)) takes several",
             )
         elif isinstance(agg, MCount | MSum):
             _check_names(agg.aggregator, (agg.value, *agg.witnesses), place)
@@ -66,7 +66,7 @@ def typed_dependents(
                 f"aggs names the column {d.column.name!r} twice",
                 value=d.column.name,
                 place=place,
-                hint="once is enough",
+                hint="name it once",
             )
     _check_supplied(dependents, place)
     return tuple(dependents)
@@ -83,7 +83,7 @@ def _plain(column: str, agg: str | MinBy | MaxBy, types: Mapping[str, str], plac
     if agg in ("mean", "avg"):
         raise VerificationError(
             "PARALAGG_NOT_LINEAR",
-            f"{agg!r} for the column {column!r}, and a mean of means is no mean: {MEAN_OF_MEANS}",
+            f"{agg!r} cannot recurse for the column {column!r}, because a mean of means is not a mean: {MEAN_OF_MEANS}",
             value=agg,
             place=place,
             hint="aggregate a sum and a count, and divide them after the recursion",
@@ -109,7 +109,7 @@ def _unknown(column: str, agg: object, place: str) -> UsageError:
 
 
 def _no_aggregate(column: str, agg: object, place: str, hint: str | None) -> UsageError:
-    message = f"{agg!r} is no aggregate for the column {column!r}"
+    message = f"{agg!r} is not an aggregate for the column {column!r}"
     return UsageError("PARALAGG_UNKNOWN_AGGREGATE", message, value=agg, place=place, hint=hint)
 
 
@@ -127,24 +127,24 @@ def _witnessed(column: str, agg: MCount | MSum, keys: Sequence[str], types: Mapp
             f"{agg!r} names no witness for the column {column!r}",
             value=agg,
             place=place,
-            hint='ra.mcount("who") counts who, ra.msum("share", "who") adds up the greatest share of each',
+            hint='name a witness: ra.mcount("who") counts who, ra.msum("share", "who") sums the greatest share of each',
         )
     if column in types and column != value and column not in agg.witnesses:
         raise UsageError(
             "PARALAGG_WITNESS",
-            f"the base has a column {column!r}, which {agg!r} makes",
+            f"the base has a column {column!r}, which {agg!r} computes",
             value=column,
             place=place,
-            hint=f"drop it: base and step supply {', '.join(c for c in (value, *agg.witnesses) if c)}",
+            hint=f"drop it; base and step supply {', '.join(c for c in (value, *agg.witnesses) if c)}",
         )
     for witness in agg.witnesses:
         if witness in keys:
             raise UsageError(
                 "PARALAGG_WITNESS",
-                f"the witness {witness!r} of {column!r} is a key, so there is one for each row",
+                f"the witness {witness!r} of {column!r} is a key, so each row has only one",
                 value=witness,
                 place=place,
-                hint="take it out of keys: witnesses are counted for each key",
+                hint="remove it from keys; witnesses are counted for each key",
             )
         _check_type(witness, MCount.aggregator, types, place)
     witnesses = tuple(Column(w, types[w]) for w in agg.witnesses)
@@ -154,10 +154,10 @@ def _witnessed(column: str, agg: MCount | MSum, keys: Sequence[str], types: Mapp
     if value in keys or value in agg.witnesses:
         raise UsageError(
             "PARALAGG_WITNESS",
-            f"the contribution {value!r} of {column!r} is a {'key' if value in keys else 'witness'} too",
+            f"the contribution {value!r} of {column!r} is also a {'key' if value in keys else 'witness'}",
             value=value,
             place=place,
-            hint="give it a column of its own",
+            hint="use a separate column for it",
         )
     result = Column(column, AGGREGATORS[name].result(types[value]), nullable=False)
     return Dependent(result, name, supplied=(Column(value, types[value]), *witnesses))
@@ -169,10 +169,10 @@ def _user_defined(
     if len(columns) != len(agg.columns):
         raise UsageError(
             "PARALAGG_AGGREGATOR_COLUMNS",
-            f"{agg!r} aggregates {len(agg.columns)} columns together, and is given {', '.join(columns)}",
+            f"{agg!r} aggregates {len(agg.columns)} columns together, but gets {', '.join(columns)}",
             value=columns,
             place=place,
-            hint="aggs={(" + ", ".join(repr(c) for c in agg.columns) + f"): {agg.name}}}",
+            hint="pass aggs={(" + ", ".join(repr(c) for c in agg.columns) + f"): {agg.name}}}",
         )
     for column in columns:
         _check_present(column, types, place)
@@ -199,10 +199,10 @@ def _check_type(column: str, name: str, types: Mapping[str, str], place: str) ->
     if not aggregator.accepts(types[column]):
         raise UsageError(
             "PARALAGG_AGG_TYPE",
-            f"{name} over the column {column!r}, which is {types[column]}",
+            f"{name} does not support the column {column!r} of type {types[column]}",
             value=types[column],
             place=place,
-            hint=f"{name} takes {aggregator.takes}; cast the column in the base and in the step",
+            hint=f"cast the column in the base and in the step; {name} takes {aggregator.takes}",
         )
 
 
@@ -217,7 +217,7 @@ def _check_order(d: Dependent, dependents: Sequence[Dependent], place: str) -> N
         f"{d.column.name!r} follows {d.order!r}, which this relation does not aggregate with {aggregator!r}",
         value=d.order,
         place=place,
-        hint=f"aggs={{{d.order!r}: {aggregator!r}, {d.column.name!r}: ra.{d.aggregator}({d.order!r})}}",
+        hint=f"pass aggs={{{d.order!r}: {aggregator!r}, {d.column.name!r}: ra.{d.aggregator}({d.order!r})}}",
     )
 
 
@@ -228,8 +228,8 @@ def _check_supplied(dependents: Sequence[Dependent], place: str) -> None:
             if other is not d and other.column.name in [c.name for c in d.supplied]:
                 raise UsageError(
                     "PARALAGG_WITNESS",
-                    f"{other.column.name!r} supplies {d.column.name!r} and is aggregated itself",
+                    f"{other.column.name!r} supplies {d.column.name!r} and is also aggregated",
                     value=other.column.name,
                     place=place,
-                    hint="give one of them a column of its own",
+                    hint="use separate columns for them",
                 )

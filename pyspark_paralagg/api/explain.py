@@ -39,14 +39,14 @@ def explain(df: DataFrame, format: str = "text") -> str:  # noqa: A002 - reads w
       relation r(node, min dist) from input 0
       ...
     Executor: spark
-      why: the Spark engine takes every step that it can compile
+      why: the Spark engine runs every step that it supports
     """
     from pyspark_paralagg.compile.compile_step import texts_of  # noqa: PLC0415 - likewise
     from pyspark_paralagg.report.engine_report import describe, left_to_spark  # noqa: PLC0415 - they import pyspark's parts
 
     names = formats()
     if format not in names:
-        hint = did_you_mean(format, names) if isinstance(format, str) else f"there are {', '.join(names)}"
+        hint = did_you_mean(format, names) if isinstance(format, str) else f"use one of {', '.join(names)}"
         message = f"explain has no format {format!r}"
         raise UsageError("PARALAGG_BAD_OPTION", message, value=format, place="format", hint=hint)
     record = find(df)
@@ -106,19 +106,19 @@ def _compose(  # noqa: PLR0913, PLR0917 - likewise
 
 _NAIVE = (
     "R(0) = agg(initial rows, or the base)\n"
-    "R(i+1) = agg(base + step(R(i))), a DataFrame a round, cut off by a local checkpoint\n"
-    "ran at the call, from Python"
+    "R(i+1) = agg(base + step(R(i))), one DataFrame for each round, with a local checkpoint\n"
+    "computed in Python, at the call"
 )
 
 _NAIVE_PICTURE = """\
 flowchart LR
   base([base]) --> agg
   start([initial rows, or the base]) -- R0 --> state[(R)]
-  state --> step[step] --> agg["agg, a DataFrame a round"] --> state"""
+  state --> step[step] --> agg["agg, one DataFrame for each round"] --> state"""
 
 
 def _no_recursion(format: str, reason: str | None) -> str:  # noqa: A002 - as in ``explain``
-    message = NOTHING if reason is None else f"{NOTHING} A recursive CTE under min or max stays Spark's own: {reason}."
+    message = NOTHING if reason is None else f"{NOTHING} Spark runs the recursive CTE under min or max: {reason}."
     if format == "html":
         from pyspark_paralagg.report.page import escaped, page, paragraph  # noqa: PLC0415 - rarely needed
 
@@ -138,7 +138,7 @@ def _with_pruned_columns(plan: dict[str, Any], described: dict[str, Any]) -> dic
     if not pruned or not described["computed"]:
         return plan
     them = "them" if len(pruned) > 1 else "it"
-    reason = f"{relation['name']}: {', '.join(pruned)} left out in this query, where nobody reads {them}"
+    reason = f"{relation['name']}: {', '.join(pruned)} not computed: this query does not read {them}"
     return {**plan, "reasons": [*plan["reasons"], reason]}
 
 
@@ -150,7 +150,7 @@ def _picture(plan: dict[str, Any]) -> str:
 
 def _part(name: str, sections: dict[str, str], stages: Sequence[_Stage]) -> str:
     text = sections.get(name.title()) or _stages([s for s in stages if s[0] == name])
-    return text or f"{name} changes nothing here."
+    return text or f"{name} does not change this program."
 
 
 def _stages(stages: Sequence[_Stage]) -> str:

@@ -86,7 +86,7 @@ def _check_types(aggregator: UserAggregator, session: SparkSession, types: tuple
         for (column, type_), actual in zip(shape, result_types, strict=True):
             if actual != type_:
                 name = "" if aggregator.is_single or function == "improves" else f" for {column}"
-                raise _type_error(aggregator, f"{function} gives {actual}{name}, not {type_}", types)
+                raise _type_error(aggregator, f"{function} returns {actual}{name}, not {type_}", types)
 
 
 def _type_error(aggregator: UserAggregator, message: str, types: tuple[str, ...]) -> UsageError:
@@ -95,7 +95,7 @@ def _type_error(aggregator: UserAggregator, message: str, types: tuple[str, ...]
         message,
         value=types,
         place=f"aggregator {aggregator.name}",
-        hint="combine gives back what it gets (.cast(...) helps), improves true or false",
+        hint="return the type of the arguments from combine (.cast(...) helps), and a boolean from improves",
     )
 
 
@@ -126,7 +126,7 @@ class _Trial:
                     f"{law}: {self._describe(row, sides)}",
                     value=self._sample(row)[: 3 if law == "it is not associative" else 2],
                     place=f"aggregator {self._aggregator.name}",
-                    hint="rows come in any order and in any grouping; give samples=[...] if such values never occur",
+                    hint="correct the functions, or pass samples=[...] if such values never occur",
                 )
         if broken[-1] is None:
             return None
@@ -139,7 +139,7 @@ class _Trial:
         left, right = aggregator.combined(ab, c), aggregator.combined(a, aggregator.combined(b, c))
         combined = ("combine({a}, {b})", ab)
         is_value = reduce(lambda x, y: x & y, (v.isNotNull() for v in ab))
-        laws = [("combine gives null", is_value, [combined])]
+        laws = [("combine returns null", is_value, [combined])]
         if aggregator.has_improves:
             changes = ~_same(ab, a)
             is_better = F.coalesce(aggregator.improved(a, b), F.lit(False))  # noqa: FBT003 - as Spark has it
@@ -162,7 +162,7 @@ class _Trial:
             text = "inverse(combine({a}, {b}), {b})"
             # A value that combines with itself to itself may absorb all others (0 under *), or is an identity.
             is_kept = _same(rest, a) | _same(aggregator.combined(b, b), b)
-            laws.append(("the inverse does not give back what there was", is_kept, [(text, rest)]))
+            laws.append(("the inverse does not restore the value", is_kept, [(text, rest)]))
         return laws
 
     def _first_broken(self, laws: Sequence[Column]) -> list[int | None]:
@@ -190,7 +190,7 @@ class _Trial:
                 message,
                 value=self._types,
                 place=f"aggregator {self._aggregator.name}",
-                hint="give samples=[...] if such values never occur",
+                hint="pass samples=[...] if such values never occur",
             ) from problem
         if row is None:
             raise AssertionError

@@ -138,10 +138,10 @@ def _check_key(key: str, types: Mapping[str, str], place: str, *, is_twice: bool
     if is_aggregated:
         raise UsageError(
             "PARALAGG_KEY_AGGREGATED",
-            f"the column {key!r} is a key and aggregated too",
+            f"the column {key!r} is both a key and aggregated",
             value=key,
             place=place,
-            hint="take it out of keys or out of aggs",
+            hint="remove it from keys or from aggs",
         )
     if "map<" in types[key] or "variant" in types[key]:
         raise UsageError(

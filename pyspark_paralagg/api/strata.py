@@ -94,7 +94,7 @@ class Strata:
             return f"{name} has initial rows"
         for other in sorted(self._dependencies.reached(name) - {name}):
             if other in self._dependencies.strata and self._dependencies.recursive_rules(other):
-                return f"{name} needs {other}, which is a recursion of its own"
+                return f"{name} needs {other}, which is another recursion"
         declarations, step, options = self._recursion(names)
         return declarations[name], step, options
 

@@ -77,19 +77,19 @@ class UserAggregator:
 
     def _check_arguments(self) -> None:
         if not isinstance(self.name, str) or not self.name.isidentifier():
-            raise self._bad_argument(f"the name {self.name!r} is no word", self.name, 'ra.aggregator("best", ...)')
+            raise self._bad_argument(f"the name {self.name!r} is not an identifier", self.name, "use an identifier")
         if self.name.lower() in AGGREGATORS:
-            raise self._bad_argument(f"{self.name!r} is an aggregator already", self.name, "choose another name")
+            raise self._bad_argument(f"the aggregator {self.name!r} already exists", self.name, "choose another name")
         if self._combine is None and self._improves is None:
-            hint = f'ra.aggregator("{self.name}", combine=lambda old, new: ...)'
+            hint = f'pass a function: ra.aggregator("{self.name}", combine=lambda old, new: ...)'
             raise self._bad_argument("neither combine nor improves is given", None, hint)
         for name, value in (("combine", self._combine), ("improves", self._improves), ("inverse", self._inverse)):
             if value is not None and not callable(value):
-                raise self._bad_argument(f"{name} is a {type(value).__name__}", value, f"{name}=lambda old, new: ...")
+                raise self._bad_argument(f"{name} is a {type(value).__name__}, not a function", value, "pass a lambda")
         if self._inverse is not None and self._combine is None:
-            raise self._bad_argument("what replaces has no inverse", None, "give combine, or leave inverse out")
+            raise self._bad_argument("an inverse needs combine", None, "pass combine, or remove inverse")
         if not self.columns or not all(isinstance(c, str) and c.isidentifier() for c in self.columns):
-            raise self._bad_argument(f"columns={self.columns!r} are no names", self.columns, 'columns=("cost", "hops")')
+            raise self._bad_argument(f"columns={self.columns!r} are not identifiers", self.columns, "use identifiers")
         if len(set(self.columns)) < len(self.columns):
             raise self._bad_argument(f"columns={self.columns!r} has a name twice", self.columns, "name each once")
 
@@ -101,7 +101,7 @@ class UserAggregator:
             return (value,)
         if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != len(self.columns):
             raise self._bad_argument(
-                f"{argument}: {value!r} is no tuple of {', '.join(self.columns)}", value, "one value a column"
+                f"{argument}: {value!r} is not a tuple of {', '.join(self.columns)}", value, "pass a value for each"
             )
         return tuple(value)
 
@@ -114,32 +114,32 @@ class UserAggregator:
         if isinstance(result, Mapping):
             for name in (*result, *self.columns):
                 if name not in result or name not in self.columns:
-                    problem = "gives no" if name not in result else "gives an unknown"
+                    problem = "returns no" if name not in result else "returns an unknown"
                     raise self._bad_result(f"{function} {problem} column {name!r}", result)
             result = [result[c] for c in self.columns]
         if not isinstance(result, Sequence) or isinstance(result, str):
-            message = f"{function} gives a {type(result).__name__}, not {len(self.columns)} columns"
+            message = f"{function} returns a {type(result).__name__}, not {len(self.columns)} columns"
             raise self._bad_result(message, result)
         if len(result) != len(self.columns):
-            raise self._bad_result(f"{function} gives {len(result)} columns instead of {len(self.columns)}", result)
+            raise self._bad_result(f"{function} returns {len(result)} columns instead of {len(self.columns)}", result)
         return [self._column(function, r) for r in result]
 
     def _column(self, function: str, result: Any) -> Column:  # noqa: ANN401 - whatever a lambda returns
         from pyspark.sql import Column  # noqa: PLC0415 - pyspark is optional
 
         if not isinstance(result, Column):
-            raise self._bad_result(f"{function} gives a {type(result).__name__}, not a Column", result)
+            raise self._bad_result(f"{function} returns a {type(result).__name__}, not a Column", result)
         return result
 
     def _bad_result(self, message: str, result: object) -> UsageError:
         names = ", ".join(f"{c!r}: ..." for c in self.columns)
-        shape = "a Column made of old and new" if self.is_single else f"{{{names}}}, each a Column"
+        shape = "a Column of old and new" if self.is_single else f"{{{names}}}, each a Column"
         return UsageError(
             "PARALAGG_AGGREGATOR_RESULT",
             message,
             value=result,
             place=f"aggregator {self.name}",
-            hint=f"combine returns {shape}; improves returns one Column, true or false",
+            hint=f"return {shape} from combine, and one boolean Column from improves",
         )
 
 

@@ -22,11 +22,8 @@ if TYPE_CHECKING:
     from pyspark_paralagg.plan.plan import Plan
     from pyspark_paralagg.program.program import Relation
 
-_ONLY_ENGINE = (
-    "SQL runs on the Spark engine alone, for no loop of DataFrames can run while a query is analysed: "
-    "say it with df.recursive_agg, which can"
-)
-_NO_MODE = "SQL has no modes: they are arguments of df.recursive_agg"
+_ONLY_ENGINE = "use df.recursive_agg, because SQL queries run only on the Spark engine and not on plain DataFrames"
+_NO_MODE = "use df.recursive_agg to set a mode, because SQL has none"
 
 
 class HeadError(Exception):
@@ -116,7 +113,7 @@ def _relation(declaration: dict[str, Any], input_id: int) -> Relation:
     columns = [(name, type_) for name, type_ in declaration["columns"]]
     for column in declaration["aggs"]:
         if [name for name, _ in columns].count(column) > 1:
-            message, hint = f"the column {column!r} is a key and aggregated too", "give one of them another name"
+            message, hint = f"the column {column!r} is both a key and aggregated", "rename one of the two columns"
             raise HeadError(UsageError("PARALAGG_KEY_AGGREGATED", message, value=column, hint=hint), column)
     aggs: dict[str, Aggregation] = {c: _aggregation(c, a) for c, a in declaration["aggs"].items()}
     # Columns that follow another one come last, so that the first failing prefix ends with the wrong column.
@@ -139,12 +136,12 @@ def _aggregation(column: str, call: dict[str, Any]) -> Aggregation:
     if parameters == "order" and argument is not None:
         return MinBy(argument) if function == MinBy.aggregator else MaxBy(argument)
     if parameters == "order":
-        message, hint = f"{function}() in a head names no column", f"write {function}(dist) AS {column}, say"
+        message, hint = f"{function}() in a head names no column", f"name one, as in {function}(dist) AS {column}"
     elif parameters == "witnesses":
-        message, hint = f"{function} cannot stand in a head", "df.recursive_agg and Datalog have it"
+        message, hint = f"{function} is not allowed in a head", "use df.recursive_agg or Datalog, which support it"
     elif aggregator is not None and argument is not None:
-        message = f"{function}({argument}) in a head: {function} has no argument there"
-        hint = f"write {function}() AS {column}: it takes what the branches give in its place"
+        message = f"{function}({argument}) in a head: {function}() takes no argument there"
+        hint = f"write {function}() AS {column}; the branches supply its values"
     else:
         return function
     raise HeadError(UsageError("PARALAGG_SQL_HEAD_ARGUMENT", message, value=argument, hint=hint), column)

@@ -31,9 +31,9 @@ def _answer_or_error(question: dict[str, Any]) -> dict[str, Any]:
         if question["version"] != VERSION:
             raise EnvironmentProblem(
                 "PARALAGG_SHIM_MISMATCH",
-                f"the JVM has the shim of pyspark-paralagg {question['version']}, and this Python has {VERSION}",
+                f"the JVM has the shim of pyspark-paralagg {question['version']}, but this Python has {VERSION}",
                 value=VERSION,
-                hint="let spark.paralagg.python name the Python that started the session",
+                hint="set spark.paralagg.python to the Python that started the session",
             )
         return answer(question)
     except HeadError as problem:

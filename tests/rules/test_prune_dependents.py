@@ -145,5 +145,5 @@ def test_the_report_is_that_of_the_smaller_run(spark: SparkSession) -> None:
     report = ra.report(whole)
     assert report is not None
     assert report.tuples == 4
-    assert "left out" not in ra.explain(whole)
-    assert "because r: parent left out in this query, where nobody reads it" in ra.explain(whole.select("node", "dist"))
+    assert "not computed" not in ra.explain(whole)
+    assert "because r: parent not computed: this query does not read it" in ra.explain(whole.select("node", "dist"))

@@ -17,7 +17,7 @@ WRONG = {
     "a head's aggregate has an argument": (
         "WITH RECURSIVE t(n, «min(d) AS d») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
         "PARALAGG_SQL_HEAD_ARGUMENT",
-        "write min() AS d: it takes what the branches give in its place",
+        "write min() AS d; the branches supply its values",
     ),
     "a head's aggregate has an expression for an argument": (
         "WITH RECURSIVE t(n, min(«d + 1») AS d) AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
@@ -27,7 +27,7 @@ WRONG = {
     "min_by without the column that decides": (
         "WITH RECURSIVE t(n, «min_by() AS d») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
         "PARALAGG_SQL_HEAD_ARGUMENT",
-        "write min_by(dist) AS d, say",
+        "name one, as in min_by(dist) AS d",
     ),
     "min_by follows what is not aggregated": (
         "WITH RECURSIVE t(n, «min_by(n) AS d») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
@@ -37,7 +37,7 @@ WRONG = {
     "witnesses": (
         "WITH RECURSIVE t(n, «mcount(d) AS d») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
         "PARALAGG_SQL_HEAD_ARGUMENT",
-        "df.recursive_agg and Datalog have it",
+        "use df.recursive_agg or Datalog, which support it",
     ),
     "an aggregate without a name": (
         "WITH RECURSIVE t(n, «min()») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
@@ -47,17 +47,17 @@ WRONG = {
     "an unknown aggregate": (
         "WITH RECURSIVE t(n, «least() AS d») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
         "PARALAGG_UNKNOWN_AGGREGATE",
-        "'least' is no aggregate for the column 'd'",
+        "'least' is not an aggregate for the column 'd'",
     ),
     "a mean": (
         "WITH RECURSIVE t(n, «avg() AS d») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
         "PARALAGG_NOT_LINEAR",
-        "a mean of means is no mean",
+        "a mean of means is not a mean",
     ),
     "an aggregate of the wrong type": (
         "WITH RECURSIVE t(n, «sum() AS d») AS (SELECT 1, 'a' UNION SELECT n, d FROM t) SELECT * FROM t",
         "PARALAGG_AGG_TYPE",
-        "sum over the column 'd', which is string",
+        "sum does not support the column 'd' of type string",
     ),
     "an aggregate where nothing recurses": (
         "WITH RECURSIVE t(n, «min() AS d») AS (SELECT 1, 1 UNION SELECT 2, 3) SELECT * FROM t",
@@ -67,7 +67,7 @@ WRONG = {
     "a column that is a key and aggregated": (
         "WITH RECURSIVE t(d, «min() AS d») AS (SELECT 1, 1 UNION SELECT d, d FROM t) SELECT * FROM t",
         "PARALAGG_KEY_AGGREGATED",
-        "key and aggregated too",
+        "both a key and aggregated",
     ),
     "two columns of one name": (
         "WITH RECURSIVE «t(a, a) AS (SELECT 1, 2 UNION SELECT a, a FROM t)» TABLE t",
@@ -142,7 +142,7 @@ WRONG = {
     "under an aggregate of all rows": (
         "WITH RECURSIVE t(n) AS (SELECT 1 UNION «SELECT max(n) FROM t») SELECT * FROM t",
         "PARALAGG_STEP_UNSUPPORTED",
-        "SQL runs on the Spark engine alone",
+        "because SQL queries run only on the Spark engine",
     ),
     "under LIMIT": (
         "WITH RECURSIVE t(n) AS (SELECT 1 UNION (SELECT n FROM «t» LIMIT 1)) SELECT * FROM t",
@@ -188,12 +188,12 @@ WRONG = {
             "«SELECT o.c, f.dst, f.w FROM owns o JOIN few f ON o.d = f.src WHERE o.s > 50») SELECT * FROM owns"
         ),
         "PARALAGG_NOT_LINEAR",
-        "SQL has no modes",
+        "because SQL has none",
     ),
-    "what gives another value each time": (
+    "a different value each time": (
         "WITH RECURSIVE t(n) AS (SELECT 1.0D UNION «SELECT rand() FROM t») SELECT * FROM t",
         "PARALAGG_NONDETERMINISTIC",
-        "so there is no fixpoint to find",
+        "so the step has no fixpoint",
     ),
 }
 
