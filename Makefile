@@ -88,7 +88,7 @@ format-scala: $(VENV)/.dev ## scalafmt, by Gradle from Maven Central
 lint-scala: $(VENV)/.dev ## does scalafmt have anything to change?
 	$(GRADLE) --no-daemon --console=plain scalafmtCheck -Ppython=$(RUN)
 
-bench: java $(VENV)/.dev ## all benchmarks; writes docs/benchmarks.md (takes long)
+bench: java $(VENV)/.dev ## all benchmarks; writes docs/benchmarks.md and its pictures (takes long)
 	$(RUN) -m benchmarks --all
 
 # The theme's authors advertise their next tool in each build otherwise.

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks import table
+from benchmarks import pictures, table
 from benchmarks.datasets import DEFAULT_CACHE, PROJECT, Graph, GraphAbsentError, open_graph
 from benchmarks.queries import QUERIES
 from benchmarks.runner import Measurement, Settings, measure
@@ -90,6 +90,8 @@ def main() -> int:
     output = arguments.output or (PROJECT / "docs" / "benchmarks.md" if arguments.all else None)
     if output is not None:
         output.write_text(table.page(measurements, graphs.values(), machine, settings))
+        if arguments.all:
+            pictures.illustrate(output)
     bad = [m for m in measurements if m.failure is not None or m.agrees is False]
     for m in bad:
         print(f"!!! {m.query} {m.graph} {m.system}: {m.failure or f'MISMATCH {m.checksum}'}", file=sys.stderr)

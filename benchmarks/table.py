@@ -28,9 +28,12 @@ _HEADER = (
 )
 
 _INTRODUCTION = """\
-Made by `python -m benchmarks --all` (`make bench`); `benchmarks/README.md` says what is counted. Times are in seconds,
-the least of up to {repeat} turns, each run number {runs} of a session in its own process; one process at a time, turns
-interleaved. On a shared machine gaps under 2x are noise."""
+Made by `python -m benchmarks --all` (`make bench`); `benchmarks/README.md` says what is counted. Times are in seconds:
+{measured}, in a process of its own. One process runs at a time. On a shared machine gaps under 2x are noise."""
+_MEASURED_ONCE = "one measurement, run number {runs} of a session"
+_MEASURED = (
+    "the least of up to {repeat} measurements, in turns with the other systems; each is run number {runs} of a session"
+)
 
 
 def facts() -> dict[str, str]:
@@ -48,12 +51,14 @@ def facts() -> dict[str, str]:
 
 def page(measurements: list[Measurement], graphs: Iterable[Graph], machine: dict[str, str], settings: Settings) -> str:
     """Return the Markdown page; wrong and missing answers stand at its top."""
+    measured = _MEASURED_ONCE if settings.repeat == 1 else _MEASURED
     versions = sorted({measurement.version for measurement in measurements if measurement.version})
     parts = [
         "# Benchmarks",
-        _INTRODUCTION.format(repeat=settings.repeat, runs=settings.runs),
+        _INTRODUCTION.format(measured=measured.format(repeat=settings.repeat, runs=settings.runs)),
         "; ".join([f"{name}: {value}" for name, value in machine.items()] + versions) + ".",
         *_complaints(measurements),
+        "## Results",
         "\n".join([_HEADER, *rows(measurements)]),
         "## The questions",
         "\n".join(f"- **{query.name}**: {query.meaning}. Compared: {query.checksum}." for query in QUERIES.values()),

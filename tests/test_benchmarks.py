@@ -6,6 +6,7 @@ run the harness from end to end.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,11 +18,12 @@ import pytest
 
 pytest.importorskip("duckdb", reason="the extra `bench` is not installed")
 pytest.importorskip("igraph", reason="the extra `bench` is not installed")
+pytest.importorskip("matplotlib", reason="the extra `bench` is not installed")
 pytest.importorskip("networkit", reason="the extra `bench` is not installed")
 pytest.importorskip("numba", reason="the extra `bench` is not installed")
 pytest.importorskip("scipy", reason="the extra `bench` is not installed")
 
-from benchmarks import generators, runner, table
+from benchmarks import generators, pictures, runner, table
 from benchmarks.datasets import GraphAbsentError, open_graph
 from benchmarks.queries import QUERIES, same
 from benchmarks.systems import SYSTEMS, numba_kernels
@@ -169,3 +171,60 @@ def test_a_worker_over_its_cap_is_ended(tmp_path: Path) -> None:
     (measurement,) = runner.measure("sssp", graph, ["duckdb"], settings)
     assert measurement.failure == "over 0 s"
     assert measurement.whole() is None
+
+
+def test_the_pictures_are_drawn_from_the_rows_of_the_page() -> None:
+    page = pictures.PAGE.read_text(encoding="utf-8")
+    results = pictures.read(page)
+    facts = dict(fact.split(": ", 1) for fact in page.split("\n\n")[2].split("; ") if ": " in fact)
+    origin = f"python -m benchmarks --all; {facts['processor']}, {facts['cores']} cores; {facts['date']}"
+    above = page.partition("\n## Results\n")[0]
+    assert [line for line in above.splitlines() if line.startswith("![")] == [
+        f"![{title}](images/{name}.svg)" for name, (title, _) in pictures.PICTURES.items()
+    ]
+    for name in pictures.PICTURES:
+        picture = (pictures.PAGE.parent / "images" / f"{name}.svg").read_text(encoding="utf-8")
+        assert f"rows: sha256 {results.digest}" in picture, "run python -m benchmarks.pictures"
+        assert f">{origin}<" in picture
+
+
+def measured(system: str, graph: str, seconds: float, *, agrees: bool | None = True) -> runner.Measurement:
+    turn = {"whole": seconds, "loop": seconds / 4, "checksum": [1], "facts": {}}
+    return runner.Measurement("sssp", graph, system, turns=[turn], memory_mb=[10.0], before_mb=[0.0], agrees=agrees)
+
+
+def test_lines_and_bars_have_the_numbers_of_the_table(tmp_path: Path) -> None:
+    graphs = [open_graph(name, tmp_path) for name in ("rmat-8", "rmat-9")]
+    times = {("duckdb", "rmat-8"): 0.5, ("duckdb", "rmat-9"): 2.0, ("local", "rmat-8"): 0.25, ("local", "rmat-9"): 1.0}
+    rows = [measured(system, graph, seconds) for (system, graph), seconds in times.items()]
+    rows += [
+        measured("scipy", "rmat-8", 0.125, agrees=False),
+        runner.Measurement("sssp", "rmat-8", "igraph", failure="x"),
+    ]
+    rows += [measured("duckdb", pictures.SIDE_BY_SIDE, 8.0)]
+    machine = {"date": "2026-01-02", "cores": "2", "processor": "it", "load": "0.1"}
+    results = pictures.read(table.page(rows, graphs, machine, runner.Settings(tmp_path)))
+    assert results.origin == "python -m benchmarks --all; it, 2 cores; 2026-01-02"
+    lines = pictures.by_size(results, "sssp").axes[0].get_lines()
+    assert {line.get_label(): [list(line.get_xdata()), list(line.get_ydata())] for line in lines} == {
+        system: [[graph.edges for graph in graphs], [times[system, graph.name] for graph in graphs]]
+        for system in ("duckdb", "local")
+    }
+    (bar,) = pictures.side_by_side(results, "loop, s", "", "linear").axes[0].patches
+    assert bar.get_width() == 2.0
+
+
+def test_pictures_without_data_are_left_out_and_illustrating_twice_changes_nothing(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    rows = [measured("local", pictures.SIDE_BY_SIDE, 1.0)]
+    page.write_text(table.page(rows, [], {"date": "2026-01-02"}, runner.Settings(tmp_path)))
+    pictures.illustrate(page)
+    once = page.read_text()
+    pictures.illustrate(page)
+    assert page.read_text() == once
+    drawn = sorted(file.stem for file in (tmp_path / "images").iterdir())
+    assert (
+        drawn
+        == re.findall(r"^!\[.+\]\(images/(\w+)\.svg\)$", once, re.MULTILINE)
+        == ["benchmark_loop", "benchmark_memory"]
+    )
