@@ -152,8 +152,18 @@ def test_a_conf_is_for_this_run_only(spark: SparkSession, case: Callable[..., in
 @pytest.mark.parametrize(
     ("text", "files", "code", "told"),
     [
-        (DISTANCES, {}, WRONG, "PARALAGG_INPUT_MISSING: there is no file facts/edge.facts (in program.dl, line 4, "),
-        (DISTANCES, {"edge": "0\t1\tx\n"}, WRONG, "PARALAGG_BAD_FACT: 'x' is no number (in facts/edge.facts, line 1)"),
+        (
+            DISTANCES,
+            {},
+            WRONG,
+            "PARALAGG_INPUT_MISSING: the file facts/edge.facts does not exist (in program.dl, line 4, ",
+        ),
+        (
+            DISTANCES,
+            {"edge": "0\t1\tx\n"},
+            WRONG,
+            "PARALAGG_BAD_FACT: 'x' is not a number (in facts/edge.facts, line 1)",
+        ),
         (DISTANCES.replace("edge(x, y, w)", "egde(x, y, w)"), {"edge": EDGES}, WRONG, "did you mean `edge`?"),
         (DISTANCES.replace("$MIN(d + w)", "$MIN(0 - d)"), {"edge": EDGES}, WRONG, "PARALAGG_"),
         (DISTANCES.replace(".output", ".output gone\n.output"), {"edge": EDGES}, WRONG, "gone"),
@@ -164,10 +174,18 @@ def test_a_conf_is_for_this_run_only(spark: SparkSession, case: Callable[..., in
             ".decl z(x: number)\nz(1). z(0).\n.decl q(x: number)\n.output z\n.output q\nq(1 / x) :- z(x).",
             {},
             FAILED,
-            "DIVIDE_BY_ZERO: Division by zero. (in program.dl, line 6, column 1, q)\nHint: the expression is (1L div",
+            (
+                "DIVIDE_BY_ZERO: Division by zero. (in program.dl, line 6, column 1, q)\n"
+                "Hint: correct the data or the expression (1L div"
+            ),
         ),
-        (DISTANCES + '.output edge(filename="dist.csv/e.csv")', {"edge": EDGES}, WRONG, "one output goes to "),
-        (DISTANCES.replace("input edge", 'input edge(IO="parquet")'), {"edge": EDGES}, WRONG, "no file facts/edge.par"),
+        (DISTANCES + '.output edge(filename="dist.csv/e.csv")', {"edge": EDGES}, WRONG, "the targets of two outputs, "),
+        (
+            DISTANCES.replace("input edge", 'input edge(IO="parquet")'),
+            {"edge": EDGES},
+            WRONG,
+            "the file facts/edge.parquet does not exist",
+        ),
         (
             DISTANCES.replace("input edge", 'input edge(IO="parquet", filename="edge.facts")'),
             {"edge": EDGES},
@@ -210,9 +228,9 @@ def test_what_cannot_be_written_is_told_before_anything_runs(
         assert case(DISTANCES, "--out", place, edge=EDGES) == WRONG
         assert "PARALAGG_BAD_OUTPUT: cannot " in capfd.readouterr().err
     for place, told in (
-        ("out/dist.csv", "two outputs go to "),
+        ("out/dist.csv", "two outputs have the target "),
         ("facts", "is a folder"),
-        (os.devnull, "no plain file"),
+        (os.devnull, "is not a plain file"),
     ):
         assert case(DISTANCES, "--report", place, edge=EDGES) == WRONG
         assert told in capfd.readouterr().err
@@ -430,7 +448,7 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path, number: signal.Signal
     _, err = process.communicate(timeout=60)
     assert process.returncode == code
     lines = [line for line in err.splitlines() if not line.startswith("n: iteration ")]
-    assert lines == [f"{'interrupted' if backend == 'spark' else 'terminated'}; nothing is written"]
+    assert lines == [f"{'interrupted' if backend == 'spark' else 'terminated'}; no output is written"]
     assert not (tmp_path / "out").exists()
     assert not list(tmp_path.glob("paralagg-*"))
 

@@ -61,7 +61,7 @@ def test_outputs_reports_and_what_is_said(case: Callable[..., int], capfd: pytes
     report = json.loads(Path("r.json").read_text())
     assert report["edge"] is None
     assert (report["dist"]["backend"], report["dist"]["tuples"]) == ("local", 4)
-    assert report["dist"]["reason"] == "asked for by --backend local"
+    assert report["dist"]["reason"] == "requested by --backend local"
     assert {r["relation"] for r in report["dist"]["per_iteration"]} == {"dist"}
     said = capfd.readouterr()
     assert said.out == "edge\t4\n"
@@ -119,7 +119,7 @@ def test_explain_runs_nothing(case: Callable[..., int], capfd: pytest.CaptureFix
     assert case(DISTANCES, "--explain", edge=EDGES) == OK
     told = capfd.readouterr().out
     assert told.startswith("-- dist\nProgram\n")
-    assert told.endswith("Executor: local\n  why: asked for by --backend local\n\nNot run yet\n")
+    assert told.endswith("Executor: local\n  why: requested by --backend local\n\nNot run yet\n")
     assert case(DISTANCES, "--explain", "mermaid", edge=EDGES) == OK
     assert capfd.readouterr().out.startswith("%% dist\nflowchart")
     assert not Path("out").exists()
@@ -134,8 +134,18 @@ def test_whatever_ra_explain_knows_is_explained(case: Callable[..., int], capfd:
 @pytest.mark.parametrize(
     ("text", "files", "code", "told"),
     [
-        (DISTANCES, {}, WRONG, "PARALAGG_INPUT_MISSING: there is no file facts/edge.facts (in program.dl, line 4, "),
-        (DISTANCES, {"edge": "0\t1\tx\n"}, WRONG, "PARALAGG_BAD_FACT: 'x' is no number (in facts/edge.facts, line 1)"),
+        (
+            DISTANCES,
+            {},
+            WRONG,
+            "PARALAGG_INPUT_MISSING: the file facts/edge.facts does not exist (in program.dl, line 4, ",
+        ),
+        (
+            DISTANCES,
+            {"edge": "0\t1\tx\n"},
+            WRONG,
+            "PARALAGG_BAD_FACT: 'x' is not a number (in facts/edge.facts, line 1)",
+        ),
         (DISTANCES.replace("edge(x, y, w)", "egde(x, y, w)"), {"edge": EDGES}, WRONG, "did you mean `edge`?"),
         (DISTANCES.replace("$MIN(d + w)", "$MIN(0 - d)"), {"edge": EDGES}, WRONG, "PARALAGG_"),
         (DISTANCES + ".output edge\n.assume edge.w >= 0", {"edge": "0\t1\t-4\n"}, FAILED, "PARALAGG_ASSUMPTION"),
@@ -156,14 +166,14 @@ def test_whatever_ra_explain_knows_is_explained(case: Callable[..., int], capfd:
             ".decl z(x: float)\nz(1).\n.decl q(x: symbol)\n.output q\nq(to_string(x)) :- z(x).",
             {},
             WRONG,
-            "PARALAGG_NOT_PORTABLE: outside of Spark nobody can compute",
+            "PARALAGG_NOT_PORTABLE: the engine outside of Spark does not support",
         ),
         (DISTANCES.replace(".output dist", ".output dist(IO=delta)"), {"edge": EDGES}, WRONG, "DELTA_NEEDS_SPARK"),
         (
             DISTANCES.replace("input edge", 'input edge(IO="parquet", filename="edge.facts")'),
             {"edge": EDGES},
             WRONG,
-            "PARALAGG_INPUT_UNREADABLE: facts/edge.facts does not read as Parquet",
+            "PARALAGG_INPUT_UNREADABLE: facts/edge.facts cannot be read as Parquet",
         ),
     ],
 )
@@ -186,10 +196,10 @@ def test_a_run_that_fails_says_why_and_leaves_nothing(  # noqa: PLR0913, PLR0917
 def test_parquet_that_does_not_fit(case: Callable[..., int], capfd: pytest.CaptureFixture[str]) -> None:
     Path("facts").mkdir()
     for table, told in (
-        ({"x": [1], "y": [2]}, "edge has 3 columns, see program.dl, line 2, column 1, and the file 2: x, y"),
+        ({"x": [1], "y": [2]}, "edge has 3 columns, see program.dl, line 2, column 1, but the file has 2: x, y"),
         (
             {"x": [1], "y": [2], "w": ["a"]},
-            "w of edge is a number, see program.dl, line 2, column 1, and the file's w is",
+            "w of edge is a number, see program.dl, line 2, column 1, but w of the file is",
         ),
     ):
         pq.write_table(pa.table(table), "facts/edge.parquet")
@@ -207,7 +217,10 @@ def test_confs_of_the_engine(case: Callable[..., int], capfd: pytest.CaptureFixt
     assert case(text) == FAILED
     assert "ARITHMETIC_OVERFLOW" in capfd.readouterr().err
     assert case(text, "--conf", "spark.ui.enabled=false") == USAGE
-    assert "PARALAGG_BAD_CONF: spark.ui.enabled means nothing to --backend local" in capfd.readouterr().err
+    assert (
+        "PARALAGG_BAD_CONF: --backend local runs without Spark and does not use spark.ui.enabled"
+        in capfd.readouterr().err
+    )
     assert case(text, "--backend", "mpi", "--conf", "spark.paralagg.mpi.ranks=none") == USAGE
     assert case(text, "--backend", "mpi", "--ranks", "999") == USAGE
     assert "PARALAGG_MPI_TOO_MANY_RANKS" in capfd.readouterr().err
@@ -244,7 +257,7 @@ def test_without_pyspark_auto_is_local_and_says_so(
     monkeypatch.setattr("pyspark_paralagg.command.run.has_pyspark", lambda: False)
     assert case(DISTANCES, "--backend", "auto", edge=EDGES) == OK
     said = capfd.readouterr().err
-    assert said.startswith("pyspark is not installed: the recursion runs in this process, as by --backend local\n")
+    assert said.startswith("pyspark is not installed: the recursion runs in this process, as with --backend local\n")
     assert "by local" in said
 
 
@@ -304,7 +317,7 @@ def test_an_interrupted_run_leaves_nothing(
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == code, err
-    assert err.splitlines()[-1] == f"{'interrupted' if code == INTERRUPTED else 'terminated'}; nothing is written"
+    assert err.splitlines()[-1] == f"{'interrupted' if code == INTERRUPTED else 'terminated'}; no output is written"
     assert not (tmp_path / "out").exists()
     assert not list(tmp_path.glob("paralagg-*"))
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout  # noqa: S607 - ps

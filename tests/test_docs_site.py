@@ -143,7 +143,7 @@ def test_every_aggregator_is_shown_as_it_is_written() -> None:
 def test_the_command_line_is_what_help_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")  # the page does not depend on the terminal
     page = command_page.markdown()
-    assert "  --explain [STAGE]     print what would be done (html: a page; program, plan, mermaid or a\n" in page
+    assert "  --explain [STAGE]     print the plan without running it (html: a page; program, plan,\n" in page
     assert re.findall(r"^## (.+)$", page, flags=re.MULTILINE) == ["run", "doctor", "java", "spark-home", "shim"]
 
 

@@ -51,7 +51,7 @@ def test_a_folder_that_others_may_write_to_is_refused(tmp_path: Path, bits: int)
     folder = tmp_path / "cache"
     folder.mkdir()
     folder.chmod(bits)
-    with pytest.raises(EnvironmentProblem, match="others may write to it") as caught:
+    with pytest.raises(EnvironmentProblem, match="other users can write to it") as caught:
         private_folder(folder, SETTING)
     assert caught.value.code == "PARALAGG_CACHE_UNSAFE"
     assert (caught.value.value, SETTING in str(caught.value.hint)) == (str(folder), True)
@@ -69,7 +69,7 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_others_may_replace_is_refused(tmp_path: Path) -> None:
     (tmp_path / "open" / "cache").mkdir(parents=True, mode=0o700)
     (tmp_path / "open").chmod(0o777)
-    with pytest.raises(EnvironmentProblem, match="anybody may put another in its place"):
+    with pytest.raises(EnvironmentProblem, match="any user can replace it"):
         private_folder(tmp_path / "open" / "cache", SETTING)
     (tmp_path / "open").chmod(0o1777)  # as /tmp: nobody renames what others own
     private_folder(tmp_path / "open" / "cache", SETTING)
@@ -90,7 +90,7 @@ def test_a_file_that_others_may_write_to_and_a_link_are_refused(tmp_path: Path) 
     with pytest.raises(EnvironmentProblem, match="PARALAGG_CACHE_UNSAFE"):
         read_private(link, SETTING)
     file.chmod(0o620)
-    with pytest.raises(EnvironmentProblem, match="others may write to it"):
+    with pytest.raises(EnvironmentProblem, match="other users can write to it"):
         read_private(file, SETTING)
 
 
@@ -172,4 +172,4 @@ class TestKernels:
         assert self.run().returncode == 0
 
         self.cache.chmod(0o777)
-        self.refused("others may write to it")
+        self.refused("other users can write to it")

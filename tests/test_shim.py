@@ -174,7 +174,7 @@ def test_spark_home_decides_which_spark(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_spark_home_without_spark_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
-    with pytest.raises(EnvironmentProblem, match="which it does not now") as refused:
+    with pytest.raises(EnvironmentProblem, match="which it is not now") as refused:
         find_spark_home()
     assert refused.value.code == "PARALAGG_SPARK_MISSING"
 

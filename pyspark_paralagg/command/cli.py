@@ -34,19 +34,19 @@ OK, WRONG, USAGE, FAILED, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 
 _EXIT_CODES = """\
 exit codes:
-  0    all is written
-  1    the program, its data or the surroundings are wrong; nothing is written
-  2    the command line is wrong
-  3    the run failed: no fixpoint, a limit, an overflow, a lost Spark; nothing is written
-  130  interrupted (143: terminated); nothing is written
+  0    all outputs are written
+  1    an error in the program, its data or the environment; no output is written
+  2    an error in the command line
+  3    the run failed: no fixpoint, a limit, an overflow, a lost Spark; no output is written
+  130  interrupted (143: terminated); no output is written
 """
 _FILES = """\
 files:
   .input edge                          edge.facts (tab separated, no header), else edge.parquet or edge.delta
   .input edge(filename="e.csv", delimiter=",", headers="true", rfc4180="true")
-  .input edge(filename="e.parquet")    Parquet or Delta by suffix, by what is there, or IO="parquet", IO="delta"
+  .input edge(filename="e.parquet")    Parquet or Delta by suffix or content, or by IO="parquet", IO="delta"
   .output path                         path.csv, sorted; the same parameters; IO="stdout" prints
-  .printsize path                      prints its name and the number of its rows
+  .printsize path                      prints the name and the number of rows
 """
 
 
@@ -78,20 +78,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _check_combination(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """Exit with the usage if options of ``run`` contradict each other."""
     if args.explain and args.backend == "dataframe":
-        parser.error("--explain runs nothing, and --backend dataframe computes a recursion as it is built")
+        parser.error("--explain runs nothing, but --backend dataframe computes a recursion while it builds the plan")
     if args.explain and args.report:
-        parser.error("--explain runs nothing, and so there is nothing to report")
+        parser.error("--explain runs nothing, so --report has nothing to write")
     if args.ranks is not None and args.backend != "mpi":
-        parser.error(f"--ranks is for --backend mpi, and this is --backend {args.backend or 'auto'}")
+        parser.error(f"--ranks needs --backend mpi, but the backend is {args.backend or 'auto'}")
     if args.master is not None and args.backend in ("mpi", "local"):
-        parser.error(f"--master is Spark's, and --backend {args.backend} runs without Spark")
+        parser.error(f"--master needs Spark, but --backend {args.backend} runs without Spark")
 
 
 def _report_problem(problem: BaseException) -> int:
     """Print ``problem`` to standard error and return the exit code."""
     if isinstance(problem, (KeyboardInterrupt, SystemExit)):
         is_terminated = getattr(problem, "code", INTERRUPTED) != INTERRUPTED
-        sys.stderr.write(f"{'terminated' if is_terminated else 'interrupted'}; nothing is written\n")
+        sys.stderr.write(f"{'terminated' if is_terminated else 'interrupted'}; no output is written\n")
         return TERMINATED if is_terminated else INTERRUPTED
     if isinstance(problem, OSError):
         problem = system_problem(problem)
@@ -107,53 +107,56 @@ def argument_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="command")
     run = commands.add_parser(
         "run",
-        help="run a Datalog program over files",
-        description="Run a Datalog program: Soufflé's texts, with aggregates in recursive heads.",
+        help="run a Datalog program on files",
+        description="Run a Datalog program in Soufflé's syntax, with aggregates in recursive heads.",
         epilog=f"{_FILES}\n{_EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    run.add_argument("program", type=Path, help="the text, as in program.dl")
-    run.add_argument("-F", "--facts", type=Path, default=Path(), metavar="DIR", help="where inputs lie (default: here)")
-    run.add_argument("-D", "--out", default=".", metavar="DIR", help="where outputs go (default: here); - prints them")
+    run.add_argument("program", type=Path, help="the file of the program, such as program.dl")
+    run.add_argument("-F", "--facts", type=Path, default=Path(), metavar="DIR", help="folder of inputs (default: here)")
+    run.add_argument("-D", "--out", default=".", metavar="DIR", help="folder of outputs (default: here); - prints them")
     run.add_argument(
         "--format",
         choices=("csv", "parquet", "delta"),
         default="csv",
-        help="of outputs that name no other (default: csv)",
+        help="format of outputs without one of their own (default: csv)",
     )
     run.add_argument(
         "--backend",
         choices=BACKENDS,
-        help="what runs a recursion; mpi and local need no Spark (default: auto, Spark where there is one)",
+        help="executor of recursions; mpi and local need no Spark (default: auto, which is Spark if installed)",
     )
-    run.add_argument("--ranks", type=_ranks, metavar="N", help="of --backend mpi (default: one a core)")
+    run.add_argument("--ranks", type=_ranks, metavar="N", help="number of ranks of --backend mpi (default: all cores)")
     run.add_argument(
-        "--mode", choices=("auto", "iterate", "trust"), default="auto", help="what to do with what is not proved"
+        "--mode",
+        choices=("auto", "iterate", "trust"),
+        default="auto",
+        help="how to treat recursions that are not proved",
     )
-    run.add_argument("--master", help=f"Spark's master (default: {_MASTER})")
+    run.add_argument("--master", help=f"master URL of Spark (default: {_MASTER})")
     run.add_argument(
         "--conf",
         type=_conf,
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="as in spark.driver.memory=8g; repeatable",
+        help="conf of Spark, such as spark.driver.memory=8g; repeatable",
     )
     run.add_argument(
         "--explain",
         nargs="?",
         const="text",
         metavar="STAGE",
-        help="print what would be done (html: a page; program, plan, mermaid or a pass: that part alone); runs nothing",
+        help="print the plan without running it (html: a page; program, plan, mermaid or a pass: only that part)",
     )
-    run.add_argument("--report", type=Path, metavar="FILE", help="write the RunReport of each output there, as JSON")
-    run.add_argument("-q", "--quiet", action="store_true", help="no progress and no warnings on standard error")
-    run.add_argument("--debug", action="store_true", help="tracebacks, and all that Spark says")
-    commands.add_parser("doctor", help="what is installed, what is wrong, and what to do (also without a command)")
-    commands.add_parser("java", help="the Java that Spark would start")
-    commands.add_parser("spark-home", help="Spark's folder")
-    shim = commands.add_parser("shim", help="the shim's jar, compiled where it has to be")
-    shim.add_argument("--into", type=Path, help="compile into this folder instead, as paralagg-spark<minor>.jar")
+    run.add_argument("--report", type=Path, metavar="FILE", help="write the RunReport of each output to FILE")
+    run.add_argument("-q", "--quiet", action="store_true", help="write no progress and no warnings to standard error")
+    run.add_argument("--debug", action="store_true", help="show tracebacks and all output of Spark")
+    commands.add_parser("doctor", help="check the installation (also without a command)")
+    commands.add_parser("java", help="print the Java that Spark uses")
+    commands.add_parser("spark-home", help="print the folder of Spark")
+    shim = commands.add_parser("shim", help="print the path of the shim's jar, compiled if necessary")
+    shim.add_argument("--into", type=Path, help="compile into this folder, as paralagg-spark<minor>.jar")
     return parser
 
 
@@ -166,7 +169,7 @@ def _conf(text: str) -> tuple[str, str]:
 
 def _ranks(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of ranks")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of ranks")
     return int(text)
 
 
@@ -175,7 +178,7 @@ def _run(args: argparse.Namespace) -> None:
         _run_program(args)
     except ModuleNotFoundError as problem:
         message = f"the Python package {problem.name} is not installed"
-        hint = "pip install pyspark-paralagg brings all that it needs"
+        hint = "run pip install pyspark-paralagg, which installs all required packages"
         raise EnvironmentProblem("PARALAGG_PACKAGE_MISSING", message, value=problem.name, hint=hint) from problem
 
 

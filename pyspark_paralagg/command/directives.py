@@ -57,7 +57,7 @@ def outputs(text: Text, folder: Path | None, default: Format = "text") -> tuple[
     for rows in all_rows:
         first = rows if rows.path is None else by_path.setdefault(rows.path, rows)
         if replace(first, span=rows.span) != rows:
-            conflict = f"{first.relation} twice, and not in the same way, goes"
+            conflict = f"{first.relation} twice, in different formats, goes"
             conflict = conflict if first.relation == rows.relation else f"{first.relation} and {rows.relation} both go"
             message = f"{conflict} to {rows.path}"
             raise Places(text.source, text.name).error(_CODE, message, rows.span, value=str(rows.path))
@@ -94,13 +94,13 @@ class _Reader:
         paths = [folder / name for name in names]
         path = next((p for p in paths if p.exists()), None)
         if path is None:
-            hint = f"--facts is {folder}" + ("" if filename else f"; {', '.join(names)} would do")
-            raise self._error(f"there is no file {paths[0]}", str(paths[0]), hint, "PARALAGG_INPUT_MISSING")
+            hint = f"--facts is {folder}" + ("" if filename else f"; the file may be {', '.join(names)}")
+            raise self._error(f"the file {paths[0]} does not exist", str(paths[0]), hint, "PARALAGG_INPUT_MISSING")
         form = _FORMATS.get(io) or _format_of(path)
         if form == "text" and path.is_dir():
-            raise self._error(f"{path} is a folder", str(path), 'IO="parquet" or IO="delta" reads folders')
+            raise self._error(f"{path} is a folder", str(path), 'use IO="parquet" or IO="delta" to read a folder')
         if form == "delta" and not (path / _LOG).is_dir():
-            raise self._error(f"{path} is no Delta table: it has no {_LOG}", str(path), None)
+            raise self._error(f"{path} is not a Delta table: it has no {_LOG}", str(path), None)
         return self._rows(path, form)
 
     def output(self, folder: Path | None, default: Format) -> Rows:
@@ -112,16 +112,16 @@ class _Reader:
         suffix = {"text": ".csv", "parquet": ".parquet", "delta": ".delta"}[form]
         path = folder / (filename or f"{self.directive.relation}{suffix}")
         if form == "delta" and path.exists() and not (path / _LOG).is_dir():
-            raise self._error(f"{path} is there, and is no Delta table", str(path), None, "PARALAGG_BAD_OUTPUT")
+            raise self._error(f"{path} exists but is not a Delta table", str(path), None, "PARALAGG_BAD_OUTPUT")
         return self._rows(path, form)
 
     def _rows(self, path: Path | None, form: Format) -> Rows:
         is_quoted = self._flag("rfc4180")
         delimiter = self.parameters.get("delimiter", "," if is_quoted else "\t").replace("\\t", "\t")
         if not delimiter or "\n" in delimiter or "\r" in delimiter:
-            raise self._error(f"{delimiter!r} cannot stand between values", delimiter, 'the default is "\\t"')
+            raise self._error(f"{delimiter!r} is not a valid delimiter", delimiter, 'use "\\t", the default')
         if is_quoted and (len(delimiter) > 1 or delimiter == '"'):
-            raise self._error(f"with rfc4180, {delimiter!r} cannot stand between values", delimiter, "one character")
+            raise self._error(f"with rfc4180, {delimiter!r} is not a valid delimiter", delimiter, "use one character")
         has_header = self._flag("headers")
         return Rows(self.directive.relation, path, form, delimiter, has_header, is_quoted, self.directive.span)
 
@@ -129,7 +129,7 @@ class _Reader:
         formats = ("file", "parquet", "delta", *(("stdout",) if stdout else ()))
         io = self.parameters.get("IO", "file").lower()
         if io not in formats:
-            raise self._error(f"IO={io!r} is not known for {subject}", io, f"there are {', '.join(formats)}")
+            raise self._error(f"IO={io!r} is not valid for {subject}", io, f"use one of {', '.join(formats)}")
         return io
 
     def _flag(self, name: str) -> bool:

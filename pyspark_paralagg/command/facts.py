@@ -57,7 +57,7 @@ class InputFile:
                     f"{minimum} is negative",
                     value=minimum,
                     place=str(self.path),
-                    hint=f"column {name} of {self.rows.relation} is unsigned",
+                    hint=f"correct the value: column {name} of {self.rows.relation} is unsigned",
                 )
 
 
@@ -90,7 +90,7 @@ def examine(
 def unreadable(item: InputFile, reason: str) -> UsageError:
     """Return the error for a file that does not have the format of its name or directive."""
     format_name = item.rows.format.capitalize()
-    message = f"{item.path} does not read as {format_name}: {reason}"
+    message = f"{item.path} cannot be read as {format_name}: {reason}"
     place = f".input {item.rows.relation}"
     return UsageError("PARALAGG_INPUT_UNREADABLE", message, value=str(item.path), place=place)
 
@@ -98,7 +98,7 @@ def unreadable(item: InputFile, reason: str) -> UsageError:
 def _undeclared(text: Text, rows: Rows, path: Path) -> UsageError:
     return Places(text.source, text.name).error(
         "PARALAGG_INPUT_UNDECLARED",
-        f"{path} does not say of what type its columns are, and {rows.relation} is not declared",
+        f"{path} has no column types, and {rows.relation} is not declared",
         rows.span,
         value=rows.relation,
         hint=f"declare it, as in .decl {rows.relation}(x: number, name: symbol)",

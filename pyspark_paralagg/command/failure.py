@@ -56,11 +56,11 @@ def system_problem(problem: OSError) -> EnvironmentProblem:
 
     >>> print(system_problem(OSError(28, "No space left on device", "/tmp/rows.arrow")))
     PARALAGG_DISK_FULL: No space left on device (in /tmp/rows.arrow)
-    Hint: free space there, or where TMPDIR says that temporary files go
+    Hint: free space on that disk, or set TMPDIR to a folder on another disk
     """
     is_full = problem.errno in (errno.ENOSPC, errno.EDQUOT)
     code = "PARALAGG_DISK_FULL" if is_full else "PARALAGG_SYSTEM"
-    hint = "free space there, or where TMPDIR says that temporary files go" if is_full else None
+    hint = "free space on that disk, or set TMPDIR to a folder on another disk" if is_full else None
     place = None if problem.filename is None else str(problem.filename)
     return EnvironmentProblem(code, problem.strerror or str(problem), value=problem.errno, place=place, hint=hint)
 
@@ -100,7 +100,7 @@ def summary(text: str, place: str | None = None) -> FixpointError:
         return FixpointError(paralagg_error["code"], _SQL_STATE.sub("", message), hint=_SQL_STATE.sub("", hint) or None)
     pattern = _PATTERN_ERROR.search(text)
     if pattern:
-        message = f"`{patterns.inner(pattern['pattern'])}` is no regular expression"
+        message = f"`{patterns.inner(pattern['pattern'])}` is not a regular expression"
         return FixpointError(
             "PARALAGG_DATALOG_PATTERN", message, value=pattern["pattern"], place=place, hint=patterns.HINT
         )
@@ -109,6 +109,6 @@ def summary(text: str, place: str | None = None) -> FixpointError:
     message = f"{spark_error['code']}: {_ADVICE.sub('', spark_error['message'])}" if spark_error else lines[0]
     fragment = _FRAGMENT.search(text)
     shown = fragment["fragment"].replace("`", "") if fragment else ""
-    hint = f"the expression is {_PLACE.sub('', shown)}" if fragment else None
+    hint = f"correct the data or the expression {_PLACE.sub('', shown)}" if fragment else None
     error_place = ", ".join([p["place"] for p in _PLACE.finditer(shown)][:1] + [place] * bool(place)) or None
     return FixpointError("PARALAGG_RUN_FAILED", _SQL_STATE.sub("", message), place=error_place, hint=hint)

@@ -190,7 +190,7 @@ def _quoted_fields(lines: FactLines, first: int, block: bytes) -> Iterator[tuple
             yield number, fields or [""]
             number = first + reader.line_num
     except csv.Error as problem:
-        _refuse(lines, number, f"the line is no CSV: {problem}", None, 'quotes within quotes are doubled: "say ""hi"""')
+        _refuse(lines, number, f"the line is not valid CSV: {problem}", None, 'double inner quotes: "say ""hi"""')
 
 
 def _texts(lines: FactLines, first: int, block: bytes) -> Iterator[tuple[int, str]]:
@@ -200,7 +200,7 @@ def _texts(lines: FactLines, first: int, block: bytes) -> Iterator[tuple[int, st
         try:
             yield number, content.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as problem:
-            _refuse(lines, number, f"{content[:_MAX_SHOWN]!r} is not UTF-8", content, f"at byte {problem.start}")
+            _refuse(lines, number, f"{content[:_MAX_SHOWN]!r} is not UTF-8", content, f"correct byte {problem.start}")
 
 
 def _refuse_width(lines: FactLines, number: int, fields: list[str]) -> NoReturn:
@@ -210,18 +210,18 @@ def _refuse_width(lines: FactLines, number: int, fields: list[str]) -> NoReturn:
     other = next((d for d in ",;| \t" if d != lines.delimiter and len(text.split(d)) == expected > 1), None)
     if other is not None:
         shown = "\\t" if other == "\t" else other
-        hint = f'.input {lines.relation}(delimiter="{shown}") would make them {expected}'
+        hint = f'write .input {lines.relation}(delimiter="{shown}") to read {expected} values'
     else:
         shape = ", ".join(f"{name}: {lines.kind(name)}" for name, _ in lines.columns)
-        hint = f"it is read as {lines.relation}({shape}), with {lines.delimiter!r} between values"
-    message = f"{_shortened(text)} has {actual}, {lines.relation} has {expected} column{'s' if expected != 1 else ''}"
+        hint = f"write the values of {lines.relation}({shape}) with {lines.delimiter!r} between them"
+    message = f"{_shortened(text)} has {actual}, but {lines.relation} has {expected} column{'s' * (expected != 1)}"
     _refuse(lines, number, message, text, hint)
 
 
 def _refuse_value(lines: FactLines, number: int, column: str, field: str, problem: str) -> NoReturn:
-    hint = f"column {column} of {lines.relation} is {lines.kind(column)}"
-    if number == 1 and problem == "is no number" and not lines.has_header:
-        hint += f'; if the line is a header: .input {lines.relation}(headers="true")'
+    hint = f"correct the value: column {column} of {lines.relation} is {lines.kind(column)}"
+    if number == 1 and problem == "is not a number" and not lines.has_header:
+        hint += f'; if the line is a header, write .input {lines.relation}(headers="true")'
     _refuse(lines, number, f"{_shortened(field)} {problem}", field, hint)
 
 

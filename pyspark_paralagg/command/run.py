@@ -37,18 +37,18 @@ STANDALONE = ("local", "mpi")
 def run(options: Options) -> None:
     """Run a program, or explain it; if it raises, the output folder is unchanged."""
     if options.explain and options.explain not in formats():
-        message = f"there is nothing called {options.explain!r} to explain"
-        hint = f"there are {', '.join(formats())}"
+        message = f"--explain has no format {options.explain!r}"
+        hint = f"use one of {', '.join(formats())}"
         raise UsageError("PARALAGG_BAD_OPTION", message, value=options.explain, place="--explain", hint=hint)
     text = _read(options.program)
     _check(options, text)
     requested = RequestedOutputs(directives.outputs(text, options.out, options.format), directives.printed_sizes(text))
     if not requested.names:
-        hint = "add .output and the name of a relation"
-        raise UsageError("PARALAGG_NO_OUTPUT", "the program asks for no output", place=text.name, hint=hint)
+        hint = "add .output with the name of a relation"
+        raise UsageError("PARALAGG_NO_OUTPUT", "the program has no output", place=text.name, hint=hint)
     if not options.facts.is_dir():
-        hint = "--facts names the folder that files of .input lie in"
-        message = f"there is no folder {options.facts}"
+        hint = "set --facts to the folder of the .input files"
+        message = f"the folder {options.facts} does not exist"
         raise UsageError("PARALAGG_INPUT_MISSING", message, value=str(options.facts), hint=hint)
     staging = Staging()
     try:

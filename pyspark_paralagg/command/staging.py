@@ -70,14 +70,14 @@ class Staging:
         """
         target = target.resolve()  # a link stays; the file that it points to is replaced
         if not is_table and target.is_dir():
-            raise _bad_output(f"{target} is a folder, and a file is to go there", target)
+            raise _bad_output(f"{target} is a folder, but the output is a file", target)
         if not is_table and target.exists() and not target.is_file():
-            raise _bad_output(f"{target} is no plain file", target)
+            raise _bad_output(f"{target} is not a plain file", target)
         for other in self._targets.values():
             if target == other:
-                raise _bad_output(f"two outputs go to {target}", target)
+                raise _bad_output(f"two outputs have the target {target}", target)
             if target in other.parents or other in target.parents:
-                raise _bad_output(f"one output goes to {target}, another to {other}", target)
+                raise _bad_output(f"the targets of two outputs, {target} and {other}, contain each other", target)
         self._make_folders(target.parent)
         _recover(target)
         staged = target.parent / f"{_prefix(target)}{os.getpid()}"
@@ -116,7 +116,7 @@ class Staging:
             try:
                 path.mkdir()
             except OSError as problem:
-                raise _bad_output(f"cannot make the folder {path}: {problem.strerror}", path) from None
+                raise _bad_output(f"cannot create the folder {path}: {problem.strerror}", path) from None
             self._folders.append(path)
 
 

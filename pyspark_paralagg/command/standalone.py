@@ -76,8 +76,8 @@ class Settings:
         confs = dict(options.confs)
         for key, value in confs.items():
             if key not in _KEYS and key != _ANSI:
-                message = f"{key} means nothing to --backend {options.backend}, which runs without Spark"
-                hint = f"there are {', '.join(sorted([*_KEYS, _ANSI]))}"
+                message = f"--backend {options.backend} runs without Spark and does not use {key}"
+                hint = f"use one of {', '.join(sorted([*_KEYS, _ANSI]))}"
                 raise UsageError("PARALAGG_BAD_CONF", message, value=value, place="--conf", hint=hint)
         values = {name: conf.parse(key, confs.get(name), "--conf") for name, key in _KEYS.items()}
         is_local = options.backend == "local"
@@ -109,13 +109,13 @@ def run(task: Task, fallback_reason: str | None = None) -> None:
     check(settings.request)
     with Progress(sys.stderr, is_quiet=task.options.is_quiet) as progress:
         if fallback_reason is not None:
-            progress.write_line(f"{fallback_reason}: the recursion runs in this process, as by --backend {backend}")
+            progress.write_line(f"{fallback_reason}: the recursion runs in this process, as with --backend {backend}")
         start = time.perf_counter()
         inputs = tables.open_inputs(task.inputs)
         resolved = resolve_text(task.text, {name: files[0].columns for name, files in inputs.items()})
         check_ansi(resolved, ansi=settings.ansi)
         program, plan = _compile(task, settings, resolved, inputs)
-        reason = fallback_reason or f"asked for by --backend {backend}"
+        reason = fallback_reason or f"requested by --backend {backend}"
         if task.options.explain:
             part = task.options.explain
             texts = explain_texts(program, settings.broadcast_max_bytes)
@@ -152,9 +152,9 @@ def _compile(
     if expression is not None:
         raise UnsupportedError(
             "PARALAGG_NOT_PORTABLE",
-            f"outside of Spark nobody can compute {expression}",
+            f"the engine outside of Spark does not support {expression}",
             value=expression,
-            hint="--backend spark runs any deterministic expression",
+            hint="use --backend spark, which runs any deterministic expression",
         )
     return program, plan
 

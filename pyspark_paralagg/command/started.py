@@ -62,8 +62,8 @@ def session(
         is_lost = True
         if jvm.is_ending:
             raise
-        hint = _log_hint(log) or "--debug shows what it says"
-        raise FixpointError("PARALAGG_SPARK_LOST", "Spark's JVM ended within the run", hint=hint) from problem
+        hint = _log_hint(log) or "run with --debug to see its output"
+        raise FixpointError("PARALAGG_SPARK_LOST", "Spark's JVM ended during the run", hint=hint) from problem
     finally:
         if jvm.is_ending:
             jvm.wait()
@@ -159,7 +159,7 @@ def _check_confs(spark: SparkSession, confs: Mapping[str, str]) -> None:
         spark.conf.get("spark.sql.ansi.enabled")
     except PySparkException as problem:
         spark.stop()
-        message = f"Spark does not take the confs: {first_line(problem)}"
+        message = f"Spark rejects the confs: {first_line(problem)}"
         value = ", ".join(f"{key}={value}" for key, value in confs.items())
         raise UsageError("PARALAGG_BAD_CONF", message, value=value, place="--conf") from None
 
@@ -170,7 +170,7 @@ def _with_delta(builder: SparkSession.Builder) -> SparkSession.Builder:
     except ImportError:
         raise EnvironmentProblem(
             "PARALAGG_DELTA_MISSING",
-            "the program reads or writes Delta tables, and delta-spark is not installed",
+            "the program reads or writes Delta tables, but delta-spark is not installed",
             hint="pip install 'pyspark-paralagg[delta]'",
         ) from None
     configured: SparkSession.Builder = configure_spark_with_delta_pip(builder)
@@ -189,7 +189,7 @@ def _log_hint(log: Path | None) -> str | None:
         return None
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     messages = [line for line in lines if not line.startswith("\tat ")]
-    return "\n  ".join(["the end of what it says:", *messages[-_SHOWN_LINES:]])
+    return "\n  ".join(["the end of its output:", *messages[-_SHOWN_LINES:]])
 
 
 @contextmanager

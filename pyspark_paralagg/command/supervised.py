@@ -39,7 +39,7 @@ def read_lines(supervisor: subprocess.Popen[bytes]) -> Iterator[bytes]:
                         "PARALAGG_MPI_RANK_FAILED",
                         f"the supervisor of the ranks has been stopped for {STOP_SECONDS:.0f} s",
                         value=supervisor.pid,
-                        hint="SIGSTOP or a debugger has stopped it",
+                        hint="find out whether SIGSTOP or a debugger stopped it",
                     )
                 continue
             chunk = os.read(output, _CHUNK)
@@ -67,6 +67,6 @@ class _StopClock:
 
 def silent_exit_error(code: int) -> dict[str, Any]:
     """Return the error of a supervisor that ended without reporting one."""
-    how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code} and without a word"
-    hint = "its ranks end with it; whoever sent the signal may know why" if code == -signal.SIGKILL else None
+    how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code} and without a message"
+    hint = "find the sender of the signal; the ranks ended with the supervisor" if code == -signal.SIGKILL else None
     return {"code": "PARALAGG_MPI_RANK_FAILED", "message": f"the supervisor of the ranks {how}", "hint": hint}

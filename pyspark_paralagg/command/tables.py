@@ -105,10 +105,10 @@ def needs_spark(path: str) -> UnsupportedError:
     """Return the error for a Delta table."""
     return UnsupportedError(
         "PARALAGG_DELTA_NEEDS_SPARK",
-        f"{path} is a Delta table, and only Spark reads and writes those",
+        f"{path} is a Delta table, but only Spark reads and writes Delta tables",
         value=path,
         place="--backend",
-        hint="leave --backend out, or use Parquet",
+        hint="remove --backend, or use Parquet",
     )
 
 
@@ -174,7 +174,7 @@ def _checked(batch: pa.RecordBatch, source: Source, resolved: Resolved) -> pa.Re
             if len(violated):
                 raise FixpointError(
                     "PARALAGG_ASSUMPTION_VIOLATED",
-                    f"assume says `{a.relation}.{a.column}` {a.op} {a.value}, and a row has {violated[0].as_py()}",
+                    f"`{a.relation}.{a.column}` {a.op} {a.value} is assumed, but a row has {violated[0].as_py()}",
                     value=violated[0].as_py(),
                     place=f"input {a.relation}",
                 )

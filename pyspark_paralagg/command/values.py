@@ -38,7 +38,7 @@ def _integer(text: str) -> int:
         number = int(other_base["hex"], 16) if other_base["hex"] else int(other_base["binary"], 2)
         return number - (1 << _BITS) if number > _MAX else number
     if not _DECIMAL.fullmatch(text):
-        message = "is no number"
+        message = "is not a number"
         raise ValueError(message)
     number = int(text) if len(text) < _BITS else _MIN - 1
     if not _MIN <= number <= _MAX:
@@ -51,7 +51,7 @@ def _unsigned(text: str) -> int:
     number = _integer(text)
     if number < 0:
         is_signed = text.strip(_BLANKS).startswith("-")
-        message = "is negative" if is_signed else "does not fit into 63 bits, which is what Spark's bigint has room for"
+        message = "is negative" if is_signed else "does not fit into the 63 bits of Spark's bigint"
         raise ValueError(message)
     return number
 
@@ -62,7 +62,7 @@ def _float(text: str) -> float:
             return float(text.strip(_BLANKS))
     except ValueError:
         pass
-    message = "is no number"
+    message = "is not a number"
     raise ValueError(message)
 
 

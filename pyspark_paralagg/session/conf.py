@@ -260,7 +260,7 @@ def parse(key: Key, text: str | None, place: str) -> Any:  # noqa: ANN401 - the 
             f"{key.name} is {text!r}, which is not {key.type}",
             value=text,
             place=place,
-            hint=f"the default is {key.default}",
+            hint=f"use {key.type}; the default is {key.default}",
         ) from None
 
 
@@ -280,7 +280,7 @@ def check(confs: Mapping[str, object], place: str) -> dict[Key, str | None]:
         if name not in keys:
             raise UsageError(
                 "PARALAGG_BAD_CONF",
-                f"there is no key {name!r}",
+                f"the key {name!r} does not exist",
                 value=name,
                 place=place,
                 hint=did_you_mean(str(name), list(keys)),

@@ -49,7 +49,7 @@ def configure(builder: SparkSession.Builder, confs: Mapping[str, object] | None 
     run_actions()
     _set(builder, confs or {})
     if _is_remote(builder):
-        _LOG.info("a Spark Connect session takes no jar; recursions will run as plain DataFrames")
+        _LOG.info("a Spark Connect session cannot load the engine's jar; recursions run as plain DataFrames")
         return builder
     spark = find_spark_home()
     jvm = running_jvm()
@@ -106,8 +106,8 @@ def _warn_of_running_session() -> None:
     running = SparkContext._active_spark_context  # noqa: SLF001 - pyspark has no public attribute for it
     if running is not None and EXTENSION not in (running.getConf().get(EXTENSIONS) or ""):
         _LOG.warning(
-            "a Spark session already runs, and getOrCreate() will return that one without the shim: "
-            "call ra.attach(spark) on it, or spark.stop() before getOrCreate()"
+            "a Spark session without the shim already runs, and getOrCreate() returns it: call ra.attach(spark), or "
+            "spark.stop() before getOrCreate()"
         )
 
 

@@ -53,7 +53,7 @@ class Diagnosis:
             mark = "!" if finding.problem else " "
             lines.append(f"{mark} {finding.part:<{width}}  {finding.found}")
         if not self.problems:
-            return "\n".join([*lines, "", "Nothing is wrong."])
+            return "\n".join([*lines, "", "No problems found."])
         return "\n".join([*lines, "", *map(str, self.problems)])
 
 
@@ -67,7 +67,7 @@ def _java() -> Finding:
     try:
         java = find_java()
     except EnvironmentProblem as problem:
-        return Finding("java", "none that Spark can use", problem)
+        return Finding("java", "no Java that Spark can use", problem)
     return Finding("java", f"{java.description} ({java.launcher})")
 
 
@@ -86,7 +86,7 @@ def _jar() -> Finding:
         # A missing or unsupported Spark is reported by the finding `spark` already.
         return Finding("shim", "none", problem if problem.code.startswith("PARALAGG_SHIM") else None)
     if jar is None:
-        return Finding("shim", "none yet: it will be compiled on first use, which takes some seconds, once")
+        return Finding("shim", "not compiled yet; the first use compiles it, which takes some seconds")
     return Finding("shim", f"compiled for Spark {read_properties(jar)['spark']} ({jar})")
 
 
@@ -109,7 +109,7 @@ def _mpi() -> Finding:
         state = ", ".join([*installed, "ranks do not start (optional)"])
         return Finding("mpi", state, error_from_rank({**problem.fields, "kind": problem.kind}), is_optional=True)
     state = ", ".join([*installed, preflight.mpiexec(request)])
-    return Finding("mpi", f"{state}: two ranks started and found each other", is_optional=True)
+    return Finding("mpi", f"{state}: two ranks started and connected", is_optional=True)
 
 
 def _version_of(distribution: str) -> str | None:
@@ -138,7 +138,7 @@ def _examine_session() -> Finding:
         return Finding("session", "none")
     spark = SparkSession.getActiveSession()
     if spark is None:
-        return Finding("session", "none runs in this process")
+        return Finding("session", "no session in this process")
     try:
         module = handshake(spark, load_bridge(jvm_of(spark)))
     except EnvironmentProblem as problem:

@@ -56,4 +56,4 @@ def _cancel_all(context: SparkContext) -> None:
             time.sleep(_PAUSE_SECONDS)
         else:
             return
-    logging.getLogger("pyspark_paralagg").warning("Ctrl-C could not cancel the running jobs")
+    logging.getLogger("pyspark_paralagg").warning("the running jobs were not cancelled after Ctrl-C")

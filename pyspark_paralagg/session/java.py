@@ -19,8 +19,8 @@ OLDEST_JAVA = 17
 """Spark 4 runs on Java 17 and later."""
 
 ADVICE = (
-    "install a Java >= 17: `sudo apt-get install openjdk-17-jre-headless` (Debian, Ubuntu), "
-    "`brew install openjdk@17` (macOS); then put it on PATH or name its folder in JAVA_HOME"
+    "install Java 17 or later: `sudo apt-get install openjdk-17-jre-headless` (Debian, Ubuntu), "
+    "`brew install openjdk@17` (macOS); then add it to PATH or set JAVA_HOME to its folder"
 )
 
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
@@ -49,12 +49,12 @@ def find_java() -> Java:
     version = _VERSION.search(output)
     # /usr/bin/java of macOS may be a stub that prints an advice and exits with 1.
     if version_run.returncode != 0 or version is None:
-        raise _missing(f"{launcher} is no working Java: {output.strip()[:200]!r}", launcher)
+        raise _missing(f"{launcher} is not a working Java: {output.strip()[:200]!r}", launcher)
     release = int(version.group(1))
     if release < OLDEST_JAVA:
         raise EnvironmentProblem(
             "PARALAGG_JAVA_TOO_OLD",
-            f"{launcher} is Java {release}, and Spark 4 needs Java {OLDEST_JAVA} or later",
+            f"{launcher} is Java {release}, but Spark 4 needs Java {OLDEST_JAVA} or later",
             value=release,
             hint=ADVICE,
         )
@@ -73,7 +73,7 @@ def _launcher() -> Path:
         return launcher
     on_path = shutil.which("java")
     if on_path is None:
-        raise _missing("there is no Java: JAVA_HOME is not set, and PATH has no java", None)
+        raise _missing("no Java found: JAVA_HOME is not set, and PATH has no java", None)
     return Path(on_path)
 
 

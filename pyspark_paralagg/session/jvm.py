@@ -18,8 +18,8 @@ EXTENSIONS = "spark.sql.extensions"
 EXTENSION = "org.apache.spark.sql.paralagg.ParalaggExtensions"
 BRIDGE = "org.apache.spark.sql.paralagg.Bridge$"
 _ADVICE = (
-    "build the session from ra.configure(SparkSession.builder...), or call ra.attach(spark) on the one that runs; "
-    "print(ra.doctor()) tells more"
+    "build the session with ra.configure(SparkSession.builder...), or call ra.attach(spark) on the running one; "
+    "print(ra.doctor()) shows the details"
 )
 # The gateway of the last JVM and the bridge that it loaded; at most one pair.
 _loaded_bridge: list[tuple[Any, Any]] = []
@@ -30,9 +30,9 @@ def jvm_of(spark: SparkSession) -> Any:  # noqa: ANN401 - a py4j object has no t
     if not hasattr(type(spark), "_jvm") and "_jvm" not in vars(spark):
         raise EnvironmentProblem(
             "PARALAGG_SHIM_MISSING",
-            "a Spark Connect session has no JVM that this process could reach",
+            "this process cannot reach the JVM of a Spark Connect session",
             value=type(spark).__module__,
-            hint="recursions run as plain DataFrames there: leave spark.paralagg.backend at auto",
+            hint="keep spark.paralagg.backend=auto, which runs recursions as plain DataFrames there",
         )
     check_running(spark)
     return spark._jvm  # noqa: SLF001 - pyspark has no public way to its JVM
@@ -58,16 +58,16 @@ def load_bridge(jvm: Any) -> Any | None:  # noqa: ANN401 - py4j objects have no 
 def handshake(spark: SparkSession, module: Any | None) -> Any:  # noqa: ANN401 - py4j objects have no type
     """Return ``module`` if its version fits; raise ``PARALAGG_SHIM_MISSING`` or ``PARALAGG_SHIM_MISMATCH``."""
     if module is None:
-        message = "this Spark session runs without the shim of pyspark-paralagg"
+        message = "this Spark session does not have the shim of pyspark-paralagg"
         raise EnvironmentProblem("PARALAGG_SHIM_MISSING", message, hint=_ADVICE)
     compiled_against, _, shim_version = str(module.version()).partition("|")
     if minor_of(compiled_against) != minor_of(spark.version) or shim_version != VERSION:
         raise EnvironmentProblem(
             "PARALAGG_SHIM_MISMATCH",
-            f"the session's shim is {shim_version} for Spark {compiled_against}; "
-            f"this is pyspark-paralagg {VERSION} and Spark {spark.version}",
+            f"the session's shim is {shim_version} for Spark {compiled_against}, but this is pyspark-paralagg "
+            f"{VERSION} with Spark {spark.version}",
             value=f"{compiled_against}|{shim_version}",
-            hint="take the other jar out of spark.jars and off the class path; ra.configure() brings the right one",
+            hint="remove the other jar from spark.jars and the class path; ra.configure() adds the right one",
         )
     return module
 
@@ -81,7 +81,7 @@ def add_to_class_path(jvm: Any, jar: Path) -> None:  # noqa: ANN401 - a py4j obj
     except Py4JError as problem:
         raise EnvironmentProblem(
             "PARALAGG_SHIM_MISSING",
-            "this JVM takes no further jars: its class loader has no addURL",
+            "this JVM cannot load further jars: its class loader has no addURL",
             value=str(jar),
             hint=f"start the session with the jar: spark.jars={jar} and {EXTENSIONS}={EXTENSION}",
         ) from problem

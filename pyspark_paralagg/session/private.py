@@ -33,14 +33,14 @@ def private_folder(path: Path, setting: str) -> Path:
     except OSError as problem:
         raise EnvironmentProblem(
             "PARALAGG_CACHE_UNWRITABLE",
-            f"the folder {path} cannot be made: {problem.strerror}",
+            f"the folder {path} cannot be created: {problem.strerror}",
             value=str(path),
-            hint=f"let {setting} name a folder that can be written to",
+            hint=f"set {setting} to a folder that you can write to",
         ) from None
     _check(path, status, setting)
     for parent, parent_status in parents:
         if parent_status.st_mode & stat.S_IWOTH and not parent_status.st_mode & stat.S_ISVTX:
-            raise _unsafe(path, f"anybody may put another in its place, since anybody may write to {parent}", setting)
+            raise _unsafe(path, f"any user can replace it, because any user can write to {parent}", setting)
     return path
 
 
@@ -79,13 +79,13 @@ def _check(path: Path, status: os.stat_result, setting: str) -> None:
     if status.st_uid not in (os.geteuid(), _ROOT):
         raise _unsafe(path, f"it belongs to user {status.st_uid}", setting)
     if status.st_mode & _BY_OTHERS:
-        raise _unsafe(path, f"others may write to it (mode {stat.S_IMODE(status.st_mode):04o})", setting)
+        raise _unsafe(path, f"other users can write to it (mode {stat.S_IMODE(status.st_mode):04o})", setting)
 
 
 def _unsafe(path: Path, reason: str, setting: str) -> EnvironmentProblem:
     return EnvironmentProblem(
         "PARALAGG_CACHE_UNSAFE",
-        f"what is in {path} is not run: {reason}",
+        f"the code in {path} is not safe to run: {reason}",
         value=str(path),
-        hint=f"delete it, and it is made anew with mode 0700; or let {setting} name a folder of your own",
+        hint=f"delete it, so that the next run creates it with mode 0700, or set {setting} to your own folder",
     )

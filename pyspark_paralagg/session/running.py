@@ -20,7 +20,7 @@ def check_running(spark: SparkSession) -> None:
             "the Spark session of this DataFrame was stopped",
             value=spark,
             place="spark",
-            hint="start another session by ra.configure(SparkSession.builder...).getOrCreate(), and read the data anew",
+            hint="start a session with ra.configure(SparkSession.builder...).getOrCreate(), and read the data again",
         )
 
 

@@ -34,7 +34,7 @@ _COMPILER_JARS = ("scala-compiler", "scala-reflect", "scala-library")
 _SETTING = "XDG_CACHE_HOME"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _COMPILER_OUTPUT_LINES = 60
-_CACHE_HINT = "let XDG_CACHE_HOME name a folder that can be written to, or install a wheel, which carries the jar"
+_CACHE_HINT = "set XDG_CACHE_HOME to a folder that you can write to, or install a wheel, which contains the jar"
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def cache_folder() -> Path:
         return (Path(base) if base else Path.home() / ".cache") / "pyspark-paralagg"
     except RuntimeError as problem:  # neither HOME nor an entry for this user
         raise EnvironmentProblem(
-            "PARALAGG_SHIM_BUILD", f"there is no folder for the shim's jar: {problem}", value="HOME", hint=_CACHE_HINT
+            "PARALAGG_SHIM_BUILD", f"no folder for the shim's jar: {problem}", value="HOME", hint=_CACHE_HINT
         ) from problem
 
 
@@ -195,7 +195,7 @@ def _compile(spark: SparkHome, sources: ShimSources, classes: Path) -> None:
             "PARALAGG_SHIM_BUILD",
             f"the shim does not compile against Spark {spark.version}:\n" + "\n".join(output[:_COMPILER_OUTPUT_LINES]),
             value=spark.version,
-            hint="report this with the lines above; until then spark.paralagg.backend=dataframe needs no shim",
+            hint="report the lines above, or use spark.paralagg.backend=dataframe, which needs no shim",
         )
 
 
@@ -204,9 +204,9 @@ def _compiler_jar(spark: SparkHome, name: str) -> Path:
         return jar
     raise EnvironmentProblem(
         "PARALAGG_SHIM_BUILD",
-        f"{spark.jars} has no {name}-*.jar, with which the shim would be compiled",
+        f"{spark.jars} has no {name}-*.jar, which the compilation of the shim needs",
         value=name,
-        hint="use a pyspark from the Python index, whose jars hold the Scala compiler, or a wheel of pyspark-paralagg",
+        hint="use a pyspark from PyPI, whose jars contain the Scala compiler, or a wheel of pyspark-paralagg",
     )
 
 

@@ -63,10 +63,10 @@ def find_spark_home() -> SparkHome:
             return spark
     raise EnvironmentProblem(
         "PARALAGG_SPARK_MISSING",
-        f"{home / 'jars'} holds no Spark (no spark-core_*.jar)",
+        f"{home / 'jars'} contains no Spark (no spark-core_*.jar)",
         value=str(home),
-        hint="install the full pyspark (`pip install 'pyspark>=4.1,<4.3'`; pyspark-client has no Spark in it), "
-        "or let SPARK_HOME name a Spark" + (", which it does not now" if "SPARK_HOME" in os.environ else ""),
+        hint="install the full pyspark (`pip install 'pyspark>=4.1,<4.3'`; pyspark-client contains no Spark), or set "
+        "SPARK_HOME to the folder of a Spark" + (", which it is not now" if "SPARK_HOME" in os.environ else ""),
     )
 
 
@@ -77,7 +77,7 @@ def check_supported(version: str) -> None:
             "PARALAGG_SPARK_UNSUPPORTED",
             f"Spark {version} is installed; pyspark-paralagg {VERSION} supports Spark {' and '.join(SUPPORTED_MINORS)}",
             value=version,
-            hint=f"`pip install 'pyspark~={SUPPORTED_MINORS[-1]}.0'`, or look for a newer pyspark-paralagg",
+            hint=f"run `pip install 'pyspark~={SUPPORTED_MINORS[-1]}.0'`, or install a newer pyspark-paralagg",
         )
 
 
@@ -90,6 +90,6 @@ def _pyspark_home() -> Path:
         message = "pyspark is not installed"
         cause: BaseException = problem
     except SystemExit as problem:  # raised by pyspark if it finds none
-        message = "pyspark finds no Spark"
+        message = "pyspark does not find a Spark"
         cause = problem
     raise EnvironmentProblem("PARALAGG_SPARK_MISSING", message, hint="`pip install 'pyspark>=4.1,<4.3'`") from cause
