@@ -79,7 +79,7 @@ def test_new_rows_below_it_are_new_rows_above(spark: SparkSession, operator: str
 def test_new_rows_below_it_may_take_others_away(spark: SparkSession, operator: str) -> None:
     found = program(spark, BLOCKS[operator])
     assert found.obstacle_for({"starts"}) == (
-        f"the program reads starts below {operator}, where new rows may take others away"
+        f"the program reads starts below {operator}, where new rows may remove result rows"
     )
     assert found.obstacle_for(set()) is None
 
@@ -175,11 +175,11 @@ class TestFingerprintOfAWholeText:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"aggs": {"dist": "sum"}}, "what adds up cannot go on"),
+        ({"aggs": {"dist": "sum"}}, "a sum or count cannot continue"),
         ({"aggs": {"dist": ra.mcount("who")}, "base": lambda t: t["starts"].selectExpr("node", "dist AS who")}, "witn"),
         ({"max_iterations": 3}, "max_iterations is set"),
         ({"tolerance": 0.1}, "tolerance is set"),
-        ({"mode": "iterate"}, "asks for all rows anew"),
+        ({"mode": "iterate"}, "recomputes all rows"),
     ],
 )
 def test_what_never_goes_on_says_why(spark: SparkSession, options: dict[str, Any], why: str) -> None:

@@ -107,7 +107,7 @@ class Writer:
             record = Record.from_json(commit.user_metadata)
             if record is not None and record.id == self._record.id:
                 return commit
-        raise self._conflict("another refresh of it was committed first")
+        raise self._conflict("another refresh was committed first")
 
     @contextmanager
     def _convert_conflicts(self) -> Iterator[None]:
@@ -122,16 +122,16 @@ class Writer:
             if isinstance(problem, tuple(getattr(exceptions, name) for name in _CONFLICTS)):
                 raise self._conflict(type(problem).__name__) from problem
             if problem.getCondition() in _EXISTS:
-                raise self._conflict("it has been created in the meantime") from problem
+                raise self._conflict("another writer created it") from problem
             raise
 
     def _conflict(self, cause: str) -> ConflictError:
         return ConflictError(
             "PARALAGG_DELTA_CONFLICT",
-            f"somebody else wrote {self._target.place} at the same time: {cause}",
+            f"another writer committed to {self._target.place} during the refresh: {cause}",
             value=self._target.place,
             place="refresh",
-            hint="nothing was written and this is retryable: call refresh() again, it starts from what is there now",
+            hint="call refresh() again: this refresh wrote nothing, and the next one starts from the current rows",
         )
 
 

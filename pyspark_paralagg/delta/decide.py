@@ -81,7 +81,7 @@ def decide(  # noqa: PLR0913 - all inputs of a decision
             is_needed = with_rows and obstacle is None
             _read_feed(name, table, last.record.sources[name], snapshot, changes, with_rows=is_needed)
         if not any(changes.counts.values()):
-            reason = "no source has rows that are new" if newer else "no source has a new version"
+            reason = "no source has new rows" if newer else "no source has a new version"
             return Decision("none", reason, changes)
         _check_inserts(changes)
         _check_program(program, obstacle, changes)
@@ -91,12 +91,12 @@ def decide(  # noqa: PLR0913 - all inputs of a decision
         changes.free()
         raise
     count = ", ".join(f"{counts['insert']:,} into {name}" for name, counts in changes.counts.items() if counts)
-    return Decision("incremental", f"rows came in and none went: {count}", changes)
+    return Decision("incremental", f"the sources had only inserts: {count}", changes)
 
 
 def _require_record(last: LastRefresh | None) -> LastRefresh:
     if last is None:
-        raise _FullRefresh("the table's log no longer has a record of its last refresh")
+        raise _FullRefresh("the table's log has no record of its last refresh")
     return last
 
 
@@ -106,9 +106,9 @@ def _check_record(program: Program | WholeText, last: LastRefresh, sources: Mapp
         if consumed is None:
             break  # another program
         if consumed.id != snapshot.id:
-            raise _FullRefresh(f"the source {name} is another table than the one that was consumed")
+            raise _FullRefresh(f"the source {name} was replaced by another table since the last refresh")
         if consumed.version > snapshot.version:
-            raise _FullRefresh(f"the source {name} went back, from version {consumed.version} to {snapshot.version}")
+            raise _FullRefresh(f"the source {name} was restored from version {consumed.version} to {snapshot.version}")
         if consumed.columns != snapshot.columns:
             raise _FullRefresh(f"the source {name} has other columns than at version {consumed.version}")
     if last.record.fingerprint != program.fingerprint or last.record.sources.keys() != sources.keys():
@@ -129,7 +129,7 @@ def _read_feed(  # noqa: PLR0913 - the source, its versions, and the output
 
     first = consumed.version + 1
     if not snapshot.has_change_feed:
-        raise _FullRefresh(f"the source {name} keeps no change feed (delta.enableChangeDataFeed)")
+        raise _FullRefresh(f"the source {name} has no change feed (delta.enableChangeDataFeed)")
     try:
         feed = table.changes(first, snapshot.version)
         if with_rows:
@@ -152,7 +152,7 @@ def _check_inserts(changes: Changes) -> None:
         others = {kind: n for kind, n in sorted(counts.items()) if kind not in ("insert", "update_preimage")}
         if others:
             summary = ", ".join(f"{n:,} {_WORDS.get(kind, kind)}" for kind, n in others.items())
-            raise _FullRefresh(f"rows of {name} were changed or taken away ({summary})")
+            raise _FullRefresh(f"rows of {name} were updated or deleted ({summary})")
 
 
 _UNREADABLE = ("DELTA_", "FAILED_READ_FILE")
@@ -179,7 +179,7 @@ def _obstacle(spark: SparkSession, program: Program | WholeText, last: LastRefre
         return program.obstacle
     chosen = backend or conf.read(spark, conf.BACKEND)
     if chosen not in _ENGINES:
-        return f"{chosen} is asked for, and only the Spark engine goes on from rows that it has"
+        return f"{chosen} is requested, but only the Spark engine continues from stored rows"
     return last.record.obstacle
 
 

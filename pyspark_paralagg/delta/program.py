@@ -52,7 +52,7 @@ class Sources(Mapping[str, "DataFrame"]):
         """Return the source ``name``; raise ``UsageError`` if there is none."""
         if name not in self._frames:
             hint = did_you_mean(name, self._frames)
-            raise UsageError("PARALAGG_DELTA_SOURCE", f"there is no source {name!r}", value=name, hint=hint)
+            raise UsageError("PARALAGG_DELTA_SOURCE", f"the source {name!r} does not exist", value=name, hint=hint)
         return self._frames[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -154,14 +154,14 @@ class Program:
         if kind is None:
             run = report(whole)
             reason = "" if run is None else f": {run.reason}"
-            return f"the last full refresh ran on plain DataFrames, which prove nothing{reason}"
+            return f"the last full refresh ran on plain DataFrames, without a proof{reason}"
         return f"{self.recursion.name} is {kind}, and only a lattice can continue from stored rows"
 
     def obstacle_for(self, changed: set[str]) -> str | None:
         """Return why new rows of the sources ``changed`` may remove rows of the result; None if they cannot."""
         for read in (*self._base.reads, *self._step.reads):
             if read.blocker is not None and read.source in changed:
-                return f"the program reads {read.source} below {read.blocker}, where new rows may take others away"
+                return f"the program reads {read.source} below {read.blocker}, where new rows may remove result rows"
         return None
 
     def candidates(self, new: Frames, frames: Frames, stored: DataFrame) -> DataFrame | None:
@@ -211,13 +211,13 @@ class Program:
             columns = "; ".join(f"{n}({', '.join(df.columns)})" for n, df in sources.items())
             raise UsageError(
                 "PARALAGG_DELTA_PROGRAM",
-                f"{function} does not fit its sources: {str(problem).splitlines()[0]}",
+                f"{function} does not match its sources: {str(problem).splitlines()[0]}",
                 place=f"{function} of {self.recursion.name}",
-                hint=f"the sources are {columns}",
+                hint=f"correct the columns; the sources are {columns}",
             ) from problem
         if not isinstance(result, AnyDataFrame):
             raise not_a_dataframe(
-                f"what {function} returned", result, f"{function} of {self.recursion.name}", "PARALAGG_DELTA_PROGRAM"
+                f"the result of {function}", result, f"{function} of {self.recursion.name}", "PARALAGG_DELTA_PROGRAM"
             )
         return result
 
@@ -227,7 +227,7 @@ class Program:
             for other in template.facts["others"]:
                 raise UsageError(
                     "PARALAGG_DELTA_UNTRACKED",
-                    f"the program reads {other}, which is none of its sources",
+                    f"the program reads {other}, which is not one of its sources",
                     value=other,
                     place=self.recursion.name,
                     hint='make it a Delta table, name it in sources, and read it as t["name"]',
@@ -247,21 +247,21 @@ class Program:
     def _obstacle(self) -> str | None:
         options = self.recursion.options
         if any(d.supplied for d in self.relation.dependents):
-            return "mcount and msum keep their witnesses to themselves: the table has only what they count to"
+            return "the table has the results of mcount and msum, but not their witnesses"
         if not self.relation.is_idempotent:
-            return "what adds up cannot go on from its sums: only lattices (min, max, sets, ...) can"
+            return "a sum or count cannot continue from stored rows; only a lattice (min, max, sets, ...) can"
         if options.get("mode") == "iterate":
-            return 'mode="iterate" asks for all rows anew'
+            return 'mode="iterate" recomputes all rows'
         for option in ("max_iterations", "tolerance"):
             if options.get(option) is not None:
-                return f"{option} is set, and where a refresh goes on is no round of the whole"
+                return f"{option} is set, and a continued run has other rounds than a full one"
         return None
 
     @property
     def unstable(self) -> str | None:
         """Return why the same rows may give another result (the clock, random numbers); None if they cannot."""
         names = [t.facts.get("unstable") for t in (self._base, self._step)]
-        return next((f"the program calls {name}, which is another value each time" for name in names if name), None)
+        return next((f"the program calls {name}, which is not deterministic" for name in names if name), None)
 
 
 def semantic_confs(spark: SparkSession) -> list[str | None]:

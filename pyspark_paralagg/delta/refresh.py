@@ -81,7 +81,7 @@ class Refresh:
 
     def run(self, backend: str | None, *, full: bool) -> RefreshReport:
         """Run the refresh; ``full`` computes all rows again."""
-        decision = Decision("full", "it was asked for") if full else self.decide(backend)
+        decision = Decision("full", "full=True is set") if full else self.decide(backend)
         self._record_time("changes")
         try:
             if decision.kind == "none":
@@ -90,7 +90,7 @@ class Refresh:
                 try:
                     return self._incremental(self._program, decision, self._snapshot)
                 except UnsupportedError as problem:
-                    decision = replace(decision, kind="full", reason=f"the engine cannot go on: {problem.message}")
+                    decision = replace(decision, kind="full", reason=f"the engine cannot continue: {problem.message}")
             return self._full(decision)
         finally:
             decision.changes.free()
@@ -157,7 +157,7 @@ class Refresh:
         snapshot, columns = self._snapshot, self._program.columns
         if snapshot is None:
             if self._target.exists_as_something_else():
-                raise self._bad_target("is no Delta table", None)
+                raise self._bad_target("is not a Delta table", None)
             return
         if snapshot.columns != columns:
             expected = ", ".join(f"{name} {kind}" for name, kind in columns.items())
@@ -166,7 +166,7 @@ class Refresh:
                 f"the target has the columns {', '.join(f'{n} {t}' for n, t in snapshot.columns.items())}",
                 value=snapshot.columns,
                 place=f"target {self._target.place}",
-                hint=f"the result has {expected}: take another target, or drop this one",
+                hint=f"use another target, or drop this one; the result has {expected}",
             )
         if not self._is_maintained and not self._target.read(snapshot.version).isEmpty():
             raise self._bad_target("has rows that no refresh wrote", snapshot.version)
@@ -174,10 +174,10 @@ class Refresh:
     def _bad_target(self, problem: str, value: object) -> UsageError:
         return UsageError(
             "PARALAGG_DELTA_TARGET",
-            f"the target {problem}, and would be overwritten",
+            f"the target {problem}, and a refresh would overwrite it",
             value=value,
             place=f"target {self._target.place}",
-            hint="take another target, or drop or empty this one if its rows are not needed",
+            hint="use another target, or drop or empty this one if its rows are not needed",
         )
 
     def _record_time(self, phase: str) -> None:

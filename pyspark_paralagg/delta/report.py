@@ -100,7 +100,7 @@ class Status:
             f"{self.target}: the next refresh is {self.kind}\n"
             f"  why: {self.reason}\n"
             f"  sources: {_format_sources(self.sources)}\n"
-            f"  pending: {rows or 'no rows that a feed tells of'}"
+            f"  pending: {rows or 'no changes in a change feed'}"
         )
 
 

@@ -36,14 +36,15 @@ def check_session(spark: SparkSession) -> None:
     if is_connect(spark):
         raise EnvironmentProblem(
             "PARALAGG_DELTA_MISSING",
-            "a Spark Connect session cannot maintain a recursive table: a refresh needs the engine's jar beside it",
-            hint="use a classic session; over Connect, recursive_agg over spark.read.format('delta') works",
+            "a Spark Connect session cannot maintain a recursive table: a refresh needs the engine's jar in the same "
+            "JVM",
+            hint="use a classic session; with Connect, use recursive_agg on spark.read.format('delta')",
         )
     if importlib.util.find_spec("delta") is None:
         raise EnvironmentProblem(
             "PARALAGG_DELTA_MISSING",
             "delta-spark is not installed",
-            hint="pip install 'pyspark-paralagg[delta]', and build the session by configure_spark_with_delta_pip",
+            hint="pip install 'pyspark-paralagg[delta]', and build the session with configure_spark_with_delta_pip",
         )
     if _EXTENSION not in (spark.conf.get("spark.sql.extensions", None) or ""):
         raise EnvironmentProblem(
@@ -51,8 +52,7 @@ def check_session(spark: SparkSession) -> None:
             "this session runs without Delta's extension",
             value=spark.conf.get("spark.sql.extensions", None),
             place="spark.sql.extensions",
-            hint=f"start it with {' and '.join(f'{k}={v}' for k, v in DELTA_CONFS.items())}; "
-            "docs/guide/delta.md has the lines",
+            hint=f"start it with {' and '.join(f'{k}={v}' for k, v in DELTA_CONFS.items())}; see docs/guide/delta.md",
         )
 
 
@@ -173,7 +173,7 @@ def open_sources(spark: SparkSession, sources: Mapping[str, str]) -> dict[str, T
                 f"the source {name!r} is a {type(place).__name__}, not a path or a name",
                 value=place,
                 place=f"source {name}",
-                hint='sources={"edges": "lake/edges"}: a path (with a slash) or a name in the catalog',
+                hint='pass a path (with a slash) or a name in the catalog: sources={"edges": "lake/edges"}',
             )
     return {name: Table(spark, place) for name, place in sources.items()}
 
@@ -184,10 +184,10 @@ def source_snapshot(name: str, table: Table) -> Snapshot:
     if snapshot is None:
         raise UsageError(
             "PARALAGG_DELTA_SOURCE",
-            f"the source {name!r} is no Delta table: {table.place}",
+            f"the source {name!r} is not a Delta table: {table.place}",
             value=table.place,
             place=f"source {name}",
-            hint="a place with a slash is a path, any other a name in the catalog",
+            hint="use a slash in a path; a place without one is a name in the catalog",
         )
     return snapshot
 

@@ -76,7 +76,7 @@ class WholeText:
         self._text = text
         self._relations: Relations | None = None
         self.columns = relations.columns(text.relation)
-        self.obstacle = f"only a single recursion over inputs goes on from its rows: {reason}"
+        self.obstacle = f"only a single recursion over inputs can continue from its rows: {reason}"
         self.unstable: str | None = None
         options = {k: repr(v) for k, v in text.options.items() if k not in IGNORED_OPTIONS}
         aggregators = [aggregator_texts(spark, r) for r in relations.combined()]

@@ -77,7 +77,7 @@ def test_status_predicts_the_refresh(fact: Callable[[str], Any]) -> None:
 
 
 def test_a_full_refresh_can_be_requested(fact: Callable[[str], Any]) -> None:
-    assert fact("reports")["forced"] == ["full", "it was asked for", True, "none"]
+    assert fact("reports")["forced"] == ["full", "full=True is set", True, "none"]
 
 
 def test_history_has_the_consumed_versions(fact: Callable[[str], Any]) -> None:
@@ -96,21 +96,21 @@ def test_the_session_keeps_its_confs(fact: Callable[[str], Any]) -> None:
         ("first", "it is the first refresh"),
         ("another step", "the program has changed since the last refresh"),
         ("another constant", "the program has changed since the last refresh"),
-        ("clock", "the program calls current_date, which is another value each time"),
-        ("limit", "max_iterations is set, and where a refresh goes on is no round of the whole"),
-        ("backend", "dataframe is asked for, and only the Spark engine goes on from rows that it has"),
+        ("clock", "the program calls current_date, which is not deterministic"),
+        ("limit", "max_iterations is set, and a continued run has other rounds than a full one"),
+        ("backend", "dataframe is requested, but only the Spark engine continues from stored rows"),
         (
             "anti join",
-            "the program reads edges below the right side of an anti join, where new rows may take others away",
+            "the program reads edges below the right side of an anti join, where new rows may remove result rows",
         ),
-        ("aggregate", "the program reads starts below an aggregate, where new rows may take others away"),
-        ("sum", "what adds up cannot go on from its sums: only lattices (min, max, sets, ...) can"),
-        ("delete", "rows of edges were changed or taken away (1 deleted)"),
-        ("update", "rows of edges were changed or taken away (1 updated)"),
+        ("aggregate", "the program reads starts below an aggregate, where new rows may remove result rows"),
+        ("sum", "a sum or count cannot continue from stored rows; only a lattice (min, max, sets, ...) can"),
+        ("delete", "rows of edges were updated or deleted (1 deleted)"),
+        ("update", "rows of edges were updated or deleted (1 updated)"),
         ("another writer", "another writer changed the table: WRITE in version 3"),
         ("vacuumed", "the change feed of edges cannot be read for versions 4 to *: FAILED_READ_FILE.FILE_NOT_EXIST"),
-        ("no feed", "the source starts keeps no change feed (delta.enableChangeDataFeed)"),
-        ("replaced", "the source edges is another table than the one that was consumed"),
+        ("no feed", "the source starts has no change feed (delta.enableChangeDataFeed)"),
+        ("replaced", "the source edges was replaced by another table since the last refresh"),
     ],
 )
 def test_a_full_refresh_has_its_reason(fact: Callable[[str], Any], case: str, reason: str) -> None:
@@ -156,8 +156,8 @@ def test_a_text_with_one_recursion_is_incremental(fact: Callable[[str], Any]) ->
     assert fact("texts") == {
         "first": ["full", "full"],
         "then": ["incremental", "full"],
-        "why": "only a single recursion over inputs goes on from its rows: "
-        "far needs reach, which is a recursion of its own",
+        "why": "only a single recursion over inputs can continue from its rows: far needs reach, which is another "
+        "recursion",
         "dist": [[1, 0], [2, 3], [3, 6], [4, 7], [9, 7]],
         "far": [[2], [3], [4]],
         "unknown": ["UsageError", "PARALAGG_UNKNOWN_RELATION"],
