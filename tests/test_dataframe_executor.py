@@ -42,7 +42,7 @@ def test_report_counts_every_application(spark: SparkSession) -> None:
     report = ra.report(found)
     assert report is not None
     assert (report.backend, report.iterations, report.tuples) == ("dataframe", 6, 6)
-    assert report.reason == 'asked for by backend="dataframe"'
+    assert report.reason == 'requested by backend="dataframe"'
     rounds = report.to_pandas()
     assert list(rounds["delta"]) == [1, 1, 1, 1, 1, 0]
     assert list(rounds["total"]) == [2, 3, 4, 5, 6, 6]
@@ -202,13 +202,13 @@ def test_conf_chooses_and_the_argument_stands_above_it(spark: SparkSession) -> N
     spark.conf.set("spark.paralagg.backend", "dataframe")
     report = ra.report(hops(spark, CHAIN))
     assert report is not None
-    assert report.reason == "asked for by spark.paralagg.backend=dataframe"
+    assert report.reason == "requested by spark.paralagg.backend=dataframe"
     lazy = hops(spark, CHAIN, backend="spark")
     assert ra.report(lazy) is None
     assert lazy.count() == 6
     report = ra.report(lazy)
     assert report is not None
-    assert (report.backend, report.reason) == ("spark", 'asked for by backend="spark"')
+    assert (report.backend, report.reason) == ("spark", 'requested by backend="spark"')
     assert report.seconds["plan"] > 0
 
 
@@ -217,7 +217,7 @@ def test_an_obstacle_is_the_reason(spark: SparkSession, monkeypatch: pytest.Monk
     monkeypatch.setattr(SparkBackend, "obstacle", lambda *_: reason)
     report = ra.report(hops(spark, CHAIN))
     assert report is not None
-    told = f"{reason}; nothing is proved of the step, so every round recomputes every row, as the definition says"
+    told = f"{reason}; the step is not proved, so each round recomputes all rows"
     assert (report.backend, report.reason) == ("dataframe", told)
     with pytest.raises(ra.UnsupportedError) as e:
         hops(spark, CHAIN, backend="spark")

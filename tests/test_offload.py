@@ -182,11 +182,11 @@ def test_nothing_runs_before_the_result_is_wanted(session: SparkSession, backend
     assert ra.report(found) is None
     assert (jobs(session), list(tmp_path.iterdir())) == (before, [])
     assert "Executor: " + backend in ra.explain(found)
-    assert f'why: asked for by backend="{backend}"' in ra.explain(found)
+    assert f'why: requested by backend="{backend}"' in ra.explain(found)
     found.collect()
     report = ra.report(found)
     assert report is not None
-    assert (report.backend, report.reason, report.tuples) == (backend, f'asked for by backend="{backend}"', 51)
+    assert (report.backend, report.reason, report.tuples) == (backend, f'requested by backend="{backend}"', 51)
     assert [r["rank"] for r in report.ranks] == ([0] if backend == "local" else [0, 1])
     assert {"export", "start", "load", "loop", "store"} <= report.seconds.keys()
     assert empties(tmp_path)
@@ -201,7 +201,7 @@ def test_a_result_is_kept_and_ranks_run_once(session: SparkSession) -> None:
 
 def test_the_conf_is_as_good_as_the_argument(session: SparkSession) -> None:
     session.conf.set("spark.paralagg.backend", "local")
-    assert "Executor: local\n  why: asked for by spark.paralagg.backend=local" in ra.explain(paths(session, None))
+    assert "Executor: local\n  why: requested by spark.paralagg.backend=local" in ra.explain(paths(session, None))
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_an_expression_that_is_not_portable_is_named(session: SparkSession) -> N
     session.conf.set(conf.OFFLOAD_MIN_CORES.name, "1")
     told = ra.explain(reached("auto", "sin(node) < 2"))
     assert "Executor: spark" in told
-    assert "not on MPI ranks: outside of Spark nobody can compute" in told
+    assert "not on MPI ranks: the engine outside of Spark does not support" in told
     # It gives null where the engine would raise an error.
     for condition in ("try_add(node, 1L) < 5", "try_cast(node AS tinyint) < 5"):
         with pytest.raises(ra.UnsupportedError, match=r"Try(Add|Cast)"):
@@ -266,7 +266,7 @@ def test_auto_takes_ranks_only_with_a_launcher_and_for_much(session: SparkSessio
     ra.attach(session, {conf.MPI_LAUNCHER.name: "local"})
     told = ra.explain(paths(session, "auto"))
     assert "Executor: spark" in told
-    assert "rows of input are less than spark.paralagg.offload.minRows=50,000,000, and 7 cores less than" in told
+    assert "rows, fewer than spark.paralagg.offload.minRows=50,000,000, and the 7 cores are fewer than" in told
     session.conf.set(conf.OFFLOAD_MIN_CORES.name, "7")
     told = ra.explain(paths(session, "auto"))
     assert "Executor: mpi\n  why: spark.paralagg.mpi.launcher is set, and the job is large enough" in told
@@ -311,7 +311,7 @@ def test_auto_stays_on_spark_where_ranks_cannot_start(session: SparkSession) -> 
     ra.attach(session, {conf.MPI_LAUNCHER.name: "no-such-command -n {ranks}"})
     told = ra.explain(paths(session, "auto"))
     assert "Executor: spark" in told
-    assert "not on MPI ranks: there is no command 'no-such-command' on PATH" in told
+    assert "not on MPI ranks: the command 'no-such-command' is not on PATH" in told
 
 
 @OFFLOADED

@@ -231,11 +231,11 @@ def test_a_report_without_iterations_says_so(spark: SparkSession) -> None:
         )
     )
     assert (report.rounds, report.tuples) == ((), 30 * 31 // 2)
-    assert "not counted one by one" in report._repr_html_()
+    assert "did not count its iterations" in report._repr_html_()
     with pytest.raises(ra.UsageError) as caught:
         report.plot()
     assert caught.value.code == "PARALAGG_NO_ITERATIONS"
-    assert "runs by bitmaps, or value by value" in (caught.value.hint or "")
+    assert "print the report for its times" in (caught.value.hint or "")
 
 
 def test_a_run_value_by_value_tells_of_its_end_only(spark: SparkSession) -> None:
@@ -272,7 +272,7 @@ def test_the_plot_shows_deltas_totals_and_seconds() -> None:
         "odd: changed rows": [10, 0.5],
     }
     assert [bar.get_height() for bar in time.patches] == [250.0, 250.0]
-    assert time.get_ylabel() == "ms an iteration"
+    assert time.get_ylabel() == "ms per iteration"
     assert not hasattr(figure, "number")  # pyplot does not know it
     assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
 
@@ -298,7 +298,7 @@ def test_explain_as_a_page_has_all_parts(spark: SparkSession) -> None:
     for part in ("Program", "Stages", "binarize", "Plan", "Iterations"):
         assert f"<summary>{part}</summary>" in html
     assert "spark: 3 iterations, 7 rows" in page.text
-    assert 'asked for by backend="spark"' in page.text
+    assert 'requested by backend="spark"' in page.text
     assert "mermaid" in page.attributes["class"]
     assert ra.explain(found, "plan") in page.text
     assert ra.explain(found, "mermaid") in page.text

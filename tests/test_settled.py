@@ -95,7 +95,7 @@ def continued(  # noqa: PLR0913, PLR0917 - a recursion
 @pytest.mark.parametrize("backend", ["dataframe", "local"])
 def test_who_begins_anew_each_time_says_so(spark: SparkSession, backend: str) -> None:
     before = spark.sql("SELECT 0L AS node, 0L AS dist")
-    with pytest.raises(ra.UnsupportedError, match="goes on from the rows that it has") as caught:
+    with pytest.raises(ra.UnsupportedError, match="cannot continue 'r' from its stored rows") as caught:
         continued(before, before, "node", {"dist": "min"}, walk(frame(spark, EDGES, [])), backend)
     assert caught.value.code == "PARALAGG_NOT_CONTINUABLE"
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("pyspark_paralagg")
 
-_BY_DEFINITION = "; nothing is proved of the step, so every round recomputes every row, as the definition says"
+_BY_DEFINITION = "; the step is not proved, so each round recomputes all rows"
 
 
 def execute(job: Job, backend: str | None) -> dict[str, DataFrame]:
@@ -36,7 +36,7 @@ def execute(job: Job, backend: str | None) -> dict[str, DataFrame]:
 
     requested = backend or conf.read(job.session, conf.BACKEND)
     origin = f'backend="{requested}"' if backend else f"{conf.BACKEND.name}={requested}"
-    why = f"asked for by {origin}"
+    why = f"requested by {origin}"
     if requested == "dataframe":
         return DataFrameBackend().run(job, why)
     if requested in ("mpi", "local"):
@@ -50,10 +50,10 @@ def execute(job: Job, backend: str | None) -> dict[str, DataFrame]:
         except _Declined as problem:
             declined = f"; not on MPI ranks: {problem}"
     try:
-        return _on_spark(job, f"the Spark engine takes every step that it can compile{declined}", None)
+        return _on_spark(job, f"the Spark engine runs every step that it supports{declined}", None)
     except UnsupportedError as problem:
         reason = _describe(problem) + ("" if job.mode == "iterate" else _BY_DEFINITION)
-    logger.warning("%s runs now, on plain DataFrames and iteration by iteration: %s", job.name, reason)
+    logger.warning("%s runs now on plain DataFrames, one iteration at a time: %s", job.name, reason)
     return DataFrameBackend().run(job, reason)
 
 

@@ -212,10 +212,10 @@ class _Loop:
     def _limit_reached(self, delta: int) -> FixpointError:
         return FixpointError(
             "PARALAGG_LIMIT_REACHED",
-            f"after {self.job.max_iterations} iterations {delta:,} rows still changed",
+            f"{delta:,} rows still change after {self.job.max_iterations} iterations",
             value=self.job.max_iterations,
             place=self.job.name,
-            hint='raise max_iterations, or take what there is with on_limit="return"',
+            hint='raise max_iterations, or get the current rows with on_limit="return"',
         )
 
     def _check_climb(self, changes: dict[str, Change]) -> None:
@@ -256,12 +256,12 @@ class _Loop:
         shown = ", ".join(str(k[0]) if len(k) == 1 else str(k) for k in keys)
         return FixpointError(
             "PARALAGG_NO_FIXPOINT",
-            f"after {self.iterations} iterations over {self.totals[seed.relation.name]:,} keys values still change, "
-            f"so they run round a cycle; among others at {shown}",
+            f"values still change after {self.iterations} iterations over {self.totals[seed.relation.name]:,} keys, so "
+            f"they follow a cycle, for example at {shown}",
             value=keys,
             place=seed.relation.name,
-            hint="break the cycle, bound the values in the step, or set max_iterations or tolerance; where values "
-            "converge after more rounds, raise spark.paralagg.climb.maxIterations",
+            hint="break the cycle, bound the values in the step, or set max_iterations or tolerance; if the values "
+            "converge later, raise spark.paralagg.climb.maxIterations",
         )
 
 

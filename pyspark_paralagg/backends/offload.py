@@ -43,7 +43,7 @@ class OffloadBackend:
     def obstacle(self, session: SparkSession) -> str | None:
         """Return the obstacle: Connect, or a missing or wrong jar."""
         if is_connect(session):
-            return "a Spark Connect session has no JVM beside it that could start ranks"
+            return "a Spark Connect session has no local JVM that can start ranks"
         try:
             bridge(session)
         except EnvironmentProblem as problem:
@@ -119,21 +119,21 @@ def _check(request: Request, session: SparkSession) -> None:
     if request.launcher == "spark" and request.ranks > _slots(session):
         raise UsageError(
             "PARALAGG_MPI_TOO_MANY_RANKS",
-            f"{request.ranks} ranks need as many slots at the same moment, and the application has {_slots(session)}",
+            f"{request.ranks} ranks need as many slots at the same time, but the application has {_slots(session)}",
             value=request.ranks,
             place=conf.MPI_RANKS.name,
-            hint="ask for fewer, and set spark.dynamicAllocation.enabled=false",
+            hint="use fewer ranks, and set spark.dynamicAllocation.enabled=false",
         )
     master = session.sparkContext.master or ""
     if request.staging is None and request.launcher != "spark" and not master.startswith("local"):
         raise EnvironmentProblem(
             "PARALAGG_MPI_STAGING",
-            f"executors run on other machines than the driver (spark.master is {master}), and no directory is set that "
-            "they share",
+            f"executors run on other machines than the driver (spark.master is {master}), but no shared directory is "
+            "set",
             value=None,
             place=conf.MPI_STAGING_DIR.name,
-            hint="name a directory on a file system that driver, executors and ranks share, or set "
-            f"{conf.MPI_LAUNCHER.name}=spark, which needs none",
+            hint=f"set a directory that driver, executors and ranks share, or set {conf.MPI_LAUNCHER.name}=spark, "
+            "which needs none",
         )
 
 
@@ -149,10 +149,10 @@ def _check_portable(plan: Plan, backend: str) -> None:
     if unportable_expression is not None:
         raise UnsupportedError(
             "PARALAGG_NOT_PORTABLE",
-            f"outside of Spark nobody can compute {unportable_expression}",
+            f"the engine outside of Spark does not support {unportable_expression}",
             value=unportable_expression,
             place=f"backend={backend}",
-            hint='backend="spark" runs any deterministic expression of Spark',
+            hint='use backend="spark", which runs any deterministic expression of Spark',
         )
 
 
@@ -164,8 +164,8 @@ def _check_size(plan: Plan, session: SparkSession) -> None:
     if rows < min_rows and cores < min_cores:
         raise UnsupportedError(
             "PARALAGG_OFFLOAD_SMALL",
-            f"some {rows:,} rows of input are less than {conf.OFFLOAD_MIN_ROWS.name}={min_rows:,}, and {cores} cores "
-            f"less than {conf.OFFLOAD_MIN_CORES.name}={min_cores}",
+            f"the input has about {rows:,} rows, fewer than {conf.OFFLOAD_MIN_ROWS.name}={min_rows:,}, and the {cores} "
+            f"cores are fewer than {conf.OFFLOAD_MIN_CORES.name}={min_cores}",
             value=rows,
         )
 

@@ -59,10 +59,10 @@ class Job:
             if seed.relation.settled:
                 raise UnsupportedError(
                     "PARALAGG_NOT_CONTINUABLE",
-                    f"{executors} begin anew each time, and {seed.relation.name!r} goes on from the rows that it has",
+                    f"{executors} cannot continue {seed.relation.name!r} from its stored rows",
                     value=seed.relation.name,
                     place=f"relation {seed.relation.name}",
-                    hint='only backend="spark" continues a fixpoint',
+                    hint='use backend="spark", which can continue a fixpoint',
                 )
 
     def seed(self, relation: str) -> Seed:

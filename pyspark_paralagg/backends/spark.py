@@ -55,7 +55,7 @@ class SparkBackend:
     def obstacle(self, session: SparkSession) -> str | None:
         """Return the first obstacle: Connect, a missing or wrong jar, dynamic allocation, no slots."""
         if is_connect(session):
-            return "a Spark Connect session has no JVM beside it that the engine's jar could be attached to"
+            return "a Spark Connect session has no local JVM that can load the engine's jar"
         try:
             shim = bridge(session)
         except EnvironmentProblem as problem:
@@ -63,8 +63,8 @@ class SparkBackend:
         if shim.slotsSoon(session._jsparkSession) > 0:  # noqa: SLF001 - pyspark has no public way to the JVM session
             return None
         if session.sparkContext.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
-            return "dynamic allocation is on (spark.dynamicAllocation.enabled), and a gang needs slots that stay"
-        return "the application has no executor with a free core, and got none within 30 s"
+            return "dynamic allocation is on (spark.dynamicAllocation.enabled), but a gang needs fixed slots"
+        return "the application got no executor with a free core within 30 s"
 
     def run(self, job: Job, reason: str) -> dict[str, DataFrame]:
         """Build the lazy result of each relation; nothing runs yet.
@@ -215,7 +215,7 @@ def _with_check(df: DataFrame, names: Sequence[str], by_column: dict[str, list[C
         for assumption in by_column.get(name, ()):
             condition = to_guard(assumption)[1]
             holds = condition.replace(quoted(name), f"c{i}", 1)
-            message = Lit(f"[PARALAGG_ASSUMPTION_VIOLATED] assume says {condition}, and a row has ", "string")
+            message = Lit(f"[PARALAGG_ASSUMPTION_VIOLATED] {condition} is assumed, but a row has ", "string")
             raise_call = f"raise_error(concat({to_sql(message)}, cast(c{i} as string)))"
             value = f"if(NOT ({holds}), {raise_call}, {value})"  # null is no violation
         exprs.append(f"{value} AS c{i}")

@@ -37,13 +37,13 @@ def explain_page(
         ]
     else:
         parts = [heading("Last run"), report_body(report)]
-    parts.append(heading("From what was meant to what runs"))
+    parts.append(heading("From the program to the plan"))
     for title, text in sections.items():
         if title == "Stages":
             parts.append(folded(title, joined(_stage(*stage) for stage in stages)))
         else:
             parts.append(folded(title, preformatted(text), is_open=title in _OPEN))
-    parts.append(folded("Picture, in the mermaid language", preformatted(picture, "mermaid")))
+    parts.append(folded("Picture (mermaid)", preformatted(picture, "mermaid")))
     return page("Recursive aggregate", joined(parts))
 
 

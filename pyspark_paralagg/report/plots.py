@@ -99,7 +99,7 @@ def _draw_seconds(axes: Axes, report: ReportData) -> None:
     scale, unit = (1, "s") if max(heights) >= 1 else (1 / _MILLI, "ms")
     middles = [fmean(iterations[low : low + stretch]) for low in parts]
     axes.bar(middles, [height * scale for height in heights], color=_GREY, width=0.8 * stretch)
-    axes.set_ylabel(f"{unit} an iteration")
+    axes.set_ylabel(f"{unit} per iteration")
     axes.set_xlabel("iteration")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))

@@ -124,7 +124,7 @@ class _Watch:
             try:
                 self._listener(update)
             except Exception:  # noqa: BLE001 - a user's function may raise anything
-                _LOG.exception("what listens to the progress of runs failed, and is not called again")
+                _LOG.exception("the listener of ra.progress failed and is not called again")
                 self._listener = None
 
 
@@ -146,7 +146,7 @@ class _Shim:
                 yield self._new_updates()
             yield self._last_updates()
         except (Py4JError, OSError) as problem:  # the session has ended
-            _LOG.debug("nothing more is heard of runs: %s", problem)
+            _LOG.debug("progress of runs is no longer available: %s", problem)
 
     def _new_updates(self) -> list[RunProgress]:
         answer = json.loads(self._bridge.runs(self._last_number))
@@ -202,7 +202,7 @@ def _open_shim(session: SparkSession) -> _Shim | None:
     try:
         return _Shim(session)
     except EnvironmentProblem as problem:
-        _LOG.info("only the DataFrame executor's runs are heard of: %s", problem.message)
+        _LOG.info("progress shows only runs of the DataFrame executor: %s", problem.message)
         return None
 
 
@@ -215,6 +215,6 @@ def _active_session() -> SparkSession:
 
     session = SparkSession.getActiveSession()
     if session is None:
-        message = "there is no active Spark session whose recursions could be watched"
-        raise UsageError("PARALAGG_NO_SESSION", message, place="spark", hint="start one first, or pass it as spark=")
+        message = "ra.progress finds no active Spark session"
+        raise UsageError("PARALAGG_NO_SESSION", message, place="spark", hint="start one, or pass it as spark=")
     return session

@@ -70,7 +70,7 @@ def report_body(report: ReportData) -> Markup:
             folded("Iterations", _iterations(report.rounds), is_open=len(report.rounds) <= _SHOWN),
         ]
     else:
-        parts.append(paragraph(escaped("Iterations were not counted one by one."), is_quiet=True))
+        parts.append(paragraph(escaped("This run did not count its iterations."), is_quiet=True))
     return joined(parts)
 
 

@@ -76,15 +76,15 @@ class RunReport:
         empty.
         """
         if not self.rounds:
-            message = "this run did not count its iterations one by one, so there is nothing to draw"
-            hint = "runs by bitmaps, or value by value, do not; the report's own text has the times"
+            message = "this run did not count its iterations, so it has nothing to draw"
+            hint = "print the report for its times; runs with bitmaps or one value at a time do not count iterations"
             raise UsageError("PARALAGG_NO_ITERATIONS", message, place="plot", hint=hint)
         try:
             from pyspark_paralagg.report.plots import plot_report  # noqa: PLC0415 - optional, and slow to load
         except ModuleNotFoundError as problem:
             if problem.name is None or problem.name.split(".")[0] != "matplotlib":
                 raise
-            message = "a report is drawn by matplotlib, which is not installed"
+            message = "report.plot() needs matplotlib, which is not installed"
             hint = "pip install 'pyspark-paralagg[plots]'"
             raise EnvironmentProblem("PARALAGG_NO_MATPLOTLIB", message, value="matplotlib", hint=hint) from problem
         return plot_report(self)
