@@ -92,15 +92,21 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("plan", help="the plan's JSON")
     parser.add_argument("--in", dest="source", required=True, help="folder with a folder of files for each source")
     parser.add_argument("--out", required=True, help="folder for results")
-    parser.add_argument("--format", choices=("arrow", "parquet"), default="arrow", help="of files, in and out")
-    parser.add_argument("--partitions", type=int, help="of each result; as many as ranks unless said")
-    parser.add_argument("--outputs", type=output_names, help="relations to write, as A,B; all unless said")
-    parser.add_argument("--sub-buckets", type=int, default=1, help="of a bucket: they spread the rows of a join key")
+    parser.add_argument(
+        "--format", choices=("arrow", "parquet"), default="arrow", help="format of the input and output files"
+    )
+    parser.add_argument("--partitions", type=int, help="number of files of each result (default: one per rank)")
+    parser.add_argument("--outputs", type=output_names, help="relations to write, as A,B (default: all)")
+    parser.add_argument(
+        "--sub-buckets", type=int, default=1, help="sub-buckets of a bucket, which spread the rows of a join key"
+    )
     parser.add_argument(
         "--no-ansi", dest="ansi", action="store_false", help="overflow wraps, as without spark.sql.ansi"
     )
-    parser.add_argument("--tell", help="the supervisor's host:port, where each host has folders of its own")
-    parser.add_argument("--piece-bytes", type=int, default=PIECE_BYTES, help="the most that a call sends to a rank")
+    parser.add_argument("--tell", help="host:port of the supervisor, if each host has its own folders")
+    parser.add_argument(
+        "--piece-bytes", type=int, default=PIECE_BYTES, help="largest message of a call to a rank, in bytes"
+    )
     return parser
 
 
@@ -214,10 +220,10 @@ def _error_fields(problem: BaseException, rank: int) -> dict[str, Any]:
         fields |= {"place": problem.place, "hint": problem.hint}
     elif isinstance(problem, MemoryError):
         peak = _peak_memory()
-        message = f"memory ran out when the rank held {peak >> 20} MB: {problem}".rstrip(": ")
+        message = f"the rank ran out of memory at {peak >> 20} MB: {problem}".rstrip(": ")
         fields |= {"code": "PARALAGG_MPI_OUT_OF_MEMORY", "message": message, "value": str(peak), "hint": MORE_MEMORY}
     elif _is_full_disk(problem):
-        message = f"the disk is full to which the rank writes its results: {problem}"
+        message = f"the disk for the rank's results is full: {problem}"
         fields |= {"code": "PARALAGG_MPI_STAGING", "message": message, "hint": MORE_SPACE}
     else:
         fields |= {"code": "PARALAGG_MPI_RANK_FAILED", "message": f"{type(problem).__name__}: {problem}"}

@@ -186,8 +186,8 @@ def _open_server(address: str) -> socket.socket:
             f"the supervisor of the ranks cannot listen on {address}: {problem.strerror or problem}",
             value=address,
             place="spark.driver.bindAddress",
-            hint="set spark.driver.host to the address of this machine that executors reach; where that is another "
-            "machine's, set spark.driver.bindAddress to one of this machine",
+            hint="set spark.driver.host to an address of this machine that executors can reach, or "
+            "spark.driver.bindAddress to an address of this machine",
         ) from None
     server.settimeout(0)
     return server

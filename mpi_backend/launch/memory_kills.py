@@ -6,10 +6,10 @@ from pathlib import Path
 
 from mpi_backend.launch.preflight import MORE_MEMORY
 
-_MEMORY_HINT = f"signal 9 is what the system sends when memory runs out: {MORE_MEMORY}"
+_MEMORY_HINT = f"the system sends signal 9 if memory runs out; {MORE_MEMORY}"
 _OTHER_HINT = (
-    "the kernel killed nothing for memory meanwhile: a person, a batch system's limit, or a service such as earlyoom "
-    "sends it too"
+    "find the sender of the signal, such as a user, a batch system's limit or earlyoom; the kernel killed no process "
+    "for memory"
 )
 
 

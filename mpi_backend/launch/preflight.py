@@ -20,7 +20,7 @@ from mpi_backend.machine import available_cores
 
 RANKS_VARIABLE = "PARALAGG_MPI_RANKS"
 """The environment variable with the number of ranks of the run."""
-MORE_MEMORY = "take more machines, or fewer ranks on each"
+MORE_MEMORY = "use more machines, or fewer ranks on each"
 """The hint if memory has run out."""
 MORE_SPACE = "free space there, or name a larger disk by spark.paralagg.mpi.stagingDir, or by spark.local.dir"
 """The hint if a disk is full."""
@@ -109,10 +109,10 @@ def mpiexec(request: Request) -> str:
     if path is None:
         raise Problem(
             "PARALAGG_MPI_NO_LAUNCHER",
-            f"there is no mpiexec beside {request.python[0]}, and none on PATH",
+            f"no mpiexec is found beside {request.python[0]} or on PATH",
             value=request.launcher,
             place=request.places.launcher,
-            hint="pip install pyspark-paralagg[mpi], or name the command of your cluster, such as srun -n {ranks}",
+            hint="run pip install pyspark-paralagg[mpi], or set the command of your cluster, such as srun -n {ranks}",
         )
     return path
 
@@ -126,10 +126,10 @@ def check_staging(folder: Path, places: Places) -> None:
     except OSError as error:
         raise Problem(
             "PARALAGG_MPI_STAGING",
-            f"nothing can be written to the staging directory {folder}: {error.strerror}",
+            f"the staging directory {folder} is not writable: {error.strerror}",
             value=str(folder),
             place=places.staging,
-            hint="name a directory that the driver, the executors and the ranks can write to",
+            hint="set a directory that the driver, the executors and the ranks can write to",
         ) from None
 
 
@@ -156,11 +156,11 @@ def _check_slots(request: Request) -> None:
     if request.ranks > available_cores() and not request.oversubscribe:
         raise Problem(
             "PARALAGG_MPI_TOO_MANY_RANKS",
-            f"{request.ranks} ranks, and {available_cores()} cores here: ranks wait for each other by spinning",
+            f"{request.ranks} ranks exceed the {available_cores()} cores of this machine, and waiting ranks spin",
             kind="usage",
             value=request.ranks,
             place=request.places.ranks,
-            hint=f"ask for {available_cores()}, or set {request.places.oversubscribe}=true",
+            hint=f"use at most {available_cores()} ranks, or set {request.places.oversubscribe}=true",
         )
 
 
@@ -172,17 +172,17 @@ def _check_template(request: Request) -> None:
     if not words or not any("{ranks}" in word for word in words):
         raise Problem(
             "PARALAGG_MPI_BAD_LAUNCHER",
-            f"the launcher {request.launcher!r} does not say where the number of ranks goes",
+            f"the launcher {request.launcher!r} has no {{ranks}} for the number of ranks",
             kind="usage",
             value=request.launcher,
             place=request.places.launcher,
-            hint="local, spark, or a command with {ranks}, such as srun -n {ranks} --kill-on-bad-exit",
+            hint="use local, spark, or a command with {ranks}, such as srun -n {ranks} --kill-on-bad-exit",
         )
     if shutil.which(words[0]) is None:
         raise Problem(
             "PARALAGG_MPI_NO_LAUNCHER",
-            f"there is no command {words[0]!r} on PATH",
+            f"the command {words[0]!r} is not on PATH",
             value=request.launcher,
             place=request.places.launcher,
-            hint="name it by its full path, or use the launcher local",
+            hint="write its full path, or use the launcher local",
         )

@@ -51,8 +51,8 @@ _SHELL_SIGNAL_BASE = 128
 _FULL_DISK_BYTES = 1 << 16
 _CHILDLESS_LOOKS = 5
 """Looks (one a second) until mpiexec must have its proxy. If that dies before it connects, mpiexec does not notice."""
-_STOPPED = "SIGSTOP or a debugger has stopped it"
-_SILENT = "it was stopped, its machine or the way to it is gone, or the machine swaps"
+_STOPPED = "find out whether SIGSTOP or a debugger stopped it"
+_SILENT = "check whether it was stopped, its machine or network failed, or the machine swaps"
 _PROXY = "HYDRA_LAUNCH: "
 
 
@@ -196,7 +196,7 @@ class Supervisor:
                 "PARALAGG_MPI_STAGING",
                 f"the disk of the staging directory {self._out} is full",
                 value=str(self._out),
-                hint="free space there, or name another folder: spark.paralagg.mpi.stagingDir, or TMPDIR",
+                hint="free space on it, or set spark.paralagg.mpi.stagingDir or TMPDIR to another folder",
             )
         text = self._tail()
         dead, exit_code = _DEAD_PROCESS.search(text), _EXIT_CODE.search(text)
@@ -277,7 +277,7 @@ class Heartbeats:
                     self._read(rank)
                 self._first_at = now if self._first_at is None else self._first_at
             elif now - last[1] > BEAT_SECONDS:
-                raise self.problem(rank, f"a rank has not given a sign of life for {BEAT_SECONDS:.0f} s", _SILENT)
+                raise self.problem(rank, f"a rank sent no heartbeat for {BEAT_SECONDS:.0f} s", _SILENT)
 
     def rank_of(self, process: int, host: str, among: range) -> int | None:
         """Return the rank with this process id and host. Without such a host the id alone counts, if it is unique."""
@@ -300,7 +300,7 @@ class Heartbeats:
     def _missing(self, rank: int, now: float) -> None:
         """Raise ``Problem`` for a rank without a file if it has not started in time. A rank that had one has ended."""
         if rank not in self._last_changes and self._first_at is not None and now - self._first_at > START_SECONDS:
-            raise self.problem(rank, f"a rank has not started within {START_SECONDS:.0f} s", _SILENT)
+            raise self.problem(rank, f"a rank did not start within {START_SECONDS:.0f} s", _SILENT)
 
     def problem(self, rank: int | None, message: str, hint: str | None) -> Problem:
         """Return the problem that a rank is lost, with the rank and its host if they are known."""

@@ -40,9 +40,9 @@ def start_ranks(request: Request) -> None:
     if sizes != [str(_RANKS)] * _RANKS:
         raise Problem(
             "PARALAGG_MPI_MISMATCH",
-            f"{launcher} started {_RANKS} ranks, and MPI tells each that there are {sizes[0]}",
+            f"{launcher} started {_RANKS} ranks, but MPI reports {sizes[0]} to each",
             value=launcher,
-            hint="mpi4py and the launcher belong to different MPIs: pip install mpi4py mpich have matching ones",
+            hint="use mpi4py and a launcher of the same MPI: pip install mpi4py mpich installs matching ones",
         )
 
 
@@ -51,5 +51,5 @@ def _failed(launcher: str, why: str) -> Problem:
         "PARALAGG_MPI_NO_LAUNCHER",
         f"{launcher} cannot start ranks of {sys.executable}: {why}",
         value=launcher,
-        hint="pip install pyspark-paralagg[mpi], or take the mpiexec of the MPI that mpi4py was built for",
+        hint="run pip install pyspark-paralagg[mpi], or use the mpiexec of the MPI that mpi4py was built for",
     )

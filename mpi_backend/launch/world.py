@@ -17,8 +17,8 @@ def check_world(size: int) -> None:
     if size != expected:
         raise EnvironmentProblem(
             "PARALAGG_MPI_MISMATCH",
-            f"the launcher started {expected} ranks, and MPI tells each that there are {size}",
+            f"the launcher started {expected} ranks, but MPI reports {size} to each",
             value=size,
-            hint="mpi4py and the launcher belong to different MPIs: take the mpiexec of the MPI that mpi4py was built "
-            "for (pip install mpi4py mpich have matching ones), or rebuild mpi4py",
+            hint="use the mpiexec of the MPI that mpi4py was built for (pip install mpi4py mpich installs matching "
+            "ones), or rebuild mpi4py",
         )

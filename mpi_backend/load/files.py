@@ -38,7 +38,7 @@ def _read_source(folder: Path, columns: Sequence[Declared], form: Format, rank: 
             if batch.num_columns != len(columns):
                 raise UsageError(
                     "PARALAGG_INPUT_COLUMNS",
-                    f"a file has {batch.num_columns} columns, the plan reads {len(columns)}",
+                    f"a file has {batch.num_columns} columns, but the plan reads {len(columns)}",
                     value=batch.num_columns,
                     place=str(path),
                 )

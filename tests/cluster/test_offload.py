@@ -24,7 +24,7 @@ PROMPT_SECONDS = 4
 SILENCE_SECONDS = 10
 CANCELLED = "SPARK_JOB_CANCELLED"
 KILLED = r"PARALAGG_MPI_RANK_FAILED.*signal 9 \(rank [01] on "
-SILENT = r"PARALAGG_MPI_RANK_FAILED.*no.* sign of life .*rank [01]"
+SILENT = r"PARALAGG_MPI_RANK_FAILED.*no heartbeat .*rank [01]"
 
 
 @pytest.mark.parametrize("where", [ONE_JVM, TWO_EXECUTORS, RANKS_IN_EXECUTORS, FILES_APART])

@@ -53,10 +53,7 @@ def test_the_error_of_a_rank_in_an_executor_names_its_host(out: Path) -> None:
     (out / "ranks.log").write_text(HYDRA)
     fields = Supervisor(spec, print)._ended_badly(9).fields
     assert (fields["message"], fields["rank"], fields["host"]) == ("a rank was killed by signal 9", 2, "b")
-    assert (
-        fields["hint"]
-        == "signal 9 is what the system sends when memory runs out: take more machines, or fewer ranks on each"
-    )
+    assert fields["hint"] == "the system sends signal 9 if memory runs out; use more machines, or fewer ranks on each"
     assert fields["traceback"] == "last words"
 
 
@@ -80,11 +77,11 @@ def test_the_hint_names_memory_if_the_kernel_killed_for_it_or_this_is_unknown(tm
     assert count_memory_kills(counters) is None
     counters.write_text("nr_free_pages 11\noom_kill 3\n")
     assert count_memory_kills(counters) == 3
-    memory_hint = "signal 9 is what the system sends when memory runs out: take more machines, or fewer ranks on each"
+    memory_hint = "the system sends signal 9 if memory runs out; use more machines, or fewer ranks on each"
     assert sigkill_hint(3, 4, is_local=True) == memory_hint
     assert sigkill_hint(3, 3, is_local=False) == memory_hint
     assert sigkill_hint(None, None, is_local=True) == memory_hint
-    assert sigkill_hint(3, 3, is_local=True).startswith("the kernel killed nothing for memory meanwhile")
+    assert sigkill_hint(3, 3, is_local=True).startswith("find the sender of the signal")
 
 
 def test_ranks_in_executors_get_relative_paths_and_their_environment() -> None:

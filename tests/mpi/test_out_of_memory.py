@@ -29,13 +29,13 @@ PROMPT_SECONDS = 8
 CLEARED_SECONDS = 5
 ENDLESS = 10**12
 STARVED = (
-    r"\[PARALAGG_MPI_OUT_OF_MEMORY\] memory ran out when the rank held \d{3,} MB: .+ \(rank {rank} on {host}\)\."
+    r"\[PARALAGG_MPI_OUT_OF_MEMORY\] the rank ran out of memory at \d{3,} MB: .+ \(rank {rank} on {host}\)\."
     r"\nTraceback \(most recent call last\):\n(?s:.+)MemoryError.*\n(?s:.*)Hint: "
-    "take more machines, or fewer ranks on each"
+    "use more machines, or fewer ranks on each"
 )
 KILLED = (
     r"\[PARALAGG_MPI_RANK_FAILED\] a rank was killed by signal 9 \(rank {rank} on {host}\)\.(?s:.*)"
-    r"Hint: the kernel killed nothing for memory meanwhile"
+    r"Hint: find the sender of the signal"
 )
 
 

@@ -149,7 +149,7 @@ def test_a_killed_rank_ends_the_others(runs: Any, ranks: int) -> None:  # noqa: 
     run = runs(ranks, "killed")
     error = run.error()
     assert (error["code"], error["message"]) == ("PARALAGG_MPI_RANK_FAILED", "a rank was killed by signal 9")
-    assert "the kernel killed nothing for memory" in error["hint"]
+    assert "the kernel killed no process for memory" in error["hint"]
     assert run.remaining() == []
 
 
@@ -195,7 +195,7 @@ def test_a_killed_launcher_is_not_reported_as_a_rank(runs: Any) -> None:  # noqa
     os.kill(run.named("mpiexec"), signal.SIGKILL)
     error = run.error()
     assert (error["message"], error["rank"]) == ("the launcher of the ranks was killed by signal 9", None)
-    assert error["hint"].startswith("the kernel killed nothing for memory")
+    assert error["hint"].startswith("find the sender of the signal")
     assert run.remaining() == []
 
 
@@ -229,7 +229,7 @@ def test_a_silent_rank_is_named_and_ends_the_others(runs: Any, ranks: int) -> No
     run = runs(ranks, "stopped", env={"STANDIN": "stopped"})
     error = run.error()
     assert error["code"] == "PARALAGG_MPI_RANK_FAILED"
-    assert error["message"] == "a rank has not given a sign of life for 2 s"
+    assert error["message"] == "a rank sent no heartbeat for 2 s"
     assert error["rank"] == ranks - 1
     assert error["host"]
     assert run.remaining() == []
