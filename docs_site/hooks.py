@@ -1,7 +1,7 @@
 """Functions that mkdocs calls while it builds the site: first link of ``hooks`` -> ``*_page`` -> Markdown.
 
 They add the generated pages and the notebooks, and insert parts of the README where a page names them. They also add
-two scripts: mermaid, which the theme would load from another server, and the search index for reading from a folder.
+two scripts: mermaid, which the theme would load from another server, and the search index, for a site in a folder.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
 def on_post_build(config: MkDocsConfig) -> None:
     """Write the search index as a script, too.
 
-    A browser loads no JSON for a page from a folder. Without the index the theme's script stops: neither the search
-    nor the switch between light and dark would work there.
+    A page that is opened from a folder loads this script instead of the JSON. Without it the theme's own script stops,
+    and the switch between light and dark does nothing. The search stays hidden there: its worker needs a server.
     """
     folder = Path(config.site_dir) / "search"
     index = (folder / "search_index.json").read_text(encoding="utf-8")
