@@ -43,6 +43,7 @@ class ParalaggError(Exception):
         self.hint = hint
         self.excerpt = excerpt
         self.position: tuple[int, int] | None = None
+        self.may_follow_from_others = False  # another clause, which has a problem of its own, may be what it lacks
         self.problems: tuple[ParalaggError, ...] = (self,)
         text = f"{code}: {message}"
         if place:

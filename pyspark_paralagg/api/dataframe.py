@@ -188,11 +188,11 @@ def _seed(name: str, declaration: Declaration, input_id: int) -> Seed:
     if declaration.initial is None:
         return Seed(typed, base)
     try:
-        initial = conform(declaration.initial, typed, f"initial of {name}")
+        initial = conform(declaration.initial, typed, f"initial of {name}", owner="initial")
     except UsageError as problem:
         raise UsageError(
             "PARALAGG_INITIAL_SCHEMA",
-            problem.message.replace("the step's result", "initial").replace("the step's", "initial's"),
+            problem.message,
             value=problem.value,
             place=place,
             hint="give initial the columns of the base: "

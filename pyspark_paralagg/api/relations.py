@@ -19,6 +19,8 @@ from pyspark_paralagg.program.sql import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from pyspark_paralagg.program.schema import Owner
+
 Keys = str | Sequence[str] | None
 Aggregations = (
     Mapping[str, Aggregation]
@@ -80,7 +82,7 @@ def make_relation(  # noqa: PLR0913, PLR0917 - all parts of a relation
     return relation
 
 
-def conform(df: DataFrame, relation: Relation, place: str | None = None) -> DataFrame:
+def conform(df: DataFrame, relation: Relation, place: str | None = None, owner: Owner = "the step") -> DataFrame:
     """Return ``df`` with the relation's supplied columns, in its order and types. Raises as ``check_step_columns``.
 
     A ``count`` column becomes the number that the row adds: 1 if the row has no value.
@@ -88,7 +90,7 @@ def conform(df: DataFrame, relation: Relation, place: str | None = None) -> Data
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name that everyone gives it; pyspark is optional
 
     columns = columns_of(df)
-    check_step_columns(relation, columns, place)
+    check_step_columns(relation, columns, place, owner)
     types = dict(columns)
     counted = {f.name for f in df.schema.fields if f.dataType.simpleString() == "bigint" and not f.nullable}
     uncounted = {d.column.name for d in relation.dependents if d.definition.counts_rows} - counted

@@ -182,7 +182,9 @@ class _Resolver:
                 message = f"nothing determines the type of `{untyped[0]}` of `{name}`"
                 span = rules[0].head.span if rules else shape.place
                 hint = f"declare it: .decl {name}({', '.join(f'{c}: number' for c in shape.columns)})"
-                raise self.places.error("PARALAGG_DATALOG_TYPE", message, span, value=untyped[0], hint=hint)
+                problem = self.places.error("PARALAGG_DATALOG_TYPE", message, span, value=untyped[0], hint=hint)
+                problem.may_follow_from_others = True
+                raise problem
 
     def _limit(self, c: syntax.Limit) -> Limit:
         has_sum = any(aggregator_named(a).is_sum for a in self.shapes.shapes[c.relation].aggregates)

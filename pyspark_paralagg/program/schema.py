@@ -7,7 +7,7 @@ codes.
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.aggregators import is_integral, is_numeric
@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.program.program import Dependent, Relation
 
+Owner = Literal["the step", "initial"]
+"""Whose columns are checked, as an error says it."""
 
-def check_step_columns(relation: Relation, columns: Sequence[tuple[str, str]], place: str | None = None) -> None:
+
+def check_step_columns(
+    relation: Relation, columns: Sequence[tuple[str, str]], place: str | None = None, owner: Owner = "the step"
+) -> None:
     """Raise ``UsageError`` unless ``columns`` (name, Spark type) are those of ``relation``, in any order.
 
     Codes: ``PARALAGG_STEP_COLUMNS_MISSING``, ``PARALAGG_STEP_COLUMNS_EXTRA`` (a column of another name, or one name
@@ -34,6 +39,7 @@ def check_step_columns(relation: Relation, columns: Sequence[tuple[str, str]], p
     Hint: select and alias its columns (dst) to node
     """
     place = place or f"step of {relation.name}"
+    result = "the step's result" if owner == "the step" else owner
     names = [name for name, _ in columns]
     expected = [c.name for c in relation.supplied]
     shape = ", ".join(expected)
@@ -42,7 +48,7 @@ def check_step_columns(relation: Relation, columns: Sequence[tuple[str, str]], p
         if name not in names and name not in optional:
             raise UsageError(
                 "PARALAGG_STEP_COLUMNS_MISSING",
-                f"the step's result has no column {name!r}",
+                f"{result} has no column {name!r}",
                 value=name,
                 place=place,
                 hint=f"select and alias its columns ({', '.join(names) or 'none'}) to {shape}",
@@ -53,7 +59,7 @@ def check_step_columns(relation: Relation, columns: Sequence[tuple[str, str]], p
             problem = f"the column {name!r} twice" if is_twice else f"a column {name!r} that the relation does not have"
             raise UsageError(
                 "PARALAGG_STEP_COLUMNS_EXTRA",
-                f"the step's result has {problem}",
+                f"{result} has {problem}",
                 value=name,
                 place=place,
                 hint=f"end the step with select({shape})",
@@ -63,7 +69,7 @@ def check_step_columns(relation: Relation, columns: Sequence[tuple[str, str]], p
         if column.name in types and not _fits(types[column.name], column.type, dependent(relation, column.name)):
             raise UsageError(
                 "PARALAGG_STEP_COLUMNS_TYPE",
-                f"the step's {column.name!r} is {types[column.name]}, the relation's is {column.type}",
+                f"{owner}'s {column.name!r} is {types[column.name]}, the relation's is {column.type}",
                 value=types[column.name],
                 place=place,
                 hint=f"cast it in the step (.cast({column.type!r})), or give the base that type",

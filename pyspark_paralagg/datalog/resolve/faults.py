@@ -67,7 +67,7 @@ def _is_consequence(problem: ParalaggError, clause: syntax.Clause | None, remove
         return True
     if problem.code == "PARALAGG_DATALOG_TYPE" and any(isinstance(c, syntax.TypeAlias) for c in removed):
         return True
-    if problem.code == "PARALAGG_DATALOG_TYPE" and "nothing determines the type" in problem.message:
+    if problem.may_follow_from_others:
         return bool(removed)
     named = {getattr(n, "relation", None) for n in nodes(clause)}
     return problem.code in _DECLARATION_CODES and not named.isdisjoint(declared)
