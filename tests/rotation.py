@@ -60,6 +60,12 @@ def left_out(items: Iterable[Any], day: int) -> list[Any]:
     ]
 
 
+def parameters_of(test: str, request: pytest.FixtureRequest) -> list[dict[str, Any]]:
+    """Return the parameters of the items of ``test``, a function of the module that requests it, in this run."""
+    items: list[Any] = request.session.items
+    return [i.callspec.params for i in items if i.path == request.path and getattr(i, "originalname", None) == test]
+
+
 def _day(config: pytest.Config) -> int:
     day: int | None = config.getoption("day")
     return dt.datetime.now(dt.timezone.utc).date().toordinal() if day is None else day

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pytest
 from mpi.staged import Staged, run_on_ranks
+from rotation import parameters_of
 
 from pyspark_paralagg.datalog.parse.parse import parse
 from pyspark_paralagg.datalog.text_to_program import resolve_text
@@ -207,7 +208,7 @@ def on_ranks(
 ) -> Callable[[int, Case], pa.Table]:
     """Return the rows of a case on so many ranks; the first call for a number runs all cases that this run takes."""
     folder = tmp_path_factory.mktemp("conformance")
-    parameters = [i.callspec.params for i in request.session.items if isinstance(i, pytest.Function) and "[" in i.name]
+    parameters = parameters_of("test_ranks_agree", request)
     staged = {case.id: case.staged() for case in CASES}
     for name, one in staged.items():
         one.write(folder / name)
@@ -216,7 +217,7 @@ def on_ranks(
     def rows(ranks: int, case: Case) -> pa.Table:
         if ranks not in done:
             done.add(ranks)
-            names = [p["case"].id for p in parameters if p.get("ranks") == ranks]
+            names = [p["case"].id for p in parameters if p["ranks"] == ranks]
             run_on_ranks(folder, str(ranks), ranks, "--only", *names)
         return staged[case.id].tables(folder / case.id / f"out-{ranks}")["found"]
 

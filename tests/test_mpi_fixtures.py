@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from datalog.fixtures import ALL, CASES
 from mpi.staged import Staged, arrow, run_on_ranks
+from rotation import parameters_of
 
 from pyspark_paralagg.command.cli import OK, main
 from pyspark_paralagg.datalog.text_to_program import resolve_text
@@ -65,14 +66,14 @@ def on_ranks(
 ) -> Callable[[str, str], dict[str, list[tuple[Any, ...]]]]:
     """Return the rows of a fixture in a setting; the first call for a setting runs all that this run takes in it."""
     folder, made = staged
-    parameters = [i.callspec.params for i in request.session.items if isinstance(i, pytest.Function) and "[" in i.name]
+    parameters = parameters_of("test_ranks_give_the_rows_of_the_fixture", request)
     done: set[str] = set()
 
     def rows(setting: str, name: str) -> dict[str, list[tuple[Any, ...]]]:
         if setting not in done:
             done.add(setting)
             ranks, *arguments = SETTINGS[setting]
-            names = [p["name"] for p in parameters if p.get("setting") == setting]
+            names = [p["name"] for p in parameters if p["setting"] == setting]
             run_on_ranks(folder, setting, int(ranks), *arguments, "--only", *names)
         return made[name].read(folder / name / f"out-{setting}")
 
