@@ -369,7 +369,7 @@ def test_a_program_or_folder_that_is_not_there(tmp_path: Path, capsys: pytest.Ca
     assert main(["run", str(tmp_path / "p.dl")]) == WRONG
     (tmp_path / "p.dl").write_text(DISTANCES)
     assert main(["run", str(tmp_path / "p.dl"), "--facts", str(tmp_path / "gone")]) == WRONG
-    assert f"there is no folder {tmp_path / 'gone'}" in capsys.readouterr().err
+    assert f"the folder {tmp_path / 'gone'} does not exist" in capsys.readouterr().err
 
 
 def test_the_parts_for_scripts_answer(capsys: pytest.CaptureFixture[str]) -> None:
