@@ -1,4 +1,4 @@
-"""Evaluate a stratum row by row: run the loop of ``fixpoint``, and search for a cycle if it does not end."""
+"""Evaluate a stratum row by row: run ``FixpointLoop``, and search for a cycle if it does not end."""
 
 from __future__ import annotations
 
