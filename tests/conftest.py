@@ -26,12 +26,13 @@ KNOBS = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled", "spark.pa
 
 
 @pytest.fixture(scope="session")
-def spark_session() -> Iterator[SparkSession]:
+def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Start the session; tests ask for ``spark``."""
     builder = (
         SparkSession.builder.master("local[7]")
         .appName("paralagg-tests")
         .config("spark.ui.enabled", "false")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.memory", "3g")
