@@ -372,7 +372,7 @@ def _overtaken(lake: Lake, *, within: bool) -> dict[str, Any]:
         try:
             ended.append(lake.shortest("dist").refresh().kind)
         except ra.ConflictError as problem:
-            ended.append([problem.code, "retryable" in str(problem)])
+            ended.append([problem.code, "call refresh() again" in str(problem)])
 
     first = threading.Thread(target=run)
     commit.Writer.merge = slow
