@@ -192,7 +192,7 @@ def test_a_cancelled_query_leaves_neither_its_answer_nor_its_python_behind(
         for _ in range(200):
             for thread in jvm.Thread.getAllStackTraces().keySet():
                 stack = " ".join(frame.toString() for frame in thread.getStackTrace()[:12])
-                if "CompilerProcess.ask" in stack and what in stack:
+                if "CompilerProcess.answer" in stack and what in stack:
                     return thread
             time.sleep(0.1)
         pytest.fail(f"nobody waits in {what}")
