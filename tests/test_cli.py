@@ -42,6 +42,26 @@ ENDLESS = """
 n(0).
 n(x + 1) :- n(x), x < 1000000000.
 """
+EDGES = "0\t1\t4\n1\t2\t5\n0\t2\t11\n2\t10\t1\n"
+FAILING_RUNS = [
+    (
+        DISTANCES,
+        {},
+        WRONG,
+        "PARALAGG_INPUT_MISSING: the file facts/edge.facts does not exist (in program.dl, line 4, ",
+    ),
+    (
+        DISTANCES,
+        {"edge": "0\t1\tx\n"},
+        WRONG,
+        "PARALAGG_BAD_FACT: 'x' is not a number (in facts/edge.facts, line 1)",
+    ),
+    (DISTANCES.replace("edge(x, y, w)", "egde(x, y, w)"), {"edge": EDGES}, WRONG, "did you mean `edge`?"),
+    (DISTANCES.replace("$MIN(d + w)", "$MIN(0 - d)"), {"edge": EDGES}, WRONG, "PARALAGG_"),
+    (DISTANCES + ".output edge\n.assume edge.w >= 0", {"edge": "0\t1\t-4\n"}, FAILED, "PARALAGG_ASSUMPTION"),
+    (DISTANCES, {"edge": "0\t1\t1\n1\t0\t-2\n"}, FAILED, "PARALAGG_NO_FIXPOINT"),
+]
+"""Texts and facts that fail with or without Spark: the exit code, and a part of what is printed."""
 
 
 @pytest.fixture
@@ -59,9 +79,6 @@ def case(tmp_path: Path) -> Iterator[Callable[..., int]]:
 
     yield run
     os.chdir(before)
-
-
-EDGES = "0\t1\t4\n1\t2\t5\n0\t2\t11\n2\t10\t1\n"
 
 
 @pytest.mark.usefixtures("spark")
@@ -152,24 +169,9 @@ def test_a_conf_is_for_this_run_only(spark: SparkSession, case: Callable[..., in
 @pytest.mark.parametrize(
     ("text", "files", "code", "told"),
     [
-        (
-            DISTANCES,
-            {},
-            WRONG,
-            "PARALAGG_INPUT_MISSING: the file facts/edge.facts does not exist (in program.dl, line 4, ",
-        ),
-        (
-            DISTANCES,
-            {"edge": "0\t1\tx\n"},
-            WRONG,
-            "PARALAGG_BAD_FACT: 'x' is not a number (in facts/edge.facts, line 1)",
-        ),
-        (DISTANCES.replace("edge(x, y, w)", "egde(x, y, w)"), {"edge": EDGES}, WRONG, "did you mean `edge`?"),
-        (DISTANCES.replace("$MIN(d + w)", "$MIN(0 - d)"), {"edge": EDGES}, WRONG, "PARALAGG_"),
+        *FAILING_RUNS,
         (DISTANCES.replace(".output", ".output gone\n.output"), {"edge": EDGES}, WRONG, "gone"),
         (DISTANCES.replace(".output dist", ""), {"edge": EDGES}, WRONG, "PARALAGG_NO_OUTPUT"),
-        (DISTANCES + ".output edge\n.assume edge.w >= 0", {"edge": "0\t1\t-4\n"}, FAILED, "PARALAGG_ASSUMPTION"),
-        (DISTANCES, {"edge": "0\t1\t1\n1\t0\t-2\n"}, FAILED, "PARALAGG_NO_FIXPOINT"),
         (
             ".decl z(x: number)\nz(1). z(0).\n.decl q(x: number)\n.output z\n.output q\nq(1 / x) :- z(x).",
             {},

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from test_cli import DISTANCES, EDGES, ENDLESS
+from test_cli import DISTANCES, EDGES, ENDLESS, FAILING_RUNS
 
 from pyspark_paralagg.api.explain import formats
 from pyspark_paralagg.command.cli import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, WRONG, main
@@ -134,22 +134,7 @@ def test_whatever_ra_explain_knows_is_explained(case: Callable[..., int], capfd:
 @pytest.mark.parametrize(
     ("text", "files", "code", "told"),
     [
-        (
-            DISTANCES,
-            {},
-            WRONG,
-            "PARALAGG_INPUT_MISSING: the file facts/edge.facts does not exist (in program.dl, line 4, ",
-        ),
-        (
-            DISTANCES,
-            {"edge": "0\t1\tx\n"},
-            WRONG,
-            "PARALAGG_BAD_FACT: 'x' is not a number (in facts/edge.facts, line 1)",
-        ),
-        (DISTANCES.replace("edge(x, y, w)", "egde(x, y, w)"), {"edge": EDGES}, WRONG, "did you mean `edge`?"),
-        (DISTANCES.replace("$MIN(d + w)", "$MIN(0 - d)"), {"edge": EDGES}, WRONG, "PARALAGG_"),
-        (DISTANCES + ".output edge\n.assume edge.w >= 0", {"edge": "0\t1\t-4\n"}, FAILED, "PARALAGG_ASSUMPTION"),
-        (DISTANCES, {"edge": "0\t1\t1\n1\t0\t-2\n"}, FAILED, "PARALAGG_NO_FIXPOINT"),
+        *FAILING_RUNS,
         (
             ".decl z(x: number)\nz(1). z(0).\n.decl q(x: number)\n.output q\nq(1 / x) :- z(x).",
             {},

@@ -164,22 +164,6 @@ def differences(ids, v, k, old_v, old_k, old_f, kinds, out):
     out[2] = total
 
 
-@njit(nogil=True)
-def vanished(ids, old_v, old_k, new_f, kinds):
-    """Return Σ|Δ| of sums of those rows that do not exist any more. ``kinds`` as for ``differences``."""
-    total = 0.0
-    old_double = old_v.view(np.float64)
-    for i in range(len(ids)):
-        row = ids[i]
-        if new_f[row] & PRESENT:
-            continue
-        for j in range(old_v.shape[0]):
-            if kinds[j, 1] and not (old_k.shape[0] > 0 and old_k[j, row] == 0):
-                b = old_double[j, row] if kinds[j, 0] else np.float64(old_v[j, row])
-                total += abs(b) / kinds[j, 2]
-    return total
-
-
 @njit(nogil=True, fastmath={"reassoc"})
 def differences_of_all(new, old, out):
     """Write the numbers of ``differences`` for one sum of fractions, if all rows existed before and exist now."""

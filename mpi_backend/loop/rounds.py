@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpi_backend.kernels import lists
+from mpi_backend.kernels.flags import PRESENT
 from mpi_backend.state.types import type_of
 
 if TYPE_CHECKING:
@@ -63,13 +64,14 @@ def replace(p: RelationPart) -> tuple[int, float]:
         lists.differences_of_all(new.v[0, : p.rows].view(np.float64), old.v[0, : p.rows].view(np.float64), out)
     else:
         lists.differences(new.dirty, new.v, new.k, old.v, old.k, old.f, kinds, out)
-    gone = p.rows - int(out[0])
-    if gone:
-        out[2] += lists.vanished(old.dirty, old.v, old.k, new.f, kinds)
-    changed = int(out[1]) + gone
+    changed, difference = int(out[1]), float(out[2])
+    if p.rows > out[0]:  # rows that exist no more: they differ from nothing
+        gone = old.dirty[new.f[old.dirty] & PRESENT == 0]
+        lists.differences(gone, old.v, old.k, new.v, new.k, new.f, kinds, out)
+        changed, difference = changed + len(gone), difference + float(out[2])
     p.state, p.pending = new, old
     read_all(p)
-    return changed, float(out[2])
+    return changed, difference
 
 
 def _kinds(p: RelationPart) -> Array:

@@ -16,9 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from pyspark_paralagg.command.ending import resend_dropped_signals
+from pyspark_paralagg.command.ending import END_SIGNALS, resend_dropped_signals
 from pyspark_paralagg.command.failure import interruption, system_problem
-from pyspark_paralagg.command.staging import END_SIGNALS
 from pyspark_paralagg.errors import EnvironmentProblem, FixpointError, ParalaggError, UsageError
 from pyspark_paralagg.session.conf import BACKENDS
 from pyspark_paralagg.session.doctor import doctor

@@ -1,6 +1,7 @@
-"""Resend a signal whose exception Python drops because it is raised in a callback of a weak reference.
+"""Handle the signals that end a run: defer them for a moment, and resend one that Python dropped.
 
-Imports run such callbacks, so Ctrl-C or `kill` in the first second of a run was sometimes lost.
+Python drops an exception that is raised in a callback of a weak reference. Imports run such callbacks, so Ctrl-C or
+`kill` in the first second of a run was sometimes lost.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
+
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+"""The signals that end a run: Ctrl-C, `kill`, and the end of its terminal."""
 
 _PAUSE_SECONDS = 0.05
 _SIGNAL_EXIT_BASE = 128
@@ -37,6 +42,27 @@ def resend_dropped_signals() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = previous_hook
+
+
+@contextmanager
+def signals_deferred(*, discards: bool = False) -> Iterator[None]:
+    """Defer the signals of ``END_SIGNALS`` until the context ends; with ``discards``, drop them if it succeeds."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[tuple[int, FrameType | None]] = []
+    handlers: dict[int, Any] = {s: signal.signal(s, lambda *call: received.append(call)) for s in END_SIGNALS}
+    has_succeeded = False
+    try:
+        yield
+        has_succeeded = True
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+        for number, frame in received[: 0 if discards and has_succeeded else 1]:
+            handler = handlers[number]
+            if callable(handler):
+                handler(number, frame)
 
 
 def _signal_number(problem: BaseException | None) -> int | None:

@@ -9,18 +9,18 @@ from __future__ import annotations
 import glob
 import os
 import shutil
-import signal
 import socket
-import threading
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import psutil
+
+from pyspark_paralagg.command.ending import signals_deferred
 from pyspark_paralagg.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
-    from types import FrameType, TracebackType
+    from types import TracebackType
 
     from typing_extensions import Self
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 _BACKUP_SUFFIX = "-before"
-END_SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
-"""The signals that end a run: Ctrl-C, `kill`, and the end of its terminal."""
 
 
 class Staging:
@@ -56,7 +54,7 @@ class Staging:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with _signals_deferred():
+        with signals_deferred():
             for staged in self._targets:
                 _remove(staged)
             for folder in reversed(self._folders):
@@ -96,7 +94,7 @@ class Staging:
     def commit(self) -> None:
         """Move all staged files to their targets, or none. An interrupt during a successful commit is discarded."""
         undos: list[Undo] = []
-        with _signals_deferred(discards=True):
+        with signals_deferred(discards=True):
             try:
                 for staged, target in self._targets.items():
                     undos.append(self._moves.get(staged, _replace)(staged, target))
@@ -134,21 +132,11 @@ def _recover(target: Path) -> None:
     prefix = _prefix(target)
     for leftover in sorted(target.parent.glob(f"{glob.escape(prefix)}*"), reverse=True):  # backups come first
         process = leftover.name.removeprefix(prefix).removesuffix(_BACKUP_SUFFIX)
-        if process.isdecimal() and not _is_alive(int(process)):
+        if process.isdecimal() and not psutil.pid_exists(int(process)):
             if leftover.name.endswith(_BACKUP_SUFFIX) and not target.exists():
                 leftover.replace(target)
             else:
                 _remove(leftover)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def _backup_path(staged: Path) -> Path:
@@ -181,24 +169,3 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
-
-
-@contextmanager
-def _signals_deferred(*, discards: bool = False) -> Iterator[None]:
-    """Defer the signals of ``END_SIGNALS`` until the context ends; with ``discards``, drop them if it succeeds."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    received: list[tuple[int, FrameType | None]] = []
-    handlers: dict[int, Any] = {s: signal.signal(s, lambda *call: received.append(call)) for s in END_SIGNALS}
-    has_succeeded = False
-    try:
-        yield
-        has_succeeded = True
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler or signal.SIG_DFL)
-        for number, frame in received[: 0 if discards and has_succeeded else 1]:
-            handler = handlers[number]
-            if callable(handler):
-                handler(number, frame)

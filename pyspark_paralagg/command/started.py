@@ -14,7 +14,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pyspark_paralagg.command.staging import END_SIGNALS
+from pyspark_paralagg.command.ending import END_SIGNALS
 from pyspark_paralagg.delta.tables import DELTA_CONFS
 from pyspark_paralagg.errors import EnvironmentProblem, FixpointError, ParalaggError, UsageError
 from pyspark_paralagg.session.configure import configure

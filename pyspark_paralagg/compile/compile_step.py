@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.compile import BROADCAST_MAX_BYTES, compile_program, explain_texts
@@ -53,12 +54,15 @@ class CompiledStep:
 
     def to_json(self, plan: Plan) -> dict[str, Any]:
         """Return the JSON of ``plan``, a plan that ``strata`` yields."""
-        extras = {
+        return {**plan.to_json(), EXTRAS: self._extras}
+
+    @cached_property
+    def _extras(self) -> dict[str, Any]:
+        return {
             "program": to_data(self.program),
             "broadcast_max_bytes": self.broadcast_max_bytes,
             "seconds": self.seconds,
         }
-        return {**plan.to_json(), EXTRAS: extras}
 
 
 def _start_inputs(relations: Sequence[Relation], first_source: int) -> tuple[Input, ...]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Dependent, Relation
 
 Owner = Literal["the step", "initial"]
-"""Whose columns are checked, as an error says it."""
+"""The owner of the checked columns, as an error names it."""
 
 
 def check_step_columns(

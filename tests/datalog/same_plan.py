@@ -13,14 +13,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _NAMED = ("handle", "text", "place", "id", "name", "source", "nullable", "mirrored", "spread")
-_OF_A_STRATUM = ("relation_class", "in_place", "bitmap", "cycle_check", "max_iterations", "tolerance", "on_limit")
+_OF_A_STRATUM = ("relation_class", "in_place", "cycle_check", "max_iterations", "tolerance", "on_limit")
 _OF_A_STRATUM += ("ordered_by", "copies_order", "makes_strings", "carried")
 
 
 def strata_of(results: Iterable[DataFrame]) -> list[str]:
     """Return the strata that the engine evaluates for ``results``, without names, as sorted JSON texts."""
-    plans = {json.dumps(d["plan"], sort_keys=True) for d in map(describe, results) if d is not None}
-    return sorted({_stratum(s) for p in plans for s in json.loads(p)["strata"]})
+    return sorted({_stratum(s) for d in map(describe, results) if d is not None for s in d["plan"]["strata"]})
 
 
 def _stratum(stratum: dict[str, Any]) -> str:
@@ -28,7 +27,7 @@ def _stratum(stratum: dict[str, Any]) -> str:
     columns = [[c["type"] for c in (*r["keys"], *(d["column"] for d in r["dependents"]))] for r in stratum["relations"]]
     indexes = [(i["keys"], i["payload"], i["placement"], i["read"], i["sorted_by"]) for i in stratum["static_indexes"]]
     plain = {
-        **{k: stratum[k] for k in _OF_A_STRATUM if k != "bitmap"},
+        **{k: stratum[k] for k in _OF_A_STRATUM},
         "bitmap": stratum["bitmap"] and {**stratum["bitmap"], "relation": relations[stratum["bitmap"]["relation"]]},
         "columns": columns,
         "indexes": indexes,

@@ -66,12 +66,10 @@ class _Annotating:
         )
 
     def _copies(self, dependent: int) -> bool:
-        """Return whether every rule copies this column from its driver's row."""
-        return all(
-            _is_variable(rule.emit[at], rule.driver.binds[at])
-            for rule in self._stratum.rules
-            for at in [len(self._relations[rule.head].keys) + dependent]
-        )
+        """Return whether every rule copies this column of the only relation from its driver's row."""
+        [relation] = self._stratum.relations
+        at = len(relation.keys) + dependent
+        return all(_is_variable(rule.emit[at], rule.driver.binds[at]) for rule in self._stratum.rules)
 
 
 def _is_variable(expr: Expr, name: str | None) -> bool:

@@ -54,11 +54,11 @@ def plan(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> Pl
     for position, names in enumerate(program.strata):
         stratum, inputs, stratum_reasons = _stratum(program, names, broadcast_max_bytes)
         program = replace(program, inputs=inputs)
-        strata.append(stratum)
+        strata.append(_with_placements(stratum, inputs))
         reasons += stratum_reasons
         for smaller in narrow(program, stratum):
             narrowed, narrowed_inputs, _ = _stratum(smaller.program, names, broadcast_max_bytes)
-            narrower += smaller.narrowers(position, narrowed, narrowed_inputs)
+            narrower += smaller.narrowers(position, _with_placements(narrowed, narrowed_inputs), narrowed_inputs)
     used = {i for s in strata for i in s.input_ids}
     read = tuple(i for i in program.inputs if i.id in used)
     return Plan(program.name, read, tuple(strata), tuple(reasons), tuple(narrower))
@@ -133,9 +133,12 @@ def _stratum(
         find_carried(program, relations),
         None if not may_climb or translates(program, rules, relation_class) else program.climb_limit,
     )
-    stratum = annotate(stratum)
-    stratum = replace(stratum, mirrored=mirrored(stratum, program.inputs), spread=spread(stratum))
-    return stratum, program.inputs, reasons
+    return annotate(stratum), program.inputs, reasons
+
+
+def _with_placements(stratum: Stratum, inputs: tuple[Input, ...]) -> Stratum:
+    """Return the stratum with its forms for several ranks, which a decomposed stratum, on one rank, has no use for."""
+    return replace(stratum, mirrored=mirrored(stratum, inputs), spread=spread(stratum))
 
 
 def _ordered_by(relations: tuple[Relation, ...], rules: tuple[PlannedRule, ...]) -> int | None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.compile.rewrite.stratify import strongly_connected
 from pyspark_paralagg.datalog.parse.syntax import Apply, Atom, HeadAggregate, Negation, Number, Variable, Wildcard
 from pyspark_paralagg.datalog.resolve.expand import Flat, names_in, nodes
+from pyspark_paralagg.program.names import added_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.datalog.parse.places import Places
     from pyspark_paralagg.datalog.resolve.expand import Plain
 
-INITIAL = "@0"
+INITIAL = added_name("", 0)
 """The suffix of the name of a relation that holds the initial rows of another relation."""
 
 

@@ -15,7 +15,7 @@ import org.apache.spark.sql.paralagg.state.{Accumulator, Shape}
 private[paralagg] final class KernelBody(
     stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boolean, traced: Boolean, rules: Seq[(RuleSpec, Int)]) {
   private val driver = rules.head._1.driver
-  private val isCopy = driver.index >= 0 && stratum.relationIndex(driver.index).copy
+  private val isCopy = driver.index >= 0
 
   /** In place, a row that improves before it is read need not be queued again: reading it clears its flag. */
   private val popsFlags = stratum.inPlace && !isCopy

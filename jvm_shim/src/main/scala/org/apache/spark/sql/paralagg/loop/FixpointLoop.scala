@@ -4,7 +4,7 @@ import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.paralagg.codegen.{KernelCode, SumOverflow}
 import org.apache.spark.sql.paralagg.gang.{Gang, MemoryAccount}
 import org.apache.spark.sql.paralagg.load.{Block, Routes}
-import org.apache.spark.sql.paralagg.plan.{RuleSpec, StratumSpec}
+import org.apache.spark.sql.paralagg.plan.StratumSpec
 import org.apache.spark.sql.paralagg.state.{Accumulator, BaseRows, LoopState, RelationPart}
 import org.apache.spark.sql.types.{DecimalType, DoubleType, FloatType}
 
@@ -38,7 +38,7 @@ final class FixpointLoop(
   private val (followers, derived) = parts.partition(_.spec.isView)
   private val ownIndexes = loop.indexes.values.filterNot(_.spec.copy).toArray
   private val drivers = {
-    val byDriver = stratum.rules.zipWithIndex.groupBy { case (r, _) => (r.driver.relation, copyIndex(r)) }
+    val byDriver = stratum.rules.zipWithIndex.groupBy { case (r, _) => (r.driver.relation, r.driver.index) }
     byDriver.toSeq.sortBy(_._1).map { case ((relation, copy), rules) =>
       (code.kernel(rules.toSeq), if (copy < 0) parts(relation) else loop.relationIndex(copy).part)
     }.toArray
@@ -127,9 +127,6 @@ final class FixpointLoop(
 
   private def isBelowLimit(iteration: Int): Boolean = stratum.maxIterations.forall(iteration < _)
 
-  private def copyIndex(rule: RuleSpec): Int =
-    if (rule.driver.index >= 0 && stratum.relationIndex(rule.driver.index).copy) rule.driver.index else -1
-
   private def initial(p: RelationPart): Array[(Array[Int], (Array[Long], Int))] =
     blocks(routes.initial(p.index)).map(b => (BaseRows.ids(p, b), BaseRows.values(p, b)))
 
@@ -201,18 +198,19 @@ final class FixpointLoop(
     derived.foreach { p =>
       // The rows of a viewed relation are counted through its view: only that is visible, and read by rules.
       val isCounted = !stratum.isViewed(p.index)
-      if (stratum.isIterated) {
-        val (n, d) = Rounds.replace(p)
-        if (isCounted) changed += n
-        difference += d
-        if (n > 0 && hasNoDistance(p)) difference = Double.PositiveInfinity
-      } else {
-        catchOverflow { difference += combiners(p.index).apply(p.pending, p.state) }
-        if (stratum.isAccumulating) Rounds.swapDelta(p) else p.pending.clearDirty()
-        takeCurrent(p)
-        if (isCounted) changed += p.currentSize
-        if (p.currentSize > 0 && hasNoDistance(p)) difference = Double.PositiveInfinity
-      }
+      val rows =
+        if (stratum.isIterated) {
+          val (replaced, d) = Rounds.replace(p)
+          difference += d
+          replaced
+        } else {
+          catchOverflow { difference += combiners(p.index).apply(p.pending, p.state) }
+          if (stratum.isAccumulating) Rounds.swapDelta(p) else p.pending.clearDirty()
+          takeCurrent(p)
+          p.currentSize
+        }
+      if (isCounted) changed += rows
+      if (rows > 0 && hasNoDistance(p)) difference = Double.PositiveInfinity
     }
     val followed = followViews()
     changed += followed
