@@ -13,7 +13,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 GRADLE ?= gradle
-# The Spark minors that a wheel carries a jar for; the exact versions it is compiled against.
+# The supported Sparks: a wheel has a jar for each minor, compiled against this version.
 WHEEL_SPARKS := 4.1.3 4.2.0
 # Arguments for pytest: make test PYTEST="-k doctor"
 PYTEST ?=
@@ -29,7 +29,7 @@ FUZZ_SECONDS ?= inf
 
 .PHONY: help java setup demo demo-taxonomy example notebooks test test-all faults fuzz fuzz-proofs lint format format-scala lint-scala shim \
 	bench docs \
-	docs-serve wheel clean
+	docs-serve jars wheel clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,14 +102,23 @@ docs: $(VENV)/.dev ## the documentation's site in build/site; a warning is an er
 docs-serve: $(VENV)/.dev ## the site on this machine, made anew when a page changes
 	$(RUN) -m mkdocs serve --strict
 
-wheel: java $(VENV)/.dev ## dist/*.whl, with a jar for each supported Spark (downloads the other Spark)
-	rm -rf pyspark_paralagg/_shim/jars dist
+# Spark's jars are in the pyspark package; that of .venv is not downloaded again.
+jars: java $(VENV)/.dev ## compiles the shim for each supported Spark into build/jars (downloads the others)
+	rm -rf build/jars
+	installed=$$($(RUN) -c 'import pyspark; print(pyspark.__version__)'); \
 	for spark in $(WHEEL_SPARKS); do \
-		test -d build/spark-$$spark/pyspark/jars || \
+		home=build/spark-$$spark/pyspark; \
+		if [ "$$spark" = "$$installed" ]; then home=$$($(RUN) -m pyspark_paralagg spark-home); \
+		elif [ ! -d "$$home/jars" ]; then \
 			$(RUN) -m pip --disable-pip-version-check install --quiet --no-deps --target build/spark-$$spark pyspark==$$spark || exit 1; \
-		SPARK_HOME=$(CURDIR)/build/spark-$$spark/pyspark \
-			$(RUN) -m pyspark_paralagg shim --into pyspark_paralagg/_shim/jars || exit 1; \
+		fi; \
+		SPARK_HOME=$$(realpath "$$home") $(RUN) -m pyspark_paralagg shim --into build/jars || exit 1; \
 	done
+
+wheel: jars ## dist/*.whl, with a jar for each supported Spark
+	rm -rf pyspark_paralagg/_shim/jars dist
+	mkdir -p pyspark_paralagg/_shim
+	cp -r build/jars pyspark_paralagg/_shim/jars
 	$(RUN) -m build --wheel --no-isolation
 
 setup: $(VENV)/.dev ## .venv with all that tests, benchmarks and demos need

@@ -151,7 +151,7 @@ def _last_error(log: str) -> str:
     """Return the line of a worker's log that most likely says what went wrong."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     named = [line for line in lines if "Error" in line.split(":")[0] or "PARALAGG_" in line]
-    return (named or lines or ["the worker ended without a word"])[-1][:300]
+    return (named or lines or ["the worker ended without a message"])[-1][:300]
 
 
 def compare(measurements: list[Measurement]) -> None:

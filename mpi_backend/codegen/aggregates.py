@@ -228,7 +228,7 @@ class Accumulating:
         for expr in exprs:
             value = inner.value(expr)  # type: ignore[arg-type]
             if value.null is not None:
-                inner.fail(value.null, "PARALAGG_AGGREGATOR_NULL", f"combine of the aggregator {name} gives null")
+                inner.fail(value.null, "PARALAGG_AGGREGATOR_NULL", f"combine of the aggregator {name} returns null")
             out.append(self.code.keep("z", value.code))
         return out
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 GUARD = "PARALAGG_ASSUMPTION_VIOLATED"
 _RESTS_ON_RANGE = (
-    "the proof rests on no value leaving the range of its type (take a wider type, or ask for mode='iterate', where it "
-    "wraps around as without ANSI mode)"
+    "the proof assumes that no value overflows its type (use a wider type, or mode='iterate', where "
+    "values wrap around as without ANSI mode)"
 )
 
 

@@ -22,7 +22,7 @@ RANKS_VARIABLE = "PARALAGG_MPI_RANKS"
 """The environment variable with the number of ranks of the run."""
 MORE_MEMORY = "use more machines, or fewer ranks on each"
 """The hint if memory has run out."""
-MORE_SPACE = "free space there, or name a larger disk by spark.paralagg.mpi.stagingDir, or by spark.local.dir"
+MORE_SPACE = "free space there, or set spark.paralagg.mpi.stagingDir or spark.local.dir to a larger disk"
 """The hint if a disk is full."""
 
 Kind = Literal["usage", "environment", "run"]

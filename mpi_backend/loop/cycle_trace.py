@@ -27,7 +27,7 @@ _SEARCH_ALWAYS = 64
 """Iterations up to which each one searches for a cycle; later only those that are powers of two do."""
 _LIMIT_HINT = "if the values converge, raise that setting; otherwise bound them with a filter, or set max_iterations."
 _OVERFLOW_HINT = (
-    "no cycle leads there: the sum leaves its type on the way, even if later rows take it back. Cast the column to "
+    "there is no such cycle: the sum overflows before later rows reduce it. Cast the column to "
     "double, or to a wider decimal."
 )
 
@@ -51,7 +51,7 @@ def endless_climb_error(traced: FixpointLoop, loop: LoopState, climb: EndlessCli
         hint = _LIMIT_HINT if limit else hint
     elif not cycle:
         hint = _OVERFLOW_HINT
-    cycle_text = f": a cycle goes on without end, {_render(cycle)}." if cycle else "."
+    cycle_text = f": a cycle never ends, {_render(cycle)}." if cycle else "."
     return FixpointError(
         "PARALAGG_NO_FIXPOINT",
         f"{traced.name}: {message}{cycle_text}",

@@ -247,9 +247,9 @@ class FixpointLoop:
     def _limit_reached(self, iterations: int, sums: Array) -> FixpointError:
         return FixpointError(
             "PARALAGG_LIMIT_REACHED",
-            f"{self.name}: after {iterations} iterations the last one still changed {self.stats.delta(sums)} rows.",
+            f"{self.name}: {self.stats.delta(sums)} rows still change after {iterations} iterations.",
             value=iterations,
-            hint="raise max_iterations, or say on_limit='return' if R_n itself is what you want.",
+            hint="raise max_iterations, or set on_limit='return' to get R_n itself.",
         )
 
     @property

@@ -57,5 +57,5 @@ def custom_value(d: Dependent, custom: Custom, relation: Relation) -> Column:
 
 
 def _not_null(value: Column, d: Dependent, custom: Custom) -> Column:
-    message = f"[PARALAGG_AGGREGATOR_NULL] combine of the aggregator {custom.name} gives null for {d.column.name}"
+    message = f"[PARALAGG_AGGREGATOR_NULL] combine of the aggregator {custom.name} returns null for {d.column.name}"
     return F.coalesce(value, F.raise_error(F.lit(message)).cast(d.column.type)).cast(d.column.type)

@@ -81,10 +81,13 @@ def _spark() -> Finding:
 
 def _jar() -> Finding:
     try:
-        jar = locate_jar(find_spark_home())
+        spark = find_spark_home()
+    except EnvironmentProblem:
+        return Finding("shim", "none")  # the finding `spark` has the problem
+    try:
+        jar = locate_jar(spark)
     except EnvironmentProblem as problem:
-        # A missing or unsupported Spark is reported by the finding `spark` already.
-        return Finding("shim", "none", problem if problem.code.startswith("PARALAGG_SHIM") else None)
+        return Finding("shim", "none", problem)
     if jar is None:
         return Finding("shim", "not compiled yet; the first use compiles it, which takes some seconds")
     return Finding("shim", f"compiled for Spark {read_properties(jar)['spark']} ({jar})")

@@ -144,15 +144,15 @@ def test_a_python_that_dies_is_quoted_and_the_next_query_starts_another(
     )
     with pytest.raises(PySparkException, match="PARALAGG_SQL_COMPILER") as caught:
         new_query(spark, 2)
-    assert "has ended; it said:\nno module: nothing" in str(caught.value)
+    assert "has ended; its output:\nno module: nothing" in str(caught.value)
     assert len(new_query(spark, 2)) == 3
 
 
 @pytest.mark.parametrize(
     ("stray", "reason"),
     [
-        ("welcome", "has answered what is no JSON (welcome)"),
-        ('{"types": ["int"]}', 'has answered what it was not asked ({"types": ["int"]})'),
+        ("welcome", "has sent a line that is not JSON (welcome)"),
+        ('{"types": ["int"]}', 'has answered another request ({"types": ["int"]})'),
     ],
 )
 def test_a_stray_line_is_no_answer(

@@ -42,7 +42,7 @@ WRONG = {
     "an aggregate without a name": (
         "WITH RECURSIVE t(n, «min()») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
         "PARALAGG_SQL_HEAD",
-        "an aggregate there is written as min() AS dist",
+        "write an aggregate there as min() AS dist",
     ),
     "an unknown aggregate": (
         "WITH RECURSIVE t(n, «least() AS d») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
@@ -62,7 +62,7 @@ WRONG = {
     "an aggregate where nothing recurses": (
         "WITH RECURSIVE t(n, «min() AS d») AS (SELECT 1, 1 UNION SELECT 2, 3) SELECT * FROM t",
         "PARALAGG_SQL_HEAD",
-        "does not read itself",
+        "is not recursive",
     ),
     "a column that is a key and aggregated": (
         "WITH RECURSIVE t(d, «min() AS d») AS (SELECT 1, 1 UNION SELECT d, d FROM t) SELECT * FROM t",
@@ -107,7 +107,7 @@ WRONG = {
     "no base, no union": (
         "WITH RECURSIVE t(n) AS (SELECT n + 1 FROM «t») SELECT * FROM t",
         "PARALAGG_SQL_NO_BASE",
-        "begin with a branch that does not: SELECT … UNION SELECT … FROM t",
+        "add a branch that does not read it: SELECT … UNION SELECT … FROM t",
     ),
     "no base, though there is a union": (
         "WITH RECURSIVE t(n) AS (SELECT n + 1 FROM «t» UNION SELECT n FROM t) SELECT * FROM t",
@@ -132,7 +132,7 @@ WRONG = {
     "on the null side of an outer join": (
         "WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT dst FROM few LEFT JOIN «t» ON n = src) SELECT * FROM t",
         "PARALAGG_SQL_PLACE",
-        "may not be read in an outer join",
+        "cannot be read in an outer join",
     ),
     "under GROUP BY": (
         "WITH RECURSIVE t(n, d) AS (SELECT 1, 1 UNION SELECT n, max(d) FROM «t» GROUP BY n) SELECT * FROM t",

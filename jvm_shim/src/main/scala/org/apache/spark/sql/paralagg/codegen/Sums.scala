@@ -45,8 +45,8 @@ object Sums {
 
   /** Throws the error of a user's aggregator that returns null. */
   def combinedToNull(aggregator: String): Unit = throw new ParalaggException(
-    ErrorCodes.AggregatorNull, s"combine of the aggregator $aggregator gives null.",
-    "let it give a value for any two values.")
+    ErrorCodes.AggregatorNull, s"combine of the aggregator $aggregator returns null.",
+    "return a value for any two values.")
 
   private def overflow(what: String, a: Long, b: Long) = new SumOverflow(what, a, b)
 }

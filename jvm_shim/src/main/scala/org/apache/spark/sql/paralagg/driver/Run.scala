@@ -143,7 +143,7 @@ private[paralagg] final class Run(
   }
 
   def logWaiting(attempt: Int): Unit = logWarning(
-    s"$name: waiting for $tasks slots at the same moment; ${if (this.attempt < attempt) 0 else joinedTasks} tasks " +
+    s"$name: waiting for $tasks slots at the same time; ${if (this.attempt < attempt) 0 else joinedTasks} tasks " +
       s"have one, ${(System.nanoTime() - started) / 1000000000L} s after the query began. A gang starts when all of its " +
       "tasks can run.")
 }

@@ -252,8 +252,8 @@ final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Blo
     if (sums(gang.tasks) > 0 && stratum.onLimitError) {
       throw new ParalaggException(
         ErrorCodes.LimitReached,
-        s"${stratum.name}: after ${limit.get} iterations the last one still changed rows.",
-        "raise max_iterations, or say on_limit='return' if R_n itself is what you want.")
+        s"${stratum.name}: rows still change after ${limit.get} iterations.",
+        "raise max_iterations, or set on_limit='return' to get R_n itself.")
     }
   }
 }

@@ -278,8 +278,8 @@ final class FixpointLoop(
 
   private def limitReached(iterations: Int, sums: Array[Double]) = new ParalaggException(
     ErrorCodes.LimitReached,
-    s"${stratum.name}: after $iterations iterations the last one still changed ${stats.delta(sums)} rows.",
-    "raise max_iterations, or say on_limit='return' if R_n itself is what you want.")
+    s"${stratum.name}: ${stats.delta(sums)} rows still change after $iterations iterations.",
+    "raise max_iterations, or set on_limit='return' to get R_n itself.")
 
   private def endless(climb: EndlessClimb, cycle: Seq[String]) = new ParalaggException(
     ErrorCodes.NoFixpoint,
@@ -288,7 +288,7 @@ final class FixpointLoop(
         s"values still change after ${climb.iterations} iterations, the most that spark.paralagg.climb.maxIterations allows"
       else if (!climb.overflowed) s"values still change after ${climb.iterations} iterations, more than there are keys"
       else s"a sum overflows in iteration ${climb.iterations}") + (
-      if (cycle.isEmpty) "." else s": a cycle goes on without end, ${FixpointLoop.format(cycle)}."),
+      if (cycle.isEmpty) "." else s": a cycle never ends, ${FixpointLoop.format(cycle)}."),
     if (climb.overflowed && cycle.isEmpty) FixpointLoop.OverflowHint
     else if (stratum.climbLimit.isDefined && !climb.overflowed) FixpointLoop.LimitHint
     else "remove the cycle, bound the values with a filter, or set max_iterations with on_limit='return'.",
@@ -303,8 +303,8 @@ object FixpointLoop {
   /** Replaces Spark's error of a check that the proof needs: its hint, to turn ANSI mode off, does not apply. */
   private def overflows(e: ArithmeticException): ParalaggException = new ParalaggException(
     ErrorCodes.AssumptionViolated,
-    "the proof rests on no value leaving the range of its type, and one does.",
-    "take a wider type, or ask for mode='iterate', where it wraps around as without ANSI mode.",
+    "the proof assumes that no value overflows its type, and one does.",
+    "use a wider type, or mode='iterate', where values wrap around as without ANSI mode.",
     e)
 
   private val FirstChunk = 64
@@ -317,7 +317,7 @@ object FixpointLoop {
   private[paralagg] val Overflow = 2
   private val MaxKeys = 12
   private val OverflowHint =
-    "no cycle leads there: the sum leaves its type on the way, even if later rows take it back. Cast the " +
+    "there is no such cycle: the sum overflows before later rows reduce it. Cast the " +
       "column to double, or to a wider decimal."
   private val LimitHint =
     "if the values converge, raise that setting; otherwise bound them with a filter, or set max_iterations."

@@ -136,7 +136,7 @@ object ArrowFiles {
     def failed(cause: Throwable) = new ParalaggException(
       ErrorCodes.MpiStaging,
       s"rows for ranks cannot be written to ${file.getParent} on ${Utils.localHostName()}: ${cause.getMessage}.",
-      "free space there, or name a larger disk by spark.paralagg.mpi.stagingDir, or by spark.local.dir.",
+      "free space there, or set spark.paralagg.mpi.stagingDir or spark.local.dir to a larger disk.",
       cause)
     try write
     catch {

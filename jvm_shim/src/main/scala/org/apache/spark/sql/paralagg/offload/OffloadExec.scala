@@ -47,7 +47,7 @@ case class OffloadExec(
     if (spec.offload.get.isOnExecutors && Slots.gang(sparkContext, ranks) < ranks) {
       throw new ParalaggException(
         ErrorCodes.MpiTooManyRanks,
-        s"$ranks ranks need as many slots at the same moment, and there are ${Slots.available(sparkContext)}.",
+        s"$ranks ranks need as many slots at the same time, but there are ${Slots.available(sparkContext)}.",
         "ask for fewer by spark.paralagg.mpi.ranks.")
     }
   }
@@ -59,7 +59,7 @@ case class OffloadExec(
       true
     } catch {
       case e: ParalaggException if ErrorCodes.OfRanks(e.getCondition) =>
-        logWarning(s"${spec.program.name} runs on Spark after all (spark.paralagg.mpi.fallback=true): ${e.getMessage}")
+        logWarning(s"${spec.program.name} falls back to the Spark engine (spark.paralagg.mpi.fallback=true): ${e.getMessage}")
         RunRegistry.fellBack(spec, e.getMessage)
         false
     }

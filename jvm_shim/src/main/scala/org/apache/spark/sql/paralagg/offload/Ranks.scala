@@ -144,7 +144,7 @@ private[paralagg] object RanksAnswer {
     val rank = field("rank").filter(_ => ErrorCodes.OfRanks(code))
       .map(r => s"rank $r" + field("host").fold("")(h => s" on $h")).toSeq
     val places = field("place").map("in " + _).toSeq ++ rank
-    val message = field("message").getOrElse("the ranks ended without a word").stripSuffix(".")
+    val message = field("message").getOrElse("the ranks ended without a message").stripSuffix(".")
     val text = s"$message${if (places.isEmpty) "" else places.mkString(" (", ", ", ")")}."
     ("failed", code, text + field("traceback").fold("")("\n" + _ + "\n"), field("hint").getOrElse(""))
   }

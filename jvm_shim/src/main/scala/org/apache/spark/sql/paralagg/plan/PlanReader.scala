@@ -18,7 +18,7 @@ object PlanReader {
       throw new ParalaggException(
         ErrorCodes.ShimMismatch,
         s"the plan has schema version ${int(plan \ "version")}, this jar reads $Version.",
-        "install the jar that belongs to the Python package (ra.doctor() says which).")
+        "install the jar of the Python package's version (ra.doctor() names it).")
     }
     new PlanReader(templates).stratum(plan, list(plan \ "strata")(position))
   }

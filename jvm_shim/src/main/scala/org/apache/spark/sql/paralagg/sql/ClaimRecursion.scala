@@ -108,8 +108,8 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
     if (group.isEmpty && cte.aggregates.nonEmpty) {
       throw new SqlProblem(
         ErrorCodes.SqlHead,
-        s"${cte.name} has an aggregate in its head and does not read itself",
-        "aggregate with GROUP BY where nothing recurses",
+        s"${cte.name} has an aggregate in its head and is not recursive",
+        "use GROUP BY in a query that is not recursive",
         cte.aggregates.values.head.origin)
     }
     val isAlone = group.length == 1 && !cte.isUnion && !cte.isUnionAll // no base: Spark's error would have no position
@@ -121,9 +121,9 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
     group.filter(c => c.isUnionAll && c.aggregates.isEmpty).foreach { c =>
       throw new SqlProblem(
         ErrorCodes.SqlUnionAll,
-        s"${c.name} reads ${namesOf(group.filter(_ ne c)).mkString(", ")} and is read by it, and UNION ALL keeps every " +
-          "derivation of a row, of which a mutual recursion may have any number",
-        "write UNION, or give it an aggregate in its head",
+        s"${c.name} and ${namesOf(group.filter(_ ne c)).mkString(", ")} read each other, and UNION ALL would keep a row for " +
+          "every derivation, of which there may be infinitely many",
+        "write UNION, or add an aggregate to its head",
         c.place)
     }
     var started = Seq.empty[Cte]
@@ -135,8 +135,8 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
     group.diff(started).headOption.foreach { c =>
       throw new SqlProblem(
         ErrorCodes.SqlNoBase,
-        s"every branch of ${c.name} reads the recursion, so it has no row to start from",
-        "begin with a branch that does not: SELECT … UNION SELECT … FROM " + c.name,
+        s"every branch of ${c.name} reads the recursion, so it has no base case",
+        "add a branch that does not read it: SELECT … UNION SELECT … FROM " + c.name,
         heads.restored(Cte.place(c.branches.head, namesOf(group)).get))
     }
   }

@@ -54,8 +54,8 @@ class CompilerProcess(python: String, path: String) {
       val text = line.getOrElse(fail("has ended", null))
       val answer =
         try JsonMethods.parse(text)
-        catch { case NonFatal(e) => fail(s"has answered what is no JSON (${text.take(ShownChars)})", e) }
-      if (answer \ "id" != JInt(requests)) fail(s"has answered what it was not asked (${text.take(ShownChars)})", null)
+        catch { case NonFatal(e) => fail(s"has sent a line that is not JSON (${text.take(ShownChars)})", e) }
+      if (answer \ "id" != JInt(requests)) fail(s"has answered another request (${text.take(ShownChars)})", null)
       answer
     }
 
@@ -64,7 +64,7 @@ class CompilerProcess(python: String, path: String) {
       if (!process.waitFor(1, TimeUnit.SECONDS)) process.destroyForcibly()
       errors.join(1000)
       val lastLines = tail.synchronized(tail.mkString("\n"))
-      throw problem(s"$what${if (lastLines.isEmpty) "" else s"; it said:\n$lastLines"}", cause)
+      throw problem(s"$what${if (lastLines.isEmpty) "" else s"; its output:\n$lastLines"}", cause)
     }
   }
 

@@ -103,15 +103,15 @@ object Heads {
       if (item(1).getType != LEFT_PAREN || item.length != close + 3 || item(close + 1).getType != AS) {
         throw new SqlProblem(
           ErrorCodes.SqlHead,
-          s"${source(item)} in the head of a recursive CTE names no column",
-          "an aggregate there is written as min() AS dist",
+          s"${source(item)} in the head of a recursive CTE has no column name",
+          "write an aggregate there as min() AS dist",
           at)
       }
       if (argument.length > 1) {
         throw new SqlProblem(
           ErrorCodes.SqlHeadArgument,
-          s"${source(argument)} in the head of a recursive CTE is no column",
-          "min() has no argument there: it takes what the branches give in its place; min_by(dist) names a column",
+          s"${source(argument)} in the head of a recursive CTE is not a column",
+          "write min() without an argument: it aggregates the column of the branches at its position; min_by(dist) names a column",
           origin(argument.head, argument.last))
       }
       val function = source(item.take(1)).toLowerCase(java.util.Locale.ROOT)

@@ -30,17 +30,17 @@ class Placement(names: Seq[String], heads: Heads) {
 
   /** Returns a part of `plan` that may not read the recursion, with a description and a hint. */
   private def forbidden(plan: LogicalPlan, relation: Cte): Option[(LogicalPlan, String, String)] = plan match {
-    case _: Sort => Some((plan, "under ORDER BY", "order the result, outside of the recursion"))
+    case _: Sort => Some((plan, "under ORDER BY", "order the result of the recursion"))
     case _: GlobalLimit | _: LocalLimit | _: Offset | _: Tail =>
-      Some((plan, "under LIMIT or OFFSET", "limit the result, outside of the recursion"))
+      Some((plan, "under LIMIT or OFFSET", "limit the result of the recursion"))
     case Join(_, _, LeftOuter | RightOuter | FullOuter, _, _) =>
       Some((plan, "in an outer join", "an inner join, LEFT SEMI JOIN or a filter can read the recursion"))
     case a: Aggregate if relation.aggregates.isEmpty =>
       Some((a.child, "under GROUP BY or an aggregate",
           s"aggregate in the head of the CTE: ${relation.name}(key, min() AS value)"))
     case p: Project if p.projectList.exists(_.exists(_.isInstanceOf[WindowExpression])) =>
-      Some((p.child, "under a window function", "compute it on the result, outside of the recursion"))
-    case r: RecursiveCte => Some((r, "in a recursion of its own", "write both as one WITH RECURSIVE"))
+      Some((p.child, "under a window function", "apply it to the result of the recursion"))
+    case r: RecursiveCte => Some((r, "in a recursion of its own", "define both in one WITH RECURSIVE"))
     case _ => None
   }
 
@@ -49,11 +49,11 @@ class Placement(names: Seq[String], heads: Heads) {
     if (read.nonEmpty) {
       throw new SqlProblem(
         ErrorCodes.SqlPlace,
-        s"the recursive CTE ${read.toSeq.sorted.mkString(", ")} may not be read $where",
+        s"the recursive CTE ${read.toSeq.sorted.mkString(", ")} cannot be read $where",
         hint,
         heads.restored(Cte.place(part, names).get))
     }
   }
 
-  private val Allowed = "it may stand in FROM: alone, in a join, or in a subquery there"
+  private val Allowed = "read it in FROM: alone, in a join, or in a subquery there"
 }

@@ -74,7 +74,7 @@ object ResolveRecursion extends Rule[LogicalPlan] {
       throw new SqlProblem(
         ErrorCodes.SqlArity,
         s"a branch of ${r.name} has ${columns(branch.output.length)}, and $where ${columns(count)}",
-        "each branch gives one column for each of the head, in its order",
+        "select one column for each column of the head, in its order",
         place)
     }
   }
@@ -105,7 +105,7 @@ object ResolveRecursion extends Rule[LogicalPlan] {
     val (column, grown) = was.columns.get.zip(is.columns.get).find { case (a, b) => a != b }.get
     throw new SqlProblem(
       ErrorCodes.SqlTypes,
-      s"${column.name} of ${was.name} grows in each round: ${column.dataType.simpleString} becomes " +
+      s"${column.name} of ${was.name} grows in each iteration: ${column.dataType.simpleString} becomes " +
         grown.dataType.simpleString,
       "cast it in the branch that reads the recursion",
       cte.relations(n).placeOfStep(0))

@@ -30,7 +30,7 @@ object SqlProblem {
   /** Throws the error for a recursive query in a session that was attached after its start. */
   def notConfigured(name: String, at: Origin): Nothing = throw new SqlProblem(
     ErrorCodes.SqlNotConfigured,
-    s"this session cannot run the recursive query $name: it was started without the extension, and ra.attach came later",
+    s"this session cannot run the recursive query $name: it was started without the extension, before ra.attach",
     "run it in spark.newSession(), write it with df.recursive_agg, or start the session by ra.configure(builder), or " +
       "by --jars <the shim's jar> --conf spark.sql.extensions=org.apache.spark.sql.paralagg.ParalaggExtensions",
     at)
