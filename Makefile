@@ -18,6 +18,7 @@ WHEEL_SPARKS := 4.1.3 4.2.0
 # Arguments for pytest: make test PYTEST="-k doctor"
 PYTEST ?=
 # How many test files run at a time; each process has a Spark session of its own. 0: one process, as a debugger needs it.
+# The long files of tests/cluster are the first ones.
 TEST_PROCESSES ?= 2
 # Of the campaigns: how many runs, and what is drawn; without a seed a new one, which is printed.
 COUNT ?= 30
@@ -48,10 +49,10 @@ demo-taxonomy: java $(VENV)/.demo ## species up the tree of life, from the NCBI 
 	$(RUN) -m examples.taxonomy
 
 test: java lint ## ruff, mypy, pytest with the settings of the day; what CI runs
-	$(RUN) -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile $(PYTEST)
+	$(RUN) -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 test-all: java lint ## the same with every setting of every fixture: before a release
-	$(RUN) -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --whole $(PYTEST)
+	$(RUN) -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --whole $(PYTEST)
 
 CAMPAIGN = PYTHONPATH=.:tests $(RUN) -m campaigns.programs
 FUZZ = $(if $(SEED),--seed $(SEED)) --seconds $(FUZZ_SECONDS)

@@ -19,10 +19,17 @@ if TYPE_CHECKING:
 sys.path.insert(0, str(Path(__file__).parent))
 pytest_plugins = ["rotation"]
 
+from jvm_options import use_quick_jvms  # noqa: E402 - beside the tests
+
 # Python workers need this Python, with pyarrow; Spark would take the first `python3` on the path.
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
 KNOBS = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled", "spark.paralagg.backend")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.getoption("whole"):
+        use_quick_jvms()
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,6 @@ def delta_session(slots: int = 2) -> SparkSession:
     confs = {
         **CONFS,
         "spark.sql.warehouse.dir": str(Path("warehouse").absolute()),
-        "spark.databricks.delta.snapshotPartitions": "2",
         **DELTA_CONFS,
         "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     }

@@ -14,6 +14,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jvm_options import executor_conf
 from pyspark.sql import SparkSession
 
 import pyspark_paralagg as ra
@@ -37,7 +38,12 @@ def session(master: str, confs: dict[str, str] | None = None, slots: int = 2) ->
     """Return a configured session with its files in the working directory, once ``slots`` slots are there."""
     folder = Path.cwd()
     builder = SparkSession.builder.master(master).config("spark.local.dir", str(folder / "local"))
-    for key, value in {**CONFS, "spark.sql.warehouse.dir": str(folder / "warehouse"), **(confs or {})}.items():
+    for key, value in {
+        **CONFS,
+        **executor_conf(),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        **(confs or {}),
+    }.items():
         builder = builder.config(key, value)
     spark = ra.configure(builder).getOrCreate()
     wait_until(lambda: slots_of(spark) == slots, 60, f"{slots} slots")

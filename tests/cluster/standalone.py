@@ -19,6 +19,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import jvm_options
+
 from mpi_backend.launch import process_tree
 from pyspark_paralagg.session.spark_home import find_spark_home
 
@@ -30,14 +32,10 @@ HOST = "127.0.0.1"
 WORKERS = 2
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 90.0
-_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""These options make the start of short-lived processes faster."""
 CONFS = {
     "spark.ui.enabled": "false",
     "spark.driver.host": HOST,
     "spark.driver.bindAddress": HOST,
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
-    "spark.executor.extraJavaOptions": _QUICK,
     "spark.executor.memory": "768m",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
@@ -47,8 +45,12 @@ CONFS = {
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return this process's environment without variables of an earlier Spark."""
-    variables = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
+    """Return this process's environment without variables of an earlier Spark, but for the options of JVMs."""
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if name == jvm_options.VARIABLE or not name.startswith(("PYSPARK_", "SPARK_"))
+    }
     home = str(find_spark_home().home)
     return {**variables, "SPARK_HOME": home, "SPARK_LOCAL_IP": HOST, "PYSPARK_PYTHON": sys.executable, **more}
 
@@ -92,7 +94,7 @@ class Standalone:
 
     def options(self) -> list[str]:
         """Return the options of every program of Spark: the master and the confs."""
-        confs = {**CONFS, "spark.local.dir": str(self._folder / "local")}
+        confs = {**CONFS, **jvm_options.executor_conf(), "spark.local.dir": str(self._folder / "local")}
         return ["--master", self.master, *(word for k, v in confs.items() for word in ("--conf", f"{k}={v}"))]
 
     def stop(self) -> None:
@@ -104,7 +106,7 @@ class Standalone:
         self._processes.clear()
 
     def _start(self, name: str, java_class: str, *arguments: str) -> None:
-        env = environment(SPARK_DAEMON_JAVA_OPTS=_QUICK, SPARK_DAEMON_MEMORY="256m")
+        env = environment(SPARK_DAEMON_JAVA_OPTS=jvm_options.QUICK, SPARK_DAEMON_MEMORY="256m")
         with (self._folder / f"{name}.log").open("wb") as log:
             self._processes.append(
                 subprocess.Popen(  # noqa: S603 - Spark's own classes

@@ -55,13 +55,16 @@ def main() -> None:
     spark = ra.configure(builder).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     wanted: queue.Queue[dict[str, Any]] = queue.Queue()
-    threading.Thread(target=read, args=(spark, wanted), daemon=True).start()
+    groups = [""]  # the job group of each query; the last one is that of the running query
+    threading.Thread(target=read, args=(spark, wanted, groups), daemon=True).start()
     tell(ready=True)
     while True:
         try:
             message = wanted.get()
             if "query" in message:
                 wait_for_slots(spark)
+                groups.append(f"query-{len(groups)}")
+                spark.sparkContext.setJobGroup(groups[-1], "a query of the campaign", interruptOnCancel=True)
                 tell(started=True)
                 tell(rows=shortest(spark, message["length"], message["query"]))
             else:
@@ -72,13 +75,16 @@ def main() -> None:
             tell(error=f"{type(problem).__name__}: {problem}"[:4000])
 
 
-def read(spark: SparkSession, wanted: queue.Queue[dict[str, Any]]) -> None:
-    """Cancel at once; the rest in its turn."""
+def read(spark: SparkSession, wanted: queue.Queue[dict[str, Any]], groups: list[str]) -> None:
+    """Cancel at once; put other messages into the queue.
+
+    `cancelAllJobs` would do nothing if it came between two jobs of the query.
+    """
     for line in sys.stdin:
         message = json.loads(line)
         if "cancel" in message:
             with contextlib.suppress(Exception):
-                spark.sparkContext.cancelAllJobs()
+                spark.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(groups[-1])
         else:
             wanted.put(message)
     os._exit(0)
