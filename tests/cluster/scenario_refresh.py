@@ -14,6 +14,7 @@ from delta.tables import DeltaTable
 from lake import EDGES, STARTS, Lake, delta_session, distances, edges_of, failure, in_order
 from probes import confs
 from pyspark.errors import AnalysisException
+from queries import chain, chain_total, paths, total
 from stage import print_facts, wait_until
 
 import pyspark_paralagg as ra
@@ -434,6 +435,16 @@ def texts(spark: SparkSession) -> dict[str, Any]:
         "far": lake.rows("far"),
         "unknown": failure(lambda: wrong(spark, lake.path("z"), single, "dst", sources=sources)),
     }  # fmt: skip
+
+
+def written(spark: SparkSession) -> dict[str, Any]:
+    """Write a result to a Delta table, read it, and run a recursion over it."""
+    path = str(Path("paths").absolute())
+    chain(spark, 30, backend="spark").write.format("delta").save(path)
+    stored = spark.read.format("delta").load(path)
+    edges = stored.selectExpr("node as src", "node + 1 as dst", "1L as w")
+    recursed = paths(stored.where("node = 0"), edges, backend="spark")
+    return {"stored": total(stored) == chain_total(30), "recursed": total(recursed) == chain_total(31)}
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 pytestmark = [pytest.mark.cluster, pytest.mark.delta]
-FACTS = ("pipeline", "equal", "reports", "reasons", "bad", "conflicts", "texts")
+FACTS = ("pipeline", "equal", "reports", "reasons", "bad", "conflicts", "texts", "written")
 
 
 @pytest.fixture
@@ -181,3 +181,7 @@ def test_a_killed_refresh_that_runs_again_gives_the_same_table(
         "found": {"version": 2, "rows": ["last"], "history": ["incremental", "incremental", "full"]},
         "next": "none",
     }
+
+
+def test_a_result_is_written_to_a_delta_table_and_read_by_a_recursion(fact: Callable[[str], Any]) -> None:
+    assert fact("written") == {"stored": True, "recursed": True}

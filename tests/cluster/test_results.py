@@ -1,8 +1,7 @@
-"""Test typical uses of results, and a recursion whose base is a Delta table."""
+"""Test typical uses of results."""
 
 from __future__ import annotations
 
-import importlib.util
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,13 +32,3 @@ def test_a_join_or_group_by_on_the_key_shuffles_the_other_side_only(scenario: Ca
 
 def test_uses_of_results_leave_nothing(scenario: Callable[..., Any]) -> None:
     assert scenario("results")["left"] == NOTHING
-
-
-@pytest.mark.delta
-def test_delta_tables_are_written_and_read(scenario: Callable[..., Any]) -> None:
-    if importlib.util.find_spec("delta") is None:
-        pytest.skip("delta-spark is not installed")
-    facts = scenario("delta", seconds=120)
-    if "delta" not in facts.by_name and "unresolved dependenc" in facts.log:
-        pytest.skip("Delta's jars cannot be resolved here")
-    assert facts["delta"] == {"kept": True, "again": True}
