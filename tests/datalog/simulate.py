@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from compile.interpret import run_plan
+from datalog.interpreter import MAX_ROUNDS
 
 from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.compile.rewrite.evaluate import evaluate
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 Rows = dict[str, list[Row]]
 
-ROUNDS = 200
-"""The limit of rounds, more than any fixture needs. A tolerance takes many rounds."""
-
 
 def simulate(resolved: Resolved, facts: Rows, tasks: int) -> Rows:
     """Return all derived relations of the text, columns in its order. ``facts`` are the input rows."""
@@ -45,7 +43,9 @@ def simulate(resolved: Resolved, facts: Rows, tasks: int) -> Rows:
 def simulate_whole(resolved: Resolved, facts: Rows, tasks: int) -> Rows:
     """Return the same by one Plan for the whole text, as for an engine without Spark."""
     names = [r.name for r in resolved.program.relations if "@" not in r.name]
-    results = run_plan(compile_program(requested_program(resolved, names)), _sources(resolved, facts), tasks, ROUNDS)
+    results = run_plan(
+        compile_program(requested_program(resolved, names)), _sources(resolved, facts), tasks, MAX_ROUNDS
+    )
     return {n: _in_text_order(resolved, n, [k + v for k, v in results[n].items()]) for n in names}
 
 
@@ -86,7 +86,7 @@ class _Stratum:
         iterations, on_limit, tolerance = self._program.limit(self._names)
         options = {"max_iterations": iterations, "on_limit": on_limit, "tolerance": tolerance, "limits": ()}
         program = replace(self._program, relations=relations, inputs=tuple(self._inputs), rules=rules, **options)
-        results = run_plan(_compile(program), self._rows, tasks)
+        results = run_plan(_compile(program), self._rows, tasks, MAX_ROUNDS)
         return {n: [k + v for k, v in results[n].items()] for n in self._names}
 
     def _recurses(self, rule: Rule) -> bool:

@@ -27,6 +27,12 @@ PROGRAMS = {
         .limit r(iterations=4)
         s(x, v) :- r(_, x, v).
     """,
+    "a cycle of three relations that climbs for 120 rounds": """
+        a(x, $MAX(y)) :- f(x), e(x, y).
+        a(x, $MAX(min(v + 1, 40))) :- c(x, v).
+        b(x, $MAX(v)) :- a(x, v).
+        c(x, $MAX(v)) :- b(x, v).
+    """,
     "the gcd of one negative number": "r(1, $GCD(y)) :- e(3, y), y < 0.",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.datalog.parse import syntax as s
@@ -66,11 +66,13 @@ def nodes(node: Any, skip: type | tuple[()] = ()) -> Iterator[Any]:
         yield from nodes(child, skip)
 
 
+@lru_cache(4096)
 def variables(node: Any) -> set[str]:
     """Return the names of variables in ``node``."""
     return {n.name for n in nodes(node) if isinstance(n, s.Variable)}
 
 
+@lru_cache(4096)
 def outer_variables(node: Any) -> set[str]:
     """Return the names of variables outside of body aggregates."""
     return {n.name for n in nodes(node, s.BodyAggregate) if isinstance(n, s.Variable)}
