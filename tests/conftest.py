@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # pytest imports tests by path; what they share lies beside them.
 sys.path.insert(0, str(Path(__file__).parent))
-pytest_plugins = ["rotation"]
+pytest_plugins = ["rotation", "slow"]
 
 from jvm_options import use_quick_jvms  # noqa: E402 - beside the tests
 

@@ -455,6 +455,7 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path, number: signal.Signal
     assert not list(tmp_path.glob("paralagg-*"))
 
 
+@pytest.mark.slow("processes with Delta, several commits")
 @pytest.mark.slow
 def test_delta_tables_go_out_and_come_in(tmp_path: Path) -> None:
     """The second run reads what the first wrote and gives the table a new version."""

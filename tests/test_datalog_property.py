@@ -110,6 +110,7 @@ def test_plans_give_what_is_meant(record_property: Callable[[str, object], None]
     assert sum(refusals.reasons.values()) <= MOST_REFUSED * refusals.drawn, refusals.told()
 
 
+@pytest.mark.slow("random texts, each compiled to machine code")
 def test_the_engine_without_spark_gives_what_is_meant() -> None:
     """A tenth, since each program is compiled to machine code once."""
     refusals = Refusals()
@@ -130,6 +131,7 @@ def test_the_engine_without_spark_gives_what_is_meant() -> None:
     assert sum(refusals.reasons.values()) <= MOST_REFUSED * refusals.drawn, refusals.told()
 
 
+@pytest.mark.slow("random texts, seconds each on plain DataFrames")
 @pytest.mark.parametrize(("backend", "share"), [(None, 10), ("dataframe", 40)])
 def test_spark_gives_what_is_meant(spark: SparkSession, backend: str | None, share: int) -> None:
     refusals = Refusals()

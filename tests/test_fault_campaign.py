@@ -20,6 +20,7 @@ COUNT = 30
 DEADLINE_SECONDS = 1200
 
 
+@pytest.mark.slow("thirty runs with a fault each")
 def test_thirty_harmed_runs_are_right_or_say_why_and_leave_nothing() -> None:
     seed = random.SystemRandom().randrange(10**6)
     engines = [e for e in FAULTS if e.startswith("command")]  # a session of Spark takes as long to start as ten runs

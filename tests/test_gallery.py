@@ -238,6 +238,7 @@ def test_ranks_find_the_rows_of_spark(spark: SparkSession, tmp_path: Path) -> No
     assert len(ranks_report.ranks) >= 1
 
 
+@pytest.mark.slow("an example with six refreshes of Delta tables")
 def test_the_bill_of_materials_is_refreshed_by_what_came_in(tmp_path: Path) -> None:
     pytest.importorskip("delta")
     ran = subprocess.run(  # noqa: S603 - the example itself

@@ -45,6 +45,7 @@ def test_programs_on_simulated_ranks(first: int, engine: Callable[[Case], list[e
     passed(campaign.run(range(first, first + 100), engine, until=until), first, 5)
 
 
+@pytest.mark.slow("a campaign of twenty seconds")
 def test_programs_in_process(first: int) -> None:
     """With compiled kernels. With kernels run by Python (``interpreted``) it takes a process of its own."""
     pytest.importorskip("numba", reason="the engine needs numba")

@@ -9,9 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROJECT = Path(__file__).parents[1]
 
 
+@pytest.mark.slow("a campaign of forty seconds")
 def test_what_is_proved_holds_of_what_spark_computes() -> None:
     """In a process of its own, since Spark must not compute what is constant while it plans."""
     seed = os.environ.get("PARALAGG_SEED") or str(random.SystemRandom().randrange(1 << 30))

@@ -162,6 +162,7 @@ def test_a_wrong_conf_is_refused_before_anything_is_set(
     assert (caught.value.code, caught.value.place is None) == ("PARALAGG_BAD_CONF", False)
 
 
+@pytest.mark.slow("a thrift server")
 def test_a_client_of_a_thrift_server_cannot_change_a_static_key() -> None:
     """Neither by SET nor by what it sends when it connects."""
     statements = ["SET spark.paralagg.python=/bin/false", "SET spark.paralagg.mpi.launcher=touch x {ranks}"]

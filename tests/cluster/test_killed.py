@@ -10,7 +10,10 @@ from probes import NOTHING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.cluster
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.slow("an executor is killed or stopped at several moments of a run, and Spark has to notice it"),
+]
 ITERATIONS = 2501
 INTERVAL = 250
 

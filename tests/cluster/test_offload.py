@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.cluster,
+    pytest.mark.slow("four clusters whose queries succeed, fail, are cancelled and lose processes"),
     pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="ranks need mpi4py"),
 ]
 NOTHING = {"ranks": 0, "runs": 0, "files": []}

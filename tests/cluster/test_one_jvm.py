@@ -11,7 +11,7 @@ from probes import NOTHING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow("one JVM whose queries fail, are cancelled or wait for slots")]
 PROMPT_SECONDS = 2  # documented as half a second; more for a machine that runs other tests
 
 

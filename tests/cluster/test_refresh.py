@@ -11,7 +11,11 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = [pytest.mark.cluster, pytest.mark.delta]
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.delta,
+    pytest.mark.slow("sixty refreshes of Delta tables of one to three seconds each, in one JVM; four JVMs are killed"),
+]
 FACTS = ("pipeline", "equal", "reports", "reasons", "bad", "conflicts", "texts", "written")
 
 

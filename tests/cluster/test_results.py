@@ -10,7 +10,7 @@ from probes import NOTHING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow("one JVM that uses results in many ways, with and without AQE")]
 
 
 @pytest.mark.parametrize("use", ["limits", "shapes", "stored", "sql"])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from standalone import Standalone
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow("a thrift server and spark-sql on a standalone cluster")]
 QUERY = (
     "WITH RECURSIVE r(node, min() AS dist) AS (SELECT 1, 0 UNION SELECT e.dst, r.dist + e.w FROM r JOIN "
     "VALUES (1, 2, 7), (2, 3, 1), (1, 3, 9), (3, 1, 2) AS e(src, dst, w) ON r.node = e.src) "

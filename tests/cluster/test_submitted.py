@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from standalone import Standalone
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow("an application by spark-submit on a standalone cluster")]
 ROWS = [[1, 0], [2, 7], [3, 8]]
 WAYS = ("configure", "attach", "listed")
 

@@ -10,7 +10,7 @@ from probes import NOTHING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow("a JVM each for dynamic allocation and for too little memory")]
 WHY = "dynamic allocation is on (spark.dynamicAllocation.enabled)"
 
 

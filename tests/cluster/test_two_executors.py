@@ -10,7 +10,10 @@ from probes import NOTHING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.cluster
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.slow("a driver and two executors, once without and once with encryption"),
+]
 INLINE = 16 * 1024  # the largest message inside a vote
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.cluster,
+    pytest.mark.slow("two hosts in namespaces of Linux, each with an executor and ranks"),
     pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="ranks need mpi4py"),
 ]
 NOTHING: dict[str, list[str]] = {"ranks": [], "files": [], "drivers": []}

@@ -135,6 +135,7 @@ def ansi(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[bool]:
     spark.conf.set("spark.sql.ansi.enabled", before)
 
 
+@pytest.mark.slow("all functions are compiled to machine code")
 @pytest.mark.parametrize("ansi", [False], indirect=True)
 def test_values_equal_sparks_without_ansi(spark: SparkSession, *, ansi: bool) -> None:
     engine = Engine(ansi=ansi)
@@ -153,6 +154,7 @@ def test_values_equal_sparks_without_ansi(spark: SparkSession, *, ansi: bool) ->
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow("all functions are compiled to machine code")
 @pytest.mark.parametrize("ansi", [True], indirect=True)
 def test_values_and_errors_equal_sparks_with_ansi(spark: SparkSession, *, ansi: bool) -> None:
     engine = Engine(ansi=ansi)

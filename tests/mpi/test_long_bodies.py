@@ -38,6 +38,7 @@ def after(node: int, steps: int) -> int:
     return (node - 1 + steps) % NODES + 1
 
 
+@pytest.mark.slow("machine code for a rule of sixty atoms")
 @pytest.mark.parametrize("backend", [("local",), ("mpi", "--ranks", "2"), ("spark",)], ids=lambda b: b[0])
 def test_a_chain_of_sixty_atoms_recurses(tmp_path: Path, backend: tuple[str, ...]) -> None:
     if backend[0] == "mpi":
@@ -48,6 +49,7 @@ def test_a_chain_of_sixty_atoms_recurses(tmp_path: Path, backend: tuple[str, ...
     assert run(tmp_path, CHAIN, "--backend", *backend) == [str(n) for n in sorted(reached)]
 
 
+@pytest.mark.slow("machine code for a rule of sixty atoms")
 def test_a_star_of_sixty_atoms(tmp_path: Path) -> None:
     assert run(tmp_path, STAR, "--backend", "local") == [f"{n}\t{2 * after(n, 1)}" for n in range(1, NODES + 1)]
 
