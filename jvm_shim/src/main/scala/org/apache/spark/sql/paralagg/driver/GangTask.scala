@@ -107,7 +107,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
   /** Evaluates a set relation with a carried key by bitmaps; encodes each block at once. */
   private def bitmaps(strings: Dictionary, blocks: Array[Array[Block]]): Iterator[(Int, Array[Byte])] = {
     val edges = gang.once(BitmapEdges.build(stratum.bitmap.get.edges.flatMap(i => blocks(routes.static(i)))))
-    val loop = new BitmapLoop(stratum, edges, blocks(routes.base(output)), gang, memory)
+    val loop = new BitmapLoop(stratum.bitmap.get.moving, edges, blocks(routes.base(output)), gang, memory)
     gang.allreduce(Array.emptyDoubleArray)
     val loaded = System.nanoTime()
     val out = scala.collection.mutable.ArrayBuffer.empty[(Int, Array[Byte])]

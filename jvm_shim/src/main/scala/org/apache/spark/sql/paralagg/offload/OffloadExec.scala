@@ -59,7 +59,8 @@ case class OffloadExec(
       true
     } catch {
       case e: ParalaggException if ErrorCodes.OfRanks(e.getCondition) =>
-        logWarning(s"${spec.program.name} falls back to the Spark engine (spark.paralagg.mpi.fallback=true): ${e.getMessage}")
+        logWarning(
+          s"${spec.program.name} falls back to the Spark engine (spark.paralagg.mpi.fallback=true): ${e.getMessage}")
         RunRegistry.fellBack(spec, e.getMessage)
         false
     }

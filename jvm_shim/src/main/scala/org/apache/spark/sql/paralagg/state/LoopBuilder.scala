@@ -40,8 +40,7 @@ final class LoopBuilder(
     val placed = stratum.staticIndexes.map(i => i.id -> place(i, ids, targets)).toMap
     val statics = placed.map { case (id, (index, _)) => id -> index }
     val resolved = stratum.rules.indices.map { rule =>
-      def placement = placed(stratum.rules(rule).resolvingProbe.index)._2
-      targets.get(rule).map(Targets.order(_, placement)).orNull
+      targets.get(rule).map(placed(stratum.rules(rule).resolvingProbe.index)._2.order(_)).orNull
     }.toArray
     val indexes = stratum.relationIndexes.map { i =>
       val original = parts(i.relation)
