@@ -31,24 +31,11 @@ sealed abstract class KeyMap(val arity: Int) {
 }
 
 object KeyMap {
-  def apply(arity: Int): KeyMap = arity match {
-    case 0 => new EmptyKeyMap
-    case 1 => new LongKeyMap
-    case n => new TupleKeyMap(n)
-  }
+  def apply(arity: Int): KeyMap = if (arity == 1) new LongKeyMap else new TupleKeyMap(arity)
 
   @inline private[paralagg] def mix(x: Long): Long = {
     val h = x * 0x9e3779b97f4a7c15L
     h ^ (h >>> 32)
-  }
-}
-
-/** The key of a relation without independent columns, which has at most one row. */
-final class EmptyKeyMap extends KeyMap(0) {
-  override def find(key: Array[Long]): Int = if (size == 0) -1 else 0
-  override def add(key: Array[Long]): Int = {
-    size = 1
-    0
   }
 }
 
@@ -144,7 +131,7 @@ final class LongKeyMap extends KeyMap(1) {
   }
 }
 
-/** Keys of several words: open addressing over ids, the words compared in `words`. */
+/** Keys of several words, or of none: open addressing over ids, the words compared in `words`. */
 final class TupleKeyMap(n: Int) extends KeyMap(n) {
   private var slots = new Array[Int](64) // id + 1
   private var mask = 63
