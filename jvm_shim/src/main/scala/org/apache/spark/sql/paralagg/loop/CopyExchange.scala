@@ -32,7 +32,9 @@ final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
     val (in, _) = gang.exchange(out.map(_.trimmed), codec, Array.emptyDoubleArray)
     val at = new Array[Int](gang.tasks)
     copies.foreach { index =>
-      clearDelta(index)
+      // The previous delta; an iterated relation is sent as a whole in each round, so its rows are cleared, too.
+      index.part.setFlags(clear = if (stratum.isIterated) -1 else Accumulator.InDelta)
+      index.part.currentSize = 0
       in.indices.foreach(t => at(t) = receive(index, in(t), at(t)))
       index.linkCurrent()
     }
@@ -66,19 +68,6 @@ final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
     out.reserve(row.size)
     System.arraycopy(row.array, 0, out.array, out.size, row.size)
     out.size += row.size
-  }
-
-  /** Clears the previous delta; an iterated relation is sent as a whole in each round, so its rows are cleared, too. */
-  private def clearDelta(index: RelationIndex): Unit = {
-    val part = index.part
-    var i = 0
-    while (i < part.currentSize) {
-      val id = part.current(i)
-      part.state.flags(id) =
-        if (stratum.isIterated) 0 else (part.state.flags(id) & ~Accumulator.InDelta).toByte
-      i += 1
-    }
-    part.currentSize = 0
   }
 
   private def receive(index: RelationIndex, words: Array[Long], from: Int): Int = {

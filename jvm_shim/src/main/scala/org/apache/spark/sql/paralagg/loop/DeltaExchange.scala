@@ -101,11 +101,7 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
     }
     // Under a lattice the best value sent stays, so that no value is sent that is not better.
     if (stratum.isLattice) {
-      i = 0
-      while (i < g.dirtySize) {
-        g.flags(g.dirty(i)) = (g.flags(g.dirty(i)) & ~Accumulator.Queued).toByte
-        i += 1
-      }
+      g.setFlags(g.dirty, g.dirtySize, clear = Accumulator.Queued)
       g.dirtySize = 0
     } else g.clearDirty()
   }

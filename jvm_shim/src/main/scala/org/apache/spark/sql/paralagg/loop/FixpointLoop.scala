@@ -137,7 +137,7 @@ final class FixpointLoop(
       p.grow()
       put(p, p.state, rows)
       takeCurrent(p)
-      p.settle()
+      p.setFlags(set = Accumulator.Settled)
     }
     if (!stratum.inPlace) publish()
     parts.foreach { p =>

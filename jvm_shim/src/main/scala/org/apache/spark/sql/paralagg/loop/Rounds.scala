@@ -83,23 +83,8 @@ object Rounds {
     p.pending = applied
   }
 
-  def mark(p: RelationPart): Unit = {
-    var i = 0
-    while (i < p.currentSize) {
-      val id = p.current(i)
-      p.state.flags(id) = ((p.state.flags(id) & ~Queued) | InDelta).toByte
-      i += 1
-    }
-  }
-
-  def unmark(p: RelationPart): Unit = {
-    var i = 0
-    while (i < p.currentSize) {
-      val id = p.current(i)
-      p.state.flags(id) = (p.state.flags(id) & ~InDelta).toByte
-      i += 1
-    }
-  }
+  def mark(p: RelationPart): Unit = p.setFlags(clear = Queued, set = InDelta)
+  def unmark(p: RelationPart): Unit = p.setFlags(clear = InDelta)
 
   /** The value of a sum; 0 for null, for a row that does not exist, and for other aggregates. */
   private def summand(p: RelationPart, rows: Accumulator, column: Int, id: Int): Double = {

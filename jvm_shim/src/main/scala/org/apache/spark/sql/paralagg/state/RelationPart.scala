@@ -103,15 +103,8 @@ final class RelationPart(
     }
   }
 
-  /** Flags the rows of the current delta as unchanged since before the run. */
-  def settle(): Unit = {
-    var i = 0
-    while (i < currentSize) {
-      val id = current(i)
-      state.flags(id) = (state.flags(id) | Accumulator.Settled).toByte
-      i += 1
-    }
-  }
+  /** Clears, then sets flags of the rows of the current delta. */
+  def setFlags(clear: Int = 0, set: Int = 0): Unit = state.setFlags(current, currentSize, clear, set)
 
   /** Tests whether row `id` belongs to the result: it is present, and not as it was before the run. */
   def isResult(id: Int): Boolean =
