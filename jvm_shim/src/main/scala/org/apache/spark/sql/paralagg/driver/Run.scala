@@ -32,7 +32,7 @@ private[paralagg] final class Run(
   private var lastPost = 0L
   private val posted =
     mutable.Map.from(metrics.values.map(m => m.id -> m.value)) // not 0 after an earlier start of ranks
-  private var counts = RunCounts.None
+  private var counts = RunCounts()
   private var phase = Running
   private var seconds = 0.0
   private var attempt = -1

@@ -85,7 +85,9 @@ final class Coordinator(override val rpcEnv: RpcEnv, runs: RunEvents) extends Th
   }
 
   override def receive: PartialFunction[Any, Unit] = {
-    case ("progress", run: Long, counts: Array[Long]) => runs.progress(run, RunCounts.unpacked(counts))
+    case ("progress", run: Long, iteration: Int, delta: Long, total: Long, changed: Long, bytes: Long,
+          heaviest: Long) =>
+      runs.progress(run, RunCounts(iteration, delta, total, changed, bytes, heaviest))
     case ("report", run: Long, json: String) => runs.reported(run, json)
     case ("failed", run: Long, attempt: Int, reason: String) => end((run, attempt), reason)
     case ("ended", run: Long) =>

@@ -93,7 +93,8 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
     val now = System.nanoTime()
     if (isLast || now - lastProgress > ProgressNanos) {
       lastProgress = now
-      coordinator.send(("progress", key.run, counts.packed))
+      val c = counts
+      coordinator.send(("progress", key.run, c.iteration, c.delta, c.total, c.changed, c.bytes, c.heaviest))
     }
   }
 
