@@ -28,7 +28,7 @@ private[paralagg] final class RuleBody(
     val binds = names.indices.filter(names(_) != null).map { c =>
       variables.bind(names(c), column(rule.driver.relation, "ra_dk", driverValues, "ra_u", c))
     }
-    s"ra_rule$position: { ${binds.mkString} ${step(0, InnerPlace.Outermost)} }\n"
+    s"ra_rule$position: { ${binds.mkString} ${step(0, InnerPlace(Map.empty, TargetSide.Either, Map.empty))} }\n"
   }
 
   /** Returns the code that reads column `c` of a row: a key from the map's words, or a value. */
@@ -93,7 +93,7 @@ private[paralagg] final class RuleBody(
     val row = locals.freshName("p")
     val (early, ready) = if (at == rule.steps.length - 1) head.computeEarly(p) else ("", place.ready)
     val (first, end) = (locals.freshName("b"), locals.freshName("e"))
-    def loop(from: String, until: String, side: TargetSide): String = {
+    def loop(from: String, until: String, side: TargetSide.Value): String = {
       val inside = InnerPlace(place.rowOf + (at -> row), side, ready)
       s"for (int $row = $from; $row < $until; $row++) { ${bindPayload(p, row)} ${step(at + 1, inside)} }\n"
     }
@@ -155,17 +155,9 @@ private[paralagg] final class RuleBody(
  * @param side the owner of the targets of these rows
  * @param ready values of the derived row that are computed already, by dependent column
  */
-private[paralagg] case class InnerPlace(rowOf: Map[Int, String], side: TargetSide, ready: Map[Int, WordCode])
-
-private[paralagg] object InnerPlace {
-  val Outermost: InnerPlace = InnerPlace(Map.empty, TargetSide.Either, Map.empty)
-}
+private[paralagg] case class InnerPlace(rowOf: Map[Int, String], side: TargetSide.Value, ready: Map[Int, WordCode])
 
 /** The owner of targets resolved at load: this task, another task, or either. */
-private[paralagg] sealed trait TargetSide
-
-private[paralagg] object TargetSide {
-  case object Own extends TargetSide
-  case object Remote extends TargetSide
-  case object Either extends TargetSide
+private[paralagg] object TargetSide extends Enumeration {
+  val Own, Remote, Either = Value
 }
