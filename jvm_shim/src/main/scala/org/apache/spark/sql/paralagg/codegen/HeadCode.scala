@@ -87,14 +87,14 @@ private[paralagg] final class HeadCode(
     }.mkString + mask
     val id = locals.freshName("id")
     val local =
-      s"""int $id = $part.keys().add($key);
+      s"""int $id = $part.keys().add($key, 0);
          |if ($id >= ${own.capacity}) { $part.grow(); ${KernelLocals.Reload} }
          |${combine(own, id, values)}""".stripMargin
     val put =
       if (tasks == 1 || rule.target.local) local
       else {
         val owner = locals.freshName("owner")
-        val task = if (spec.distributeBy.isEmpty) "0" else s"${JavaNames.Words}.owner(${hash(words)}, $tasks)"
+        val task = if (spec.distributeBy.isEmpty) "0" else s"Math.floorMod(${hash(words)}, $tasks)"
         s"""int $owner = $task;
            |if ($owner == ra_loop.me()) { $local } else {
            |  int $id = $part.addGhost($key, $owner);

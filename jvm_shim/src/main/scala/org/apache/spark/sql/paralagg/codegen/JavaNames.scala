@@ -17,5 +17,4 @@ private[codegen] object JavaNames {
   val StringWord: String = load.JavaName.of(load.StringWord)
   val Sums: String = load.JavaName.of(codegen.Sums)
   val TupleKeyMap: String = classOf[state.TupleKeyMap].getName
-  val Words: String = load.JavaName.of(load.Words)
 }

@@ -171,7 +171,7 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
       }
       var i = 0
       while (i < n) {
-        targets(i) = Words.owner(targets(i), tasks)
+        targets(i) = math.floorMod(targets(i), tasks)
         i += 1
       }
       -1

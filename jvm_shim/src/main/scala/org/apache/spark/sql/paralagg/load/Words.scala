@@ -44,12 +44,6 @@ object Words {
         s"the gang engine cannot hold ${other.simpleString} in a word.",
         "use backend='dataframe' for this relation.")
   }
-
-  /** Returns the task that owns a key of this hash. */
-  def owner(hash: Int, tasks: Int): Int = {
-    val m = hash % tasks
-    if (m < 0) m + tasks else m
-  }
 }
 
 case object LongWord extends WordType {

@@ -75,16 +75,14 @@ final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
     val shape = part.shape
     val n = words(from).toInt
     val hasMask = shape.dependents.contains(true)
-    val key = new Array[Long](shape.keyWords)
     var at = from + 1
     (0 until n).foreach { _ =>
-      System.arraycopy(words, at, key, 0, key.length)
-      val id = part.keys.add(key)
+      val id = part.keys.add(words, at)
       if (id >= part.state.capacity) part.grow()
       if (part.currentSize == part.current.length) {
         part.current = java.util.Arrays.copyOf(part.current, math.max(16, part.currentSize * 2))
       }
-      val values = at + key.length
+      val values = at + shape.keyWords
       val mask = if (hasMask) words(values + shape.dependents.length) else 0L
       shape.dependents.indices.foreach { j =>
         part.state.columns(j)(id) = words(values + j)

@@ -5,7 +5,7 @@ import org.apache.spark.sql.paralagg.codegen.{KernelCode, SumOverflow}
 import org.apache.spark.sql.paralagg.gang.{Gang, MemoryAccount}
 import org.apache.spark.sql.paralagg.load.{Block, Routes}
 import org.apache.spark.sql.paralagg.plan.StratumSpec
-import org.apache.spark.sql.paralagg.state.{Accumulator, BaseRows, LoopState, RelationPart}
+import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState, RelationPart}
 import org.apache.spark.sql.types.{DecimalType, DoubleType, FloatType}
 
 /**
@@ -43,9 +43,7 @@ final class FixpointLoop(
       (code.kernel(rules.toSeq), if (copy < 0) parts(relation) else loop.relationIndex(copy).part)
     }.toArray
   }
-  private val base = parts.map { p =>
-    loop.baseIds(p.index).zip(blocks(routes.base(p.index)).map(BaseRows.values(p, _)))
-  }
+  private val base = parts.map(p => loop.baseIds(p.index).zip(blocks(routes.base(p.index)).map(p.values)))
 
   def part(relation: Int): RelationPart = parts(relation)
 
@@ -127,8 +125,8 @@ final class FixpointLoop(
 
   private def isBelowLimit(iteration: Int): Boolean = stratum.maxIterations.forall(iteration < _)
 
-  private def initial(p: RelationPart): Array[(Array[Int], (Array[Long], Int))] =
-    blocks(routes.initial(p.index)).map(b => (BaseRows.ids(p, b), BaseRows.values(p, b)))
+  private def initial(p: RelationPart): Array[(Array[Int], Array[Long])] =
+    blocks(routes.initial(p.index)).map(b => (p.ids(b), p.values(b)))
 
   /** Puts the initial rows of settled relations into the state, all indexes and copies, but into no delta. */
   private def settle(): Unit = {
@@ -173,8 +171,8 @@ final class FixpointLoop(
     newest
   }
 
-  private def put(p: RelationPart, into: Accumulator, rows: Array[(Array[Int], (Array[Long], Int))]): Unit =
-    rows.foreach { case (ids, (values, stride)) => combiners(p.index).rows(into, ids, values, 0, stride, ids.length) }
+  private def put(p: RelationPart, into: Accumulator, rows: Array[(Array[Int], Array[Long])]): Unit =
+    rows.foreach { case (ids, values) => combiners(p.index).rows(into, ids, values, 0, p.valueWords, ids.length) }
 
   /** Applies the rules to the delta in one pass that reads its own writes. */
   private def passInPlace(): Array[Double] = {

@@ -2,7 +2,7 @@ package org.apache.spark.sql.paralagg.state
 
 import java.util.Arrays
 
-import org.apache.spark.sql.paralagg.load.LongBuffer
+import org.apache.spark.sql.paralagg.load.{Block, LongBuffer}
 import org.apache.spark.sql.paralagg.plan.{RelationSpec, StratumSpec}
 import org.apache.spark.sql.types.StringType
 
@@ -63,6 +63,32 @@ final class RelationPart(
     }
     if (shape.dependents.contains(true)) out.add(mask)
     if (isTraced) out.add(a.parents(id))
+  }
+
+  /** Returns the ids of the keys of base rows; adds new keys. */
+  def ids(b: Block): Array[Int] = BlockKeys.intern(Array(b), spec.keys.length, keys, shape.hasNullKeys)
+
+  /** Returns the values of base rows as combiners read them, `valueWords` a row; a base row has no parent. */
+  def values(b: Block): Array[Long] = {
+    val k = spec.keys.length
+    val n = spec.dependents.length
+    val hasMask = shape.dependents.contains(true)
+    val stride = valueWords
+    val out = new Array[Long](b.rows * stride)
+    var i = 0
+    while (i < b.rows) {
+      var mask = 0L
+      var j = 0
+      while (j < n) {
+        if (b.isNull(k + j, i)) mask |= 1L << j
+        else out(i * stride + j) = b.words(k + j).array(i)
+        j += 1
+      }
+      if (hasMask) out(i * stride + n) = mask
+      if (isTraced) out(i * stride + stride - 1) = -1L
+      i += 1
+    }
+    out
   }
 
   /** Makes room for all keys; generated code calls it after adding a key beyond `capacity`. */
