@@ -34,7 +34,7 @@ final class FixpointLoop(
   private val combiners = parts.map(p => code.combiner(p.index, loop.strings))
   private val exchange = new DeltaExchange(stratum, loop, combiners, gang)
   private val copies = new CopyExchange(stratum, loop, gang)
-  private val views = new Views(stratum, loop)
+  private val views = View.all(loop)
   private val (followers, derived) = parts.partition(_.spec.isView)
   private val ownIndexes = loop.indexes.values.filterNot(_.spec.copy).toArray
   private val drivers = {
@@ -65,7 +65,8 @@ final class FixpointLoop(
       // Before the check, so that a peer that ends the run cannot hide the iteration that all tasks have finished.
       if (gang.part == 0) gang.progress(isLast = !isActive || isEndless)(stats.counts(iteration))
       gang.check()
-      memory.hold(parts.map(_.bytes).sum + views.bytes + loop.statics.values.map(_.bytes).sum, "the recursive relation")
+      memory.hold(parts.map(_.bytes).sum + views.map(_.bytes).sum + loop.statics.values.map(_.bytes).sum,
+        "the recursive relation")
       if (isActive && !isEndless)
         checkpoint.filter(_.isDue(iteration)).foreach(_.write(iteration, p => if (stratum.inPlace) p.state else null))
       if (isEndless) {
@@ -166,7 +167,7 @@ final class FixpointLoop(
       parts.foreach(_.grow())
       checkpoint.get.read(newest, (p, id, isDelta) => Rounds.restore(p, id, isDelta, stratum))
       parts.foreach(p => if (stratum.isIterated) Rounds.readAll(p) else if (!stratum.inPlace) Rounds.mark(p))
-      views.settle()
+      views.foreach(_.settle())
     }
     newest
   }
@@ -227,10 +228,10 @@ final class FixpointLoop(
   /** Updates the relations that follow others; returns the number of their changed rows. */
   private def followViews(): Long = if (followers.isEmpty) 0L
   else if (stratum.isIterated) {
-    catchOverflow(views.recount())
+    catchOverflow(views.foreach(_.recount()))
     followers.map(Rounds.replace(_)._1).sum
   } else {
-    catchOverflow(views.follow())
+    catchOverflow(views.foreach(_.follow()))
     followers.map { p =>
       takeCurrent(p)
       p.currentSize.toLong
