@@ -27,7 +27,7 @@ case class FixpointExec(
 
   override protected def compute(): RDD[ColumnarBatch] = {
     val tasks = Slots.gang(sparkContext, partitions)
-    RunRegistry.coordinator(sparkContext)
+    Coordinator.of(sparkContext)
     // First, since it may fail (a broadcast timeout, a fixpoint below): then no run has begun.
     val sources = inputs.zip(spec.program.inputs).map { case (plan, input) => InputSource.of(plan, input.id) }
     val executionId = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)

@@ -60,13 +60,13 @@ final class RunEnd(sc: SparkContext) extends SparkListener with Logging {
   private def end(isEnded: RunEnd.Watched => Boolean): Unit = runs.values.asScala.filter(isEnded).foreach { w =>
     w.isOver = true
     RunRegistry.end(w.run.id)
-    RunRegistry.coordinator(sc).send(("ended", w.run.id)) // so that no task waits for a peer
+    Coordinator.of(sc).send(("ended", w.run.id)) // so that no task waits for a peer
     clear(w)
   }
 
   private def clear(w: RunEnd.Watched): Unit = if (w.isOver && w.running <= 0) {
     runs.remove(w.run.id)
-    RunRegistry.coordinator(sc).send(("ended", w.run.id)) // again, for a task that joined late
+    Coordinator.of(sc).send(("ended", w.run.id)) // again, for a task that joined late
     w.marker.destroy() // removes every block of the run on all executors
     deleteCheckpoints(w)
   }
