@@ -24,6 +24,7 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, val ansi:
     val context = new CodegenContext
     val acc = new AccumulatorCode("ra_a", "ra_into", spec, form, stratum.makesStrings, ansi, traced, context)
     val from = new AccumulatorCode("ra_b", "ra_from", spec, form, stratum.makesStrings, ansi, traced, context)
+    val dictionary = s"${JavaNames.Dictionary} ra_strings = ${context.addReferenceObj("strings", strings)};"
     val maskAt = spec.dependents.length
     // The last word of a traced row is its parent.
     val origin = s"ra_rows[ra_at + ${maskAt + (if (form.dependents.contains(true)) 1 else 0)}]"
@@ -32,11 +33,11 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, val ansi:
       WordCode(s"ra_rows[ra_at + $j]", isNull)
     }.toArray
     val fromAccumulator = spec.dependents.indices.map(j => from.read(j, "ra_id")).toArray
-    val combiner = compile(
+    compile(
       JavaNames.Combiner,
       s"""public void rows(
          |    ${JavaNames.Accumulator} ra_into, int[] ra_ids, long[] ra_rows, int ra_at, int ra_stride, int ra_count) {
-         |  ${JavaNames.Dictionary} ra_strings = strings();
+         |  $dictionary
          |  ${acc.declare}
          |  for (int ra_i = 0; ra_i < ra_count; ra_i++) {
          |    int ra_id = ra_ids[ra_i];
@@ -46,7 +47,7 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, val ansi:
          |  ${acc.writeBack}
          |}
          |public double apply(${JavaNames.Accumulator} ra_from, ${JavaNames.Accumulator} ra_into) {
-         |  ${JavaNames.Dictionary} ra_strings = strings();
+         |  $dictionary
          |  double ra_tol = 0.0;
          |  ${from.declare}
          |  ${acc.declare}
@@ -61,8 +62,6 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, val ansi:
          |}
          |""".stripMargin,
       context).asInstanceOf[Combiner]
-    combiner.strings = strings
-    combiner
   }
 
   /** Compiles the rules of one driver, fused into one pass over its rows. */

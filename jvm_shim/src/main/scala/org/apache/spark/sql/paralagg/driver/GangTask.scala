@@ -99,7 +99,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
         fixpoint(traced = true).trace(climb)
     }
     val looped = System.nanoTime()
-    val result = results.rows(run.part(output), strings, partitions, gang.part, tasks == partitions)
+    val result = results.rows(loop.part(output), strings, partitions, gang.part, tasks == partitions)
     if (gang.part == 0) report(run.stats.iterations, run.stats.tuples, run.stats.perIteration, loaded, looped)
     result
   }

@@ -45,8 +45,6 @@ final class FixpointLoop(
   }
   private val base = parts.map(p => loop.baseIds(p.index).zip(blocks(routes.base(p.index)).map(p.values)))
 
-  def part(relation: Int): RelationPart = parts(relation)
-
   val stats = new LoopStats(stratum.relations.map(_.name), gang.tasks)
 
   def run(): Unit = {

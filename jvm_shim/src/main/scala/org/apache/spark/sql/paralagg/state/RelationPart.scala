@@ -33,8 +33,8 @@ final class RelationPart(
   def driverValues: Accumulator = if (stratum.isAccumulating) delta else state
 
   /** The owner of each ghost, and the ghost's id there (-1 if not exchanged). */
-  var ghostOwner: Array[Int] = new Array[Int](16)
-  var ghostRemote: Array[Int] = new Array[Int](16)
+  var ghostOwner: Array[Int] = Array.emptyIntArray
+  var ghostRemote: Array[Int] = Array.emptyIntArray
 
   /** Ids of the delta that the next application of the rules reads. */
   var current: Array[Int] = Array.emptyIntArray
@@ -156,6 +156,4 @@ final class RelationPart(
     values + ghost.capacity * (ghost.bytesPerId + 8) + (keys.words.length + ghosts.words.length) * 16L +
       current.length * 4L
   }
-
-  Arrays.fill(ghostRemote, -1)
 }
