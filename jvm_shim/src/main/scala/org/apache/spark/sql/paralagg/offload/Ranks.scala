@@ -11,7 +11,6 @@ import org.json4s._
 import org.json4s.jackson.JsonMethods
 
 import org.apache.spark.sql.paralagg.ErrorCodes
-import org.apache.spark.sql.paralagg.driver.RunSummary
 import org.apache.spark.sql.paralagg.gang.RunCounts
 
 /**
@@ -76,7 +75,7 @@ private[paralagg] final class Ranks(
             case JString("progress") =>
               val Seq(iteration, delta, total, changed, bytes, heaviest) =
                 Seq("iteration", "delta", "total", "changed", "bytes", "heaviest")
-                  .map(n => RunSummary.number(event \ n))
+                  .map(n => (event \ n).extractOrElse(0L))
               progress(RunCounts(iteration.toInt, delta, total, changed, bytes, heaviest))
             case JString("proxy") => proxy((event \ "argv").children.collect { case JString(word) => word })
             case JString("end") => end = Some(event)
@@ -113,6 +112,7 @@ private[paralagg] final class Ranks(
 }
 
 private object Ranks {
+  private implicit val formats: Formats = DefaultFormats
   private val EndSeconds = 20L
 
   /** `RUN_VARIABLE` of `mpi_backend/launch/process_tree.py`. */
