@@ -50,11 +50,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
     }
     try compute(load)
     catch {
-      case e: GangAborted => throw e
+      case e @ (_: GangAborted | _: TaskKilledException | _: FetchFailedException) => throw e
       case _: GangStopped => Iterator.empty
-      case e: TaskKilledException => throw e
-      case e: InterruptedException => throw e
-      case e: FetchFailedException => throw e
       case NonFatal(e) =>
         gang.abort(GangEnd.stopped(e.toString))
         results.error(e, partitions)

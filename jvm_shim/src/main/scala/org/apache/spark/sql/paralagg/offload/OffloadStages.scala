@@ -4,12 +4,14 @@ import java.io.{File, IOException}
 
 import scala.util.control.NonFatal
 
-import org.apache.spark.{OneToOneDependency, Partition, Partitioner, ShuffleDependency, SparkContext, TaskContext}
+import org.apache.spark.{
+  OneToOneDependency, Partition, Partitioner, PartitionIdPassthrough, ShuffleDependency, SparkContext, TaskContext
+}
 import org.apache.spark.rdd.{DeterministicLevel, RDD, ShuffledRDD}
 import org.apache.spark.shuffle.MetadataFetchFailedException
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
-import org.apache.spark.sql.paralagg.driver.{GangStage, IndexPartitioner, Packing}
+import org.apache.spark.sql.paralagg.driver.{GangStage, Packing}
 import org.apache.spark.sql.paralagg.load.InputSource
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.util.Utils
@@ -33,7 +35,11 @@ private[paralagg] final class OffloadStages(
     } else None
 
   /** Blocks of the result, by partition. */
-  val results: RDD[(Int, Array[Byte])] = new ResultsRDD(sc, shuffled(gang.getOrElse(inputs), partitions), run)
+  val results: RDD[(Int, Array[Byte])] = {
+    val below = gang.getOrElse(inputs)
+    val blocks = new ShuffledRDD[Int, Array[Byte], Array[Byte]](below, new PartitionIdPassthrough(partitions))
+    new ResultsRDD(sc, blocks, run)
+  }
 
   val rdds: Set[Int] = Set(inputs.id, results.id) ++ gang.map(_.id)
   val gangShuffle: Option[Int] = gang.map(_ => OffloadStages.shuffleBelow(results))
@@ -41,9 +47,6 @@ private[paralagg] final class OffloadStages(
 
   /** The number of files that the first stage writes. */
   val files: Int = inputs.getNumPartitions
-
-  private def shuffled(rdd: RDD[(Int, Array[Byte])], tasks: Int): RDD[(Int, Array[Byte])] =
-    new ShuffledRDD[Int, Array[Byte], Array[Byte]](rdd, new IndexPartitioner(tasks))
 
   private def written(source: InputSource, types: Seq[DataType]): RDD[(Int, Array[Byte])] = {
     val (id, input, ordinals) = (run.id, source.input, source.ordinals)
