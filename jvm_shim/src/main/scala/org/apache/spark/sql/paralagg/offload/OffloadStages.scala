@@ -1,8 +1,6 @@
 package org.apache.spark.sql.paralagg.offload
 
-import java.io.{File, IOException}
-
-import scala.util.control.NonFatal
+import java.io.File
 
 import org.apache.spark.{
   OneToOneDependency, Partition, Partitioner, PartitionIdPassthrough, ShuffleDependency, SparkContext, TaskContext
@@ -62,9 +60,6 @@ private[paralagg] final class OffloadStages(
 }
 
 private[paralagg] object OffloadStages {
-  private val Causes = 8
-  private val FullDisk = Seq("No space left on device", "Disk quota exceeded")
-
   /** Writes the rows of one partition to a shared file; with `target` it returns all rows as pieces instead. */
   def write(run: Long, input: Int, types: Seq[DataType], target: Option[PiecePartitioner])(
       fill: (ArrowFile, () => Unit) => Unit): Iterator[(Int, Array[Byte])] = {
@@ -73,8 +68,7 @@ private[paralagg] object OffloadStages {
     val folder = new File(Offloads.ask(("begin", run, context.stageId(), part, input), context).getOrElse(
         throw new IllegalStateException(s"run $run is over")))
     def fillFile(writing: File, file: File): Unit = {
-      try fill(new ArrowFile(types, writing, file), () => context.killTaskIfInterrupted())
-      catch { case NonFatal(e) if isFullDisk(e) => throw full(folder.getParentFile, e) }
+      fill(new ArrowFile(types, writing, file), () => context.killTaskIfInterrupted())
       Offloads.ask(("wrote", run, context.stageId(), part), context)
     }
     target match {
@@ -90,19 +84,6 @@ private[paralagg] object OffloadStages {
         ArrowFiles.split(file).zipWithIndex.map { case (piece, n) => pieces.key(input, part + n) -> piece }
     }
   }
-
-  /** Tests for a full disk. Arrow wraps the system's error; unreadable rows raise such exceptions, too. */
-  private def isFullDisk(e: Throwable): Boolean =
-    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(Causes).exists {
-      case io: IOException => FullDisk.exists(String.valueOf(io.getMessage).contains)
-      case _ => false
-    }
-
-  private def full(folder: File, e: Throwable): ParalaggException = new ParalaggException(
-    ErrorCodes.MpiStaging,
-    s"the disk of the staging directory $folder on ${Utils.localHostName()} is full.",
-    "free space there, or set spark.paralagg.mpi.stagingDir to a directory that driver, executors and ranks can write to.",
-    e)
 
   def notShared(folder: File): ParalaggException = new ParalaggException(
     ErrorCodes.MpiStaging,

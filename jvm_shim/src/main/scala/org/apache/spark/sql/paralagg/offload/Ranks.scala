@@ -37,25 +37,15 @@ private[paralagg] final class Ranks(
     builder.environment().put(RunVariable, command.last)
     builder.start()
   }
-  @volatile private var wasStopped = false
+  private val halt = new ProcessStop(process)
   start(name, () => read())
-  start(s"$name-watch", () => watch())
+  // A supervisor that is stopped for too long is killed: it reports nothing, and its ranks would continue.
+  start(s"$name-watch", () => halt.await(WatchMillis)(()))
 
   private def start(name: String, body: () => Unit): Unit = {
     val thread = new Thread(() => body(), name)
     thread.setDaemon(true)
     thread.start()
-  }
-
-  /** Kills a supervisor that is stopped for too long: it reports nothing, and its ranks would continue. */
-  private def watch(): Unit = {
-    val stop = new ProcessStop(process)
-    while (!process.waitFor(WatchMillis, TimeUnit.MILLISECONDS)) {
-      if (stop.isExpired()) {
-        wasStopped = true
-        stop.kill()
-      }
-    }
   }
 
   /** Starts the end of the ranks and returns; `ended` is called after it. */
@@ -92,7 +82,7 @@ private[paralagg] final class Ranks(
         case None =>
           val code = process.exitValue()
           val ending =
-            if (wasStopped) s"has been stopped for ${ProcessStop.Seconds} s"
+            if (halt.hasKilled) s"has been stopped for ${ProcessStop.Seconds} s"
             else if (code > Signals) s"was killed by signal ${code - Signals}"
             else s"ended with exit code $code"
           Some(JObject("message" -> JString(s"the supervisor of the ranks $ending"), "traceback" -> JString(tail)))
