@@ -167,11 +167,11 @@ final class AccumulatorCode(
   private def combined(first: Int, id: String, values: Array[WordCode], onChange: String): String = {
     val custom = deps(first).custom.get
     val all = custom.columns.indices.map(first + _)
-    val code = new CustomCode(custom, all.map(deps(_).column.dataType), context)
     val valid = all.filter(nullable(_)).map(j => s"${k(j)}[$id] = 1; ").mkString
     val isEmpty = if (nullable(first)) s"${k(first)}[$id] == 0" else s"(${name}_f[$id] & $Present) == 0"
     val store = all.map(j => s"${v(j)}[$id] = ${values(j).word}; ").mkString + valid + onChange
-    val merge = code.merge(all.map(j => s"${v(j)}[$id]"), all.map(values(_).word), onChange)
+    val merge =
+      CustomCode.merge(custom, all.map(j => s"${v(j)}[$id]"), all.map(values(_).word), onChange, context)
     val nulls = all.map(values(_)).filter(_.isNullable).map("!" + _.isNull)
     val put = s"if ($isEmpty) { $store } else { $merge }\n"
     if (nulls.isEmpty) put else s"if (${nulls.mkString(" && ")}) { $put }\n"

@@ -20,7 +20,8 @@ private[paralagg] final class RuleBody(
     locals: KernelLocals) {
   import Accumulator._
 
-  private val variables = new RuleVariables(rule, locals.context)
+  private val variables = new RuleVariables(
+    rule.expressions, rule.steps.toSeq.collect { case FilterSpec(condition) => condition }, rule.reads, locals.context)
   private val head = new HeadCode(stratum, shape, tasks, rule, position, variables, locals)
 
   def code: String = {

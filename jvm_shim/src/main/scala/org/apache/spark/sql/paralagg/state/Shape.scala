@@ -71,7 +71,7 @@ final class Shape(stratum: StratumSpec, routes: Routes, routeNulls: Array[Array[
     val driver = rule.driver.binds.zip(relationNulls(rule.driver.relation)).toMap
     rule.steps.foldLeft(driver - null) {
       case (env, p: ProbeSpec) =>
-        val joined = p.keys.collect { case PlainVariable(name) => name -> false }
+        val joined = p.keys.collect { case RuleVariable(name, _, _) => name -> false }
         val bound =
           if (p.kind != "join") Nil
           else if (p.recursive) p.binds.zip(relationNulls(stratum.relationIndex(p.index).relation)).toSeq
