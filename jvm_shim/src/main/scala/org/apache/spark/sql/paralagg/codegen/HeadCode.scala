@@ -1,6 +1,6 @@
 package org.apache.spark.sql.paralagg.codegen
 
-import org.apache.spark.sql.paralagg.load.{DecimalWord, DoubleWord, LongWord, StringWord, Words}
+import org.apache.spark.sql.paralagg.load.{IntHashed, StringWord, Words}
 import org.apache.spark.sql.paralagg.plan.{ColumnSpec, ProbeSpec, RuleSpec, RuleVariable, StratumSpec}
 import org.apache.spark.sql.paralagg.state.Shape
 
@@ -112,9 +112,8 @@ private[paralagg] final class HeadCode(
   }
 
   private def hash(column: ColumnSpec, word: String, seed: String): String = Words.of(column.dataType) match {
-    case LongWord | DoubleWord | _: DecimalWord =>
-      s"org.apache.spark.unsafe.hash.Murmur3_x86_32.hashLong($word, $seed)"
     case StringWord => s"${JavaNames.StringWord}.hash($word, $seed, ra_strings)"
-    case _ => s"org.apache.spark.unsafe.hash.Murmur3_x86_32.hashInt((int) $word, $seed)"
+    case _: IntHashed => s"org.apache.spark.unsafe.hash.Murmur3_x86_32.hashInt((int) $word, $seed)"
+    case _ => s"org.apache.spark.unsafe.hash.Murmur3_x86_32.hashLong($word, $seed)"
   }
 }

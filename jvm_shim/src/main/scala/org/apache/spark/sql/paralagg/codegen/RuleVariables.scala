@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression}
 import org.apache.spark.sql.catalyst.expressions.codegen._
-import org.apache.spark.sql.paralagg.load.Words
+import org.apache.spark.sql.paralagg.load.{StringWord, Words}
 import org.apache.spark.sql.paralagg.plan.RuleVariable
 
 /**
@@ -47,9 +47,9 @@ private[paralagg] final class RuleVariables(
         if (isNull == "false") FalseLiteral else JavaCode.isNullVariable(isNull),
         JavaCode.variable(local, variable.dataType))
       val value =
-        if (isNull == "false" || t.javaType != "UTF8String") t.decode(s"${local}_w")
+        if (isNull == "false" || t != StringWord) t.decode(s"${local}_w")
         else s"($isNull ? null : ${t.decode(s"${local}_w")})"
-      s"$declared ${t.javaType} $local = $value;\n"
+      s"$declared ${CodeGenerator.javaType(variable.dataType)} $local = $value;\n"
     }
   }
 

@@ -81,7 +81,7 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
           out(i) = vector.getLong(from + i)
           i += 1
         }
-      case IntWord("int", _) if nullRows == null =>
+      case IntWord("int") if nullRows == null =>
         while (i < n) {
           out(i) = vector.getInt(from + i)
           i += 1
