@@ -34,7 +34,7 @@ final class AccumulatorCode(
   private val deps = relation.dependents
   private val nullable = shape.dependents
 
-  def declare: String = s"${JavaNames.Accumulator} $name = $source;\n" +
+  def declare: String = s"Accumulator $name = $source;\n" +
     deps.indices.map(j => s"long[] ${v(j)} = $name.columns()[$j];\n").mkString +
     deps.indices.filter(nullable(_)).map(j => s"byte[] ${k(j)} = $name.valid()[$j];\n").mkString +
     s"byte[] ${name}_f = $name.flags(); int[] ${name}_d = $name.dirty(); int ${name}_n = $name.dirtySize();\n" +
@@ -153,7 +153,7 @@ final class AccumulatorCode(
   /** Returns the merged value of an aggregate that computes one, instead of choosing one of two. */
   private def computed(j: Int, a: String, b: String): Option[String] = deps(j).merging.merge match {
     case Merge.Operator(symbol) => Some(s"$a $symbol $b")
-    case Merge.Method(name) => Some(s"${JavaNames.Sums}.$name($a, $b, ${deps(j).column.dataType.defaultSize})")
+    case Merge.Method(name) => Some(s"Sums.$name($a, $b, ${deps(j).column.dataType.defaultSize})")
     case _ => None
   }
 
@@ -208,10 +208,10 @@ final class AccumulatorCode(
 
   private def sum(j: Int, a: String, b: String): String = deps(j).column.dataType match {
     case DoubleType => s"Double.doubleToRawLongBits(Double.longBitsToDouble($a) + Double.longBitsToDouble($b))"
-    case FloatType => s"${JavaNames.Sums}.addFloat($a, $b)"
-    case d: DecimalType => s"${JavaNames.Sums}.addDecimal($a, $b, ${d.precision})"
-    case LongType => if (ansi) s"${JavaNames.Sums}.addLong($a, $b)" else s"($a + $b)"
-    case t => s"${JavaNames.Sums}.addSmall($a, $b, ${t.defaultSize}, $ansi)"
+    case FloatType => s"Sums.addFloat($a, $b)"
+    case d: DecimalType => s"Sums.addDecimal($a, $b, ${d.precision})"
+    case LongType => if (ansi) s"Sums.addLong($a, $b)" else s"($a + $b)"
+    case t => s"Sums.addSmall($a, $b, ${t.defaultSize}, $ansi)"
   }
 
   private def magnitude(j: Int, w: String): String = deps(j).column.dataType match {

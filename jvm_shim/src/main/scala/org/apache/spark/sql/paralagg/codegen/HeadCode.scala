@@ -73,7 +73,7 @@ private[paralagg] final class HeadCode(
   private def computed(own: AccumulatorCode, values: Array[WordCode]): String = {
     val (codes, words) = keyExprs.map(variables.word).unzip
     val part =
-      locals.local(s"ra_p${rule.head}", s"${JavaNames.RelationPart} ra_p${rule.head} = ra_loop.part(${rule.head});\n")
+      locals.local(s"ra_p${rule.head}", s"RelationPart ra_p${rule.head} = ra_loop.part(${rule.head});\n")
     val key =
       locals.local(s"ra_hk${rule.head}", s"long[] ra_hk${rule.head} = new long[${math.max(1, form.keyWords)}];\n")
     val mask =
@@ -112,8 +112,8 @@ private[paralagg] final class HeadCode(
   }
 
   private def hash(column: ColumnSpec, word: String, seed: String): String = Words.of(column.dataType) match {
-    case StringWord => s"${JavaNames.StringWord}.hash($word, $seed, ra_strings)"
-    case _: IntHashed => s"org.apache.spark.unsafe.hash.Murmur3_x86_32.hashInt((int) $word, $seed)"
-    case _ => s"org.apache.spark.unsafe.hash.Murmur3_x86_32.hashLong($word, $seed)"
+    case StringWord => s"StringWord.hash($word, $seed, ra_strings)"
+    case _: IntHashed => s"Murmur3_x86_32.hashInt((int) $word, $seed)"
+    case _ => s"Murmur3_x86_32.hashLong($word, $seed)"
   }
 }

@@ -72,7 +72,7 @@ private[paralagg] final class RuleBody(
 
   private def probeStatic(p: ProbeSpec, at: Int, place: InnerPlace): String = {
     val index = s"ra_s${p.index}"
-    locals.local(index, s"${JavaNames.StaticIndex} $index = ra_loop.staticIndex(${p.index});\n")
+    locals.local(index, s"StaticIndex $index = ra_loop.staticIndex(${p.index});\n")
     val offsets = locals.local(s"${index}_o", s"int[] ${index}_o = $index.offsets();\n")
     def rows(group: String): String = p.kind match {
       case "semi" => step(at + 1, place)
@@ -128,7 +128,7 @@ private[paralagg] final class RuleBody(
   private def probeRelation(p: ProbeSpec, at: Int, place: InnerPlace): String = {
     val relation = stratum.relationIndex(p.index).relation
     val index = s"ra_r${p.index}"
-    locals.local(index, s"${JavaNames.RelationIndex} $index = ra_loop.relationIndex(${p.index});\n")
+    locals.local(index, s"RelationIndex $index = ra_loop.relationIndex(${p.index});\n")
     val heads = locals.local(s"${index}_h", s"int[] ${index}_h = $index.head();\n")
     val nexts = locals.local(s"${index}_n", s"int[] ${index}_n = $index.next();\n")
     val keys = locals.local(s"${index}_k", s"long[] ${index}_k = $index.part().keys().words();\n")

@@ -5,11 +5,6 @@ import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
-/** The Java name of an object's class; generated code calls the object's methods as static ones. */
-private[paralagg] object JavaName {
-  def of(module: AnyRef): String = module.getClass.getName.stripSuffix("$")
-}
-
 /** The encoding of a type's values in 64-bit words, and their hash: Catalyst's, so the reported partitioning holds. */
 sealed abstract class WordType extends Serializable {
 
@@ -77,14 +72,14 @@ case object DoubleWord extends WordType {
   def word(value: Double): Long = java.lang.Double.doubleToLongBits(if (value == 0.0d) 0.0d else value)
   override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = word(row.getDouble(i))
   override def decode(w: String): String = s"Double.longBitsToDouble($w)"
-  override def encode(value: String): String = s"${JavaName.of(this)}.word($value)"
+  override def encode(value: String): String = s"DoubleWord.word($value)"
 }
 
 case object FloatWord extends IntHashed {
   def word(value: Float): Long = java.lang.Float.floatToIntBits(if (value == 0.0f) 0.0f else value)
   override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = word(row.getFloat(i))
   override def decode(w: String): String = s"Float.intBitsToFloat((int) $w)"
-  override def encode(value: String): String = s"${JavaName.of(this)}.word($value)"
+  override def encode(value: String): String = s"FloatWord.word($value)"
 }
 
 case class DecimalWord(precision: Int, scale: Int) extends WordType {
