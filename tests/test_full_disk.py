@@ -70,8 +70,8 @@ def hops(spark: SparkSession) -> DataFrame:
 @pytest.mark.parametrize(
     ("kilobytes", "words"),
     [
-        (4, "the disk of the staging directory {} on "),
-        (3000, "the disk of the staging directory {} on "),
+        (4, "rows for ranks cannot be written to {}"),
+        (3000, "rows for ranks cannot be written to {}"),
         (INPUT_KB + 400, "No space left on device"),
     ],
 )

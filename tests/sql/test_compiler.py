@@ -191,7 +191,7 @@ def test_a_cancelled_query_leaves_neither_its_answer_nor_its_python_behind(
         jvm: Any = spark._jvm
         for _ in range(200):
             for thread in jvm.Thread.getAllStackTraces().keySet():
-                stack = " ".join(frame.toString() for frame in thread.getStackTrace()[:12])
+                stack = " ".join(frame.toString() for frame in thread.getStackTrace()[:16])
                 if "CompilerProcess.answer" in stack and what in stack:
                     return thread
             time.sleep(0.1)
@@ -199,7 +199,7 @@ def test_a_cancelled_query_leaves_neither_its_answer_nor_its_python_behind(
 
     first, second = (threading.Thread(target=query, args=(n,), daemon=True) for n in (31, 32))
     first.start()
-    asking = waiting("LinkedBlockingQueue.poll")
+    asking = waiting("CompletableFuture")
     second.start()
     waiting("ReentrantLock").interrupt()
     second.join(10)

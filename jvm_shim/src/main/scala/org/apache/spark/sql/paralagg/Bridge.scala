@@ -4,9 +4,11 @@ import java.util.{List => JList}
 
 import scala.jdk.CollectionConverters._
 
+import org.apache.commons.lang3.reflect.FieldUtils
 import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods
 
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnionLoop, WithCTE}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.{classic, DataFrame, SparkSession}
@@ -14,10 +16,11 @@ import org.apache.spark.sql.paralagg.driver.RunRegistry
 import org.apache.spark.sql.paralagg.gang.Slots
 import org.apache.spark.sql.paralagg.plan.{Analysis, FixpointSpec, Reads, RecursiveAggregate, RecursiveReference}
 import org.apache.spark.sql.paralagg.rules.{RewriteUnionLoop, Rules}
+import org.apache.spark.sql.paralagg.sql.RecursionParser
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /** The only class that Python calls. Python makes the decisions; the shim executes them. */
-object Bridge {
+object Bridge extends Logging {
 
   /** Returns the Spark version that this jar was compiled against, and the version of its Python package. */
   def version(): String = s"$compiledFor|${ShimVersion.value}"
@@ -41,7 +44,21 @@ object Bridge {
     if (!session.asInstanceOf[classic.SparkSession].sessionState.planner.strategies.contains(FixpointStrategy)) {
       experimental.extraStrategies = experimental.extraStrategies :+ FixpointStrategy
       experimental.extraOptimizations = experimental.extraOptimizations ++ Rules.all
-      AttachedSql.prepare(session.asInstanceOf[classic.SparkSession])
+      attachSql(session.asInstanceOf[classic.SparkSession])
+    }
+  }
+
+  /**
+   * Replaces the parser: the analyzer of a running session takes no further rules, so a recursive query fails with a
+   * hint instead of Spark's syntax error. Sessions derived from it have all extensions.
+   */
+  private def attachSql(session: classic.SparkSession): Unit = {
+    new ParalaggExtensions().apply(session.extensions) // for newSession()
+    val state = session.sessionState
+    try FieldUtils.writeField(state, "sqlParser", new RecursionParser(state.sqlParser, isConfigured = false), true)
+    catch {
+      case e @ (_: ReflectiveOperationException | _: RuntimeException) =>
+        logWarning("recursive queries in SQL need ra.configure, not ra.attach", e)
     }
   }
 

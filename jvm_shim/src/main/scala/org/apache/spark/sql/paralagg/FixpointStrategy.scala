@@ -1,9 +1,10 @@
 package org.apache.spark.sql.paralagg
 
+import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Union}
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy, UnionExec}
-import org.apache.spark.sql.paralagg.driver.{FixpointExec, FixpointRows}
+import org.apache.spark.sql.execution.{FilterExec, SparkPlan, SparkStrategy, UnionExec}
+import org.apache.spark.sql.paralagg.driver.FixpointExec
 import org.apache.spark.sql.paralagg.gang.Slots
 import org.apache.spark.sql.paralagg.offload.OffloadExec
 import org.apache.spark.sql.paralagg.plan.{RecursiveAggregate, RecursiveReference}
@@ -21,9 +22,11 @@ object FixpointStrategy extends SparkStrategy {
       val sc = SparkSession.active.sparkContext
       val partitions = Slots.gang(sc, plan.conf.numShufflePartitions)
       FixpointExec(inputs.map(planLater), output, spec, partitions) :: Nil
+    // Spark's union keeps the partitioning that its children share for rows only: of columnar children it concatenates
+    // the partitions, and an aggregate above sees a key twice. A filter, even one that keeps every row, gives rows.
     case u: Union if u.children.exists(_.isInstanceOf[RecursiveAggregate]) =>
       UnionExec(u.children.map {
-        case r: RecursiveAggregate => FixpointRows(planLater(r))
+        case r: RecursiveAggregate => FilterExec(Literal.TrueLiteral, planLater(r))
         case other => planLater(other)
       }) :: Nil
     case RecursiveReference(name, _) =>

@@ -34,7 +34,7 @@ final class AccumulatorCode(
   private val deps = relation.dependents
   private val nullable = shape.dependents
 
-  def declare: String = s"${JavaNames.Accumulator} $name = $source;\n" +
+  def declare: String = s"Accumulator $name = $source;\n" +
     deps.indices.map(j => s"long[] ${v(j)} = $name.columns()[$j];\n").mkString +
     deps.indices.filter(nullable(_)).map(j => s"byte[] ${k(j)} = $name.valid()[$j];\n").mkString +
     s"byte[] ${name}_f = $name.flags(); int[] ${name}_d = $name.dirty(); int ${name}_n = $name.dirtySize();\n" +
@@ -56,8 +56,7 @@ final class AccumulatorCode(
 
   /** Returns the code that aggregates one row of a lattice, and marks `id` dirty if it changes. */
   def join(id: String, values: Array[WordCode], from: String): String = {
-    val carriers = deps.indices.filter(j => deps(j).isCarried)
-    val plain = carriers.isEmpty && !nullable.contains(true) && !deps.exists(_.custom.isDefined)
+    val plain = !nullable.contains(true) && !deps.exists(d => d.isCarried || d.custom.isDefined)
     val body = new StringBuilder
     if (plain) {
       body ++= "boolean ra_ch = false;\n"
@@ -68,17 +67,7 @@ final class AccumulatorCode(
     } else {
       body ++= s"boolean ra_ch = (${name}_f[$id] & $Present) == 0;\n"
       uses.foreach(first => body ++= combined(first, id, values, "ra_ch = true;"))
-      deps.indices.filterNot(j => carriers.contains(j) || deps(j).custom.isDefined).foreach { j =>
-        val carried = carriers.filter(deps(_).order == j)
-        val code =
-          if (carried.nonEmpty) lexicographic(j, carried, id, values)
-          else if (nullable(j)) {
-            s"if (${k(j)}[$id] == 0) { ${v(j)}[$id] = ${alone(j, values(j).word)}; " +
-              s"${k(j)}[$id] = 1; ra_ch = true; }\n" +
-              s"else { ${improve(j, id, values(j).word)} }\n"
-          } else improve(j, id, values(j).word)
-        body ++= (if (values(j).isNullable) s"if (!${values(j).isNull}) { $code }\n" else code)
-      }
+      chosen.foreach(j => body ++= choose(j, id, values))
     }
     s"""{ $body
        |  if (ra_ch) { ${mark(id, from)} }
@@ -90,13 +79,12 @@ final class AccumulatorCode(
   def add(id: String, values: Array[WordCode], from: String): String =
     if (!deps.exists(_.isSum)) join(id, values, from)
     else {
-      val others = deps.indices.filterNot(j => deps(j).isSum || deps(j).custom.isDefined)
       val sums = deps.indices.filter(j => deps(j).isSum).map { j =>
         val plus = s"${v(j)}[$id] = ${sum(j, s"${v(j)}[$id]", values(j).word)};"
         val code = if (nullable(j)) s"$plus ${k(j)}[$id] = 1;" else plus
         if (values(j).isNullable) s"if (!${values(j).isNull}) { $code }\n" else code + "\n"
       }
-      val rest = if (others.isEmpty) "" else s"boolean ra_ch = false;\n" + others.map(mixed(_, id, values)).mkString
+      val rest = if (chosen.isEmpty) "" else s"boolean ra_ch = false;\n" + chosen.map(choose(_, id, values)).mkString
       val customCode = uses.map(combined(_, id, values, ""))
       s"""{ ${sums.mkString} $rest ${customCode.mkString}
          |  ${mark(id, from)}
@@ -135,14 +123,17 @@ final class AccumulatorCode(
   private def k(j: Int): String = s"${name}_k$j"
   private def literal(word: Long): String = if (word == Long.MinValue) "Long.MIN_VALUE" else s"${word}L"
 
-  private def mixed(j: Int, id: String, values: Array[WordCode]): String = {
-    if (deps(j).isCarried) {
-      throw new IllegalStateException("min_by beside a sum: the compiler refuses this")
-    }
+  /** The columns that keep one of two values, without those that another column carries. */
+  private val chosen = deps.indices.filterNot(j => deps(j).isSum || deps(j).isCarried || deps(j).custom.isDefined)
+
+  /** Returns the code that stores a value if it is the first or a better one, with the columns that it carries. */
+  private def choose(j: Int, id: String, values: Array[WordCode]): String = {
+    val carried = deps.indices.filter(deps(_).order == j)
     val code =
-      if (nullable(j)) {
-        val better = improve(j, id, values(j).word)
-        s"if (${k(j)}[$id] == 0) { ${v(j)}[$id] = ${alone(j, values(j).word)}; ${k(j)}[$id] = 1; } else { $better }"
+      if (carried.nonEmpty) lexicographic(j, carried, id, values)
+      else if (nullable(j)) {
+        s"if (${k(j)}[$id] == 0) { ${v(j)}[$id] = ${alone(j, values(j).word)}; ${k(j)}[$id] = 1; ra_ch = true; }\n" +
+          s"else { ${improve(j, id, values(j).word)} }\n"
       } else improve(j, id, values(j).word)
     if (values(j).isNullable) s"if (!${values(j).isNull}) { $code }\n" else code
   }
@@ -162,7 +153,7 @@ final class AccumulatorCode(
   /** Returns the merged value of an aggregate that computes one, instead of choosing one of two. */
   private def computed(j: Int, a: String, b: String): Option[String] = deps(j).merging.merge match {
     case Merge.Operator(symbol) => Some(s"$a $symbol $b")
-    case Merge.Method(name) => Some(s"${JavaNames.Sums}.$name($a, $b, ${deps(j).column.dataType.defaultSize})")
+    case Merge.Method(name) => Some(s"Sums.$name($a, $b, ${deps(j).column.dataType.defaultSize})")
     case _ => None
   }
 
@@ -176,25 +167,19 @@ final class AccumulatorCode(
   private def combined(first: Int, id: String, values: Array[WordCode], onChange: String): String = {
     val custom = deps(first).custom.get
     val all = custom.columns.indices.map(first + _)
-    val code = new CustomCode(custom, all.map(deps(_).column.dataType), context)
     val valid = all.filter(nullable(_)).map(j => s"${k(j)}[$id] = 1; ").mkString
     val isEmpty = if (nullable(first)) s"${k(first)}[$id] == 0" else s"(${name}_f[$id] & $Present) == 0"
     val store = all.map(j => s"${v(j)}[$id] = ${values(j).word}; ").mkString + valid + onChange
-    val merge = code.merge(all.map(j => s"${v(j)}[$id]"), all.map(values(_).word), onChange)
+    val merge =
+      CustomCode.merge(custom, all.map(j => s"${v(j)}[$id]"), all.map(values(_).word), onChange, context)
     val nulls = all.map(values(_)).filter(_.isNullable).map("!" + _.isNull)
     val put = s"if ($isEmpty) { $store } else { $merge }\n"
     if (nulls.isEmpty) put else s"if (${nulls.mkString(" && ")}) { $put }\n"
   }
 
   /** Returns the test whether `y` is better, in Spark's order, in which NaN is the largest number. */
-  private def better(j: Int, y: String, old: String): String = {
-    val smaller = deps(j).merging.merge match {
-      case Merge.Smaller => true
-      case Merge.Greater => false
-      case other => throw new IllegalStateException(s"$other has no order")
-    }
-    less(deps(j).column.dataType, y, old, smaller)
-  }
+  private def better(j: Int, y: String, old: String): String =
+    less(deps(j).column.dataType, y, old, smaller = deps(j).merging.merge == Merge.Smaller)
 
   private def less(t: DataType, y: String, old: String, smaller: Boolean): String = t match {
     case DoubleType | FloatType =>
@@ -223,10 +208,10 @@ final class AccumulatorCode(
 
   private def sum(j: Int, a: String, b: String): String = deps(j).column.dataType match {
     case DoubleType => s"Double.doubleToRawLongBits(Double.longBitsToDouble($a) + Double.longBitsToDouble($b))"
-    case FloatType => s"${JavaNames.Sums}.addFloat($a, $b)"
-    case d: DecimalType => s"${JavaNames.Sums}.addDecimal($a, $b, ${d.precision})"
-    case LongType => if (ansi) s"${JavaNames.Sums}.addLong($a, $b)" else s"($a + $b)"
-    case t => s"${JavaNames.Sums}.addSmall($a, $b, ${t.defaultSize}, $ansi)"
+    case FloatType => s"Sums.addFloat($a, $b)"
+    case d: DecimalType => s"Sums.addDecimal($a, $b, ${d.precision})"
+    case LongType => if (ansi) s"Sums.addLong($a, $b)" else s"($a + $b)"
+    case t => s"Sums.addSmall($a, $b, ${t.defaultSize}, $ansi)"
   }
 
   private def magnitude(j: Int, w: String): String = deps(j).column.dataType match {

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.paralagg.codegen
 
-import org.apache.spark.sql.paralagg.load.{DecimalWord, DoubleWord, LongWord, StringWord, Words}
+import org.apache.spark.sql.paralagg.load.{IntHashed, StringWord, Words}
 import org.apache.spark.sql.paralagg.plan.{ColumnSpec, ProbeSpec, RuleSpec, RuleVariable, StratumSpec}
 import org.apache.spark.sql.paralagg.state.Shape
 
@@ -73,7 +73,7 @@ private[paralagg] final class HeadCode(
   private def computed(own: AccumulatorCode, values: Array[WordCode]): String = {
     val (codes, words) = keyExprs.map(variables.word).unzip
     val part =
-      locals.local(s"ra_p${rule.head}", s"${JavaNames.RelationPart} ra_p${rule.head} = ra_loop.part(${rule.head});\n")
+      locals.local(s"ra_p${rule.head}", s"RelationPart ra_p${rule.head} = ra_loop.part(${rule.head});\n")
     val key =
       locals.local(s"ra_hk${rule.head}", s"long[] ra_hk${rule.head} = new long[${math.max(1, form.keyWords)}];\n")
     val mask =
@@ -87,14 +87,14 @@ private[paralagg] final class HeadCode(
     }.mkString + mask
     val id = locals.freshName("id")
     val local =
-      s"""int $id = $part.keys().add($key);
+      s"""int $id = $part.keys().add($key, 0);
          |if ($id >= ${own.capacity}) { $part.grow(); ${KernelLocals.Reload} }
          |${combine(own, id, values)}""".stripMargin
     val put =
       if (tasks == 1 || rule.target.local) local
       else {
         val owner = locals.freshName("owner")
-        val task = if (spec.distributeBy.isEmpty) "0" else s"${JavaNames.Words}.owner(${hash(words)}, $tasks)"
+        val task = if (spec.distributeBy.isEmpty) "0" else s"Math.floorMod(${hash(words)}, $tasks)"
         s"""int $owner = $task;
            |if ($owner == ra_loop.me()) { $local } else {
            |  int $id = $part.addGhost($key, $owner);
@@ -112,9 +112,8 @@ private[paralagg] final class HeadCode(
   }
 
   private def hash(column: ColumnSpec, word: String, seed: String): String = Words.of(column.dataType) match {
-    case LongWord | DoubleWord | _: DecimalWord =>
-      s"org.apache.spark.unsafe.hash.Murmur3_x86_32.hashLong($word, $seed)"
-    case StringWord => s"${JavaNames.StringWord}.hash($word, $seed, ra_strings)"
-    case _ => s"org.apache.spark.unsafe.hash.Murmur3_x86_32.hashInt((int) $word, $seed)"
+    case StringWord => s"StringWord.hash($word, $seed, ra_strings)"
+    case _: IntHashed => s"Murmur3_x86_32.hashInt((int) $word, $seed)"
+    case _ => s"Murmur3_x86_32.hashLong($word, $seed)"
   }
 }

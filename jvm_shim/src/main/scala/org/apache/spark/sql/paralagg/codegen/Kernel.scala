@@ -1,6 +1,5 @@
 package org.apache.spark.sql.paralagg.codegen
 
-import org.apache.spark.sql.paralagg.load.Dictionary
 import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState}
 
 /** The parent of generated kernels: all rules of one driver, applied to entries [`from`, `to`) of its delta. */
@@ -10,9 +9,6 @@ abstract class Kernel {
 
 /** The parent of generated combiners, which aggregate into one relation. */
 abstract class Combiner {
-
-  /** The dictionary for the order of strings. */
-  var strings: Dictionary = _
 
   /** Aggregates `count` rows into `ids`; a row is `stride` words from `at` on (values, null mask, parent). */
   def rows(into: Accumulator, ids: Array[Int], rows: Array[Long], at: Int, stride: Int, count: Int): Unit

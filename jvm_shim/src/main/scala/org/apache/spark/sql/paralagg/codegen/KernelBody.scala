@@ -32,18 +32,18 @@ private[paralagg] final class KernelBody(
     val bodies = rules.map { case (rule, position) =>
       new RuleBody(stratum, shape, tasks, rule, position, values, locals).code
     }.map(_.replace(KernelLocals.Reload, reload)) // after all bodies, whose variables must be reloaded
-    s"""public void run(${JavaNames.LoopState} ra_loop, int ra_from, int ra_to) {
-       |  ${JavaNames.RelationPart} ra_d = $driverPart;
+    s"""public void run(LoopState ra_loop, int ra_from, int ra_to) {
+       |  RelationPart ra_d = $driverPart;
        |  int[] ra_current = ra_d.current();
        |  long[] ra_dk = ra_d.keys().words();
        |  ${values.declare}
        |  ${if (popsFlags) "byte[] ra_flags = ra_d.state().flags();" else ""}
-       |  ${JavaNames.Dictionary} ra_strings = ra_loop.strings();
+       |  Dictionary ra_strings = ra_loop.strings();
        |  ${locals.declare}
        |  for (int ra_i = ra_from; ra_i < ra_to; ra_i++) {
        |    int ra_u = ra_current[ra_i];
        |    ${if (popsFlags) s"ra_flags[ra_u] &= ~${Accumulator.Queued};" else ""}
-       |    ${if (traced) s"long ra_origin = ${JavaNames.RowAddress}.of(${driver.relation}, ra_loop.me(), ra_u);"
+       |    ${if (traced) s"long ra_origin = RowAddress.of(${driver.relation}, ra_loop.me(), ra_u);"
       else ""}
        |    ${bodies.mkString}
        |  }
@@ -79,7 +79,7 @@ private[paralagg] final class KernelLocals(stratum: StratumSpec, shape: Shape, a
 
   /** Returns the local variable `name` for a map of keys; its concrete class lets the JIT inline its methods. */
   def keyMap(name: String, source: String, arity: Int): String = {
-    val kind = if (arity == 1) JavaNames.LongKeyMap else JavaNames.TupleKeyMap
+    val kind = if (arity == 1) "LongKeyMap" else "TupleKeyMap"
     local(name, s"$kind $name = ($kind) $source;\n")
   }
 

@@ -1,9 +1,12 @@
 package org.apache.spark.sql.paralagg.codegen
 
 import org.apache.spark.sql.catalyst.expressions.codegen._
-import org.apache.spark.sql.paralagg.load.Dictionary
+import org.apache.spark.sql.paralagg.load.{Dictionary, DoubleWord, FloatWord, StringWord}
 import org.apache.spark.sql.paralagg.plan.{RuleSpec, StratumSpec}
-import org.apache.spark.sql.paralagg.state.Shape
+import org.apache.spark.sql.paralagg.state.{
+  Accumulator, LongKeyMap, LoopState, RelationIndex, RelationPart, RowAddress, Shape, StaticIndex, TupleKeyMap
+}
+import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
 /**
  * The Java source of the loop's inner parts, which Janino compiles as for Spark's own code (docs/design.md, "Data in
@@ -24,6 +27,7 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, val ansi:
     val context = new CodegenContext
     val acc = new AccumulatorCode("ra_a", "ra_into", spec, form, stratum.makesStrings, ansi, traced, context)
     val from = new AccumulatorCode("ra_b", "ra_from", spec, form, stratum.makesStrings, ansi, traced, context)
+    val dictionary = s"Dictionary ra_strings = ${context.addReferenceObj("strings", strings)};"
     val maskAt = spec.dependents.length
     // The last word of a traced row is its parent.
     val origin = s"ra_rows[ra_at + ${maskAt + (if (form.dependents.contains(true)) 1 else 0)}]"
@@ -32,11 +36,11 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, val ansi:
       WordCode(s"ra_rows[ra_at + $j]", isNull)
     }.toArray
     val fromAccumulator = spec.dependents.indices.map(j => from.read(j, "ra_id")).toArray
-    val combiner = compile(
-      JavaNames.Combiner,
+    compile(
+      "Combiner",
       s"""public void rows(
-         |    ${JavaNames.Accumulator} ra_into, int[] ra_ids, long[] ra_rows, int ra_at, int ra_stride, int ra_count) {
-         |  ${JavaNames.Dictionary} ra_strings = strings();
+         |    Accumulator ra_into, int[] ra_ids, long[] ra_rows, int ra_at, int ra_stride, int ra_count) {
+         |  $dictionary
          |  ${acc.declare}
          |  for (int ra_i = 0; ra_i < ra_count; ra_i++) {
          |    int ra_id = ra_ids[ra_i];
@@ -45,8 +49,8 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, val ansi:
          |  }
          |  ${acc.writeBack}
          |}
-         |public double apply(${JavaNames.Accumulator} ra_from, ${JavaNames.Accumulator} ra_into) {
-         |  ${JavaNames.Dictionary} ra_strings = strings();
+         |public double apply(Accumulator ra_from, Accumulator ra_into) {
+         |  $dictionary
          |  double ra_tol = 0.0;
          |  ${from.declare}
          |  ${acc.declare}
@@ -61,18 +65,17 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, val ansi:
          |}
          |""".stripMargin,
       context).asInstanceOf[Combiner]
-    combiner.strings = strings
-    combiner
   }
 
   /** Compiles the rules of one driver, fused into one pass over its rows. */
   def kernel(rules: Seq[(RuleSpec, Int)]): Kernel = {
     val body = new KernelBody(stratum, shape, tasks, ansi, traced, rules)
-    compile(JavaNames.Kernel, body.source, body.context).asInstanceOf[Kernel]
+    compile("Kernel", body.source, body.context).asInstanceOf[Kernel]
   }
 
   private def compile(parent: String, methods: String, context: CodegenContext): Any = {
     val source = s"""
+      ${KernelCode.Imports}
       public java.lang.Object generate(Object[] references) { return new Generated(references); }
       final class Generated extends $parent {
         private Object[] references;
@@ -87,4 +90,15 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, val ansi:
     val code = CodeFormatter.stripOverlappingComments(new CodeAndComment(source, context.getPlaceHolderToComments()))
     CodeGenerator.compile(code)._1.generate(context.references.toArray)
   }
+}
+
+object KernelCode {
+
+  /** Imports for generated code, which is in a package of Catalyst. It calls methods of objects as static ones. */
+  private val Imports = Seq[Class[_]](
+    classOf[Accumulator], classOf[Combiner], classOf[Dictionary], DoubleWord.getClass, FloatWord.getClass,
+    classOf[Kernel], classOf[LongKeyMap], classOf[LoopState], classOf[Murmur3_x86_32], classOf[RelationIndex],
+    classOf[RelationPart], RowAddress.getClass, classOf[StaticIndex], StringWord.getClass, Sums.getClass,
+    classOf[TupleKeyMap])
+    .map(c => s"import ${c.getName.stripSuffix("$")};\n").mkString
 }

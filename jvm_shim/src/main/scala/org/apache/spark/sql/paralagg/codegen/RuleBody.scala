@@ -20,7 +20,8 @@ private[paralagg] final class RuleBody(
     locals: KernelLocals) {
   import Accumulator._
 
-  private val variables = new RuleVariables(rule, locals.context)
+  private val variables = new RuleVariables(
+    rule.expressions, rule.steps.toSeq.collect { case FilterSpec(condition) => condition }, rule.reads, locals.context)
   private val head = new HeadCode(stratum, shape, tasks, rule, position, variables, locals)
 
   def code: String = {
@@ -28,7 +29,7 @@ private[paralagg] final class RuleBody(
     val binds = names.indices.filter(names(_) != null).map { c =>
       variables.bind(names(c), column(rule.driver.relation, "ra_dk", driverValues, "ra_u", c))
     }
-    s"ra_rule$position: { ${binds.mkString} ${step(0, InnerPlace.Outermost)} }\n"
+    s"ra_rule$position: { ${binds.mkString} ${step(0, InnerPlace(Map.empty, TargetSide.Either, Map.empty))} }\n"
   }
 
   /** Returns the code that reads column `c` of a row: a key from the map's words, or a value. */
@@ -71,7 +72,7 @@ private[paralagg] final class RuleBody(
 
   private def probeStatic(p: ProbeSpec, at: Int, place: InnerPlace): String = {
     val index = s"ra_s${p.index}"
-    locals.local(index, s"${JavaNames.StaticIndex} $index = ra_loop.staticIndex(${p.index});\n")
+    locals.local(index, s"StaticIndex $index = ra_loop.staticIndex(${p.index});\n")
     val offsets = locals.local(s"${index}_o", s"int[] ${index}_o = $index.offsets();\n")
     def rows(group: String): String = p.kind match {
       case "semi" => step(at + 1, place)
@@ -93,7 +94,7 @@ private[paralagg] final class RuleBody(
     val row = locals.freshName("p")
     val (early, ready) = if (at == rule.steps.length - 1) head.computeEarly(p) else ("", place.ready)
     val (first, end) = (locals.freshName("b"), locals.freshName("e"))
-    def loop(from: String, until: String, side: TargetSide): String = {
+    def loop(from: String, until: String, side: TargetSide.Value): String = {
       val inside = InnerPlace(place.rowOf + (at -> row), side, ready)
       s"for (int $row = $from; $row < $until; $row++) { ${bindPayload(p, row)} ${step(at + 1, inside)} }\n"
     }
@@ -127,7 +128,7 @@ private[paralagg] final class RuleBody(
   private def probeRelation(p: ProbeSpec, at: Int, place: InnerPlace): String = {
     val relation = stratum.relationIndex(p.index).relation
     val index = s"ra_r${p.index}"
-    locals.local(index, s"${JavaNames.RelationIndex} $index = ra_loop.relationIndex(${p.index});\n")
+    locals.local(index, s"RelationIndex $index = ra_loop.relationIndex(${p.index});\n")
     val heads = locals.local(s"${index}_h", s"int[] ${index}_h = $index.head();\n")
     val nexts = locals.local(s"${index}_n", s"int[] ${index}_n = $index.next();\n")
     val keys = locals.local(s"${index}_k", s"long[] ${index}_k = $index.part().keys().words();\n")
@@ -155,17 +156,9 @@ private[paralagg] final class RuleBody(
  * @param side the owner of the targets of these rows
  * @param ready values of the derived row that are computed already, by dependent column
  */
-private[paralagg] case class InnerPlace(rowOf: Map[Int, String], side: TargetSide, ready: Map[Int, WordCode])
-
-private[paralagg] object InnerPlace {
-  val Outermost: InnerPlace = InnerPlace(Map.empty, TargetSide.Either, Map.empty)
-}
+private[paralagg] case class InnerPlace(rowOf: Map[Int, String], side: TargetSide.Value, ready: Map[Int, WordCode])
 
 /** The owner of targets resolved at load: this task, another task, or either. */
-private[paralagg] sealed trait TargetSide
-
-private[paralagg] object TargetSide {
-  case object Own extends TargetSide
-  case object Remote extends TargetSide
-  case object Either extends TargetSide
+private[paralagg] object TargetSide extends Enumeration {
+  val Own, Remote, Either = Value
 }

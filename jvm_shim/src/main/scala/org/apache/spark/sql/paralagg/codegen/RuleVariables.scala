@@ -4,26 +4,25 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression}
 import org.apache.spark.sql.catalyst.expressions.codegen._
-import org.apache.spark.sql.paralagg.load.Words
-import org.apache.spark.sql.paralagg.plan.{FilterSpec, PlainVariable, RuleSpec, RuleVariable}
+import org.apache.spark.sql.paralagg.load.{StringWord, Words}
+import org.apache.spark.sql.paralagg.plan.RuleVariable
 
 /**
- * The variables of one rule as locals of its code, and the expressions over them. Each variable has a local for its
- * word, and another one for its value if Catalyst's code reads it.
+ * The variables of a rule or of a user's aggregator as locals of its code, and the expressions over them. Each variable
+ * has a local for its word, and another one for its value if Catalyst's code reads it.
+ *
+ * @param conditions expressions whose value is read even if they are plain variables
  */
-private[paralagg] final class RuleVariables(rule: RuleSpec, context: CodegenContext) {
+private[paralagg] final class RuleVariables(
+    expressions: Seq[Expression], conditions: Seq[Expression], isRead: String => Boolean, context: CodegenContext) {
 
   /** The variables that the loop reads, by name. */
-  private val types: Map[String, RuleVariable] =
-    rule.expressions.flatMap(_.collect { case v: RuleVariable if rule.reads(v.name) => v.name -> v }).toMap
+  private val types: Map[String, RuleVariable] = (expressions ++ conditions)
+    .flatMap(_.collect { case v: RuleVariable if isRead(v.name) => v.name -> v }).toMap
 
   /** The variables whose value is read, not only their word. */
-  private val needsValue: Set[String] = {
-    rule.expressions.flatMap {
-      case PlainVariable(_) => Nil
-      case e => e.collect { case v: RuleVariable => v.name }
-    }.toSet ++ rule.steps.collect { case FilterSpec(PlainVariable(name)) => name }
-  }
+  private val needsValue: Set[String] = (expressions.filterNot(_.isInstanceOf[RuleVariable]) ++ conditions)
+    .flatMap(_.collect { case v: RuleVariable => v.name }).toSet
 
   // The variables bound so far.
   private val words = mutable.Map.empty[String, WordCode]
@@ -32,7 +31,7 @@ private[paralagg] final class RuleVariables(rule: RuleSpec, context: CodegenCont
 
   def isBound(name: String): Boolean = words.contains(name)
 
-  /** Returns the code that declares the variable's locals; empty if the rule does not read it. */
+  /** Returns the code that declares the variable's locals; empty if nothing reads it. */
   def bind(name: String, code: WordCode): String = types.get(name).fold("") { variable =>
     val local = context.freshName("x")
     val isNull = if (code.isNullable) s"${local}_null" else "false"
@@ -48,15 +47,15 @@ private[paralagg] final class RuleVariables(rule: RuleSpec, context: CodegenCont
         if (isNull == "false") FalseLiteral else JavaCode.isNullVariable(isNull),
         JavaCode.variable(local, variable.dataType))
       val value =
-        if (isNull == "false" || t.javaType != "UTF8String") t.decode(s"${local}_w")
+        if (isNull == "false" || t != StringWord) t.decode(s"${local}_w")
         else s"($isNull ? null : ${t.decode(s"${local}_w")})"
-      s"$declared ${t.javaType} $local = $value;\n"
+      s"$declared ${CodeGenerator.javaType(variable.dataType)} $local = $value;\n"
     }
   }
 
   /** Returns the code that computes `e`, and its word; a plain variable needs no code. */
   def word(e: Expression): (String, WordCode) = e match {
-    case PlainVariable(name) => ("", words(name))
+    case RuleVariable(name, _, _) => ("", words(name))
     case _ =>
       val value = generate(e)
       val t = Words.of(e.dataType)

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.paralagg.driver
 
-import org.apache.spark.Partitioner
+import org.apache.spark.PartitionIdPassthrough
 import org.apache.spark.rdd.{RDD, ShuffledRDD}
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.execution.{SparkPlan, SQLExecution}
@@ -23,11 +23,11 @@ case class FixpointExec(
     extends FixpointOperator {
 
   override def nodeName: String = "Fixpoint"
-  override def withInputs(inputs: Seq[SparkPlan]): FixpointExec = copy(inputs = inputs)
+  override protected def withNewChildrenInternal(inputs: IndexedSeq[SparkPlan]): FixpointExec = copy(inputs = inputs)
 
   override protected def compute(): RDD[ColumnarBatch] = {
     val tasks = Slots.gang(sparkContext, partitions)
-    RunRegistry.coordinator(sparkContext)
+    Coordinator.of(sparkContext)
     // First, since it may fail (a broadcast timeout, a fixpoint below): then no run has begun.
     val sources = inputs.zip(spec.program.inputs).map { case (plan, input) => InputSource.of(plan, input.id) }
     val executionId = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
@@ -43,15 +43,10 @@ case class FixpointExec(
     val gang = GangStage(sparkContext, job, sources)
     RunEnd.watch(sparkContext, run, marker, checkpoint.map(_.run(run.id)), gang.id)
     val resultRelation = relation // the closure holds it without the operator
-    new ShuffledRDD[Int, Array[Byte], Array[Byte]](gang, new IndexPartitioner(partitions)).mapPartitionsInternal {
+    new ShuffledRDD[Int, Array[Byte], Array[Byte]](gang, new PartitionIdPassthrough(partitions)).mapPartitionsInternal {
       blocks =>
         val results = new ResultBlocks(resultRelation)
         blocks.flatMap { case (_, bytes) => results.read(bytes) }
     }
   }
-}
-
-/** The partitioner of keys that are partition numbers. */
-final class IndexPartitioner(override val numPartitions: Int) extends Partitioner {
-  override def getPartition(key: Any): Int = key.asInstanceOf[Int]
 }

@@ -20,7 +20,6 @@ trait FixpointOperator extends SparkPlan {
   def inputs: Seq[SparkPlan]
   def spec: FixpointSpec
   def partitions: Int
-  def withInputs(inputs: Seq[SparkPlan]): FixpointOperator
 
   /** Returns the result's batches. It is called once a query for all equal operators. */
   protected def compute(): RDD[ColumnarBatch]
@@ -67,7 +66,4 @@ trait FixpointOperator extends SparkPlan {
     throw new UnsupportedOperationException(s"$nodeName gives column batches; Spark turns them into rows")
 
   override protected def doExecuteColumnar(): RDD[ColumnarBatch] = result
-
-  override protected def withNewChildrenInternal(newChildren: IndexedSeq[SparkPlan]): SparkPlan =
-    withInputs(newChildren)
 }

@@ -1,6 +1,8 @@
 package org.apache.spark.sql.paralagg.driver
 
-import org.apache.spark.{Dependency, OneToOneDependency, Partition, ShuffleDependency, SparkContext, TaskContext}
+import org.apache.spark.{
+  Dependency, OneToOneDependency, Partition, PartitionIdPassthrough, ShuffleDependency, SparkContext, TaskContext
+}
 import org.apache.spark.rdd.{DeterministicLevel, RDD, ShuffledRDD}
 import org.apache.spark.sql.paralagg.load.{BlocksCodec, InputSource, Loader}
 import org.apache.spark.sql.paralagg.plan.StratumSpec
@@ -21,7 +23,7 @@ object GangStage {
       new GangRDD(sc, job.copy(direct = true), sources, after)
     } else {
       val packed = sc.union(sources.map(Packing(job, _)))
-      val blocks = new ShuffledRDD[Int, Array[Byte], Array[Byte]](packed, new IndexPartitioner(job.tasks))
+      val blocks = new ShuffledRDD[Int, Array[Byte], Array[Byte]](packed, new PartitionIdPassthrough(job.tasks))
       new GangRDD(sc, job, Nil, Seq(new OneToOneDependency(blocks)))
     }
   }
@@ -139,13 +141,10 @@ private[paralagg] object Packing {
 
   private def takeRows(batches: Iterator[ColumnarBatch]): Iterator[ColumnarBatch] = {
     var rows = 0
-    new Iterator[ColumnarBatch] {
-      override def hasNext: Boolean = rows < ChunkRows && batches.hasNext
-      override def next(): ColumnarBatch = {
-        val batch = batches.next()
-        rows += batch.numRows()
-        batch
-      }
+    Iterator.continually(rows < ChunkRows && batches.hasNext).takeWhile(identity).map { _ =>
+      val batch = batches.next()
+      rows += batch.numRows()
+      batch
     }
   }
 }

@@ -50,11 +50,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
     }
     try compute(load)
     catch {
-      case e: GangAborted => throw e
+      case e @ (_: GangAborted | _: TaskKilledException | _: FetchFailedException) => throw e
       case _: GangStopped => Iterator.empty
-      case e: TaskKilledException => throw e
-      case e: InterruptedException => throw e
-      case e: FetchFailedException => throw e
       case NonFatal(e) =>
         gang.abort(GangEnd.stopped(e.toString))
         results.error(e, partitions)
@@ -99,7 +96,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
         fixpoint(traced = true).trace(climb)
     }
     val looped = System.nanoTime()
-    val result = results.rows(run.part(output), strings, partitions, gang.part, tasks == partitions)
+    val result = results.rows(loop.part(output), strings, partitions, gang.part, tasks == partitions)
     if (gang.part == 0) report(run.stats.iterations, run.stats.tuples, run.stats.perIteration, loaded, looped)
     result
   }
@@ -107,7 +104,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
   /** Evaluates a set relation with a carried key by bitmaps; encodes each block at once. */
   private def bitmaps(strings: Dictionary, blocks: Array[Array[Block]]): Iterator[(Int, Array[Byte])] = {
     val edges = gang.once(BitmapEdges.build(stratum.bitmap.get.edges.flatMap(i => blocks(routes.static(i)))))
-    val loop = new BitmapLoop(stratum, edges, blocks(routes.base(output)), gang, memory)
+    val loop = new BitmapLoop(stratum.bitmap.get.moving, edges, blocks(routes.base(output)), gang, memory)
     gang.allreduce(Array.emptyDoubleArray)
     val loaded = System.nanoTime()
     val out = scala.collection.mutable.ArrayBuffer.empty[(Int, Array[Byte])]

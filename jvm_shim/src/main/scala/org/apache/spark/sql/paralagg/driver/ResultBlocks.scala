@@ -1,16 +1,13 @@
 package org.apache.spark.sql.paralagg.driver
 
-import java.io.{
-  ByteArrayInputStream, ByteArrayOutputStream, NotSerializableException, ObjectInputStream, ObjectOutputStream
-}
-import java.nio.ByteBuffer
+import java.io.NotSerializableException
 
 import org.apache.spark.SparkException
 import org.apache.spark.sql.paralagg.load.{Block, BlocksCodec, Dictionary, LocalDictionary, Owner, Route}
 import org.apache.spark.sql.paralagg.loop.BitmapBlock
 import org.apache.spark.sql.paralagg.plan.RelationSpec
 import org.apache.spark.sql.paralagg.state.RelationPart
-import org.apache.spark.sql.types.{DataType, Decimal}
+import org.apache.spark.sql.types.{DataType, Decimal, LongType}
 import org.apache.spark.sql.vectorized.{ColumnarArray, ColumnarBatch, ColumnarMap, ColumnVector}
 import org.apache.spark.unsafe.types.UTF8String
 import org.apache.spark.util.Utils
@@ -40,7 +37,7 @@ final class ResultBlocks(relation: RelationSpec) {
           n += 1
         }
         blocks.iterator.zipWithIndex.collect {
-          case (b, t) if b.rows > 0 => (t, ResultBlocks.tag(0, codec.encode(Array(b), strings.all)))
+          case (b, t) if b.rows > 0 => (t, 0.toByte +: codec.encode(Array(b), strings.all))
         }
       }
     }.flatten
@@ -71,7 +68,7 @@ final class ResultBlocks(relation: RelationSpec) {
   def bitmaps(
       b: BitmapBlock, moving: Int, strings: Dictionary, targets: Int, task: Int, aligned: Boolean)
       : Iterator[(Int, Array[Byte])] =
-    if (aligned) Iterator((task, ResultBlocks.tag(2, encodeBitmaps(b, moving, strings))))
+    if (aligned) Iterator((task, 2.toByte +: encodeBitmaps(b, moving, strings)))
     else {
       val owner = new Owner(relation, relation.distributeBy, hasMask = false, targets, strings)
       val row = new Array[Long](2)
@@ -80,55 +77,47 @@ final class ResultBlocks(relation: RelationSpec) {
         owner.taskOf(row)
       }
       owners.distinct.iterator.map { t =>
-        (t, ResultBlocks.tag(2, encodeBitmaps(b.only(owners.map(_ == t)), moving, strings)))
+        (t, 2.toByte +: encodeBitmaps(b.only(owners.map(_ == t)), moving, strings))
       }
     }
 
-  private def bitmapCodec(moving: Int) = new BlocksCodec(Array(1 - moving, moving).map { c =>
-    Route(c, 0, Array(0), Array(types(c)), Array.empty, everywhere = false, Array.empty)
+  /** The codec of bitmaps: xs and ys, as keys of the relation, then two columns of longs. */
+  private def bitmapCodec = new BlocksCodec((types :+ LongType :+ LongType).zipWithIndex.map { case (t, c) =>
+    Route(c, 0, Array(0), Array(t), Array.empty, everywhere = false, Array.empty)
   })
 
+  /** Encodes xs, ys, the bits, and the position of y's column with the width. */
   private def encodeBitmaps(b: BitmapBlock, moving: Int, strings: Dictionary): Array[Byte] = {
-    val ends = Array(b.xs, b.ys).zipWithIndex.map { case (words, side) =>
-      val block = new Block(side, 1)
-      block.words(0).array = words.clone()
+    val columns = Array(b.xs.clone(), b.ys.clone(), b.bits, Array(moving.toLong, b.width.toLong))
+    val blocks = Array(1 - moving, moving, 2, 3).zip(columns).map { case (route, words) =>
+      val block = new Block(route, 1)
+      block.words(0).array = words
       block.words(0).size = words.length
       block.rows = words.length
       block
     }
-    val head = bitmapCodec(moving).encode(ends, strings.all)
-    val out = ByteBuffer.allocate(12 + head.length + b.bits.length * 8)
-    out.putInt(moving).putInt(b.width).putInt(head.length).put(head)
-    out.asLongBuffer().put(b.bits)
-    out.array
+    bitmapCodec.encode(blocks, strings.all)
   }
 
   private def readBitmaps(bytes: Array[Byte]): Iterator[ColumnarBatch] = {
-    val in = ByteBuffer.wrap(bytes)
-    val moving = in.getInt()
-    val width = in.getInt()
-    val head = new Array[Byte](in.getInt())
-    in.get(head)
     val dictionary = new LocalDictionary
-    val Array(xs, ys) = bitmapCodec(moving).decode(head, dictionary)
-    val bits = new Array[Long](in.remaining() / 8)
-    in.asLongBuffer().get(bits)
-    new BitmapRows(BitmapBlock(xs.words(0).trimmed, ys.words(0).trimmed, width, bits)).map { case (x, y, n) =>
+    val Array(xs, ys, bits, Array(moving, width)) = bitmapCodec.decode(bytes, dictionary).map(_.words(0).trimmed)
+    new BitmapRows(BitmapBlock(xs, ys, width.toInt, bits)).map { case (x, y, n) =>
       val columns = new Array[ColumnVector](2)
-      columns(1 - moving) = new WordVector(types(1 - moving), x, null, dictionary.strings)
-      columns(moving) = new WordVector(types(moving), y, null, dictionary.strings)
+      columns(1 - moving.toInt) = new WordVector(types(1 - moving.toInt), x, null, dictionary.strings)
+      columns(moving.toInt) = new WordVector(types(moving.toInt), y, null, dictionary.strings)
       new ColumnarBatch(columns, n)
     }
   }
 
   def error(cause: Throwable, targets: Int): Iterator[(Int, Array[Byte])] = {
-    val bytes = ResultBlocks.tag(1, ResultBlocks.serialize(cause))
+    val bytes = 1.toByte +: ResultBlocks.serialize(cause)
     (0 until targets).iterator.map(_ -> bytes)
   }
 
   /** Decodes one block to batches; throws the error in it. */
   def read(bytes: Array[Byte]): Iterator[ColumnarBatch] = bytes(0) match {
-    case 1 => throw ResultBlocks.deserialize(bytes.drop(1))
+    case 1 => throw Utils.deserialize[Throwable](bytes.drop(1), Utils.getContextOrSparkClassLoader)
     case 2 => readBitmaps(bytes.drop(1))
     case _ =>
       val dictionary = new LocalDictionary
@@ -144,32 +133,9 @@ final class ResultBlocks(relation: RelationSpec) {
 object ResultBlocks {
   private val Rows = 1 << 20
 
-  private[paralagg] def tag(kind: Byte, bytes: Array[Byte]): Array[Byte] = {
-    val out = new Array[Byte](bytes.length + 1)
-    out(0) = kind
-    System.arraycopy(bytes, 0, out, 1, bytes.length)
-    out
-  }
-
-  private def serialize(cause: Throwable): Array[Byte] = {
-    def write(t: Throwable): Array[Byte] = {
-      val out = new ByteArrayOutputStream
-      val objects = new ObjectOutputStream(out)
-      objects.writeObject(t)
-      objects.close()
-      out.toByteArray
-    }
-    try write(cause)
-    catch { case _: NotSerializableException => write(new SparkException(cause.toString)) }
-  }
-
-  private def deserialize(bytes: Array[Byte]): Throwable = {
-    val loader = Utils.getContextOrSparkClassLoader
-    val in = new ObjectInputStream(new ByteArrayInputStream(bytes)) {
-      override def resolveClass(d: java.io.ObjectStreamClass): Class[_] = Class.forName(d.getName, false, loader)
-    }
-    in.readObject().asInstanceOf[Throwable]
-  }
+  private def serialize(cause: Throwable): Array[Byte] =
+    try Utils.serialize(cause)
+    catch { case _: NotSerializableException => Utils.serialize(new SparkException(cause.toString)) }
 }
 
 /** A column of words as a vector for Spark's operators, without a copy. */

@@ -2,7 +2,7 @@ package org.apache.spark.sql.paralagg.driver
 
 import scala.collection.mutable
 
-import org.json4s.JObject
+import org.json4s._
 import org.json4s.JsonDSL._
 
 import org.apache.spark.SparkContext
@@ -32,7 +32,7 @@ private[paralagg] final class Run(
   private var lastPost = 0L
   private val posted =
     mutable.Map.from(metrics.values.map(m => m.id -> m.value)) // not 0 after an earlier start of ranks
-  private var counts = RunCounts.None
+  private var counts = RunCounts()
   private var phase = Running
   private var seconds = 0.0
   private var attempt = -1
@@ -68,23 +68,22 @@ private[paralagg] final class Run(
     if (System.nanoTime() - lastPost > PostNanos) post()
   }
 
-  /** Records the end of the loop, after the result is stored. */
-  def succeeded(summary: RunSummary): Unit = synchronized {
+  /** Records the end of the loop, after the result is stored, with the report of the gang or of the ranks. */
+  def succeeded(report: JValue): Unit = synchronized {
     // Bitmaps report no iterations, and ranks not every one.
-    progress(counts.copy(iteration = summary.iterations, total = summary.tuples))
-    Seq("load" -> summary.load, "loop" -> summary.loop, "store" -> summary.store).foreach { case (phase, seconds) =>
-      metrics(phase).set(math.round(1000 * seconds))
-    }
+    progress(counts.copy(
+        iteration = (report \ "iterations").extractOrElse(0), total = (report \ "tuples").extractOrElse(0L)))
+    val times = Phases.map(phase => (report \ "seconds" \ phase).extractOrElse(0.0))
+    Phases.zip(times).foreach { case (phase, time) => metrics(phase).set(math.round(1000 * time)) }
     post()
-    finish(Done, summary)
+    finish(Done, times)
   }
 
   /** Ends the run with its query; returns true if it had not succeeded before. */
   def end(): Boolean = synchronized {
     val isUnfinished = phase == Running
-    if (isUnfinished) finish(Failed, RunSummary.None)
+    if (isUnfinished) finish(Failed, Phases.map(_ => 0.0))
     isEnded = true
-    notifyAll()
     isUnfinished
   }
 
@@ -109,13 +108,14 @@ private[paralagg] final class Run(
       send(FixpointProgress(id, name, execution, job, c.iteration, c.delta, c.total, c.changed, c.bytes, now()))
   }
 
-  private def finish(finalPhase: String, summary: RunSummary): Unit = {
+  private def finish(finalPhase: String, times: Seq[Double]): Unit = {
     phase = finalPhase
     seconds = elapsed
     val c = counts
+    val Seq(load, loop, store) = times
     send(
-      FixpointEnded(id, name, execution, phase == Done, c.iteration, c.total, c.changed, c.bytes, summary.load,
-        summary.loop, summary.store, now()))
+      FixpointEnded(id, name, execution, phase == Done, c.iteration, c.total, c.changed, c.bytes, load, loop, store,
+        now()))
   }
 
   private def send(event: SparkListenerEvent): Unit = sc.listenerBus.post(event)
@@ -125,21 +125,11 @@ private[paralagg] final class Run(
   def arrived(attempt: Int, count: Int): Unit = synchronized {
     this.attempt = attempt
     joinedTasks = count
-    notifyAll()
   }
 
   /** Tests whether this attempt of the gang's stage has not begun yet. */
   def isWaiting(attempt: Int): Boolean = synchronized {
     !isEnded && (this.attempt < attempt || this.attempt == attempt && joinedTasks < tasks)
-  }
-
-  def awaitStart(attempt: Int, millis: Long): Unit = synchronized {
-    val deadline = System.nanoTime() + millis * 1000000L
-    var remaining = millis
-    while (isWaiting(attempt) && remaining > 0) {
-      wait(remaining)
-      remaining = (deadline - System.nanoTime()) / 1000000L
-    }
   }
 
   def logWaiting(attempt: Int): Unit = logWarning(
@@ -154,4 +144,6 @@ private object Run {
   private val Running = "running"
   private val Done = "done"
   private val Failed = "failed"
+  private val Phases = Seq("load", "loop", "store")
+  private implicit val formats: Formats = DefaultFormats
 }

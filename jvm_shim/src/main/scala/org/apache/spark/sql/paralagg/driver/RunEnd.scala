@@ -1,7 +1,7 @@
 package org.apache.spark.sql.paralagg.driver
 
 import java.io.IOException
-import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, TimeUnit}
 
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
@@ -34,7 +34,7 @@ final class RunEnd(sc: SparkContext) extends SparkListener with Logging {
 
   /** Watches a submitted gang: its inputs are ready, so from now on it waits for slots only. */
   override def onStageSubmitted(event: SparkListenerStageSubmitted): Unit =
-    watched(event.stageInfo.stageId).foreach(w => Waiting.watch(w.run, event.stageInfo.attemptNumber()))
+    watched(event.stageInfo.stageId).foreach(w => RunEnd.logIfWaiting(w.run, event.stageInfo.attemptNumber(), 3))
 
   override def onTaskStart(event: SparkListenerTaskStart): Unit = watched(event.stageId).foreach(_.running += 1)
 
@@ -60,13 +60,13 @@ final class RunEnd(sc: SparkContext) extends SparkListener with Logging {
   private def end(isEnded: RunEnd.Watched => Boolean): Unit = runs.values.asScala.filter(isEnded).foreach { w =>
     w.isOver = true
     RunRegistry.end(w.run.id)
-    RunRegistry.coordinator(sc).send(("ended", w.run.id)) // so that no task waits for a peer
+    Coordinator.of(sc).send(("ended", w.run.id)) // so that no task waits for a peer
     clear(w)
   }
 
   private def clear(w: RunEnd.Watched): Unit = if (w.isOver && w.running <= 0) {
     runs.remove(w.run.id)
-    RunRegistry.coordinator(sc).send(("ended", w.run.id)) // again, for a task that joined late
+    Coordinator.of(sc).send(("ended", w.run.id)) // again, for a task that joined late
     w.marker.destroy() // removes every block of the run on all executors
     deleteCheckpoints(w)
   }
@@ -108,24 +108,13 @@ object RunEnd {
     JobDescriptions.listen(sc)
     listener.runs.put(run.id, new Watched(run, marker, checkpoint, gang))
   }
-}
 
-/** The logging of runs that wait for slots, by a daemon thread for each. */
-private object Waiting {
-  private val FirstMillis = 3000L
-  private val AgainMillis = 30000L
-
-  def watch(run: Run, attempt: Int): Unit = if (run.isWaiting(attempt)) {
-    val thread = new Thread(
-      () => {
-        var pause = FirstMillis
-        while (run.isWaiting(attempt)) {
-          run.awaitStart(attempt, pause)
-          if (run.isWaiting(attempt)) run.logWaiting(attempt)
-          pause = AgainMillis
-        }
-      }, s"paralagg-waiting-${run.id}")
-    thread.setDaemon(true)
-    thread.start()
-  }
+  /** Logs a run that waits for slots, after `seconds` and then every 30 s. */
+  private def logIfWaiting(run: Run, attempt: Int, seconds: Long): Unit =
+    CompletableFuture.delayedExecutor(seconds, TimeUnit.SECONDS).execute { () =>
+      if (run.isWaiting(attempt)) {
+        run.logWaiting(attempt)
+        logIfWaiting(run, attempt, 30)
+      }
+    }
 }

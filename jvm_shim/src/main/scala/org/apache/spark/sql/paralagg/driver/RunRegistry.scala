@@ -11,13 +11,12 @@ import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods.{compact, parse}
 
 import org.apache.spark.SparkContext
-import org.apache.spark.rpc.RpcEndpointRef
 import org.apache.spark.sql.execution.metric.SQLMetric
-import org.apache.spark.sql.paralagg.gang.{Coordinator, RunCounts, RunEvents}
+import org.apache.spark.sql.paralagg.gang.RunCounts
 import org.apache.spark.sql.paralagg.plan.FixpointSpec
 
 /** The driver's live runs, and the final states of the last ones. The report of a run is kept with its fixpoint. */
-object RunRegistry extends RunEvents {
+object RunRegistry {
   private val ids = new AtomicLong(0)
   private val runs = new ConcurrentHashMap[Long, Run]()
 
@@ -43,20 +42,17 @@ object RunRegistry extends RunEvents {
     run
   }
 
-  /** Returns the coordinator of the context's gangs, which reports to this registry. */
-  def coordinator(sc: SparkContext): RpcEndpointRef = Coordinator.of(sc, this)
-
-  override def joined(run: Long, attempt: Int, count: Int): Unit =
+  def joined(run: Long, attempt: Int, count: Int): Unit =
     Option(runs.get(run)).foreach(_.arrived(attempt, count))
 
-  override def progress(run: Long, counts: RunCounts): Unit = Option(runs.get(run)).foreach { r =>
+  def progress(run: Long, counts: RunCounts): Unit = Option(runs.get(run)).foreach { r =>
     r.progress(counts)
     recordChange(r)
   }
 
-  override def reported(run: Long, json: String): Unit = Option(runs.get(run)).foreach { r =>
+  def reported(run: Long, json: String): Unit = Option(runs.get(run)).foreach { r =>
     r.spec.whole.lastRun.report = json
-    r.succeeded(RunSummary.of(parse(json)))
+    r.succeeded(parse(json))
     recordChange(r)
   }
 

@@ -7,6 +7,7 @@ import scala.concurrent.duration._
 import scala.reflect.ClassTag
 
 import org.apache.spark.{SparkEnv, TaskContext}
+import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.rpc.{RpcEndpointRef, RpcTimeout}
 import org.apache.spark.storage.{BlockId, BroadcastBlockId, StorageLevel}
 import org.apache.spark.util.RpcUtils
@@ -25,7 +26,7 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
   import Gang._
 
   private val env = SparkEnv.get
-  private val coordinator: RpcEndpointRef = RpcUtils.makeDriverRef(Coordinator.Name, env.conf, env.rpcEnv)
+  private val coordinator: RpcEndpointRef = RpcUtils.makeDriverRef(CoordinatorName, env.conf, env.rpcEnv)
   private val (executorOf, hosts, ports) = join()
   private val executors = executorOf.distinct
   private val executorIndex = executors.indexOf(env.executorId)
@@ -93,7 +94,8 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
     val now = System.nanoTime()
     if (isLast || now - lastProgress > ProgressNanos) {
       lastProgress = now
-      coordinator.send(("progress", key.run, counts.packed))
+      val c = counts
+      coordinator.send(("progress", key.run, c.iteration, c.delta, c.total, c.changed, c.bytes, c.heaviest))
     }
   }
 
@@ -191,12 +193,8 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
     val task = executorOf.indexOf(executors(e))
     val buffer = env.blockManager.blockTransferService
       .fetchBlockSync(hosts(task), ports(task), executors(e), blockId(round, e, executorIndex).name, null)
-    try {
-      val data = buffer.nioByteBuffer()
-      val bytes = new Array[Byte](data.remaining())
-      data.get(bytes)
-      bytes
-    } finally buffer.release()
+    try JavaUtils.bufferToArray(buffer.nioByteBuffer())
+    finally buffer.release()
   }
 
   /** Returns an id that Spark can parse; removing the broadcast `blockSpace` also removes the blocks of dead tasks. */
@@ -216,6 +214,7 @@ final class Gang(val key: GangKey, val part: Int, val tasks: Int, blockSpace: Lo
 }
 
 object Gang {
+  private[paralagg] val CoordinatorName = "paralagg-coordinator"
   private val NoVotes = Array.emptyDoubleArray
   private val InlineBytes = 16 * 1024
   private val ProgressNanos = 20L * 1000 * 1000

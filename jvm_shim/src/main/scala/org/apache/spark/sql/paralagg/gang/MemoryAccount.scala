@@ -1,7 +1,7 @@
 package org.apache.spark.sql.paralagg.gang
 
 import org.apache.spark.TaskContext
-import org.apache.spark.memory.{MemoryConsumer, MemoryMode, TaskMemoryManager}
+import org.apache.spark.memory.{MemoryConsumer, MemoryMode}
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 
 /**
@@ -9,7 +9,9 @@ import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
  * themselves are on the heap: the loop reserves their bytes here when they grow, and releases them when the task ends.
  */
 final class MemoryAccount(context: TaskContext) {
-  private val consumer = new MemoryAccount.Consumer(context.taskMemoryManager())
+  private val consumer = new MemoryConsumer(context.taskMemoryManager(), MemoryMode.ON_HEAP) {
+    override def spill(size: Long, trigger: MemoryConsumer): Long = 0L
+  }
   private var held = 0L
 
   /** Raises the reservation to `bytes`, for `what`; throws if the memory manager does not grant them. */
@@ -28,11 +30,5 @@ final class MemoryAccount(context: TaskContext) {
   def release(): Unit = {
     consumer.freeMemory(held)
     held = 0
-  }
-}
-
-object MemoryAccount {
-  private final class Consumer(manager: TaskMemoryManager) extends MemoryConsumer(manager, MemoryMode.ON_HEAP) {
-    override def spill(size: Long, trigger: MemoryConsumer): Long = 0L
   }
 }

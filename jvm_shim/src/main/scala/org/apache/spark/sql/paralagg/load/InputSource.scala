@@ -48,12 +48,7 @@ object InputSource {
   private val MinSplitBytes = 1L << 20
 
   /** Skips the transition to rows, which costs more than the scan, and projections of plain columns. */
-  def of(plan: SparkPlan, input: Int): InputSource = plan match {
-    case RowToColumnarExec(child) => of(child, input) // Spark adds it because the fixpoint's output is columnar
-    case _ => batchesOrRows(plan, input)
-  }
-
-  private def batchesOrRows(plan: SparkPlan, input: Int): InputSource = columnar(plan) match {
+  def of(plan: SparkPlan, input: Int): InputSource = columnar(plan) match {
     case Some(source) =>
       val ordinals = plan.output.map(a => source.output.indexWhere(_.exprId == a.exprId)).toArray
       InputSource(input, null, source.executeColumnar(), ordinals, canSplit(source))
@@ -61,10 +56,10 @@ object InputSource {
   }
 
   private def columnar(plan: SparkPlan): Option[SparkPlan] = plan match {
-    case WholeStageCodegenExec(child) => columnar(child)
-    case InputAdapter(child) => columnar(child)
+    // Spark adds the first one because the fixpoint's output is columnar.
+    case _: RowToColumnarExec | _: WholeStageCodegenExec | _: InputAdapter | _: ColumnarToRowExec =>
+      columnar(plan.children.head)
     case ProjectExec(list, child) if list.forall(_.isInstanceOf[Attribute]) => columnar(child)
-    case ColumnarToRowExec(child) => columnar(child)
     case p if p.supportsColumnar => Some(p)
     case _ => None
   }

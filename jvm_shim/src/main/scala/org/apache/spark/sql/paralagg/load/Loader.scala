@@ -81,7 +81,7 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
           out(i) = vector.getLong(from + i)
           i += 1
         }
-      case IntWord("int", _) if nullRows == null =>
+      case IntWord("int") if nullRows == null =>
         while (i < n) {
           out(i) = vector.getInt(from + i)
           i += 1
@@ -171,7 +171,7 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
       }
       var i = 0
       while (i < n) {
-        targets(i) = Words.owner(targets(i), tasks)
+        targets(i) = math.floorMod(targets(i), tasks)
         i += 1
       }
       -1

@@ -37,11 +37,8 @@ final class LocalDictionary extends StringTable {
   /** Returns the strings by id; the array is longer than `size`. */
   def strings: Array[UTF8String] = interned
 
-  def sorted: Array[UTF8String] = {
-    val copy = Arrays.copyOf(interned, size)
-    Arrays.sort(copy.asInstanceOf[Array[AnyRef]])
-    copy
-  }
+  def sorted: Array[UTF8String] =
+    Arrays.stream(interned, 0, size).sorted().toArray[UTF8String](new Array[UTF8String](_))
 
   /** Returns the rank of each local id in `global`, which holds all strings of the run in order. */
   def ranksIn(global: Array[UTF8String]): Array[Int] = Array.tabulate(size) { id =>
@@ -55,23 +52,9 @@ final class LocalDictionary extends StringTable {
  */
 object Strings extends Codec[Array[UTF8String]] {
 
-  def merge(parts: Array[Array[UTF8String]]): Array[UTF8String] = {
-    val all = new Array[UTF8String](parts.map(_.length).sum)
-    var at = 0
-    parts.foreach { p =>
-      System.arraycopy(p, 0, all, at, p.length)
-      at += p.length
-    }
-    Arrays.sort(all.asInstanceOf[Array[AnyRef]]) // a merge, since the parts are sorted
-    var n = 0
-    all.indices.foreach { i =>
-      if (n == 0 || all(i) != all(n - 1)) {
-        all(n) = all(i)
-        n += 1
-      }
-    }
-    Arrays.copyOf(all, n)
-  }
+  /** Returns all strings in order, each once. The sort is a merge, since the parts are sorted. */
+  def merge(parts: Array[Array[UTF8String]]): Array[UTF8String] =
+    Arrays.stream(parts.flatten).sorted().distinct().toArray[UTF8String](new Array[UTF8String](_))
 
   override def encode(strings: Array[UTF8String]): Array[Byte] = {
     val out = ByteBuffer.allocate(4 + strings.map(_.numBytes + 4).sum)

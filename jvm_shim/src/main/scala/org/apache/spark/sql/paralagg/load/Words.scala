@@ -5,11 +5,6 @@ import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
-/** The Java name of an object's class; generated code calls the object's methods as static ones. */
-private[paralagg] object JavaName {
-  def of(module: AnyRef): String = module.getClass.getName.stripSuffix("$")
-}
-
 /** The encoding of a type's values in 64-bit words, and their hash: Catalyst's, so the reported partitioning holds. */
 sealed abstract class WordType extends Serializable {
 
@@ -17,12 +12,16 @@ sealed abstract class WordType extends Serializable {
   def read(row: SpecializedGetters, ordinal: Int, strings: LocalDictionary): Long
 
   /** Returns Spark's Murmur3Hash of one column, chained through `seed`. */
-  def hash(word: Long, seed: Int, strings: StringTable): Int
+  def hash(word: Long, seed: Int, strings: StringTable): Int = Murmur3_x86_32.hashLong(word, seed)
 
-  /** The Java type of a value, and Java source that decodes the word `w` to it and encodes it again. */
-  def javaType: String
+  /** Return Java source that decodes the word `w` to a value, and that encodes a value. */
   def decode(w: String): String
   def encode(value: String): String
+}
+
+/** The word of a value that Catalyst hashes as an int. */
+sealed abstract class IntHashed extends WordType {
+  override def hash(word: Long, seed: Int, strings: StringTable): Int = Murmur3_x86_32.hashInt(word.toInt, seed)
 }
 
 object Words {
@@ -30,9 +29,9 @@ object Words {
 
   def of(dataType: DataType): WordType = dataType match {
     case LongType | TimestampType | TimestampNTZType | _: DayTimeIntervalType => LongWord
-    case IntegerType | DateType | _: YearMonthIntervalType => IntWord("int", "getInt")
-    case ShortType => IntWord("short", "getShort")
-    case ByteType => IntWord("byte", "getByte")
+    case IntegerType | DateType | _: YearMonthIntervalType => IntWord("int")
+    case ShortType => IntWord("short")
+    case ByteType => IntWord("byte")
     case BooleanType => BooleanWord
     case DoubleType => DoubleWord
     case FloatType => FloatWord
@@ -44,39 +43,26 @@ object Words {
         s"the gang engine cannot hold ${other.simpleString} in a word.",
         "use backend='dataframe' for this relation.")
   }
-
-  /** Returns the task that owns a key of this hash. */
-  def owner(hash: Int, tasks: Int): Int = {
-    val m = hash % tasks
-    if (m < 0) m + tasks else m
-  }
 }
 
 case object LongWord extends WordType {
   override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = row.getLong(i)
-  override def hash(word: Long, seed: Int, strings: StringTable): Int = Murmur3_x86_32.hashLong(word, seed)
-  override def javaType: String = "long"
   override def decode(w: String): String = w
   override def encode(value: String): String = value
 }
 
-case class IntWord(javaType: String, getter: String) extends WordType {
+case class IntWord(javaType: String) extends IntHashed {
   override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = javaType match {
     case "int" => row.getInt(i)
     case "short" => row.getShort(i)
     case _ => row.getByte(i)
   }
-  override def hash(word: Long, seed: Int, strings: StringTable): Int =
-    Murmur3_x86_32.hashInt(word.toInt, seed)
   override def decode(w: String): String = s"(($javaType) $w)"
   override def encode(value: String): String = s"((long) $value)"
 }
 
-case object BooleanWord extends WordType {
+case object BooleanWord extends IntHashed {
   override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = if (row.getBoolean(i)) 1 else 0
-  override def hash(word: Long, seed: Int, strings: StringTable): Int =
-    Murmur3_x86_32.hashInt(word.toInt, seed)
-  override def javaType: String = "boolean"
   override def decode(w: String): String = s"($w != 0L)"
   override def encode(value: String): String = s"($value ? 1L : 0L)"
 }
@@ -85,26 +71,20 @@ case object BooleanWord extends WordType {
 case object DoubleWord extends WordType {
   def word(value: Double): Long = java.lang.Double.doubleToLongBits(if (value == 0.0d) 0.0d else value)
   override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = word(row.getDouble(i))
-  override def hash(w: Long, seed: Int, strings: StringTable): Int = Murmur3_x86_32.hashLong(w, seed)
-  override def javaType: String = "double"
   override def decode(w: String): String = s"Double.longBitsToDouble($w)"
-  override def encode(value: String): String = s"${JavaName.of(this)}.word($value)"
+  override def encode(value: String): String = s"DoubleWord.word($value)"
 }
 
-case object FloatWord extends WordType {
+case object FloatWord extends IntHashed {
   def word(value: Float): Long = java.lang.Float.floatToIntBits(if (value == 0.0f) 0.0f else value)
   override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = word(row.getFloat(i))
-  override def hash(w: Long, seed: Int, strings: StringTable): Int = Murmur3_x86_32.hashInt(w.toInt, seed)
-  override def javaType: String = "float"
   override def decode(w: String): String = s"Float.intBitsToFloat((int) $w)"
-  override def encode(value: String): String = s"${JavaName.of(this)}.word($value)"
+  override def encode(value: String): String = s"FloatWord.word($value)"
 }
 
 case class DecimalWord(precision: Int, scale: Int) extends WordType {
   override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long =
     row.getDecimal(i, precision, scale).toUnscaledLong
-  override def hash(w: Long, seed: Int, strings: StringTable): Int = Murmur3_x86_32.hashLong(w, seed)
-  override def javaType: String = "Decimal"
   override def decode(w: String): String = s"Decimal.createUnsafe($w, $precision, $scale)"
   override def encode(value: String): String = s"$value.toUnscaledLong()"
 }
@@ -116,7 +96,6 @@ case object StringWord extends WordType {
     val s = strings.get(w.toInt)
     Murmur3_x86_32.hashUnsafeBytes(s.getBaseObject, s.getBaseOffset, s.numBytes, seed)
   }
-  override def javaType: String = "UTF8String"
   override def decode(w: String): String = s"ra_strings.get((int) $w)"
   override def encode(value: String): String = s"ra_strings.word($value)"
 }

@@ -2,10 +2,8 @@ package org.apache.spark.sql.paralagg.loop
 
 import java.util.Arrays
 
-import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.paralagg.gang.{Gang, MemoryAccount}
 import org.apache.spark.sql.paralagg.load.Block
-import org.apache.spark.sql.paralagg.plan.StratumSpec
 import org.apache.spark.sql.paralagg.state.{BitmapEdges, KeyMap, LongKeyMap, StaticIndex}
 
 /**
@@ -16,15 +14,12 @@ import org.apache.spark.sql.paralagg.state.{BitmapEdges, KeyMap, LongKeyMap, Sta
  *
  * The first block decides W: wide blocks for dense results, one word for sparse ones.
  */
-final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Block], gang: Gang,
-    memory: MemoryAccount) {
+final class BitmapLoop(moving: Int, edges: BitmapEdges, base: Array[Block], gang: Gang, memory: MemoryAccount) {
   import BitmapLoop._
 
-  private val moving = stratum.bitmap.get.moving
   private val carried = 1 - moving
   private val vertices = edges.vertices.asInstanceOf[LongKeyMap]
   private val size = vertices.size
-  private val limit = stratum.maxIterations
 
   /** Base rows by x: ids of y, `starts(x)` until `starts(x + 1)` in `firsts`. `isolated`: rows without an edge at y. */
   private val sources = new LongKeyMap
@@ -34,14 +29,12 @@ final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Blo
   private var width = 1
   private var full = new Array[Long](size)
   private var delta = new Array[Long](size)
-  private var arriving = if (limit.isEmpty) delta else new Array[Long](size)
   private val queued = new Array[Boolean](size)
   private var current = new Array[Int](size)
   private var next = new Array[Int](size)
   private val touched = new Array[Int](size)
   private val isTouched = new Array[Boolean](size)
   private var touchedSize = 0
-  private var unfinished = 0L
   var iterations = 0
   var pairs: Long = 0
 
@@ -91,33 +84,25 @@ final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Blo
       x += 1
     }
     var rounds = 0
-    while (n > 0 && limit.forall(rounds < _)) {
+    while (n > 0) {
       n = pass(n)
       rounds += 1
       gang.check()
-      if (limit.isDefined) nextRound(n)
     }
-    unfinished += n
     iterations = math.max(iterations, rounds)
-    // The next block must not see the delta that a limit left.
-    (0 until n).foreach { i =>
-      queued(current(i)) = false
-      Arrays.fill(delta, current(i) * width, (current(i) + 1) * width, 0L)
-    }
   }
 
   /** Follows the edges of the `n` changed y; returns the number of y that this changes. */
   private def pass(n: Int): Int = {
     val w = width
     val (offsets, targets) = (edges.offsets, edges.targets)
-    val (f, d, a) = (full, delta, arriving)
-    val inPlace = limit.isEmpty
+    val (f, d) = (full, delta)
     val bits = new Array[Long](w)
     var m = 0
     var i = 0
     while (i < n) {
       val y = current(i)
-      if (inPlace) queued(y) = false
+      queued(y) = false
       System.arraycopy(d, y * w, bits, 0, w)
       Arrays.fill(d, y * w, y * w + w, 0L)
       var e = offsets(y)
@@ -131,7 +116,7 @@ final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Blo
           val fresh = bits(j) & ~f(at + j)
           any |= fresh
           f(at + j) |= fresh
-          a(at + j) |= fresh
+          d(at + j) |= fresh
           j += 1
         }
         if (any != 0) {
@@ -140,9 +125,8 @@ final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Blo
             touched(touchedSize) = z
             touchedSize += 1
           }
-          if (!queued(z) || !inPlace && !isNext(z)) {
+          if (!queued(z)) {
             queued(z) = true
-            if (!inPlace) markNext(z)
             next(m) = z
             m += 1
           }
@@ -158,18 +142,6 @@ final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Blo
     m
   }
 
-  private lazy val nextMarks = new Array[Boolean](size)
-  private def isNext(z: Int): Boolean = nextMarks(z)
-  private def markNext(z: Int): Unit = nextMarks(z) = true
-
-  /** Makes the bits that arrived in this round the delta of the next one (with a limit only). */
-  private def nextRound(n: Int): Unit = {
-    val spare = delta
-    delta = arriving
-    arriving = spare
-    (0 until n).foreach(i => nextMarks(current(i)) = false)
-  }
-
   private def collect(from: Int, until: Int): BitmapBlock = {
     val xs = Arrays.copyOfRange(sources.words, from, until)
     val ys = new Array[Long](touchedSize)
@@ -181,7 +153,6 @@ final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Blo
       System.arraycopy(full, y * width, bits, i * width, width)
       Arrays.fill(full, y * width, (y + 1) * width, 0L)
       isTouched(y) = false
-      queued(y) = false
       i += 1
     }
     touchedSize = 0
@@ -197,7 +168,6 @@ final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Blo
     if (width > 1) {
       full = new Array[Long](size * width)
       delta = new Array[Long](size * width)
-      arriving = if (limit.isEmpty) delta else new Array[Long](size * width)
     }
   }
 
@@ -224,16 +194,8 @@ final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Blo
         i += 1
       }
     }
-    val starts = new Array[Int](sources.size + 1)
-    (0 until m).foreach(i => starts(xs(i) + 1) += 1)
-    (0 until sources.size).foreach(x => starts(x + 1) += starts(x))
-    val at = starts.clone()
-    val firsts = new Array[Int](m)
-    (0 until m).foreach { i =>
-      firsts(at(xs(i))) = ys(i)
-      at(xs(i)) += 1
-    }
-    (starts, firsts)
+    val placement = StaticIndex.place(xs.take(m), sources.size, null)
+    (placement.offsets, placement.order(ys.take(m)))
   }
 
   /** Returns the base rows without an edge at y, as a block of plain pairs. */
@@ -244,17 +206,9 @@ final class BitmapLoop(stratum: StratumSpec, edges: BitmapEdges, base: Array[Blo
   }
 
   private def vote(): Unit = {
-    val iterationsByTask = new Array[Double](gang.tasks)
-    iterationsByTask(gang.part) = iterations
-    val sums = gang.allreduce(iterationsByTask ++ Array(unfinished.toDouble, pairs.toDouble))
-    iterations = sums.take(gang.tasks).max.toInt
-    pairs = sums(gang.tasks + 1).toLong
-    if (sums(gang.tasks) > 0 && stratum.onLimitError) {
-      throw new ParalaggException(
-        ErrorCodes.LimitReached,
-        s"${stratum.name}: rows still change after ${limit.get} iterations.",
-        "raise max_iterations, or set on_limit='return' to get R_n itself.")
-    }
+    val sums = gang.allreduce(Array(pairs.toDouble, iterations.toDouble), maxima = 1)
+    pairs = sums(0).toLong
+    iterations = sums(1).toInt
   }
 }
 
@@ -270,16 +224,7 @@ object BitmapLoop {
  */
 case class BitmapBlock(xs: Array[Long], ys: Array[Long], width: Int, bits: Array[Long]) {
   lazy val pairs: Long =
-    if (width == 0) xs.length
-    else {
-      var n = 0L
-      var i = 0
-      while (i < bits.length) {
-        n += java.lang.Long.bitCount(bits(i))
-        i += 1
-      }
-      n
-    }
+    if (width == 0) xs.length else Arrays.stream(bits).map(java.lang.Long.bitCount(_).toLong).sum()
 
   /** Returns the pairs of those x for which `isKept`. */
   def only(isKept: Array[Boolean]): BitmapBlock =

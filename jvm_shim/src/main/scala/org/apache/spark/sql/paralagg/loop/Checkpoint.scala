@@ -27,7 +27,7 @@ final class Checkpoint(conf: CheckpointConf, run: Long, gang: Gang, parts: Array
   private val files: FileSystem = root.getFileSystem(SparkHadoopUtil.get.conf)
 
   /** Restricts the folder to its owner. Every task does it before it writes: a peer may have only created it. */
-  private lazy val closeToOthers: Unit = FileSystem.mkdirs(files, root, Checkpoint.OwnerOnly)
+  private lazy val closeToOthers: Unit = FileSystem.mkdirs(files, root, new FsPermission("700"))
 
   def isDue(iteration: Int): Boolean = iteration % conf.interval == 0
 
@@ -104,8 +104,4 @@ final class Checkpoint(conf: CheckpointConf, run: Long, gang: Gang, parts: Array
     a.columns(j)(id) = in.readLong()
     if (a.valid(j) != null) a.valid(j)(id) = in.readByte()
   }
-}
-
-private object Checkpoint {
-  private val OwnerOnly = new FsPermission("700")
 }

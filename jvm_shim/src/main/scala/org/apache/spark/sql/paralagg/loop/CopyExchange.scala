@@ -32,7 +32,9 @@ final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
     val (in, _) = gang.exchange(out.map(_.trimmed), codec, Array.emptyDoubleArray)
     val at = new Array[Int](gang.tasks)
     copies.foreach { index =>
-      clearDelta(index)
+      // The previous delta; an iterated relation is sent as a whole in each round, so its rows are cleared, too.
+      index.part.setFlags(clear = if (stratum.isIterated) -1 else Accumulator.InDelta)
+      index.part.currentSize = 0
       in.indices.foreach(t => at(t) = receive(index, in(t), at(t)))
       index.linkCurrent()
     }
@@ -68,34 +70,19 @@ final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
     out.size += row.size
   }
 
-  /** Clears the previous delta; an iterated relation is sent as a whole in each round, so its rows are cleared, too. */
-  private def clearDelta(index: RelationIndex): Unit = {
-    val part = index.part
-    var i = 0
-    while (i < part.currentSize) {
-      val id = part.current(i)
-      part.state.flags(id) =
-        if (stratum.isIterated) 0 else (part.state.flags(id) & ~Accumulator.InDelta).toByte
-      i += 1
-    }
-    part.currentSize = 0
-  }
-
   private def receive(index: RelationIndex, words: Array[Long], from: Int): Int = {
     val part = index.part
     val shape = part.shape
     val n = words(from).toInt
     val hasMask = shape.dependents.contains(true)
-    val key = new Array[Long](shape.keyWords)
     var at = from + 1
     (0 until n).foreach { _ =>
-      System.arraycopy(words, at, key, 0, key.length)
-      val id = part.keys.add(key)
+      val id = part.keys.add(words, at)
       if (id >= part.state.capacity) part.grow()
       if (part.currentSize == part.current.length) {
         part.current = java.util.Arrays.copyOf(part.current, math.max(16, part.currentSize * 2))
       }
-      val values = at + key.length
+      val values = at + shape.keyWords
       val mask = if (hasMask) words(values + shape.dependents.length) else 0L
       shape.dependents.indices.foreach { j =>
         part.state.columns(j)(id) = words(values + j)

@@ -2,7 +2,8 @@ package org.apache.spark.sql.paralagg.loop
 
 import org.apache.spark.sql.paralagg.gang.{Gang, WordsCodec}
 import org.apache.spark.sql.paralagg.load.{LongBuffer, Strings}
-import org.apache.spark.sql.paralagg.state.{LongKeyMap, LoopState, RowAddress}
+import org.apache.spark.sql.paralagg.state.{LongKeyMap, LoopState, RelationPart, RowAddress}
+import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
@@ -11,7 +12,6 @@ import org.apache.spark.unsafe.types.UTF8String
  * shows its keys.
  */
 final class CycleTrace(loop: LoopState, gang: Gang) {
-  import CycleTrace._
 
   /** Returns the keys of a cycle in its order, or nothing. Collective: all tasks get the same result. */
   def find(): Seq[String] = {
@@ -30,8 +30,8 @@ final class CycleTrace(loop: LoopState, gang: Gang) {
     val ownNodes = if (loop.me == 0) cycle(in) else Array.emptyLongArray
     val nodes = gang.allgather(ownNodes, WordsCodec).head
     val texts = nodes.zipWithIndex.collect {
-      case (n, at) if taskOf(n) == loop.me =>
-        UTF8String.fromString(s"$at ${KeyText.of(loop.part(relationOf(n)), idOf(n), loop.strings)}")
+      case (n, at) if RowAddress.task(n) == loop.me =>
+        UTF8String.fromString(s"$at ${text(loop.part(RowAddress.relation(n)), RowAddress.id(n))}")
     }
     gang.allgather(texts, Strings).flatten.map(_.toString.split(" ", 2)).sortBy(_(0).toInt).map(_(1)).toSeq
   }
@@ -61,10 +61,24 @@ final class CycleTrace(loop: LoopState, gang: Gang) {
     }
     nodes
   }
-}
 
-object CycleTrace {
-  private def relationOf(node: Long): Int = (node >>> 48).toInt
-  private def taskOf(node: Long): Int = (node >>> 32 & 0xffff).toInt
-  private def idOf(node: Long): Int = node.toInt
+  /** Returns the text of a key. */
+  private def text(p: RelationPart, id: Int): String = {
+    val k = p.spec.keys.length
+    val mask = if (p.shape.hasNullKeys) p.keys.word(id, k) else 0L
+    val columns = p.spec.keys.zipWithIndex.map { case (column, c) =>
+      s"${column.name}=${if ((mask >> c & 1) != 0) "null" else text(column.dataType, p.keys.word(id, c))}"
+    }
+    columns.mkString("(", ", ", ")")
+  }
+
+  private def text(t: DataType, word: Long): String = t match {
+    case _: StringType => loop.strings.get(word.toInt).toString
+    case DoubleType => java.lang.Double.longBitsToDouble(word).toString
+    case FloatType => java.lang.Float.intBitsToFloat(word.toInt).toString
+    case BooleanType => (word != 0).toString
+    case d: DecimalType => java.math.BigDecimal.valueOf(word, d.scale).toPlainString
+    case DateType => java.time.LocalDate.ofEpochDay(word).toString
+    case _ => word.toString
+  }
 }

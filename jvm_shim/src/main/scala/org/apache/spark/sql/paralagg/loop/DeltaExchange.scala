@@ -101,11 +101,7 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
     }
     // Under a lattice the best value sent stays, so that no value is sent that is not better.
     if (stratum.isLattice) {
-      i = 0
-      while (i < g.dirtySize) {
-        g.flags(g.dirty(i)) = (g.flags(g.dirty(i)) & ~Accumulator.Queued).toByte
-        i += 1
-      }
+      g.setFlags(g.dirty, g.dirtySize, clear = Accumulator.Queued)
       g.dirtySize = 0
     } else g.clearDirty()
   }
@@ -128,11 +124,9 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
         val keyRows = words(at).toInt
         at += 1
         val idsOfKeys = new Array[Int](keyRows)
-        val key = new Array[Long](p.shape.keyWords)
         i = 0
         while (i < keyRows) {
-          System.arraycopy(words, at + i * row, key, 0, key.length)
-          idsOfKeys(i) = p.keys.add(key)
+          idsOfKeys(i) = p.keys.add(words, at + i * row)
           i += 1
         }
         if (p.keys.size > p.state.capacity) p.grow()

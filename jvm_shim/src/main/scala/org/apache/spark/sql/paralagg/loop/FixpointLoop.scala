@@ -5,7 +5,7 @@ import org.apache.spark.sql.paralagg.codegen.{KernelCode, SumOverflow}
 import org.apache.spark.sql.paralagg.gang.{Gang, MemoryAccount}
 import org.apache.spark.sql.paralagg.load.{Block, Routes}
 import org.apache.spark.sql.paralagg.plan.StratumSpec
-import org.apache.spark.sql.paralagg.state.{Accumulator, BaseRows, LoopState, RelationPart}
+import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState, RelationPart}
 import org.apache.spark.sql.types.{DecimalType, DoubleType, FloatType}
 
 /**
@@ -34,7 +34,7 @@ final class FixpointLoop(
   private val combiners = parts.map(p => code.combiner(p.index, loop.strings))
   private val exchange = new DeltaExchange(stratum, loop, combiners, gang)
   private val copies = new CopyExchange(stratum, loop, gang)
-  private val views = new Views(stratum, loop)
+  private val views = View.all(loop)
   private val (followers, derived) = parts.partition(_.spec.isView)
   private val ownIndexes = loop.indexes.values.filterNot(_.spec.copy).toArray
   private val drivers = {
@@ -43,11 +43,7 @@ final class FixpointLoop(
       (code.kernel(rules.toSeq), if (copy < 0) parts(relation) else loop.relationIndex(copy).part)
     }.toArray
   }
-  private val base = parts.map { p =>
-    loop.baseIds(p.index).zip(blocks(routes.base(p.index)).map(BaseRows.values(p, _)))
-  }
-
-  def part(relation: Int): RelationPart = parts(relation)
+  private val base = parts.map(p => loop.baseIds(p.index).zip(blocks(routes.base(p.index)).map(p.values)))
 
   val stats = new LoopStats(stratum.relations.map(_.name), gang.tasks)
 
@@ -67,7 +63,8 @@ final class FixpointLoop(
       // Before the check, so that a peer that ends the run cannot hide the iteration that all tasks have finished.
       if (gang.part == 0) gang.progress(isLast = !isActive || isEndless)(stats.counts(iteration))
       gang.check()
-      memory.hold(parts.map(_.bytes).sum + views.bytes + loop.statics.values.map(_.bytes).sum, "the recursive relation")
+      memory.hold(parts.map(_.bytes).sum + views.map(_.bytes).sum + loop.statics.values.map(_.bytes).sum,
+        "the recursive relation")
       if (isActive && !isEndless)
         checkpoint.filter(_.isDue(iteration)).foreach(_.write(iteration, p => if (stratum.inPlace) p.state else null))
       if (isEndless) {
@@ -127,8 +124,8 @@ final class FixpointLoop(
 
   private def isBelowLimit(iteration: Int): Boolean = stratum.maxIterations.forall(iteration < _)
 
-  private def initial(p: RelationPart): Array[(Array[Int], (Array[Long], Int))] =
-    blocks(routes.initial(p.index)).map(b => (BaseRows.ids(p, b), BaseRows.values(p, b)))
+  private def initial(p: RelationPart): Array[(Array[Int], Array[Long])] =
+    blocks(routes.initial(p.index)).map(b => (p.ids(b), p.values(b)))
 
   /** Puts the initial rows of settled relations into the state, all indexes and copies, but into no delta. */
   private def settle(): Unit = {
@@ -137,7 +134,7 @@ final class FixpointLoop(
       p.grow()
       put(p, p.state, rows)
       takeCurrent(p)
-      p.settle()
+      p.setFlags(set = Accumulator.Settled)
     }
     if (!stratum.inPlace) publish()
     parts.foreach { p =>
@@ -168,13 +165,13 @@ final class FixpointLoop(
       parts.foreach(_.grow())
       checkpoint.get.read(newest, (p, id, isDelta) => Rounds.restore(p, id, isDelta, stratum))
       parts.foreach(p => if (stratum.isIterated) Rounds.readAll(p) else if (!stratum.inPlace) Rounds.mark(p))
-      views.settle()
+      views.foreach(_.settle())
     }
     newest
   }
 
-  private def put(p: RelationPart, into: Accumulator, rows: Array[(Array[Int], (Array[Long], Int))]): Unit =
-    rows.foreach { case (ids, (values, stride)) => combiners(p.index).rows(into, ids, values, 0, stride, ids.length) }
+  private def put(p: RelationPart, into: Accumulator, rows: Array[(Array[Int], Array[Long])]): Unit =
+    rows.foreach { case (ids, values) => combiners(p.index).rows(into, ids, values, 0, p.valueWords, ids.length) }
 
   /** Applies the rules to the delta in one pass that reads its own writes. */
   private def passInPlace(): Array[Double] = {
@@ -229,10 +226,10 @@ final class FixpointLoop(
   /** Updates the relations that follow others; returns the number of their changed rows. */
   private def followViews(): Long = if (followers.isEmpty) 0L
   else if (stratum.isIterated) {
-    catchOverflow(views.recount())
+    catchOverflow(views.foreach(_.recount()))
     followers.map(Rounds.replace(_)._1).sum
   } else {
-    catchOverflow(views.follow())
+    catchOverflow(views.foreach(_.follow()))
     followers.map { p =>
       takeCurrent(p)
       p.currentSize.toLong

@@ -1,10 +1,8 @@
 package org.apache.spark.sql.paralagg.loop
 
-import org.apache.spark.sql.paralagg.load.Dictionary
 import org.apache.spark.sql.paralagg.plan.StratumSpec
 import org.apache.spark.sql.paralagg.state.{Accumulator, RelationPart}
 import org.apache.spark.sql.types._
-import org.apache.spark.unsafe.types.UTF8String
 
 /** The update of a relation between two rounds. */
 object Rounds {
@@ -83,23 +81,8 @@ object Rounds {
     p.pending = applied
   }
 
-  def mark(p: RelationPart): Unit = {
-    var i = 0
-    while (i < p.currentSize) {
-      val id = p.current(i)
-      p.state.flags(id) = ((p.state.flags(id) & ~Queued) | InDelta).toByte
-      i += 1
-    }
-  }
-
-  def unmark(p: RelationPart): Unit = {
-    var i = 0
-    while (i < p.currentSize) {
-      val id = p.current(i)
-      p.state.flags(id) = (p.state.flags(id) & ~InDelta).toByte
-      i += 1
-    }
-  }
+  def mark(p: RelationPart): Unit = p.setFlags(clear = Queued, set = InDelta)
+  def unmark(p: RelationPart): Unit = p.setFlags(clear = InDelta)
 
   /** The value of a sum; 0 for null, for a row that does not exist, and for other aggregates. */
   private def summand(p: RelationPart, rows: Accumulator, column: Int, id: Int): Double = {
@@ -114,29 +97,5 @@ object Rounds {
     case FloatType => java.lang.Float.intBitsToFloat(word.toInt)
     case d: DecimalType => word / math.pow(10, d.scale)
     case _ => word.toDouble
-  }
-}
-
-/** The text of keys in messages. */
-object KeyText {
-  def of(p: RelationPart, id: Int, strings: Dictionary): String = {
-    val k = p.spec.keys.length
-    val mask = if (p.shape.hasNullKeys) p.keys.word(id, k) else 0L
-    val columns = (0 until k).map { c =>
-      val word = p.keys.word(id, c)
-      val text = if ((mask >> c & 1) != 0) "null" else value(p.spec.keys(c).dataType, word, strings)
-      s"${p.spec.keys(c).name}=$text"
-    }
-    columns.mkString("(", ", ", ")")
-  }
-
-  private def value(t: DataType, word: Long, strings: Dictionary): String = t match {
-    case _: StringType => strings.get(word.toInt).toString
-    case DoubleType => java.lang.Double.longBitsToDouble(word).toString
-    case FloatType => java.lang.Float.intBitsToFloat(word.toInt).toString
-    case BooleanType => (word != 0).toString
-    case d: DecimalType => java.math.BigDecimal.valueOf(word, d.scale).toPlainString
-    case DateType => java.time.LocalDate.ofEpochDay(word).toString
-    case _ => word.toString
   }
 }

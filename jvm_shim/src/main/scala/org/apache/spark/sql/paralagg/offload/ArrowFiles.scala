@@ -6,10 +6,7 @@ import java.nio.file.{Files, StandardCopyOption}
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.arrow.vector.{
-  BaseFixedWidthVector, BigIntVector, BitVector, DateDayVector, DecimalVector, FieldVector, Float4Vector, Float8Vector,
-  IntVector, SmallIntVector, TimeStampVector, TinyIntVector, VarCharVector, VectorSchemaRoot
-}
+import org.apache.arrow.vector.{BaseFixedWidthVector, VectorSchemaRoot}
 import org.apache.arrow.vector.ipc.{ArrowStreamReader, ArrowStreamWriter}
 
 import org.apache.spark.TaskContext
@@ -19,7 +16,7 @@ import org.apache.spark.sql.execution.vectorized.WritableColumnVector
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.util.ArrowUtils
-import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarBatch, ColumnVector}
+import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnarArray, ColumnarBatch, ColumnVector}
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.Utils
 
@@ -69,8 +66,13 @@ final class ArrowFile(types: Seq[DataType], writing: File, file: File) {
       case FloatType => (column.getFloats(0, n), Platform.FLOAT_ARRAY_OFFSET, 4)
       case _ => null
     }
-    if (memory == null) copyValues(column, n, fields(to))
-    else {
+    if (memory == null) {
+      fields(to).reset()
+      val writer = ArrowWriter.createFieldWriter(fields(to))
+      val cells = new ColumnarArray(column, 0, n)
+      (0 until n).foreach(writer.write(cells, _))
+      writer.finish()
+    } else {
       val (source, offset, width) = memory
       val target = fields(to).asInstanceOf[BaseFixedWidthVector]
       target.reset()
@@ -80,35 +82,6 @@ final class ArrowFile(types: Seq[DataType], writing: File, file: File) {
       if (column.hasNull) (0 until n).foreach(i => if (column.isNullAt(i)) target.setNull(i))
       target.setValueCount(n)
     }
-  }
-
-  private def copyValues(column: ColumnVector, n: Int, target: FieldVector): Unit = {
-    target.reset()
-    val put: Int => Unit = target match {
-      case v: BitVector => i => v.setSafe(i, if (column.getBoolean(i)) 1 else 0)
-      case v: BigIntVector => i => v.setSafe(i, column.getLong(i))
-      case v: TimeStampVector => i => v.setSafe(i, column.getLong(i))
-      case v: IntVector => i => v.setSafe(i, column.getInt(i))
-      case v: DateDayVector => i => v.setSafe(i, column.getInt(i))
-      case v: Float8Vector => i => v.setSafe(i, column.getDouble(i))
-      case v: Float4Vector => i => v.setSafe(i, column.getFloat(i))
-      case v: TinyIntVector => i => v.setSafe(i, column.getByte(i))
-      case v: SmallIntVector => i => v.setSafe(i, column.getShort(i))
-      case v: DecimalVector =>
-        i => v.setSafe(i, column.getDecimal(i, v.getPrecision, v.getScale).toJavaBigDecimal)
-      case v: VarCharVector =>
-        i => {
-          val bytes = column.getUTF8String(i).getByteBuffer
-          v.setSafe(i, bytes, bytes.position(), bytes.remaining())
-        }
-      case other => throw new UnsupportedOperationException(s"columns of ${other.getMinorType}")
-    }
-    var i = 0
-    while (i < n) {
-      if (column.isNullAt(i)) target.setNull(i) else put(i)
-      i += 1
-    }
-    target.setValueCount(n)
   }
 
   private def write(fill: ArrowStreamWriter => Unit): Unit = {

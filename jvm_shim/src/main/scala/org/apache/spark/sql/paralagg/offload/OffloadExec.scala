@@ -1,11 +1,12 @@
 package org.apache.spark.sql.paralagg.offload
 
+import org.apache.spark.PartitionIdPassthrough
 import org.apache.spark.internal.Logging
 import org.apache.spark.rdd.{RDD, ShuffledRDD}
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
-import org.apache.spark.sql.paralagg.driver.{FixpointExec, FixpointOperator, IndexPartitioner, RunRegistry}
+import org.apache.spark.sql.paralagg.driver.{FixpointExec, FixpointOperator, RunRegistry}
 import org.apache.spark.sql.paralagg.gang.Slots
 import org.apache.spark.sql.paralagg.load.InputSource
 import org.apache.spark.sql.paralagg.plan.FixpointSpec
@@ -24,7 +25,7 @@ case class OffloadExec(
     with Logging {
 
   override def nodeName: String = "OffloadedFixpoint"
-  override def withInputs(inputs: Seq[SparkPlan]): OffloadExec = copy(inputs = inputs)
+  override protected def withNewChildrenInternal(inputs: IndexedSeq[SparkPlan]): OffloadExec = copy(inputs = inputs)
 
   override protected def compute(): RDD[ColumnarBatch] = {
     checkSlots()
@@ -36,7 +37,7 @@ case class OffloadExec(
     val stages = new OffloadStages(sparkContext, run, sources, partitions)
     run.stages = stages
     Offloads.register(run)
-    val blocks = new ShuffledRDD[Int, Array[Byte], Array[Byte]](stages.results, new IndexPartitioner(partitions))
+    val blocks = new ShuffledRDD[Int, Array[Byte], Array[Byte]](stages.results, new PartitionIdPassthrough(partitions))
     if (run.offload.fallback && !hasSucceeded(blocks)) FixpointExec(inputs, output, spec, partitions).executeColumnar()
     else blocks.mapPartitionsInternal(b => ArrowFiles.batches(b.map(_._2)))
   }
@@ -59,7 +60,8 @@ case class OffloadExec(
       true
     } catch {
       case e: ParalaggException if ErrorCodes.OfRanks(e.getCondition) =>
-        logWarning(s"${spec.program.name} falls back to the Spark engine (spark.paralagg.mpi.fallback=true): ${e.getMessage}")
+        logWarning(
+          s"${spec.program.name} falls back to the Spark engine (spark.paralagg.mpi.fallback=true): ${e.getMessage}")
         RunRegistry.fellBack(spec, e.getMessage)
         false
     }

@@ -1,15 +1,15 @@
 package org.apache.spark.sql.paralagg.offload
 
-import java.io.{File, IOException}
+import java.io.File
 
-import scala.util.control.NonFatal
-
-import org.apache.spark.{OneToOneDependency, Partition, Partitioner, ShuffleDependency, SparkContext, TaskContext}
+import org.apache.spark.{
+  OneToOneDependency, Partition, Partitioner, PartitionIdPassthrough, ShuffleDependency, SparkContext, TaskContext
+}
 import org.apache.spark.rdd.{DeterministicLevel, RDD, ShuffledRDD}
 import org.apache.spark.shuffle.MetadataFetchFailedException
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
-import org.apache.spark.sql.paralagg.driver.{GangStage, IndexPartitioner, Packing}
+import org.apache.spark.sql.paralagg.driver.{GangStage, Packing}
 import org.apache.spark.sql.paralagg.load.InputSource
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.util.Utils
@@ -33,7 +33,11 @@ private[paralagg] final class OffloadStages(
     } else None
 
   /** Blocks of the result, by partition. */
-  val results: RDD[(Int, Array[Byte])] = new ResultsRDD(sc, shuffled(gang.getOrElse(inputs), partitions), run)
+  val results: RDD[(Int, Array[Byte])] = {
+    val below = gang.getOrElse(inputs)
+    val blocks = new ShuffledRDD[Int, Array[Byte], Array[Byte]](below, new PartitionIdPassthrough(partitions))
+    new ResultsRDD(sc, blocks, run)
+  }
 
   val rdds: Set[Int] = Set(inputs.id, results.id) ++ gang.map(_.id)
   val gangShuffle: Option[Int] = gang.map(_ => OffloadStages.shuffleBelow(results))
@@ -41,9 +45,6 @@ private[paralagg] final class OffloadStages(
 
   /** The number of files that the first stage writes. */
   val files: Int = inputs.getNumPartitions
-
-  private def shuffled(rdd: RDD[(Int, Array[Byte])], tasks: Int): RDD[(Int, Array[Byte])] =
-    new ShuffledRDD[Int, Array[Byte], Array[Byte]](rdd, new IndexPartitioner(tasks))
 
   private def written(source: InputSource, types: Seq[DataType]): RDD[(Int, Array[Byte])] = {
     val (id, input, ordinals) = (run.id, source.input, source.ordinals)
@@ -59,9 +60,6 @@ private[paralagg] final class OffloadStages(
 }
 
 private[paralagg] object OffloadStages {
-  private val Causes = 8
-  private val FullDisk = Seq("No space left on device", "Disk quota exceeded")
-
   /** Writes the rows of one partition to a shared file; with `target` it returns all rows as pieces instead. */
   def write(run: Long, input: Int, types: Seq[DataType], target: Option[PiecePartitioner])(
       fill: (ArrowFile, () => Unit) => Unit): Iterator[(Int, Array[Byte])] = {
@@ -70,8 +68,7 @@ private[paralagg] object OffloadStages {
     val folder = new File(Offloads.ask(("begin", run, context.stageId(), part, input), context).getOrElse(
         throw new IllegalStateException(s"run $run is over")))
     def fillFile(writing: File, file: File): Unit = {
-      try fill(new ArrowFile(types, writing, file), () => context.killTaskIfInterrupted())
-      catch { case NonFatal(e) if isFullDisk(e) => throw full(folder.getParentFile, e) }
+      fill(new ArrowFile(types, writing, file), () => context.killTaskIfInterrupted())
       Offloads.ask(("wrote", run, context.stageId(), part), context)
     }
     target match {
@@ -87,19 +84,6 @@ private[paralagg] object OffloadStages {
         ArrowFiles.split(file).zipWithIndex.map { case (piece, n) => pieces.key(input, part + n) -> piece }
     }
   }
-
-  /** Tests for a full disk. Arrow wraps the system's error; unreadable rows raise such exceptions, too. */
-  private def isFullDisk(e: Throwable): Boolean =
-    Iterator.iterate(e)(_.getCause).takeWhile(_ != null).take(Causes).exists {
-      case io: IOException => FullDisk.exists(String.valueOf(io.getMessage).contains)
-      case _ => false
-    }
-
-  private def full(folder: File, e: Throwable): ParalaggException = new ParalaggException(
-    ErrorCodes.MpiStaging,
-    s"the disk of the staging directory $folder on ${Utils.localHostName()} is full.",
-    "free space there, or set spark.paralagg.mpi.stagingDir to a directory that driver, executors and ranks can write to.",
-    e)
 
   def notShared(folder: File): ParalaggException = new ParalaggException(
     ErrorCodes.MpiStaging,

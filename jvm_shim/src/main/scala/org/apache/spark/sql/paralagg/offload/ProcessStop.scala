@@ -1,11 +1,12 @@
 package org.apache.spark.sql.paralagg.offload
 
 import java.nio.file.{Files, Path}
+import java.util.concurrent.TimeUnit
 
 import scala.util.Try
 
 /**
- * The detection of a child process that is stopped (SIGSTOP) and not continued, on Linux only. The time in which this
+ * The end of a child process that is stopped (SIGSTOP) and not continued, on Linux only. The time in which this
  * JVM is stopped itself does not count.
  */
 private[paralagg] final class ProcessStop(process: Process) {
@@ -13,8 +14,19 @@ private[paralagg] final class ProcessStop(process: Process) {
   private var stopped = 0L
   private var checked = System.nanoTime()
 
-  /** Tests whether it has been stopped for `Seconds`; call it a few times a second. */
-  def isExpired(): Boolean = {
+  /** True once the process has been killed because it was stopped for `Seconds`. */
+  @volatile var hasKilled = false
+
+  /** Waits for the end of the process, and kills it if it is stopped for `Seconds`; calls `check` every `millis`. */
+  def await(millis: Long)(check: => Unit): Unit = while (!process.waitFor(millis, TimeUnit.MILLISECONDS)) {
+    check
+    if (!hasKilled && isExpired()) {
+      hasKilled = true
+      kill()
+    }
+  }
+
+  private def isExpired(): Boolean = {
     val now = System.nanoTime()
     if (now - checked >= Second) {
       stopped = if (isStopped(process.pid())) stopped + math.min(now - checked, 2 * Second) else 0L
@@ -24,7 +36,7 @@ private[paralagg] final class ProcessStop(process: Process) {
   }
 
   /** Sends SIGKILL to the process and all descendants. */
-  def kill(): Unit = {
+  private def kill(): Unit = {
     val descendants = process.descendants()
     process.destroyForcibly()
     descendants.forEach(child => child.destroyForcibly())

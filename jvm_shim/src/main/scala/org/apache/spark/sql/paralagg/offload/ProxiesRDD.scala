@@ -1,7 +1,6 @@
 package org.apache.spark.sql.paralagg.offload
 
 import java.io.{File, IOException}
-import java.util.concurrent.TimeUnit
 
 import org.json4s._
 import org.json4s.jackson.JsonMethods
@@ -66,16 +65,9 @@ private final class ProxiesRDD(sc: SparkContext, below: RDD[(Int, Array[Byte])],
       val guard = builder.start()
       try {
         val stop = new ProcessStop(guard)
-        var isStopped = false
-        while (!guard.waitFor(20, TimeUnit.MILLISECONDS)) {
-          context.killTaskIfInterrupted()
-          if (!isStopped && stop.isExpired()) {
-            isStopped = true
-            stop.kill()
-          }
-        }
+        stop.await(20)(context.killTaskIfInterrupted())
         guard.exitValue() match {
-          case _ if isStopped =>
+          case _ if stop.hasKilled =>
             failed(s"the guard of the ranks on $host has been stopped for ${ProcessStop.Seconds} s")
           case ProxiesRDD.NotStarted => missing(s"${command(python.length + 2)} cannot be run on $host")
           case ProxiesRDD.ProxyKilled => failed(s"hydra's proxy on $host, which started the ranks there, was killed")

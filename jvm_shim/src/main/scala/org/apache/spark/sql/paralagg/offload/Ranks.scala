@@ -11,7 +11,6 @@ import org.json4s._
 import org.json4s.jackson.JsonMethods
 
 import org.apache.spark.sql.paralagg.ErrorCodes
-import org.apache.spark.sql.paralagg.driver.RunSummary
 import org.apache.spark.sql.paralagg.gang.RunCounts
 
 /**
@@ -38,25 +37,15 @@ private[paralagg] final class Ranks(
     builder.environment().put(RunVariable, command.last)
     builder.start()
   }
-  @volatile private var wasStopped = false
+  private val halt = new ProcessStop(process)
   start(name, () => read())
-  start(s"$name-watch", () => watch())
+  // A supervisor that is stopped for too long is killed: it reports nothing, and its ranks would continue.
+  start(s"$name-watch", () => halt.await(WatchMillis)(()))
 
   private def start(name: String, body: () => Unit): Unit = {
     val thread = new Thread(() => body(), name)
     thread.setDaemon(true)
     thread.start()
-  }
-
-  /** Kills a supervisor that is stopped for too long: it reports nothing, and its ranks would continue. */
-  private def watch(): Unit = {
-    val stop = new ProcessStop(process)
-    while (!process.waitFor(WatchMillis, TimeUnit.MILLISECONDS)) {
-      if (stop.isExpired()) {
-        wasStopped = true
-        stop.kill()
-      }
-    }
   }
 
   /** Starts the end of the ranks and returns; `ended` is called after it. */
@@ -76,7 +65,7 @@ private[paralagg] final class Ranks(
             case JString("progress") =>
               val Seq(iteration, delta, total, changed, bytes, heaviest) =
                 Seq("iteration", "delta", "total", "changed", "bytes", "heaviest")
-                  .map(n => RunSummary.number(event \ n))
+                  .map(n => (event \ n).extractOrElse(0L))
               progress(RunCounts(iteration.toInt, delta, total, changed, bytes, heaviest))
             case JString("proxy") => proxy((event \ "argv").children.collect { case JString(word) => word })
             case JString("end") => end = Some(event)
@@ -93,7 +82,7 @@ private[paralagg] final class Ranks(
         case None =>
           val code = process.exitValue()
           val ending =
-            if (wasStopped) s"has been stopped for ${ProcessStop.Seconds} s"
+            if (halt.hasKilled) s"has been stopped for ${ProcessStop.Seconds} s"
             else if (code > Signals) s"was killed by signal ${code - Signals}"
             else s"ended with exit code $code"
           Some(JObject("message" -> JString(s"the supervisor of the ranks $ending"), "traceback" -> JString(tail)))
@@ -113,6 +102,7 @@ private[paralagg] final class Ranks(
 }
 
 private object Ranks {
+  private implicit val formats: Formats = DefaultFormats
   private val EndSeconds = 20L
 
   /** `RUN_VARIABLE` of `mpi_backend/launch/process_tree.py`. */

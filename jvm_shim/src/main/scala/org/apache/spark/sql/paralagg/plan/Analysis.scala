@@ -16,7 +16,6 @@ import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
-import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * Analysed steps as Step JSON (see pyspark_paralagg/program/step.py), with two things that JSON cannot hold. These are
@@ -93,11 +92,7 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
   }.toList)
 
   private def named(list: Seq[NamedExpression]): JValue = JArray(list.map { e =>
-    val body = e match {
-      case Alias(child, _) => child
-      case other => other
-    }
-    ("col" -> id(e)) ~ ("name" -> e.name) ~ ("expr" -> expression(body)): JValue
+    ("col" -> id(e)) ~ ("name" -> e.name) ~ ("expr" -> expression(e)): JValue
   }.toList)
 
   /** Returns a column's number by order of appearance: unlike Spark's ids, it gives equal steps equal JSON. */
@@ -119,7 +114,6 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
     case in: InSubquery => // its ListQuery has no type before Spark rewrites it
       ("fn" -> "IN (subquery)") ~ ("args" -> JArray(in.values.map(expression).toList)) ~ ("type" -> "boolean") ~
         ("nullable" -> true) ~ ("handle" -> handle(in)) ~ ("deterministic" -> true) ~ ("codegen" -> false)
-    case _: PythonUDF => call(e, "PythonUDF", e.children, hasCode = false)
     case _ => call(e, Analysis.functionName(e), e.children, Analysis.generatesCode(e))
   }
 
@@ -211,14 +205,10 @@ object Analysis {
   private def constant(l: Literal): JValue = l.value match {
     case null => JNull
     case b: Boolean => JBool(b)
-    case n: Byte => JInt(n.toInt)
-    case n: Short => JInt(n.toInt)
-    case n: Int => JInt(n)
-    case n: Long => JInt(n)
+    case n @ (_: Byte | _: Short | _: Int | _: Long) => JInt(n.asInstanceOf[Number].longValue)
     case f: Float => JDouble(f.toDouble)
     case d: Double if !d.isNaN && !d.isInfinite => JDouble(d)
     case d: Decimal => JString(d.toJavaBigDecimal.toPlainString)
-    case s: UTF8String => JString(s.toString)
     case other => JString(other.toString)
   }
 }

@@ -4,6 +4,7 @@ import org.json4s._
 import org.json4s.jackson.JsonMethods
 
 import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.paralagg.plan.PlanReader._
 
 /**
  * The specification of a fixpoint, opaque to Catalyst: its expressions belong to the loop, not to the query plan.
@@ -33,10 +34,11 @@ class FixpointSpec private (
   lazy val program: StratumSpec = PlanReader.stratum(json, stratum, analysis.templates)
 
   /** The offload, if ranks compute the fixpoint. */
-  lazy val offload: Option[OffloadSpec] = OffloadSpec.of(json)
+  lazy val offload: Option[OffloadSpec] = option(json \ "offload")(new OffloadSpec(_))
 
   /** The Plan's `narrower`: smaller strata for queries that read only some dependent columns. */
-  lazy val narrower: Seq[NarrowerSpec] = PlanReader.narrower(json, stratum, relation)
+  lazy val narrower: Seq[NarrowerSpec] = list(json \ "narrower")
+    .filter(n => int(n \ "position") == stratum && text(n \ "relation") == relation).map(new NarrowerSpec(_))
 
   def narrowed(narrower: NarrowerSpec): FixpointSpec = {
     val strata = (json \ "strata").asInstanceOf[JArray].arr.updated(stratum, narrower.stratum)
@@ -69,5 +71,10 @@ final class LastRun {
  * A smaller stratum whose relation has only the dependent `columns`. Each of its inputs is a slice of an input of the
  * Plan: (id of that input, columns).
  */
-case class NarrowerSpec(
-    columns: Set[String], stratum: JValue, inputs: JValue, slices: Seq[(Int, Seq[Int])], offload: Option[JValue])
+final class NarrowerSpec(json: JValue) {
+  val columns: Set[String] = texts(json \ "columns").toSet
+  val stratum: JValue = json \ "stratum"
+  val inputs: JValue = json \ "inputs"
+  val slices: Seq[(Int, Seq[Int])] = list(json \ "slices").map(s => (int(s \ "input"), ints(s \ "columns").toSeq))
+  val offload: Option[JValue] = option(json \ "offload")(identity)
+}

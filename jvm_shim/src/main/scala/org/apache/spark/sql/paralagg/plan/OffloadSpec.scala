@@ -11,42 +11,23 @@ import org.json4s._
  * a temporary folder, or go through Spark if ranks run on executors. With `fallback` Spark computes a fixpoint that
  * ranks could not.
  */
-case class OffloadSpec(
-    backend: String,
-    ranks: Int,
-    supervisor: Seq[String],
-    python: Seq[String],
-    env: Map[String, String],
-    settings: JObject,
-    plan: JValue,
-    result: String,
-    staging: Option[String],
-    fallback: Boolean) {
+final class OffloadSpec(json: JValue) {
+  import PlanReader._
+
+  val settings: JObject = (json \ "settings").asInstanceOf[JObject]
+  val backend: String = text(json \ "backend")
+  val ranks: Int = int(settings \ "ranks")
+  val supervisor: Seq[String] = list(json \ "supervisor").map(text)
+  val python: Seq[String] = list(settings \ "python").map(text)
+  val env: Map[String, String] = (settings \ "env").asInstanceOf[JObject].obj.map { case (k, v) => k -> text(v) }.toMap
+  val plan: JValue = json \ "plan"
+  val result: String = text(json \ "result")
+  val staging: Option[String] = option(json \ "staging")(text)
+  val fallback: Boolean = bool(json \ "fallback")
 
   /** Tests whether ranks run in the slots of tasks. */
   def isOnExecutors: Boolean = settings \ "launcher" == JString("spark")
 
   /** Tests whether ranks and the driver share files. */
   def isShared: Boolean = !isOnExecutors || staging.isDefined
-}
-
-object OffloadSpec {
-  import PlanReader._
-
-  def of(plan: JValue): Option[OffloadSpec] = plan \ "offload" match {
-    case json: JObject =>
-      val settings = (json \ "settings").asInstanceOf[JObject]
-      Some(OffloadSpec(
-          text(json \ "backend"),
-          int(settings \ "ranks"),
-          list(json \ "supervisor").map(text),
-          list(settings \ "python").map(text),
-          (settings \ "env").asInstanceOf[JObject].obj.map { case (name, value) => name -> text(value) }.toMap,
-          settings,
-          json \ "plan",
-          text(json \ "result"),
-          Option(text(json \ "staging")),
-          bool(json \ "fallback")))
-    case _ => None
-  }
 }

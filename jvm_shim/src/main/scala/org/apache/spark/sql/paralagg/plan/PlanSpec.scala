@@ -1,23 +1,31 @@
 package org.apache.spark.sql.paralagg.plan
 
+import org.json4s.JValue
+
 import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.paralagg.plan.PlanReader._
 import org.apache.spark.sql.types.DataType
 
-// The fields of the Plan (pyspark_paralagg/plan/plan.py), with relations by position.
+// The fields of the Plan (pyspark_paralagg/plan/plan.py), read from its JSON, with relations by position. Tasks get them
+// without the JSON, so a reader that lambdas capture is transient.
 
-case class ColumnSpec(name: String, dataType: DataType, nullable: Boolean)
+final class ColumnSpec(json: JValue) extends Serializable {
+  val name: String = text(json \ "name")
+  val dataType: DataType = PlanReader.dataType(json \ "type")
+  val nullable: Boolean = bool(json \ "nullable")
+}
 
 /**
  * A dependent column. `order` is the position of the column that min_by and max_by compare, else -1. All columns of a
  * user's aggregator have it as `custom`, with their positions in it as `part`.
  */
-case class DependentSpec(
-    column: ColumnSpec,
-    aggregator: String,
-    order: Int,
-    view: Option[ViewSpec] = None,
-    custom: Option[CustomSpec] = None,
-    part: Int = 0) {
+final class DependentSpec(json: JValue, relation: Int, @transient reader: PlanReader) extends Serializable {
+  val column: ColumnSpec = new ColumnSpec(json \ "column")
+  val aggregator: String = text(json \ "aggregator")
+  val order: Int = reader.dependent(relation, json \ "order")
+  val view: Option[ViewSpec] = option(json \ "view")(new ViewSpec(_, reader))
+  val custom: Option[CustomSpec] = option(json \ "custom")(new CustomSpec(_, reader))
+  val part: Int = int(json \ "part")
 
   private[paralagg] val merging: Aggregator = Aggregator.of(aggregator, custom.isDefined)
   def isSum: Boolean = merging.merge == Merge.Sum
@@ -25,20 +33,27 @@ case class DependentSpec(
 }
 
 /** A column that follows another relation of the stratum: its number of rows (-1), or its dependent `column`. */
-case class ViewSpec(relation: Int, column: Int)
+final class ViewSpec(json: JValue, reader: PlanReader) extends Serializable {
+  val relation: Int = reader.relation(json \ "relation")
+  val column: Int = reader.dependent(relation, json \ "column")
+}
 
 /** A user's aggregator: expressions over `old.c` and `new.c`, one `combine` a column. */
-case class CustomSpec(
-    name: String, columns: Array[String], combine: Array[Expression], improves: Option[Expression])
+final class CustomSpec(json: JValue, @transient reader: PlanReader) extends Serializable {
+  val name: String = text(json \ "name")
+  val columns: Array[String] = texts(json \ "columns")
+  val combine: Array[Expression] = reader.expressions(json \ "combine")
+  val improves: Option[Expression] = option(json \ "improves")(reader.expression)
+}
 
-case class RelationSpec(
-    name: String,
-    keys: Array[ColumnSpec],
-    dependents: Array[DependentSpec],
-    distributeBy: Array[Int],
-    base: Int,
-    initial: Option[Int],
-    settled: Boolean) {
+final class RelationSpec(json: JValue, index: Int, @transient reader: PlanReader) extends Serializable {
+  val name: String = text(json \ "name")
+  val keys: Array[ColumnSpec] = array(json \ "keys")(new ColumnSpec(_))
+  val dependents: Array[DependentSpec] = array(json \ "dependents")(new DependentSpec(_, index, reader))
+  val distributeBy: Array[Int] = ints(json \ "distribute_by")
+  val base: Int = int(json \ "base")
+  val initial: Option[Int] = option(json \ "initial")(int)
+  val settled: Boolean = bool(json \ "settled")
   def columns: Array[ColumnSpec] = keys ++ dependents.map(_.column)
 
   /** Tests whether the rows follow other relations of the stratum; then no rule derives them. */
@@ -49,47 +64,65 @@ case class RelationSpec(
  * An input grouped by `keys`. `read` are the positions of the payload that the loop reads, `alignedTo` is the relation
  * whose ids are the groups, `sortedBy` the rule whose targets order the rows of a group.
  */
-case class StaticIndexSpec(
-    id: Int,
-    input: Int,
-    keys: Array[Int],
-    payload: Array[Int],
-    everywhere: Boolean,
-    partitionBy: Array[Int],
-    read: Array[Int],
-    alignedTo: Option[Int],
-    sortedBy: Option[Int])
+final class StaticIndexSpec(json: JValue, @transient reader: PlanReader) extends Serializable {
+  val id: Int = int(json \ "id")
+  val input: Int = int(json \ "input")
+  val keys: Array[Int] = ints(json \ "keys")
+  val payload: Array[Int] = ints(json \ "payload")
+  val everywhere: Boolean = text(json \ "placement") == "everywhere"
+  val partitionBy: Array[Int] = ints(json \ "partition_by")
+  val read: Array[Int] = ints(json \ "read")
+  val alignedTo: Option[Int] = option(json \ "aligned_to")(reader.relation)
+  val sortedBy: Option[Int] = option(json \ "sorted_by")(int)
+}
 
-case class RelationIndexSpec(id: Int, relation: Int, keys: Array[Int], everywhere: Boolean, copy: Boolean)
+final class RelationIndexSpec(json: JValue, reader: PlanReader) extends Serializable {
+  val id: Int = int(json \ "id")
+  val relation: Int = reader.relation(json \ "relation")
+  val keys: Array[Int] = ints(json \ "keys")
+  val everywhere: Boolean = text(json \ "placement") == "everywhere"
+  val copy: Boolean = bool(json \ "copy")
+}
 
 /** The relation that a rule starts from. `binds` is null for columns that the rule does not read; `index` may be -1. */
-case class DriverSpec(relation: Int, binds: Array[String], index: Int)
+final class DriverSpec(json: JValue, reader: PlanReader) extends Serializable {
+  val relation: Int = reader.relation(json \ "relation")
+  val binds: Array[String] = texts(json \ "binds")
+  val index: Int = option(json \ "index")(int).getOrElse(-1)
+}
 
 sealed trait StepSpec
 
-case class ProbeSpec(
-    index: Int,
-    kind: String,
-    keys: Array[Expression],
-    binds: Array[String],
-    recursive: Boolean,
-    old: Boolean,
-    aligned: Boolean)
-    extends StepSpec
+final class ProbeSpec(json: JValue, reader: PlanReader) extends StepSpec with Serializable {
+  val index: Int = int(json \ "index")
+  val kind: String = text(json \ "kind")
+  val keys: Array[Expression] = reader.expressions(json \ "keys")
+  val binds: Array[String] = texts(json \ "binds")
+  val recursive: Boolean = bool(json \ "recursive")
+  val old: Boolean = text(json \ "version") == "old"
+  val aligned: Boolean = bool(json \ "aligned")
+}
 
 case class FilterSpec(condition: Expression) extends StepSpec
 
 /** The target of a rule. If `local`, the task of the driver's row owns it. */
-case class TargetSpec(kind: String, step: Int, payload: Array[Int], local: Boolean)
+final class TargetSpec(json: JValue) extends Serializable {
+  val kind: String = text(json \ "kind")
+  val step: Int = option(json \ "step")(int).getOrElse(-1)
+  val payload: Array[Int] = ints(json \ "payload")
+  val local: Boolean = bool(json \ "local")
+}
 
 /** A rule; `reads` are the variables that the loop evaluates. */
-case class RuleSpec(
-    head: Int,
-    driver: DriverSpec,
-    steps: Array[StepSpec],
-    emit: Array[Expression],
-    target: TargetSpec,
-    reads: Set[String]) {
+final class RuleSpec(json: JValue, @transient reader: PlanReader) extends Serializable {
+  val head: Int = reader.relation(json \ "head")
+  val driver: DriverSpec = new DriverSpec(json \ "driver", reader)
+  val steps: Array[StepSpec] = array[StepSpec](json \ "steps") { s =>
+    if (text(s \ "op") == "filter") FilterSpec(reader.expression(s \ "condition")) else new ProbeSpec(s, reader)
+  }
+  val emit: Array[Expression] = reader.expressions(json \ "emit")
+  val target: TargetSpec = new TargetSpec(json \ "target")
+  val reads: Set[String] = texts(json \ "reads").toSet
 
   /** Returns the probe whose rows determine the targets of a resolved rule. */
   def resolvingProbe: ProbeSpec = steps(target.step).asInstanceOf[ProbeSpec]
@@ -104,26 +137,37 @@ case class RuleSpec(
 case class BitmapSpec(moving: Int, edges: Array[Int])
 
 /** An input: `exprs` and `filters` over RuleVariables, which `columns` names for the source's columns, by position. */
-case class InputSpec(id: Int, source: Int, columns: Array[String], exprs: Array[Expression],
-    filters: Array[Expression])
+final class InputSpec(json: JValue, reader: PlanReader) extends Serializable {
+  val id: Int = int(json \ "id")
+  val source: Int = int(json \ "source")
+  val columns: Array[String] = array(json \ "columns")(c => text(c \ "name"))
+  val exprs: Array[Expression] = reader.expressions(json \ "exprs")
+  val filters: Array[Expression] = reader.expressions(json \ "filters")
+}
 
-case class StratumSpec(
-    name: String,
-    inputs: Array[InputSpec],
-    relations: Array[RelationSpec],
-    staticIndexes: Array[StaticIndexSpec],
-    relationIndexes: Array[RelationIndexSpec],
-    rules: Array[RuleSpec],
-    relationClass: String,
-    inPlace: Boolean,
-    cycleCheck: Boolean,
-    makesStrings: Boolean,
-    bitmap: Option[BitmapSpec],
-    maxIterations: Option[Int],
-    onLimitError: Boolean,
-    tolerance: Option[Double],
-    carried: Array[Array[Int]],
-    climbLimit: Option[Int]) {
+/** A stratum of the Plan `plan`, with the inputs that it reads. */
+final class StratumSpec(plan: JValue, json: JValue, @transient reader: PlanReader) extends Serializable {
+  val name: String = text(plan \ "name")
+  val relations: Array[RelationSpec] =
+    list(json \ "relations").zipWithIndex.map { case (r, at) => new RelationSpec(r, at, reader) }.toArray
+  val staticIndexes: Array[StaticIndexSpec] = array(json \ "static_indexes")(new StaticIndexSpec(_, reader))
+  val inputs: Array[InputSpec] = {
+    val used = relations.flatMap(r => r.base +: r.initial.toSeq).toSet ++ staticIndexes.map(_.input)
+    array(plan \ "inputs")(new InputSpec(_, reader)).filter(i => used(i.id))
+  }
+  val relationIndexes: Array[RelationIndexSpec] = array(json \ "relation_indexes")(new RelationIndexSpec(_, reader))
+  val rules: Array[RuleSpec] = array(json \ "rules")(new RuleSpec(_, reader))
+  val relationClass: String = text(json \ "relation_class")
+  val inPlace: Boolean = bool(json \ "in_place")
+  val cycleCheck: Boolean = bool(json \ "cycle_check")
+  val makesStrings: Boolean = bool(json \ "makes_strings")
+  val bitmap: Option[BitmapSpec] = option(json \ "bitmap")(b => BitmapSpec(int(b \ "moving"), ints(b \ "edges")))
+  val maxIterations: Option[Int] = option(json \ "max_iterations")(int)
+  val onLimitError: Boolean = text(json \ "on_limit") == "error"
+  val tolerance: Option[Double] = option(json \ "tolerance")(number)
+  val carried: Array[Array[Int]] = array(json \ "carried")(ints)
+  val climbLimit: Option[Int] = option(json \ "climb_limit")(int)
+
   def relation(name: String): RelationSpec = relations.find(_.name == name).get
   def input(id: Int): InputSpec = inputs.find(_.id == id).get
   def staticIndex(id: Int): StaticIndexSpec = staticIndexes.find(_.id == id).get

@@ -7,12 +7,3 @@ import org.apache.spark.sql.types.DataType
 case class RuleVariable(name: String, dataType: DataType, nullable: Boolean) extends LeafExpression with Unevaluable {
   override def toString: String = name
 }
-
-object PlainVariable {
-
-  /** Matches an expression that is just a variable. */
-  def unapply(expression: Expression): Option[String] = expression match {
-    case v: RuleVariable => Some(v.name)
-    case _ => None
-  }
-}

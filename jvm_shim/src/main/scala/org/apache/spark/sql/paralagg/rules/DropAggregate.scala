@@ -42,15 +42,12 @@ object DropAggregate extends Rule[LogicalPlan] {
       case First(value, _) => Some(value)
       case Last(value, _) => Some(value)
       // A sum starts at 0.0, so the sum of -0.0 is 0.0.
-      case s: Sum => Some(NormalizeFloatingNumbers.normalize(castTo(s.child, s.dataType)))
+      case s: Sum => Some(NormalizeFloatingNumbers.normalize(Cast(s.child, s.dataType)))
       case a: Average if a.child.dataType.isInstanceOf[NumericType] && a.dataType == DoubleType =>
-        Some(NormalizeFloatingNumbers.normalize(castTo(a.child, DoubleType)))
+        Some(NormalizeFloatingNumbers.normalize(Cast(a.child, DoubleType)))
       case Count(values) =>
         val nullable = values.filter(_.nullable).map(IsNotNull)
         Some(nullable.reduceOption[Expression](And).fold[Expression](Literal(1L))(If(_, Literal(1L), Literal(0L))))
       case _ => None
     }
-
-  private def castTo(value: Expression, dataType: DataType): Expression =
-    if (value.dataType == dataType) value else Cast(value, dataType)
 }

@@ -1,13 +1,12 @@
 package org.apache.spark.sql.paralagg.sql
 
-import java.io.{BufferedReader, File, InputStreamReader, IOException}
+import java.io.{File, IOException}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.{Collections, LinkedHashMap => JLinkedHashMap, Map => JMap}
-import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
+import java.util.concurrent.{CompletableFuture, ExecutionException, TimeoutException, TimeUnit}
 import java.util.concurrent.atomic.AtomicLong
 import java.util.concurrent.locks.ReentrantLock
 
-import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import org.json4s._
@@ -15,6 +14,8 @@ import org.json4s.JsonDSL._
 import org.json4s.jackson.JsonMethods
 
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException, StaticConfs}
+import org.apache.spark.sql.paralagg.plan.PlanReader
+import org.apache.spark.util.{CircularBuffer, RedirectThread}
 
 /**
  * A Python process that compiles. The first request starts it, and it is kept; a request and an answer are one line of
@@ -27,18 +28,11 @@ class CompilerProcess(python: String, path: String) {
   import CompilerProcess._
 
   private class Running(val process: Process) {
-    private val lines = new LinkedBlockingQueue[Option[String]]()
-    private val tail = mutable.Queue.empty[String]
     private val input = process.outputWriter(UTF_8)
-
-    daemon("answers", process.getInputStream)(line => lines.put(Some(line)), () => lines.put(None))
-    private val errors = daemon("errors", process.getErrorStream)(keep, () => ())
-
-    private def keep(line: String): Unit = tail.synchronized {
-      tail.enqueue(line)
-      if (tail.length > TailLines) tail.dequeue()
-    }
-
+    private val output = process.inputReader(UTF_8)
+    private val tail = new CircularBuffer(TailBytes)
+    private val errors = new RedirectThread(process.getErrorStream, tail, "paralagg-compiler-errors")
+    errors.start()
     private var requests = 0L
 
     /** Sends a request and returns its answer. Both have a number, in case of other output on standard output. */
@@ -49,8 +43,13 @@ class CompilerProcess(python: String, path: String) {
         input.write('\n')
         input.flush()
       } catch { case e: IOException => fail("has ended", e) }
-      val line = lines.poll(TimeoutSeconds, TimeUnit.SECONDS)
-      if (line == null) fail(s"has not answered within $TimeoutSeconds s", null)
+      // Another thread reads, so that the wait has a limit and ends with an interrupt.
+      val line =
+        try Option(CompletableFuture.supplyAsync(() => output.readLine()).get(TimeoutSeconds, TimeUnit.SECONDS))
+        catch {
+          case e: TimeoutException => fail(s"has not answered within $TimeoutSeconds s", e)
+          case _: ExecutionException => None // the process has ended
+        }
       val text = line.getOrElse(fail("has ended", null))
       val answer =
         try JsonMethods.parse(text)
@@ -63,7 +62,7 @@ class CompilerProcess(python: String, path: String) {
       // Destroying the process closes its streams, and the last lines are the important ones.
       if (!process.waitFor(1, TimeUnit.SECONDS)) process.destroyForcibly()
       errors.join(1000)
-      val lastLines = tail.synchronized(tail.mkString("\n"))
+      val lastLines = tail.toString.trim
       throw problem(s"$what${if (lastLines.isEmpty) "" else s"; its output:\n$lastLines"}", cause)
     }
   }
@@ -94,7 +93,8 @@ class CompilerProcess(python: String, path: String) {
       running = None
       asked.incrementAndGet()
       try {
-        val answer = Refusal.or(current.send(request))
+        val reply = current.send(request)
+        val answer = PlanReader.option(reply \ "error")(new Refusal(_)).toLeft(reply)
         if (!hasOtherVersion(answer)) running = Some(current)
         answer
       } finally if (running.isEmpty) current.process.destroyForcibly()
@@ -124,24 +124,11 @@ class CompilerProcess(python: String, path: String) {
 
 object CompilerProcess {
   private val MaxAnswers = 512
-  private val TailLines = 20
+  private val TailBytes = 4096
   private val ShownChars = 200
   private val TimeoutSeconds = 120L
 
   /** The number of processes started, and of requests to them, in this JVM. */
   val started = new AtomicLong
   val asked = new AtomicLong
-
-  private def daemon(what: String, stream: java.io.InputStream)(each: String => Unit, end: () => Unit): Thread = {
-    val reader = new BufferedReader(new InputStreamReader(stream, UTF_8))
-    val thread = new Thread(
-      () =>
-        try Iterator.continually(reader.readLine()).takeWhile(_ != null).foreach(each)
-        catch { case _: IOException => () } // the process has ended
-        finally end(),
-      s"paralagg-compiler-$what")
-    thread.setDaemon(true)
-    thread.start()
-    thread
-  }
 }

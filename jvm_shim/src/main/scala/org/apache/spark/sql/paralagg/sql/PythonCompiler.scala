@@ -10,25 +10,15 @@ import org.apache.spark.sql.paralagg.{ShimVersion, StaticConfs}
 import org.apache.spark.sql.paralagg.plan.PlanReader
 
 /** A refusal of a program by Python: the error, and the relation, branch (from 0) and column of a head concerned. */
-case class Refusal(
-    code: String,
-    text: String,
-    hint: String,
-    relation: Option[String],
-    branch: Option[Int],
-    column: Option[String])
+final class Refusal(error: JValue) {
+  import PlanReader.{int, option, text => string}
 
-object Refusal {
-  import PlanReader.{int, option, text}
-
-  /** Returns the refusal in `answer`, or else `answer`. */
-  def or(answer: JValue): Either[Refusal, JValue] = answer \ "error" match {
-    case e: JObject =>
-      Left(Refusal(
-          text(e \ "code"), text(e \ "message"), option(e \ "hint")(text).getOrElse(""), option(e \ "relation")(text),
-          option(e \ "branch")(int), option(e \ "column")(text)))
-    case _ => Right(answer)
-  }
+  val code: String = string(error \ "code")
+  val text: String = string(error \ "message")
+  val hint: String = option(error \ "hint")(string).getOrElse("")
+  val relation: Option[String] = option(error \ "relation")(string)
+  val branch: Option[Int] = option(error \ "branch")(int)
+  val column: Option[String] = option(error \ "column")(string)
 }
 
 /** The client of the compiler in Python (`pyspark_paralagg/sql`), which makes all decisions for SQL, too. */

@@ -15,7 +15,7 @@ import org.apache.spark.sql.types.{DataType, StructType}
  * It delegates every text to the parser below, Spark's or that of another extension. In a text with the word RECURSIVE
  * it masks the aggregates in heads before, and afterwards `ClaimRecursion` claims the CTEs that Spark does not support.
  *
- * @param isConfigured the session can resolve claimed CTEs; in an attached session (`AttachedSql`) a claim is an error
+ * @param isConfigured the session can resolve claimed CTEs; in an attached session (`Bridge.attach`) a claim is an error
  */
 class RecursionParser(delegate: ParserInterface, isConfigured: Boolean = true) extends ParserInterface {
 

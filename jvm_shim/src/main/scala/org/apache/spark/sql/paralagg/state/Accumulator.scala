@@ -63,6 +63,15 @@ final class Accumulator(val identity: Array[Long], nullable: Array[Boolean], isT
     dirtySize = 0
   }
 
+  /** Clears, then sets flags of the first `n` of `ids`. */
+  def setFlags(ids: Array[Int], n: Int, clear: Int = 0, set: Int = 0): Unit = {
+    var i = 0
+    while (i < n) {
+      flags(ids(i)) = (flags(ids(i)) & ~clear | set).toByte
+      i += 1
+    }
+  }
+
   /** Returns the bytes for each id, for the memory account. */
   def bytesPerId: Long = columns.length * 8L + valid.count(_ != null) + 5
 }

@@ -29,25 +29,7 @@ object BitmapEdges {
         i += 1
       }
     }
-    val offsets = new Array[Int](map.size + 1)
-    var i = 0
-    while (i < at) {
-      offsets(from(i) + 1) += 1
-      i += 1
-    }
-    i = 0
-    while (i < map.size) {
-      offsets(i + 1) += offsets(i)
-      i += 1
-    }
-    val next = offsets.clone()
-    val targets = new Array[Int](at)
-    i = 0
-    while (i < at) {
-      targets(next(from(i))) = to(i)
-      next(from(i)) += 1
-      i += 1
-    }
-    new BitmapEdges(map, offsets, targets)
+    val placement = StaticIndex.place(from.take(at), map.size, null)
+    new BitmapEdges(map, placement.offsets, placement.order(to.take(at)))
   }
 }

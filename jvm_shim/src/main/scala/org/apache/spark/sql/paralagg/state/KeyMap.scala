@@ -14,14 +14,14 @@ sealed abstract class KeyMap(val arity: Int) {
   /** Returns the id of `key`, or -1. */
   def find(key: Array[Long]): Int
 
-  /** Returns the id of `key`; adds the key if it is new. */
-  def add(key: Array[Long]): Int
+  /** Returns the id of the key in `key` from `from` on; adds the key if it is new. */
+  def add(key: Array[Long], from: Int = 0): Int
 
   final def word(id: Int, column: Int): Long = words(id * arity + column)
 
-  protected def append(key: Array[Long]): Int = {
+  protected def append(key: Array[Long], from: Int): Int = {
     if ((size + 1) * arity > words.length) growWords()
-    System.arraycopy(key, 0, words, size * arity, arity)
+    System.arraycopy(key, from, words, size * arity, arity)
     size += 1
     size - 1
   }
@@ -31,24 +31,11 @@ sealed abstract class KeyMap(val arity: Int) {
 }
 
 object KeyMap {
-  def apply(arity: Int): KeyMap = arity match {
-    case 0 => new EmptyKeyMap
-    case 1 => new LongKeyMap
-    case n => new TupleKeyMap(n)
-  }
+  def apply(arity: Int): KeyMap = if (arity == 1) new LongKeyMap else new TupleKeyMap(arity)
 
   @inline private[paralagg] def mix(x: Long): Long = {
     val h = x * 0x9e3779b97f4a7c15L
     h ^ (h >>> 32)
-  }
-}
-
-/** The key of a relation without independent columns, which has at most one row. */
-final class EmptyKeyMap extends KeyMap(0) {
-  override def find(key: Array[Long]): Int = if (size == 0) -1 else 0
-  override def add(key: Array[Long]): Int = {
-    size = 1
-    0
   }
 }
 
@@ -76,7 +63,7 @@ final class LongKeyMap extends KeyMap(1) {
   def range: Option[(Long, Int)] = Option(direct).map(d => (low, d.length))
 
   override def find(key: Array[Long]): Int = findWord(key(0))
-  override def add(key: Array[Long]): Int = addWord(key(0))
+  override def add(key: Array[Long], from: Int): Int = addWord(key(from))
 
   def findWord(key: Long): Int = {
     if (direct != null) {
@@ -144,7 +131,7 @@ final class LongKeyMap extends KeyMap(1) {
   }
 }
 
-/** Keys of several words: open addressing over ids, the words compared in `words`. */
+/** Keys of several words, or of none: open addressing over ids, the words compared in `words`. */
 final class TupleKeyMap(n: Int) extends KeyMap(n) {
   private var slots = new Array[Int](64) // id + 1
   private var mask = 63
@@ -159,25 +146,25 @@ final class TupleKeyMap(n: Int) extends KeyMap(n) {
     h.toInt & mask
   }
 
-  private def isEqual(id: Int, key: Array[Long]): Boolean = {
+  private def isEqual(id: Int, key: Array[Long], from: Int): Boolean = {
     val at = id * n
     var j = 0
-    while (j < n && words(at + j) == key(j)) j += 1
+    while (j < n && words(at + j) == key(from + j)) j += 1
     j == n
   }
 
   override def find(key: Array[Long]): Int = {
     var s = slotOf(key, 0)
-    while (slots(s) != 0 && !isEqual(slots(s) - 1, key)) s = (s + 1) & mask
+    while (slots(s) != 0 && !isEqual(slots(s) - 1, key, 0)) s = (s + 1) & mask
     slots(s) - 1
   }
 
-  override def add(key: Array[Long]): Int = {
-    var s = slotOf(key, 0)
-    while (slots(s) != 0 && !isEqual(slots(s) - 1, key)) s = (s + 1) & mask
+  override def add(key: Array[Long], from: Int): Int = {
+    var s = slotOf(key, from)
+    while (slots(s) != 0 && !isEqual(slots(s) - 1, key, from)) s = (s + 1) & mask
     if (slots(s) != 0) slots(s) - 1
     else {
-      val id = append(key)
+      val id = append(key, from)
       slots(s) = id + 1
       if (size * 2 > mask) grow()
       id

@@ -25,7 +25,7 @@ final class LoopBuilder(
   def build(): LoopState = {
     val resolving = stratum.rules.indices.filter(stratum.rules(_).target.kind == "resolved")
     expectRanges(resolving)
-    val baseIds = parts.map(p => blocks(routes.base(p.index)).map(BaseRows.ids(p, _)))
+    val baseIds = parts.map(p => blocks(routes.base(p.index)).map(p.ids))
     val ids = (for (i <- stratum.staticIndexes; relation <- i.alignedTo)
       yield i.id -> BlockKeys.intern(blocks(routes.static(i.id)), i.keys.length, parts(relation).keys,
         hasMask = false)).toMap
@@ -40,8 +40,7 @@ final class LoopBuilder(
     val placed = stratum.staticIndexes.map(i => i.id -> place(i, ids, targets)).toMap
     val statics = placed.map { case (id, (index, _)) => id -> index }
     val resolved = stratum.rules.indices.map { rule =>
-      def placement = placed(stratum.rules(rule).resolvingProbe.index)._2
-      targets.get(rule).map(Targets.order(_, placement)).orNull
+      targets.get(rule).map(placed(stratum.rules(rule).resolvingProbe.index)._2.order(_)).orNull
     }.toArray
     val indexes = stratum.relationIndexes.map { i =>
       val original = parts(i.relation)
@@ -110,13 +109,11 @@ final class LoopBuilder(
       val out = new LongBuffer
       var at = 0
       parts.foreach { p =>
-        val key = new Array[Long](p.shape.keyWords)
         val n = words(at).toInt
         at += 1
         (0 until n).foreach { _ =>
-          System.arraycopy(words, at, key, 0, key.length)
-          at += key.length
-          out.add(p.keys.add(key))
+          out.add(p.keys.add(words, at))
+          at += p.shape.keyWords
         }
       }
       out.trimmed

@@ -2,7 +2,7 @@ package org.apache.spark.sql.paralagg.state
 
 import java.util.Arrays
 
-import org.apache.spark.sql.paralagg.load.LongBuffer
+import org.apache.spark.sql.paralagg.load.{Block, LongBuffer}
 import org.apache.spark.sql.paralagg.plan.{RelationSpec, StratumSpec}
 import org.apache.spark.sql.types.StringType
 
@@ -33,8 +33,8 @@ final class RelationPart(
   def driverValues: Accumulator = if (stratum.isAccumulating) delta else state
 
   /** The owner of each ghost, and the ghost's id there (-1 if not exchanged). */
-  var ghostOwner: Array[Int] = new Array[Int](16)
-  var ghostRemote: Array[Int] = new Array[Int](16)
+  var ghostOwner: Array[Int] = Array.emptyIntArray
+  var ghostRemote: Array[Int] = Array.emptyIntArray
 
   /** Ids of the delta that the next application of the rules reads. */
   var current: Array[Int] = Array.emptyIntArray
@@ -63,6 +63,32 @@ final class RelationPart(
     }
     if (shape.dependents.contains(true)) out.add(mask)
     if (isTraced) out.add(a.parents(id))
+  }
+
+  /** Returns the ids of the keys of base rows; adds new keys. */
+  def ids(b: Block): Array[Int] = BlockKeys.intern(Array(b), spec.keys.length, keys, shape.hasNullKeys)
+
+  /** Returns the values of base rows as combiners read them, `valueWords` a row; a base row has no parent. */
+  def values(b: Block): Array[Long] = {
+    val k = spec.keys.length
+    val n = spec.dependents.length
+    val hasMask = shape.dependents.contains(true)
+    val stride = valueWords
+    val out = new Array[Long](b.rows * stride)
+    var i = 0
+    while (i < b.rows) {
+      var mask = 0L
+      var j = 0
+      while (j < n) {
+        if (b.isNull(k + j, i)) mask |= 1L << j
+        else out(i * stride + j) = b.words(k + j).array(i)
+        j += 1
+      }
+      if (hasMask) out(i * stride + n) = mask
+      if (isTraced) out(i * stride + stride - 1) = -1L
+      i += 1
+    }
+    out
   }
 
   /** Makes room for all keys; generated code calls it after adding a key beyond `capacity`. */
@@ -103,15 +129,8 @@ final class RelationPart(
     }
   }
 
-  /** Flags the rows of the current delta as unchanged since before the run. */
-  def settle(): Unit = {
-    var i = 0
-    while (i < currentSize) {
-      val id = current(i)
-      state.flags(id) = (state.flags(id) | Accumulator.Settled).toByte
-      i += 1
-    }
-  }
+  /** Clears, then sets flags of the rows of the current delta. */
+  def setFlags(clear: Int = 0, set: Int = 0): Unit = state.setFlags(current, currentSize, clear, set)
 
   /** Tests whether row `id` belongs to the result: it is present, and not as it was before the run. */
   def isResult(id: Int): Boolean =
@@ -137,6 +156,4 @@ final class RelationPart(
     values + ghost.capacity * (ghost.bytesPerId + 8) + (keys.words.length + ghosts.words.length) * 16L +
       current.length * 4L
   }
-
-  Arrays.fill(ghostRemote, -1)
 }

@@ -33,10 +33,7 @@ final class Shape(stratum: StratumSpec, routes: Routes, routeNulls: Array[Array[
         val env = environment(rule, current)
         rule.emit.indices.foreach(c => next(rule.head)(c) |= isNullable(rule.emit(c), env))
       }
-      stratum.relations.indices.foreach { r =>
-        propagateOrderNulls(stratum.relations(r), next(r))
-        propagateViewNulls(stratum.relations(r), next(r), next)
-      }
+      stratum.relations.indices.foreach(r => propagate(stratum.relations(r), next(r), next))
       changed = next.indices.exists(r => !next(r).sameElements(current(r)))
       current = next
     }
@@ -46,16 +43,14 @@ final class Shape(stratum: StratumSpec, routes: Routes, routeNulls: Array[Array[
     }.toArray
   }
 
-  /** Propagates nulls of an order to the columns that min_by carries: a row with a null order carries nothing. */
-  private def propagateOrderNulls(relation: RelationSpec, nulls: Array[Boolean]): Unit = {
-    val k = relation.keys.length
-    relation.dependents.zipWithIndex.foreach { case (d, j) => if (d.order >= 0) nulls(k + j) |= nulls(k + d.order) }
-  }
-
-  /** Propagates nulls among the columns of a user's aggregator, and from a relation to the columns that follow it. */
-  private def propagateViewNulls(relation: RelationSpec, nulls: Array[Boolean], all: Array[Array[Boolean]]): Unit = {
+  /**
+   * Propagates nulls of an order to the columns that min_by carries (a row with a null order carries nothing), among the
+   * columns of a user's aggregator, and from a relation to the columns that follow it.
+   */
+  private def propagate(relation: RelationSpec, nulls: Array[Boolean], all: Array[Array[Boolean]]): Unit = {
     val k = relation.keys.length
     relation.dependents.zipWithIndex.foreach { case (d, j) =>
+      if (d.order >= 0) nulls(k + j) |= nulls(k + d.order)
       d.custom.foreach { custom =>
         val first = k + j - d.part
         nulls(k + j) |= custom.columns.indices.exists(c => nulls(first + c))
@@ -76,7 +71,7 @@ final class Shape(stratum: StratumSpec, routes: Routes, routeNulls: Array[Array[
     val driver = rule.driver.binds.zip(relationNulls(rule.driver.relation)).toMap
     rule.steps.foldLeft(driver - null) {
       case (env, p: ProbeSpec) =>
-        val joined = p.keys.collect { case PlainVariable(name) => name -> false }
+        val joined = p.keys.collect { case RuleVariable(name, _, _) => name -> false }
         val bound =
           if (p.kind != "join") Nil
           else if (p.recursive) p.binds.zip(relationNulls(stratum.relationIndex(p.index).relation)).toSeq

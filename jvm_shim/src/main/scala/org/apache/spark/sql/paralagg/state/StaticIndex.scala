@@ -20,7 +20,19 @@ final class StaticIndex(
 }
 
 /** The position of each row in a [[StaticIndex]]: `rows(i)` is that of row i. */
-case class Placement(offsets: Array[Int], splits: Array[Int], rows: Array[Int])
+case class Placement(offsets: Array[Int], splits: Array[Int], rows: Array[Int]) {
+
+  /** Reorders values of the rows to the order of the index. */
+  def order(values: Array[Int]): Array[Int] = {
+    val out = new Array[Int](values.length)
+    var i = 0
+    while (i < values.length) {
+      out(rows(i)) = values(i)
+      i += 1
+    }
+    out
+  }
+}
 
 object StaticIndex {
 

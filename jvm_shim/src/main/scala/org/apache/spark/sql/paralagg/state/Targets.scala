@@ -73,20 +73,6 @@ private[paralagg] final class Targets(
   }
 }
 
-private[paralagg] object Targets {
-
-  /** Reorders a rule's targets from the order of the blocks to the order of the index. */
-  def order(targets: Array[Int], placement: Placement): Array[Int] = {
-    val out = new Array[Int](targets.length)
-    var i = 0
-    while (i < targets.length) {
-      out(placement.rows(i)) = targets(i)
-      i += 1
-    }
-    out
-  }
-}
-
 /**
  * A cache of targets for keys in a narrow range, by distance from the least key: one random access instead of two maps.
  * An entry is 0 if unresolved, `id + 1` for a key of this task, the complement of the id for a ghost.

@@ -4,40 +4,15 @@ import java.util.Arrays
 
 import org.apache.spark.sql.paralagg.codegen.Sums
 import org.apache.spark.sql.paralagg.load.DoubleWord
-import org.apache.spark.sql.paralagg.plan.StratumSpec
 import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState, RelationPart, RowAddress}
 import org.apache.spark.sql.types._
 
 /**
- * Relations whose rows follow others of the stratum (`mcount`, `msum`), updated between rounds. A source row changes
- * the count of its target row by its new amount less its previous one. A relation and those that it follows have the
- * same distribution, so no exchange is needed.
+ * The columns of `target` that follow `source` (`mcount`, `msum`), updated between rounds. A source row changes the
+ * count of its target row by its new amount less its previous one. A relation and those that it follows have the same
+ * distribution, so no exchange is needed.
  */
-final class Views(stratum: StratumSpec, loop: LoopState) {
-  private val all: Array[View] = for {
-    target <- loop.parts if target.spec.isView
-    source <- target.spec.dependents.flatMap(_.view).map(_.relation).distinct
-  } yield new View(loop, target, loop.part(source))
-
-  val targets: Array[RelationPart] = all.map(_.target).distinct
-
-  def bytes: Long = all.map(_.bytes).sum
-
-  /** Applies the changed rows of the sources after a round of a lattice, and marks the changed rows dirty. */
-  def follow(): Unit = all.foreach(v => v.follow(v.source.current, v.source.currentSize, v.target.state))
-
-  /** Recomputes all rows into `pending` after a round of an iterated relation. */
-  def recount(): Unit = all.foreach { v =>
-    v.reset()
-    v.follow(v.source.state.dirty, v.source.state.dirtySize, v.target.pending)
-  }
-
-  /** Records the amounts of restored rows, which their targets contain already. */
-  def settle(): Unit = all.foreach(_.settle())
-}
-
-/** The columns of `target` that follow `source`. */
-private final class View(loop: LoopState, val target: RelationPart, val source: RelationPart) {
+final class View(loop: LoopState, target: RelationPart, source: RelationPart) {
   private val keys = target.spec.keys.length
   private val columns =
     target.spec.dependents.indices.filter(target.spec.dependents(_).view.exists(_.relation == source.index))
@@ -55,9 +30,16 @@ private final class View(loop: LoopState, val target: RelationPart, val source: 
 
   def bytes: Long = targetRows.length * (4L + 8L * counted.length)
 
-  def reset(): Unit = added.foreach(Arrays.fill(_, 0L))
+  /** Applies the changed rows of the source after a round of a lattice, and marks the changed rows dirty. */
+  def follow(): Unit = update(source.current, source.currentSize, target.state)
 
-  def follow(rows: Array[Int], size: Int, into: Accumulator): Unit = {
+  /** Recomputes all rows into `pending` after a round of an iterated relation. */
+  def recount(): Unit = {
+    added.foreach(Arrays.fill(_, 0L))
+    update(source.state.dirty, source.state.dirtySize, target.pending)
+  }
+
+  private def update(rows: Array[Int], size: Int, into: Accumulator): Unit = {
     ensure()
     var i = 0
     while (i < size) {
@@ -88,6 +70,7 @@ private final class View(loop: LoopState, val target: RelationPart, val source: 
     }
   }
 
+  /** Records the amounts of restored rows, which the target contains already. */
   def settle(): Unit = {
     ensure()
     (0 until source.keys.size).filter(row => (source.state.flags(row) & Accumulator.Present) != 0).foreach { row =>
@@ -158,4 +141,13 @@ private final class View(loop: LoopState, val target: RelationPart, val source: 
       case d: DecimalType => Sums.addDecimal(total, latest - before, d.precision)
       case _ => Sums.addLong(total, latest - before)
     }
+}
+
+object View {
+
+  /** Returns the views of a stratum, one for each relation that another one follows. */
+  def all(loop: LoopState): Array[View] = for {
+    target <- loop.parts if target.spec.isView
+    source <- target.spec.dependents.flatMap(_.view).map(_.relation).distinct
+  } yield new View(loop, target, loop.part(source))
 }

@@ -1,25 +1,19 @@
-package org.apache.spark.sql.paralagg.gang
+package org.apache.spark.sql.paralagg.driver
 
 import scala.collection.mutable
 
 import org.apache.spark.{SparkContext, SparkEnv, SparkException}
 import org.apache.spark.internal.Logging
-import org.apache.spark.rpc.{RpcAddress, RpcCallContext, RpcEnv, ThreadSafeRpcEndpoint}
-
-/** Callbacks for what gangs report to the driver. */
-trait RunEvents {
-  def joined(run: Long, attempt: Int, count: Int): Unit
-  def progress(run: Long, counts: RunCounts): Unit
-  def reported(run: Long, json: String): Unit
-}
+import org.apache.spark.rpc.{RpcAddress, RpcCallContext, RpcEndpointRef, RpcEnv, ThreadSafeRpcEndpoint}
+import org.apache.spark.sql.paralagg.gang.{Gang, RunCounts, Votes}
 
 /**
  * The driver's endpoint for all gangs of a SparkContext: the executor of each task, votes between executors, lost
- * peers, progress. Messages are tuples of JDK types (see [[Gang]]).
+ * peers, progress. Messages are tuples of JDK types (see [[Gang]]). It passes what gangs report to the [[RunRegistry]].
  *
  * The first join creates a session. Its key is run and stage attempt; a newer attempt ends the older one.
  */
-final class Coordinator(override val rpcEnv: RpcEnv, runs: RunEvents) extends ThreadSafeRpcEndpoint with Logging {
+final class Coordinator(override val rpcEnv: RpcEnv) extends ThreadSafeRpcEndpoint with Logging {
 
   private final class Session(val tasks: Int) {
     val executor = new Array[String](tasks)
@@ -58,7 +52,7 @@ final class Coordinator(override val rpcEnv: RpcEnv, runs: RunEvents) extends Th
           session.port(part) = port
           session.joined(part) = context
           session.addresses += context.senderAddress
-          runs.joined(run, attempt, session.joined.size)
+          RunRegistry.joined(run, attempt, session.joined.size)
           if (session.joined.size == tasks) {
             session.joined.values.foreach(_.reply((session.executor, session.host, session.port)))
           }
@@ -85,8 +79,10 @@ final class Coordinator(override val rpcEnv: RpcEnv, runs: RunEvents) extends Th
   }
 
   override def receive: PartialFunction[Any, Unit] = {
-    case ("progress", run: Long, counts: Array[Long]) => runs.progress(run, RunCounts.unpacked(counts))
-    case ("report", run: Long, json: String) => runs.reported(run, json)
+    case ("progress", run: Long, iteration: Int, delta: Long, total: Long, changed: Long, bytes: Long,
+          heaviest: Long) =>
+      RunRegistry.progress(run, RunCounts(iteration, delta, total, changed, bytes, heaviest))
+    case ("report", run: Long, json: String) => RunRegistry.reported(run, json)
     case ("failed", run: Long, attempt: Int, reason: String) => end((run, attempt), reason)
     case ("ended", run: Long) =>
       sessions.keys.filter(_._1 == run).toSeq.foreach { key =>
@@ -104,14 +100,13 @@ final class Coordinator(override val rpcEnv: RpcEnv, runs: RunEvents) extends Th
 }
 
 object Coordinator {
-  val Name = "paralagg-coordinator"
-  private var current: (SparkContext, org.apache.spark.rpc.RpcEndpointRef) = _
+  private var current: (SparkContext, RpcEndpointRef) = _
 
   /** Returns the context's endpoint. The first run registers it in Spark's RpcEnv; it ends with the context. */
-  def of(sc: SparkContext, runs: RunEvents): org.apache.spark.rpc.RpcEndpointRef = synchronized {
+  def of(sc: SparkContext): RpcEndpointRef = synchronized {
     if (current == null || (current._1 ne sc)) {
       val rpcEnv = SparkEnv.get.rpcEnv
-      current = (sc, rpcEnv.setupEndpoint(Name, new Coordinator(rpcEnv, runs)))
+      current = (sc, rpcEnv.setupEndpoint(Gang.CoordinatorName, new Coordinator(rpcEnv)))
     }
     current._2
   }
