@@ -87,6 +87,7 @@ class Refusals:
         return f"{sum(self.reasons.values())} of {self.drawn} refused: {self.reasons.most_common()}"
 
 
+@pytest.mark.slow("hundreds of random texts on simulated ranks")
 def test_plans_give_what_is_meant(record_property: Callable[[str, object], None]) -> None:
     refusals = Refusals()
 

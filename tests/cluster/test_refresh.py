@@ -37,7 +37,7 @@ def delta(scenario: Callable[..., Any]) -> Callable[..., Any]:
 @pytest.fixture
 def fact(delta: Callable[..., Any]) -> Callable[[str], Any]:
     """Return a function that reads a fact of the scenario ``refresh``."""
-    return lambda name: delta("refresh", *FACTS, seconds=900)[name]
+    return lambda name: delta("refresh", *FACTS, seconds=1500)[name]
 
 
 def test_three_tables_form_a_pipeline(fact: Callable[[str], Any]) -> None:

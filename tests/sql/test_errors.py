@@ -22,7 +22,7 @@ WRONG = {
     "a head's aggregate has an expression for an argument": (
         "WITH RECURSIVE t(n, min(«d + 1») AS d) AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
         "PARALAGG_SQL_HEAD_ARGUMENT",
-        "min() has no argument there",
+        "write min() without an argument",
     ),
     "min_by without the column that decides": (
         "WITH RECURSIVE t(n, «min_by() AS d») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
