@@ -146,7 +146,7 @@ class TestKernels:
         assert why in done.stderr
         assert "Traceback" not in done.stderr
 
-    @pytest.mark.slow("six processes that compile a kernel to machine code")
+    @pytest.mark.slow("a process for each change, which compiles a kernel to machine code")
     def test_changed_files_are_not_run(self) -> None:
         done = self.run()
         assert done.returncode == 0, done.stderr
