@@ -171,6 +171,7 @@ def _send_report(run: Run, plan: Plan, comm: Comm, link: SupervisorLink) -> None
         report = {
             "backend": "mpi" if comm.size > 1 else "local",
             "name": plan.name,
+            "form": run.strata[-1]["form"],
             "iterations": run.iterations,
             "tuples": run.tuples,
             "tasks": comm.size,

@@ -18,7 +18,7 @@ ENGINES = {"pyspark", "py4j", "mpi4py", "numpy", "pandas"}
 LINES = {
     "pyspark_paralagg": 28_100,
     "mpi_backend": 10_200,
-    "jvm_shim/src/main": 9_840,
+    "jvm_shim/src/main": 10_600,
 }
 """The most lines of each part. Raising one needs a reason in the commit."""
 

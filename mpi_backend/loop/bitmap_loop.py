@@ -64,6 +64,11 @@ class BitmapLoop:
         self.iterations = 0
         self.per_iteration: list[dict[str, Any]] = []
 
+    @property
+    def form(self) -> str:
+        """Return the name of this form, for the report."""
+        return "bitmaps"
+
     @staticmethod
     def fits(facts: Facts, routed: Routed) -> bool:
         """Return whether the Plan has this form and no key is null."""

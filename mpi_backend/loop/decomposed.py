@@ -112,6 +112,11 @@ class Decomposed:
         return result
 
     @property
+    def form(self) -> str:
+        """Return the name of this form, for the report."""
+        return "one carried value at a time"
+
+    @property
     def iterations(self) -> int:
         """Return the maximum over all values."""
         return max(self._applied, default=0)

@@ -34,6 +34,10 @@ class Evaluation(Protocol):
     """A loaded stratum, with one of the methods that the Plan allows for it."""
 
     @property
+    def form(self) -> str:
+        """Return how the loop is evaluated, for the report."""
+
+    @property
     def iterations(self) -> int:
         """Return the number of applications of the step."""
 
@@ -114,7 +118,8 @@ def _run_stratum(
         run.seconds[name] += value
     tuples = int(comm.allreduce_sum(np.array([float(evaluation.tuples)]))[0])
     iterations = int(-comm.allreduce_min(-float(evaluation.iterations)))
-    run.strata.append({"relations": names, "iterations": iterations, "tuples": tuples, "seconds": seconds})
+    counts = {"iterations": iterations, "tuples": tuples, "seconds": seconds}
+    run.strata.append({"relations": names, "form": evaluation.form, **counts})
     run.iterations += iterations
     run.tuples += tuples
     run.per_iteration += evaluation.per_iteration

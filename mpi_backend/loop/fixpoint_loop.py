@@ -102,6 +102,11 @@ class FixpointLoop:
         adds_no_keys = all(r.target.kind in ("same", "resolved") for r in self._stratum.rules)
         return adds_no_keys and not self._stratum.makes_strings and not any(r.sites.calls for r in self._runner.rules)
 
+    @property
+    def is_by_value(self) -> bool:
+        """Return whether rows were taken by their values."""
+        return self._passes.applied_by_value > 0
+
     def reset(self) -> None:
         """Clear the counts, to run with other base rows of the same stratum."""
         self.stats = LoopStats([r.name for r in self._stratum.relations], self._comm.size)
@@ -218,14 +223,15 @@ class FixpointLoop:
 
         If rules only translate values, the climb is endless. Otherwise values may converge late, and a limit of
         iterations decides. Sums of fractions may also converge (damping): they climb if as many rounds as there are
-        keys have not made the changes smaller. An iterated step gets at least ``PATIENCE`` rounds.
+        keys have not made the changes smaller. An iterated step gets at least ``PATIENCE`` rounds. Passes that take
+        rows by their values prove nothing and are not counted.
         """
         s = self._stratum
         if s.max_iterations is not None or s.tolerance is not None or not s.cycle_check:
             return False
         if self._passes.is_by_value:
             return False  # it has its own limit, after which plain passes continue
-        keys = self.stats.total(sums) + 1
+        keys = self.stats.total(sums) + 1 + self._passes.applied_by_value
         if s.climb_limit is not None:
             if iteration > max(keys, PATIENCE) and not self._has_warned and self._comm.rank == 0:
                 self._has_warned = True

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 
 class Passes:
-    """The passes of one stratum. ``applied`` is the number of iterations of the last step."""
+    """The passes of one stratum. ``applied`` is the number of iterations of the last step.
+
+    ``applied_by_value`` is the number of iterations so far that took rows by their values.
+    """
 
     def __init__(self, loop: LoopState, runner: Runner, exchange: DeltaExchange, clock: Clock, *, traced: bool) -> None:
         self._loop = loop
@@ -37,6 +40,7 @@ class Passes:
         self._mirrors = None if mirror is None else Mirrors(loop, mirror)
         self._ordered = Ordered(loop, runner) if not traced and Ordered.fits(loop, runner) else None
         self.applied = 1
+        self.applied_by_value = 0
 
     @property
     def is_by_value(self) -> bool:
@@ -45,6 +49,7 @@ class Passes:
 
     def reset(self) -> None:
         """Prepare for other base rows of the same stratum."""
+        self.applied_by_value = 0
         if self._ordered is not None:
             self._ordered.reset()
 
@@ -56,7 +61,10 @@ class Passes:
             ordered.try_start()
         if ordered is None or not ordered.is_on:
             return self._plain() if mirrors is None else self._mirrored(mirrors)
-        return self._ordered_passes(ordered) if mirrors is None else self._ordered_mirrored(ordered, mirrors)
+        is_by_value = ordered.is_by_value
+        sums = self._ordered_passes(ordered) if mirrors is None else self._ordered_mirrored(ordered, mirrors)
+        self.applied_by_value += self.applied if is_by_value else 0
+        return sums
 
     def _plain(self) -> Array:
         """Apply rules to all rows that changed."""

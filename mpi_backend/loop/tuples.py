@@ -60,6 +60,13 @@ class Tuples:
         return sum(p.state.bytes + _ID_LISTS * p.state.d.nbytes for p in parts) + self.loop.out.nbytes
 
     @property
+    def form(self) -> str:
+        """Return the order of rows and the number of ranks, for the report."""
+        ranks = "one process" if self.loop.comm.size == 1 else f"{self.loop.comm.size} ranks"
+        mirrored = ", mirrored" if self.loop.facts.mirror is not None else ""
+        return f"rows{', best first' if self._fixpoint.is_by_value else ''}{mirrored}, in {ranks}"
+
+    @property
     def iterations(self) -> int:
         """Return the number of applications of the step."""
         return self._fixpoint.stats.iterations

@@ -30,7 +30,8 @@ class RunReport:
 
     ``backend`` is the executor and ``reason`` the reason for its choice. ``iterations`` counts applications of the
     step, including the last one, which changed nothing. ``tuples`` counts the rows of all relations at the end.
-    ``seconds`` has ``plan``, ``load``, ``loop`` and ``store``.
+    ``seconds`` has ``plan``, ``load``, ``loop`` and ``store``. ``form`` says how the loop was evaluated: by rows (best
+    first, or in any order; in how many tasks or ranks), by bitmaps, or one carried value at a time.
 
     ``rounds`` has one entry for each iteration and relation: ``iteration``, ``relation``, the changed rows (``delta``),
     all rows (``total``), ``seconds``, ``bytes`` and ``balance``. ``bytes`` were exchanged; relations of one iteration
@@ -54,6 +55,7 @@ class RunReport:
     seconds: dict[str, float]
     rounds: tuple[dict[str, Any], ...] = field(default=(), repr=False)
     ranks: tuple[dict[str, Any], ...] = field(default=(), repr=False)
+    form: str = "rows"
 
     @property
     def balance(self) -> float | None:
@@ -101,6 +103,7 @@ class RunReport:
             {
                 "backend": self.backend,
                 "reason": self.reason,
+                "form": self.form,
                 "iterations": self.iterations,
                 "tuples": self.tuples,
                 "seconds": self.seconds,
@@ -123,13 +126,15 @@ class RunReport:
             seconds=seconds,
             rounds=tuple(data.get("per_iteration", ())),
             ranks=tuple(data.get("ranks", ())),
+            form=data.get("form", "rows"),
         )
 
     def __repr__(self) -> str:
-        """Return the report as three lines of text, or four with MPI ranks."""
+        """Return the report as four lines of text, or five with MPI ranks."""
         spent = ", ".join(f"{name} {value:.3f} s" for name, value in self.seconds.items())
         return (
             f"{self.backend}: {self.iterations:,} iterations, {self.tuples:,} rows\n"
+            f"  form: {self.form}\n"
             f"  time: {spent}\n"
             f"{self._shown_ranks()}"
             f"  why {self.backend}: {self.reason}"

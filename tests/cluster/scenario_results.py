@@ -66,7 +66,7 @@ def stored(spark: SparkSession) -> dict[str, Any]:
     a_chain(spark).write.parquet(path)
     checkpointed = a_chain(spark).localCheckpoint()
     is_checkpointed = pairs(checkpointed) == PAIRS
-    checkpointed._jdf.queryExecution().toRdd().unpersist(False)  # noqa: FBT003 - Scala's parameter has no name here
+    checkpointed._jdf.queryExecution().logical().rdd().unpersist(False)  # noqa: FBT003 - Scala's parameter has no name
     return {"cached": cached, "parquet": pairs(spark.read.parquet(path)) == PAIRS, "checkpointed": is_checkpointed}
 
 

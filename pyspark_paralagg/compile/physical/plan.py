@@ -158,12 +158,13 @@ def _ordered_by(relations: tuple[Relation, ...], rules: tuple[PlannedRule, ...])
 def _decomposition(
     program: Program, relation: Relation, carried: tuple[int, ...], statics: tuple[StaticIndex, ...]
 ) -> Decomposition | None:
-    """Return the stratum without its carried keys; None if it locates rows by hashing or reads other inputs."""
+    """Return the stratum without its carried keys; None if it locates rows by hashing or has other static indexes."""
     smaller = without_carried(program, relation, carried)
     if smaller is None:
         return None
     inner, _, _ = _stratum(smaller, (relation.name,), 0)
-    is_same = {i.input for i in inner.static_indexes} <= {i.input for i in statics}
+    loaded = {(i.input, i.keys, i.payload) for i in statics}
+    is_same = {(i.input, i.keys, i.payload) for i in inner.static_indexes} <= loaded
     if not (is_same and inner.in_place) or any(r.target.kind == "computed" for r in inner.rules):
         return None
     return Decomposition(carried, inner)

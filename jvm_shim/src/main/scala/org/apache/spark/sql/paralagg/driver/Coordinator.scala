@@ -5,7 +5,7 @@ import scala.collection.mutable
 import org.apache.spark.{SparkContext, SparkEnv, SparkException}
 import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.{RpcAddress, RpcCallContext, RpcEndpointRef, RpcEnv, ThreadSafeRpcEndpoint}
-import org.apache.spark.sql.paralagg.gang.{Gang, RunCounts, Votes}
+import org.apache.spark.sql.paralagg.gang.{BarrierGang, RunCounts, Votes}
 
 /**
  * The driver's endpoint for all gangs of a SparkContext: the executor of each task, votes between executors, lost
@@ -106,7 +106,7 @@ object Coordinator {
   def of(sc: SparkContext): RpcEndpointRef = synchronized {
     if (current == null || (current._1 ne sc)) {
       val rpcEnv = SparkEnv.get.rpcEnv
-      current = (sc, rpcEnv.setupEndpoint(Gang.CoordinatorName, new Coordinator(rpcEnv)))
+      current = (sc, rpcEnv.setupEndpoint(BarrierGang.CoordinatorName, new Coordinator(rpcEnv)))
     }
     current._2
   }

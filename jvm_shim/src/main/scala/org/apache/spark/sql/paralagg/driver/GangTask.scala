@@ -6,11 +6,15 @@ import org.apache.spark.{BarrierTaskContext, TaskContext, TaskKilledException}
 import org.apache.spark.shuffle.FetchFailedException
 import org.apache.spark.sql.paralagg.ErrorCodes
 import org.apache.spark.sql.paralagg.codegen.KernelCode
-import org.apache.spark.sql.paralagg.gang.{Codec, Gang, GangAborted, GangEnd, GangKey, GangStopped, MemoryAccount}
+import org.apache.spark.sql.paralagg.gang.{
+  BarrierGang, Codec, GangAborted, GangEnd, GangKey, GangStopped, MemoryAccount, SingleTask
+}
 import org.apache.spark.sql.paralagg.load.{Block, BlocksCodec, Dictionary, LocalDictionary, Routes, Strings}
-import org.apache.spark.sql.paralagg.loop.{BitmapLoop, Checkpoint, CheckpointConf, EndlessClimb, FixpointLoop}
+import org.apache.spark.sql.paralagg.loop.{
+  BitmapLoop, Checkpoint, CheckpointConf, Decomposed, EndlessClimb, FixpointLoop, LoadedRows
+}
 import org.apache.spark.sql.paralagg.plan.StratumSpec
-import org.apache.spark.sql.paralagg.state.{BitmapEdges, LoopBuilder, Shape}
+import org.apache.spark.sql.paralagg.state.{BitmapEdges, Fold, LoopBuilder, LoopState, RelationPart, Shape}
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -37,7 +41,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
 
   private val results = new ResultBlocks(stratum.relations(output))
   private val gang =
-    new Gang(GangKey(job.run, context.stageAttemptNumber()), context.partitionId(), tasks, blockSpace, context)
+    new BarrierGang(GangKey(job.run, context.stageAttemptNumber()), context.partitionId(), tasks, blockSpace, context)
+  private val meet = () => gang.allreduce(Array.emptyDoubleArray)
   private val memory = new MemoryAccount(context)
   private val began = System.nanoTime()
 
@@ -67,50 +72,105 @@ final class GangTask(job: GangJob, context: TaskContext) {
     val strings = intern(packed, dictionary)
     val blocks = distribute(packed)
     memory.hold(blocks.flatten.map(_.bytes).sum, "loading the inputs")
-    val shape = new Shape(stratum, routes, nulls(blocks))
-    val rows = (route: Int) => blocks(route)
+    val withNulls = nulls(blocks)
+    val shape = new Shape(stratum, routes, withNulls)
     if (stratum.bitmap.isDefined && !shape.relations.exists(_.hasNullKeys)) bitmaps(strings, blocks)
-    else tuples(strings, shape, rows)
+    else if (Decomposed.fits(stratum, routes, shape, blocks(_), gang)) decomposed(strings, withNulls, blocks)
+    else tuples(strings, shape, blocks(_))
+  }
+
+  /** Evaluates the relation for one value of its carried keys at a time; encodes its rows at once. */
+  private def decomposed(
+      strings: Dictionary, nulls: Array[Array[Boolean]], blocks: Array[Array[Block]]): Iterator[(Int, Array[Byte])] = {
+    val loop = new Decomposed(stratum, routes, blocks(_), nulls, strings, ansi, gang, memory)
+    meet()
+    val loaded = System.nanoTime()
+    val out = results.decomposed(stratum.decomposition.get.carried, strings, partitions)
+    loop.run(out.add)
+    if (gang.part == 0)
+      report("one carried value at a time", loop.iterations, loop.tuples, Nil, loaded, System.nanoTime())
+    out.blocks
   }
 
   /** Evaluates all relations by tuples, with dense ids. */
   private def tuples(
       strings: Dictionary, shape: Shape, rows: Int => Array[Block]): Iterator[(Int, Array[Byte])] = {
     val loop = new LoopBuilder(stratum, routes, shape, gang, strings, rows).build()
-    // A checkpoint does not store which rows are settled, and a run over settled rows takes few iterations.
-    val isContinued = stratum.relations.exists(_.settled)
-    def fixpoint(traced: Boolean): FixpointLoop = {
-      val checkpoints =
-        checkpoint.filterNot(_ => traced || loop.indexes.nonEmpty || stratum.makesStrings || isContinued)
-          .map(new Checkpoint(_, job.run, gang, loop.parts))
-      new FixpointLoop(stratum, routes, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, rows,
-        checkpoints)
+    if (checkpoint.isEmpty && Fold.fits(stratum, loop, gang)) folded(strings, shape, loop, rows(routes.base(output)))
+    else {
+      // A checkpoint does not store which rows are settled, and a run over settled rows takes few iterations.
+      val isContinued = stratum.relations.exists(_.settled)
+      def initial(p: RelationPart): Option[Array[LoadedRows]] =
+        if (routes.initial(p.index) < 0) None
+        else Some(rows(routes.initial(p.index)).map(b => LoadedRows(p.ids(b), p.values(b))))
+      def fixpoint(traced: Boolean): FixpointLoop = {
+        val checkpoints =
+          checkpoint.filterNot(_ => traced || loop.indexes.nonEmpty || stratum.makesStrings || isContinued)
+            .map(new Checkpoint(_, job.run, gang, loop.parts))
+        def base(p: RelationPart) =
+          loop.baseIds(p.index).zip(rows(routes.base(p.index))).map { case (ids, b) => LoadedRows(ids, p.values(b)) }
+        new FixpointLoop(
+          stratum, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, base, initial, checkpoints)
+      }
+      val p = loop.part(output)
+      evaluate(loop, fixpoint, results.rows(p, (0 until p.keys.size).iterator, strings, partitions, gang.part, tasks))
     }
-    val run = fixpoint(traced = false)
-    gang.allreduce(Array.emptyDoubleArray)
+  }
+
+  /** Evaluates the only relation in one task, over the rows of all. */
+  private def folded(
+      strings: Dictionary, shape: Shape, built: LoopState, base: Array[Block]): Iterator[(Int, Array[Byte])] = {
+    val (fold, loop) = Fold(stratum, built, gang)
+    val blocks = gang.gather(base)
+    val alone = new SingleTask(gang, isWhole = true)
+    def rows(p: RelationPart): Array[LoadedRows] = blocks.indices.toArray.flatMap { task =>
+      fold.baseIds(task).zip(blocks(task)).map { case (ids, b) => LoadedRows(ids, p.values(b)) }
+    }
+    def fixpoint(traced: Boolean): FixpointLoop = new FixpointLoop(
+      stratum, loop, new KernelCode(stratum, shape, 1, ansi, traced), alone, memory, rows, _ => None, None)
+    def result = results.rows(loop.part(0), fold.idsOf(gang.part).iterator, strings, partitions, gang.part, tasks)
+    if (gang.part == 0) evaluate(loop, fixpoint, result, meet)
+    else {
+      meet()
+      meet()
+      result
+    }
+  }
+
+  /** Runs a loop and reports it. Tasks meet before it, and, if only one runs it, `after` it. */
+  private def evaluate(
+      loop: LoopState,
+      fixpoint: Boolean => FixpointLoop,
+      result: => Iterator[(Int, Array[Byte])],
+      after: () => Any = () => ()): Iterator[(Int, Array[Byte])] = {
+    val run = fixpoint(false)
+    meet()
     val loaded = System.nanoTime()
     try run.run()
     catch {
       case climb: EndlessClimb =>
         loop.restartTraced()
-        fixpoint(traced = true).trace(climb)
+        fixpoint(true).trace(climb)
     }
     val looped = System.nanoTime()
-    val result = results.rows(loop.part(output), strings, partitions, gang.part, tasks == partitions)
-    if (gang.part == 0) report(run.stats.iterations, run.stats.tuples, run.stats.perIteration, loaded, looped)
-    result
+    after()
+    val rows = result
+    val order = if (run.isByValue) "rows, best first" else "rows"
+    val form = s"$order, in ${if (loop.tasks == 1) "one task" else s"${loop.tasks} tasks"}"
+    if (gang.part == 0) report(form, run.stats.iterations, run.stats.tuples, run.stats.perIteration, loaded, looped)
+    rows
   }
 
   /** Evaluates a set relation with a carried key by bitmaps; encodes each block at once. */
   private def bitmaps(strings: Dictionary, blocks: Array[Array[Block]]): Iterator[(Int, Array[Byte])] = {
     val edges = gang.once(BitmapEdges.build(stratum.bitmap.get.edges.flatMap(i => blocks(routes.static(i)))))
     val loop = new BitmapLoop(stratum.bitmap.get.moving, edges, blocks(routes.base(output)), gang, memory)
-    gang.allreduce(Array.emptyDoubleArray)
+    meet()
     val loaded = System.nanoTime()
     val out = scala.collection.mutable.ArrayBuffer.empty[(Int, Array[Byte])]
     loop.run(b =>
       out ++= results.bitmaps(b, stratum.bitmap.get.moving, strings, partitions, gang.part, tasks == partitions))
-    if (gang.part == 0) report(loop.iterations, loop.pairs, Nil, loaded, System.nanoTime())
+    if (gang.part == 0) report("bitmaps", loop.iterations, loop.pairs, Nil, loaded, System.nanoTime())
     out.iterator
   }
 
@@ -148,10 +208,11 @@ final class GangTask(job: GangJob, context: TaskContext) {
     routes.all.map(_.columns.map(_ => sums.next() > 0))
   }
 
-  private def report(iterations: Int, tuples: Long, perIteration: Seq[String], loaded: Long, looped: Long): Unit = {
+  private def report(
+      form: String, iterations: Int, tuples: Long, perIteration: Seq[String], loaded: Long, looped: Long): Unit = {
     val Seq(load, loop, store) = Seq(loaded - began, looped - loaded, System.nanoTime() - looped).map(_ / 1e9)
     gang.report(
-      s"""{"backend":"spark","iterations":$iterations,"tuples":$tuples,"tasks":$tasks,""" +
+      s"""{"backend":"spark","form":"$form","iterations":$iterations,"tuples":$tuples,"tasks":$tasks,""" +
         s""""seconds":{"load":$load,"loop":$loop,"store":$store},"per_iteration":[${perIteration.mkString(",")}]}""")
   }
 }

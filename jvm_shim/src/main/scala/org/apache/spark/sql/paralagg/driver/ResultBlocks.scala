@@ -2,6 +2,8 @@ package org.apache.spark.sql.paralagg.driver
 
 import java.io.NotSerializableException
 
+import scala.collection.mutable.ArrayBuffer
+
 import org.apache.spark.SparkException
 import org.apache.spark.sql.paralagg.load.{Block, BlocksCodec, Dictionary, LocalDictionary, Owner, Route}
 import org.apache.spark.sql.paralagg.loop.BitmapBlock
@@ -21,11 +23,17 @@ final class ResultBlocks(relation: RelationSpec) {
   private val route = Route(0, 0, types.indices.toArray, types, Array.empty, everywhere = false, Array.empty)
   private val codec = new BlocksCodec(Array(route))
 
-  /** Encodes the rows of a part, a block for each target and about 2^20 rows. */
+  /** Encodes rows of a part, those of `task` by its owner's hash, a block for each target and about 2^20 rows. */
   def rows(
-      p: RelationPart, strings: Dictionary, targets: Int, task: Int, aligned: Boolean): Iterator[(Int, Array[Byte])] = {
+      p: RelationPart,
+      candidates: Iterator[Int],
+      strings: Dictionary,
+      targets: Int,
+      task: Int,
+      tasks: Int): Iterator[(Int, Array[Byte])] = {
+    val aligned = tasks == targets
     val owner = new Owner(p.spec, p.spec.distributeBy, p.shape.hasNullKeys, targets, strings)
-    val ids = (0 until p.keys.size).iterator.filter(p.isResult)
+    val ids = candidates.filter(p.isResult)
     new Iterator[Iterator[(Int, Array[Byte])]] {
       override def hasNext: Boolean = ids.hasNext
       override def next(): Iterator[(Int, Array[Byte])] = {
@@ -33,25 +41,29 @@ final class ResultBlocks(relation: RelationSpec) {
         var n = 0
         while (n < ResultBlocks.Rows && ids.hasNext) {
           val id = ids.next()
-          append(blocks(if (aligned) task else owner.taskOf(p.keys.words, id * p.keys.arity)), p, id)
+          append(blocks(if (aligned) task else owner.taskOf(p.keys.words, id * p.keys.arity)), p, id, whole)
           n += 1
         }
-        blocks.iterator.zipWithIndex.collect {
-          case (b, t) if b.rows > 0 => (t, 0.toByte +: codec.encode(Array(b), strings.all))
-        }
+        blocks.iterator.zipWithIndex.collect { case (b, t) if b.rows > 0 => (t, encode(b, strings)) }
       }
     }.flatten
   }
 
-  private def append(b: Block, p: RelationPart, id: Int): Unit = {
-    val k = p.spec.keys.length
-    val mask = if (p.shape.hasNullKeys) p.keys.word(id, k) else 0L
+  private def encode(b: Block, strings: Dictionary): Array[Byte] = 0.toByte +: codec.encode(Array(b), strings.all)
+
+  /** The keys of the relation that a part has too: all of them, or those that are not carried. */
+  private val whole = relation.keys.indices.toArray
+
+  /** Appends row `id` of a part whose keys are the relation's `keys`. */
+  private def append(b: Block, p: RelationPart, id: Int, keys: Array[Int]): Unit = {
+    val mask = if (p.shape.hasNullKeys) p.keys.word(id, keys.length) else 0L
     var c = 0
-    while (c < k) {
-      if ((mask >> c & 1) != 0) b.setNull(c, b.rows)
-      b.words(c).add(p.keys.word(id, c))
+    while (c < keys.length) {
+      if ((mask >> c & 1) != 0) b.setNull(keys(c), b.rows)
+      b.words(keys(c)).add(p.keys.word(id, c))
       c += 1
     }
+    val k = relation.keys.length
     var j = 0
     while (j < types.length - k) {
       val valid = p.state.valid(j)
@@ -62,6 +74,44 @@ final class ResultBlocks(relation: RelationSpec) {
       j += 1
     }
     b.rows += 1
+  }
+
+  /** Collects the rows of parts that lack the `carried` keys, for one value of these at a time. */
+  def decomposed(carried: Array[Int], strings: Dictionary, targets: Int): DecomposedBlocks =
+    new DecomposedBlocks(carried, strings, targets)
+
+  final class DecomposedBlocks(carried: Array[Int], strings: Dictionary, targets: Int) {
+    private val owner = new Owner(relation, relation.distributeBy, hasMask = false, targets, strings)
+    private val moving = whole.filterNot(carried.contains)
+    private val open = Array.fill(targets)(new Block(0, types.length))
+    private val full = ArrayBuffer.empty[(Int, Array[Byte])]
+
+    /** Appends the rows with these values of the carried keys, by which they are distributed. */
+    def add(values: Array[Long], p: RelationPart): Unit = {
+      val key = new Array[Long](relation.keys.length)
+      carried.indices.foreach(i => key(carried(i)) = values(i))
+      val target = owner.taskOf(key)
+      val b = open(target)
+      var id = 0
+      while (id < p.keys.size) {
+        if (p.isResult(id)) {
+          carried.indices.foreach(i => b.words(carried(i)).add(values(i)))
+          append(b, p, id, moving)
+        }
+        id += 1
+      }
+      if (b.rows >= ResultBlocks.Rows) close(target)
+    }
+
+    def blocks: Iterator[(Int, Array[Byte])] = {
+      open.indices.foreach(close)
+      full.iterator
+    }
+
+    private def close(target: Int): Unit = if (open(target).rows > 0) {
+      full += target -> encode(open(target), strings)
+      open(target) = new Block(0, types.length)
+    }
   }
 
   /** Encodes a block of bitmaps. All of its x are owned by `task`; if not `aligned`, each x goes to its partition. */

@@ -3,7 +3,7 @@ package org.apache.spark.sql.paralagg.loop
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.paralagg.codegen.{KernelCode, SumOverflow}
 import org.apache.spark.sql.paralagg.gang.{Gang, MemoryAccount}
-import org.apache.spark.sql.paralagg.load.{Block, Routes}
+import org.apache.spark.sql.paralagg.load.Block
 import org.apache.spark.sql.paralagg.plan.StratumSpec
 import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState, RelationPart}
 import org.apache.spark.sql.types.{DecimalType, DoubleType, FloatType}
@@ -21,31 +21,37 @@ import org.apache.spark.sql.types.{DecimalType, DoubleType, FloatType}
  */
 final class FixpointLoop(
     stratum: StratumSpec,
-    routes: Routes,
     loop: LoopState,
     code: KernelCode,
     gang: Gang,
     memory: MemoryAccount,
-    blocks: Int => Array[Block],
+    baseRows: RelationPart => Array[LoadedRows],
+    initialRows: RelationPart => Option[Array[LoadedRows]],
     checkpoint: Option[Checkpoint]) {
   import FixpointLoop._
 
   private val parts = loop.parts
-  private val combiners = parts.map(p => code.combiner(p.index, loop.strings))
-  private val exchange = new DeltaExchange(stratum, loop, combiners, gang)
+  private val runner = new Runner(stratum, loop, code, () => gang.check())
+  private val exchange = new DeltaExchange(stratum, loop, runner.combiners, gang)
   private val copies = new CopyExchange(stratum, loop, gang)
   private val views = View.all(loop)
   private val (followers, derived) = parts.partition(_.spec.isView)
   private val ownIndexes = loop.indexes.values.filterNot(_.spec.copy).toArray
-  private val drivers = {
-    val byDriver = stratum.rules.zipWithIndex.groupBy { case (r, _) => (r.driver.relation, r.driver.index) }
-    byDriver.toSeq.sortBy(_._1).map { case ((relation, copy), rules) =>
-      (code.kernel(rules.toSeq), if (copy < 0) parts(relation) else loop.relationIndex(copy).part)
-    }.toArray
-  }
-  private val base = parts.map(p => loop.baseIds(p.index).zip(blocks(routes.base(p.index)).map(p.values)))
+  private var base = parts.map(baseRows)
 
   val stats = new LoopStats(stratum.relations.map(_.name), gang.tasks)
+  private val passes = new Passes(stratum, loop, runner, exchange, gang, stats)
+
+  /** Tests whether rows were taken by their values. */
+  def isByValue: Boolean = passes.appliedByValue > 0
+
+  /** Removes all rows, to run from `block` as the base rows of the only relation. */
+  def restart(block: Block): Unit = {
+    parts.foreach(_.clear())
+    stats.clear()
+    passes.reset()
+    base = parts.map(p => Array(LoadedRows(p.ids(block), p.values(block))))
+  }
 
   def run(): Unit = {
     var iteration = resume()
@@ -53,10 +59,10 @@ final class FixpointLoop(
     if (iteration == 0) start()
     var isActive = isBelowLimit(iteration)
     while (isActive) {
-      iteration += 1
       val began = System.nanoTime()
-      val sums = if (stratum.inPlace) passInPlace() else round()
-      stats.add(sums, (System.nanoTime() - began) / 1e9, ahead = stratum.inPlace)
+      val sums = step()
+      iteration += passes.applied
+      stats.add(iteration, sums, (System.nanoTime() - began) / 1e9, ahead = stratum.inPlace)
       val changed = sums(Changed) > 0 && !stratum.tolerance.exists(sums(Difference) < _)
       isActive = changed && isBelowLimit(iteration)
       val isEndless = sums(Overflow) > 0 || isActive && isClimbing(iteration, sums)
@@ -66,7 +72,7 @@ final class FixpointLoop(
       memory.hold(parts.map(_.bytes).sum + views.map(_.bytes).sum + loop.statics.values.map(_.bytes).sum,
         "the recursive relation")
       if (isActive && !isEndless)
-        checkpoint.filter(_.isDue(iteration)).foreach(_.write(iteration, p => if (stratum.inPlace) p.state else null))
+        checkpoint.filter(_.isDue(iteration)).foreach(writeTo(_, iteration))
       if (isEndless) {
         val overflowed = sums(Overflow) > 0
         throw new EndlessClimb(iteration, overflowed, if (overflowed) overflow else null)
@@ -74,6 +80,13 @@ final class FixpointLoop(
       if (changed && !isActive && stratum.onLimitError) throw limitReached(iteration, sums)
     }
     stats.iterations = iteration
+  }
+
+  private def step(): Array[Double] = if (stratum.inPlace) passes.step() else round()
+
+  private def writeTo(checkpoint: Checkpoint, iteration: Int): Unit = {
+    if (stratum.inPlace) passes.release()
+    checkpoint.write(iteration, p => if (stratum.inPlace) p.state else null)
   }
 
   private val isBounded = stratum.maxIterations.isDefined || stratum.tolerance.isDefined || !stratum.cycleCheck
@@ -89,10 +102,10 @@ final class FixpointLoop(
    * cycle. If rules only translate values, the climb is endless; otherwise they may converge late, and `climbLimit`
    * decides. Sums of fractions may converge too (damping): they climb if the changes are no smaller than one turn
    * around all keys before. An iterated step may start from initial rows beyond the fixpoint, so it gets at least
-   * `MinClimb` iterations.
+   * `MinClimb` iterations. Passes that take rows by their values prove nothing and are not counted.
    */
-  private def isClimbing(iteration: Int, sums: Array[Double]): Boolean = !isBounded && {
-    val turn = stats.total(sums) + 1
+  private def isClimbing(iteration: Int, sums: Array[Double]): Boolean = !isBounded && !passes.isByValue && {
+    val turn = stats.total(sums) + 1 + passes.appliedByValue
     if (stratum.climbLimit.isDefined) iteration >= stratum.climbLimit.get
     else if (sumsFractions)
       iteration > 2 * turn && stats.difference(iteration - turn.toInt).exists(_ <= sums(Difference))
@@ -108,7 +121,7 @@ final class FixpointLoop(
     var isActive = true
     while (isActive) {
       iteration += 1
-      val sums = if (stratum.inPlace) passInPlace() else round()
+      val sums = step()
       if (iteration <= 64 || Integer.bitCount(iteration) == 1 || sums(Overflow) > 0) cycle = search.find()
       isActive = cycle.isEmpty && iteration <= 2 * climb.iterations && sums(Overflow) == 0
     }
@@ -124,15 +137,12 @@ final class FixpointLoop(
 
   private def isBelowLimit(iteration: Int): Boolean = stratum.maxIterations.forall(iteration < _)
 
-  private def initial(p: RelationPart): Array[(Array[Int], Array[Long])] =
-    blocks(routes.initial(p.index)).map(b => (p.ids(b), p.values(b)))
-
   /** Puts the initial rows of settled relations into the state, all indexes and copies, but into no delta. */
   private def settle(): Unit = {
     parts.filter(_.spec.settled).foreach { p =>
-      val rows = initial(p)
+      val rows = initialRows(p).get
       p.grow()
-      put(p, p.state, rows)
+      runner.put(p, p.state, rows)
       takeCurrent(p)
       p.setFlags(set = Accumulator.Settled)
     }
@@ -147,10 +157,10 @@ final class FixpointLoop(
   private def start(): Unit = {
     if (parts.exists(_.spec.settled)) settle()
     parts.foreach { p =>
-      val rows = if (routes.initial(p.index) < 0 || p.spec.settled) base(p.index) else initial(p)
+      val rows = (if (p.spec.settled) None else initialRows(p)).getOrElse(base(p.index))
       p.grow()
-      put(p, p.state, rows)
-      if (stratum.isAccumulating) put(p, p.delta, rows)
+      runner.put(p, p.state, rows)
+      if (stratum.isAccumulating) runner.put(p, p.delta, rows)
       if (stratum.isIterated) Rounds.readAll(p)
       else if (!stratum.inPlace) takeCurrent(p)
     }
@@ -170,24 +180,10 @@ final class FixpointLoop(
     newest
   }
 
-  private def put(p: RelationPart, into: Accumulator, rows: Array[(Array[Int], Array[Long])]): Unit =
-    rows.foreach { case (ids, values) => combiners(p.index).rows(into, ids, values, 0, p.valueWords, ids.length) }
-
-  /** Applies the rules to the delta in one pass that reads its own writes. */
-  private def passInPlace(): Array[Double] = {
-    parts.foreach { p =>
-      p.current = takeDirty(p)
-      p.count()
-    }
-    runKernels()
-    val queued = parts.map(_.state.dirtySize).sum
-    exchange.run(stats.votes(queued + exchange.waiting, 0.0, 0.0, parts, exchange.bytes), stats.maxima)
-  }
-
   private def round(): Array[Double] = {
     catchOverflow {
-      if (stratum.isIterated) parts.foreach(p => put(p, p.pending, base(p.index)))
-      runKernels()
+      if (stratum.isIterated) parts.foreach(p => runner.put(p, p.pending, base(p.index)))
+      runner.applyRules()
     }
     catchOverflow(exchange.run(NoVotes))
     var changed = 0L
@@ -201,7 +197,7 @@ final class FixpointLoop(
           difference += d
           replaced
         } else {
-          catchOverflow { difference += combiners(p.index).apply(p.pending, p.state) }
+          catchOverflow { difference += runner.combiners(p.index).apply(p.pending, p.state) }
           if (stratum.isAccumulating) Rounds.swapDelta(p) else p.pending.clearDirty()
           takeCurrent(p)
           p.currentSize
@@ -242,36 +238,13 @@ final class FixpointLoop(
     copies.run()
   }
 
-  private def takeDirty(p: RelationPart): Array[Int] = {
-    p.currentSize = p.state.dirtySize
-    p.state.takeDirty(p.current)
-  }
-
   /** Moves the list of changed rows from the accumulator to `current`, and marks it as the delta. */
   private def takeCurrent(p: RelationPart): Unit = {
     Rounds.unmark(p)
-    p.current = takeDirty(p)
+    p.takeDirty()
     Rounds.mark(p)
     p.count()
   }
-
-  /** Runs the kernels in chunks of some milliseconds each, so that a cancelled task stops soon. */
-  private def runKernels(): Unit = drivers.foreach { case (kernel, part) =>
-    var from = 0
-    while (from < part.currentSize) {
-      val to = math.min(part.currentSize, from + chunk)
-      val began = System.nanoTime()
-      try kernel.run(loop, from, to)
-      catch { case e: ArithmeticException if !code.ansi => throw overflows(e) }
-      val duration = System.nanoTime() - began
-      if (duration > ChunkNanos) chunk = math.max(1, chunk / 4)
-      else if (duration < ChunkNanos / 8) chunk = math.min(MaxChunk, chunk * 2)
-      gang.check()
-      from = to
-    }
-  }
-
-  private var chunk = FirstChunk
 
   private def limitReached(iterations: Int, sums: Array[Double]) = new ParalaggException(
     ErrorCodes.LimitReached,
@@ -297,17 +270,7 @@ class EndlessClimb(val iterations: Int, val overflowed: Boolean, val overflow: S
 
 object FixpointLoop {
 
-  /** Replaces Spark's error of a check that the proof needs: its hint, to turn ANSI mode off, does not apply. */
-  private def overflows(e: ArithmeticException): ParalaggException = new ParalaggException(
-    ErrorCodes.AssumptionViolated,
-    "the proof assumes that no value overflows its type, and one does.",
-    "use a wider type, or mode='iterate', where values wrap around as without ANSI mode.",
-    e)
-
-  private val FirstChunk = 64
-  private val MaxChunk = 4096
   private val MinClimb = 100L
-  private val ChunkNanos = 40L * 1000 * 1000
   private val NoVotes = Array.emptyDoubleArray
   private[paralagg] val Changed = 0
   private[paralagg] val Difference = 1

@@ -20,6 +20,12 @@ final class LoopStats(relations: Array[String], tasks: Int) {
   private var bytes = 0L
   private var heaviest = 0L
 
+  /** Forgets all iterations. */
+  def clear(): Unit = {
+    iterations = 0
+    rows.clear()
+  }
+
   /** The number of votes, at the end, of which the maximum counts instead of the sum. */
   val maxima: Int = relations.length
 
@@ -33,9 +39,9 @@ final class LoopStats(relations: Array[String], tasks: Int) {
       Array(p.currentSize.toDouble, p.rows.toDouble)) ++ parts.map(_.currentSize.toDouble)
 
   /** Adds the sums of an iteration; with `ahead`, their delta is that of the previous iteration. */
-  def add(sums: Array[Double], seconds: Double, ahead: Boolean): Unit = {
+  def add(iteration: Int, sums: Array[Double], seconds: Double, ahead: Boolean): Unit = {
     isAhead = ahead
-    rows += ((resumed + rows.length + 1, seconds, sums))
+    rows += ((iteration, seconds, sums))
     changed += delta(sums)
     bytes += sums(Bytes).toLong
     heaviest += relations.indices.map(maxDelta(sums, _)).sum.toLong

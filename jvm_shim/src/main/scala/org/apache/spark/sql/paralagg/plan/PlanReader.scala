@@ -55,6 +55,9 @@ private[plan] final class PlanReader(stratum: JValue, templates: IndexedSeq[Expr
 
   private val relations = list(stratum \ "relations")
 
+  /** Returns the reader of another stratum of the same Plan. */
+  def of(stratum: JValue): PlanReader = new PlanReader(stratum, templates)
+
   def relation(name: JValue): Int = relations.indexWhere(_ \ "name" == name)
 
   /** Returns the position of a dependent column in a relation; -1 if `name` is null. */

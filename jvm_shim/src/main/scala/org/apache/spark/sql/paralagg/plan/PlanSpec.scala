@@ -134,6 +134,12 @@ final class RuleSpec(json: JValue, @transient reader: PlanReader) extends Serial
   } ++ emit
 }
 
+/** The stratum without its carried keys (positions in the relation's), to be evaluated for one value of them at a time. */
+final class DecompositionSpec(plan: JValue, json: JValue, @transient reader: PlanReader) extends Serializable {
+  val carried: Array[Int] = ints(json \ "carried")
+  val stratum: StratumSpec = new StratumSpec(plan, json \ "stratum", reader.of(json \ "stratum"))
+}
+
 case class BitmapSpec(moving: Int, edges: Array[Int])
 
 /** An input: `exprs` and `filters` over RuleVariables, which `columns` names for the source's columns, by position. */
@@ -162,6 +168,12 @@ final class StratumSpec(plan: JValue, json: JValue, @transient reader: PlanReade
   val cycleCheck: Boolean = bool(json \ "cycle_check")
   val makesStrings: Boolean = bool(json \ "makes_strings")
   val bitmap: Option[BitmapSpec] = option(json \ "bitmap")(b => BitmapSpec(int(b \ "moving"), ints(b \ "edges")))
+
+  /** The position of the dependent column by whose values rows may be ordered, else -1; rules may only copy it. */
+  val orderedBy: Int = option(json \ "ordered_by")(int).getOrElse(-1)
+  val copiesOrder: Boolean = bool(json \ "copies_order")
+  val decomposition: Option[DecompositionSpec] =
+    option(json \ "decomposition")(new DecompositionSpec(plan, _, reader))
   val maxIterations: Option[Int] = option(json \ "max_iterations")(int)
   val onLimitError: Boolean = text(json \ "on_limit") == "error"
   val tolerance: Option[Double] = option(json \ "tolerance")(number)

@@ -7,7 +7,7 @@ package org.apache.spark.sql.paralagg.state
  * `words` holds the keys flat, `arity` words an id. Generated kernels call `find` and `add` in the loop only where a
  * key cannot be resolved at load.
  */
-sealed abstract class KeyMap(val arity: Int) {
+abstract class KeyMap(val arity: Int) {
   var words: Array[Long] = new Array[Long](16 * math.max(1, arity))
   var size: Int = 0
 

@@ -20,6 +20,10 @@ final class LoopState(
   def staticIndex(index: Int): StaticIndex = statics(index)
   def relationIndex(index: Int): RelationIndex = indexes(index)
 
+  /** Returns the state of a task that works alone, over the same keys and static indexes, without rows. */
+  def sibling: LoopState =
+    new LoopState(0, 1, strings, parts.map(_.sibling), statics, indexes, resolved, parts.map(_ => Array.empty[Array[Int]]))
+
   /** Resets all rows for a traced run; ids and indexes stay. */
   def restartTraced(): Unit = {
     parts.foreach(_.restartTraced())

@@ -15,8 +15,11 @@ import org.apache.spark.sql.types.StringType
  * sums.
  */
 final class RelationPart(
-    val index: Int, val spec: RelationSpec, val shape: RelationShape, stratum: StratumSpec) {
-  val keys: KeyMap = KeyMap(shape.keyWords)
+    val index: Int, val spec: RelationSpec, val shape: RelationShape, stratum: StratumSpec, val keys: KeyMap) {
+
+  def this(index: Int, spec: RelationSpec, shape: RelationShape, stratum: StratumSpec) =
+    this(index, spec, shape, stratum, KeyMap(shape.keyWords))
+
   val ghosts: KeyMap = KeyMap(shape.keyWords)
   private val identity = spec.dependents.map(Identity.of)
 
@@ -115,6 +118,35 @@ final class RelationPart(
     if (id >= ghostOwner.length || id >= ghost.capacity) growGhosts()
     ghostOwner(id) = owner
     id
+  }
+
+  /** Returns a part without rows that shares the keys. No key may be added any more. */
+  def sibling: RelationPart = {
+    val other = new RelationPart(index, spec, shape, stratum, keys)
+    other.grow()
+    other
+  }
+
+  /** Removes all rows; keys stay. */
+  def clear(): Unit = {
+    state.dirtySize = 0
+    var id = 0
+    while (id < keys.size) {
+      if (state.flags(id) != 0) {
+        state.dirty(state.dirtySize) = id
+        state.dirtySize += 1
+      }
+      id += 1
+    }
+    state.clearDirty()
+    currentSize = 0
+    rows = 0
+  }
+
+  /** Makes the dirty rows of the state the current ones. */
+  def takeDirty(): Unit = {
+    currentSize = state.dirtySize
+    current = state.takeDirty(current)
   }
 
   /** Counts the new rows of the current delta, and clears the settled flag of all of its rows. */

@@ -16,6 +16,7 @@ final class StaticIndex(
     val payload: Array[Array[Long]],
     val nulls: Array[Array[Boolean]]) {
   def groups: Int = offsets.length - 1
+  def rows: Int = offsets(groups)
   def bytes: Long = offsets.length * 4L + payload.filter(_ != null).map(_.length * 8L).sum
 }
 
@@ -31,6 +32,21 @@ case class Placement(offsets: Array[Int], splits: Array[Int], rows: Array[Int]) 
       i += 1
     }
     out
+  }
+}
+
+object Placement {
+
+  /** Replaces each number by the sum of those before it. */
+  def sumBefore(numbers: Array[Int]): Unit = {
+    var sum = 0
+    var i = 0
+    while (i < numbers.length) {
+      val n = numbers(i)
+      numbers(i) = sum
+      sum += n
+      i += 1
+    }
   }
 }
 

@@ -1,0 +1,180 @@
+package org.apache.spark.sql.paralagg.loop
+
+import org.apache.spark.sql.paralagg.gang.Gang
+import org.apache.spark.sql.paralagg.plan.StratumSpec
+import org.apache.spark.sql.paralagg.state.LoopState
+
+/**
+ * Passes that apply the best rows first, as delta-stepping does (twin of `mpi_backend/loop/ordered.py`).
+ *
+ * A task applies its near rows until there are none. Then its limit moves by the width 2^round(log2(mean change / mean
+ * degree)), which one plain pass measures. With several tasks the votes of each exchange tell how far all may move
+ * their limits, so that a move needs no meeting of its own. There, values that rules only copy are ordered too: the
+ * best value that a row gets is its last.
+ */
+private[loop] final class OrderedPasses(
+    stratum: StratumSpec, loop: LoopState, runner: Runner, exchange: DeltaExchange, gang: Gang, stats: LoopStats) {
+  import OrderedPasses._
+
+  private val part = loop.parts.head
+  private val order = new RowOrder(part, stratum.orderedBy)
+  private val isAlone = gang.tasks == 1
+  private var canStart = !(isAlone && stratum.copiesOrder) // plain passes, which read what they write, are faster
+  private var rows: OrderedRows = _
+  private var width = 0.0
+  private var mean = Double.NaN
+  private var passes = 0L
+  private var maxPasses = 0L
+
+  /** The cost to which this task may move its limit; NaN: no move is allowed. */
+  private var next = Double.NaN
+  private var mayMove = false
+
+  /** The rows that all tasks have applied since the limit moved. */
+  private var sinceMove = 0.0
+  private var applied = 0
+
+  def isOn: Boolean = rows != null
+
+  /** Starts if the width is known. Collective. */
+  def tryStart(): Unit = if (canStart) {
+    val costs = order.summary(part.state)
+    width = if (stratum.copiesOrder) spacing(costs) else change(costs)
+    if (width > 0 && !width.isInfinite) {
+      rows = new OrderedRows(part, order)
+      maxPasses = MaxPassesPerKey * gang.allreduce(Array(part.keys.size.toDouble))(0).toLong + 1000
+    }
+  }
+
+  /** Prepares for other base rows, with the same width. */
+  def reset(): Unit = if (isOn) {
+    rows.clear()
+    passes = 0
+  }
+
+  /** Puts all waiting rows on the state's dirty list, as plain passes expect them. */
+  def release(): Unit = if (isOn) rows.release()
+
+  /** Applies near rows until there are none, or until enough were applied. Returns the passes and the votes' sums. */
+  def step(): (Int, Array[Double]) = {
+    val before = passes
+    applyNear()
+    part.currentSize = applied
+    val left = rows.nearSize + rows.farSize + part.state.dirtySize + exchange.waiting
+    val own = stats.votes(left, 0.0, 0.0, loop.parts, exchange.bytes)
+    if (isAlone) {
+      if (passes > maxPasses) fallBack()
+      (math.max(1, (passes - before).toInt), gang.allreduce(own, stats.maxima))
+    } else {
+      val reachedMost = if (passes > maxPasses) 1.0 else 0.0
+      val votes = Array(applied.toDouble, rows.farSize.toDouble) ++ own ++ Array(reachedMost, -bound)
+      val sums = exchange.run(votes, stats.maxima + 2)
+      decide(sums(0), sums(1), sums(sums.length - 2) > 0, -sums.last)
+      (1, sums.slice(2, sums.length - 2))
+    }
+  }
+
+  private def applyNear(): Unit = {
+    val most = if (isAlone) RowsPerStep else gang.rowsPerExchange
+    applied = 0
+    rows.takeChanged()
+    var isActive = true
+    while (isActive) {
+      if (rows.nearSize == 0 || isWorthMoving) isActive = move()
+      else if (applied > 0 && applied + rows.nearSize > most || passes > maxPasses) isActive = false
+      if (isActive && rows.nearSize > 0) {
+        passes += 1
+        applied += rows.nearSize
+        rows.applyNear()
+        runner.applyRules()
+        rows.takeChanged()
+      }
+    }
+  }
+
+  /** Tests whether too few rows are left for a pass, and more may be made near. */
+  private def isWorthMoving: Boolean =
+    !isAlone && Few * rows.nearSize < rows.taken && applied == 0 && rows.farSize > 0 && rows.best <= next
+
+  /** Moves the limit; returns false if this task may not move it before the next exchange, or has no far row. */
+  private def move(): Boolean = {
+    val to = if (isAlone) rows.best + width else next
+    val isAllowed = rows.farSize > 0 && (isAlone || !to.isNaN && applied == 0)
+    if (isAllowed) {
+      next = Double.NaN
+      rows.moveLimit(to)
+      if (isAlone && Sparse * rows.taken < rows.farSize) width *= 2
+    }
+    isAllowed && (isAlone || rows.nearSize > 0)
+  }
+
+  /** A cost that no far row, of this task or sent, is below. */
+  private def bound: Double = {
+    var best = rows.bound
+    val ghost = part.ghost
+    var i = 0
+    while (i < ghost.dirtySize) {
+      best = math.min(best, order.cost(ghost, ghost.dirty(i)))
+      i += 1
+    }
+    best
+  }
+
+  /** Decides how far all tasks may move their limits. */
+  private def decide(appliedByAll: Double, far: Double, reachedMost: Boolean, bound: Double): Unit =
+    if (reachedMost) fallBack()
+    else {
+      if (mayMove && next.isNaN) { // the limit has moved
+        if (0 < sinceMove && sinceMove < math.max(far / Sparse, MinRowsPerMove * gang.tasks)) width *= 2
+        sinceMove = 0.0
+      }
+      sinceMove += appliedByAll
+      next = if (far == 0) Double.NaN else bound + width
+      mayMove = !next.isNaN
+    }
+
+  private def fallBack(): Unit = {
+    rows.release()
+    rows = null
+    canStart = false
+  }
+
+  /** Returns the mean distance of the first values. In their order, each copied value has to be copied only once. */
+  private def spacing(costs: CostSummary): Double = {
+    val all = gang.allreduce(Array(costs.count, -costs.least, costs.greatest), maxima = 2)
+    (all(2) + all(1)) / math.max(1.0, all(0))
+  }
+
+  /** Returns the width by the change of the mean cost since the last pass; 0 at the first pass. */
+  private def change(costs: CostSummary): Double = {
+    val edges = loop.statics.values.map(_.rows.toDouble).sum
+    val all = gang.allreduce(Array(costs.count, costs.sum, edges, part.keys.size.toDouble))
+    val before = mean
+    mean = all(1) / all(0)
+    val changed = math.abs(mean - before)
+    val perEdge = changed / math.max(1.0, all(2) / math.max(1.0, all(3)))
+    if (perEdge > 0) math.pow(2, math.rint(math.log(perEdge) / math.log(2))) * (if (isAlone) AloneFactor else 1)
+    else 0.0
+  }
+}
+
+private[loop] object OrderedPasses {
+
+  /** After so many passes for each key, plain passes continue: they detect an endless climb. */
+  private val MaxPassesPerKey = 4L
+
+  /** The width of a single task is larger: fewer moves are faster, until rows are applied too early. */
+  private val AloneFactor = 4
+
+  /** The rows after which a single task returns, so that progress is reported. */
+  private val RowsPerStep = 1 << 22
+
+  /** With several tasks the limit also moves if near rows are fewer than 1/Few of those of the last move. */
+  private val Few = 32
+
+  /** If a move makes fewer than 1/Sparse of the far rows near, the width doubles. */
+  private val Sparse = 8
+
+  /** The rows of each task that a move should make near: it costs an exchange. */
+  private val MinRowsPerMove = 256
+}

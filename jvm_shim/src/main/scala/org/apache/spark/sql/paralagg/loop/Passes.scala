@@ -1,0 +1,67 @@
+package org.apache.spark.sql.paralagg.loop
+
+import org.apache.spark.sql.paralagg.gang.Gang
+import org.apache.spark.sql.paralagg.plan.StratumSpec
+import org.apache.spark.sql.paralagg.state.{LoopState, RelationPart}
+
+/**
+ * The iterations of a lattice without a limit. Its result does not depend on the order, so a pass reads what it writes.
+ * Passes take rows in the order of ids, or the best ones first ([[OrderedPasses]]). The exchange carries the votes.
+ */
+private[loop] final class Passes(
+    stratum: StratumSpec, loop: LoopState, runner: Runner, exchange: DeltaExchange, gang: Gang, stats: LoopStats) {
+  private val parts = loop.parts
+  private val ordered =
+    if (stratum.orderedBy < 0 || parts.head.isTraced || parts.head.shape.dependents(stratum.orderedBy)) None
+    else Some(new OrderedPasses(stratum, loop, runner, exchange, gang, stats))
+
+  /** The iterations of the last step. */
+  var applied = 1
+
+  /** The iterations so far that took rows by their values. */
+  var appliedByValue = 0
+
+  /** Tests whether passes take rows by their values. They have their own limit, after which plain passes continue. */
+  def isByValue: Boolean = ordered.exists(_.isOn)
+
+  /** Puts all waiting rows on the dirty lists, for a checkpoint. */
+  def release(): Unit = ordered.foreach(_.release())
+
+  /** Prepares for other base rows. */
+  def reset(): Unit = {
+    appliedByValue = 0
+    ordered.foreach(_.reset())
+  }
+
+  /** Runs one pass, or several over few rows. Returns the sums of the votes. Collective. */
+  def step(): Array[Double] = {
+    ordered.filterNot(_.isOn).foreach(_.tryStart())
+    ordered.filter(_.isOn) match {
+      case Some(o) =>
+        val (passes, sums) = o.step()
+        applied = passes
+        appliedByValue += passes
+        sums
+      case None =>
+        applied = 1
+        plain()
+    }
+  }
+
+  /** Applies the rules to all rows that changed. */
+  private def plain(): Array[Double] = {
+    parts.foreach { p =>
+      take(p)
+      p.count()
+    }
+    runner.applyRules()
+    val queued = parts.map(_.state.dirtySize).sum
+    exchange.run(stats.votes(queued + exchange.waiting, 0.0, 0.0, parts, exchange.bytes), stats.maxima)
+  }
+
+  private def take(p: RelationPart): Unit = {
+    p.takeDirty()
+    if (p.currentSize.toLong * OrderedRows.ScanFactor > p.state.capacity)
+      p.currentSize = OrderedRows.listQueued(p.state, p.current)
+  }
+}

@@ -1,0 +1,56 @@
+package org.apache.spark.sql.paralagg.loop
+
+import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
+import org.apache.spark.sql.paralagg.codegen.{Combiner, KernelCode}
+import org.apache.spark.sql.paralagg.plan.StratumSpec
+import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState, RelationPart}
+
+/** Rows of a block: ids of their keys, and their values as combiners read them. */
+final case class LoadedRows(ids: Array[Int], values: Array[Long])
+
+/** The calls of a stratum's generated code: it applies the rules to the delta, and combines rows into accumulators. */
+final class Runner(stratum: StratumSpec, loop: LoopState, code: KernelCode, check: () => Unit) {
+  import Runner._
+
+  val combiners: Array[Combiner] = loop.parts.map(p => code.combiner(p.index, loop.strings))
+  private val drivers = {
+    val byDriver = stratum.rules.zipWithIndex.groupBy { case (r, _) => (r.driver.relation, r.driver.index) }
+    byDriver.toSeq.sortBy(_._1).map { case ((relation, copy), rules) =>
+      (code.kernel(rules.toSeq), if (copy < 0) loop.part(relation) else loop.relationIndex(copy).part)
+    }.toArray
+  }
+  private var chunk = FirstChunk
+
+  /** Applies all rules, in chunks of some milliseconds each, so that a cancelled task stops soon. */
+  def applyRules(): Unit = drivers.foreach { case (kernel, part) =>
+    var from = 0
+    while (from < part.currentSize) {
+      val to = math.min(part.currentSize, from + chunk)
+      val began = System.nanoTime()
+      try kernel.run(loop, from, to)
+      catch { case e: ArithmeticException if !code.ansi => throw overflows(e) }
+      val duration = System.nanoTime() - began
+      if (duration > ChunkNanos) chunk = math.max(1, chunk / 4)
+      else if (duration < ChunkNanos / 8) chunk = math.min(MaxChunk, chunk * 2)
+      check()
+      from = to
+    }
+  }
+
+  /** Combines base or initial rows into an accumulator of `p`. */
+  def put(p: RelationPart, into: Accumulator, rows: Array[LoadedRows]): Unit =
+    rows.foreach(r => combiners(p.index).rows(into, r.ids, r.values, 0, p.valueWords, r.ids.length))
+}
+
+object Runner {
+  private val FirstChunk = 64
+  private val MaxChunk = 4096
+  private val ChunkNanos = 40L * 1000 * 1000
+
+  /** Replaces Spark's error of a check that the proof needs: its hint, to turn ANSI mode off, does not apply. */
+  private def overflows(e: ArithmeticException): ParalaggException = new ParalaggException(
+    ErrorCodes.AssumptionViolated,
+    "the proof assumes that no value overflows its type, and one does.",
+    "use a wider type, or mode='iterate', where values wrap around as without ANSI mode.",
+    e)
+}
