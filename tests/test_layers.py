@@ -16,9 +16,9 @@ ROOT = Path(__file__).parent.parent
 PURE = ("program", "compile", "plan", "datalog")
 ENGINES = {"pyspark", "py4j", "mpi4py", "numpy", "pandas"}
 LINES = {
-    "pyspark_paralagg": 28_100,
-    "mpi_backend": 10_200,
-    "jvm_shim/src/main": 10_600,
+    "pyspark_paralagg": 28_110,
+    "mpi_backend": 10_230,
+    "jvm_shim/src/main": 10_900,
 }
 """The most lines of each part. Raising one needs a reason in the commit."""
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _MAX_PASSES_PER_KEY = 4
 """After so many passes for each key, plain passes continue: they detect an endless climb by counting iterations."""
+_MIN_PASSES = 100
 _SINGLE_RANK_FACTOR = 4
 """The width of a single rank is larger: fewer moves are faster, until rows are applied too early."""
 _ROWS_PER_CALL = 1 << 22
@@ -229,7 +230,7 @@ class Ordered:
         self._width = width
         self._near, self._far = np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
         self._order[:] = 0
-        self._order[MOST] = np.iinfo(np.int64).max if width is None else _MAX_PASSES_PER_KEY * keys + 1000
+        self._order[MOST] = np.iinfo(np.int64).max if width is None else _MAX_PASSES_PER_KEY * keys + _MIN_PASSES
         self._order[ALONE] = self._loop.comm.size == 1
         self._order[FOUND] = self._part.rows
         self._may_move = False

@@ -19,7 +19,7 @@ import pyspark_paralagg as ra
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LENGTH = 2500
+LENGTH = 5000
 KILL_AFTER = 800
 INTERVAL = 250
 CHECKPOINTS = Path("checkpoints").absolute()

@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 import pyspark_paralagg as ra
@@ -71,6 +72,10 @@ def main() -> None:
                 tell(held=held(spark))
         except KeyboardInterrupt:  # noqa: PERF203 - each query is its own
             tell(error="[KEYBOARD_INTERRUPT] KeyboardInterrupt")
+        except Py4JNetworkError:  # noqa: PERF203 - likewise
+            # PySpark's handler of SIGINT calls the JVM in the middle of another call of this thread.
+            spark._jvm.System.nanoTime()  # raises if the JVM is lost
+            tell(error="[KEYBOARD_INTERRUPT] Py4JNetworkError")
         except Exception as problem:  # noqa: BLE001 - the campaign judges it
             tell(error=f"{type(problem).__name__}: {problem}"[:4000])
 

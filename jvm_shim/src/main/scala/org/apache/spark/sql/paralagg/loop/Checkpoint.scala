@@ -29,9 +29,7 @@ final class Checkpoint(conf: CheckpointConf, run: Long, gang: Gang, parts: Array
   /** Restricts the folder to its owner. Every task does it before it writes: a peer may have only created it. */
   private lazy val closeToOthers: Unit = FileSystem.mkdirs(files, root, new FsPermission("700"))
 
-  private var newestWritten = 0
-
-  def isDue(iteration: Int): Boolean = iteration / conf.interval > newestWritten / conf.interval
+  def isDue(iteration: Int): Boolean = iteration % conf.interval == 0
 
   /** Writes a checkpoint; collective. The next delta is the dirty rows of `queued`, or `current` if that is null. */
   def write(iteration: Int, queued: RelationPart => Accumulator): Unit = {
@@ -44,10 +42,9 @@ final class Checkpoint(conf: CheckpointConf, run: Long, gang: Gang, parts: Array
     gang.allreduce(Array.emptyDoubleArray)
     if (gang.part == 0) {
       files.create(new Path(folder, "complete"), true).close()
-      val older = new Path(root, s"iteration-$newestWritten")
+      val older = new Path(root, s"iteration-${iteration - conf.interval}")
       if (files.exists(older)) files.delete(older, true)
     }
-    newestWritten = iteration
   }
 
   /** Returns the newest iteration that all tasks have written, or 0. Only one task looks, so all get the same. */
@@ -58,8 +55,7 @@ final class Checkpoint(conf: CheckpointConf, run: Long, gang: Gang, parts: Array
         files.listStatus(root).map(_.getPath).filter(p => files.exists(new Path(p, "complete")))
           .map(_.getName.stripPrefix("iteration-").toInt).maxOption.getOrElse(0)
       }
-    newestWritten = gang.allreduce(Array(iteration.toDouble))(0).toInt
-    newestWritten
+    gang.allreduce(Array(iteration.toDouble))(0).toInt
   }
 
   /** Reads all rows into the accumulators of their parts and calls `row(part, id, isDelta)` for each. */

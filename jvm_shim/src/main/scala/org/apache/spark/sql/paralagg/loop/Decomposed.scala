@@ -115,7 +115,7 @@ final class Decomposed(
 
 object Decomposed {
 
-  /** The maximum of carried values of a task. Of more, each probably has few rows, and hashing all together is cheaper. */
+  /** The maximum of carried values of a task. Of more, each probably has few rows: hashing all together is cheaper. */
   private val MostValues = 4096
 
   /** Returns the route of the rows to start from. */
@@ -134,8 +134,9 @@ object Decomposed {
       gang.allreduce(Array(if (isFew) 0.0 else 1.0))(0) == 0
     }
 
-  /** The inner stratum's keys and indexes, the values of the carried keys, the base rows of each, the next one to take. */
-  private final class Shared(val loop: LoopState, val values: KeyMap, val rows: Array[Block], val next: AtomicInteger) {
+  /** The inner stratum's keys and indexes, the values of the carried keys, their base rows, and the next one to take. */
+  private final class Shared(
+      val loop: LoopState, val values: KeyMap, val rows: Array[Block], val next: AtomicInteger) {
     def bytes: Long = rows.map(_.bytes).sum + loop.statics.values.map(_.bytes).sum
   }
 }

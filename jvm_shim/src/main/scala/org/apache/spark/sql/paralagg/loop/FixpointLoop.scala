@@ -59,18 +59,17 @@ final class FixpointLoop(
     if (iteration == 0) start()
     var isActive = isBelowLimit(iteration)
     while (isActive) {
+      iteration += 1
       val began = System.nanoTime()
       val sums = step()
-      iteration += passes.applied
-      stats.add(iteration, sums, (System.nanoTime() - began) / 1e9, ahead = stratum.inPlace)
+      stats.add(sums, (System.nanoTime() - began) / 1e9, ahead = stratum.inPlace)
       val changed = sums(Changed) > 0 && !stratum.tolerance.exists(sums(Difference) < _)
       isActive = changed && isBelowLimit(iteration)
       val isEndless = sums(Overflow) > 0 || isActive && isClimbing(iteration, sums)
       // Before the check, so that a peer that ends the run cannot hide the iteration that all tasks have finished.
       if (gang.part == 0) gang.progress(isLast = !isActive || isEndless)(stats.counts(iteration))
       gang.check()
-      memory.hold(parts.map(_.bytes).sum + views.map(_.bytes).sum + loop.statics.values.map(_.bytes).sum,
-        "the recursive relation")
+      holdMemory()
       if (isActive && !isEndless)
         checkpoint.filter(_.isDue(iteration)).foreach(writeTo(_, iteration))
       if (isEndless) {
@@ -80,6 +79,23 @@ final class FixpointLoop(
       if (changed && !isActive && stratum.onLimitError) throw limitReached(iteration, sums)
     }
     stats.iterations = iteration
+  }
+
+  private var capacity = -1L
+
+  /** Reserves the memory of the state if it has grown. */
+  private def holdMemory(): Unit = {
+    var latest = 0L
+    var r = 0
+    while (r < parts.length) {
+      latest += parts(r).state.capacity + parts(r).ghost.capacity
+      r += 1
+    }
+    if (latest != capacity) {
+      capacity = latest
+      memory.hold(parts.map(_.bytes).sum + views.map(_.bytes).sum + loop.statics.values.map(_.bytes).sum,
+        "the recursive relation")
+    }
   }
 
   private def step(): Array[Double] = if (stratum.inPlace) passes.step() else round()

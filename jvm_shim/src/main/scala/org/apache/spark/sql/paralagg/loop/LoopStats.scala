@@ -34,17 +34,30 @@ final class LoopStats(relations: Array[String], tasks: Int) {
    * relation. The deltas follow again, as maxima: the delta of the task with most of it.
    */
   def votes(
-      changed: Long, difference: Double, overflows: Double, parts: Array[RelationPart], bytes: Double): Array[Double] =
-    Array(changed.toDouble, difference, overflows, bytes) ++ parts.flatMap(p =>
-      Array(p.currentSize.toDouble, p.rows.toDouble)) ++ parts.map(_.currentSize.toDouble)
+      changed: Long, difference: Double, overflows: Double, parts: Array[RelationPart], bytes: Double)
+      : Array[Double] = {
+    val out = new Array[Double](Sizes + 3 * parts.length)
+    out(0) = changed.toDouble
+    out(1) = difference
+    out(2) = overflows
+    out(Bytes) = bytes
+    var r = 0
+    while (r < parts.length) {
+      out(Sizes + 2 * r) = parts(r).currentSize
+      out(Sizes + 2 * r + 1) = parts(r).rows.toDouble
+      out(Sizes + 2 * parts.length + r) = parts(r).currentSize
+      r += 1
+    }
+    out
+  }
 
   /** Adds the sums of an iteration; with `ahead`, their delta is that of the previous iteration. */
-  def add(iteration: Int, sums: Array[Double], seconds: Double, ahead: Boolean): Unit = {
+  def add(sums: Array[Double], seconds: Double, ahead: Boolean): Unit = {
     isAhead = ahead
-    rows += ((iteration, seconds, sums))
+    rows += ((resumed + rows.length + 1, seconds, sums))
     changed += delta(sums)
     bytes += sums(Bytes).toLong
-    heaviest += relations.indices.map(maxDelta(sums, _)).sum.toLong
+    heaviest += sum(sums, Sizes + 2 * relations.length, 1)
   }
 
   /** Returns the progress of the loop after the last sums. */
@@ -53,8 +66,19 @@ final class LoopStats(relations: Array[String], tasks: Int) {
     RunCounts(iteration, delta(sums), total(sums), changed, bytes, heaviest)
   }
 
-  def delta(sums: Array[Double]): Long = relations.indices.map(r => sums(Sizes + 2 * r)).sum.toLong
-  def total(sums: Array[Double]): Long = relations.indices.map(r => sums(Sizes + 1 + 2 * r)).sum.toLong
+  def delta(sums: Array[Double]): Long = sum(sums, Sizes, 2)
+  def total(sums: Array[Double]): Long = sum(sums, Sizes + 1, 2)
+
+  /** Returns the sum over the relations of every `stride`-th number from `at` on. */
+  private def sum(sums: Array[Double], at: Int, stride: Int): Long = {
+    var all = 0.0
+    var r = 0
+    while (r < relations.length) {
+      all += sums(at + stride * r)
+      r += 1
+    }
+    all.toLong
+  }
 
   /** Returns Σ|Δ| of an iteration, if it was counted here. */
   def difference(iteration: Int): Option[Double] = rows.lift(iteration - resumed - 1).map(_._3(FixpointLoop.Difference))

@@ -42,7 +42,7 @@ private[loop] final class OrderedPasses(
     width = if (stratum.copiesOrder) spacing(costs) else change(costs)
     if (width > 0 && !width.isInfinite) {
       rows = new OrderedRows(part, order)
-      maxPasses = MaxPassesPerKey * gang.allreduce(Array(part.keys.size.toDouble))(0).toLong + 1000
+      maxPasses = MaxPassesPerKey * gang.allreduce(Array(part.keys.size.toDouble))(0).toLong + MinPasses
     }
   }
 
@@ -55,33 +55,32 @@ private[loop] final class OrderedPasses(
   /** Puts all waiting rows on the state's dirty list, as plain passes expect them. */
   def release(): Unit = if (isOn) rows.release()
 
-  /** Applies near rows until there are none, or until enough were applied. Returns the passes and the votes' sums. */
-  def step(): (Int, Array[Double]) = {
-    val before = passes
+  /** Runs an iteration: one pass of a single task; with several tasks, passes until enough rows were applied. */
+  def step(): Array[Double] = {
     applyNear()
     part.currentSize = applied
     val left = rows.nearSize + rows.farSize + part.state.dirtySize + exchange.waiting
     val own = stats.votes(left, 0.0, 0.0, loop.parts, exchange.bytes)
     if (isAlone) {
       if (passes > maxPasses) fallBack()
-      (math.max(1, (passes - before).toInt), gang.allreduce(own, stats.maxima))
+      gang.allreduce(own, stats.maxima)
     } else {
       val reachedMost = if (passes > maxPasses) 1.0 else 0.0
       val votes = Array(applied.toDouble, rows.farSize.toDouble) ++ own ++ Array(reachedMost, -bound)
       val sums = exchange.run(votes, stats.maxima + 2)
       decide(sums(0), sums(1), sums(sums.length - 2) > 0, -sums.last)
-      (1, sums.slice(2, sums.length - 2))
+      sums.slice(2, sums.length - 2)
     }
   }
 
   private def applyNear(): Unit = {
-    val most = if (isAlone) RowsPerStep else gang.rowsPerExchange
+    val most = if (isAlone) 0 else gang.rowsPerExchange
     applied = 0
     rows.takeChanged()
     var isActive = true
     while (isActive) {
       if (rows.nearSize == 0 || isWorthMoving) isActive = move()
-      else if (applied > 0 && applied + rows.nearSize > most || passes > maxPasses) isActive = false
+      if (applied > 0 && applied + rows.nearSize > most || passes > maxPasses) isActive = false
       if (isActive && rows.nearSize > 0) {
         passes += 1
         applied += rows.nearSize
@@ -162,12 +161,10 @@ private[loop] object OrderedPasses {
 
   /** After so many passes for each key, plain passes continue: they detect an endless climb. */
   private val MaxPassesPerKey = 4L
+  private val MinPasses = 100L
 
   /** The width of a single task is larger: fewer moves are faster, until rows are applied too early. */
   private val AloneFactor = 4
-
-  /** The rows after which a single task returns, so that progress is reported. */
-  private val RowsPerStep = 1 << 22
 
   /** With several tasks the limit also moves if near rows are fewer than 1/Few of those of the last move. */
   private val Few = 32

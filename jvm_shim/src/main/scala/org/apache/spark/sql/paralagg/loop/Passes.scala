@@ -15,9 +15,6 @@ private[loop] final class Passes(
     if (stratum.orderedBy < 0 || parts.head.isTraced || parts.head.shape.dependents(stratum.orderedBy)) None
     else Some(new OrderedPasses(stratum, loop, runner, exchange, gang, stats))
 
-  /** The iterations of the last step. */
-  var applied = 1
-
   /** The iterations so far that took rows by their values. */
   var appliedByValue = 0
 
@@ -33,18 +30,14 @@ private[loop] final class Passes(
     ordered.foreach(_.reset())
   }
 
-  /** Runs one pass, or several over few rows. Returns the sums of the votes. Collective. */
+  /** Runs an iteration. Returns the sums of the votes. Collective. */
   def step(): Array[Double] = {
     ordered.filterNot(_.isOn).foreach(_.tryStart())
     ordered.filter(_.isOn) match {
       case Some(o) =>
-        val (passes, sums) = o.step()
-        applied = passes
-        appliedByValue += passes
-        sums
-      case None =>
-        applied = 1
-        plain()
+        appliedByValue += 1
+        o.step()
+      case None => plain()
     }
   }
 

@@ -24,7 +24,7 @@ private[loop] final class RowOrder(part: RelationPart, column: Int) {
     sign * (if (value == value) value else Double.PositiveInfinity)
   }
 
-  /** Returns the number, the sum, the least and the greatest cost of the changed rows of `rows`, without infinite ones. */
+  /** Returns the number, sum, least and greatest cost of the changed rows of `rows`, without infinite ones. */
   def summary(rows: Accumulator): CostSummary = {
     var count = 0L
     var sum = 0.0

@@ -134,7 +134,7 @@ final class RuleSpec(json: JValue, @transient reader: PlanReader) extends Serial
   } ++ emit
 }
 
-/** The stratum without its carried keys (positions in the relation's), to be evaluated for one value of them at a time. */
+/** The stratum without its `carried` keys (positions in the relation), for one value of these at a time. */
 final class DecompositionSpec(plan: JValue, json: JValue, @transient reader: PlanReader) extends Serializable {
   val carried: Array[Int] = ints(json \ "carried")
   val stratum: StratumSpec = new StratumSpec(plan, json \ "stratum", reader.of(json \ "stratum"))

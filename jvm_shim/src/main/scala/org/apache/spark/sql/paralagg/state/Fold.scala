@@ -65,10 +65,11 @@ final class Fold private (loops: Array[LoopState]) {
       index.copy(me, ids(me), rules.map(r => new FoldedTargets(loops(me).resolved(r), ids(me), ghosts, resolved(r))))
     }
     gang.once {
-      val p = new RelationPart(0, part(0).spec, part(0).shape, stratum, new FoldedKeys(part(0).keys.arity, words, total))
+      val keys = new FoldedKeys(part(0).keys.arity, words, total)
+      val p = new RelationPart(0, part(0).spec, part(0).shape, stratum, keys)
       p.grow()
-      new LoopState(0, 1, loops(0).strings, Array(p), statics.map { case (id, i) => id -> i.index }, Map.empty, resolved,
-        Array(Array.empty))
+      val indexes = statics.map { case (id, i) => id -> i.index }
+      new LoopState(0, 1, loops(0).strings, Array(p), indexes, Map.empty, resolved, Array(Array.empty))
     }
   }
 

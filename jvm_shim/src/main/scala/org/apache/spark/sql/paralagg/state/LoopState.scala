@@ -21,8 +21,8 @@ final class LoopState(
   def relationIndex(index: Int): RelationIndex = indexes(index)
 
   /** Returns the state of a task that works alone, over the same keys and static indexes, without rows. */
-  def sibling: LoopState =
-    new LoopState(0, 1, strings, parts.map(_.sibling), statics, indexes, resolved, parts.map(_ => Array.empty[Array[Int]]))
+  def sibling: LoopState = new LoopState(
+    0, 1, strings, parts.map(_.sibling), statics, indexes, resolved, parts.map(_ => Array.empty[Array[Int]]))
 
   /** Resets all rows for a traced run; ids and indexes stay. */
   def restartTraced(): Unit = {
