@@ -23,13 +23,15 @@ TEST_PROCESSES ?= 2
 # Of the campaigns: how many runs, and what is drawn; without a seed a new one, which is printed.
 COUNT ?= 30
 SEED ?=
+# Query and graph of `make profile`.
+QUERY ?=
 # The example that `make example` runs.
 NAME ?=
 # `make fuzz`: for how many seconds each engine begins new programs; SEED is that of the first program.
 FUZZ_SECONDS ?= inf
 
 .PHONY: help java setup demo demo-taxonomy example notebooks test test-all faults fuzz fuzz-proofs lint format format-scala lint-scala shim \
-	bench docs \
+	bench profile docs \
 	docs-serve jars wheel clean
 
 help: ## this list
@@ -93,6 +95,11 @@ lint-scala: $(VENV)/.dev ## does scalafmt have anything to change?
 
 bench: java $(VENV)/.dev ## all benchmarks; writes docs/benchmarks.md and its pictures (takes long)
 	$(RUN) -m benchmarks --all
+
+profile: java $(VENV)/.dev ## where the time of one query on the Spark engine goes: make profile QUERY=sssp:rmat-18
+	@test -n "$(QUERY)" || { echo "which query? make profile QUERY=sssp:rmat-18; benchmarks/README.md lists them"; exit 1; }
+	$(RUN) -m benchmarks.profile $(QUERY)
+
 
 # The theme's authors advertise their next tool in each build otherwise.
 docs docs-serve: export NO_MKDOCS_2_WARNING := 1

@@ -24,7 +24,12 @@ from jvm_options import use_quick_jvms  # noqa: E402 - beside the tests
 # Python workers need this Python, with pyarrow; Spark would take the first `python3` on the path.
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
-KNOBS = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled", "spark.paralagg.backend")
+KNOBS = (
+    "spark.sql.shuffle.partitions",
+    "spark.sql.adaptive.enabled",
+    "spark.paralagg.backend",
+    "spark.paralagg.oneTask.maxRows",
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -27,12 +27,27 @@ def case(request: pytest.FixtureRequest) -> OrderedCase:
     return CASES[request.param]()
 
 
+@pytest.mark.parametrize("one_task_rows", [0, 1 << 22])
 @TASKS
-def test_the_best_rows_first(spark: SparkSession, case: OrderedCase, tasks: int) -> None:
+def test_the_best_rows_first(spark: SparkSession, case: OrderedCase, tasks: int, one_task_rows: int) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", tasks)
+    spark.conf.set("spark.paralagg.oneTask.maxRows", one_task_rows)
     frames = {name: spark.createDataFrame(table) for name, table in case.facts.items()}
     found = ra.datalog(spark, case.text, frames, backend="spark")["found"]
     assert sorted(tuple(r) for r in found.collect()) == case.rows
+    report = ra.report(found)
+    assert report is not None
+    assert report.form.endswith(f"in {tasks} tasks" if tasks > 1 and not one_task_rows else "in one task")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("spark.paralagg.oneTask.maxRows", "-1"), ("spark.paralagg.oneTask.maxRows", "few")]
+)
+def test_a_conf_that_is_no_number(spark: SparkSession, key: str, value: str) -> None:
+    spark.conf.set(key, value)
+    edges = np.array([[0, 1]])
+    with pytest.raises(PySparkException, match=f"PARALAGG_BAD_CONF.*{key} is '{value}'"):
+        distances_from(spark, edges_of(spark, edges, np.ones(1, np.int64)), [0]).collect()
 
 
 def edges_of(spark: SparkSession, edges: np.ndarray, weights: np.ndarray) -> DataFrame:  # type: ignore[type-arg]
@@ -73,7 +88,9 @@ def test_one_carried_value_at_a_time(spark: SparkSession, tasks: int) -> None:
     assert sorted(tuple(r) for r in rows) == sorted(expected)
     # Rows lie where the query expects those of their keys: this needs no shuffle.
     assert found.groupBy("day", "node", "s").count().where("count > 1").count() == 0
-    assert ra.report(found).tuples == len(expected)
+    report = ra.report(found)
+    assert report is not None
+    assert (report.tuples, report.form) == (len(expected), "one carried value at a time")
 
 
 @TASKS

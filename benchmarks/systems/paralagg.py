@@ -93,14 +93,14 @@ def _closure(spark: SparkSession, graph: Graph, backend: str) -> DataFrame:
     )
 
 
-_QUERIES = {
+QUERIES = {
     "sssp": _shortest_paths,
     "multi-sssp": _multi_shortest_paths,
     "components": _components,
     "pagerank": _pagerank,
     "closure": _closure,
 }
-_CHECKSUMS = {
+CHECKSUMS = {
     "sssp": ("count(*)", "sum(dist)"),
     "multi-sssp": ("count(*)", "sum(dist)"),
     "components": ("count(*)", "sum(label)"),
@@ -114,15 +114,15 @@ class Paralagg:
 
     def __init__(self, name: str, memory: str) -> None:
         self._backend = _BACKENDS[name]
-        self._spark = ra.configure(builder(memory)).getOrCreate()
-        self._heap = HeapPeak(self._spark)
-        self.version = f"PySpark {self._spark.version}"
+        self.session = ra.configure(builder(memory)).getOrCreate()
+        self._heap = HeapPeak(self.session)
+        self.version = f"PySpark {self.session.version}"
 
     def answer(self, query: str, graph: Graph) -> Answer:
         """Build the lazy DataFrame anew and reduce it; the loop's share is what `ra.report` says."""
         self._heap.reset()
-        result = _QUERIES[query](self._spark, graph, self._backend)
-        checksum: Checksum = tuple(result.selectExpr(*_CHECKSUMS[query]).collect()[0])
+        result = QUERIES[query](self.session, graph, self._backend)
+        checksum: Checksum = tuple(result.selectExpr(*CHECKSUMS[query]).collect()[0])
         report = ra.report(result)
         facts: dict[str, Any] = {"heap_peak_mb": self._heap.megabytes()}
         if report is None:

@@ -40,6 +40,13 @@ def _count(text: str) -> int:
     return number
 
 
+def _natural(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError(text)
+    return number
+
+
 def _one_of(*words: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text not in words:
@@ -112,6 +119,14 @@ CLIMB_MAX_ITERATIONS = Key(
     "The number of iterations after which a recursion without `max_iterations` fails, if its values still change and "
     "its convergence is unknown. A step that only adds or subtracts needs no such limit: more iterations than keys "
     "prove an endless cycle there, and the error names the cycle.",
+)
+ONE_TASK_ROWS = Key(
+    "spark.paralagg.oneTask.maxRows",
+    "number of rows",
+    1 << 22,
+    _natural,
+    "The number of static rows (edges) up to which one of two tasks of the Spark engine runs the loop alone, after all "
+    "have loaded. Of n tasks it is (2 / n)² of this number. 0: all tasks always run it.",
 )
 
 MPI_LAUNCHER = Key(
@@ -224,6 +239,7 @@ REGISTRY: tuple[Key, ...] = (
     CHECKPOINT_INTERVAL,
     BROADCAST_MAX_BYTES,
     CLIMB_MAX_ITERATIONS,
+    ONE_TASK_ROWS,
     MPI_LAUNCHER,
     MPI_RANKS,
     MPI_STAGING_DIR,

@@ -72,7 +72,7 @@ def main() -> None:
                 tell(held=held(spark))
         except KeyboardInterrupt:  # noqa: PERF203 - each query is its own
             tell(error="[KEYBOARD_INTERRUPT] KeyboardInterrupt")
-        except Py4JNetworkError:  # noqa: PERF203 - likewise
+        except Py4JNetworkError:
             # PySpark's handler of SIGINT calls the JVM in the middle of another call of this thread.
             spark._jvm.System.nanoTime()  # raises if the JVM is lost
             tell(error="[KEYBOARD_INTERRUPT] Py4JNetworkError")

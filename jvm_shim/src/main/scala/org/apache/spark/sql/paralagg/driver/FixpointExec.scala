@@ -4,7 +4,7 @@ import org.apache.spark.PartitionIdPassthrough
 import org.apache.spark.rdd.{RDD, ShuffledRDD}
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.execution.{SparkPlan, SQLExecution}
-import org.apache.spark.sql.paralagg.StaticConfs
+import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException, StaticConfs}
 import org.apache.spark.sql.paralagg.gang.Slots
 import org.apache.spark.sql.paralagg.load.InputSource
 import org.apache.spark.sql.paralagg.loop.CheckpointConf
@@ -28,18 +28,19 @@ case class FixpointExec(
   override protected def compute(): RDD[ColumnarBatch] = {
     val tasks = Slots.gang(sparkContext, partitions)
     Coordinator.of(sparkContext)
-    // First, since it may fail (a broadcast timeout, a fixpoint below): then no run has begun.
+    // First, since these may fail (a broadcast timeout, a fixpoint below): then no run has begun.
     val sources = inputs.zip(spec.program.inputs).map { case (plan, input) => InputSource.of(plan, input.id) }
+    val checkpoint = StaticConfs.get(StaticConfs.CheckpointDir).map { root =>
+      CheckpointConf(s"$root/${sparkContext.applicationId}", number("spark.paralagg.checkpoint.interval", 10, 1).toInt)
+    }
+    val oneTaskRows = number("spark.paralagg.oneTask.maxRows", 1 << 22, 0)
     val executionId = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
     val run = RunRegistry.begin(spec, tasks, sparkContext, executionId, runMetrics)
     val marker = sparkContext.broadcast(Array.emptyByteArray) // its id is the name space of the run's blocks
-    val checkpoint = StaticConfs.get(StaticConfs.CheckpointDir).map { root =>
-      val interval = conf.getConfString("spark.paralagg.checkpoint.interval", "10").toInt
-      CheckpointConf(s"$root/${sparkContext.applicationId}", interval)
-    }
     val output = spec.program.relations.indexOf(relation)
     val job = GangJob(
-      run.id, spec.program, output, tasks, partitions, conf.ansiEnabled, marker.id, direct = false, checkpoint)
+      run.id, spec.program, output, tasks, partitions, conf.ansiEnabled, marker.id, direct = false, checkpoint,
+      oneTaskRows)
     val gang = GangStage(sparkContext, job, sources)
     RunEnd.watch(sparkContext, run, marker, checkpoint.map(_.run(run.id)), gang.id)
     val resultRelation = relation // the closure holds it without the operator
@@ -48,5 +49,13 @@ case class FixpointExec(
         val results = new ResultBlocks(resultRelation)
         blocks.flatMap { case (_, bytes) => results.read(bytes) }
     }
+  }
+
+  /** Returns the number of a conf, which `pyspark_paralagg/session/conf.py` describes. */
+  private def number(key: String, default: Long, least: Long): Long = {
+    val text = conf.getConfString(key, default.toString)
+    text.toLongOption.filter(_ >= least).getOrElse(throw new ParalaggException(
+      ErrorCodes.BadConf, s"$key is '$text', which is not a number from $least on.",
+      s"use a number; the default is $default."))
   }
 }

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.paralagg.driver
 
+import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import org.apache.spark.{BarrierTaskContext, TaskContext, TaskKilledException}
@@ -28,7 +29,8 @@ case class GangJob(
     ansi: Boolean,
     blockSpace: Long,
     direct: Boolean,
-    checkpoint: Option[CheckpointConf]) {
+    checkpoint: Option[CheckpointConf],
+    oneTaskRows: Long) {
   lazy val routes: Routes = Routes.of(stratum)
   def inputTypes: Map[Int, Array[DataType]] = stratum.inputs.map(i => i.id -> i.exprs.map(_.dataType)).toMap
 }
@@ -45,6 +47,15 @@ final class GangTask(job: GangJob, context: TaskContext) {
   private val meet = () => gang.allreduce(Array.emptyDoubleArray)
   private val memory = new MemoryAccount(context)
   private val began = System.nanoTime()
+  private val parts = mutable.LinkedHashMap.empty[String, Double]
+  private var partBegan = began
+
+  /** Ends a part of loading, for the report. */
+  private def ends(part: String): Unit = {
+    val now = System.nanoTime()
+    parts(part) = (now - partBegan) / 1e9
+    partBegan = now
+  }
 
   /** Runs the task. `load` returns its blocks (by task if it reads the inputs itself) and their strings. */
   def run(load: (GangJob, () => Unit) => (Array[Array[Block]], LocalDictionary)): Iterator[(Int, Array[Byte])] = {
@@ -69,8 +80,11 @@ final class GangTask(job: GangJob, context: TaskContext) {
   private def compute(
       load: (GangJob, () => Unit) => (Array[Array[Block]], LocalDictionary)): Iterator[(Int, Array[Byte])] = {
     val (packed, dictionary) = load(job, () => gang.check())
+    ends("reading")
     val strings = intern(packed, dictionary)
+    ends("strings")
     val blocks = distribute(packed)
+    ends("exchange")
     memory.hold(blocks.flatten.map(_.bytes).sum, "loading the inputs")
     val withNulls = nulls(blocks)
     val shape = new Shape(stratum, routes, withNulls)
@@ -95,8 +109,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
   /** Evaluates all relations by tuples, with dense ids. */
   private def tuples(
       strings: Dictionary, shape: Shape, rows: Int => Array[Block]): Iterator[(Int, Array[Byte])] = {
-    val loop = new LoopBuilder(stratum, routes, shape, gang, strings, rows).build()
-    if (checkpoint.isEmpty && Fold.fits(stratum, loop, gang)) folded(strings, shape, loop, rows(routes.base(output)))
+    val loop = new LoopBuilder(stratum, routes, shape, gang, strings, rows).build(ends)
+    if (checkpoint.isEmpty && Fold.fits(stratum, loop, gang, oneTaskRows)) folded(strings, shape, loop, rows(routes.base(output)))
     else {
       // A checkpoint does not store which rows are settled, and a run over settled rows takes few iterations.
       val isContinued = stratum.relations.exists(_.settled)
@@ -121,6 +135,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
   private def folded(
       strings: Dictionary, shape: Shape, built: LoopState, base: Array[Block]): Iterator[(Int, Array[Byte])] = {
     val (fold, loop) = Fold(stratum, built, gang)
+    ends("fold")
     val blocks = gang.gather(base)
     val alone = new SingleTask(gang, isWhole = true)
     def rows(p: RelationPart): Array[LoadedRows] = blocks.indices.toArray.flatMap { task =>
@@ -145,6 +160,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
       after: () => Any = () => ()): Iterator[(Int, Array[Byte])] = {
     val run = fixpoint(false)
     meet()
+    ends("code")
     val loaded = System.nanoTime()
     try run.run()
     catch {
@@ -167,7 +183,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
     val loop = new BitmapLoop(stratum.bitmap.get.moving, edges, blocks(routes.base(output)), gang, memory)
     meet()
     val loaded = System.nanoTime()
-    val out = scala.collection.mutable.ArrayBuffer.empty[(Int, Array[Byte])]
+    val out = mutable.ArrayBuffer.empty[(Int, Array[Byte])]
     loop.run(b =>
       out ++= results.bitmaps(b, stratum.bitmap.get.moving, strings, partitions, gang.part, tasks == partitions))
     if (gang.part == 0) report("bitmaps", loop.iterations, loop.pairs, Nil, loaded, System.nanoTime())
@@ -210,9 +226,10 @@ final class GangTask(job: GangJob, context: TaskContext) {
 
   private def report(
       form: String, iterations: Int, tuples: Long, perIteration: Seq[String], loaded: Long, looped: Long): Unit = {
+    val loading = parts.map { case (name, seconds) => s""""$name":$seconds""" }.mkString(",")
     val Seq(load, loop, store) = Seq(loaded - began, looped - loaded, System.nanoTime() - looped).map(_ / 1e9)
     gang.report(
-      s"""{"backend":"spark","form":"$form","iterations":$iterations,"tuples":$tuples,"tasks":$tasks,""" +
+      s"""{"backend":"spark","form":"$form","parts":{$loading},"iterations":$iterations,"tuples":$tuples,"tasks":$tasks,""" +
         s""""seconds":{"load":$load,"loop":$loop,"store":$store},"per_iteration":[${perIteration.mkString(",")}]}""")
   }
 }

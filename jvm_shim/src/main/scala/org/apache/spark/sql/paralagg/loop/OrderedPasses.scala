@@ -9,8 +9,8 @@ import org.apache.spark.sql.paralagg.state.LoopState
  *
  * A task applies its near rows until there are none. Then its limit moves by the width 2^round(log2(mean change / mean
  * degree)), which one plain pass measures. With several tasks the votes of each exchange tell how far all may move
- * their limits, so that a move needs no meeting of its own. There, values that rules only copy are ordered too: the
- * best value that a row gets is its last.
+ * their limits, so that a move needs no meeting of its own. There, values that rules only copy are ordered too, with
+ * the mean distance of the first values as the width: in their order, each copied value has to be copied only once.
  */
 private[loop] final class OrderedPasses(
     stratum: StratumSpec, loop: LoopState, runner: Runner, exchange: DeltaExchange, gang: Gang, stats: LoopStats) {
@@ -39,10 +39,16 @@ private[loop] final class OrderedPasses(
   /** Starts if the width is known. Collective. */
   def tryStart(): Unit = if (canStart) {
     val costs = order.summary(part.state)
-    width = if (stratum.copiesOrder) spacing(costs) else change(costs)
+    val edges = loop.statics.values.map(_.rows.toDouble).sum
+    val votes = Array(costs.count, costs.sum, edges, part.keys.size.toDouble, -costs.least, costs.greatest)
+    val Array(count, sum, allEdges, keys, negatedLeast, greatest) = gang.allreduce(votes, maxima = 2)
+    width = if (stratum.copiesOrder) (greatest + negatedLeast) / math.max(1.0, count)
+      else change(sum / count, allEdges / math.max(1.0, keys))
     if (width > 0 && !width.isInfinite) {
       rows = new OrderedRows(part, order)
-      maxPasses = MaxPassesPerKey * gang.allreduce(Array(part.keys.size.toDouble))(0).toLong + MinPasses
+      next = width - negatedLeast
+      mayMove = true
+      maxPasses = MaxPassesPerKey * keys.toLong + MinPasses
     }
   }
 
@@ -138,20 +144,10 @@ private[loop] final class OrderedPasses(
     canStart = false
   }
 
-  /** Returns the mean distance of the first values. In their order, each copied value has to be copied only once. */
-  private def spacing(costs: CostSummary): Double = {
-    val all = gang.allreduce(Array(costs.count, -costs.least, costs.greatest), maxima = 2)
-    (all(2) + all(1)) / math.max(1.0, all(0))
-  }
-
   /** Returns the width by the change of the mean cost since the last pass; 0 at the first pass. */
-  private def change(costs: CostSummary): Double = {
-    val edges = loop.statics.values.map(_.rows.toDouble).sum
-    val all = gang.allreduce(Array(costs.count, costs.sum, edges, part.keys.size.toDouble))
-    val before = mean
-    mean = all(1) / all(0)
-    val changed = math.abs(mean - before)
-    val perEdge = changed / math.max(1.0, all(2) / math.max(1.0, all(3)))
+  private def change(latestMean: Double, degree: Double): Double = {
+    val perEdge = math.abs(latestMean - mean) / math.max(1.0, degree)
+    mean = latestMean
     if (perEdge > 0) math.pow(2, math.rint(math.log(perEdge) / math.log(2))) * (if (isAlone) AloneFactor else 1)
     else 0.0
   }

@@ -98,11 +98,11 @@ final class Fold private (loops: Array[LoopState]) {
 
 object Fold {
 
-  /** A loop is folded if its static rows times the square of its tasks are at most this. */
-  private val MostWork = 1L << 24
-
-  /** Tests whether the Plan and the data allow to fold, and one task is probably faster. Collective. */
-  def fits(stratum: StratumSpec, loop: LoopState, gang: Gang): Boolean = {
+  /**
+   * Tests whether the Plan and the data allow to fold, and one task is probably faster: there are at most `mostRows`
+   * static rows for two tasks, (2 / n)² of it for n tasks. Collective.
+   */
+  def fits(stratum: StratumSpec, loop: LoopState, gang: Gang, mostRows: Long): Boolean = {
     val isPlain = gang.isOneExecutor && gang.tasks > 1 && stratum.inPlace && stratum.relations.length == 1 &&
       stratum.relations(0).initial.isEmpty && stratum.relationIndexes.isEmpty && !stratum.makesStrings &&
       stratum.staticIndexes.forall(i => i.alignedTo.isDefined && !i.everywhere) &&
@@ -110,7 +110,7 @@ object Fold {
       stratum.rules.flatMap(_.steps).collect { case p: ProbeSpec => p }.forall(_.aligned)
     isPlain && {
       val rows = gang.allreduce(Array(loop.statics.values.map(_.rows.toDouble).sum))(0)
-      rows * gang.tasks * gang.tasks <= MostWork
+      mostRows > 0 && rows * gang.tasks * gang.tasks <= 4.0 * mostRows
     }
   }
 

@@ -22,17 +22,21 @@ final class LoopBuilder(
     new RelationPart(r, stratum.relations(r), shape.relations(r), stratum)
   }.toArray
 
-  def build(): LoopState = {
+  /** Builds the state; calls `ends` with the name of each part that is done. */
+  def build(ends: String => Unit = _ => ()): LoopState = {
     val resolving = stratum.rules.indices.filter(stratum.rules(_).target.kind == "resolved")
     expectRanges(resolving)
     val baseIds = parts.map(p => blocks(routes.base(p.index)).map(p.ids))
     val ids = (for (i <- stratum.staticIndexes; relation <- i.alignedTo)
       yield i.id -> BlockKeys.intern(blocks(routes.static(i.id)), i.keys.length, parts(relation).keys,
         hasMask = false)).toMap
+    ends("ids")
     // Targets by row of the blocks; exchangeGhosts then gets the owners' ids of the ghosts among them.
     val resolver = new Targets(stratum, routes, parts, gang, strings, blocks)
     val targets = resolving.map(rule => rule -> resolver.resolve(stratum.rules(rule))).toMap
+    ends("targets")
     exchangeGhosts()
+    ends("ghosts")
     parts.foreach { p =>
       p.grow()
       p.growGhosts()
@@ -48,6 +52,7 @@ final class LoopBuilder(
       part.grow()
       i.id -> new RelationIndex(i, part)
     }.toMap
+    ends("indexes")
     // The indexes hold all that rules read, so the loaded rows can be freed. Base rows are still needed.
     stratum.staticIndexes.filterNot(_.everywhere).foreach(i => blocks(routes.static(i.id)).foreach(_.free()))
     new LoopState(gang.part, gang.tasks, strings, parts, statics, indexes, resolved, baseIds)
