@@ -24,7 +24,7 @@ CASES = sorted(p.parent.name for p in FIXTURES.glob("*/step.py"))
 SETTINGS = [
     pytest.param(n, aqe, id=f"spark-{n}-{'aqe' if aqe else 'plain'}") for n in (1, 2, 7) for aqe in (True, False)
 ]
-ONE_TASK = {(n, aqe): 1 << 22 if (n == 2) == aqe else 0 for n in (1, 2, 7) for aqe in (True, False)}
+ONE_TASK = {(n, aqe): 1 << 20 if (n == 2) == aqe else 0 for n in (1, 2, 7) for aqe in (True, False)}
 
 
 @pytest.mark.rotates(runs=3, by=("case",))

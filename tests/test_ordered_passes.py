@@ -27,7 +27,7 @@ def case(request: pytest.FixtureRequest) -> OrderedCase:
     return CASES[request.param]()
 
 
-@pytest.mark.parametrize("one_task_rows", [0, 1 << 22])
+@pytest.mark.parametrize("one_task_rows", [0, 1 << 20])
 @TASKS
 def test_the_best_rows_first(spark: SparkSession, case: OrderedCase, tasks: int, one_task_rows: int) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", tasks)

@@ -177,7 +177,7 @@ def expected(case: Case) -> list[tuple[Any, ...]]:
 def test_spark_engine_gives_what_is_meant(spark: SparkSession, seed: int) -> None:
     case = draw(seed)
     spark.conf.set("spark.sql.shuffle.partitions", (1, 2, 7)[seed % 3])
-    spark.conf.set("spark.paralagg.oneTask.maxRows", seed % 2 << 22)
+    spark.conf.set("spark.paralagg.oneTask.maxRows", seed % 2 << 20)
     found = run(spark, case, mode="trust", backend="spark")
     assert_same_rows(rows_of(found), expected(case))
 

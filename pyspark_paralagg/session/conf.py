@@ -123,7 +123,7 @@ CLIMB_MAX_ITERATIONS = Key(
 ONE_TASK_ROWS = Key(
     "spark.paralagg.oneTask.maxRows",
     "number of rows",
-    1 << 22,
+    1 << 20,
     _natural,
     "The number of static rows (edges) up to which one of two tasks of the Spark engine runs the loop alone, after all "
     "have loaded. Of n tasks it is (2 / n)² of this number. 0: all tasks always run it.",

@@ -128,7 +128,7 @@ def on_spark(spark: SparkSession, backend: str | None) -> Callable[[Case], list[
     """By Spark, the loops of every second program always in all tasks."""
 
     def run(case: Case) -> list[Rows]:
-        spark.conf.set("spark.paralagg.oneTask.maxRows", crc32(case.text.encode()) % 2 << 22)
+        spark.conf.set("spark.paralagg.oneTask.maxRows", crc32(case.text.encode()) % 2 << 20)
         inputs = {
             name: frame(spark, ", ".join(f"{c} {t}" for c, t in columns), case.facts[name])
             for name, columns in case.inputs.items()

@@ -33,7 +33,7 @@ case class FixpointExec(
     val checkpoint = StaticConfs.get(StaticConfs.CheckpointDir).map { root =>
       CheckpointConf(s"$root/${sparkContext.applicationId}", number("spark.paralagg.checkpoint.interval", 10, 1).toInt)
     }
-    val oneTaskRows = number("spark.paralagg.oneTask.maxRows", 1 << 22, 0)
+    val oneTaskRows = number("spark.paralagg.oneTask.maxRows", 1 << 20, 0)
     val executionId = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
     val run = RunRegistry.begin(spec, tasks, sparkContext, executionId, runMetrics)
     val marker = sparkContext.broadcast(Array.emptyByteArray) // its id is the name space of the run's blocks

@@ -110,6 +110,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
   private def tuples(
       strings: Dictionary, shape: Shape, rows: Int => Array[Block]): Iterator[(Int, Array[Byte])] = {
     val loop = new LoopBuilder(stratum, routes, shape, gang, strings, rows).build(ends)
+    meet()
+    ends("waiting")
     if (checkpoint.isEmpty && Fold.fits(stratum, loop, gang, oneTaskRows)) folded(strings, shape, loop, rows(routes.base(output)))
     else {
       // A checkpoint does not store which rows are settled, and a run over settled rows takes few iterations.
