@@ -1,5 +1,8 @@
 """A run of the tests takes a share of the settings of each case; which share follows from the date.
 
+Tests that share scenarios carry ``@pytest.mark.rotates(runs, turns={parameter: values})`` instead: a run takes the
+items of the values whose turn it is, and so the same values in all tests of a module.
+
 A test with many settings carries ``@pytest.mark.rotates(runs, by=...)``. Its items are grouped by the parameters ``by``
 (none: one group). Of each group a run takes every item whose turn it is, so that ``runs`` runs on successive days take
 all of them. ``pytest --whole`` (``make test-all``) takes all at once. ``pytest --day N`` repeats the choice of a day,
@@ -24,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "rotates(runs, by=()): one of `runs` runs takes an item of each group `by`")
+    config.addinivalue_line("markers", "rotates(runs, by=() or turns={name: values}): one of `runs` runs takes an item")
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -44,14 +47,19 @@ def left_out(items: Iterable[Any], day: int) -> list[Any]:
     """Return the items of rotating tests whose turn is not on ``day``."""
     groups: dict[tuple[str, ...], dict[tuple[Any, ...], list[Any]]] = defaultdict(lambda: defaultdict(list))
     runs: dict[tuple[str, ...], int] = {}
+    out = []
     for item in items:
         mark = item.get_closest_marker("rotates")
-        if mark is not None:
+        if mark is not None and "turns" in mark.kwargs:
+            [(name, values)] = mark.kwargs["turns"].items()
+            if (values.index(item.callspec.params[name]) + day) % mark.kwargs["runs"]:
+                out.append(item)
+        elif mark is not None:
             test = (str(item.path), item.originalname)
             runs[test] = mark.kwargs["runs"]
             parameters = item.callspec.params
             groups[test][tuple(str(parameters[p]) for p in mark.kwargs.get("by", ()))].append(item)
-    return [
+    return out + [
         item
         for test, of_test in groups.items()
         for number, group in enumerate(of_test.values())

@@ -75,3 +75,28 @@ def test_a_shuffled_input_without_aqe(spark: SparkSession) -> None:
     found = rows_by_key(numbers.groupBy("k").agg(F.sum("n").alias("n")))
     assert {r.k: r.total for r in found.collect()} == {k: sum(range(k, 10_000, 100)) for k in range(100)}
     assert sum(r.total for r in found.collect()) == sum(range(10_000))  # again, from the shuffle that is still there
+
+
+@pytest.mark.parametrize("aqe", ["true", "false"])
+def test_a_file_that_base_and_step_read_is_read_once(spark: SparkSession, tmp_path: Path, aqe: str) -> None:
+    """A chain of edges, read in three ways: as vertices, forwards and backwards."""
+    spark.conf.set("spark.sql.adaptive.enabled", aqe)
+    pq.write_table(pa.table({"a": range(1, 5_000), "b": range(5_000 - 1)}), tmp_path / "edges.parquet")
+    edges = spark.read.parquet(str(tmp_path))
+    found = edges.selectExpr("a AS node", "a AS label").recursive_agg(
+        "node",
+        {"label": "min"},
+        step=lambda d: (
+            d.join(edges, d.node == edges.a)
+            .select(edges.b.alias("node"), d.label)
+            .union(d.join(edges, d.node == edges.b).select(edges.a.alias("node"), d.label))
+        ),
+        backend="spark",
+    )
+    spark.sparkContext.setJobGroup(f"read-once-{aqe}", "a file that is read in three ways")
+    assert found.selectExpr("count(*)", "sum(label)").first() == (5_000, 5_000)
+    tracker = spark.sparkContext.statusTracker()
+    stages = {s for job in tracker.getJobIdsForGroup(f"read-once-{aqe}") for s in tracker.getJobInfo(job).stageIds}
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    store = spark.sparkContext._jsc.sc().statusStore()
+    assert sum(store.lastStageAttempt(s).inputRecords() for s in stages) == 5_000 - 1

@@ -11,6 +11,7 @@ import pytest
 from rotation import left_out
 
 MARK = pytest.mark.rotates(runs=3, by=("case",)).mark
+BY_TURNS = pytest.mark.rotates(runs=2, turns={"case": "abcd"}).mark
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Item:
 
     case: str
     setting: int
-    is_rotating: bool = True
+    mark: Any = MARK
     originalname: str = "test_fixture"
     path: Path = Path("tests/test_fixtures.py")
 
@@ -28,7 +29,7 @@ class Item:
         return SimpleNamespace(params={"case": self.case, "setting": self.setting})
 
     def get_closest_marker(self, name: str) -> Any:  # noqa: ANN401 - likewise
-        return MARK if self.is_rotating and name == "rotates" else None
+        return self.mark if name == "rotates" else None
 
 
 ITEMS = [Item(case, setting) for case in "abcde" for setting in range(6)]
@@ -48,4 +49,10 @@ def test_a_run_takes_two_of_six_settings_of_each_case_and_all_settings_of_some(d
 
 
 def test_tests_without_the_mark_always_run() -> None:
-    assert left_out([Item("a", n, is_rotating=False) for n in range(6)], 0) == []
+    assert left_out([Item("a", n, mark=None) for n in range(6)], 0) == []
+
+
+def test_two_runs_take_the_values_in_turns() -> None:
+    items = [Item(case, setting, BY_TURNS) for case in "cabd" for setting in range(3)]
+    taken = [{i.case for i in items} - {i.case for i in left_out(items, day)} for day in range(2)]
+    assert taken == [{"a", "c"}, {"b", "d"}]

@@ -11,16 +11,18 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = [
-    pytest.mark.cluster,
-    pytest.mark.slow("four clusters whose queries succeed, fail, are cancelled and lose processes"),
-    pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="ranks need mpi4py"),
-]
 NOTHING = {"ranks": 0, "runs": 0, "files": []}
 ONE_JVM = ("local[2]", "local", "shared")
 TWO_EXECUTORS = ("local-cluster[2,1,1024]", "local", "shared")
 RANKS_IN_EXECUTORS = ("local-cluster[2,1,1024]", "spark", "shared")
 FILES_APART = ("local-cluster[2,1,1024]", "spark", "apart")
+WHERES = [ONE_JVM, TWO_EXECUTORS, RANKS_IN_EXECUTORS, FILES_APART]
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.rotates(runs=2, turns={"where": WHERES}),
+    pytest.mark.slow("clusters whose queries succeed, fail, are cancelled and lose processes"),
+    pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="ranks need mpi4py"),
+]
 PROMPT_SECONDS = 4
 SILENCE_SECONDS = 10
 CANCELLED = "SPARK_JOB_CANCELLED"
@@ -28,7 +30,7 @@ KILLED = r"PARALAGG_MPI_RANK_FAILED.*signal 9 \(rank [01] on "
 SILENT = r"PARALAGG_MPI_RANK_FAILED.*no heartbeat .*rank [01]"
 
 
-@pytest.mark.parametrize("where", [ONE_JVM, TWO_EXECUTORS, RANKS_IN_EXECUTORS, FILES_APART])
+@pytest.mark.parametrize("where", WHERES)
 def test_success_leaves_nothing(scenario: Callable[..., Any], where: tuple[str, ...]) -> None:
     assert scenario("offload", *where, seconds=300)["succeeded"] == {"right": True, "left": NOTHING}
 
@@ -61,8 +63,9 @@ def test_a_failed_or_cancelled_run(
     assert result["next_is_right"]
 
 
-def test_the_description_of_the_job_shows_progress(scenario: Callable[..., Any]) -> None:
-    described = scenario("offload", *ONE_JVM, seconds=300)["cancelled"]["described"]
+@pytest.mark.parametrize("where", [ONE_JVM])
+def test_the_description_of_the_job_shows_progress(scenario: Callable[..., Any], where: tuple[str, ...]) -> None:
+    described = scenario("offload", *where, seconds=300)["cancelled"]["described"]
     assert re.search(r"paralagg r: iteration \d+, last delta [\d,]+ rows", described)
 
 
@@ -72,6 +75,6 @@ def test_a_lost_executor_is_no_error(scenario: Callable[..., Any], where: tuple[
     assert result == {"right": True, "ranks": 2, "left": NOTHING}
 
 
-@pytest.mark.parametrize("where", [ONE_JVM, TWO_EXECUTORS, RANKS_IN_EXECUTORS, FILES_APART])
+@pytest.mark.parametrize("where", WHERES)
 def test_no_rank_outlives_the_context(scenario: Callable[..., Any], where: tuple[str, ...]) -> None:
     assert scenario("offload", *where, seconds=300)["context_stopped"] == {"ranks": 0, "files": []}

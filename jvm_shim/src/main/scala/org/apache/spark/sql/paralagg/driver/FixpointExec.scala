@@ -29,7 +29,7 @@ case class FixpointExec(
     val tasks = Slots.gang(sparkContext, partitions)
     Coordinator.of(sparkContext)
     // First, since these may fail (a broadcast timeout, a fixpoint below): then no run has begun.
-    val sources = inputs.zip(spec.program.inputs).map { case (plan, input) => InputSource.of(plan, input.id) }
+    val sources = InputSource.shared(inputs, spec.program.inputs.map(_.id))
     val checkpoint = StaticConfs.get(StaticConfs.CheckpointDir).map { root =>
       CheckpointConf(s"$root/${sparkContext.applicationId}", number("spark.paralagg.checkpoint.interval", 10, 1).toInt)
     }

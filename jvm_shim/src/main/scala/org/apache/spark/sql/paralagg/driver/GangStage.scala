@@ -102,22 +102,21 @@ private final class AfterShuffle(sc: SparkContext, @transient shuffle: Dependenc
   override def compute(split: Partition, context: TaskContext): Iterator[(Int, Array[Byte])] = Iterator.empty
 }
 
-/** The map tasks that pack partitions of one input for the gang's tasks, if these do not read the input themselves. */
+/** The map tasks that pack partitions of one source for the gang's tasks, if these do not read the input themselves. */
 private[paralagg] object Packing {
 
   /** The rows packed at a time, which bounds the memory of a map task. */
   private val ChunkRows = 1 << 20
 
   def apply(job: GangJob, source: InputSource): RDD[(Int, Array[Byte])] = {
-    val input = source.input
-    val ordinals = source.ordinals
+    val uses = source.uses
     if (source.batches != null) {
       coalesced(source.batches, job.tasks).mapPartitions { batches =>
-        chunks(batches, job)((loader, check) => loader.readBatches(input, takeRows(batches), ordinals, check))
+        chunks(batches, job)((loader, check) => loader.readBatches(uses, takeRows(batches), check))
       }
     } else {
       coalesced(source.rows, job.tasks).mapPartitions { rows =>
-        chunks(rows, job)((loader, check) => loader.readRows(input, rows.take(ChunkRows), check))
+        chunks(rows, job)((loader, check) => loader.readRows(uses.head.input, rows.take(ChunkRows), check))
       }
     }
   }

@@ -3,23 +3,25 @@ package org.apache.spark.sql.paralagg.load
 import org.apache.spark.{Partition, TaskContext}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute}
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.datasources.FilePartition
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
-/** The rows of one input: column batches if the plan is columnar, else rows. */
+/** An input of a source: its columns are the columns `ordinals` of the source's batches, or all of its rows. */
+case class InputUse(input: Int, ordinals: Array[Int])
+
+/** The rows of one input, or of several that scan the same: column batches if the plan is columnar, else rows. */
 case class InputSource(
-    input: Int,
+    uses: Seq[InputUse],
     rows: RDD[InternalRow],
     batches: RDD[ColumnarBatch],
-    ordinals: Array[Int],
     @transient private val canSplit: Boolean) {
   def rdd: RDD[_] = if (batches != null) batches else rows
 
   def load(loader: Loader, partition: Partition, context: TaskContext, check: () => Unit): Unit =
-    if (batches != null) loader.readBatches(input, batches.iterator(partition, context), ordinals, check)
-    else loader.readRows(input, rows.iterator(partition, context), check)
+    if (batches != null) loader.readBatches(uses, batches.iterator(partition, context), check)
+    else loader.readRows(uses.head.input, rows.iterator(partition, context), check)
 
   /**
    * Returns the partitions of each task that reads the input itself. Files are split again, into equal shares: Spark
@@ -47,22 +49,38 @@ case class InputSource(
 object InputSource {
   private val MinSplitBytes = 1L << 20
 
-  /** Skips the transition to rows, which costs more than the scan, and projections of plain columns. */
-  def of(plan: SparkPlan, input: Int): InputSource = columnar(plan) match {
-    case Some(source) =>
-      val ordinals = plan.output.map(a => source.output.indexWhere(_.exprId == a.exprId)).toArray
-      InputSource(input, null, source.executeColumnar(), ordinals, canSplit(source))
-    case None => InputSource(input, plan.execute(), null, null, canSplit = false)
+  /** Returns the sources of `inputs`. A source that has all columns of another one is read for both. */
+  def shared(plans: Seq[SparkPlan], inputs: Seq[Int]): Seq[InputSource] = {
+    val columns = plans.map(Columns.of)
+    val widest = columns.flatten.map(_.source).sortBy(-_.output.length).foldLeft(Vector.empty[SparkPlan]) {
+      (kept, source) => if (kept.exists(reads(_, source))) kept else kept :+ source
+    }
+    val scans = widest.map { scan =>
+      val uses = inputs.zip(columns).collect {
+        case (input, Some(c)) if widest.find(reads(_, c.source)).contains(scan) => InputUse(input, c.ordinalsIn(scan))
+      }
+      InputSource(uses, null, scan.executeColumnar(), canSplit(scan))
+    }
+    scans ++ plans.indices.filter(columns(_).isEmpty).map(i => ofRows(plans(i), inputs(i)))
   }
 
-  private def columnar(plan: SparkPlan): Option[SparkPlan] = plan match {
-    // Spark adds the first one because the fixpoint's output is columnar.
-    case _: RowToColumnarExec | _: WholeStageCodegenExec | _: InputAdapter | _: ColumnarToRowExec =>
-      columnar(plan.children.head)
-    case ProjectExec(list, child) if list.forall(_.isInstanceOf[Attribute]) => columnar(child)
-    case p if p.supportsColumnar => Some(p)
-    case _ => None
+  def of(plan: SparkPlan, input: Int): InputSource = Columns.of(plan) match {
+    case Some(c) =>
+      InputSource(Seq(InputUse(input, c.ordinalsIn(c.source))), null, c.source.executeColumnar(), canSplit(c.source))
+    case None => ofRows(plan, input)
   }
+
+  private def ofRows(plan: SparkPlan, input: Int): InputSource =
+    InputSource(Seq(InputUse(input, null)), plan.execute(), null, canSplit = false)
+
+  /** Tests whether `scan` reads all that `other` reads: columns of the same files, without filters. */
+  private def reads(scan: SparkPlan, other: SparkPlan): Boolean = (scan eq other) || ((scan, other) match {
+    case (s: FileSourceScanExec, o: FileSourceScanExec) =>
+      s.relation == o.relation && Seq(s, o).forall(f => f.dataFilters.isEmpty && f.partitionFilters.isEmpty) &&
+        o.requiredSchema.fields.toSet.subsetOf(s.requiredSchema.fields.toSet) &&
+        o.output.forall(a => s.output.count(_.name == a.name) == 1)
+    case _ => false
+  })
 
   private def canSplit(plan: SparkPlan): Boolean = plan match {
     case scan: FileSourceScanExec =>
@@ -70,5 +88,33 @@ object InputSource {
       files.location.rootPaths.nonEmpty && files.location.rootPaths.forall(
         files.fileFormat.isSplitable(files.sparkSession, files.options, _))
     case _ => false
+  }
+}
+
+/** The column batches below a plan that only renames, repeats and reorders their columns: `columns`, of `source`. */
+private final case class Columns(source: SparkPlan, columns: Seq[Attribute]) {
+
+  /** Returns the positions of the columns in `scan`, which is `source` or reads all that it reads. */
+  def ordinalsIn(scan: SparkPlan): Array[Int] = columns.map { c =>
+    scan.output.indexWhere(a => if (scan eq source) a.exprId == c.exprId else a.name == c.name)
+  }.toArray
+}
+
+private object Columns {
+
+  /** Skips the transition to rows, which costs more than the scan. */
+  def of(plan: SparkPlan): Option[Columns] = plan match {
+    // Spark adds the first one because the fixpoint's output is columnar.
+    case _: RowToColumnarExec | _: WholeStageCodegenExec | _: InputAdapter | _: ColumnarToRowExec =>
+      of(plan.children.head)
+    case ProjectExec(list, child) =>
+      val names = list.collect {
+        case a: Attribute => a
+        case Alias(a: Attribute, _) => a
+      }
+      if (names.length < list.length) None
+      else of(child).map(c => Columns(c.source, names.map(a => c.columns(child.output.indexWhere(_.exprId == a.exprId)))))
+    case p if p.supportsColumnar => Some(Columns(p, p.output))
+    case _ => None
   }
 }

@@ -48,19 +48,22 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
     scatter(input, n)
   }
 
-  /** Reads batches; column `c` of the input is column `ordinals(c)` of the batches. */
-  def readBatches(input: Int, batches: Iterator[ColumnarBatch], ordinals: Array[Int], check: () => Unit): Unit = {
-    val types = wordTypes(input)
-    prepare(types.length)
+  /** Reads batches for each of `uses`. */
+  def readBatches(uses: Seq[InputUse], batches: Iterator[ColumnarBatch], check: () => Unit): Unit =
     batches.foreach { batch =>
-      var from = 0
-      while (from < batch.numRows()) {
-        val n = math.min(BatchRows, batch.numRows() - from)
-        types.indices.foreach(c => readColumn(types(c), batch.column(ordinals(c)), from, n, c))
-        scatter(input, n)
-        from += n
-      }
+      uses.foreach(readBatch(_, batch))
       check()
+    }
+
+  private def readBatch(use: InputUse, batch: ColumnarBatch): Unit = {
+    val types = wordTypes(use.input)
+    prepare(types.length)
+    var from = 0
+    while (from < batch.numRows()) {
+      val n = math.min(BatchRows, batch.numRows() - from)
+      types.indices.foreach(c => readColumn(types(c), batch.column(use.ordinals(c)), from, n, c))
+      scatter(use.input, n)
+      from += n
     }
   }
 

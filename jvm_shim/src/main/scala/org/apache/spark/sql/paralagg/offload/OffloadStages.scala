@@ -10,7 +10,7 @@ import org.apache.spark.shuffle.MetadataFetchFailedException
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.paralagg.driver.{GangStage, Packing}
-import org.apache.spark.sql.paralagg.load.InputSource
+import org.apache.spark.sql.paralagg.load.{InputSource, InputUse}
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.util.Utils
 
@@ -47,7 +47,7 @@ private[paralagg] final class OffloadStages(
   val files: Int = inputs.getNumPartitions
 
   private def written(source: InputSource, types: Seq[DataType]): RDD[(Int, Array[Byte])] = {
-    val (id, input, ordinals) = (run.id, source.input, source.ordinals)
+    val (id, InputUse(input, ordinals)) = (run.id, source.uses.head)
     val target = if (run.offload.isShared) None else Some(new PiecePartitioner(run.offload.ranks))
     val tasks = math.max(partitions, sc.defaultParallelism)
     if (source.batches != null) Packing.coalesced(source.batches, tasks).mapPartitionsInternal { batches =>
