@@ -55,7 +55,7 @@ case class FixpointExec(
   private def number(key: String, default: Long, least: Long): Long = {
     val text = conf.getConfString(key, default.toString)
     text.toLongOption.filter(_ >= least).getOrElse(throw new ParalaggException(
-      ErrorCodes.BadConf, s"$key is '$text', which is not a number from $least on.",
-      s"use a number; the default is $default."))
+        ErrorCodes.BadConf, s"$key is '$text', which is not a number from $least on.",
+        s"use a number; the default is $default."))
   }
 }

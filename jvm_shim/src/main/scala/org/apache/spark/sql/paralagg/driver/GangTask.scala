@@ -112,7 +112,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
     val loop = new LoopBuilder(stratum, routes, shape, gang, strings, rows).build(ends)
     meet()
     ends("waiting")
-    if (checkpoint.isEmpty && Fold.fits(stratum, loop, gang, oneTaskRows)) folded(strings, shape, loop, rows(routes.base(output)))
+    if (checkpoint.isEmpty && Fold.fits(stratum, loop, gang, oneTaskRows))
+      folded(strings, shape, loop, rows(routes.base(output)))
     else {
       // A checkpoint does not store which rows are settled, and a run over settled rows takes few iterations.
       val isContinued = stratum.relations.exists(_.settled)

@@ -77,8 +77,8 @@ object InputSource {
   private def reads(scan: SparkPlan, other: SparkPlan): Boolean = (scan eq other) || ((scan, other) match {
     case (s: FileSourceScanExec, o: FileSourceScanExec) =>
       s.relation == o.relation && Seq(s, o).forall(f => f.dataFilters.isEmpty && f.partitionFilters.isEmpty) &&
-        o.requiredSchema.fields.toSet.subsetOf(s.requiredSchema.fields.toSet) &&
-        o.output.forall(a => s.output.count(_.name == a.name) == 1)
+      o.requiredSchema.fields.toSet.subsetOf(s.requiredSchema.fields.toSet) &&
+      o.output.forall(a => s.output.count(_.name == a.name) == 1)
     case _ => false
   })
 
@@ -113,7 +113,8 @@ private object Columns {
         case Alias(a: Attribute, _) => a
       }
       if (names.length < list.length) None
-      else of(child).map(c => Columns(c.source, names.map(a => c.columns(child.output.indexWhere(_.exprId == a.exprId)))))
+      else
+        of(child).map(c => Columns(c.source, names.map(a => c.columns(child.output.indexWhere(_.exprId == a.exprId)))))
     case p if p.supportsColumnar => Some(Columns(p, p.output))
     case _ => None
   }

@@ -43,7 +43,7 @@ private[loop] final class OrderedPasses(
     val votes = Array(costs.count, costs.sum, edges, part.keys.size.toDouble, -costs.least, costs.greatest)
     val Array(count, sum, allEdges, keys, negatedLeast, greatest) = gang.allreduce(votes, maxima = 2)
     width = if (stratum.copiesOrder) (greatest + negatedLeast) / math.max(1.0, count)
-      else change(sum / count, allEdges / math.max(1.0, keys))
+    else change(sum / count, allEdges / math.max(1.0, keys))
     if (width > 0 && !width.isInfinite) {
       rows = new OrderedRows(part, order)
       next = width - negatedLeast
