@@ -18,7 +18,7 @@ ENGINES = {"pyspark", "py4j", "mpi4py", "numpy", "pandas"}
 LINES = {
     "pyspark_paralagg": 28_130,
     "mpi_backend": 10_230,
-    "jvm_shim/src/main": 10_920,
+    "jvm_shim/src/main": 10_980,
 }
 """The most lines of each part. Raising one needs a reason in the commit."""
 
