@@ -65,9 +65,14 @@ private[loop] final class OrderedRows(part: RelationPart, order: RowOrder) {
 
   /** Raises the limit to `next`; makes far rows within it near, and drops those that were applied in the meantime. */
   def moveLimit(next: Double): Unit = {
-    val flags = state.flags
     val applied = limit
     limit = next
+    if (best <= next) takeFar(applied)
+    taken = nearSize
+  }
+
+  private def takeFar(applied: Double): Unit = {
+    val flags = state.flags
     best = Double.PositiveInfinity
     var kept = 0
     var i = 0
@@ -75,7 +80,7 @@ private[loop] final class OrderedRows(part: RelationPart, order: RowOrder) {
       val id = far(i)
       val cost = order.cost(state, id)
       if (cost <= applied) flags(id) = (flags(id) & ~InDelta).toByte
-      else if (cost <= next) {
+      else if (cost <= limit) {
         flags(id) = (flags(id) & ~InDelta | Queued).toByte
         near(nearSize) = id
         nearSize += 1
@@ -87,7 +92,6 @@ private[loop] final class OrderedRows(part: RelationPart, order: RowOrder) {
       i += 1
     }
     farSize = kept
-    taken = nearSize
   }
 
   /** Makes the near rows the delta that kernels read. */
