@@ -100,7 +100,6 @@ profile: java $(VENV)/.dev ## where the time of one query on the Spark engine go
 	@test -n "$(QUERY)" || { echo "which query? make profile QUERY=sssp:rmat-18; benchmarks/README.md lists them"; exit 1; }
 	$(RUN) -m benchmarks.profile $(QUERY)
 
-
 # The theme's authors advertise their next tool in each build otherwise.
 docs docs-serve: export NO_MKDOCS_2_WARNING := 1
 

@@ -1,7 +1,8 @@
-"""Where the time of one query on the Spark engine goes: ``make profile QUERY=sssp:rmat-18``.
+"""Print where the time of one query on the Spark engine goes: ``make profile QUERY=sssp:rmat-18``.
 
 Runs the query some times in one session and prints the last run as a table: the parts of the driver's work, each job
-with its stages, and what the gang says of itself. Times are seconds since the query was written down.
+with its stages, and what the gang says of itself. A part begins so many seconds after the query was written down, one
+of the gang after its first task began.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Part:
 
 
 def profile(query: str, graph: str, runs: int, memory: str) -> list[Part]:
-    """Run a query of the benchmark ``runs`` times. Return the parts of the last run, by their beginning."""
+    """Run a query of the benchmark ``runs`` times. Return the parts of the last run."""
     data = open_graph(graph, DEFAULT_CACHE)
     system = paralagg.start("paralagg", memory)
     spark = system.session

@@ -1,8 +1,8 @@
 """Every fixture on every executor: folders with tables, a step, and rows written down beforehand.
 
 The Spark engine runs with 1, 2 and 7 partitions, with AQE on and off; with some of these settings in one task where it
-can, with others always in all. The DataFrame executor, which leaves both to
-Spark, has one setting and runs a query a round, so that a run takes twelve of the fixtures.
+can, with others always in all. The DataFrame executor, which leaves both to Spark, has one setting and runs a query a
+round, so that a run takes twelve of the fixtures.
 """
 
 from __future__ import annotations

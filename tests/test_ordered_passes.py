@@ -15,6 +15,8 @@ from scipy.sparse.csgraph import dijkstra
 import pyspark_paralagg as ra
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
 
 VERTICES, EDGES = 300, 900
@@ -41,9 +43,19 @@ def test_the_best_rows_first(spark: SparkSession, case: OrderedCase, tasks: int,
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("spark.paralagg.oneTask.maxRows", "-1"), ("spark.paralagg.oneTask.maxRows", "few")]
+    ("key", "value"),
+    [
+        ("spark.paralagg.oneTask.maxRows", "-1"),
+        ("spark.paralagg.oneTask.maxRows", "few"),
+        ("spark.paralagg.checkpoint.interval", "0"),
+    ],
 )
-def test_a_conf_that_is_no_number(spark: SparkSession, key: str, value: str) -> None:
+def test_a_conf_that_is_no_number(
+    spark: SparkSession, request: pytest.FixtureRequest, tmp_path: Path, key: str, value: str
+) -> None:
+    folder = "spark.paralagg.checkpoint.dir"
+    ra.attach(spark, {folder: tmp_path.as_uri()})
+    request.addfinalizer(lambda: (ra.attach(spark, {folder: None}), spark.conf.unset(key)))
     spark.conf.set(key, value)
     edges = np.array([[0, 1]])
     with pytest.raises(PySparkException, match=f"PARALAGG_BAD_CONF.*{key} is '{value}'"):

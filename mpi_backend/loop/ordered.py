@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 _MAX_PASSES_PER_KEY = 4
 """After so many passes for each key, plain passes continue: they detect an endless climb by counting iterations."""
 _MIN_PASSES = 100
+"""These are added, so that few keys do not end it early."""
 _SINGLE_RANK_FACTOR = 4
 """The width of a single rank is larger: fewer moves are faster, until rows are applied too early."""
 _ROWS_PER_CALL = 1 << 22

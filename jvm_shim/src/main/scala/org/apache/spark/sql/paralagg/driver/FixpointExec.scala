@@ -31,7 +31,7 @@ case class FixpointExec(
     // First, since these may fail (a broadcast timeout, a fixpoint below): then no run has begun.
     val sources = InputSource.shared(inputs, spec.program.inputs.map(_.id))
     val checkpoint = StaticConfs.get(StaticConfs.CheckpointDir).map { root =>
-      CheckpointConf(s"$root/${sparkContext.applicationId}", number("spark.paralagg.checkpoint.interval", 10, 1).toInt)
+      CheckpointConf(s"$root/${sparkContext.applicationId}", number("spark.paralagg.checkpoint.interval", 10, 1))
     }
     val oneTaskRows = number("spark.paralagg.oneTask.maxRows", 1 << 20, 0)
     val executionId = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)

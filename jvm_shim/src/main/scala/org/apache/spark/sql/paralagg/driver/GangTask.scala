@@ -44,7 +44,6 @@ final class GangTask(job: GangJob, context: TaskContext) {
   private val results = new ResultBlocks(stratum.relations(output))
   private val gang =
     new BarrierGang(GangKey(job.run, context.stageAttemptNumber()), context.partitionId(), tasks, blockSpace, context)
-  private val meet = () => gang.allreduce(Array.emptyDoubleArray)
   private val memory = new MemoryAccount(context)
   private val began = System.nanoTime()
   private val parts = mutable.LinkedHashMap.empty[String, Double]
@@ -97,7 +96,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
   private def decomposed(
       strings: Dictionary, nulls: Array[Array[Boolean]], blocks: Array[Array[Block]]): Iterator[(Int, Array[Byte])] = {
     val loop = new Decomposed(stratum, routes, blocks(_), nulls, strings, ansi, gang, memory)
-    meet()
+    gang.meet()
     val loaded = System.nanoTime()
     val out = results.decomposed(stratum.decomposition.get.carried, strings, partitions)
     loop.run(out.add)
@@ -110,7 +109,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
   private def tuples(
       strings: Dictionary, shape: Shape, rows: Int => Array[Block]): Iterator[(Int, Array[Byte])] = {
     val loop = new LoopBuilder(stratum, routes, shape, gang, strings, rows).build(ends)
-    meet()
+    gang.meet()
     ends("waiting")
     if (checkpoint.isEmpty && Fold.fits(stratum, loop, gang, oneTaskRows))
       folded(strings, shape, loop, rows(routes.base(output)))
@@ -147,10 +146,10 @@ final class GangTask(job: GangJob, context: TaskContext) {
     def fixpoint(traced: Boolean): FixpointLoop = new FixpointLoop(
       stratum, loop, new KernelCode(stratum, shape, 1, ansi, traced), alone, memory, rows, _ => None, None)
     def result = results.rows(loop.part(0), fold.idsOf(gang.part).iterator, strings, partitions, gang.part, tasks)
-    if (gang.part == 0) evaluate(loop, fixpoint, result, meet)
+    if (gang.part == 0) evaluate(loop, fixpoint, result, () => gang.meet())
     else {
-      meet()
-      meet()
+      gang.meet()
+      gang.meet()
       result
     }
   }
@@ -160,9 +159,9 @@ final class GangTask(job: GangJob, context: TaskContext) {
       loop: LoopState,
       fixpoint: Boolean => FixpointLoop,
       result: => Iterator[(Int, Array[Byte])],
-      after: () => Any = () => ()): Iterator[(Int, Array[Byte])] = {
+      after: () => Unit = () => ()): Iterator[(Int, Array[Byte])] = {
     val run = fixpoint(false)
-    meet()
+    gang.meet()
     ends("code")
     val loaded = System.nanoTime()
     try run.run()
@@ -184,7 +183,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
   private def bitmaps(strings: Dictionary, blocks: Array[Array[Block]]): Iterator[(Int, Array[Byte])] = {
     val edges = gang.once(BitmapEdges.build(stratum.bitmap.get.edges.flatMap(i => blocks(routes.static(i)))))
     val loop = new BitmapLoop(stratum.bitmap.get.moving, edges, blocks(routes.base(output)), gang, memory)
-    meet()
+    gang.meet()
     val loaded = System.nanoTime()
     val out = mutable.ArrayBuffer.empty[(Int, Array[Byte])]
     loop.run(b =>

@@ -72,7 +72,7 @@ final class BarrierGang(
     all(part) = value
     allreduce(NoVotes, 0, p, codec.asInstanceOf[Codec[AnyRef]])
     val copy = Array.tabulate(tasks)(all(_).asInstanceOf[T])
-    allreduce(NoVotes, 0) // no task writes to this parity before all have read it
+    meet() // no task writes to this parity before all have read it
     all(part) = null
     copy
   }
@@ -80,7 +80,7 @@ final class BarrierGang(
   override def once[T <: AnyRef](make: => T): T = {
     val value = session.once(() => make)
     val meeting = session.meetings
-    allreduce(NoVotes, 0)
+    meet()
     session.forget(meeting)
     value
   }
@@ -88,7 +88,7 @@ final class BarrierGang(
   override def gather[T <: AnyRef: ClassTag](value: T): Array[T] = {
     val all = once(new Array[T](tasks))
     all(part) = value
-    allreduce(NoVotes, 0)
+    meet()
     all
   }
 

@@ -2,9 +2,7 @@ package org.apache.spark.sql.paralagg.gang
 
 import scala.reflect.ClassTag
 
-/**
- * One task's view of its gang. Every call is collective: all tasks make the same calls in the same order.
- */
+/** One task's view of its gang. Every call is collective: all tasks make the same calls in the same order. */
 trait Gang {
   def part: Int
   def tasks: Int
@@ -17,6 +15,9 @@ trait Gang {
 
   /** Returns the sum of each vote over all tasks; of the last `maxima` votes the maximum. */
   def allreduce(votes: Array[Double], maxima: Int = 0): Array[Double]
+
+  /** Waits until all tasks have come here. */
+  final def meet(): Unit = allreduce(Array.emptyDoubleArray)
 
   /** Sends `out(t)` to task t (null: nothing). Returns the payload from each task, and the sums of the votes. */
   def exchange[T <: AnyRef: ClassTag](
@@ -31,7 +32,7 @@ trait Gang {
   /** Returns the values of the tasks of this executor, by task; null for others. */
   def gather[T <: AnyRef: ClassTag](value: T): Array[T]
 
-  /** All tasks share one JVM. */
+  /** Tests whether all tasks share one JVM. */
   def isOneExecutor: Boolean
 
   /** Tells the driver the run's counts, now and then. It never waits. */

@@ -64,11 +64,7 @@ object InputSource {
     scans ++ plans.indices.filter(columns(_).isEmpty).map(i => ofRows(plans(i), inputs(i)))
   }
 
-  def of(plan: SparkPlan, input: Int): InputSource = Columns.of(plan) match {
-    case Some(c) =>
-      InputSource(Seq(InputUse(input, c.ordinalsIn(c.source))), null, c.source.executeColumnar(), canSplit(c.source))
-    case None => ofRows(plan, input)
-  }
+  def of(plan: SparkPlan, input: Int): InputSource = shared(Seq(plan), Seq(input)).head
 
   private def ofRows(plan: SparkPlan, input: Int): InputSource =
     InputSource(Seq(InputUse(input, null)), plan.execute(), null, canSplit = false)

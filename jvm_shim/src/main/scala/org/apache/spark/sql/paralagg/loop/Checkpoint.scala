@@ -10,7 +10,7 @@ import org.apache.spark.sql.paralagg.gang.Gang
 import org.apache.spark.sql.paralagg.state.{Accumulator, RelationPart}
 
 /** The directory and the interval of a run's checkpoints (`spark.paralagg.checkpoint.dir`, `.interval`). */
-case class CheckpointConf(root: String, interval: Int) {
+case class CheckpointConf(root: String, interval: Long) {
   def run(id: Long): String = s"$root/run-$id"
 }
 
@@ -39,7 +39,7 @@ final class Checkpoint(conf: CheckpointConf, run: Long, gang: Gang, parts: Array
     val out = new DataOutputStream(new java.io.BufferedOutputStream(file, 1 << 16))
     try parts.foreach(p => writeRows(out, p, queued(p)))
     finally out.close()
-    gang.allreduce(Array.emptyDoubleArray)
+    gang.meet()
     if (gang.part == 0) {
       files.create(new Path(folder, "complete"), true).close()
       val older = new Path(root, s"iteration-${iteration - conf.interval}")

@@ -24,6 +24,9 @@ final class LoopStats(relations: Array[String], tasks: Int) {
   def clear(): Unit = {
     iterations = 0
     rows.clear()
+    changed = 0
+    bytes = 0
+    heaviest = 0
   }
 
   /** The number of votes, at the end, of which the maximum counts instead of the sum. */

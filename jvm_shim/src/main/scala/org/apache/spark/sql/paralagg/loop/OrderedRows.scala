@@ -96,9 +96,8 @@ private[loop] final class OrderedRows(part: RelationPart, order: RowOrder) {
 
   /** Makes the near rows the delta that kernels read. */
   def applyNear(): Unit = {
-    if (nearSize.toLong * OrderedRows.ScanFactor > state.capacity) nearSize = OrderedRows.listQueued(state, near)
     part.current = near
-    part.currentSize = nearSize
+    part.currentSize = state.sortQueued(near, nearSize)
     nearSize = 0
   }
 
@@ -109,27 +108,6 @@ private[loop] final class OrderedRows(part: RelationPart, order: RowOrder) {
     nearSize = 0
     farSize = 0
     best = Double.PositiveInfinity
-    state.dirtySize = OrderedRows.listQueued(state, state.dirty)
-  }
-}
-
-private[loop] object OrderedRows {
-
-  /** A list with more than 1/ScanFactor of all rows is sorted by a scan of all flags: memory is read in order. */
-  val ScanFactor = 64
-
-  /** Writes the queued rows to `ids` in their order; returns their number. */
-  def listQueued(rows: Accumulator, ids: Array[Int]): Int = {
-    val flags = rows.flags
-    var n = 0
-    var id = 0
-    while (id < flags.length) {
-      if ((flags(id) & Accumulator.Queued) != 0) {
-        ids(n) = id
-        n += 1
-      }
-      id += 1
-    }
-    n
+    state.dirtySize = state.listQueued(state.dirty)
   }
 }

@@ -2,7 +2,7 @@ package org.apache.spark.sql.paralagg.loop
 
 import org.apache.spark.sql.paralagg.gang.Gang
 import org.apache.spark.sql.paralagg.plan.StratumSpec
-import org.apache.spark.sql.paralagg.state.{LoopState, RelationPart}
+import org.apache.spark.sql.paralagg.state.LoopState
 
 /**
  * The iterations of a lattice without a limit. Its result does not depend on the order, so a pass reads what it writes.
@@ -44,17 +44,12 @@ private[loop] final class Passes(
   /** Applies the rules to all rows that changed. */
   private def plain(): Array[Double] = {
     parts.foreach { p =>
-      take(p)
+      p.takeDirty()
+      p.currentSize = p.state.sortQueued(p.current, p.currentSize)
       p.count()
     }
     runner.applyRules()
     val queued = parts.map(_.state.dirtySize).sum
     exchange.run(stats.votes(queued + exchange.waiting, 0.0, 0.0, parts, exchange.bytes), stats.maxima)
-  }
-
-  private def take(p: RelationPart): Unit = {
-    p.takeDirty()
-    if (p.currentSize.toLong * OrderedRows.ScanFactor > p.state.capacity)
-      p.currentSize = OrderedRows.listQueued(p.state, p.current)
   }
 }

@@ -46,6 +46,24 @@ final class Accumulator(val identity: Array[Long], nullable: Array[Boolean], isT
     taken
   }
 
+  /** Writes the queued rows to `ids`, in their order; returns their number. */
+  def listQueued(ids: Array[Int]): Int = {
+    var n = 0
+    var id = 0
+    while (id < flags.length) {
+      if ((flags(id) & Accumulator.Queued) != 0) {
+        ids(n) = id
+        n += 1
+      }
+      id += 1
+    }
+    n
+  }
+
+  /** Sorts a list of `n` queued rows by a scan of all flags, if it is long: then memory is read in order. */
+  def sortQueued(ids: Array[Int], n: Int): Int =
+    if (n.toLong * Accumulator.ScanFactor > capacity) listQueued(ids) else n
+
   /** Resets every dirty id to the identity. */
   def clearDirty(): Unit = {
     var i = 0
@@ -82,6 +100,9 @@ object Accumulator {
   final val InDelta = 4
   final val Counted = 8
   final val Settled = 16
+
+  /** A list with more than 1/ScanFactor of all rows is long. */
+  private val ScanFactor = 64
 
   /** The flags of a row on the dirty list. */
   final val Listed = Queued | Present

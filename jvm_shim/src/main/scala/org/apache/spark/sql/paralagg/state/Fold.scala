@@ -75,7 +75,7 @@ final class Fold private (loops: Array[LoopState]) {
 
   /** Does `work` in one task, after all tasks have come here. */
   private def afterAll(gang: Gang)(work: => Unit): Unit = {
-    gang.allreduce(Array.emptyDoubleArray)
+    gang.meet()
     gang.once {
       work
       this

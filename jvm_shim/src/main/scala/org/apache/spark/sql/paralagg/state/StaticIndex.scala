@@ -61,14 +61,14 @@ object StaticIndex {
     val splits = if (targets == null) null else new Array[Int](groups)
     var i = 0
     while (i < ids.length) {
-      offsets(ids(i) + 1) += 1
+      offsets(ids(i)) += 1
       if (targets != null && targets(i) >= 0) splits(ids(i)) += 1
       i += 1
     }
+    Placement.sumBefore(offsets)
     i = 0
-    while (i < groups) {
-      offsets(i + 1) += offsets(i)
-      if (splits != null) splits(i) += offsets(i)
+    while (splits != null && i < groups) {
+      splits(i) += offsets(i)
       i += 1
     }
     val next = java.util.Arrays.copyOf(offsets, math.max(1, groups))
