@@ -20,6 +20,12 @@ ASK_EXECUTORS = True
 ENGINE = "org.apache.spark.sql.paralagg"
 
 
+def newest_query(spark: SparkSession) -> int:
+    """Return the execution id of the newest query that the store of Spark's UI has, or -1."""
+    executions = spark._jsparkSession.sharedState().statusStore().executionsList()
+    return -1 if executions.isEmpty() else int(executions.last().executionId())
+
+
 def iterations_now(spark: SparkSession, *, over: bool = False) -> int:
     """Return the metric `iterations` of the running query, or (``over``) of the last one if it has ended; else 0."""
     store = spark._jsparkSession.sharedState().statusStore()

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from probes import executor_processes, iterations_now, left_after, sessions_in_executors
+from probes import executor_processes, iterations_now, left_after, newest_query, sessions_in_executors
 from queries import chain, chain_total, total
 from stage import print_facts, session, slots_of, wait_until
 
@@ -50,10 +50,14 @@ def run(spark: SparkSession) -> dict[str, Any]:
     wait_until(lambda: slots_of(spark) == 2, 60, "two executors")
     df = chain(spark, LENGTH, backend="spark")
     results: list[list[int]] = []
+    before = newest_query(spark)
     thread = threading.Thread(target=lambda: results.append(total(df)))
     thread.start()
+    # The store of Spark's UI may lag and still show the query before.
+    wait_until(lambda: newest_query(spark) > before, 60, "the query has begun")
     wait_until(lambda: iterations_now(spark) > KILL_AFTER, 60, "the loop is in its middle")
     killed_at = iterations_now(spark)
+    complete = [int(p.parent.name.partition("-")[2]) for p in CHECKPOINTS.glob("*/run-*/iteration-*/complete")]
     executors = executor_processes(spark)
     os.kill(executors[-1], signal.SIGKILL)
     died_at = time.monotonic()
@@ -63,6 +67,7 @@ def run(spark: SparkSession) -> dict[str, Any]:
     assert report is not None
     return {
         "killed_at": killed_at,
+        "complete_before": complete,
         "seconds_after_kill": seconds,
         "same_executors": executor_processes(spark) == executors,
         "right": results == [chain_total(LENGTH)],

@@ -105,7 +105,8 @@ class Command:
             return Outcome("WRONG ROWS", f"{len(file.read_text())} characters")
         if code == 0:
             return Outcome("right") if file.exists() else Outcome("NO ROWS", said)
-        if code == -signal.SIGINT:  # Python itself, which was starting or ending
+        # Python itself, which was starting or ending. While it looks for `runpy`, it ends with code 1.
+        if code == -signal.SIGINT or (said.endswith("\nKeyboardInterrupt") and "pyspark_paralagg" not in said):
             return Outcome("right" if file.exists() else "error", "interrupted")
         if code < 0:
             return Outcome("lost", f"signal {-code}")
