@@ -125,10 +125,15 @@ def _read(one: Staged, out: Path) -> Rows | AssertionError:
 
 
 def on_spark(spark: SparkSession, backend: str | None) -> Callable[[Case], list[Rows]]:
-    """By Spark, the loops of every second program always in all tasks."""
+    """By Spark: the text decides whether a loop may run in one task, and on how Spark runs what is around it."""
 
     def run(case: Case) -> list[Rows]:
-        spark.conf.set("spark.paralagg.oneTask.maxRows", crc32(case.text.encode()) % 2 << 20)
+        drawn = crc32(case.text.encode())
+        spark.conf.set("spark.paralagg.oneTask.maxRows", drawn % 2 << 20)
+        spark.conf.set("spark.sql.adaptive.enabled", str(drawn & 2 != 0).lower())
+        # Generated code for the inputs takes half the time of a program, and is not what the campaign tries.
+        spark.conf.set("spark.sql.codegen.wholeStage", str(drawn & 12 == 0).lower())
+        spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if drawn & 12 == 0 else "NO_CODEGEN")
         inputs = {
             name: frame(spark, ", ".join(f"{c} {t}" for c, t in columns), case.facts[name])
             for name, columns in case.inputs.items()

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
-from jvm_options import use_quick_jvms
 from pyspark.sql import SparkSession
 
 import pyspark_paralagg as ra
 
 
 def spark_session() -> SparkSession:
-    """Two slots, two partitions, no UI."""
+    """Two slots, two partitions, no UI. Java compiles what is hot a second time: a campaign is long."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    use_quick_jvms()
     builder = SparkSession.builder.master("local[2]").appName("paralagg-campaign")
     for key, value in {
         "spark.ui.enabled": "false",
