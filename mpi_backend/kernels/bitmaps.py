@@ -122,12 +122,13 @@ def collect(touched, width, full, seen, bits):
             word = full[y * width + j]
             bits[i * width + j] = word
             full[y * width + j] = np.uint64(0)
-            pairs += _count_ones(word)
+            pairs += count_ones(word)
     return pairs
 
 
 @njit(nogil=True)
-def _count_ones(word):
+def count_ones(word):
+    """Return the number of bits that are set."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -142,7 +143,7 @@ def write_pairs(sources, vertices, width, bits, xs, ys, at):
             word = bits[i * width + j]
             while word != 0:
                 low = word & (~word + np.uint64(1))
-                xs[at] = sources[64 * j + _count_ones(low - np.uint64(1))]
+                xs[at] = sources[64 * j + count_ones(low - np.uint64(1))]
                 ys[at] = vertices[i]
                 at += 1
                 word ^= low

@@ -12,6 +12,7 @@ import numpy as np
 from mpi_backend.exchange.mirrors import choose_mirrors
 from mpi_backend.load.inputs import read_inputs
 from mpi_backend.load.loop_builder import LoopBuilder
+from mpi_backend.loop.bit_rows_loop import BitRowsLoop
 from mpi_backend.loop.bitmap_loop import BitmapLoop
 from mpi_backend.loop.decomposed import Decomposed
 from mpi_backend.loop.tuples import Tuples
@@ -136,13 +137,16 @@ def _evaluation(
     ansi: bool,
     progress: Progress | None,
 ) -> Evaluation:
-    """Load a stratum. Use bitmaps, else decomposition, else tuples: the first that the Plan and the data allow."""
+    """Load a stratum. Use the first form that the Plan and the data allow: those for bits, decomposition, tuples."""
     inputs = read_inputs(facts, sources, run.results, comm, ansi=ansi)
     facts = choose_mirrors(facts, inputs, comm)
     builder = LoopBuilder(facts, inputs, comm, buckets)
     routed = builder.route()
     if BitmapLoop.fits(facts, routed):
         return BitmapLoop(facts, routed, inputs.strings)
+    bit_rows = BitRowsLoop.load(facts, routed, inputs.strings, comm)
+    if bit_rows is not None:
+        return bit_rows
     if Decomposed.fits(facts, routed, comm):
         return Decomposed(facts, routed, inputs, comm, ansi=ansi)
     return Tuples(builder.build(routed), ansi=ansi, progress=progress)

@@ -17,7 +17,7 @@ from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, to_json
 if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Column, Dependent, Input
 
-VERSION = 7
+VERSION = 8
 
 RelationClass = Literal["lattice", "accumulating", "iterated"]
 Placement = Literal["partitioned", "everywhere"]
@@ -171,6 +171,39 @@ class Bitmap:
     edges: tuple[int, ...]
 
 
+End = Literal["row", "carried", "found"]
+"""What names an end of an edge, or is looked up: a key of the pair that is read, or the column found by a lookup."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Edges along which the bits of a row of ``source`` go to a row of ``head``.
+
+    There is an edge for each pair of ``reads`` (None: for each row of ``source``) and, if there is an ``index``, for
+    each of its rows with that pair's ``key``. ``found`` is the column of its payload that is read.
+    """
+
+    head: str
+    source: str
+    reads: str | None
+    index: int | None
+    key: End | None
+    found: int | None
+    origin: End
+    target: End
+
+
+@dataclass(frozen=True)
+class BitRows:
+    """The form of sets with two keys in which a row is a value of one, with a bit for each value of the other.
+
+    ``carried`` is the position of the other key in each relation. Rules copy it from one atom, and move bits by flows.
+    """
+
+    carried: tuple[int, ...]
+    flows: tuple[Flow, ...]
+
+
 @dataclass(frozen=True)
 class Decomposition:
     """The stratum for one value of the key columns ``carried``, which every rule copies.
@@ -222,6 +255,7 @@ class Stratum:
     ``carried``: keys that every rule copies from every recursive atom, each as its position among the keys of each
     relation: rows with a value of such a key derive from base rows with that value.
     ``mirrored``, ``spread``: the same fixpoint with its rows placed otherwise.
+    ``bitmap``, ``decomposition``, ``bit_rows``: other forms of evaluation, which an engine prefers where it can.
     """
 
     relations: tuple[PlannedRelation, ...]
@@ -243,6 +277,7 @@ class Stratum:
     copies_order: bool = False
     mirrored: Mirrored | None = None
     spread: Spread | None = None
+    bit_rows: BitRows | None = None
 
     @property
     def input_ids(self) -> frozenset[int]:
@@ -304,10 +339,13 @@ def to_data(value: Any) -> Any:  # noqa: ANN401 - walks every type of the Plan
 
 __all__ = [
     "VERSION",
+    "BitRows",
     "Bitmap",
     "Decomposition",
     "Driver",
+    "End",
     "Filter",
+    "Flow",
     "Mirrored",
     "Narrower",
     "Plan",

@@ -91,6 +91,8 @@ def traits(stratum: Json) -> list[str]:
     properties = [stratum["relation_class"], "in place" if stratum["in_place"] else "rounds"]
     if stratum["bitmap"]:
         properties.append("bitmaps")
+    if stratum["bit_rows"]:
+        properties.append("rows of bits")
     if stratum["max_iterations"] is not None:
         properties.append(f"at most {stratum['max_iterations']} iterations")
     if stratum["tolerance"] is not None:

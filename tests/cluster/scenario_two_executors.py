@@ -36,6 +36,7 @@ CASES = (
     "cat_paths",
     "first_routes",
     "two_colours",
+    "points_to",
 )
 SECURED = {
     "spark.authenticate": "true",

@@ -25,7 +25,7 @@ def facts(scenario: Callable[..., Any], request: pytest.FixtureRequest) -> Any: 
 def test_rows_are_the_same_as_in_one_jvm(facts: dict[str, Any]) -> None:
     assert facts["executors"] == 2
     result = facts["fixtures"]
-    assert len(result) in (11, 22)  # cases, or cases with AQE on and off
+    assert len(result) in (12, 24)  # cases, or cases with AQE on and off
     assert {case: outcome for case, outcome in result.items() if outcome != "ok"} == {}
 
 

@@ -9,6 +9,8 @@ import programs
 import pytest
 
 from pyspark_paralagg.compile import compile_program
+from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.text_to_program import resolve_text
 
 
 @pytest.mark.parametrize(
@@ -66,3 +68,17 @@ def test_what_may_climb_stays() -> None:
 @pytest.mark.parametrize("options", [{"max_iterations": 3}, {"max_iterations": 3, "on_limit": "error"}])
 def test_a_limit_that_is_an_error_keeps_every_column(options: dict[str, Any]) -> None:
     assert compile_program(replace(programs.parents(), **options)).narrower == ()
+
+
+def test_slices_are_of_inputs_that_the_plan_reads() -> None:
+    """Two rules read one input by the same column, so that the Plan reads it once, with the columns of both."""
+    text = """
+        .decl f(x: number, y: number)
+        .decl e(x: number, y: number, z: number)
+        .input f, e
+        r(s, $GCD(v)) :- r(s, v), f(z, x), (e(_, x, x); e(x, _, _), !e(z, _, _)).
+        r("c", $GCD(max(x - x, 0))) :- f(z, w), x = min v + 1 : { e(z, v, z), v != 2 }, (z % 2 = 0; f(x, x)).
+    """
+    plan = compile_program(resolve_text(parse(text), {}).program)
+    assert plan.narrower
+    assert {s.input for n in plan.narrower for s in n.slices} <= {i.id for i in plan.inputs}

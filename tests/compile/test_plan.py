@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import programs
@@ -16,6 +17,7 @@ from pyspark_paralagg.errors import VerificationError
 from pyspark_paralagg.plan.plan import (
     VERSION,
     Bitmap,
+    BitRows,
     Driver,
     Plan,
     Probe,
@@ -261,3 +263,56 @@ def test_copies_follow_between_rounds() -> None:
     stratum = plan.strata[-1]
     assert (stratum.relation_indexes[0].copy, stratum.in_place) == (True, False)
     assert "a rule reads a copy, which is updated between rounds" in plan.reasons[-1]
+
+
+POINTS_TO = """
+    .decl new, assign, load, store(v: number, w: number)
+    .input new, assign, load, store
+    pt(v, o) :- new(v, o).
+    pt(v, o) :- assign(v, w), pt(w, o).
+    pt(v, o) :- load(v, w), pt(w, p), hpt(p, o).
+    hpt(p, o) :- store(v, w), pt(v, p), pt(w, o).
+"""
+
+
+def bit_rows(text: str, size: int = 1000) -> BitRows | None:
+    """Return how rows of bits evaluate the last stratum of a text whose inputs have ``size`` bytes each."""
+    program = resolve_text(parse(text), {}).program
+    sized = replace(program, inputs=tuple(replace(i, size_bytes=size) for i in program.inputs))
+    return compile_program(sized).strata[-1].bit_rows
+
+
+def test_the_edges_of_rows_of_bits() -> None:
+    form = bit_rows(POINTS_TO)
+    assert form is not None
+    assert form.carried == (1, 1, 1)
+    flows = {(f.head, f.source, f.reads, f.key, f.origin, f.target) for f in form.flows}
+    assert flows == {
+        ("pt", "pt_rows", None, None, "row", "row"),
+        ("pt", "pt", None, "row", "row", "found"),
+        ("pt", "hpt", "pt", "row", "carried", "found"),
+        ("hpt", "pt", "pt", "row", "found", "carried"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("assign(v, w), pt(w, o)", "assign(v, w), pt(w, o), o > 1"),
+        ("assign(v, w), pt(w, o)", "assign(v, w), pt(w, o), !load(v, o)"),
+        ("assign(v, w), pt(w, o)", "assign(v, w), pt(w, o), new(v, o)"),
+        ("pt(w, p), hpt(p, o)", "pt(w, p), hpt(p, o), assign(p, w)"),
+        ("pt(v, p), pt(w, o)", "pt(v, p), pt(w, o), pt(p, o)"),
+        ("hpt(p, o) :-", "hpt(o, o) :-"),
+        ("hpt(p, o) :-", "hpt(p + 1, o) :-"),
+        ("pt(v, o) :- new(v, o).", "pt(v, o) :- new(v, o). pt(v, v) :- pt(v, _)."),
+        ("w: number)", "w: float)"),
+    ],
+)
+def test_rules_that_are_no_edges(old: str, new: str) -> None:
+    assert bit_rows(POINTS_TO) is not None
+    assert bit_rows(POINTS_TO.replace(old, new)) is None
+
+
+def test_large_inputs_are_not_stored_in_every_task() -> None:
+    assert bit_rows(POINTS_TO, size=1 << 40) is None

@@ -29,6 +29,7 @@ def _stratum(stratum: dict[str, Any]) -> str:
     plain = {
         **{k: stratum[k] for k in _OF_A_STRATUM},
         "bitmap": stratum["bitmap"] and {**stratum["bitmap"], "relation": relations[stratum["bitmap"]["relation"]]},
+        "bit_rows": stratum["bit_rows"] is not None,
         "columns": columns,
         "indexes": indexes,
         "copies": [(i["keys"], i["placement"], i["copy"]) for i in stratum["relation_indexes"]],

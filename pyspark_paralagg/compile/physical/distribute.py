@@ -17,23 +17,42 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.program.expr import Col, Expr
 
 if TYPE_CHECKING:
+    from pyspark_paralagg.compile.physical.bit_rows import BitForm
     from pyspark_paralagg.compile.physical.chain import Chain, Lookup
     from pyspark_paralagg.program.program import Program, Relation
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """Key positions by relation; ``is_decomposed`` if no row moves in the loop; and the reasons."""
+    """Key positions by relation; ``is_decomposed`` if no row moves in the loop; and the reasons.
+
+    ``has_bit_rows``: the positions are those of rows of bits.
+    """
 
     by: dict[str, tuple[int, ...]]
     is_decomposed: bool
     reasons: tuple[str, ...]
+    has_bit_rows: bool = False
 
 
 def distribute(
-    relations: tuple[Relation, ...], chains: tuple[Chain, ...], program: Program, broadcast_max_bytes: int
+    relations: tuple[Relation, ...],
+    chains: tuple[Chain, ...],
+    program: Program,
+    broadcast_max_bytes: int,
+    bit_form: BitForm | None = None,
 ) -> Distribution:
-    """Return the distribution of a stratum's relations for ``chains``."""
+    """Return the distribution of a stratum's relations for ``chains``; for ``bit_form`` if there is one."""
+    if bit_form is not None:
+        size = _static_bytes(chains, program)
+        if size is not None and size <= broadcast_max_bytes:
+            by: dict[str, tuple[int, ...]] = {r.name: (bit_form.carried[r.name],) for r in relations}
+            names = ", ".join(f"{r.name}.{r.keys[bit_form.carried[r.name]].name}" for r in relations)
+            reason = (
+                f"distributed by {names}, which every rule copies from one atom; the static sides "
+                f"({_megabytes(size)}) are stored in every task"
+            )
+            return Distribution(by, is_decomposed=False, reasons=(reason,), has_bit_rows=True)
     recursive = [r for r in relations if any(c.rule.head == r.name for c in chains)]
     carried = carried_keys(recursive[0], chains) if len(recursive) == 1 and relations[0] is recursive[0] else ()
     if carried and len(carried) < len(recursive[0].keys):
@@ -50,7 +69,8 @@ def distribute(
         note = f"{recursive[0].name}: {names} is carried unchanged, but the static sides are {why}: not decomposed"
     else:
         note = ""
-    by, reasons = {}, [note] if note else []
+    by = {}
+    reasons = [note] if note else []
     for r in relations:
         by[r.name], reason = _joined_keys(r, chains, program)
         reasons.append(reason)

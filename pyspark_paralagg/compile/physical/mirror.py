@@ -37,7 +37,7 @@ def _edges_at_targets(stratum: Stratum, inputs: dict[int, Input]) -> dict[int, S
     """Return the indexes of edges, partitioned by target; None if some rule does not follow one index of edges."""
     if len(stratum.relations) > 1 or not stratum.in_place or stratum.makes_strings:
         return None
-    if stratum.bitmap is not None or stratum.decomposition is not None:
+    if stratum.bitmap is not None or stratum.bit_rows is not None or stratum.decomposition is not None:
         return None
     [relation] = stratum.relations
     statics = {i.id: i for i in stratum.static_indexes}

@@ -31,15 +31,15 @@ Columns = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Smaller:
-    """The program that computes only ``columns`` of ``relation``; ``whole`` is the original program."""
+    """The program that computes only ``columns`` of ``relation``; ``inputs`` are those of the original stratum."""
 
     relation: str
     columns: tuple[str, ...]
     program: Program
-    whole: Program
+    inputs: tuple[Input, ...]
 
     def narrowers(self, position: int, stratum: Stratum, inputs: tuple[Input, ...]) -> list[Narrower]:
-        """Return the Plan's entry for ``stratum``; none if it reads an input that the whole program does not."""
+        """Return the Plan's entry for ``stratum``; none if it reads an input that the original one does not."""
         own_inputs = tuple(i for i in inputs if i.id in stratum.input_ids)
         slices = [self._slice(i) for i in own_inputs]
         sliced = tuple(s for s in slices if s is not None)
@@ -48,7 +48,7 @@ class Smaller:
         return [Narrower(position, self.relation, self.columns, stratum, own_inputs, sliced)]
 
     def _slice(self, source: Input) -> Slice | None:
-        for i in self.whole.inputs:
+        for i in self.inputs:
             if replace(i, id=source.id, exprs=source.exprs) == source and set(source.exprs) <= set(i.exprs):
                 return Slice(i.id, tuple(i.exprs.index(e) for e in source.exprs))
         return None
@@ -57,6 +57,7 @@ class Smaller:
 def narrow(program: Program, stratum: Stratum) -> Iterator[Smaller]:
     """Yield the smaller programs: one for each single dependent column, and one for no dependent column."""
     relations = tuple(program.relation(r.name) for r in stratum.relations)
+    inputs = tuple(i for i in program.inputs if i.id in stratum.input_ids)
     dependents = [d for r in relations for d in r.dependents]
     is_counted = stratum.tolerance is not None or (stratum.max_iterations is not None and stratum.on_limit == "error")
     if is_counted or any(d.view or d.supplied or d.custom for d in dependents):
@@ -71,7 +72,7 @@ def narrow(program: Program, stratum: Stratum) -> Iterator[Smaller]:
             dropped = [d for o in relations for d in o.dependents if (o.name, d.column.name) not in k]
             if not stratum.cycle_check or all(d.order is not None for d in dropped):
                 names = tuple(d.column.name for d in r.dependents if (r.name, d.column.name) in k)
-                yield Smaller(r.name, names, _keep_only(program, relations, k), program)
+                yield Smaller(r.name, names, _keep_only(program, relations, k), inputs)
 
 
 def _closure(seed: Columns, program: Program, relations: tuple[Relation, ...]) -> Columns:

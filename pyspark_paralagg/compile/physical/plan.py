@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.physical.annotate import annotate
 from pyspark_paralagg.compile.physical.assign_placement import assign_placement
+from pyspark_paralagg.compile.physical.bit_rows import bit_form, bit_rows
 from pyspark_paralagg.compile.physical.decompose import without_carried
 from pyspark_paralagg.compile.physical.differentiate import differentiate
 from pyspark_paralagg.compile.physical.distribute import Distribution, carried_keys, distribute
@@ -73,22 +74,25 @@ def _stratum(
     relation_class = _class(program, names[0])
     rules = tuple(r for r in program.rules if r.head in names)
     chains = tuple(c for r in rules for c in differentiate(r, program, relation_class))
-    distribution = distribute(relations, chains, program, broadcast_max_bytes)
+    is_unlimited = relation_class == "lattice" and program.max_iterations is None and program.tolerance is None
+    # Bits start from an empty relation; a bit does not record when its pair was derived.
+    may_use_bits = is_unlimited and not any(r.settled for r in relations)
+    form = bit_form(program, relations) if may_use_bits else None
+    distribution = distribute(relations, chains, program, broadcast_max_bytes, form)
     reasons = [*dict.fromkeys(c.reason for c in chains if c.reason is not None), *distribution.reasons]
     indexes = Indexes()
     planned = tuple(assign_placement(c, program, distribution, indexes, broadcast_max_bytes) for c in chains)
-    is_unlimited = relation_class == "lattice" and program.max_iterations is None and program.tolerance is None
     is_linear = all(sum(a.relation is not None for a in r.body) == 1 for r in rules)
     has_views = any(d.view for r in relations for d in r.dependents)
     has_copies = any(i.copy for i in indexes.relations)
     in_place = is_unlimited and is_linear and not has_views and not has_copies
-    # Bitmaps start from an empty relation; a bit does not record when its pair was derived.
-    is_settled = any(r.settled for r in relations)
-    may_use_bits = is_unlimited and not is_settled
     bitmap = _bitmap(program, names, chains, planned, indexes, distribution) if may_use_bits else None
     statics = indexes.statics
     if bitmap is None:
         program, statics, planned = indexes.shared(program, planned)
+    rows = None
+    if form is not None and distribution.has_bit_rows:
+        rows, statics = bit_rows(form, program, statics)
     reasons += _replicated_large_inputs(program, statics, broadcast_max_bytes)
     label = ", ".join(names)
     if chains:
@@ -97,6 +101,8 @@ def _stratum(
         reasons.append(
             f"{label}: evaluated in bitmaps, because it is a set that carries one key and moves the other along edges"
         )
+    if rows:
+        reasons.append(f"{label}: evaluated in rows of bits, because every rule copies one key from one atom")
     if in_place:
         reasons.append(f"{label}: an iteration reads the values that it writes (a lattice without an iteration limit)")
     else:
@@ -107,7 +113,7 @@ def _stratum(
         column = relations[0].dependents[ordered_by].column.name
         reasons.append(f"{label}: rows may be applied in the order of {column}, best first")
     decomposition = None
-    if in_place and distribution.is_decomposed and bitmap is None and len(relations) == 1 and not is_settled:
+    if in_place and distribution.is_decomposed and bitmap is None and len(relations) == 1 and may_use_bits:
         decomposition = _decomposition(program, relations[0], carried_keys(relations[0], chains), statics)
         if decomposition is not None:
             reasons.append(f"{label}: may be evaluated for one carried value at a time, without hashing")
@@ -132,6 +138,7 @@ def _stratum(
         program.tolerance,
         find_carried(program, relations),
         None if not may_climb or translates(program, rules, relation_class) else program.climb_limit,
+        bit_rows=rows,
     )
     return annotate(stratum), program.inputs, reasons
 

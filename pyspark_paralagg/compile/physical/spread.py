@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 def spread(stratum: Stratum) -> Spread | None:
     """Return the stratum with copies of deltas where sub-buckets need them; None if nothing can be spread."""
     # Each rank numbers the strings that rules make on its own, so such rows stay where they are.
-    if stratum.bitmap is not None or stratum.decomposition is not None or stratum.makes_strings:
+    if (
+        stratum.bitmap is not None
+        or stratum.bit_rows is not None
+        or stratum.decomposition is not None
+        or stratum.makes_strings
+    ):
         return None
     return _Spreading(stratum).run()
 

@@ -12,10 +12,12 @@ import org.apache.spark.sql.paralagg.gang.{
 }
 import org.apache.spark.sql.paralagg.load.{Block, BlocksCodec, Dictionary, LocalDictionary, Routes, Strings}
 import org.apache.spark.sql.paralagg.loop.{
-  BitmapLoop, Checkpoint, CheckpointConf, Decomposed, EndlessClimb, FixpointLoop, LoadedRows
+  BitRowsLoop, BitmapLoop, Checkpoint, CheckpointConf, Decomposed, EndlessClimb, FixpointLoop, LoadedRows
 }
 import org.apache.spark.sql.paralagg.plan.StratumSpec
-import org.apache.spark.sql.paralagg.state.{BitmapEdges, Fold, LoopBuilder, LoopState, RelationPart, Shape}
+import org.apache.spark.sql.paralagg.state.{
+  BitRowsEdges, BitmapEdges, Fold, LoopBuilder, LoopState, RelationPart, Shape
+}
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -88,6 +90,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
     val withNulls = nulls(blocks)
     val shape = new Shape(stratum, routes, withNulls)
     if (stratum.bitmap.isDefined && !shape.relations.exists(_.hasNullKeys)) bitmaps(strings, blocks)
+    else if (stratum.bitRows.isDefined && !shape.relations.exists(_.hasNullKeys))
+      bitRows(strings, blocks).getOrElse(tuples(strings, shape, blocks(_)))
     else if (Decomposed.fits(stratum, routes, shape, blocks(_), gang)) decomposed(strings, withNulls, blocks)
     else tuples(strings, shape, blocks(_))
   }
@@ -190,6 +194,26 @@ final class GangTask(job: GangJob, context: TaskContext) {
       out ++= results.bitmaps(b, stratum.bitmap.get.moving, strings, partitions, gang.part, tasks == partitions))
     if (gang.part == 0) report("bitmaps", loop.iterations, loop.pairs, Nil, loaded, System.nanoTime())
     out.iterator
+  }
+
+  /** Evaluates sets in rows of bits; encodes each block at once. None if the rows are too many. */
+  private def bitRows(
+      strings: Dictionary, blocks: Array[Array[Block]]): Option[Iterator[(Int, Array[Byte])]] = {
+    val form = stratum.bitRows.get
+    val bases = stratum.relations.indices.map(r => blocks(routes.base(r))).toArray
+    val edges = BitRowsEdges.build(form, bases, index => blocks(routes.static(index)), gang)
+    if (!BitRowsLoop.fits(form, edges, bases, gang)) None
+    else {
+      val loop = new BitRowsLoop(form, edges, bases, gang, memory)
+      gang.meet()
+      val loaded = System.nanoTime()
+      val out = mutable.ArrayBuffer.empty[(Int, Array[Byte])]
+      loop.run(output) { b =>
+        out ++= results.bitmaps(b, 1 - form.carried(output), strings, partitions, gang.part, tasks == partitions)
+      }
+      if (gang.part == 0) report("rows of bits", loop.iterations, loop.pairs, Nil, loaded, System.nanoTime())
+      Some(out.iterator)
+    }
   }
 
   /** Merges the strings of all tasks into one sorted dictionary; replaces words of strings by their ranks. */

@@ -142,6 +142,28 @@ final class DecompositionSpec(plan: JValue, json: JValue, @transient reader: Pla
 
 case class BitmapSpec(moving: Int, edges: Array[Int])
 
+/** The form with rows of bits: the position of the carried key in each relation, and where bits go. */
+case class BitRowsSpec(carried: Array[Int], flows: Array[FlowSpec])
+
+/** Edges along which bits go (the Plan's `Flow`): relations, the index (-1: none), and what names the ends of an edge. */
+case class FlowSpec(
+    head: Int, source: Int, reads: Int, index: Int, found: Int, key: Int, origin: Int, target: Int)
+
+object FlowSpec {
+  val Row = 0
+  val Carried = 1
+  val Found = 2
+
+  def of(json: JValue, reader: PlanReader): FlowSpec = {
+    def end(field: String): Int = option(json \ field)(text).fold(-1)(Seq("row", "carried", "found").indexOf(_))
+    def number(field: String): Int = option(json \ field)(int).getOrElse(-1)
+    FlowSpec(
+      reader.relation(json \ "head"), reader.relation(json \ "source"),
+      option(json \ "reads")(reader.relation).getOrElse(-1), number("index"), number("found"), end("key"),
+      end("origin"), end("target"))
+  }
+}
+
 /** An input: `exprs` and `filters` over RuleVariables, which `columns` names for the source's columns, by position. */
 final class InputSpec(json: JValue, reader: PlanReader) extends Serializable {
   val id: Int = int(json \ "id")
@@ -168,6 +190,10 @@ final class StratumSpec(plan: JValue, json: JValue, @transient reader: PlanReade
   val cycleCheck: Boolean = bool(json \ "cycle_check")
   val makesStrings: Boolean = bool(json \ "makes_strings")
   val bitmap: Option[BitmapSpec] = option(json \ "bitmap")(b => BitmapSpec(int(b \ "moving"), ints(b \ "edges")))
+
+  val bitRows: Option[BitRowsSpec] = option(json \ "bit_rows") { b =>
+    BitRowsSpec(ints(b \ "carried"), array(b \ "flows")(FlowSpec.of(_, reader)))
+  }
 
   /** The position of the dependent column by whose values rows may be ordered, else -1; rules may only copy it. */
   val orderedBy: Int = option(json \ "ordered_by")(int).getOrElse(-1)

@@ -1,0 +1,170 @@
+"""Evaluate sets of pairs in rows of bits (``plan.plan.BitRows``, ``kernels.bit_rows``).
+
+A rank has the bits of its own carried values, in the rows of all vertices, and every edge. Ranks exchange the edges
+that their pairs have added, once each has followed all that it has.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mpi_backend.kernels import bit_rows as kernel
+from mpi_backend.kernels.bitmaps import write_pairs
+from mpi_backend.state.index import place_rows
+from mpi_backend.state.key_map import KeyMap
+from mpi_backend.state.types import Column, Table
+
+if TYPE_CHECKING:
+    from mpi_backend.comm import Comm
+    from mpi_backend.kernels.compiler import Array
+    from mpi_backend.load.loop_builder import Routed
+    from mpi_backend.state.facts import Facts
+    from mpi_backend.state.strings import Strings
+    from pyspark_paralagg.plan.plan import Flow
+
+_MAX_WORDS = 1 << 28
+"""The maximum for all rows of bits, if each is used: 2 GiB, of which the system gives what is written to."""
+_ENDS = {"row": kernel.ROW, "carried": kernel.CARRIED, "found": kernel.FOUND}
+
+
+class BitRowsLoop:
+    """The rows of bits of a stratum on this rank. Vertices are numbered alike on all ranks: in the order of words."""
+
+    def __init__(self, facts: Facts, routed: Routed, vertices: Array, strings: Strings, comm: Comm) -> None:
+        form = facts.stratum.bit_rows
+        assert form is not None  # noqa: S101 - for the type checker
+        self._names = [r.name for r in facts.stratum.relations]
+        self._carried = form.carried
+        self._strings = strings
+        self._comm = comm
+        bases = [routed.starts[name][0] for name in self._names]
+        self._types = [[c.type for c in base.columns] for base in bases]
+        self._vertices = KeyMap(1)
+        self._vertices.add(vertices)
+        self._bits = KeyMap(1)
+        bits = [self._bits.add(_words(b.columns[c])) for b, c in zip(bases, form.carried, strict=True)]
+        self._vertex_of_bit = self._vertices.find(self._bits.keys[: len(self._bits), 0].copy()).astype(np.int64)
+        self._flows, self._offsets, self._targets = self._edges(form.flows, routed)
+        self._width = max(1, -(-len(self._bits) // 64))
+        count = len(self._vertices) * len(self._names)
+        self._rows = tuple(np.zeros(count * self._width, np.uint64) for _ in range(2))
+        self._queues = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self._queued = np.zeros(count, np.bool_)
+        self._first = np.full(count, -1, np.int64)
+        self._sizes = np.zeros(3, np.int64)
+        self._added: tuple[Array, ...] = (np.zeros(16, np.int64), np.zeros(16, np.int64), np.full(64, -1, np.int64))
+        for r, (base, ids) in enumerate(zip(bases, bits, strict=True)):
+            found = self._vertices.find(_words(base.columns[1 - form.carried[r]])).astype(np.int64)
+            place = (found * len(self._names) + r, ids.astype(np.int64), self._width)
+            kernel.start(*place, *self._rows, self._queues[0], self._queued, self._sizes)
+        self._results: dict[str, Table] = {}
+        self.per_iteration: list[dict[str, Any]] = []
+
+    @property
+    def form(self) -> str:
+        """Return the name of this form, for the report."""
+        return "rows of bits"
+
+    @classmethod
+    def load(cls, facts: Facts, routed: Routed, strings: Strings, comm: Comm) -> BitRowsLoop | None:
+        """Return the loop; None if the Plan has no such form, a key is null, or the rows are too many. Collective."""
+        form = facts.stratum.bit_rows
+        if form is None or any(s.has_null_keys for s in routed.shape.relations.values()):
+            return None
+        bases = [routed.starts[r.name][0] for r in facts.stratum.relations]
+        own = _unique([c.words for base in bases for c in base.columns])
+        parts = [np.frombuffer(b, np.int64) for b in comm.allgather_bytes(own.tobytes())]
+        tables = [routed.static[f.index] for f in form.flows if f.index is not None]
+        vertices = _unique([*parts, *(c.words for t in tables for c in t.columns)])
+        values = len(_unique([b.columns[c].words for b, c in zip(bases, form.carried, strict=True)]))
+        fits = len(vertices) * len(bases) * (values // 64 + 1) <= _MAX_WORDS
+        fits = fits and len(vertices) < 1 << kernel.VERTEX_BITS
+        return cls(facts, routed, vertices, strings, comm) if comm.allreduce_min(float(fits)) > 0 else None
+
+    def run(self) -> None:
+        """Follow all edges; exchange those that pairs have added; until there are none."""
+        step = (self._flows, self._offsets, self._targets, self._vertex_of_bit, len(self._names), self._width)
+        queue, spare = self._queues
+        while True:
+            known = int(self._sizes[kernel.EDGES])
+            state = (*self._rows, queue, spare, self._queued, self._first, self._sizes)
+            self._added = kernel.follow(*step, *state, *self._added)
+            if self._comm.size == 1:
+                break
+            own = self._added[0][known : self._sizes[kernel.EDGES]]
+            parts = [np.frombuffer(b, np.int64) for b in self._comm.allgather_bytes(own.tobytes())]
+            if not any(map(len, parts)):
+                break
+            others = np.concatenate([p for rank, p in enumerate(parts) if rank != self._comm.rank])
+            state = (*self._rows, queue, self._queued, self._first, self._sizes)
+            self._added = kernel.add_edges(others, self._flows, len(self._names), self._width, *state, *self._added)
+
+    @property
+    def iterations(self) -> int:
+        """Return the number of passes through the queue."""
+        return int(self._sizes[kernel.ROUNDS])
+
+    @property
+    def tuples(self) -> int:
+        """Return the number of rows on this rank."""
+        return sum(t.count for t in self.results().values())
+
+    @property
+    def bytes(self) -> int:
+        """Return the bytes in memory."""
+        arrays = (*self._rows, self._offsets, self._targets, self._first, *self._added)
+        return sum(a.nbytes for a in arrays) + self._vertices.bytes
+
+    def results(self) -> dict[str, Table]:
+        """Return this rank's rows of each relation."""
+        if not self._results:
+            self._results = {name: self._table(r) for r, name in enumerate(self._names)}
+        return self._results
+
+    def _table(self, r: int) -> Table:
+        rows = self._rows[0].reshape(len(self._vertices), len(self._names), self._width)[:, r]
+        reached = np.flatnonzero(rows.any(axis=1))
+        bits = np.ascontiguousarray(rows[reached])
+        total = kernel.count_bits(bits.ravel())
+        values, vertices = np.empty(total, np.int64), np.empty(total, np.int64)
+        sources = self._bits.keys[: len(self._bits), 0]
+        write_pairs(sources, self._vertices.keys[reached, 0], self._width, bits.ravel(), values, vertices, 0)
+        texts = self._strings.all() if any(t.kind == "text" for t in self._types[r]) else None
+        words = (values, vertices) if self._carried[r] == 0 else (vertices, values)
+        typed = zip(self._types[r], words, strict=True)
+        return Table(tuple(Column(t, w, None, texts if t.kind == "text" else None) for t, w in typed), total)
+
+    def _edges(self, flows: tuple[Flow, ...], routed: Routed) -> tuple[Array, Array, Array]:
+        """Return the flows as numbers, and the lookups: offsets by vertex, and the vertices found."""
+        numbers: list[list[int]] = []
+        offsets: list[Array] = []
+        targets: list[Array] = []
+        for flow in flows:
+            lookup = -1
+            if flow.index is not None and flow.found is not None:
+                table = routed.static[flow.index]
+                key, found = table.columns[0], table.columns[1 + flow.found]
+                rows = np.ones(table.count, np.bool_) if found.nulls is None else ~found.nulls
+                origins = self._vertices.find(key.words[rows])
+                starts, order = place_rows(origins, len(self._vertices), None)
+                lookup = len(offsets)
+                offsets.append(starts.astype(np.int64) + sum(len(t) for t in targets))
+                targets.append(self._vertices.find(found.words[rows])[order].astype(np.int64))
+            relations = [
+                -1 if name is None else self._names.index(name) for name in (flow.head, flow.source, flow.reads)
+            ]
+            ends = [_ENDS[end or "row"] for end in (flow.key, flow.origin, flow.target)]
+            numbers.append([*relations, lookup, *ends])
+        empty = np.zeros((1, len(self._vertices) + 1), np.int64)
+        joined = np.concatenate(targets) if targets else np.zeros(0, np.int64)
+        return np.array(numbers, np.int64), np.array(offsets) if offsets else empty, joined
+
+
+def _words(column: Column) -> Array:
+    return np.ascontiguousarray(column.words)
+
+
+def _unique(words: list[Array]) -> Array:
+    return np.unique(np.concatenate([np.zeros(0, np.int64), *words]))
