@@ -9,8 +9,8 @@ import org.apache.spark.sql.paralagg.load.{Block, BlocksCodec, Dictionary, Local
 import org.apache.spark.sql.paralagg.loop.BitmapBlock
 import org.apache.spark.sql.paralagg.plan.RelationSpec
 import org.apache.spark.sql.paralagg.state.RelationPart
-import org.apache.spark.sql.types.{DataType, Decimal, LongType}
-import org.apache.spark.sql.vectorized.{ColumnarArray, ColumnarBatch, ColumnarMap, ColumnVector}
+import org.apache.spark.sql.types.LongType
+import org.apache.spark.sql.vectorized.{ColumnarBatch, ColumnVector}
 import org.apache.spark.unsafe.types.UTF8String
 import org.apache.spark.util.Utils
 
@@ -152,11 +152,12 @@ final class ResultBlocks(relation: RelationSpec) {
   private def readBitmaps(bytes: Array[Byte]): Iterator[ColumnarBatch] = {
     val dictionary = new LocalDictionary
     val Array(xs, ys, bits, Array(moving, width)) = bitmapCodec.decode(bytes, dictionary).map(_.words(0).trimmed)
-    new BitmapRows(BitmapBlock(xs, ys, width.toInt, bits)).map { case (x, y, n) =>
+    new BitmapRows(BitmapBlock(xs, ys, width.toInt, bits)).map { pairs =>
       val columns = new Array[ColumnVector](2)
-      columns(1 - moving.toInt) = new WordVector(types(1 - moving.toInt), x, null, dictionary.strings)
-      columns(moving.toInt) = new WordVector(types(moving.toInt), y, null, dictionary.strings)
-      new ColumnarBatch(columns, n)
+      val carried = 1 - moving.toInt
+      columns(carried) = new WordVector(types(carried), () => pairs.xs, null, dictionary.strings)
+      columns(moving.toInt) = new WordVector(types(moving.toInt), () => pairs.ys, null, dictionary.strings)
+      new ColumnarBatch(columns, pairs.size)
     }
   }
 
@@ -173,7 +174,7 @@ final class ResultBlocks(relation: RelationSpec) {
       val dictionary = new LocalDictionary
       codec.decode(bytes.drop(1), dictionary).iterator.map { b =>
         val columns = types.indices.map { c =>
-          new WordVector(types(c), b.words(c).array, b.nulls(c), dictionary.strings): ColumnVector
+          new WordVector(types(c), () => b.words(c).array, b.nulls(c), dictionary.strings): ColumnVector
         }
         new ColumnarBatch(columns.toArray, b.rows)
       }
@@ -186,71 +187,4 @@ object ResultBlocks {
   private def serialize(cause: Throwable): Array[Byte] =
     try Utils.serialize(cause)
     catch { case _: NotSerializableException => Utils.serialize(new SparkException(cause.toString)) }
-}
-
-/** A column of words as a vector for Spark's operators, without a copy. */
-final class WordVector(t: DataType, words: Array[Long], nulls: java.util.BitSet, strings: Array[UTF8String])
-    extends ColumnVector(t) {
-  override def close(): Unit = ()
-  override def hasNull: Boolean = nulls != null
-  override def numNulls: Int = if (nulls == null) 0 else nulls.cardinality
-  override def isNullAt(row: Int): Boolean = nulls != null && nulls.get(row)
-  override def getBoolean(row: Int): Boolean = words(row) != 0
-  override def getByte(row: Int): Byte = words(row).toByte
-  override def getShort(row: Int): Short = words(row).toShort
-  override def getInt(row: Int): Int = words(row).toInt
-  override def getLong(row: Int): Long = words(row)
-  override def getFloat(row: Int): Float = java.lang.Float.intBitsToFloat(words(row).toInt)
-  override def getDouble(row: Int): Double = java.lang.Double.longBitsToDouble(words(row))
-  override def getDecimal(row: Int, precision: Int, scale: Int): Decimal =
-    if (isNullAt(row)) null else Decimal.createUnsafe(words(row), precision, scale)
-  override def getUTF8String(row: Int): UTF8String = if (isNullAt(row)) null else strings(words(row).toInt)
-  override def getArray(row: Int): ColumnarArray = throw new UnsupportedOperationException
-  override def getMap(row: Int): ColumnarMap = throw new UnsupportedOperationException
-  override def getBinary(row: Int): Array[Byte] = throw new UnsupportedOperationException
-  override def getChild(ordinal: Int): ColumnVector = throw new UnsupportedOperationException
-}
-
-/** The pairs of a block of bitmaps, some thousands at a time: words of x, words of y, their number. */
-private final class BitmapRows(b: BitmapBlock) extends Iterator[(Array[Long], Array[Long], Int)] {
-  private var i = 0 // position in ys
-  private var w = 0
-  private var unread = if (b.width > 0 && b.ys.nonEmpty) b.bits(0) else 0L
-  skip()
-
-  private def skip(): Unit = while (unread == 0 && i < b.ys.length && b.width > 0) {
-    w += 1
-    if (w == b.width) {
-      w = 0
-      i += 1
-    }
-    if (i < b.ys.length) unread = b.bits(i * b.width + w)
-  }
-
-  override def hasNext: Boolean = i < b.ys.length
-
-  override def next(): (Array[Long], Array[Long], Int) =
-    if (b.width == 0) {
-      i = b.ys.length
-      (b.xs, b.ys, b.xs.length)
-    } else {
-      val x = new Array[Long](BitmapRows.BatchRows)
-      val y = new Array[Long](BitmapRows.BatchRows)
-      var n = 0
-      while (i < b.ys.length && n < BitmapRows.BatchRows) {
-        val word = b.ys(i)
-        while (unread != 0 && n < BitmapRows.BatchRows) {
-          x(n) = b.xs(64 * w + java.lang.Long.numberOfTrailingZeros(unread))
-          y(n) = word
-          unread &= unread - 1
-          n += 1
-        }
-        skip()
-      }
-      (x, y, n)
-    }
-}
-
-private object BitmapRows {
-  private val BatchRows = 1 << 14
 }
