@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from mpi_backend.state.strings import Strings
     from pyspark_paralagg.plan.plan import Flow
 
-_MAX_WORDS = 1 << 28
-"""The maximum for all rows of bits, if each is used: 2 GiB, of which the system gives what is written to."""
+_MAX_WORDS = 1 << 27
+"""The maximum for all rows of bits, if each is used: 1 GiB, of which the system gives what is written to."""
 _ENDS = {"row": kernel.ROW, "carried": kernel.CARRIED, "found": kernel.FOUND}
 
 

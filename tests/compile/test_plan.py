@@ -316,3 +316,13 @@ def test_rules_that_are_no_edges(old: str, new: str) -> None:
 
 def test_large_inputs_are_not_stored_in_every_task() -> None:
     assert bit_rows(POINTS_TO, size=1 << 40) is None
+
+
+def test_many_relations_in_rows_of_bits() -> None:
+    """Each of them may carry one of two keys: to try all is 2^24 ways."""
+    ring = "\n".join(f"r{(i + 1) % 24}(v, o) :- assign(v, w), r{i}(w, o)." for i in range(24))
+    inputs = ".decl assign, load(v: number, w: number)\n.input assign, load\nr0(v, o) :- assign(v, o).\n"
+    form = bit_rows(f"{inputs}{ring}\nr5(v, o) :- load(v, w), r6(w, p), r7(p, o).")
+    assert form is not None
+    assert set(form.carried) == {1}
+    assert bit_rows(f"{inputs}{ring}\nr5(o, v) :- load(v, w), r6(w, p), r7(p, o).") is None

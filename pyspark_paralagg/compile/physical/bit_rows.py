@@ -12,7 +12,7 @@ copied. Along an edge, 64 pairs are joined by one operation on a word, where rul
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.rewrite.equal import Classes, equality
@@ -21,7 +21,7 @@ from pyspark_paralagg.plan.plan import BitRows, Flow, StaticIndex
 from pyspark_paralagg.program.expr import Col
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark_paralagg.plan.plan import End
     from pyspark_paralagg.program.expr import Expr
@@ -51,21 +51,45 @@ def bit_form(program: Program, relations: tuple[Relation, ...]) -> BitForm | Non
         return None
     if any(is_float(k.type) for r in relations for k in r.keys):
         return None  # equal floats may differ in the sign of zero, which the result shows
-    names = [r.name for r in relations]
-    rules = [r for r in program.rules if r.head in names]
-    for choice in product((1, 0), repeat=len(names)):
-        carried = dict(zip(names, choice, strict=True))
-        flows = [_flow(rule, program, carried) for rule in rules]
-        found = tuple(f for f in flows if f is not None)
-        if len(found) == len(rules) and any(f.reads is not None and lookup is not None for f, lookup in found):
-            return BitForm(carried, found)
+    rules = [r for r in program.rules if r.head in {x.name for x in relations}]
+    if not any(_makes_edges(r) for r in rules):
+        return None
+    for carried in islice(_choices({}, tuple(r.name for r in relations), rules, program), 1):
+        flows = (_flow(rule, program, carried) for rule in rules)
+        return BitForm(carried, tuple(f for f in flows if f is not None))
     return None
 
 
+def _makes_edges(rule: Rule) -> bool:
+    """Return whether a rule has two recursive atoms and an input."""
+    recursive = sum(a.relation is not None for a in rule.body)
+    return recursive == 2 and len(rule.body) > recursive  # noqa: PLR2004 - the one that is copied, and the other
+
+
+def _choices(
+    carried: dict[str, int], names: tuple[str, ...], rules: list[Rule], program: Program
+) -> Iterator[dict[str, int]]:
+    """Yield each choice of a carried key for all relations by which every rule has a flow, by trying one at a time."""
+    if not names:
+        yield carried
+        return
+    # A relation that shares a rule with those chosen: a wrong choice fails at once, not after all others.
+    name = next((n for n in names if any(carried.keys() & _read(r) and n in _read(r) for r in rules)), names[0])
+    for position in (1, 0):
+        chosen = {**carried, name: position}
+        known = [r for r in rules if name in _read(r) and _read(r) <= chosen.keys()]
+        if all(_flow(r, program, chosen) is not None for r in known):
+            yield from _choices(chosen, tuple(n for n in names if n != name), rules, program)
+
+
+def _read(rule: Rule) -> set[str]:
+    return {rule.head, *(a.relation for a in rule.body if a.relation is not None)}
+
+
 def bit_rows(
-    form: BitForm, program: Program, statics: tuple[StaticIndex, ...]
+    form: BitForm, names: tuple[str, ...], program: Program, statics: tuple[StaticIndex, ...]
 ) -> tuple[BitRows, tuple[StaticIndex, ...]]:
-    """Return the planned form, and ``statics`` with the indexes that it reads besides those."""
+    """Return the planned form of the relations ``names``, and ``statics`` with the indexes that it reads besides."""
     flows = []
     for flow, lookup in form.flows:
         if lookup is None:
@@ -77,7 +101,7 @@ def bit_rows(
             index = StaticIndex(len(statics), lookup.input, (lookup.key,), (lookup.found,), "everywhere", ())
             statics, found = (*statics, index), 0
         flows.append(replace(flow, index=index.id, found=found))
-    return BitRows(tuple(form.carried.values()), tuple(flows)), statics
+    return BitRows(tuple(form.carried[r] for r in names), tuple(flows)), statics
 
 
 def _existing(

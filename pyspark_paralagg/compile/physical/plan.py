@@ -92,7 +92,7 @@ def _stratum(
         program, statics, planned = indexes.shared(program, planned)
     rows = None
     if form is not None and distribution.has_bit_rows:
-        rows, statics = bit_rows(form, program, statics)
+        rows, statics = bit_rows(form, names, program, statics)
     reasons += _replicated_large_inputs(program, statics, broadcast_max_bytes)
     label = ", ".join(names)
     if chains:

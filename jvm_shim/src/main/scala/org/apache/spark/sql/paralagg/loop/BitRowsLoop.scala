@@ -25,6 +25,7 @@ final class BitRowsLoop(
   private val width = math.max(1, (values.size + 63) / 64)
   private val vertexOf = Array.tabulate(values.size)(v => vertices.findWord(values.words(v)))
 
+  memory.hold(17L * vertices.size * relations + known.bytes, "the rows of bits of the recursive relations")
   private val slots = Array.fill(vertices.size * relations)(-1)
   private var rows = new Array[Int](16)
   private var used = 0
