@@ -111,7 +111,7 @@ class Declaration:
     """A relation of a mutual recursion, not yet checked; ``ra.relation`` returns it.
 
     ``settled``: ``initial`` is the fixpoint without ``base``; the result is the rows that ``base`` changes
-    (``ra.delta``).
+    (``ra.delta``). ``is_output``: several queries read the relation, so a run for another one computes it, too.
     """
 
     base: DataFrame
@@ -119,6 +119,7 @@ class Declaration:
     aggs: Aggregations = None
     initial: DataFrame | None = None
     settled: bool = False
+    is_output: bool = False
 
 
 def relation(
@@ -171,7 +172,8 @@ def recursive(  # noqa: PLR0913 - the arguments of the API, as the documentation
         _check_names(result, relations)
         return {s.relation.name: _conform_result(result[s.relation.name], s.relation) for s in seeds}
 
-    job = Job(name or "_".join(relations), seeds[0].base.sparkSession, tuple(seeds), apply)
+    outputs = tuple(key for key, declaration in relations.items() if declaration.is_output)
+    job = Job(name or "_".join(relations), seeds[0].base.sparkSession, tuple(seeds), apply, together=outputs)
     job = _with_options(job, mode, assume, max_iterations, on_limit, tolerance, join_order)
     return execute(job, _check_backend(backend))
 

@@ -91,8 +91,9 @@ class Relations(Mapping[str, "DataFrame"]):
     """The relations of a text: a mapping from name to lazy DataFrame.
 
     Iteration yields the text's ``.output`` relations, or all relations with rules if it has no ``.output``. Every
-    relation can be looked up. A recursion that several relations need is cached when the second of them is looked up.
-    ``unpersist`` frees the cache, as does the deletion of this object.
+    relation can be looked up. A recursion that several relations need is cached when the second of them is looked up;
+    one run computes all outputs of a mutual recursion, and its result is kept. ``unpersist`` frees both, as does the
+    deletion of this object.
     """
 
     def __init__(

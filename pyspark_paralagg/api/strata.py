@@ -19,6 +19,7 @@ from pyspark_paralagg.program.aggregators import BY_ORDER, MCount, MSum
 from pyspark_paralagg.program.names import visible_names
 from pyspark_paralagg.program.sql import quoted, to_sql
 from pyspark_paralagg.program.step import branch_place
+from pyspark_paralagg.session.attach import keep_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -56,7 +57,8 @@ class Strata:
         self._bags: dict[str, DataFrame] = {}
         self._built: dict[str, DataFrame] = {}
         self._readers: dict[tuple[str, ...], set[str]] = {}
-        self._persisted: list[DataFrame] = []
+        self._kept: list[Callable[[], Any]] = []
+        self._together: set[str] = set()
         self._assumed = {(a.relation, a.column) for a in resolved.assumed}
 
     def frame(self, name: str) -> DataFrame:
@@ -71,8 +73,8 @@ class Strata:
 
     def unpersist(self) -> None:
         """Free the cached recursions."""
-        while self._persisted:
-            self._persisted.pop().unpersist()
+        while self._kept:
+            self._kept.pop()()
 
     def located(self, problem: ParalaggError) -> ParalaggError:
         """Return ``problem`` with the line of its rule, if its place is a branch of a step."""
@@ -135,7 +137,13 @@ class Strata:
 
     def _fixpoint(self, names: tuple[str, ...]) -> dict[str, DataFrame]:
         declarations, step, options = self._recursion(names)
-        return recursive(declarations, step, **options)
+        relations = recursive(declarations, step, **options)
+        outputs = [n for n, d in declarations.items() if d.is_output]
+        forget = keep_run(relations[outputs[0]]) if len(outputs) > 1 else None
+        if forget is not None:
+            self._kept.append(forget)
+            self._together.update(outputs)
+        return relations
 
     def _recursion(self, names: tuple[str, ...]) -> tuple[dict[str, Declaration], Step, dict[str, Any]]:
         declarations = {}
@@ -146,7 +154,9 @@ class Strata:
                 source = self._program.input(relation.initial)
                 initial = self._selected(self._relation(str(source.relation)), source, relation)
             keys = [k.name for k in relation.keys]
-            declarations[name] = Declaration(self._start(relation), keys, self._aggs(relation) or None, initial)
+            aggs = self._aggs(relation) or None
+            is_output = name in self._resolved.outputs
+            declarations[name] = Declaration(self._start(relation), keys, aggs, initial, is_output=is_output)
 
         def step(**state: DataFrame) -> dict[str, DataFrame]:
             return {n: _union([self._rule(r, state) for r in self._dependencies.recursive_rules(n)]) for n in names}
@@ -258,7 +268,8 @@ class Strata:
         readers.add(reader)
         if len(readers) == 2 and names[0] in self._built:  # noqa: PLR2004 - the second one
             for name in names:
-                self._persisted.append(self._built[name].persist())
+                if name not in self._together:
+                    self._kept.append(self._built[name].persist().unpersist)
 
 
 def _union(parts: list[DataFrame]) -> DataFrame:

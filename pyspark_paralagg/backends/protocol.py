@@ -40,6 +40,7 @@ class Job:
     """One recursion: relations, step, and the options of the run.
 
     ``apply`` is the user's step with its result checked and conformed: it maps relation names to rows, in and out.
+    ``together`` are relations that the user reads: where they are mutually recursive, one run computes them all.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Job:
     on_limit: Literal["error", "return"] = "error"
     tolerance: float | None = None
     join_order: JoinOrder = "cost"
+    together: tuple[str, ...] = ()
 
     def refuse_settled(self, executors: str) -> None:
         """Raise ``UnsupportedError`` if a relation continues from settled rows, which ``executors`` cannot."""

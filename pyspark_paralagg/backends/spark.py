@@ -167,10 +167,14 @@ class Builder:
             data = compiled.to_json(plan)
             narrower = data["narrower"]
             sources = _java_list(self.session, [_jdf(df) for df in (*extra, *results.values())])
+            together = [name for name in names if name in self.job.together]
+            if len(together) == 1 or self.offload is not None:
+                together = []
             for name in names:
                 if self.offload is not None:
                     data["offload"] = self.offload.computed(plan, position, name)
                     data["narrower"] = _offload_narrower(plan, narrower, position, name, self.offload)
+                data["together"] = together if name in together else []
                 node = self.bridge.fixpoint(
                     self.jsession, analysis, json.dumps(data), position, name, sources, self.reason
                 )

@@ -5,8 +5,10 @@ The Spark adapter calls the JVM only through ``bridge``, which checks that both 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.session.before_session import run_actions
 from pyspark_paralagg.session.conf import check
 from pyspark_paralagg.session.jvm import (
@@ -18,11 +20,12 @@ from pyspark_paralagg.session.jvm import (
     load_bridge,
     scala_list,
 )
+from pyspark_paralagg.session.running import is_connect
 from pyspark_paralagg.session.shim import find_jar
 from pyspark_paralagg.session.spark_home import check_supported
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -90,6 +93,18 @@ def reference(spark: SparkSession, name: str, schema: StructType) -> DataFrame:
 
     jsession = spark._jsparkSession  # noqa: SLF001 - pyspark has no public way to the JVM session
     return ClassicDataFrame(bridge(spark).reference(jsession, name, schema.json()), spark)
+
+
+def keep_run(df: DataFrame) -> Callable[[], None] | None:
+    """Return what frees the results that runs for ``df`` keep for other queries; None if they keep none."""
+    if is_connect(df):
+        return None
+    try:
+        shim = bridge(df.sparkSession)
+    except EnvironmentProblem:
+        return None
+    jdf = df._jdf  # noqa: SLF001 - pyspark has no public way to the JVM DataFrame
+    return partial(shim.forget, jdf) if shim.isTogether(jdf) else None
 
 
 def drop_checkpoint(df: DataFrame) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 from plans import all_pairs, sorted_rows, tree
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
 from rows import frame
 
@@ -91,3 +93,57 @@ def test_a_fixpoint_whose_input_cannot_be_had_has_not_begun(spark: SparkSession)
             found.collect()
 
     assert runs(spark, fails) == 0
+
+
+EVEN_AND_ODD = """
+    .decl next(x: number, y: number)
+    .input next
+    .output even, odd
+    even(0).
+    odd(y) :- even(x), next(x, y).
+    even(y) :- odd(x), next(x, y).
+    {more}
+"""
+
+
+def even_and_odd(spark: SparkSession, more: str = "") -> ra.Relations:
+    """Return two sets that read each other."""
+    rows = frame(spark, "x bigint, y bigint", [(n, n + 1) for n in range(6)])
+    return ra.datalog(spark, EVEN_AND_ODD.format(more=more), {"next": rows}, backend="spark")
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 7])
+@pytest.mark.parametrize("aqe", ["true", "false"])
+def test_the_outputs_of_a_mutual_recursion_are_of_one_run(spark: SparkSession, aqe: str, tasks: int) -> None:
+    spark.conf.set("spark.sql.adaptive.enabled", aqe)
+    spark.conf.set("spark.sql.shuffle.partitions", tasks)
+    found = even_and_odd(spark)
+    assert runs(spark, lambda: sorted_rows(found["even"])) == 1
+    assert sorted_rows(found["even"]) == [(0,), (2,), (4,), (6,)]
+    assert runs(spark, lambda: sorted_rows(found["odd"])) == 0
+    assert sorted_rows(found["odd"]) == [(1,), (3,), (5,)]
+    reports = [ra.report(found[name]) for name in ("even", "odd")]
+    assert [r and r.tuples for r in reports] == [7, 7]
+    found.unpersist()
+    assert runs(spark, lambda: sorted_rows(found["odd"].select("*"))) == 1  # a query of its own
+    assert runs(spark, lambda: sorted_rows(found["even"].where("y > 2"))) == 0
+
+
+def test_outputs_in_one_query_are_of_one_run(spark: SparkSession) -> None:
+    found = even_and_odd(spark, "both(x) :- even(x). both(x) :- odd(x). .output both")
+    assert runs(spark, lambda: sorted_rows(found["both"])) == 1
+    assert sorted_rows(found["both"]) == [(n,) for n in range(7)]
+    assert runs(spark, lambda: sorted_rows(found["odd"].union(found["even"]))) == 0
+
+
+def test_a_run_that_fails_is_not_kept(spark: SparkSession) -> None:
+    found = even_and_odd(spark, "even(10 / (y - 4)) :- odd(x), next(x, y).")
+    for name in ("even", "odd", "odd"):
+        begun = runs(spark, partial(fails, found[name].select("*")))
+        assert begun == 1
+
+
+def fails(df: DataFrame) -> None:
+    """Run a query that divides by zero."""
+    with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"):
+        df.collect()

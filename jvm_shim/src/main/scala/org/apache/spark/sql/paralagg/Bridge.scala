@@ -105,6 +105,12 @@ object Bridge extends Logging {
     frame(session, RecursiveAggregate.of(spec, sources))
   }
 
+  /** Tests whether a run for this DataFrame computes other relations, too, and keeps them for other queries. */
+  def isTogether(df: DataFrame): Boolean = outermost(df).exists(_.spec.together.nonEmpty)
+
+  /** Forgets what runs of this DataFrame's recursion have computed for several queries. */
+  def forget(df: DataFrame): Unit = outermost(df).foreach(_.spec.analysis.kept.forget())
+
   /** Returns the report of the last run of the outermost fixpoint in this DataFrame, or null. */
   def report(df: DataFrame): String = outermost(df).flatMap(n => RunRegistry.report(n.spec.whole)).orNull
 

@@ -1,14 +1,14 @@
 package org.apache.spark.sql.paralagg.driver
 
 import org.apache.spark.PartitionIdPassthrough
-import org.apache.spark.rdd.{RDD, ShuffledRDD}
+import org.apache.spark.rdd.{PartitionPruningRDD, RDD, ShuffledRDD}
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.execution.{SparkPlan, SQLExecution}
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException, StaticConfs}
 import org.apache.spark.sql.paralagg.gang.Slots
 import org.apache.spark.sql.paralagg.load.InputSource
 import org.apache.spark.sql.paralagg.loop.CheckpointConf
-import org.apache.spark.sql.paralagg.plan.FixpointSpec
+import org.apache.spark.sql.paralagg.plan.{FixpointSpec, KeptRuns}
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /**
@@ -26,6 +26,25 @@ case class FixpointExec(
   override protected def withNewChildrenInternal(inputs: IndexedSeq[SparkPlan]): FixpointExec = copy(inputs = inputs)
 
   override protected def compute(): RDD[ColumnarBatch] = {
+    val own = spec.program.relations.indexOf(relation)
+    val together = spec.together.map(name => spec.program.relations.indexWhere(_.name == name))
+    val resultRelation = relation // the closure holds it without the operator
+    val blocks: RDD[(Int, Array[Byte])] =
+      if (together.isEmpty) run(Seq(own))
+      else {
+        val key = (sparkContext, inputs.map(_.canonicalized), spec.planJson, partitions, conf.ansiEnabled)
+        val query = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
+        val all = spec.analysis.kept.getOrRun(key, spec, query)(run(together))
+        PartitionPruningRDD.create(all, _ / partitions == together.indexOf(own))
+      }
+    blocks.mapPartitionsInternal { blocks =>
+      val results = new ResultBlocks(resultRelation)
+      blocks.flatMap { case (_, bytes) => results.read(bytes) }
+    }
+  }
+
+  /** Begins a run. Returns the blocks of relations `outputs`: of each the partitions, one relation after the other. */
+  private def run(outputs: Seq[Int]): KeptRuns.Blocks = {
     val tasks = Slots.gang(sparkContext, partitions)
     Coordinator.of(sparkContext)
     // First, since these may fail (a broadcast timeout, a fixpoint below): then no run has begun.
@@ -37,18 +56,12 @@ case class FixpointExec(
     val executionId = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
     val run = RunRegistry.begin(spec, tasks, sparkContext, executionId, runMetrics)
     val marker = sparkContext.broadcast(Array.emptyByteArray) // its id is the name space of the run's blocks
-    val output = spec.program.relations.indexOf(relation)
     val job = GangJob(
-      run.id, spec.program, output, tasks, partitions, conf.ansiEnabled, marker.id, direct = false, checkpoint,
+      run.id, spec.program, outputs.toArray, tasks, partitions, conf.ansiEnabled, marker.id, direct = false, checkpoint,
       oneTaskRows)
     val gang = GangStage(sparkContext, job, sources)
     RunEnd.watch(sparkContext, run, marker, checkpoint.map(_.run(run.id)), gang.id)
-    val resultRelation = relation // the closure holds it without the operator
-    new ShuffledRDD[Int, Array[Byte], Array[Byte]](gang, new PartitionIdPassthrough(partitions)).mapPartitionsInternal {
-      blocks =>
-        val results = new ResultBlocks(resultRelation)
-        blocks.flatMap { case (_, bytes) => results.read(bytes) }
-    }
+    new ShuffledRDD[Int, Array[Byte], Array[Byte]](gang, new PartitionIdPassthrough(partitions * outputs.length))
   }
 
   /** Returns the number of a conf, which `pyspark_paralagg/session/conf.py` describes. */

@@ -25,7 +25,7 @@ import org.apache.spark.unsafe.types.UTF8String
 case class GangJob(
     run: Long,
     stratum: StratumSpec,
-    output: Int,
+    outputs: Array[Int],
     tasks: Int,
     partitions: Int,
     ansi: Boolean,
@@ -43,7 +43,11 @@ final class GangTask(job: GangJob, context: TaskContext) {
 
   GangTask.checkWhole(context, tasks)
 
-  private val results = new ResultBlocks(stratum.relations(output))
+  private val allResults = outputs.map(o => new ResultBlocks(stratum.relations(o)))
+
+  /** The only relation, in forms of evaluation for one. */
+  private val output = outputs.head
+  private val results = allResults.head
   private val gang =
     new BarrierGang(GangKey(job.run, context.stageAttemptNumber()), context.partitionId(), tasks, blockSpace, context)
   private val memory = new MemoryAccount(context)
@@ -71,10 +75,10 @@ final class GangTask(job: GangJob, context: TaskContext) {
       case _: GangStopped => Iterator.empty
       case NonFatal(e) =>
         gang.abort(GangEnd.stopped(e.toString))
-        results.error(e, partitions)
+        results.error(e, partitions * outputs.length)
       case e: OutOfMemoryError =>
         gang.abort(GangEnd.stopped(e.toString))
-        results.error(GangTask.outOfMemory(e), partitions)
+        results.error(GangTask.outOfMemory(e), partitions * outputs.length)
     }
   }
 
@@ -132,10 +136,17 @@ final class GangTask(job: GangJob, context: TaskContext) {
         new FixpointLoop(
           stratum, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, base, initial, checkpoints)
       }
-      val p = loop.part(output)
-      evaluate(loop, fixpoint, results.rows(p, (0 until p.keys.size).iterator, strings, partitions, gang.part, tasks))
+      def rowsOf(at: Int): Iterator[(Int, Array[Byte])] = {
+        val p = loop.part(outputs(at))
+        placed(at, allResults(at).rows(p, (0 until p.keys.size).iterator, strings, partitions, gang.part, tasks))
+      }
+      evaluate(loop, fixpoint, outputs.indices.iterator.flatMap(rowsOf))
     }
   }
+
+  /** Places blocks of a relation behind those of the outputs before it. */
+  private def placed(at: Int, blocks: Iterator[(Int, Array[Byte])]): Iterator[(Int, Array[Byte])] =
+    blocks.map { case (target, bytes) => (at * partitions + target, bytes) }
 
   /** Evaluates the only relation in one task, over the rows of all. */
   private def folded(
@@ -208,8 +219,13 @@ final class GangTask(job: GangJob, context: TaskContext) {
       gang.meet()
       val loaded = System.nanoTime()
       val out = mutable.ArrayBuffer.empty[(Int, Array[Byte])]
-      loop.run(output) { b =>
-        out ++= results.bitmaps(b, 1 - form.carried(output), strings, partitions, gang.part, tasks == partitions)
+      loop.run()
+      outputs.indices.foreach { at =>
+        loop.rows(outputs(at)) { b =>
+          val moving = 1 - form.carried(outputs(at))
+          out ++= placed(
+            at, allResults(at).bitmaps(b, moving, strings, partitions, gang.part, tasks == partitions))
+        }
       }
       if (gang.part == 0) report("rows of bits", loop.iterations, loop.pairs, Nil, loaded, System.nanoTime())
       Some(out.iterator)

@@ -27,10 +27,10 @@ final class BitRowsLoop(
 
   memory.hold(17L * vertices.size * relations + known.bytes, "the rows of bits of the recursive relations")
   private val slots = Array.fill(vertices.size * relations)(-1)
-  private var rows = new Array[Int](16)
+  private var rowOf = new Array[Int](16)
   private var used = 0
-  private var full = new Array[Long](rows.length * width)
-  private var delta = new Array[Long](rows.length * width)
+  private var full = new Array[Long](rowOf.length * width)
+  private var delta = new Array[Long](rowOf.length * width)
   private var queue = new Array[Int](slots.length)
   private var next = new Array[Int](slots.length)
   private var queued = 0
@@ -47,8 +47,8 @@ final class BitRowsLoop(
   var iterations = 0
   var pairs = 0L
 
-  /** Evaluates all relations; passes the rows of `output`, as blocks of bits, to `emit`. */
-  def run(output: Int)(emit: BitmapBlock => Unit): Unit = {
+  /** Evaluates all relations. */
+  def run(): Unit = {
     start()
     var isActive = true
     while (isActive) {
@@ -64,7 +64,6 @@ final class BitRowsLoop(
       Array(Arrays.stream(full).map(java.lang.Long.bitCount(_).toLong).sum().toDouble, iterations.toDouble), maxima = 1)
     pairs = sums(0).toLong
     iterations = sums(1).toInt
-    collect(output, emit)
   }
 
   private def word(b: Block, relation: Int, i: Int): Long = b.words(form.carried(relation)).array(i)
@@ -91,14 +90,14 @@ final class BitRowsLoop(
 
   private def slotOf(row: Int): Int = {
     if (slots(row) < 0) {
-      if (used == rows.length) {
+      if (used == rowOf.length) {
         val capacity = 2 * used
         memory.hold(bytes(capacity), "the rows of bits of the recursive relations")
-        rows = Arrays.copyOf(rows, capacity)
+        rowOf = Arrays.copyOf(rowOf, capacity)
         full = Arrays.copyOf(full, capacity * width)
         delta = Arrays.copyOf(delta, capacity * width)
       }
-      rows(used) = row
+      rowOf(used) = row
       slots(row) = used
       used += 1
     }
@@ -158,7 +157,7 @@ final class BitRowsLoop(
     val old = table
     table = Array.fill(2 * old.length)(-1L)
     old.foreach(e => if (e != -1) insert(e))
-    memory.hold(bytes(rows.length), "the edges between rows of bits")
+    memory.hold(bytes(rowOf.length), "the edges between rows of bits")
   }
 
   /** Follows edges until nothing changes. */
@@ -238,13 +237,14 @@ final class BitRowsLoop(
   private def edge(number: Int, flow: FlowSpec): Long =
     number.toLong << FlowShift | ends(flow.origin).toLong << VertexBits | ends(flow.target)
 
-  private def collect(output: Int, emit: BitmapBlock => Unit): Unit = {
+  /** Passes the rows of a relation to `emit`, as blocks of bits. */
+  def rows(output: Int)(emit: BitmapBlock => Unit): Unit = {
     val xs = Arrays.copyOf(values.words, values.size)
-    val found = (0 until used).filter(s => rows(s) % relations == output)
+    val found = (0 until used).filter(s => rowOf(s) % relations == output)
     found.grouped(math.max(1, BlockWords / width)).foreach { slots =>
       val bits = new Array[Long](slots.length * width)
       slots.indices.foreach(i => System.arraycopy(full, slots(i) * width, bits, i * width, width))
-      emit(BitmapBlock(xs, slots.map(s => vertices.words(rows(s) / relations)).toArray, width, bits))
+      emit(BitmapBlock(xs, slots.map(s => vertices.words(rowOf(s) / relations)).toArray, width, bits))
     }
   }
 }

@@ -31,6 +31,9 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
     ("name" -> name) ~ ("columns" -> references(plan.output)) ~ ("plan" -> node(plan)): JValue
   }.toList)
 
+  /** What runs of the relations of these steps have computed for several queries. */
+  val kept = new KeptRuns
+
   def templates: IndexedSeq[Expression] = handles.toIndexedSeq
   def sources: IndexedSeq[LogicalPlan] = sourcePlans.toIndexedSeq
 

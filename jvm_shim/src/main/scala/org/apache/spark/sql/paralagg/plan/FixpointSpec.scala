@@ -36,6 +36,9 @@ class FixpointSpec private (
   /** The offload, if ranks compute the fixpoint. */
   lazy val offload: Option[OffloadSpec] = option(json \ "offload")(new OffloadSpec(_))
 
+  /** The relations of the stratum that one run computes for several queries; none if each is computed by its own. */
+  lazy val together: Seq[String] = texts(json \ "together").toSeq
+
   /** The Plan's `narrower`: smaller strata for queries that read only some dependent columns. */
   lazy val narrower: Seq[NarrowerSpec] = list(json \ "narrower")
     .filter(n => int(n \ "position") == stratum && text(n \ "relation") == relation).map(new NarrowerSpec(_))
