@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ from pyspark_paralagg.report.run_progress import RunProgress
 from pyspark_paralagg.report.run_report import Record, RunReport, keep
 from pyspark_paralagg.session import conf
 from pyspark_paralagg.session.attach import drop_checkpoint
+from pyspark_paralagg.session.interrupt import cancel_on_interrupt
+from pyspark_paralagg.session.interrupted_calls import after_interrupt, drop_checkpoints
 from pyspark_paralagg.session.running import is_connect
 
 if TYPE_CHECKING:
@@ -52,12 +55,14 @@ class DataFrameBackend:
     def run(self, job: Job, reason: str) -> dict[str, DataFrame]:
         """Run ``job`` now. Raises ``FixpointError`` ``PARALAGG_LIMIT_REACHED`` or ``PARALAGG_NO_FIXPOINT``."""
         job.refuse_settled("plain DataFrames")
+        if not is_connect(job.session):
+            cancel_on_interrupt(job.session)
         loop = _Loop(job)
         try:
             loop.load()
             loop.iterate()
         except BaseException:
-            loop.free(loop.live)
+            loop.abandon()
             loop.publish_state("failed")
             raise
         loop.publish_state("done")
@@ -80,7 +85,7 @@ class _Loop:
         self.max_rounds = 0
         self.iterations = 0
         self.changed = 0
-        self.run = f"{DataFrameBackend.name}-{next(_RUNS)}"
+        self.run = f"paralagg {DataFrameBackend.name}-{next(_RUNS)}"
         self.started_at = time.perf_counter()
 
     def load(self) -> None:
@@ -138,6 +143,13 @@ class _Loop:
         for seed in self.job.seeds:
             keep(self.state[seed.relation.name], Record(report, program=_show_job(self.job)))
         return self.state
+
+    def abandon(self) -> None:
+        """Drop the blocks of all checkpoints, also of one whose making was interrupted."""
+        if is_connect(self.job.session):
+            self.free(self.live)
+        else:
+            drop_checkpoints(self.job.session, self.run)
 
     def free(self, checkpoints: list[DataFrame]) -> None:
         """Drop the blocks of checkpoints that nothing reads any more."""
@@ -198,7 +210,8 @@ class _Loop:
         return changes
 
     def _checkpoint(self, df: DataFrame) -> DataFrame:
-        checkpoint = _bounded(df.localCheckpoint())
+        with _call_site(self.job.session, self.run):
+            checkpoint = _bounded(df.localCheckpoint())
         self.live.append(checkpoint)
         return checkpoint
 
@@ -300,9 +313,27 @@ def _description(session: SparkSession) -> Iterator[Any]:
     if is_connect(session):
         yield lambda _: None
         return
-    context, key = session.sparkContext, "spark.job.description"
-    before = context.getLocalProperty(key)
+    with _restored(session, "spark.job.description"):
+        yield session.sparkContext.setJobDescription
+
+
+@contextmanager
+def _call_site(session: SparkSession, name: str) -> Iterator[None]:
+    """Name the RDDs that are made, so that ``drop_checkpoints`` finds them. PySpark's ``collect`` drops such a name."""
+    if is_connect(session):
+        yield
+        return
+    with _restored(session, "callSite.short"):
+        session.sparkContext.setLocalProperty("callSite.short", name)
+        yield
+
+
+@contextmanager
+def _restored(session: SparkSession, key: str) -> Iterator[None]:
+    """Restore a local property of Spark at the end."""
+    before = session.sparkContext.getLocalProperty(key)
     try:
-        yield context.setJobDescription
+        yield
     finally:
-        context.setLocalProperty(key, before)  # type: ignore[arg-type]  # None removes it
+        restore = partial(session.sparkContext.setLocalProperty, key, before)  # type: ignore[arg-type]  # None removes it
+        after_interrupt(restore)

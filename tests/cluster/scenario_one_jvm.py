@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from probes import confs, iterations_now, left_after, metrics_now, shuffle_files, shuffle_files_after_collection
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import InheritableThread
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
 from queries import (
@@ -200,6 +200,21 @@ def interrupted(spark: SparkSession) -> dict[str, Any]:
     }
 
 
+def interrupted_dataframes(spark: SparkSession) -> dict[str, Any]:
+    """Press Ctrl-C at several moments of a recursion on plain DataFrames."""
+    raised, left = [], []
+    for seconds in (0.5, 1.0, 1.5, 2.0, 2.5, 3.0):
+        timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        try:
+            chain(spark, 500, backend="dataframe")
+        except (KeyboardInterrupt, Py4JError):  # py4j's own, if the interrupt comes between two calls
+            raised.append(seconds)
+        timer.join()
+        left += left_after(spark)["persisted"]
+    return {"raised": raised, "left": left}
+
+
 def three_at_once(spark: SparkSession) -> dict[str, Any]:
     """Run three gangs of two tasks from three threads in two slots, three times."""
     expected = scattered_distances(VERTICES)
@@ -369,6 +384,7 @@ if __name__ == "__main__":
         cancelled_between_checkpoints,
         waiting_for_slots,
         interrupted,
+        interrupted_dataframes,
         three_at_once,
         rdd_beside_other_jobs,
         error_at_the_limit,

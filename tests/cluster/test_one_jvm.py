@@ -105,6 +105,12 @@ def test_ctrl_c_cancels_the_job(facts: dict[str, Any]) -> None:
     assert facts["interrupted"]["job_ended"] is not None
 
 
+def test_ctrl_c_leaves_no_checkpoint_of_dataframes(facts: dict[str, Any]) -> None:
+    result = facts["interrupted_dataframes"]
+    assert len(result["raised"]) > 3
+    assert not result["left"]
+
+
 def test_three_queries_at_once_are_all_right(facts: dict[str, Any]) -> None:
     assert facts["three_at_once"] == {"right": [True] * 9, "left": NOTHING}
 

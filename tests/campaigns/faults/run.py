@@ -142,6 +142,8 @@ class Campaign:
             self._clear_spark(workload)
             if _files():
                 self._undisturbed(case, workload)
+        if gone is None and case.target == "executor":
+            self._clear_lost_executors(workload)
         left += _within(_LEFT_SECONDS, lambda: [f"file {path}" for path in _files()])
         return left + _within(_LEFT_SECONDS, lambda: [f"in Spark: {held}" for held in workload.held().items()])
 
@@ -160,6 +162,23 @@ class Campaign:
             for pattern in _LOST_FOLDERS:
                 for folder in (workload.folder / "local").glob(pattern):
                     shutil.rmtree(folder, ignore_errors=True)
+
+    @staticmethod
+    def _clear_lost_executors(workload: Command | Session) -> None:
+        """Remove the folders of executors that are gone, with all in them: Spark does so when the application ends."""
+        if isinstance(workload, Session) and workload.root:
+            live = "".join(_environment(child.pid) for child in descendants(workload.root))
+            for folder in (workload.folder / "local").glob("spark-*/executor-*"):
+                if folder.name not in live:
+                    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _environment(process: int) -> str:
+    """Return the environment of a process, in which Spark names an executor's folder; empty if the process is gone."""
+    try:
+        return Path(f"/proc/{process}/environ").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def _harmed(  # noqa: PLR0913, PLR0917 - all that a run is
