@@ -139,7 +139,10 @@ def blocks_on_executors(spark: SparkSession, ids: range, meetings: range) -> lis
 
 
 def executor_processes(spark: SparkSession) -> list[int]:
-    """Return the process ids of this application's executors on this machine."""
-    pattern = f"CoarseGrainedExecutorBackend.*{spark.sparkContext.applicationId}"
+    """Return the process ids of this application's executors on this machine.
+
+    Two masters give the applications that start in one second the same id. The port of the driver is its own.
+    """
+    pattern = f"CoarseGrainedExecutorBackend.*:{spark.sparkContext.getConf().get('spark.driver.port')} "
     run = subprocess.run(["pgrep", "-f", pattern], capture_output=True, text=True, check=False)  # noqa: S603, S607
     return [int(line) for line in run.stdout.split()]

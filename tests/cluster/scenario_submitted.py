@@ -5,17 +5,16 @@ The package is imported before pyspark, which is a zip there: imports are usuall
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyspark_paralagg as ra
 
 # isort: split
 import pyspark
+from probes import executor_processes
 from pyspark.sql import SparkSession
 from stage import print_facts, wait_until
 
@@ -103,23 +102,11 @@ def datalog(spark: SparkSession) -> list[list[int]]:
 def restarting(spark: SparkSession) -> dict[str, Any]:
     """Define a recursion on the Spark engine while executors restart."""
     shim = bridge(spark)
-    for process in _executors(spark):
+    for process in executor_processes(spark):
         os.kill(process, signal.SIGKILL)
     wait_until(lambda: shim.slots(spark._jsparkSession) == 0, 60, "the loss of all executors")
     result = paths(spark, backend="spark")
     return {"rows": rows(result), "by": ra.report(result).backend}
-
-
-def _executors(spark: SparkSession) -> list[int]:
-    """Return the process ids of this application's executors, which all run on this machine."""
-    words = ("CoarseGrainedExecutorBackend", spark.sparkContext.applicationId)
-    ids = []
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            command = (process / "cmdline").read_text(errors="replace")
-            if all(word in command for word in words):
-                ids.append(int(process.name))
-    return ids
 
 
 def edges(spark: SparkSession) -> DataFrame:

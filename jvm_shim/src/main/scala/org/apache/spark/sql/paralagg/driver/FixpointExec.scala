@@ -1,5 +1,7 @@
 package org.apache.spark.sql.paralagg.driver
 
+import java.util.UUID
+
 import org.apache.spark.PartitionIdPassthrough
 import org.apache.spark.rdd.{PartitionPruningRDD, RDD, ShuffledRDD}
 import org.apache.spark.sql.catalyst.expressions.Attribute
@@ -50,7 +52,8 @@ case class FixpointExec(
     // First, since these may fail (a broadcast timeout, a fixpoint below): then no run has begun.
     val sources = InputSource.shared(inputs, spec.program.inputs.map(_.id))
     val checkpoint = StaticConfs.get(StaticConfs.CheckpointDir).map { root =>
-      CheckpointConf(s"$root/${sparkContext.applicationId}", number("spark.paralagg.checkpoint.interval", 10, 1))
+      CheckpointConf(s"$root/${sparkContext.applicationId}-${FixpointExec.Driver}",
+        number("spark.paralagg.checkpoint.interval", 10, 1))
     }
     val oneTaskRows = number("spark.paralagg.oneTask.maxRows", 1 << 20, 0)
     val executionId = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
@@ -71,4 +74,10 @@ case class FixpointExec(
         ErrorCodes.BadConf, s"$key is '$text', which is not a number from $least on.",
         s"use a number; the default is $default."))
   }
+}
+
+object FixpointExec {
+
+  /** Tells drivers apart whose applications have the same id, as those that two masters start in one second have. */
+  private val Driver = UUID.randomUUID().toString
 }
