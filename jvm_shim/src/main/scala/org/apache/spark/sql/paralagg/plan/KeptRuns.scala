@@ -13,14 +13,16 @@ import org.apache.spark.rdd.{RDD, ShuffledRDD}
 final class KeptRuns {
   import KeptRuns._
 
-  private val runs = mutable.Map.empty[Any, Kept]
+  private val runs = mutable.LinkedHashMap.empty[Any, Kept]
 
   /** Returns the blocks of the run with this key for a query, or those of a new run. */
   def getOrRun(key: Any, spec: FixpointSpec, query: String)(run: => Blocks): Blocks = synchronized {
     val kept = runs.get(key).filter(k => query != null && k.query == query || k.isComplete).getOrElse {
       spec.whole.lastRun = new LastRun
       val made = new Kept(query, run, spec.whole.lastRun)
+      runs -= key
       runs(key) = made
+      if (runs.size > MaxRuns) runs -= runs.head._1 // queries with filters on carried keys have runs of their own
       made
     }
     spec.whole.lastRun = kept.lastRun
@@ -31,6 +33,7 @@ final class KeptRuns {
 }
 
 object KeptRuns {
+  private val MaxRuns = 4
   type Blocks = ShuffledRDD[Int, Array[Byte], Array[Byte]]
 
   private final class Kept(val query: String, val blocks: Blocks, val lastRun: LastRun) {
