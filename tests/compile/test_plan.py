@@ -316,6 +316,8 @@ def test_rules_that_are_no_edges(old: str, new: str) -> None:
 
 def test_large_inputs_are_not_stored_in_every_task() -> None:
     assert bit_rows(POINTS_TO, size=1 << 40) is None
+    plan = compile_program(resolve_text(parse(POINTS_TO), {}).program)
+    assert any("the static sides are of unknown size: no rows of bits" in reason for reason in plan.reasons)
 
 
 def test_many_relations_in_rows_of_bits() -> None:

@@ -43,32 +43,32 @@ def distribute(
     bit_form: BitForm | None = None,
 ) -> Distribution:
     """Return the distribution of a stratum's relations for ``chains``; for ``bit_form`` if there is one."""
+    size = _static_bytes(chains, program)
+    fits = size is not None and size <= broadcast_max_bytes
+    large = "of unknown size" if size is None else f"{_megabytes(size)}, more than {_megabytes(broadcast_max_bytes)}"
+    note = ""
+    if bit_form is not None and fits:
+        by: dict[str, tuple[int, ...]] = {r.name: (bit_form.carried[r.name],) for r in relations}
+        names = ", ".join(f"{r.name}.{r.keys[bit_form.carried[r.name]].name}" for r in relations)
+        reason = (
+            f"distributed by {names}, which every rule copies from one atom; the static sides "
+            f"({_megabytes(size or 0)}) are stored in every task"
+        )
+        return Distribution(by, is_decomposed=False, reasons=(reason,), has_bit_rows=True)
     if bit_form is not None:
-        size = _static_bytes(chains, program)
-        if size is not None and size <= broadcast_max_bytes:
-            by: dict[str, tuple[int, ...]] = {r.name: (bit_form.carried[r.name],) for r in relations}
-            names = ", ".join(f"{r.name}.{r.keys[bit_form.carried[r.name]].name}" for r in relations)
-            reason = (
-                f"distributed by {names}, which every rule copies from one atom; the static sides "
-                f"({_megabytes(size)}) are stored in every task"
-            )
-            return Distribution(by, is_decomposed=False, reasons=(reason,), has_bit_rows=True)
+        note = f"every rule copies a key from one atom, but the static sides are {large}: no rows of bits"
     recursive = [r for r in relations if any(c.rule.head == r.name for c in chains)]
     carried = carried_keys(recursive[0], chains) if len(recursive) == 1 and relations[0] is recursive[0] else ()
     if carried and len(carried) < len(recursive[0].keys):
-        size = _static_bytes(chains, program)
         names = ", ".join(recursive[0].keys[p].name for p in carried)
-        if size is not None and size <= broadcast_max_bytes:
+        if fits:
             by = {r.name: carried if r is recursive[0] else tuple(range(len(r.keys))) for r in relations}
             reason = (
                 f"{recursive[0].name}: distributed by {names}, which every rule carries unchanged; "
-                f"the static sides ({_megabytes(size)}) are stored in every task, and the loop exchanges no rows"
+                f"the static sides ({_megabytes(size or 0)}) are stored in every task, and the loop exchanges no rows"
             )
             return Distribution(by, is_decomposed=True, reasons=(reason,))
-        why = "of unknown size" if size is None else f"{_megabytes(size)}, more than {_megabytes(broadcast_max_bytes)}"
-        note = f"{recursive[0].name}: {names} is carried unchanged, but the static sides are {why}: not decomposed"
-    else:
-        note = ""
+        note = f"{recursive[0].name}: {names} is carried unchanged, but the static sides are {large}: not decomposed"
     by = {}
     reasons = [note] if note else []
     for r in relations:
