@@ -208,9 +208,11 @@ def interrupted_dataframes(spark: SparkSession) -> dict[str, Any]:
         timer.start()
         try:
             chain(spark, 500, backend="dataframe")
-        except (KeyboardInterrupt, Py4JError):  # py4j's own, if the interrupt comes between two calls
+        except (KeyboardInterrupt, Py4JError, OSError):  # py4j's own, if the interrupt comes between two calls
             raised.append(seconds)
         timer.join()
+        with contextlib.suppress(Py4JError):  # a dead connection, if the recursion had not begun
+            spark.sparkContext.statusTracker()
         left += left_after(spark)["persisted"]
     return {"raised": raised, "left": left}
 
