@@ -12,7 +12,6 @@ copied. Along an edge, 64 pairs are joined by one operation on a word, where rul
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.rewrite.equal import Classes, equality
@@ -54,10 +53,11 @@ def bit_form(program: Program, relations: tuple[Relation, ...]) -> BitForm | Non
     rules = [r for r in program.rules if r.head in {x.name for x in relations}]
     if not any(_makes_edges(r) for r in rules):
         return None
-    for carried in islice(_choices({}, tuple(r.name for r in relations), rules, program), 1):
-        flows = (_flow(rule, program, carried) for rule in rules)
-        return BitForm(carried, tuple(f for f in flows if f is not None))
-    return None
+    carried = next(_choices({}, tuple(r.name for r in relations), rules, program), None)
+    if carried is None:
+        return None
+    flows = (_flow(rule, program, carried) for rule in rules)
+    return BitForm(carried, tuple(f for f in flows if f is not None))
 
 
 def _makes_edges(rule: Rule) -> bool:
@@ -108,17 +108,17 @@ def _existing(
     lookup: Lookup, program: Program, statics: tuple[StaticIndex, ...], *, is_local: bool
 ) -> tuple[StaticIndex | None, int]:
     """Return the index of the rows of ``lookup`` by its key, and the place of the column that it reads; or None."""
-    wanted = program.input(lookup.input)
+    looked_up = program.input(lookup.input)
     for index in statics:
         source = program.input(index.input)
         columns = [source.exprs[p] for p in index.payload]
         if (
-            _rows(source) == _rows(wanted)
-            and [source.exprs[k] for k in index.keys] == [wanted.exprs[lookup.key]]
-            and wanted.exprs[lookup.found] in columns
+            _rows(source) == _rows(looked_up)
+            and [source.exprs[k] for k in index.keys] == [looked_up.exprs[lookup.key]]
+            and looked_up.exprs[lookup.found] in columns
             and (index.placement == "everywhere" or is_local)
         ):
-            return index, columns.index(wanted.exprs[lookup.found])
+            return index, columns.index(looked_up.exprs[lookup.found])
     return None, 0
 
 

@@ -93,8 +93,9 @@ final class GangTask(job: GangJob, context: TaskContext) {
     memory.hold(blocks.flatten.map(_.bytes).sum, "loading the inputs")
     val withNulls = nulls(blocks)
     val shape = new Shape(stratum, routes, withNulls)
-    if (stratum.bitmap.isDefined && !shape.relations.exists(_.hasNullKeys)) bitmaps(strings, blocks)
-    else if (stratum.bitRows.isDefined && !shape.relations.exists(_.hasNullKeys))
+    val hasNullKeys = shape.relations.exists(_.hasNullKeys)
+    if (stratum.bitmap.isDefined && !hasNullKeys) bitmaps(strings, blocks)
+    else if (stratum.bitRows.isDefined && !hasNullKeys)
       bitRows(strings, blocks).getOrElse(tuples(strings, shape, blocks(_)))
     else if (Decomposed.fits(stratum, routes, shape, blocks(_), gang)) decomposed(strings, withNulls, blocks)
     else tuples(strings, shape, blocks(_))
@@ -213,9 +214,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
     val form = stratum.bitRows.get
     val bases = stratum.relations.indices.map(r => blocks(routes.base(r))).toArray
     val edges = BitRowsEdges.build(form, bases, index => blocks(routes.static(index)), gang)
-    if (!BitRowsLoop.fits(form, edges, bases, gang)) None
-    else {
-      val loop = new BitRowsLoop(form, edges, bases, gang, memory)
+    BitRowsLoop.load(form, edges, bases, gang, memory).map { loop =>
       gang.meet()
       val loaded = System.nanoTime()
       val out = mutable.ArrayBuffer.empty[(Int, Array[Byte])]
@@ -228,7 +227,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
         }
       }
       if (gang.part == 0) report("rows of bits", loop.iterations, loop.pairs, Nil, loaded, System.nanoTime())
-      Some(out.iterator)
+      out.iterator
     }
   }
 

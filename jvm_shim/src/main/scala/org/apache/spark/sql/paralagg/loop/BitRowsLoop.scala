@@ -14,14 +14,17 @@ import org.apache.spark.sql.paralagg.state.{BitRowsEdges, KeyMap, LongKeyMap}
  *
  * Row `vertex * relations + r` gets its words, `slots(row) * width` and on, with its first bit.
  */
-final class BitRowsLoop(
-    form: BitRowsSpec, known: BitRowsEdges, bases: Array[Array[Block]], gang: Gang, memory: MemoryAccount) {
+final class BitRowsLoop private (
+    form: BitRowsSpec,
+    known: BitRowsEdges,
+    bases: Array[Array[Block]],
+    values: LongKeyMap,
+    gang: Gang,
+    memory: MemoryAccount) {
   import BitRowsLoop._
 
   private val relations = bases.length
   private val vertices = known.vertices
-  private val values = new LongKeyMap
-  bases.indices.foreach(r => bases(r).foreach(b => (0 until b.rows).foreach(i => values.addWord(word(b, r, i)))))
   private val width = math.max(1, (values.size + 63) / 64)
   private val vertexOf = Array.tabulate(values.size)(v => vertices.findWord(values.words(v)))
 
@@ -262,13 +265,18 @@ object BitRowsLoop {
   /** 1 GiB for all rows of bits, if each is used. */
   private val MaxWords = 1L << 27
 
-  /** Tests whether the rows of all tasks are few enough. Collective. */
-  def fits(form: BitRowsSpec, known: BitRowsEdges, bases: Array[Array[Block]], gang: Gang): Boolean = {
+  /** Returns the loop; None if the rows of a task are too many. Collective. */
+  def load(
+      form: BitRowsSpec,
+      known: BitRowsEdges,
+      bases: Array[Array[Block]],
+      gang: Gang,
+      memory: MemoryAccount): Option[BitRowsLoop] = {
     val values = new LongKeyMap
-    bases.indices.foreach(r =>
-      bases(r).foreach(b => (0 until b.rows).foreach(i => values.addWord(b.words(form.carried(r)).array(i)))))
+    for (r <- bases.indices; b <- bases(r); i <- 0 until b.rows) values.addWord(b.words(form.carried(r)).array(i))
     val words = known.vertices.size.toLong * bases.length * (values.size / 64 + 1)
     val isLarge = words > MaxWords || known.vertices.size >= VertexMask
-    gang.allreduce(Array(if (isLarge) 1.0 else 0.0))(0) == 0
+    if (gang.allreduce(Array(if (isLarge) 1.0 else 0.0))(0) > 0) None
+    else Some(new BitRowsLoop(form, known, bases, values, gang, memory))
   }
 }

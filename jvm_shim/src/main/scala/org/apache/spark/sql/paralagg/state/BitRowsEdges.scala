@@ -30,7 +30,7 @@ object BitRowsEdges {
       words.foreach(vertices.addWord)
       val found = form.flows.map { flow =>
         if (flow.index < 0) (Array.emptyIntArray, Array.emptyIntArray)
-        else lookup(vertices, static(flow.index), 1 + flow.found)
+        else BitmapEdges.place(vertices, static(flow.index), 1 + flow.found)
       }
       new BitRowsEdges(vertices, found.map(_._1), found.map(_._2))
     }
@@ -49,16 +49,5 @@ object BitRowsEdges {
       }
     }
     Arrays.copyOf(words, n)
-  }
-
-  private def lookup(vertices: LongKeyMap, blocks: Array[Block], found: Int): (Array[Int], Array[Int]) = {
-    val from = Array.newBuilder[Int]
-    val to = Array.newBuilder[Int]
-    for (b <- blocks; i <- 0 until b.rows if !b.isNull(found, i)) {
-      from += vertices.findWord(b.words(0).array(i))
-      to += vertices.findWord(b.words(found).array(i))
-    }
-    val placement = StaticIndex.place(from.result(), vertices.size, null)
-    (placement.offsets, placement.order(to.result()))
   }
 }

@@ -13,23 +13,29 @@ object BitmapEdges {
   def build(blocks: Array[Block]): BitmapEdges = {
     val map = new LongKeyMap
     StaticIndex.expect(map, blocks.toSeq.flatMap(b => Seq(0, 1).map(c => (b.words(c).array, b.rows))))
+    val (offsets, targets) = place(map, blocks, 1)
+    new BitmapEdges(map, offsets, targets)
+  }
+
+  /** Returns the offsets by vertex, and the vertices in column `to`, of rows by column 0; adds vertices to `map`. */
+  private[state] def place(map: LongKeyMap, blocks: Array[Block], to: Int): (Array[Int], Array[Int]) = {
     val n = blocks.map(_.rows).sum
-    val from = new Array[Int](n)
-    val to = new Array[Int](n)
+    val froms = new Array[Int](n)
+    val tos = new Array[Int](n)
     var at = 0
     blocks.foreach { b =>
-      val (f, t) = (b.words(0).array, b.words(1).array)
+      val (f, t) = (b.words(0).array, b.words(to).array)
       var i = 0
       while (i < b.rows) {
-        if (!b.isNull(1, i)) {
-          from(at) = map.addWord(f(i))
-          to(at) = map.addWord(t(i))
+        if (!b.isNull(to, i)) {
+          froms(at) = map.addWord(f(i))
+          tos(at) = map.addWord(t(i))
           at += 1
         }
         i += 1
       }
     }
-    val placement = StaticIndex.place(from.take(at), map.size, null)
-    new BitmapEdges(map, placement.offsets, placement.order(to.take(at)))
+    val placement = StaticIndex.place(froms.take(at), map.size, null)
+    (placement.offsets, placement.order(tos.take(at)))
   }
 }
