@@ -32,7 +32,9 @@ _ENDS = {"row": kernel.ROW, "carried": kernel.CARRIED, "found": kernel.FOUND}
 class BitRowsLoop:
     """The rows of bits of a stratum on this rank. Vertices are numbered alike on all ranks: in the order of words."""
 
-    def __init__(self, facts: Facts, routed: Routed, vertices: Array, strings: Strings, comm: Comm) -> None:
+    def __init__(
+        self, facts: Facts, routed: Routed, vertices: Array, bits: KeyMap, strings: Strings, comm: Comm
+    ) -> None:
         form = facts.stratum.bit_rows
         assert form is not None  # noqa: S101 - for the type checker
         self._names = [r.name for r in facts.stratum.relations]
@@ -41,10 +43,8 @@ class BitRowsLoop:
         self._comm = comm
         bases = [routed.starts[name][0] for name in self._names]
         self._types = [[c.type for c in base.columns] for base in bases]
-        self._vertices = KeyMap(1)
+        self._vertices, self._bits = KeyMap(1), bits
         self._vertices.add(vertices)
-        self._bits = KeyMap(1)
-        bits = [self._bits.add(_words(b.columns[c])) for b, c in zip(bases, form.carried, strict=True)]
         self._vertex_of_bit = self._vertices.find(self._bits.keys[: len(self._bits), 0].copy()).astype(np.int64)
         self._flows, self._offsets, self._targets = self._edges(form.flows, routed)
         self._width = max(1, -(-len(self._bits) // 64))
@@ -55,9 +55,10 @@ class BitRowsLoop:
         self._first = np.full(count, -1, np.int64)
         self._sizes = np.zeros(3, np.int64)
         self._added: tuple[Array, ...] = (np.zeros(16, np.int64), np.zeros(16, np.int64), np.full(64, -1, np.int64))
-        for r, (base, ids) in enumerate(zip(bases, bits, strict=True)):
+        for r, base in enumerate(bases):
             found = self._vertices.find(_words(base.columns[1 - form.carried[r]])).astype(np.int64)
-            place = (found * len(self._names) + r, ids.astype(np.int64), self._width)
+            ids = self._bits.find(_words(base.columns[form.carried[r]])).astype(np.int64)
+            place = (found * len(self._names) + r, ids, self._width)
             kernel.start(*place, *self._rows, self._queues[0], self._queued, self._sizes)
         self._results: dict[str, Table] = {}
         self.per_iteration: list[dict[str, Any]] = []
@@ -78,10 +79,12 @@ class BitRowsLoop:
         parts = [np.frombuffer(b, np.int64) for b in comm.allgather_bytes(own.tobytes())]
         tables = [routed.static[f.index] for f in form.flows if f.index is not None]
         vertices = _unique([*parts, *(c.words for t in tables for c in t.columns)])
-        values = len(_unique([b.columns[c].words for b, c in zip(bases, form.carried, strict=True)]))
-        fits = len(vertices) * len(bases) * (values // 64 + 1) <= _MAX_WORDS
-        fits = fits and len(vertices) < 1 << kernel.VERTEX_BITS
-        return cls(facts, routed, vertices, strings, comm) if comm.allreduce_min(float(fits)) > 0 else None
+        bits = KeyMap(1)
+        for base, c in zip(bases, form.carried, strict=True):
+            bits.add(_words(base.columns[c]))
+        words = len(vertices) * len(bases) * (len(bits) // 64 + 1)
+        fits = float(words <= _MAX_WORDS and len(vertices) < 1 << kernel.VERTEX_BITS)
+        return cls(facts, routed, vertices, bits, strings, comm) if comm.allreduce_min(fits) > 0 else None
 
     def run(self) -> None:
         """Follow all edges; exchange those that pairs have added; until there are none."""
@@ -152,14 +155,12 @@ class BitRowsLoop:
                 lookup = len(offsets)
                 offsets.append(starts.astype(np.int64) + sum(len(t) for t in targets))
                 targets.append(self._vertices.find(found.words[rows])[order].astype(np.int64))
-            relations = [
-                -1 if name is None else self._names.index(name) for name in (flow.head, flow.source, flow.reads)
-            ]
+            names = (flow.head, flow.source, flow.reads)
+            relations = [-1 if name is None else self._names.index(name) for name in names]
             ends = [_ENDS[end or "row"] for end in (flow.key, flow.origin, flow.target)]
             numbers.append([*relations, lookup, *ends])
-        empty = np.zeros((1, len(self._vertices) + 1), np.int64)
-        joined = np.concatenate(targets) if targets else np.zeros(0, np.int64)
-        return np.array(numbers, np.int64), np.array(offsets) if offsets else empty, joined
+        all_offsets = np.array(offsets or [np.zeros(len(self._vertices) + 1, np.int64)])
+        return np.array(numbers, np.int64), all_offsets, np.concatenate([np.zeros(0, np.int64), *targets])
 
 
 def _words(column: Column) -> Array:

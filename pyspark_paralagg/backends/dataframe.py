@@ -61,8 +61,8 @@ class DataFrameBackend:
         try:
             loop.load()
             loop.iterate()
-        except BaseException:
-            loop.abandon()
+        except BaseException as problem:
+            loop.abandon(problem)
             loop.publish_state("failed")
             raise
         loop.publish_state("done")
@@ -144,12 +144,12 @@ class _Loop:
             keep(self.state[seed.relation.name], Record(report, program=_show_job(self.job)))
         return self.state
 
-    def abandon(self) -> None:
-        """Drop the blocks of all checkpoints, also of one whose making was interrupted."""
+    def abandon(self, problem: BaseException) -> None:
+        """Drop the blocks of all checkpoints, also of one whose making ``problem`` interrupted."""
         if is_connect(self.job.session):
             self.free(self.live)
         else:
-            drop_checkpoints(self.job.session, self.run)
+            drop_checkpoints(self.job.session, self.run, problem)
 
     def free(self, checkpoints: list[DataFrame]) -> None:
         """Drop the blocks of checkpoints that nothing reads any more."""

@@ -12,6 +12,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.errors import ParalaggError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -22,12 +24,17 @@ _SECONDS = 10
 _PAUSE_SECONDS = 0.2
 
 
-def drop_checkpoints(spark: SparkSession, call_site: str) -> None:
+def drop_checkpoints(spark: SparkSession, call_site: str, problem: BaseException) -> None:
     """Free the blocks of all local checkpoints made at ``call_site`` (Spark's local property ``callSite.short``).
 
-    A thread does so again for some seconds, for a checkpoint that the JVM is still making.
+    If ``problem`` is no answer of the JVM nor an error of ours, it may have interrupted a call. Then a thread frees
+    blocks again for some seconds, for a checkpoint that the JVM is still making.
     """
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - this module loads without pyspark
+
     after_interrupt(partial(_drop, spark, call_site))
+    if isinstance(problem, (ParalaggError, PySparkException)):
+        return
     threading.Thread(target=_drop_for_some_time, args=(spark, call_site), name="paralagg-free", daemon=True).start()
 
 
