@@ -100,3 +100,43 @@ def test_a_file_that_base_and_step_read_is_read_once(spark: SparkSession, tmp_pa
     spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
     store = spark.sparkContext._jsc.sc().statusStore()
     assert sum(store.lastStageAttempt(s).inputRecords() for s in stages) == 5_000 - 1
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize("kind", ["numbers", "strings"])
+def test_unions_of_columns_of_one_file_are_read_once(
+    spark: SparkSession, tmp_path: Path, kind: str, partitions: int
+) -> None:
+    """Chains of 20 vertices in a file of edges, taken both ways by a union. Keys are long, equal in front, or null."""
+    spark.conf.set("spark.sql.shuffle.partitions", partitions)
+    spark.conf.set("spark.sql.adaptive.enabled", partitions != 2)
+
+    def name(n: int) -> int | str:
+        return n if kind == "numbers" else f"https://example.org/überall/{n % 7}/{'x' * (n % 40)}/{n}"
+
+    pairs = [(name(n), name(n + 1)) for n in range(4_000) if n % 20 != 19] + [(None, name(5_000))]
+    a, b = zip(*pairs, strict=True)
+    pq.write_table(pa.table({"a": a, "b": b}), tmp_path / "edges.parquet", row_group_size=1_000)
+    edges = spark.read.parquet(str(tmp_path))
+    both = edges.union(edges.select(edges.b.alias("a"), edges.a.alias("b")))
+    found = both.select(both.a.alias("node"), both.a.alias("label")).recursive_agg(
+        "node",
+        {"label": "min"},
+        step=lambda d: d.join(both, d.node == both.a).select(both.b.alias("node"), d.label),
+        backend="spark",
+    )
+    group = f"union-{kind}-{partitions}"
+    spark.sparkContext.setJobGroup(group, "a union of columns of one file")
+    rows = {r.node: r.label for r in found.collect()}
+    expected = {
+        name(n): min(
+            (name(m) for m in range(n - n % 20, n - n % 20 + 20)), key=lambda k: k if kind == "numbers" else k.encode()
+        )
+        for n in range(4_000)
+    }
+    assert rows == expected | {name(5_000): name(5_000), None: name(5_000)}
+    tracker = spark.sparkContext.statusTracker()
+    stages = {s for job in tracker.getJobIdsForGroup(group) for s in tracker.getJobInfo(job).stageIds}
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    store = spark.sparkContext._jsc.sc().statusStore()
+    assert sum(store.lastStageAttempt(s).inputRecords() for s in stages) == len(pairs)

@@ -18,7 +18,7 @@ ENGINES = {"pyspark", "py4j", "mpi4py", "numpy", "pandas"}
 LINES = {
     "pyspark_paralagg": 28_520,
     "mpi_backend": 10_580,
-    "jvm_shim/src/main": 11_520,
+    "jvm_shim/src/main": 11_900,
 }
 """The most lines of each part. Raising one needs a reason in the commit."""
 

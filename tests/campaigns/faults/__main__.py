@@ -25,6 +25,7 @@ from campaigns.faults.cases import FAULTS, Case, draw
 from campaigns.faults.run import Campaign, Result
 from campaigns.faults.table import table
 from campaigns.faults.workload import Outcome
+from jvm_options import use_quick_jvms
 
 from mpi_backend.launch.process_tree import end_with_parent
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 def main() -> int:
     """Return the exit code."""
     options = _parser().parse_args()
+    use_quick_jvms()
     if options.part is not None:
         isolation.mount()
         _run_part(options)

@@ -9,6 +9,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from jvm_options import use_quick_jvms
+
 if TYPE_CHECKING:
     from campaigns.programs.campaign import Tally
 
@@ -47,6 +49,8 @@ def _run(options: argparse.Namespace, seeds: range, until: float) -> Tally:
         return campaign.run(seeds, getattr(engines, options.engine), until=until)
     if options.engine == "delta":
         from campaigns.programs import lake_steps  # noqa: PLC0415 - needs Delta
+
+        use_quick_jvms()
 
         return lake_steps.run(seeds, until)
     from campaigns.programs.session import spark_session  # noqa: PLC0415 - needs a JVM

@@ -9,9 +9,10 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, BindReferences}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.paralagg.codegen.{SumOverflow, Sums}
-import org.apache.spark.sql.paralagg.gang.Votes
+import org.apache.spark.sql.paralagg.gang.{SingleTask, Votes}
 import org.apache.spark.sql.paralagg.load.{
-  Block, BlocksCodec, Dictionary, LocalDictionary, Route, StringWords, Strings, Words, WordsSection
+  Block, BlocksCodec, Dictionary, LocalDictionary, Route, SortedRun, SortedTexts, Strings, StringWords, Texts,
+  TextsCodec, Words, WordsSection
 }
 import org.apache.spark.sql.paralagg.offload.PrivateFiles
 import org.apache.spark.sql.paralagg.state.{KeyMap, LongKeyMap}
@@ -96,13 +97,32 @@ object ShimTests {
     ownersAreCatalysts()
 
     test("strings are ranked as Spark compares them, by bytes") {
-      val words = Seq("zebra", "", "Ångström", "apple", "apple pie", "\u0001", "日本").map(UTF8String.fromString)
-      val (left, right) = (new LocalDictionary, new LocalDictionary)
-      words.take(4).foreach(left.add)
-      words.drop(2).foreach(right.add)
-      val all = Strings.merge(Array(left.sorted, Strings.decode(Strings.encode(right.sorted))))
-      same(all.toSeq, words.sortWith(_.compareTo(_) < 0))
-      same(left.ranksIn(all).toSeq, words.take(4).map(all.indexOf(_)))
+      val few = Seq("zebra", "", "Ångström", "apple", "apple pie", "\u0000", "\u0000\u0000", "日本")
+      val deep = "x" * 700 // more equal bytes than the radix sort looks at
+      val many = (0 until 2000).map(i => s"user${i % 97}.name${i % 1009}@mail.example.org") ++
+        (0 until 100).map(i => deep + (if (i % 2 == 0) "\u0000" * i else i.toString)) ++ (0 until 60).map("z" * _)
+      for (strings <- Seq(few, few ++ many, Seq.empty[String])) {
+        val words = strings.distinct.map(UTF8String.fromString)
+        val local = new LocalDictionary
+        (words ++ words).foreach(local.add)
+        val (dictionary, ranks) = Strings.rank(local, new SingleTask(null))
+        val sorted = words.sortWith(_.compareTo(_) < 0)
+        same((0 until dictionary.size).map(dictionary.get), sorted)
+        same(ranks.toSeq.map(sorted(_)), words)
+      }
+    }
+
+    test("runs of strings merge to each string once, with the places of each run's strings") {
+      val runs = Array(Seq("a", "c", "d"), Seq(), Seq("a", "b", "d", "e")).map { strings =>
+        val texts = TextsCodec.decode(TextsCodec.encode(Texts(strings.map(UTF8String.fromString): _*)))
+        new SortedRun(texts, Array.range(0, texts.size), 0, texts.size)
+      }
+      val (merged, places) = Strings.merge(runs)
+      same((0 until merged.size).map(merged.get(_).toString), Seq("a", "b", "c", "d", "e"))
+      same(places.map(_.toSeq).toSeq, Seq(Seq(0, 2, 3), Seq(), Seq(0, 1, 3, 4)))
+      val sorted = new SortedTexts(Array(merged, new Texts, new Texts, Texts(UTF8String.fromString("f"))))
+      same((0 until sorted.size).map(sorted.get(_).toString), Seq("a", "b", "c", "d", "e", "f"))
+      same(Seq("f", "a", "bb").map(s => sorted.find(UTF8String.fromString(s))), Seq(5, 0, -1))
     }
 
     test("blocks cross the wire with their nulls and strings") {
@@ -118,9 +138,9 @@ object ShimTests {
       block.rows = 3
       block.setNull(1, 2)
       val arrived = new LocalDictionary
-      val Array(copy) = codec.decode(codec.encode(Array(block), strings.strings), arrived)
+      val Array(copy) = codec.decode(codec.encode(Array(block), strings), arrived)
       same((0 until 3).map(copy.words(0).array(_)), Seq(7L, 8L, 9L))
-      same((0 until 2).map(i => arrived.strings(copy.words(1).array(i).toInt).toString), Seq("a", "b"))
+      same((0 until 2).map(i => arrived.get(copy.words(1).array(i).toInt).toString), Seq("a", "b"))
       same((0 until 3).map(copy.isNull(1, _)), Seq(false, false, true))
       same(arrived.size, 2)
     }
@@ -179,7 +199,8 @@ object ShimTests {
     }
   }
 
-  private def dictionary(strings: String*) = new Dictionary(strings.map(UTF8String.fromString).toArray)
+  private def dictionary(strings: String*) =
+    new Dictionary(new SortedTexts(Array(Texts(strings.map(UTF8String.fromString): _*))))
 
   private def sample(t: DataType, i: Int): Any = t match {
     case LongType => random.nextLong()

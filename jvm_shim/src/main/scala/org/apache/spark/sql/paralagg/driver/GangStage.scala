@@ -133,7 +133,7 @@ private[paralagg] object Packing {
       val loader = new Loader(job.routes, job.inputTypes, job.tasks, context.partitionId())
       fill(loader, () => context.killTaskIfInterrupted())
       loader.blocks.iterator.zipWithIndex.map { case (blocks, target) =>
-        (target, codec.encode(blocks.filter(_.rows > 0), loader.strings.strings))
+        (target, codec.encode(blocks.filter(_.rows > 0), loader.strings))
       }
     }
   }

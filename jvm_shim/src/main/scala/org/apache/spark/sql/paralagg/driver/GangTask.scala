@@ -10,7 +10,9 @@ import org.apache.spark.sql.paralagg.codegen.KernelCode
 import org.apache.spark.sql.paralagg.gang.{
   BarrierGang, Codec, GangAborted, GangEnd, GangKey, GangStopped, MemoryAccount, SingleTask
 }
-import org.apache.spark.sql.paralagg.load.{Block, BlocksCodec, Dictionary, LocalDictionary, Routes, Strings}
+import org.apache.spark.sql.paralagg.load.{
+  Block, BlocksCodec, Dictionary, LocalDictionary, Routes, SortedTexts, Strings, Texts
+}
 import org.apache.spark.sql.paralagg.loop.{
   BitRowsLoop, BitmapLoop, Checkpoint, CheckpointConf, Decomposed, EndlessClimb, FixpointLoop, LoadedRows
 }
@@ -231,15 +233,14 @@ final class GangTask(job: GangJob, context: TaskContext) {
     }
   }
 
-  /** Merges the strings of all tasks into one sorted dictionary; replaces words of strings by their ranks. */
+  /** Ranks the strings of all tasks; replaces words of strings by their ranks. */
   private def intern(packed: Array[Array[Block]], dictionary: LocalDictionary): Dictionary = {
     // If rules derive strings, the word 0, which is stored with a null, must not be one of them.
     if (stratum.makesStrings) dictionary.add(UTF8String.EMPTY_UTF8)
-    if (!stratum.makesStrings && !routes.all.exists(_.stringColumns.nonEmpty)) new Dictionary(Array.empty)
+    if (!stratum.makesStrings && !routes.all.exists(_.stringColumns.nonEmpty))
+      new Dictionary(new SortedTexts(Array.empty))
     else {
-      val all = gang.allgather(dictionary.sorted, Strings)
-      val strings = gang.once(new Dictionary(Strings.merge(all)))
-      val ranks = dictionary.ranksIn(strings.ranked)
+      val (strings, ranks) = Strings.rank(dictionary, gang)
       packed.foreach(_.foreach(b => routes.all(b.route).stringColumns.foreach(b.rank(_, ranks))))
       strings
     }
@@ -292,8 +293,8 @@ object GangTask {
   /** The codec of blocks whose string words are ranks: it sends no strings. */
   private final class RankedBlocks(routes: Routes) extends Codec[Array[Block]] {
     private val plain = new BlocksCodec(routes.all.map(_.copy(types = Array.empty)))
-    override def encode(blocks: Array[Block]): Array[Byte] = plain.encode(blocks, Array.empty)
-    override def decode(bytes: Array[Byte]): Array[Block] = plain.decode(bytes, new LocalDictionary)
+    override def encode(blocks: Array[Block]): Array[Byte] = plain.encode(blocks, new Texts)
+    override def decode(bytes: Array[Byte]): Array[Block] = plain.decode(bytes)._1
   }
 
   private def outOfMemory(e: OutOfMemoryError) = new org.apache.spark.sql.paralagg.ParalaggException(

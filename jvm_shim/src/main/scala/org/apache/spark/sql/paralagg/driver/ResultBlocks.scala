@@ -5,7 +5,7 @@ import java.io.NotSerializableException
 import scala.collection.mutable.ArrayBuffer
 
 import org.apache.spark.SparkException
-import org.apache.spark.sql.paralagg.load.{Block, BlocksCodec, Dictionary, LocalDictionary, Owner, Route}
+import org.apache.spark.sql.paralagg.load.{Block, BlocksCodec, Dictionary, Owner, Route}
 import org.apache.spark.sql.paralagg.loop.BitmapBlock
 import org.apache.spark.sql.paralagg.plan.RelationSpec
 import org.apache.spark.sql.paralagg.state.RelationPart
@@ -49,7 +49,7 @@ final class ResultBlocks(relation: RelationSpec) {
     }.flatten
   }
 
-  private def encode(b: Block, strings: Dictionary): Array[Byte] = 0.toByte +: codec.encode(Array(b), strings.all)
+  private def encode(b: Block, strings: Dictionary): Array[Byte] = 0.toByte +: codec.encode(Array(b), strings)
 
   /** The keys of the relation that a part has too: all of them, or those that are not carried. */
   private val whole = relation.keys.indices.toArray
@@ -146,17 +146,17 @@ final class ResultBlocks(relation: RelationSpec) {
       block.rows = words.length
       block
     }
-    bitmapCodec.encode(blocks, strings.all)
+    bitmapCodec.encode(blocks, strings)
   }
 
   private def readBitmaps(bytes: Array[Byte]): Iterator[ColumnarBatch] = {
-    val dictionary = new LocalDictionary
-    val Array(xs, ys, bits, Array(moving, width)) = bitmapCodec.decode(bytes, dictionary).map(_.words(0).trimmed)
+    val (blocks, strings) = bitmapCodec.decode(bytes)
+    val Array(xs, ys, bits, Array(moving, width)) = blocks.map(_.words(0).trimmed)
     new BitmapRows(BitmapBlock(xs, ys, width.toInt, bits)).map { pairs =>
       val columns = new Array[ColumnVector](2)
       val carried = 1 - moving.toInt
-      columns(carried) = new WordVector(types(carried), () => pairs.xs, null, dictionary.strings)
-      columns(moving.toInt) = new WordVector(types(moving.toInt), () => pairs.ys, null, dictionary.strings)
+      columns(carried) = new WordVector(types(carried), () => pairs.xs, null, strings)
+      columns(moving.toInt) = new WordVector(types(moving.toInt), () => pairs.ys, null, strings)
       new ColumnarBatch(columns, pairs.size)
     }
   }
@@ -171,10 +171,10 @@ final class ResultBlocks(relation: RelationSpec) {
     case 1 => throw Utils.deserialize[Throwable](bytes.drop(1), Utils.getContextOrSparkClassLoader)
     case 2 => readBitmaps(bytes.drop(1))
     case _ =>
-      val dictionary = new LocalDictionary
-      codec.decode(bytes.drop(1), dictionary).iterator.map { b =>
+      val (blocks, strings) = codec.decode(bytes.drop(1))
+      blocks.iterator.map { b =>
         val columns = types.indices.map { c =>
-          new WordVector(types(c), () => b.words(c).array, b.nulls(c), dictionary.strings): ColumnVector
+          new WordVector(types(c), () => b.words(c).array, b.nulls(c), strings): ColumnVector
         }
         new ColumnarBatch(columns.toArray, b.rows)
       }

@@ -1,12 +1,13 @@
 package org.apache.spark.sql.paralagg.driver
 
+import org.apache.spark.sql.paralagg.load.StringTable
 import org.apache.spark.sql.paralagg.loop.BitmapBlock
 import org.apache.spark.sql.types.{DataType, Decimal}
 import org.apache.spark.sql.vectorized.{ColumnarArray, ColumnarMap, ColumnVector}
 import org.apache.spark.unsafe.types.UTF8String
 
 /** A column of words as a vector for Spark's operators, without a copy. `source` is called when a value is read. */
-final class WordVector(t: DataType, source: () => Array[Long], nulls: java.util.BitSet, strings: Array[UTF8String])
+final class WordVector(t: DataType, source: () => Array[Long], nulls: java.util.BitSet, strings: StringTable)
     extends ColumnVector(t) {
   private var read: Array[Long] = _
   private def words: Array[Long] = {
@@ -27,7 +28,7 @@ final class WordVector(t: DataType, source: () => Array[Long], nulls: java.util.
   override def getDouble(row: Int): Double = java.lang.Double.longBitsToDouble(words(row))
   override def getDecimal(row: Int, precision: Int, scale: Int): Decimal =
     if (isNullAt(row)) null else Decimal.createUnsafe(words(row), precision, scale)
-  override def getUTF8String(row: Int): UTF8String = if (isNullAt(row)) null else strings(words(row).toInt)
+  override def getUTF8String(row: Int): UTF8String = if (isNullAt(row)) null else strings.get(words(row).toInt)
   override def getArray(row: Int): ColumnarArray = throw new UnsupportedOperationException
   override def getMap(row: Int): ColumnarMap = throw new UnsupportedOperationException
   override def getBinary(row: Int): Array[Byte] = throw new UnsupportedOperationException

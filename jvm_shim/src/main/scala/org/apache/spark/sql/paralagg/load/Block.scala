@@ -41,19 +41,22 @@ final class Block(val route: Int, columns: Int, initial: Int = 0) extends Serial
 /** The form in which a map task of the loading shuffle writes the blocks of one target task, with their strings. */
 final class BlocksCodec(routes: Array[Route]) {
 
-  def encode(blocks: Array[Block], strings: Array[UTF8String]): Array[Byte] = {
-    val used = new LocalDictionary
+  def encode(blocks: Array[Block], strings: StringTable): Array[Byte] = {
+    val used = new UsedStrings(strings)
     blocks.foreach { b =>
       routes(b.route).stringColumns.foreach { c =>
         val a = b.words(c).array
-        (0 until b.rows).foreach(i => if (!b.isNull(c, i)) a(i) = used.add(strings(a(i).toInt)))
+        var i = 0
+        while (i < b.rows) {
+          if (!b.isNull(c, i)) a(i) = used.number(a(i).toInt)
+          i += 1
+        }
       }
     }
-    val dictionary = java.util.Arrays.copyOf(used.strings, used.size)
-    val size = 4 + blocks.map { b =>
+    val rows = 4 + blocks.map { b =>
       8 + b.words.indices.map(c => 4 + nullBytes(b, c).length + 8 * b.rows).sum
-    }.sum + Strings.bytes(dictionary)
-    val out = ByteBuffer.allocate(size)
+    }.sum
+    val out = ByteBuffer.allocate(Math.addExact(rows, TextsCodec.bytes(used.size, used.get)))
     out.putInt(blocks.length)
     blocks.foreach { b =>
       out.putInt(b.route).putInt(b.rows)
@@ -64,12 +67,20 @@ final class BlocksCodec(routes: Array[Route]) {
         out.position(out.position() + 8 * b.rows)
       }
     }
-    Strings.write(dictionary, out)
+    TextsCodec.write(used.size, used.get, out.array, rows)
     out.array
   }
 
   /** Decodes the blocks and adds their strings to `strings`. */
   def decode(bytes: Array[Byte], strings: LocalDictionary): Array[Block] = {
+    val (blocks, received) = decode(bytes)
+    val ids = Array.tabulate(received.size)(i => strings.add(received.get(i)))
+    blocks.foreach(b => routes(b.route).stringColumns.foreach(c => b.rank(c, ids)))
+    blocks
+  }
+
+  /** Decodes the blocks; their strings stay in `bytes`. */
+  def decode(bytes: Array[Byte]): (Array[Block], Texts) = {
     val in = ByteBuffer.wrap(bytes)
     val blocks = Array.fill(in.getInt()) {
       val route = in.getInt()
@@ -87,11 +98,26 @@ final class BlocksCodec(routes: Array[Route]) {
       }
       filled
     }
-    val ids = Strings.read(in).map(strings.add)
-    blocks.foreach(b => routes(b.route).stringColumns.foreach(c => b.rank(c, ids)))
-    blocks
+    (blocks, TextsCodec.read(bytes, in.position()))
   }
 
   private def nullBytes(block: Block, column: Int): Array[Byte] =
     if (block.nulls(column) == null) Array.emptyByteArray else block.nulls(column).toByteArray
+}
+
+/** The strings of a table that blocks use, numbered in the order of their first use. */
+private final class UsedStrings(strings: StringTable) {
+  private lazy val numbers = new Array[Int](strings.size) // by word: number + 1
+  private val words = new LongBuffer
+
+  def size: Int = words.size
+  def get(number: Int): UTF8String = strings.get(words.array(number).toInt)
+
+  def number(word: Int): Int = {
+    if (numbers(word) == 0) {
+      words.add(word)
+      numbers(word) = words.size
+    }
+    numbers(word) - 1
+  }
 }

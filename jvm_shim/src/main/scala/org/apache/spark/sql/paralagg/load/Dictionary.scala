@@ -4,6 +4,8 @@ import java.nio.ByteBuffer
 import java.util.Arrays
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.paralagg.gang.{Codec, WordsCodec}
 import org.apache.spark.sql.paralagg.plan.StratumSpec
 import org.apache.spark.unsafe.types.UTF8String
@@ -15,13 +17,18 @@ import org.apache.spark.unsafe.types.UTF8String
  * the next numbers of this executor. Another executor may number them otherwise, so messages between executors are
  * translated ([[StringWords]]), and such words compare by the strings' bytes.
  */
-final class Dictionary(val ranked: Array[UTF8String]) extends StringTable {
+final class Dictionary(ranked: SortedTexts) extends StringTable {
   private val words = new ConcurrentHashMap[UTF8String, Integer]()
   @volatile private var derived = Array.emptyObjectArray.asInstanceOf[Array[AnyRef]]
-  private var size = 0
+  @volatile private var derivedSize = 0
+
+  override def size: Int = ranked.size + derivedSize
 
   override def get(word: Int): UTF8String =
-    if (word < ranked.length) ranked(word) else derived(word - ranked.length).asInstanceOf[UTF8String]
+    if (word < ranked.size) ranked.get(word) else derived(word - ranked.size).asInstanceOf[UTF8String]
+
+  /** The number of strings of the inputs. */
+  def rankedSize: Int = ranked.size
 
   /** Returns the word of a string that a rule derived; any task may call it. */
   def word(s: UTF8String): Long = {
@@ -29,7 +36,7 @@ final class Dictionary(val ranked: Array[UTF8String]) extends StringTable {
     if (existing != null) existing.longValue else words.computeIfAbsent(s.copy(), number(_)).longValue
   }
 
-  def isDerived(word: Long): Boolean = word >= ranked.length && word <= Int.MaxValue
+  def isDerived(word: Long): Boolean = word >= ranked.size && word <= Int.MaxValue
 
   /** Compares two words by their strings. The identity of `min` or `max` is no string but sorts correctly. */
   def less(a: Long, b: Long): Boolean = {
@@ -37,24 +44,14 @@ final class Dictionary(val ranked: Array[UTF8String]) extends StringTable {
     if (isDerived(a) && isString(b) || isDerived(b) && isString(a)) get(a.toInt).compareTo(get(b.toInt)) < 0 else a < b
   }
 
-  /** All strings by word; valid only after the last rule has run. */
-  lazy val all: Array[UTF8String] = synchronized {
-    if (size == 0) ranked
-    else {
-      val out = Arrays.copyOf(ranked, ranked.length + size)
-      System.arraycopy(derived, 0, out, ranked.length, size)
-      out
-    }
-  }
-
   private def number(s: UTF8String): Integer = {
-    val rank = Arrays.binarySearch(ranked.asInstanceOf[Array[AnyRef]], s)
+    val rank = ranked.find(s)
     if (rank >= 0) rank
     else synchronized {
-      if (size == derived.length) derived = Arrays.copyOf(derived, math.max(64, size * 2))
-      derived(size) = s
-      size += 1
-      ranked.length + size - 1
+      if (derivedSize == derived.length) derived = Arrays.copyOf(derived, math.max(64, derivedSize * 2))
+      derived(derivedSize) = s
+      derivedSize += 1
+      size - 1
     }
   }
 }
@@ -69,14 +66,14 @@ final case class WordsSection(stride: Int, columns: Array[Int])
 final class StringWords(sections: Array[WordsSection], strings: Dictionary) extends Codec[Array[Long]] {
 
   override def encode(message: Array[Long]): Array[Byte] = {
-    val used = new LocalDictionary
+    val used = mutable.LongMap.empty[Int]
+    val texts = new Texts
     val words = message.clone()
-    foreachDerived(words)(word => strings.ranked.length + used.add(strings.get(word)))
-    val derived = Arrays.copyOf(used.strings, used.size)
+    foreachDerived(words)(word => strings.rankedSize + used.getOrElseUpdate(word, texts.append(strings.get(word))))
     val plain = WordsCodec.encode(words)
-    val out = ByteBuffer.allocate(4 + plain.length + Strings.bytes(derived))
+    val out = ByteBuffer.allocate(4 + plain.length + TextsCodec.bytes(texts.size, texts.get))
     out.putInt(plain.length).put(plain)
-    Strings.write(derived, out)
+    TextsCodec.write(texts.size, texts.get, out.array, out.position())
     out.array
   }
 
@@ -85,8 +82,9 @@ final class StringWords(sections: Array[WordsSection], strings: Dictionary) exte
     val plain = new Array[Byte](in.getInt())
     in.get(plain)
     val words = WordsCodec.decode(plain)
-    val received = Strings.read(in).map(strings.word)
-    foreachDerived(words)(word => received(word - strings.ranked.length))
+    val texts = TextsCodec.read(bytes, in.position())
+    val received = Array.tabulate(texts.size)(i => strings.word(texts.get(i)))
+    foreachDerived(words)(word => received(word - strings.rankedSize))
     words
   }
 

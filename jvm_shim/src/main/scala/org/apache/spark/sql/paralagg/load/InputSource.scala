@@ -52,13 +52,15 @@ object InputSource {
   /** Returns the sources of `inputs`. A source that has all columns of another one is read for both. */
   def shared(plans: Seq[SparkPlan], inputs: Seq[Int]): Seq[InputSource] = {
     val columns = plans.map(Columns.of)
-    val widest = columns.flatten.map(_.source).sortBy(-_.output.length).foldLeft(Vector.empty[SparkPlan]) {
+    val widest = columns.flatten.flatten.map(_.source).sortBy(-_.output.length).foldLeft(Vector.empty[SparkPlan]) {
       (kept, source) => if (kept.exists(reads(_, source))) kept else kept :+ source
     }
     val scans = widest.map { scan =>
       val uses = inputs.zip(columns).collect {
-        case (input, Some(c)) if widest.find(reads(_, c.source)).contains(scan) => InputUse(input, c.ordinalsIn(scan))
-      }
+        case (input, Some(parts)) =>
+          parts.filter(c => widest.find(reads(_, c.source)).contains(scan)).map(c =>
+            InputUse(input, c.ordinalsIn(scan)))
+      }.flatten
       InputSource(uses, null, scan.executeColumnar(), canSplit(scan))
     }
     scans ++ plans.indices.filter(columns(_).isEmpty).map(i => ofRows(plans(i), inputs(i)))
@@ -98,8 +100,8 @@ private final case class Columns(source: SparkPlan, columns: Seq[Attribute]) {
 
 private object Columns {
 
-  /** Skips the transition to rows, which costs more than the scan. */
-  def of(plan: SparkPlan): Option[Columns] = plan match {
+  /** Returns the column batches that make up the plan's rows; skips the transition to rows, which costs more than the scan. */
+  def of(plan: SparkPlan): Option[Seq[Columns]] = plan match {
     // Spark adds the first one because the fixpoint's output is columnar.
     case _: RowToColumnarExec | _: WholeStageCodegenExec | _: InputAdapter | _: ColumnarToRowExec =>
       of(plan.children.head)
@@ -109,9 +111,14 @@ private object Columns {
         case Alias(a: Attribute, _) => a
       }
       if (names.length < list.length) None
-      else
-        of(child).map(c => Columns(c.source, names.map(a => c.columns(child.output.indexWhere(_.exprId == a.exprId)))))
-    case p if p.supportsColumnar => Some(Columns(p, p.output))
+      else {
+        val positions = names.map(a => child.output.indexWhere(_.exprId == a.exprId))
+        of(child).map(_.map(c => Columns(c.source, positions.map(c.columns(_)))))
+      }
+    case UnionExec(children) =>
+      val parts = children.map(of)
+      if (parts.contains(None)) None else Some(parts.flatten.flatten)
+    case p if p.supportsColumnar => Some(Seq(Columns(p, p.output)))
     case _ => None
   }
 }

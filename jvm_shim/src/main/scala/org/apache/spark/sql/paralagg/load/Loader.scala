@@ -24,11 +24,13 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
   private val targets = new Array[Int](BatchRows)
   private val selected = new Array[Int](BatchRows * tasks) // rows of the batch by target
   private val counts = new Array[Int](tasks)
+  // Of the rows at hand, by column of the source:
   private var words: Array[Array[Long]] = Array.empty
-  private var nulls: Array[Array[Boolean]] = Array.empty // null where the batch's column has none
+  private var nulls: Array[Array[Boolean]] = Array.empty // null where the column has none
 
   def readRows(input: Int, rows: Iterator[InternalRow], check: () => Unit): Unit = {
     val types = wordTypes(input)
+    val columns = types.indices.toArray
     prepare(types.length)
     var n = 0
     while (rows.hasNext) {
@@ -40,30 +42,29 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
       }
       n += 1
       if (n == BatchRows) {
-        scatter(input, n)
+        scatter(input, columns, n)
+        prepare(types.length)
         check()
         n = 0
       }
     }
-    scatter(input, n)
+    scatter(input, columns, n)
   }
 
-  /** Reads batches for each of `uses`. */
-  def readBatches(uses: Seq[InputUse], batches: Iterator[ColumnarBatch], check: () => Unit): Unit =
+  /** Reads batches for each of `uses`; a column that several uses have is read once. */
+  def readBatches(uses: Seq[InputUse], batches: Iterator[ColumnarBatch], check: () => Unit): Unit = {
+    val types = uses.flatMap(u => u.ordinals.zip(wordTypes(u.input))).distinct
+    val columns = uses.map(u => u.ordinals.zip(wordTypes(u.input)).map(types.indexOf(_)))
     batches.foreach { batch =>
-      uses.foreach(readBatch(_, batch))
+      var from = 0
+      while (from < batch.numRows()) {
+        val n = math.min(BatchRows, batch.numRows() - from)
+        prepare(types.length)
+        types.indices.foreach(c => readColumn(types(c)._2, batch.column(types(c)._1), from, n, c))
+        uses.indices.foreach(u => scatter(uses(u).input, columns(u), n))
+        from += n
+      }
       check()
-    }
-
-  private def readBatch(use: InputUse, batch: ColumnarBatch): Unit = {
-    val types = wordTypes(use.input)
-    prepare(types.length)
-    var from = 0
-    while (from < batch.numRows()) {
-      val n = math.min(BatchRows, batch.numRows() - from)
-      types.indices.foreach(c => readColumn(types(c), batch.column(use.ordinals(c)), from, n, c))
-      scatter(use.input, n)
-      from += n
     }
   }
 
@@ -103,6 +104,7 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
     }
   }
 
+  /** Makes room for the next rows. */
   private def prepare(columns: Int): Unit = {
     if (words.length < columns) words = Array.fill(columns)(new Array[Long](BatchRows))
     nulls = new Array[Array[Boolean]](columns)
@@ -119,20 +121,20 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
     (done ++ last.filter(_.rows > 0)).toArray
   }
 
-  /** Adds the first `n` rows of `words` to the blocks of every route of the input. */
-  private def scatter(input: Int, n: Int): Unit = if (n > 0) {
+  /** Adds the first `n` rows of `words` to the blocks of every route of the input, which has `columns` of them. */
+  private def scatter(input: Int, columns: Array[Int], n: Int): Unit = if (n > 0) {
     routes.ofInput(input).foreach { route =>
-      val target = assign(input, route, n)
-      if (target >= 0 && route.columns.forall(nulls(_) == null)) append(block(target, route, n), route, n)
+      val target = assign(input, columns, route, n)
+      val routed = route.columns.map(columns)
+      if (target >= 0 && routed.forall(nulls(_) == null)) append(block(target, route, n), routed, n)
       else {
         if (target >= 0) java.util.Arrays.fill(targets, 0, n, target)
-        dropNullKeys(route, n)
+        dropNullKeys(route.notNull.map(columns), n)
         select(n)
         (0 until tasks).foreach(t =>
-          if (counts(t) > 0) gather(block(t, route, counts(t)), route, t * BatchRows, counts(t)))
+          if (counts(t) > 0) gather(block(t, route, counts(t)), routed, t * BatchRows, counts(t)))
       }
     }
-    java.util.Arrays.fill(nulls.asInstanceOf[Array[AnyRef]], null)
   }
 
   /** Returns the open block of a target with room for `more` rows; replaces a full one, since growing copies it. */
@@ -150,15 +152,15 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
   }
 
   /** Fills `targets` and returns -1, or returns the target if all rows have the same. */
-  private def assign(input: Int, route: Route, n: Int): Int =
+  private def assign(input: Int, columns: Array[Int], route: Route, n: Int): Int =
     if (route.everywhere) first % tasks
     else if (tasks == 1 || route.partitionBy.isEmpty) 0
     else {
       java.util.Arrays.fill(targets, 0, n, Words.Seed)
       route.partitionBy.foreach { c =>
         val t = wordTypes(input)(c)
-        val w = words(c)
-        val nullRows = nulls(c)
+        val w = words(columns(c))
+        val nullRows = nulls(columns(c))
         var i = 0
         if (nullRows == null && (t eq LongWord)) {
           while (i < n) {
@@ -180,7 +182,7 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
       -1
     }
 
-  private def dropNullKeys(route: Route, n: Int): Unit = route.notNull.foreach { c =>
+  private def dropNullKeys(columns: Array[Int], n: Int): Unit = columns.foreach { c =>
     val nullRows = nulls(c)
     if (nullRows != null) (0 until n).foreach(i => if (nullRows(i)) targets(i) = -1)
   }
@@ -199,20 +201,20 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
     }
   }
 
-  private def append(block: Block, route: Route, n: Int): Unit = {
-    route.columns.indices.foreach { c =>
+  private def append(block: Block, columns: Array[Int], n: Int): Unit = {
+    columns.indices.foreach { c =>
       val b = block.words(c)
-      System.arraycopy(words(route.columns(c)), 0, b.array, b.size, n)
+      System.arraycopy(words(columns(c)), 0, b.array, b.size, n)
       b.size += n
     }
     block.rows += n
   }
 
   /** Copies the rows in `selected` from `from` on. */
-  private def gather(block: Block, route: Route, from: Int, n: Int): Unit = {
-    route.columns.indices.foreach { c =>
-      val in = words(route.columns(c))
-      val nullRows = nulls(route.columns(c))
+  private def gather(block: Block, columns: Array[Int], from: Int, n: Int): Unit = {
+    columns.indices.foreach { c =>
+      val in = words(columns(c))
+      val nullRows = nulls(columns(c))
       val b = block.words(c)
       Loader.copy(in, selected, from, n, b.array, b.size)
       if (nullRows != null) (0 until n).foreach(i => if (nullRows(selected(from + i))) block.setNull(c, block.rows + i))

@@ -1,82 +1,203 @@
 package org.apache.spark.sql.paralagg.load
 
-import java.nio.ByteBuffer
-import java.util.Arrays
+import java.util.PriorityQueue
 
-import org.apache.spark.sql.paralagg.gang.Codec
+import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
+import org.apache.spark.sql.paralagg.gang.{Codec, Gang, WordsCodec}
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.types.UTF8String
 
-/** Strings by word. */
-trait StringTable {
-  def get(word: Int): UTF8String
+/**
+ * All strings of a run, in order: a string's word is its rank, so words compare as Spark compares the strings (by
+ * bytes). Held once an executor. `parts` follow one another.
+ */
+final class SortedTexts(parts: Array[Texts]) extends StringTable {
+  private val starts = parts.map(_.size).scanLeft(0)(_ + _)
+
+  override val size: Int = starts.last
+
+  override def get(word: Int): UTF8String = {
+    var p = 0
+    if (parts.length > 2) {
+      val found = java.util.Arrays.binarySearch(starts, word)
+      p = if (found >= 0) found else -found - 2
+      while (starts(p + 1) == word) p += 1 // skips empty parts
+    } else if (word >= starts(1)) p = 1
+    parts(p).get(word - starts(p))
+  }
+
+  /** Returns the rank of a string; -1 if there is no such string. */
+  def find(s: UTF8String): Int = {
+    var low = 0
+    var high = size - 1
+    while (low <= high) {
+      val middle = (low + high) >>> 1
+      val order = get(middle).compareTo(s)
+      if (order == 0) return middle
+      if (order < 0) low = middle + 1 else high = middle - 1
+    }
+    -1
+  }
 }
 
-/** The strings that one task has read, numbered in that order (docs/design.md, "Data in the loop"). */
-final class LocalDictionary extends StringTable {
-  private val ids = new java.util.HashMap[UTF8String, Integer]()
-  private var interned = new Array[UTF8String](16)
-
-  def size: Int = ids.size
-
-  override def get(word: Int): UTF8String = interned(word)
-
-  def add(s: UTF8String): Int = {
-    val existing = ids.get(s)
-    if (existing != null) existing
-    else {
-      val id = ids.size
-      val copy = s.copy() // the reader reuses its buffers
-      ids.put(copy, id)
-      if (id == interned.length) interned = Arrays.copyOf(interned, id * 2)
-      interned(id) = copy
-      id
-    }
-  }
-
-  /** Returns the strings by id; the array is longer than `size`. */
-  def strings: Array[UTF8String] = interned
-
-  def sorted: Array[UTF8String] =
-    Arrays.stream(interned, 0, size).sorted().toArray[UTF8String](new Array[UTF8String](_))
-
-  /** Returns the rank of each local id in `global`, which holds all strings of the run in order. */
-  def ranksIn(global: Array[UTF8String]): Array[Int] = Array.tabulate(size) { id =>
-    Arrays.binarySearch(global.asInstanceOf[Array[AnyRef]], interned(id))
-  }
+/** Some strings of a task in order, each once: those of `ids` from `from` until `until`. */
+final class SortedRun(val texts: Texts, val ids: Array[Int], val from: Int, val until: Int) {
+  def size: Int = until - from
+  def get(i: Int): UTF8String = texts.get(ids(from + i))
 }
 
 /**
- * All strings of a run, sorted: a string's word is its rank, so words compare as Spark compares the strings (by bytes),
- * and every executor computes the same rank without a message. Held once an executor.
+ * Ranks the strings of a run by a sample sort: each task sorts its own, and then merges one range of those of all tasks.
  */
-object Strings extends Codec[Array[UTF8String]] {
+object Strings {
 
-  /** Returns all strings in order, each once. The sort is a merge, since the parts are sorted. */
-  def merge(parts: Array[Array[UTF8String]]): Array[UTF8String] =
-    Arrays.stream(parts.flatten).sorted().distinct().toArray[UTF8String](new Array[UTF8String](_))
+  /** The strings of a task from which the limits of the ranges are drawn. */
+  private val Samples = 64
 
-  override def encode(strings: Array[UTF8String]): Array[Byte] = {
-    val out = ByteBuffer.allocate(4 + strings.map(_.numBytes + 4).sum)
-    write(strings, out)
-    out.array
+  /** Returns the dictionary of the run, and the rank of each of the task's strings. Collective. */
+  def rank(local: LocalDictionary, gang: Gang): (Dictionary, Array[Int]) = {
+    val sorted = StringOrder.of(local)
+    val runs = cut(local, sorted, limits(local, sorted, gang))
+    val (received, _) = gang.exchange(runs, RunCodec, Array.emptyDoubleArray)
+    val (merged, places) = merge(received)
+    val parts = gang.allgather(merged, TextsCodec)
+    val dictionary = gang.once(new Dictionary(new SortedTexts(parts)))
+    val start = parts.take(gang.part).map(_.size).sum
+    val (ranks, _) = gang.exchange(places.map(_.map(start + _.toLong)), WordsCodec, Array.emptyDoubleArray)
+    val out = new Array[Int](local.size)
+    ranks.indices.foreach { t =>
+      val run = runs(t)
+      var i = 0
+      while (i < run.size) {
+        out(run.ids(run.from + i)) = ranks(t)(i).toInt
+        i += 1
+      }
+    }
+    (dictionary, out)
   }
 
-  override def decode(bytes: Array[Byte]): Array[UTF8String] = read(ByteBuffer.wrap(bytes))
+  /** Returns the first string of each range but the first, the same in all tasks. */
+  private def limits(local: Texts, sorted: Array[Int], gang: Gang): Array[UTF8String] = {
+    val n = math.min(Samples, sorted.length)
+    val own = Texts((0 until n).map(i => local.get(sorted((sorted.length.toLong * i / n).toInt))): _*)
+    val samples = gang.allgather(own, TextsCodec).flatMap(t => (0 until t.size).map(t.get)).sorted
+    if (samples.isEmpty) Array.empty
+    else Array.tabulate(gang.tasks - 1)(t => samples((samples.length.toLong * (t + 1) / gang.tasks).toInt))
+  }
 
-  def write(strings: Array[UTF8String], out: ByteBuffer): Unit = {
-    out.putInt(strings.length)
-    strings.foreach { s =>
-      out.putInt(s.numBytes)
-      s.writeTo(out)
+  /** Returns the run of each range. */
+  private def cut(local: Texts, sorted: Array[Int], limits: Array[UTF8String]): Array[SortedRun] = {
+    def first(limit: UTF8String): Int = {
+      var low = 0
+      var high = sorted.length
+      while (low < high) {
+        val middle = (low + high) >>> 1
+        if (local.get(sorted(middle)).compareTo(limit) < 0) low = middle + 1 else high = middle
+      }
+      low
+    }
+    val ends = limits.map(first)
+    (0 +: ends).zip(ends :+ sorted.length).map { case (from, until) => new SortedRun(local, sorted, from, until) }
+  }
+
+  /** Returns the strings of all runs, each once, and for each run the places of its strings among them. */
+  private[paralagg] def merge(runs: Array[SortedRun]): (Texts, Array[Array[Int]]) = {
+    val merged = new Texts
+    val places = runs.map(r => new Array[Int](r.size))
+    val heads = new PriorityQueue[Head](math.max(1, runs.length))
+    runs.indices.filter(runs(_).size > 0).foreach(r => heads.add(new Head(runs(r), r)))
+    var last: UTF8String = null
+    while (!heads.isEmpty) {
+      val head = heads.poll()
+      if (last == null || head.text != last) {
+        merged.append(head.text)
+        last = head.text
+      }
+      places(head.number)(head.at) = merged.size - 1
+      if (head.advance()) heads.add(head)
+    }
+    (merged, places)
+  }
+
+  /** The first string of a run that is not merged yet. */
+  private final class Head(run: SortedRun, val number: Int) extends Comparable[Head] {
+    var at = 0
+    var text: UTF8String = run.get(0)
+    private var prefix = text.getPrefix
+
+    def advance(): Boolean = {
+      at += 1
+      if (at < run.size) {
+        text = run.get(at)
+        prefix = text.getPrefix
+      }
+      at < run.size
+    }
+
+    override def compareTo(other: Head): Int =
+      if (prefix != other.prefix) java.lang.Long.compareUnsigned(prefix, other.prefix) else text.compareTo(other.text)
+  }
+}
+
+/** Lists of strings on the wire: their number, then each one behind its length, as [[Texts]] holds them. */
+object TextsCodec extends Codec[Texts] {
+  override def encode(texts: Texts): Array[Byte] = {
+    val out = new Array[Byte](bytes(texts.size, texts.get))
+    write(texts.size, texts.get, out, 0)
+    out
+  }
+
+  override def decode(bytes: Array[Byte]): Texts = read(bytes, 0)
+
+  /** Returns the bytes of `n` strings on the wire. */
+  def bytes(n: Int, get: Int => UTF8String): Int = {
+    var sum = Texts.LengthBytes.toLong * (n + 1)
+    var i = 0
+    while (i < n) {
+      sum += get(i).numBytes
+      i += 1
+    }
+    if (sum > Int.MaxValue - 64) {
+      throw new ParalaggException(
+        ErrorCodes.OutOfMemory,
+        s"one message has ${sum >> 20} MiB of strings, and 2047 MiB is the limit.",
+        "use more partitions (spark.sql.shuffle.partitions), or numbers as keys.")
+    }
+    sum.toInt
+  }
+
+  /** Writes `n` strings to `out` from `from` on. */
+  def write(n: Int, get: Int => UTF8String, out: Array[Byte], from: Int): Unit = {
+    val base = Platform.BYTE_ARRAY_OFFSET
+    Platform.putInt(out, base + from, n)
+    var at = from + Texts.LengthBytes
+    var i = 0
+    while (i < n) {
+      val s = get(i)
+      Platform.putInt(out, base + at, s.numBytes)
+      s.writeToMemory(out, base + at + Texts.LengthBytes)
+      at += Texts.LengthBytes + s.numBytes
+      i += 1
     }
   }
 
-  def bytes(strings: Array[UTF8String]): Int = 4 + strings.map(_.numBytes + 4).sum
+  /** Returns the strings in `bytes` from `from` on, which stay where they are. */
+  def read(bytes: Array[Byte], from: Int): Texts = {
+    val texts = new Texts
+    texts.adopt(bytes, from + Texts.LengthBytes, Platform.getInt(bytes, Platform.BYTE_ARRAY_OFFSET + from))
+    texts
+  }
+}
 
-  def read(in: ByteBuffer): Array[UTF8String] = Array.fill(in.getInt()) {
-    val bytes = new Array[Byte](in.getInt())
-    in.get(bytes)
-    UTF8String.fromAddress(bytes, Platform.BYTE_ARRAY_OFFSET, bytes.length)
+private object RunCodec extends Codec[SortedRun] {
+  override def encode(run: SortedRun): Array[Byte] = {
+    val out = new Array[Byte](TextsCodec.bytes(run.size, run.get))
+    TextsCodec.write(run.size, run.get, out, 0)
+    out
+  }
+
+  override def decode(bytes: Array[Byte]): SortedRun = {
+    val texts = TextsCodec.decode(bytes)
+    new SortedRun(texts, Array.range(0, texts.size), 0, texts.size)
   }
 }

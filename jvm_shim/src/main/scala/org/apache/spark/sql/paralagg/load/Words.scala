@@ -92,10 +92,8 @@ case class DecimalWord(precision: Int, scale: Int) extends WordType {
 /** The word of a string is its place in the run's [[Dictionary]]. */
 case object StringWord extends WordType {
   override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = strings.add(row.getUTF8String(i))
-  override def hash(w: Long, seed: Int, strings: StringTable): Int = {
-    val s = strings.get(w.toInt)
-    Murmur3_x86_32.hashUnsafeBytes(s.getBaseObject, s.getBaseOffset, s.numBytes, seed)
-  }
+  override def hash(w: Long, seed: Int, strings: StringTable): Int =
+    if (seed == Words.Seed) strings.hash(w.toInt) else Texts.hash(strings.get(w.toInt), seed)
   override def decode(w: String): String = s"ra_strings.get((int) $w)"
   override def encode(value: String): String = s"ra_strings.word($value)"
 }
