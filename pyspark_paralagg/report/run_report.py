@@ -31,7 +31,8 @@ class RunReport:
     ``backend`` is the executor and ``reason`` the reason for its choice. ``iterations`` counts applications of the
     step, including the last one, which changed nothing. ``tuples`` counts the rows of all relations at the end.
     ``seconds`` has ``plan``, ``load``, ``loop`` and ``store``. ``form`` says how the loop was evaluated: by rows (best
-    first, or in any order; in how many tasks or ranks), by bitmaps, or one carried value at a time.
+    first, or in any order; in how many tasks or ranks), by bitmaps, or one carried value at a time. ``spilled`` counts
+    the bytes of loaded rows that went to files of Spark's local directories, because memory did not hold them.
 
     ``rounds`` has one entry for each iteration and relation: ``iteration``, ``relation``, the changed rows (``delta``),
     all rows (``total``), ``seconds``, ``bytes`` and ``balance``. ``bytes`` were exchanged; relations of one iteration
@@ -56,6 +57,7 @@ class RunReport:
     rounds: tuple[dict[str, Any], ...] = field(default=(), repr=False)
     ranks: tuple[dict[str, Any], ...] = field(default=(), repr=False)
     form: str = "rows"
+    spilled: int = 0
 
     @property
     def balance(self) -> float | None:
@@ -109,6 +111,7 @@ class RunReport:
                 "seconds": self.seconds,
                 "per_iteration": list(self.rounds),
                 "ranks": list(self.ranks),
+                "spilled": self.spilled,
             }
         )
 
@@ -127,18 +130,23 @@ class RunReport:
             rounds=tuple(data.get("per_iteration", ())),
             ranks=tuple(data.get("ranks", ())),
             form=data.get("form", "rows"),
+            spilled=data.get("spilled", 0),
         )
 
     def __repr__(self) -> str:
-        """Return the report as four lines of text, or five with MPI ranks."""
+        """Return the report as four lines of text; one more with MPI ranks, and if rows were spilled."""
         spent = ", ".join(f"{name} {value:.3f} s" for name, value in self.seconds.items())
         return (
             f"{self.backend}: {self.iterations:,} iterations, {self.tuples:,} rows\n"
             f"  form: {self.form}\n"
             f"  time: {spent}\n"
             f"{self._shown_ranks()}"
+            f"{self._shown_spilled()}"
             f"  why {self.backend}: {self.reason}"
         )
+
+    def _shown_spilled(self) -> str:
+        return f"  memory: {self.spilled:,} bytes of loaded rows went to files\n" if self.spilled else ""
 
     def _shown_ranks(self) -> str:
         if not self.ranks:

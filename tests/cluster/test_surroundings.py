@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,10 +30,37 @@ def test_the_engine_is_refused_under_dynamic_allocation_with_a_reason(scenario: 
     assert facts["alive"]
 
 
-@pytest.mark.parametrize("how", ["too_large", "too_large_to_load"])
+@pytest.mark.parametrize("how", ["too_large", "too_many_keys"])
 def test_out_of_memory_is_an_error_with_its_code(scenario: Callable[..., Any], how: str) -> None:
     result = scenario("little_memory")[how]
     assert "PARALAGG_OUT_OF_MEMORY" in result["raised"]
     assert "spark.driver.memory" in result["raised"]
+    assert result["left"] == NOTHING
+    assert result["next_is_right"]
+
+
+@pytest.mark.parametrize("how", ["", "encrypted"])
+def test_rows_that_memory_does_not_hold_are_spilled(scenario: Callable[..., Any], how: str) -> None:
+    for kind, found in scenario("little_memory", *[how] * bool(how))["spilled"].items():
+        assert found["right"], kind
+        assert found["spilled"] > 10_000_000
+        assert found["files"] == []
+        assert found["left"] == NOTHING
+
+
+def test_a_job_that_is_cancelled_in_a_spill_leaves_no_file(scenario: Callable[..., Any]) -> None:
+    result = scenario("little_memory")["cancelled_in_a_spill"]
+    assert "SPARK_JOB_CANCELLED" in result["raised"][0]
+    assert result["files"] == []
+    assert result["left"] == NOTHING
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount file systems")
+def test_a_full_local_directory_is_an_error_that_names_it(scenario: Callable[..., Any]) -> None:
+    result = scenario("little_memory", "full")["full_disk"]
+    assert "PARALAGG_DISK_FULL" in result["raised"]
+    assert "/local/" in result["raised"]
+    assert "spark.local.dir" in result["raised"]
+    assert result["files"] == []
     assert result["left"] == NOTHING
     assert result["next_is_right"]

@@ -8,6 +8,7 @@ object ErrorCodes {
   val AggregatorNull = "PARALAGG_AGGREGATOR_NULL"
   val AssumptionViolated = "PARALAGG_ASSUMPTION_VIOLATED"
   val BadConf = "PARALAGG_BAD_CONF"
+  val DiskFull = "PARALAGG_DISK_FULL"
   val LimitReached = "PARALAGG_LIMIT_REACHED"
   val MpiNoLauncher = "PARALAGG_MPI_NO_LAUNCHER"
   val MpiRankFailed = "PARALAGG_MPI_RANK_FAILED"

@@ -67,15 +67,17 @@ private final class GangRDD(
 
   override def compute(split: Partition, context: TaskContext): Iterator[(Int, Array[Byte])] = {
     val partition = split.asInstanceOf[GangPartition]
-    new GangTask(job, context).run { (job, check) =>
-      val loader = new Loader(job.routes, job.inputTypes, job.tasks, split.index)
+    new GangTask(job, context).run { (store, check) =>
+      val loader = new Loader(job.routes, job.inputTypes, job.tasks, split.index, store.add)
       for ((source, shares) <- inputs.zip(partition.inputs); share <- shares)
         source.load(loader, share, context, check)
       val codec = new BlocksCodec(job.routes.all)
       val received =
         for (rdd <- packedBlocks.toSeq; p <- partition.packed.toSeq; (_, bytes) <- rdd.iterator(p, context)) yield {
           check()
-          codec.decode(bytes, loader.strings)
+          val blocks = codec.decode(bytes, loader.strings)
+          blocks.foreach(store.add)
+          blocks
         }
       val blocks = loader.blocks
       blocks(split.index) = blocks(split.index) ++ received.flatten

@@ -11,7 +11,7 @@ import org.apache.spark.sql.paralagg.gang.{
   BarrierGang, Codec, GangAborted, GangEnd, GangKey, GangStopped, MemoryAccount, SingleTask
 }
 import org.apache.spark.sql.paralagg.load.{
-  Block, BlocksCodec, Dictionary, LocalDictionary, Routes, SortedTexts, Strings, Texts
+  Block, BlocksCodec, BlockStore, Dictionary, LocalDictionary, Routes, SortedTexts, Strings, Texts
 }
 import org.apache.spark.sql.paralagg.loop.{
   BitRowsLoop, BitmapLoop, Checkpoint, CheckpointConf, Decomposed, EndlessClimb, FixpointLoop, LoadedRows
@@ -53,6 +53,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
   private val gang =
     new BarrierGang(GangKey(job.run, context.stageAttemptNumber()), context.partitionId(), tasks, blockSpace, context)
   private val memory = new MemoryAccount(context)
+  private val store = new BlockStore(context)
+  private var spilledBytes = 0.0 // of all tasks
   private val began = System.nanoTime()
   private val parts = mutable.LinkedHashMap.empty[String, Double]
   private var partBegan = began
@@ -65,34 +67,44 @@ final class GangTask(job: GangJob, context: TaskContext) {
   }
 
   /** Runs the task. `load` returns its blocks (by task if it reads the inputs itself) and their strings. */
-  def run(load: (GangJob, () => Unit) => (Array[Array[Block]], LocalDictionary)): Iterator[(Int, Array[Byte])] = {
+  def run(load: (BlockStore, () => Unit) => (Array[Array[Block]], LocalDictionary)): Iterator[(Int, Array[Byte])] = {
     context.addTaskCompletionListener[Unit] { _ =>
       if (context.isFailed() || context.isInterrupted()) gang.abort("a task of the gang failed or was cancelled")
       gang.leave()
       memory.release()
+      store.close()
     }
     try compute(load)
     catch {
-      case e @ (_: GangAborted | _: TaskKilledException | _: FetchFailedException) => throw e
-      case _: GangStopped => Iterator.empty
-      case NonFatal(e) =>
-        gang.abort(GangEnd.stopped(e.toString))
-        results.error(e, partitions * outputs.length)
-      case e: OutOfMemoryError =>
-        gang.abort(GangEnd.stopped(e.toString))
-        results.error(GangTask.outOfMemory(e), partitions * outputs.length)
+      case e: Throwable =>
+        store.close() // before the result is written: the disk may be full
+        failed(e)
     }
   }
 
+  /** Returns the error as the task's result, unless a peer does or Spark is to see it. */
+  private def failed(error: Throwable): Iterator[(Int, Array[Byte])] = error match {
+    case e @ (_: GangAborted | _: TaskKilledException | _: FetchFailedException) => throw e
+    case _: GangStopped => Iterator.empty
+    case NonFatal(e) if context.isInterrupted() => throw e
+    case NonFatal(_) if gang.isStopped => Iterator.empty // it follows from the peer's error
+    case NonFatal(e) =>
+      gang.abort(GangEnd.stopped(e.toString))
+      results.error(e, partitions * outputs.length)
+    case e: OutOfMemoryError =>
+      gang.abort(GangEnd.stopped(e.toString))
+      results.error(GangTask.outOfMemory(e), partitions * outputs.length)
+    case e => throw e
+  }
+
   private def compute(
-      load: (GangJob, () => Unit) => (Array[Array[Block]], LocalDictionary)): Iterator[(Int, Array[Byte])] = {
-    val (packed, dictionary) = load(job, () => gang.check())
+      load: (BlockStore, () => Unit) => (Array[Array[Block]], LocalDictionary)): Iterator[(Int, Array[Byte])] = {
+    val (packed, dictionary) = load(store, () => gang.check())
     ends("reading")
     val strings = intern(packed, dictionary)
     ends("strings")
     val blocks = distribute(packed)
     ends("exchange")
-    memory.hold(blocks.flatten.map(_.bytes).sum, "loading the inputs")
     val withNulls = nulls(blocks)
     val shape = new Shape(stratum, routes, withNulls)
     val hasNullKeys = shape.relations.exists(_.hasNullKeys)
@@ -107,7 +119,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
   private def decomposed(
       strings: Dictionary, nulls: Array[Array[Boolean]], blocks: Array[Array[Block]]): Iterator[(Int, Array[Byte])] = {
     val loop = new Decomposed(stratum, routes, blocks(_), nulls, strings, ansi, gang, memory)
-    gang.meet()
+    endLoading()
     val loaded = System.nanoTime()
     val out = results.decomposed(stratum.decomposition.get.carried, strings, partitions)
     loop.run(out.add)
@@ -119,8 +131,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
   /** Evaluates all relations by tuples, with dense ids. */
   private def tuples(
       strings: Dictionary, shape: Shape, rows: Int => Array[Block]): Iterator[(Int, Array[Byte])] = {
-    val loop = new LoopBuilder(stratum, routes, shape, gang, strings, rows).build(ends)
-    gang.meet()
+    val loop = new LoopBuilder(stratum, routes, shape, gang, strings, memory, rows).build(ends)
+    endLoading()
     ends("waiting")
     if (checkpoint.isEmpty && Fold.fits(stratum, loop, gang, oneTaskRows))
       folded(strings, shape, loop, rows(routes.base(output)))
@@ -172,6 +184,13 @@ final class GangTask(job: GangJob, context: TaskContext) {
     }
   }
 
+  /** Waits for all tasks; the rows that the state holds no longer need memory as blocks. */
+  private def endLoading(): Unit = {
+    spilledBytes = gang.allreduce(Array(store.spilledBytes.toDouble))(0)
+    store.shrink()
+    context.taskMetrics().incDiskBytesSpilled(store.spilledBytes)
+  }
+
   /** Runs a loop and reports it. Tasks meet before it, and, if only one runs it, `after` it. */
   private def evaluate(
       loop: LoopState,
@@ -201,7 +220,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
   private def bitmaps(strings: Dictionary, blocks: Array[Array[Block]]): Iterator[(Int, Array[Byte])] = {
     val edges = gang.once(BitmapEdges.build(stratum.bitmap.get.edges.flatMap(i => blocks(routes.static(i)))))
     val loop = new BitmapLoop(stratum.bitmap.get.moving, edges, blocks(routes.base(output)), gang, memory)
-    gang.meet()
+    endLoading()
     val loaded = System.nanoTime()
     val out = mutable.ArrayBuffer.empty[(Int, Array[Byte])]
     loop.run(b =>
@@ -217,7 +236,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
     val bases = stratum.relations.indices.map(r => blocks(routes.base(r))).toArray
     val edges = BitRowsEdges.build(form, bases, index => blocks(routes.static(index)), gang)
     BitRowsLoop.load(form, edges, bases, gang, memory).map { loop =>
-      gang.meet()
+      endLoading()
       val loaded = System.nanoTime()
       val out = mutable.ArrayBuffer.empty[(Int, Array[Byte])]
       loop.run()
@@ -272,6 +291,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
     val Seq(load, loop, store) = Seq(loaded - began, looped - loaded, System.nanoTime() - looped).map(_ / 1e9)
     gang.report(
       s"""{"backend":"spark","form":"$form","parts":{$loading},"iterations":$iterations,"tuples":$tuples,"tasks":$tasks,""" +
+        s""""spilled":${spilledBytes.toLong},""" +
         s""""seconds":{"load":$load,"loop":$loop,"store":$store},"per_iteration":[${perIteration.mkString(",")}]}""")
   }
 }

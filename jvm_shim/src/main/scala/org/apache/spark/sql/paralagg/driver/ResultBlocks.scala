@@ -1,6 +1,7 @@
 package org.apache.spark.sql.paralagg.driver
 
 import java.io.NotSerializableException
+import java.util.Arrays
 
 import scala.collection.mutable.ArrayBuffer
 
@@ -57,10 +58,11 @@ final class ResultBlocks(relation: RelationSpec) {
   /** Appends row `id` of a part whose keys are the relation's `keys`. */
   private def append(b: Block, p: RelationPart, id: Int, keys: Array[Int]): Unit = {
     val mask = if (p.shape.hasNullKeys) p.keys.word(id, keys.length) else 0L
+    b.reserve(1)
     var c = 0
     while (c < keys.length) {
       if ((mask >> c & 1) != 0) b.setNull(keys(c), b.rows)
-      b.words(keys(c)).add(p.keys.word(id, c))
+      b.column(keys(c))(b.rows) = p.keys.word(id, c)
       c += 1
     }
     val k = relation.keys.length
@@ -69,8 +71,8 @@ final class ResultBlocks(relation: RelationSpec) {
       val valid = p.state.valid(j)
       if (valid != null && valid(id) == 0) {
         b.setNull(k + j, b.rows)
-        b.words(k + j).add(0)
-      } else b.words(k + j).add(p.state.columns(j)(id))
+        b.column(k + j)(b.rows) = 0
+      } else b.column(k + j)(b.rows) = p.state.columns(j)(id)
       j += 1
     }
     b.rows += 1
@@ -95,7 +97,8 @@ final class ResultBlocks(relation: RelationSpec) {
       var id = 0
       while (id < p.keys.size) {
         if (p.isResult(id)) {
-          carried.indices.foreach(i => b.words(carried(i)).add(values(i)))
+          b.reserve(1)
+          carried.indices.foreach(i => b.column(carried(i))(b.rows) = values(i))
           append(b, p, id, moving)
         }
         id += 1
@@ -141,9 +144,7 @@ final class ResultBlocks(relation: RelationSpec) {
     val columns = Array(b.xs.clone(), b.ys.clone(), b.bits, Array(moving.toLong, b.width.toLong))
     val blocks = Array(1 - moving, moving, 2, 3).zip(columns).map { case (route, words) =>
       val block = new Block(route, 1)
-      block.words(0).array = words
-      block.words(0).size = words.length
-      block.rows = words.length
+      block.fill(words.length, Array(words))
       block
     }
     bitmapCodec.encode(blocks, strings)
@@ -151,7 +152,7 @@ final class ResultBlocks(relation: RelationSpec) {
 
   private def readBitmaps(bytes: Array[Byte]): Iterator[ColumnarBatch] = {
     val (blocks, strings) = bitmapCodec.decode(bytes)
-    val Array(xs, ys, bits, Array(moving, width)) = blocks.map(_.words(0).trimmed)
+    val Array(xs, ys, bits, Array(moving, width)) = blocks.map(b => Arrays.copyOf(b.column(0), b.rows))
     new BitmapRows(BitmapBlock(xs, ys, width.toInt, bits)).map { pairs =>
       val columns = new Array[ColumnVector](2)
       val carried = 1 - moving.toInt
@@ -174,7 +175,7 @@ final class ResultBlocks(relation: RelationSpec) {
       val (blocks, strings) = codec.decode(bytes.drop(1))
       blocks.iterator.map { b =>
         val columns = types.indices.map { c =>
-          new WordVector(types(c), () => b.words(c).array, b.nulls(c), strings): ColumnVector
+          new WordVector(types(c), () => b.column(c), b.nulls(c), strings): ColumnVector
         }
         new ColumnarBatch(columns.toArray, b.rows)
       }

@@ -44,6 +44,9 @@ final class BarrierGang(
     session.fail()
   }
 
+  /** Tests whether a peer has ended the run with an error that it returns as its result. */
+  def isStopped: Boolean = session.isStopped
+
   override def allreduce(votes: Array[Double], maxima: Int): Array[Double] = allreduce(votes, maxima, 0, null)
 
   override def exchange[T <: AnyRef: ClassTag](

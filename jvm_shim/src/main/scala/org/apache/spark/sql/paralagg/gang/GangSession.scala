@@ -112,6 +112,8 @@ final class GangSession(val key: GangKey, localTasks: Int, tasks: Int) {
 
   def fail(): Unit = if (abortReason != null) throw GangEnd.exception(abortReason)
 
+  def isStopped: Boolean = abortReason != null && GangEnd.exception(abortReason).isInstanceOf[GangStopped]
+
   /** Counts a task that has ended; the last one removes the session and gets true. */
   def leave(): Boolean = {
     val isLast = synchronized {

@@ -1,19 +1,42 @@
 package org.apache.spark.sql.paralagg.load
 
 import java.nio.ByteBuffer
-import java.util.BitSet
+import java.util.{Arrays, BitSet}
 
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Rows of one input on one route, by column: words, and the rows with nulls if the column has any.
+ * Rows of one input on one route, by column: words, and the rows with nulls if the column has any. The words are in
+ * memory or in a file.
  *
  * Words of string columns are local ids until [[Block.rank]] replaces them by ranks in the run's dictionary.
  */
-final class Block(val route: Int, columns: Int, initial: Int = 0) extends Serializable {
-  val words: Array[LongBuffer] = Array.fill(columns)(new LongBuffer(initial))
+final class Block(val route: Int, columns: Int, capacity: Int = 0) extends Serializable {
+  @volatile private var words: Array[Array[Long]] = Array.fill(columns)(new Array[Long](capacity))
+  @volatile private var stored: Array[StoredWords] = null // instead of `words`
   val nulls: Array[BitSet] = new Array[BitSet](columns)
   var rows: Int = 0
+
+  /** Returns the words of a column, for at least `rows` rows; a copy if they are in a file. */
+  def column(c: Int): Array[Long] = {
+    val inMemory = words // another task may store them meanwhile
+    if (inMemory != null) inMemory(c) else stored(c).read()
+  }
+
+  /** Returns the words of all columns. */
+  def allColumns: Array[Array[Long]] = Array.tabulate(columns)(column)
+
+  /** Makes room for `more` rows. */
+  def reserve(more: Int): Unit = if (columns > 0 && rows + more > words(0).length) {
+    val larger = math.min(math.max(rows.toLong + more, words(0).length * 2L), Int.MaxValue - 8).toInt
+    words = words.map(Arrays.copyOf(_, larger))
+  }
+
+  /** Replaces the columns by these, which have `n` rows. */
+  def fill(n: Int, columns: Array[Array[Long]]): Unit = {
+    words = columns
+    rows = n
+  }
 
   def isNull(column: Int, row: Int): Boolean = nulls(column) != null && nulls(column).get(row)
 
@@ -23,19 +46,36 @@ final class Block(val route: Int, columns: Int, initial: Int = 0) extends Serial
   }
 
   /** Replaces each local string id by its entry of `ranks`. */
-  def rank(column: Int, ranks: Array[Int]): Unit = {
-    val a = words(column).array
+  def rank(c: Int, ranks: Array[Int]): Unit = {
+    val a = column(c)
     var i = 0
     while (i < rows) {
-      if (!isNull(column, i)) a(i) = ranks(a(i).toInt)
+      if (!isNull(c, i)) a(i) = ranks(a(i).toInt)
       i += 1
+    }
+    if (stored != null) stored(c).rewrite(a)
+  }
+
+  /** Moves the words to a file; another task may read or free them meanwhile. */
+  def store(file: SpillFile): Unit = {
+    val inMemory = words
+    if (inMemory != null && inMemory.forall(_.length >= rows)) {
+      stored = inMemory.map(file.write(_, rows))
+      words = null
     }
   }
 
   /** Releases the words, even if there are still references to the block. */
-  def free(): Unit = words.foreach(_.array = Array.emptyLongArray)
+  def free(): Unit = {
+    words = Array.fill(columns)(Array.emptyLongArray)
+    stored = null
+  }
 
-  def bytes: Long = words.map(_.array.length * 8L).sum
+  /** The bytes in memory. */
+  def bytes: Long = {
+    val inMemory = words
+    if (inMemory == null) 0 else inMemory.map(_.length * 8L).sum
+  }
 }
 
 /** The form in which a map task of the loading shuffle writes the blocks of one target task, with their strings. */
@@ -45,7 +85,7 @@ final class BlocksCodec(routes: Array[Route]) {
     val used = new UsedStrings(strings)
     blocks.foreach { b =>
       routes(b.route).stringColumns.foreach { c =>
-        val a = b.words(c).array
+        val a = b.column(c)
         var i = 0
         while (i < b.rows) {
           if (!b.isNull(c, i)) a(i) = used.number(a(i).toInt)
@@ -54,16 +94,16 @@ final class BlocksCodec(routes: Array[Route]) {
       }
     }
     val rows = 4 + blocks.map { b =>
-      8 + b.words.indices.map(c => 4 + nullBytes(b, c).length + 8 * b.rows).sum
+      8 + b.nulls.indices.map(c => 4 + nullBytes(b, c).length + 8 * b.rows).sum
     }.sum
     val out = ByteBuffer.allocate(Math.addExact(rows, TextsCodec.bytes(used.size, used.get)))
     out.putInt(blocks.length)
     blocks.foreach { b =>
       out.putInt(b.route).putInt(b.rows)
-      b.words.indices.foreach { c =>
+      b.nulls.indices.foreach { c =>
         val nulls = nullBytes(b, c)
         out.putInt(nulls.length).put(nulls)
-        out.asLongBuffer().put(b.words(c).array, 0, b.rows)
+        out.asLongBuffer().put(b.column(c), 0, b.rows)
         out.position(out.position() + 8 * b.rows)
       }
     }
@@ -84,17 +124,15 @@ final class BlocksCodec(routes: Array[Route]) {
     val in = ByteBuffer.wrap(bytes)
     val blocks = Array.fill(in.getInt()) {
       val route = in.getInt()
-      val filled = new Block(route, routes(route).columns.length)
-      filled.rows = in.getInt()
-      filled.words.indices.foreach { c =>
+      val rows = in.getInt()
+      val filled = new Block(route, routes(route).columns.length, rows)
+      filled.rows = rows
+      filled.nulls.indices.foreach { c =>
         val nulls = new Array[Byte](in.getInt())
         in.get(nulls)
         if (nulls.nonEmpty) filled.nulls(c) = BitSet.valueOf(nulls)
-        val buffer = filled.words(c)
-        buffer.reserve(filled.rows)
-        in.asLongBuffer().get(buffer.array, 0, filled.rows)
-        buffer.size = filled.rows
-        in.position(in.position() + 8 * filled.rows)
+        in.asLongBuffer().get(filled.column(c), 0, rows)
+        in.position(in.position() + 8 * rows)
       }
       filled
     }

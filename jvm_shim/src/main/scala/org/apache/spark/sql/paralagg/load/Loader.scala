@@ -12,8 +12,14 @@ import org.apache.spark.sql.vectorized.{ColumnarArray, ColumnarBatch, ColumnVect
  *
  * @param first the target that gets the first row of an `everywhere` route; such rows are distributed in turn,
  *              and every executor gathers them later
+ * @param whenFull gets each full block, which the loader does not change any more
  */
-final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks: Int, first: Int) {
+final class Loader(
+    routes: Routes,
+    inputTypes: Map[Int, Array[DataType]],
+    tasks: Int,
+    first: Int,
+    whenFull: Block => Unit = _ => ()) {
   import Loader._
 
   val strings = new LocalDictionary
@@ -144,10 +150,11 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
       if (last.rows + more <= BlockRows) last
       else {
         fullBlocks(target) += last
+        whenFull(last)
         openBlocks(target)(route.id) = new Block(route.id, route.columns.length, BlockRows)
         openBlocks(target)(route.id)
       }
-    block.words.foreach(_.reserve(more))
+    block.reserve(more)
     block
   }
 
@@ -203,9 +210,7 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
 
   private def append(block: Block, columns: Array[Int], n: Int): Unit = {
     columns.indices.foreach { c =>
-      val b = block.words(c)
-      System.arraycopy(words(columns(c)), 0, b.array, b.size, n)
-      b.size += n
+      System.arraycopy(words(columns(c)), 0, block.column(c), block.rows, n)
     }
     block.rows += n
   }
@@ -215,10 +220,8 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
     columns.indices.foreach { c =>
       val in = words(columns(c))
       val nullRows = nulls(columns(c))
-      val b = block.words(c)
-      Loader.copy(in, selected, from, n, b.array, b.size)
+      Loader.copy(in, selected, from, n, block.column(c), block.rows)
       if (nullRows != null) (0 until n).foreach(i => if (nullRows(selected(from + i))) block.setNull(c, block.rows + i))
-      b.size += n
     }
     block.rows += n
   }
@@ -226,7 +229,9 @@ final class Loader(routes: Routes, inputTypes: Map[Int, Array[DataType]], tasks:
 
 object Loader {
   val BatchRows = 4096
-  private val BlockRows = 1 << 16
+
+  /** Columns of a block then have less than half a region of a heap of 2 GB: G1 allocates larger arrays apart. */
+  private val BlockRows = (1 << 16) - 16
 
   private def copy(in: Array[Long], rows: Array[Int], from: Int, n: Int, out: Array[Long], at: Int): Unit = {
     var i = 0

@@ -69,14 +69,13 @@ final class BitRowsLoop private (
     iterations = sums(1).toInt
   }
 
-  private def word(b: Block, relation: Int, i: Int): Long = b.words(form.carried(relation)).array(i)
-
   private def start(): Unit = for (r <- bases.indices; b <- bases(r)) {
-    val keys = b.words(1 - form.carried(r)).array
+    val keys = b.column(1 - form.carried(r))
+    val carried = b.column(form.carried(r))
     var i = 0
     while (i < b.rows) {
       val row = vertices.findWord(keys(i)) * relations + r
-      val value = values.findWord(word(b, r, i))
+      val value = values.findWord(carried(i))
       val at = slotOf(row) * width + (value >> 6)
       full(at) |= 1L << value
       delta(at) |= 1L << value
@@ -273,7 +272,10 @@ object BitRowsLoop {
       gang: Gang,
       memory: MemoryAccount): Option[BitRowsLoop] = {
     val values = new LongKeyMap
-    for (r <- bases.indices; b <- bases(r); i <- 0 until b.rows) values.addWord(b.words(form.carried(r)).array(i))
+    for (r <- bases.indices; b <- bases(r)) {
+      val carried = b.column(form.carried(r))
+      (0 until b.rows).foreach(i => values.addWord(carried(i)))
+    }
     val words = known.vertices.size.toLong * bases.length * (values.size / 64 + 1)
     val isLarge = words > MaxWords || known.vertices.size >= VertexMask
     if (gang.allreduce(Array(if (isLarge) 1.0 else 0.0))(0) > 0) None

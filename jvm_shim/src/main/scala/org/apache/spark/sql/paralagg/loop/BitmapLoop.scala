@@ -172,23 +172,24 @@ final class BitmapLoop(moving: Int, edges: BitmapEdges, base: Array[Block], gang
   }
 
   private def group(): (Array[Int], Array[Int]) = {
-    StaticIndex.expect(sources, base.toSeq.map(b => (b.words(carried).array, b.rows)))
+    StaticIndex.expect(sources, base.iterator.map(b => (b.column(carried), b.rows)))
     val n = base.map(_.rows).sum
     val xs = new Array[Int](n)
     val ys = new Array[Int](n)
     val pair = new Array[Long](2)
     var m = 0
     base.foreach { b =>
+      val (ofCarried, ofMoving) = (b.column(carried), b.column(moving))
       var i = 0
       while (i < b.rows) {
-        val y = vertices.findWord(b.words(moving).array(i))
+        val y = vertices.findWord(ofMoving(i))
         if (y >= 0) {
-          xs(m) = sources.addWord(b.words(carried).array(i))
+          xs(m) = sources.addWord(ofCarried(i))
           ys(m) = y
           m += 1
         } else {
-          pair(carried) = b.words(carried).array(i)
-          pair(moving) = b.words(moving).array(i)
+          pair(carried) = ofCarried(i)
+          pair(moving) = ofMoving(i)
           isolated.add(pair)
         }
         i += 1

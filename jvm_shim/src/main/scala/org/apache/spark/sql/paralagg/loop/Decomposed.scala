@@ -84,7 +84,7 @@ final class Decomposed(
       val rows = all.filter(_ != null).flatten
       val (values, byValue) = split(rows)
       val innerBlocks = (route: Int) => if (route == routes.all.length) byValue else blocks(route)
-      val loop = new LoopBuilder(inner, innerRoutes, shape, alone, strings, innerBlocks).build()
+      val loop = new LoopBuilder(inner, innerRoutes, shape, alone, strings, memory, innerBlocks).build()
       new Decomposed.Shared(loop, values, byValue, new AtomicInteger)
     }
   }
@@ -95,15 +95,18 @@ final class Decomposed(
     val all = ArrayBuffer.empty[Block]
     val key = new Array[Long](carried.length)
     rows.foreach { b =>
+      val in = b.allColumns
+      val keys = carried.map(in)
       var i = 0
       while (i < b.rows) {
-        BlockKeys.fill(key, b, carried, i, hasMask = false)
+        BlockKeys.fill(key, b, carried, keys, i, hasMask = false)
         val value = values.add(key)
         if (value == all.length) all += new Block(0, kept.length)
         val to = all(value)
+        to.reserve(1)
         kept.indices.foreach { c =>
           if (b.isNull(kept(c), i)) to.setNull(c, to.rows)
-          to.words(c).add(b.words(kept(c)).array(i))
+          to.column(c)(to.rows) = in(kept(c))(i)
         }
         to.rows += 1
         i += 1
@@ -126,9 +129,12 @@ object Decomposed {
     stratum.decomposition.exists { d =>
       val values = KeyMap(d.carried.length)
       val key = new Array[Long](d.carried.length)
-      for (b <- blocks(start(routes)); i <- 0 until b.rows if values.size <= MostValues) {
-        BlockKeys.fill(key, b, d.carried, i, hasMask = false)
-        values.add(key)
+      for (b <- blocks(start(routes))) {
+        val in = d.carried.map(b.column)
+        for (i <- 0 until b.rows if values.size <= MostValues) {
+          BlockKeys.fill(key, b, d.carried, in, i, hasMask = false)
+          values.add(key)
+        }
       }
       val isFew = values.size <= MostValues && !shape.relations(0).hasNullKeys
       gang.allreduce(Array(if (isFew) 0.0 else 1.0))(0) == 0

@@ -12,7 +12,7 @@ object BitmapEdges {
   /** Builds the edges from blocks of (from, to); the edges of several rules form one set. */
   def build(blocks: Array[Block]): BitmapEdges = {
     val map = new LongKeyMap
-    StaticIndex.expect(map, blocks.toSeq.flatMap(b => Seq(0, 1).map(c => (b.words(c).array, b.rows))))
+    StaticIndex.expect(map, blocks.iterator.flatMap(b => Iterator(0, 1).map(c => (b.column(c), b.rows))))
     val (offsets, targets) = place(map, blocks, 1)
     new BitmapEdges(map, offsets, targets)
   }
@@ -24,7 +24,7 @@ object BitmapEdges {
     val tos = new Array[Int](n)
     var at = 0
     blocks.foreach { b =>
-      val (f, t) = (b.words(0).array, b.words(to).array)
+      val (f, t) = (b.column(0), b.column(to))
       var i = 0
       while (i < b.rows) {
         if (!b.isNull(to, i)) {

@@ -5,15 +5,19 @@ import org.apache.spark.sql.paralagg.load.Block
 /** The keys of rows in blocks: base rows, rows of static indexes, targets. */
 private[paralagg] object BlockKeys {
 
-  /** Fills `key` from `columns` of a row, followed by the mask of its nulls if keys have one (`hasMask`). */
-  def fill(key: Array[Long], b: Block, columns: Array[Int], row: Int, hasMask: Boolean): Unit = {
+  /**
+   * Fills `key` from `columns` of a row, followed by the mask of its nulls if keys have one (`hasMask`). `words` are
+   * those of the columns.
+   */
+  def fill(
+      key: Array[Long], b: Block, columns: Array[Int], words: Array[Array[Long]], row: Int, hasMask: Boolean): Unit = {
     var mask = 0L
     var c = 0
     while (c < columns.length) {
       if (b.isNull(columns(c), row)) {
         key(c) = 0
         mask |= 1L << c
-      } else key(c) = b.words(columns(c)).array(row)
+      } else key(c) = words(c)(row)
       c += 1
     }
     if (hasMask) key(columns.length) = mask
@@ -28,7 +32,7 @@ private[paralagg] object BlockKeys {
     blocks.foreach { b =>
       keys match {
         case map: LongKeyMap =>
-          val a = b.words(0).array
+          val a = b.column(0)
           var i = 0
           while (i < b.rows) {
             ids(at) = map.addWord(a(i))
@@ -36,9 +40,10 @@ private[paralagg] object BlockKeys {
             i += 1
           }
         case _ =>
+          val in = columns.map(b.column)
           var i = 0
           while (i < b.rows) {
-            fill(scratch, b, columns, i, hasMask)
+            fill(scratch, b, columns, in, i, hasMask)
             ids(at) = keys.add(scratch)
             at += 1
             i += 1

@@ -1,6 +1,8 @@
 package org.apache.spark.sql.paralagg.state
 
-import org.apache.spark.sql.paralagg.gang.{Gang, WordsCodec}
+import scala.collection.mutable
+
+import org.apache.spark.sql.paralagg.gang.{Gang, MemoryAccount, WordsCodec}
 import org.apache.spark.sql.paralagg.load.{Block, Dictionary, LongBuffer, Routes}
 import org.apache.spark.sql.paralagg.plan.{StaticIndexSpec, StratumSpec}
 
@@ -16,6 +18,7 @@ final class LoopBuilder(
     shape: Shape,
     gang: Gang,
     strings: Dictionary,
+    memory: MemoryAccount,
     blocks: Int => Array[Block]) {
 
   private val parts = stratum.relations.indices.map { r =>
@@ -27,13 +30,13 @@ final class LoopBuilder(
     val resolving = stratum.rules.indices.filter(stratum.rules(_).target.kind == "resolved")
     expectRanges(resolving)
     val baseIds = parts.map(p => blocks(routes.base(p.index)).map(p.ids))
-    val ids = (for (i <- stratum.staticIndexes; relation <- i.alignedTo)
-      yield i.id -> BlockKeys.intern(blocks(routes.static(i.id)), i.keys.length, parts(relation).keys,
-        hasMask = false)).toMap
+    val ids = mutable.Map.empty[Int, Array[Int]]
+    for (i <- stratum.staticIndexes; relation <- i.alignedTo)
+      ids(i.id) = BlockKeys.intern(blocks(routes.static(i.id)), i.keys.length, parts(relation).keys, hasMask = false)
     ends("ids")
     // Targets by row of the blocks; exchangeGhosts then gets the owners' ids of the ghosts among them.
     val resolver = new Targets(stratum, routes, parts, gang, strings, blocks)
-    val targets = resolving.map(rule => rule -> resolver.resolve(stratum.rules(rule))).toMap
+    val targets = mutable.Map.from(resolving.map(rule => rule -> resolver.resolve(stratum.rules(rule))))
     ends("targets")
     exchangeGhosts()
     ends("ghosts")
@@ -41,11 +44,17 @@ final class LoopBuilder(
       p.grow()
       p.growGhosts()
     }
-    val placed = stratum.staticIndexes.map(i => i.id -> place(i, ids, targets)).toMap
-    val statics = placed.map { case (id, (index, _)) => id -> index }
-    val resolved = stratum.rules.indices.map { rule =>
-      targets.get(rule).map(placed(stratum.rules(rule).resolvingProbe.index)._2.order(_)).orNull
-    }.toArray
+    memory.hold(indexBytes(resolving), "the indexes of the inputs")
+    val resolved = new Array[Array[Int]](stratum.rules.length)
+    // What an index no longer needs is freed before the next one is built.
+    val statics = stratum.staticIndexes.map { i =>
+      val (index, placement) = place(i, ids.remove(i.id), targets.get)
+      resolving.filter(stratum.rules(_).resolvingProbe.index == i.id).foreach { rule =>
+        resolved(rule) = placement.order(targets.remove(rule).get)
+      }
+      if (!i.everywhere) blocks(routes.static(i.id)).foreach(_.free())
+      i.id -> index
+    }.toMap
     val indexes = stratum.relationIndexes.map { i =>
       val original = parts(i.relation)
       val part = if (i.copy) new RelationPart(i.relation, original.spec, original.shape, stratum) else original
@@ -53,8 +62,6 @@ final class LoopBuilder(
       i.id -> new RelationIndex(i, part)
     }.toMap
     ends("indexes")
-    // The indexes hold all that rules read, so the loaded rows can be freed. Base rows are still needed.
-    stratum.staticIndexes.filterNot(_.everywhere).foreach(i => blocks(routes.static(i.id)).foreach(_.free()))
     new LoopState(gang.part, gang.tasks, strings, parts, statics, indexes, resolved, baseIds)
   }
 
@@ -64,32 +71,39 @@ final class LoopBuilder(
       val base = Seq(routes.base(p.index), routes.initial(p.index)).filter(_ >= 0).flatMap(blocks(_))
       val aligned = stratum.staticIndexes.filter(_.alignedTo.contains(p.index))
       val joined = aligned.toSeq.flatMap(i => blocks(routes.static(i.id)).toSeq)
-      val derived = resolving.map(stratum.rules(_)).filter(r => stratum.relations(r.head) eq p.spec).flatMap { r =>
-        val column = stratum.targetColumn(r, 0)
-        blocks(routes.static(r.resolvingProbe.index)).toSeq.map(b => (b.words(column).array, b.rows))
-      }
-      StaticIndex.expect(p.keys, (base ++ joined).map(b => (b.words(0).array, b.rows)) ++ derived)
+      def derived =
+        resolving.map(stratum.rules(_)).filter(r => stratum.relations(r.head) eq p.spec).iterator.flatMap { r =>
+          val column = stratum.targetColumn(r, 0)
+          blocks(routes.static(r.resolvingProbe.index)).iterator.map(b => (b.column(column), b.rows))
+        }
+      StaticIndex.expect(p.keys, (base ++ joined).iterator.map(b => (b.column(0), b.rows)) ++ derived)
       StaticIndex.expect(p.ghosts, derived)
     }
   }
 
+  /** The bytes of the indexes and resolved targets by row. */
+  private def indexBytes(resolving: Seq[Int]): Long = stratum.staticIndexes.map { i =>
+    val rules = resolving.count(stratum.rules(_).resolvingProbe.index == i.id)
+    blocks(routes.static(i.id)).map(_.rows.toLong).sum * (8 * i.read.length + 4 * rules)
+  }.sum
+
   /** Returns the index, and the placement of its rows. */
   private def place(
-      i: StaticIndexSpec, ids: Map[Int, Array[Int]], targets: Map[Int, Array[Int]]): (StaticIndex, Placement) = {
+      i: StaticIndexSpec, ids: Option[Array[Int]], targets: Int => Option[Array[Int]]): (StaticIndex, Placement) = {
     val rows = blocks(routes.static(i.id))
     val n = i.keys.length
     def build(keys: KeyMap, groups: Array[Int]): (StaticIndex, Placement) = {
-      val split = i.sortedBy.filter(_ => gang.tasks > 1).flatMap(targets.get).orNull
+      val split = i.sortedBy.filter(_ => gang.tasks > 1).flatMap(targets(_)).orNull
       val placement = StaticIndex.place(groups, keys.size, split)
       (StaticIndex.build(rows, n, keys, placement, i.payload.indices.map(i.read.contains(_)).toArray), placement)
     }
     def buildWithKeys(): (StaticIndex, Placement) = {
       val keys = KeyMap(n)
-      if (n == 1) StaticIndex.expect(keys, rows.toSeq.map(b => (b.words(0).array, b.rows)))
+      if (n == 1) StaticIndex.expect(keys, rows.iterator.map(b => (b.column(0), b.rows)))
       build(keys, BlockKeys.intern(rows, n, keys, hasMask = false))
     }
     i.alignedTo match {
-      case Some(r) => build(parts(r).keys, ids(i.id))
+      case Some(r) => build(parts(r).keys, ids.get)
       case None if i.everywhere => gang.once(buildWithKeys())
       case None => buildWithKeys()
     }

@@ -78,13 +78,14 @@ final class RelationPart(
     val hasMask = shape.dependents.contains(true)
     val stride = valueWords
     val out = new Array[Long](b.rows * stride)
+    val in = Array.tabulate(n)(j => b.column(k + j))
     var i = 0
     while (i < b.rows) {
       var mask = 0L
       var j = 0
       while (j < n) {
         if (b.isNull(k + j, i)) mask |= 1L << j
-        else out(i * stride + j) = b.words(k + j).array(i)
+        else out(i * stride + j) = in(j)(i)
         j += 1
       }
       if (hasMask) out(i * stride + n) = mask

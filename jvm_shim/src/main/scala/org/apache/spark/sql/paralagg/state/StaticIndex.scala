@@ -94,7 +94,7 @@ object StaticIndex {
       val out = payload(c)
       var at = 0
       blocks.foreach { b =>
-        val in = b.words(keyColumns + c).array
+        val in = b.column(keyColumns + c)
         var r = 0
         while (r < b.rows) {
           out(place(at)) = in(r)
@@ -111,7 +111,7 @@ object StaticIndex {
   }
 
   /** Passes the range of these columns to a map of one-word keys. */
-  def expect(map: KeyMap, columns: Iterable[(Array[Long], Int)]): Unit = map match {
+  def expect(map: KeyMap, columns: Iterator[(Array[Long], Int)]): Unit = map match {
     case long: LongKeyMap =>
       var min = Long.MaxValue
       var max = Long.MinValue

@@ -42,14 +42,15 @@ private[paralagg] final class Targets(
     rows.foreach { b =>
       nearTargets(p.index) match {
         case Some(near) =>
-          near.resolve(b.words(columns(0)).array, b.rows, out, at) { word =>
+          near.resolve(b.column(columns(0)), b.rows, out, at) { word =>
             key(0) = word
             lookup(p, key, owner)
           }
         case None =>
+          val in = columns.map(b.column)
           var i = 0
           while (i < b.rows) {
-            BlockKeys.fill(key, b, columns, i, p.shape.hasNullKeys)
+            BlockKeys.fill(key, b, columns, in, i, p.shape.hasNullKeys)
             out(at + i) = lookup(p, key, owner)
             i += 1
           }
