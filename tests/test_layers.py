@@ -18,7 +18,7 @@ ENGINES = {"pyspark", "py4j", "mpi4py", "numpy", "pandas"}
 LINES = {
     "pyspark_paralagg": 28_560,
     "mpi_backend": 10_580,
-    "jvm_shim/src/main": 12_150,
+    "jvm_shim/src/main": 12_200,
 }
 """The most lines of each part. Raising one needs a reason in the commit."""
 

@@ -302,3 +302,24 @@ def test_a_listener_may_run_a_recursion_itself(session: SparkSession) -> None:
     thread.join(120)
     assert not thread.is_alive()
     assert sizes == [1]
+
+
+def test_a_thread_of_a_query_that_has_ended_begins_no_run(spark: SparkSession) -> None:
+    """A cancelled query may still plan a stage in another thread; a run that begins there would never end."""
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    df = spark.range(1).recursive_agg("id", step=lambda r: r.where("id < 2").selectExpr("id + 1 as id"), backend="spark")
+    plan = df._jdf.queryExecution().executedPlan()
+    registry = (
+        spark._jvm.Thread.currentThread()
+        .getContextClassLoader()
+        .loadClass("org.apache.spark.sql.paralagg.driver.RunRegistry$")
+    )
+    live = registry.getField("MODULE$").get(None).liveCount
+    spark.sparkContext.setLocalProperty("spark.sql.execution.id", "987654321")
+    try:
+        with pytest.raises(Exception, match="987654321 ended before its recursion began"):
+            plan.execute()
+    finally:
+        spark.sparkContext.setLocalProperty("spark.sql.execution.id", None)
+    assert live() == 0
+    assert df.count() == 3

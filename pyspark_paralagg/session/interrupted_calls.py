@@ -53,9 +53,9 @@ def after_interrupt(call: Callable[[], None]) -> None:
 
 def _drop_for_some_time(spark: SparkSession, call_site: str) -> None:
     until = time.monotonic() + _SECONDS
-    with suppress(Exception):  # the session may end meanwhile, and all blocks with it
-        while time.monotonic() < until:
-            time.sleep(_PAUSE_SECONDS)
+    while time.monotonic() < until and spark.sparkContext._jsc is not None:  # noqa: SLF001 - None: stopped, with all blocks
+        time.sleep(_PAUSE_SECONDS)
+        with suppress(Exception):  # the session may end meanwhile, or blocks that are listed here
             _drop(spark, call_site)
 
 

@@ -57,13 +57,22 @@ case class FixpointExec(
     }
     val oneTaskRows = number("spark.paralagg.oneTask.maxRows", 1 << 20, 0)
     val executionId = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
-    val run = RunRegistry.begin(spec, tasks, sparkContext, executionId, runMetrics)
     val marker = sparkContext.broadcast(Array.emptyByteArray) // its id is the name space of the run's blocks
-    val job = GangJob(
-      run.id, spec.program, outputs.toArray, tasks, partitions, conf.ansiEnabled, marker.id, direct = false, checkpoint,
-      oneTaskRows)
-    val gang = GangStage(sparkContext, job, sources)
-    RunEnd.watch(sparkContext, run, marker, checkpoint.map(_.run(run.id)), gang.id)
+    val run = RunRegistry.begin(spec, tasks, sparkContext, executionId, runMetrics)
+    val gang =
+      try {
+        val job = GangJob(
+          run.id, spec.program, outputs.toArray, tasks, partitions, conf.ansiEnabled, marker.id, direct = false,
+          checkpoint, oneTaskRows)
+        val gang = GangStage(sparkContext, job, sources)
+        RunEnd.watch(sparkContext, run, marker, checkpoint.map(_.run(run.id)), gang.id)
+        gang
+      } catch {
+        case e: Throwable =>
+          RunRegistry.end(run.id)
+          marker.destroy()
+          throw e
+      }
     new ShuffledRDD[Int, Array[Byte], Array[Byte]](gang, new PartitionIdPassthrough(partitions * outputs.length))
   }
 

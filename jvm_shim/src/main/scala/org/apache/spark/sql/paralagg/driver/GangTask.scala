@@ -62,7 +62,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
   /** Ends a part of loading, for the report. */
   private def ends(part: String): Unit = {
     val now = System.nanoTime()
-    parts(part) = (now - partBegan) / 1e9
+    parts(part) = parts.getOrElse(part, 0.0) + (now - partBegan) / 1e9
     partBegan = now
   }
 

@@ -8,10 +8,11 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.SparkContext
+import org.apache.spark.{SparkContext, SparkException}
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler._
+import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 
 /**
@@ -22,6 +23,11 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
  */
 final class RunEnd(sc: SparkContext) extends SparkListener with Logging {
   private val runs = new ConcurrentHashMap[Long, RunEnd.Watched]()
+
+  /** The last executions that ended, by id. */
+  private val endedExecutions = new java.util.LinkedHashMap[String, Unit] {
+    override def removeEldestEntry(eldest: java.util.Map.Entry[String, Unit]): Boolean = size > RunEnd.MaxEnded
+  }
 
   override def onJobStart(event: SparkListenerJobStart): Unit = for {
     w <- runs.values.asScala
@@ -44,9 +50,16 @@ final class RunEnd(sc: SparkContext) extends SparkListener with Logging {
   }
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-    case e: SparkListenerSQLExecutionEnd => end(_.run.executionId == e.executionId.toString)
+    case e: SparkListenerSQLExecutionEnd =>
+      endedExecutions.synchronized(endedExecutions.put(e.executionId.toString, ()))
+      end(_.run.executionId == e.executionId.toString)
     case _ =>
   }
+
+  /** Tests whether the execution of a run has ended: a thread of a cancelled query may plan a stage after that. */
+  private def hasEnded(executionId: String): Boolean = executionId != null && (
+    SQLExecution.getQueryExecution(executionId.toLong) == null ||
+      endedExecutions.synchronized(endedExecutions.containsKey(executionId)))
 
   /** Ends a run outside any SQL execution (`df.rdd`) with its job. */
   override def onJobEnd(event: SparkListenerJobEnd): Unit =
@@ -95,7 +108,9 @@ object RunEnd {
   }
 
   private var current: (SparkContext, RunEnd) = _
+  private val MaxEnded = 1000
 
+  /** Watches a run, which has not been submitted; throws if its query has ended. */
   def watch(
       sc: SparkContext, run: Run, marker: Broadcast[_], checkpoint: Option[String], gang: Int): Unit = {
     val listener = synchronized {
@@ -107,6 +122,10 @@ object RunEnd {
     }
     JobDescriptions.listen(sc)
     listener.runs.put(run.id, new Watched(run, marker, checkpoint, gang))
+    if (listener.hasEnded(run.executionId)) {
+      listener.runs.remove(run.id)
+      throw new SparkException(s"execution ${run.executionId} ended before its recursion began")
+    }
   }
 
   /** Logs a run that waits for slots, after `seconds` and then every 30 s. */

@@ -15,17 +15,18 @@ final class MemoryAccount(context: TaskContext) {
   private var held = 0L
 
   /** Raises the reservation to `bytes`, for `what`; throws if the memory manager does not grant them. */
-  def hold(bytes: Long, what: String): Unit = if (bytes > held) {
-    val missing = bytes - held
-    val granted = consumer.acquireMemory(missing)
-    held += granted
-    if (granted < missing) {
+  def hold(bytes: Long, what: String): Unit = {
+    makeRoom(bytes)
+    if (held < bytes) {
       throw new ParalaggException(
         ErrorCodes.OutOfMemory,
         s"$what needs ${bytes >> 20} MiB in one task, and Spark's memory manager has ${held >> 20} MiB for it.",
         "give executors more memory (spark.executor.memory; spark.driver.memory under local[N]) or use more, smaller tasks.")
     }
   }
+
+  /** Raises the reservation towards `bytes`, as far as the memory manager grants them; others of the task spill. */
+  def makeRoom(bytes: Long): Unit = if (bytes > held) held += consumer.acquireMemory(bytes - held)
 
   def release(): Unit = {
     consumer.freeMemory(held)

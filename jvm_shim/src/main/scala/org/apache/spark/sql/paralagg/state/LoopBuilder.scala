@@ -30,30 +30,21 @@ final class LoopBuilder(
     val resolving = stratum.rules.indices.filter(stratum.rules(_).target.kind == "resolved")
     expectRanges(resolving)
     val baseIds = parts.map(p => blocks(routes.base(p.index)).map(p.ids))
-    val ids = mutable.Map.empty[Int, Array[Int]]
-    for (i <- stratum.staticIndexes; relation <- i.alignedTo)
-      ids(i.id) = BlockKeys.intern(blocks(routes.static(i.id)), i.keys.length, parts(relation).keys, hasMask = false)
     ends("ids")
-    // Targets by row of the blocks; exchangeGhosts then gets the owners' ids of the ghosts among them.
+    // Targets by row; exchangeGhosts then gets the owners' ids of the ghosts among them.
     val resolver = new Targets(stratum, routes, parts, gang, strings, blocks)
-    val targets = mutable.Map.from(resolving.map(rule => rule -> resolver.resolve(stratum.rules(rule))))
-    ends("targets")
+    val resolved = new Array[Array[Int]](stratum.rules.length)
+    val built = stratum.staticIndexes.map { i =>
+      i -> buildIndex(i, resolving.filter(stratum.rules(_).resolvingProbe.index == i.id), resolver, resolved, ends)
+    }
     exchangeGhosts()
     ends("ghosts")
     parts.foreach { p =>
       p.grow()
       p.growGhosts()
     }
-    memory.hold(indexBytes(resolving), "the indexes of the inputs")
-    val resolved = new Array[Array[Int]](stratum.rules.length)
-    // What an index no longer needs is freed before the next one is built.
-    val statics = stratum.staticIndexes.map { i =>
-      val (index, placement) = place(i, ids.remove(i.id), targets.get)
-      resolving.filter(stratum.rules(_).resolvingProbe.index == i.id).foreach { rule =>
-        resolved(rule) = placement.order(targets.remove(rule).get)
-      }
-      if (!i.everywhere) blocks(routes.static(i.id)).foreach(_.free())
-      i.id -> index
+    val statics = built.map { case (i, index) =>
+      i.id -> i.alignedTo.fold(index)(r => index.withGroups(parts(r).keys.size))
     }.toMap
     val indexes = stratum.relationIndexes.map { i =>
       val original = parts(i.relation)
@@ -81,32 +72,62 @@ final class LoopBuilder(
     }
   }
 
-  /** The bytes of the indexes and resolved targets by row. */
-  private def indexBytes(resolving: Seq[Int]): Long = stratum.staticIndexes.map { i =>
-    val rules = resolving.count(stratum.rules(_).resolvingProbe.index == i.id)
-    blocks(routes.static(i.id)).map(_.rows.toLong).sum * (8 * i.read.length + 4 * rules)
-  }.sum
+  private var heldBytes = 0L
 
-  /** Returns the index, and the placement of its rows. */
-  private def place(
-      i: StaticIndexSpec, ids: Option[Array[Int]], targets: Int => Option[Array[Int]]): (StaticIndex, Placement) = {
+  /**
+   * Builds an index and resolves the targets of `rules` by its rows. One index after the other: ids, targets and loaded
+   * rows of each are freed before the next one needs memory.
+   */
+  private def buildIndex(
+      i: StaticIndexSpec,
+      rules: Seq[Int],
+      resolver: Targets,
+      resolved: Array[Array[Int]],
+      ends: String => Unit): StaticIndex = {
     val rows = blocks(routes.static(i.id))
-    val n = i.keys.length
-    def build(keys: KeyMap, groups: Array[Int]): (StaticIndex, Placement) = {
-      val split = i.sortedBy.filter(_ => gang.tasks > 1).flatMap(targets(_)).orNull
-      val placement = StaticIndex.place(groups, keys.size, split)
-      (StaticIndex.build(rows, n, keys, placement, i.payload.indices.map(i.read.contains(_)).toArray), placement)
+    val n = rows.map(_.rows.toLong).sum
+    // ids, places, targets; then places, targets, payload
+    memory.makeRoom(heldBytes + n * (4 + 4 * rules.length + math.max(4, 8 * i.read.length)))
+    heldBytes += n * (4 * rules.length + 8 * i.read.length)
+    memory.hold(heldBytes, "the indexes of the inputs")
+    var ids = i.alignedTo.map { r =>
+      BlockKeys.intern(rows, i.keys.length, parts(r).keys, hasMask = false)
     }
-    def buildWithKeys(): (StaticIndex, Placement) = {
-      val keys = KeyMap(n)
-      if (n == 1) StaticIndex.expect(keys, rows.iterator.map(b => (b.column(0), b.rows)))
-      build(keys, BlockKeys.intern(rows, n, keys, hasMask = false))
+    ends("ids")
+    val targets = mutable.Map.from(rules.map(rule => rule -> resolver.resolve(stratum.rules(rule))))
+    ends("targets")
+    def split = i.sortedBy.filter(_ => gang.tasks > 1).flatMap(targets.get).orNull
+    val isRead = i.payload.indices.map(i.read.contains(_)).toArray
+    def order(placement: Placement): Unit =
+      rules.foreach(rule => resolved(rule) = placement.order(targets.remove(rule).get))
+    def build(keys: KeyMap, placement: Placement) =
+      StaticIndex.build(rows, i.keys.length, keys, placement, isRead)
+    def placeWithKeys(): (KeyMap, Placement) = {
+      val keys = KeyMap(i.keys.length)
+      if (i.keys.length == 1) StaticIndex.expect(keys, rows.iterator.map(b => (b.column(0), b.rows)))
+      val groups = BlockKeys.intern(rows, i.keys.length, keys, hasMask = false)
+      (keys, StaticIndex.place(groups, keys.size, split))
     }
-    i.alignedTo match {
-      case Some(r) => build(parts(r).keys, ids.get)
-      case None if i.everywhere => gang.once(buildWithKeys())
-      case None => buildWithKeys()
-    }
+    val index =
+      if (i.everywhere && i.alignedTo.isEmpty) {
+        val (shared, placement) = gang.once {
+          val (keys, placement) = placeWithKeys()
+          (build(keys, placement), placement)
+        }
+        order(placement)
+        shared
+      } else {
+        val (keys, placement) = i.alignedTo.fold(placeWithKeys()) { r =>
+          val keys = parts(r).keys
+          (keys, StaticIndex.place(ids.get, keys.size, split))
+        }
+        ids = None
+        order(placement)
+        build(keys, placement)
+      }
+    if (!i.everywhere) rows.foreach(_.free())
+    ends("indexes")
+    index
   }
 
   /** Sends the key of each ghost to its owner and receives its id there, in two exchanges for all relations. */

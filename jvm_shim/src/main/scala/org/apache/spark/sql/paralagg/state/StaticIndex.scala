@@ -1,5 +1,7 @@
 package org.apache.spark.sql.paralagg.state
 
+import java.util.Arrays
+
 import org.apache.spark.sql.paralagg.load.Block
 
 /**
@@ -16,6 +18,17 @@ final class StaticIndex(
     val payload: Array[Array[Long]],
     val nulls: Array[Array[Boolean]]) {
   def groups: Int = offsets.length - 1
+
+  /** Returns the index with `n` groups: those that its keys have got since are empty. */
+  def withGroups(n: Int): StaticIndex =
+    if (n == groups) this
+    else {
+      val longer = Arrays.copyOf(offsets, n + 1)
+      Arrays.fill(longer, groups + 1, n + 1, rows)
+      val longerSplits = if (splits == null) null else Arrays.copyOf(splits, n)
+      if (splits != null) Arrays.fill(longerSplits, groups, n, rows)
+      new StaticIndex(keys, longer, longerSplits, payload, nulls)
+    }
   def rows: Int = offsets(groups)
   def bytes: Long = offsets.length * 4L + payload.filter(_ != null).map(_.length * 8L).sum
 }
@@ -71,7 +84,7 @@ object StaticIndex {
       splits(i) += offsets(i)
       i += 1
     }
-    val next = java.util.Arrays.copyOf(offsets, math.max(1, groups))
+    val next = Arrays.copyOf(offsets, math.max(1, groups))
     val nextRemote = if (splits == null) null else splits.clone()
     val rows = new Array[Int](ids.length)
     i = 0
