@@ -307,7 +307,9 @@ def test_a_listener_may_run_a_recursion_itself(session: SparkSession) -> None:
 def test_a_thread_of_a_query_that_has_ended_begins_no_run(spark: SparkSession) -> None:
     """A cancelled query may still plan a stage in another thread; a run that begins there would never end."""
     spark.conf.set("spark.sql.adaptive.enabled", "false")
-    df = spark.range(1).recursive_agg("id", step=lambda r: r.where("id < 2").selectExpr("id + 1 as id"), backend="spark")
+    df = spark.range(1).recursive_agg(
+        "id", step=lambda r: r.where("id < 2").selectExpr("id + 1 as id"), backend="spark"
+    )
     plan = df._jdf.queryExecution().executedPlan()
     registry = (
         spark._jvm.Thread.currentThread()
