@@ -18,8 +18,7 @@ import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 final class BlockStore(context: TaskContext) extends MemoryConsumer(context.taskMemoryManager(), MemoryMode.ON_HEAP) {
   private val inMemory = mutable.ArrayDeque.empty[Block]
   private var held = 0L
-  private lazy val file = new SpillFile
-  private var isFileUsed = false
+  private var file: SpillFile = null
 
   /** The bytes that went to the file. */
   @volatile var spilledBytes = 0L
@@ -62,11 +61,11 @@ final class BlockStore(context: TaskContext) extends MemoryConsumer(context.task
     inMemory.clear()
     freeMemory(held)
     held = 0
-    if (isFileUsed) file.close()
+    if (file != null) file.close()
   }
 
   private def store(block: Block): Unit = {
-    isFileUsed = true
+    if (file == null) file = new SpillFile
     spilledBytes += block.bytes
     block.store(file)
   }
