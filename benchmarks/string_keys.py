@@ -103,11 +103,11 @@ def main() -> None:
     parser.add_argument("--links", type=int, default=1_500_000)
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--memory", default="8g")
-    asked = parser.parse_args()
-    folder = DEFAULT_CACHE.absolute() / f"addresses-{asked.vertices}-{asked.links}"
+    options = parser.parse_args()
+    folder = DEFAULT_CACHE.absolute() / f"addresses-{options.vertices}-{options.links}"
     if not (folder / "numbers.parquet").exists():
-        write(folder, asked.vertices, asked.links)
-    spark = ra.configure(builder(asked.memory)).getOrCreate()
+        write(folder, options.vertices, options.links)
+    spark = ra.configure(builder(options.memory)).getOrCreate()
     strings, numbers = both_ways(spark, folder / "strings.parquet"), both_ways(spark, folder / "numbers.parquet")
     systems: dict[str, Callable[[], int]] = {
         "paralagg": lambda: components(strings),
@@ -116,7 +116,7 @@ def main() -> None:
         "DuckDB": lambda: in_duckdb(folder / "strings.parquet"),
     }
     for name, query in systems.items():
-        seconds, answer = last_seconds(query, 2 if name == "DuckDB" else asked.runs)
+        seconds, answer = last_seconds(query, 2 if name == "DuckDB" else options.runs)
         print(f"{name}: {seconds:.2f} s, {answer:,} vertices", flush=True)
     spark.stop()
 

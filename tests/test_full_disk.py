@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
+from small_disk import may_mount, small_disk
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.session import conf
@@ -24,34 +24,20 @@ INPUT_KB = 6200
 """What the rows of the edges take in the staging directory, and a little more; the result takes 3,200 KB."""
 
 
-@contextmanager
-def disk(folder: Path, kilobytes: int) -> Iterator[Path]:
-    """Mount a file system of this size; only root may."""
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(folder)]
-    if subprocess.run(mount, check=False, capture_output=True).returncode != 0:  # noqa: S603 - of this folder
-        pytest.skip("this user may not mount file systems")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)  # noqa: S603, S607 - likewise
-
-
 @pytest.fixture
 def staging(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[[int], Path]]:
     """``staging(kilobytes)`` gives the staging directory, which has so much space."""
-    mounted = []
+    if not may_mount():
+        pytest.skip("this user may not mount file systems")
+    with ExitStack() as mounted:
 
-    def small(kilobytes: int) -> Path:
-        mounted.append(disk(tmp_path / "disk", kilobytes))
-        folder = mounted[-1].__enter__()
-        ra.attach(spark, {conf.MPI_STAGING_DIR.name: folder})
-        return folder
+        def small(kilobytes: int) -> Path:
+            folder = mounted.enter_context(small_disk(tmp_path / "disk", kilobytes))
+            ra.attach(spark, {conf.MPI_STAGING_DIR.name: folder})
+            return folder
 
-    yield small
-    ra.attach(spark, {conf.MPI_STAGING_DIR.name: None})
-    for each in mounted:
-        each.__exit__(None, None, None)
+        yield small
+        ra.attach(spark, {conf.MPI_STAGING_DIR.name: None})
 
 
 def hops(spark: SparkSession) -> DataFrame:

@@ -15,6 +15,7 @@ import pytest
 from pyspark import InheritableThread
 from pyspark.errors.exceptions.captured import QueryExecutionException
 from rows import frame
+from scala_objects import scala_object
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.report import bars
@@ -311,12 +312,7 @@ def test_a_thread_of_a_query_that_has_ended_begins_no_run(spark: SparkSession) -
         "id", step=lambda r: r.where("id < 2").selectExpr("id + 1 as id"), backend="spark"
     )
     plan = df._jdf.queryExecution().executedPlan()
-    registry = (
-        spark._jvm.Thread.currentThread()
-        .getContextClassLoader()
-        .loadClass("org.apache.spark.sql.paralagg.driver.RunRegistry$")
-    )
-    live = registry.getField("MODULE$").get(None).liveCount
+    live = scala_object(spark, "driver.RunRegistry").liveCount
     spark.sparkContext.setLocalProperty("spark.sql.execution.id", "987654321")
     try:
         with pytest.raises(Exception, match="987654321 ended before its recursion began"):

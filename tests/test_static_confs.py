@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import AnalysisException
 from rows import frame, rows_of
+from scala_objects import scala_object
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.session import conf
@@ -53,9 +54,7 @@ def test_what_names_a_program_or_a_folder_is_static() -> None:
 
 
 def test_both_sides_know_the_same_static_keys(session: SparkSession) -> None:
-    loader = session._jvm.Thread.currentThread().getContextClassLoader()
-    module = loader.loadClass("org.apache.spark.sql.paralagg.StaticConfs$").getField("MODULE$").get(None)
-    listed = module.All()
+    listed = scala_object(session, "StaticConfs").All()
     assert {listed.apply(n) for n in range(listed.size())} == {key.name for key in STATIC}
 
 

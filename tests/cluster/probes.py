@@ -11,13 +11,13 @@ import re
 import subprocess
 from typing import TYPE_CHECKING, Any
 
+from scala_objects import ENGINE, scala_object
 from stage import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ASK_EXECUTORS = True
-ENGINE = "org.apache.spark.sql.paralagg"
 
 
 def newest_query(spark: SparkSession) -> int:
@@ -57,12 +57,6 @@ def metrics_now(spark: SparkSession) -> dict[str, str]:
     return {name: str(value.get()) for name, value in values_by_name.items() if value.isDefined()}
 
 
-def module(spark: SparkSession, name: str) -> Any:  # noqa: ANN401 - a py4j object
-    """Return a Scala object of the engine, in the driver."""
-    loader = spark._jvm.Thread.currentThread().getContextClassLoader()
-    return loader.loadClass(f"{ENGINE}.{name}$").getField("MODULE$").get(None)
-
-
 def sessions_in_executors(spark: SparkSession) -> list[int]:
     """Return the number of live gang sessions in the JVM of each task's executor."""
     count = f"reflect('{ENGINE}.gang.GangSession', 'liveCount') as n"
@@ -84,8 +78,8 @@ def left_behind(spark: SparkSession) -> dict[str, Any]:
     threads = [t.getName() for t in spark._jvm.Thread.getAllStackTraces().keySet()]
     return {
         "persisted": sorted(str(k) for k in spark.sparkContext._jsc.getPersistentRDDs()),
-        "sessions": module(spark, "gang.GangSession").liveCount(),
-        "runs": module(spark, "driver.RunRegistry").liveCount(),
+        "sessions": scala_object(spark, "gang.GangSession").liveCount(),
+        "runs": scala_object(spark, "driver.RunRegistry").liveCount(),
         "threads": sorted(t for t in threads if "paralagg" in t.lower()),
         "blocks": sorted(b for b in blocks if re.match(r"broadcast_\d+_g_", b)),
         "jobs": list(spark.sparkContext.statusTracker().getActiveJobsIds()),

@@ -8,11 +8,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from probes import left_after
 from queries import chain, chain_total, total
+from small_disk import small_disk
 from stage import print_facts, session, wait_until
 
 import pyspark_paralagg as ra
@@ -141,19 +143,15 @@ def refused(spark: SparkSession, df: DataFrame) -> dict[str, Any]:
 
 if __name__ == "__main__":
     how = sys.argv[1] if len(sys.argv) > 1 else ""
-    if how == "full":
-        Path("local").mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", "local"], check=True)  # noqa: S607 - by the name
-    spark = session(
-        "local[2]",
-        {
-            "spark.driver.memory": "700m",
-            "spark.memory.fraction": "0.03",
-            "spark.io.encryption.enabled": str(how == "encrypted").lower(),
-        },
-    )
-    facts = {"full": (full_disk,), "encrypted": (spilled,)}
-    print_facts(spark, *facts.get(how, (too_large, too_many_keys, spilled, cancelled_in_a_spill)))
-    spark.stop()
-    if how == "full":
-        subprocess.run(["umount", "--lazy", "local"], check=True)  # noqa: S607 - by the name
+    with small_disk(Path("local"), 6 << 10) if how == "full" else nullcontext():
+        spark = session(
+            "local[2]",
+            {
+                "spark.driver.memory": "700m",
+                "spark.memory.fraction": "0.03",
+                "spark.io.encryption.enabled": str(how == "encrypted").lower(),
+            },
+        )
+        facts = {"full": (full_disk,), "encrypted": (spilled,)}
+        print_facts(spark, *facts.get(how, (too_large, too_many_keys, spilled, cancelled_in_a_spill)))
+        spark.stop()

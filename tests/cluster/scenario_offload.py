@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from probes import iterations_now, module
+from probes import iterations_now
 from queries import chain, chain_total, endless_growth, total
+from scala_objects import scala_object
 from stage import print_facts, session, wait_until
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def files() -> list[str]:
 
 def left_after(spark: SparkSession) -> dict[str, Any]:
     """Return the ranks, runs and files that are left after a few seconds."""
-    runs = module(spark, "offload.Offloads")
+    runs = scala_object(spark, "offload.Offloads")
     with contextlib.suppress(TimeoutError):
         wait_until(lambda: not ranks() and not runs.liveCount() and not files(), 5, "all is cleared")
     return {"ranks": len(ranks()), "runs": int(runs.liveCount()), "files": files()}

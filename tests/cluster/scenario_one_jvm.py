@@ -27,6 +27,7 @@ from queries import (
     scattered_edges,
     total,
 )
+from scala_objects import ENGINE
 from stage import print_facts, session, wait_until
 
 import pyspark_paralagg as ra
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 VERTICES = 5000
 BUSY_MILLIS = 5000
 BEFORE: dict[str, str] = {}
-ENGINE = "org.apache.spark.sql.paralagg."
 
 
 def success(spark: SparkSession) -> dict[str, Any]:
@@ -324,7 +324,7 @@ def events(spark: SparkSession) -> list[dict[str, Any]]:
 
     def logged() -> list[dict[str, Any]]:
         lines = [line for file in Path("events").rglob("events_*") for line in file.read_text().splitlines()]
-        return [e for e in map(json.loads, lines) if e["Event"].startswith(ENGINE) and e["name"] == "logged"]
+        return [e for e in map(json.loads, lines) if e["Event"].startswith(f"{ENGINE}.") and e["name"] == "logged"]
 
     wait_until(lambda: sum(e["Event"].endswith("Ended") for e in logged()) == 2, 20, "both have ended")
     return logged()

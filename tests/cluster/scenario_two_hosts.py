@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hosts import DRIVER, Host, Network, enter
-from probes import iterations_now, module
+from probes import iterations_now
 from queries import chain, chain_total, paths, scattered_distances, scattered_edges, total
+from scala_objects import scala_object
 from stage import print_facts, session, wait_until
 
 import pyspark_paralagg as ra
@@ -83,7 +84,7 @@ def killed(spark: SparkSession) -> dict[str, Any]:
         "error": re.sub(r"\n.*", "", error),
         "seconds": ended - harmed[0],
         "left": left_after(),
-        "runs": int(module(spark, "offload.Offloads").liveCount()),
+        "runs": int(scala_object(spark, "offload.Offloads").liveCount()),
         "next_is_right": total(chain(spark, SHORT, backend="mpi")) == chain_total(SHORT),
     }
 

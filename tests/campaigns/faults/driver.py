@@ -19,6 +19,7 @@ from typing import Any
 
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
+from scala_objects import scala_object
 
 import pyspark_paralagg as ra
 
@@ -130,16 +131,11 @@ def held(spark: SparkSession) -> dict[str, Any]:
     """What Spark keeps: nothing, when no query runs."""
     gc.collect()
     spark._jvm.System.gc()  # a checkpoint whose making was interrupted is freed when Spark hears that nobody reads it
-    module = spark._jvm.Thread.currentThread().getContextClassLoader().loadClass
-    engine = "org.apache.spark.sql.paralagg"
-
-    def live(name: str) -> int:
-        return int(module(f"{engine}.{name}$").getField("MODULE$").get(None).liveCount())
-
+    counted = ("driver.RunRegistry", "offload.Offloads", "gang.GangSession")
     return {
         "persisted": sorted(str(k) for k in spark.sparkContext._jsc.getPersistentRDDs()),
         "jobs": list(spark.sparkContext.statusTracker().getActiveJobsIds()),
-        "runs": live("driver.RunRegistry") + live("offload.Offloads") + live("gang.GangSession"),
+        "runs": sum(int(scala_object(spark, name).liveCount()) for name in counted),
     }
 
 

@@ -131,16 +131,12 @@ object ShimTests {
       val strings = new LocalDictionary
       Seq("not used", "a", "b").foreach(s => strings.add(UTF8String.fromString(s)))
       val block = new Block(0, 2)
-      Seq(7L -> 1L, 8L -> 2L, 9L -> 0L).foreach { case (n, s) =>
-        block.words(0).add(n)
-        block.words(1).add(s)
-      }
-      block.rows = 3
+      block.fill(3, Array(Array(7L, 8L, 9L), Array(1L, 2L, 0L)))
       block.setNull(1, 2)
       val arrived = new LocalDictionary
       val Array(copy) = codec.decode(codec.encode(Array(block), strings), arrived)
-      same((0 until 3).map(copy.words(0).array(_)), Seq(7L, 8L, 9L))
-      same((0 until 2).map(i => arrived.get(copy.words(1).array(i).toInt).toString), Seq("a", "b"))
+      same((0 until 3).map(copy.column(0)(_)), Seq(7L, 8L, 9L))
+      same((0 until 2).map(i => arrived.get(copy.column(1)(i).toInt).toString), Seq("a", "b"))
       same((0 until 3).map(copy.isNull(1, _)), Seq(false, false, true))
       same(arrived.size, 2)
     }

@@ -50,7 +50,7 @@ case class FixpointExec(
     val tasks = Slots.gang(sparkContext, partitions)
     Coordinator.of(sparkContext)
     // First, since these may fail (a broadcast timeout, a fixpoint below): then no run has begun.
-    val sources = InputSource.shared(inputs, spec.program.inputs.map(_.id))
+    val sources = InputSource.shared(inputs, spec.program.inputs.toSeq.map(_.id))
     val checkpoint = StaticConfs.get(StaticConfs.CheckpointDir).map { root =>
       CheckpointConf(s"$root/${sparkContext.applicationId}-${FixpointExec.Driver}",
         number("spark.paralagg.checkpoint.interval", 10, 1))
@@ -59,21 +59,21 @@ case class FixpointExec(
     val executionId = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
     val marker = sparkContext.broadcast(Array.emptyByteArray) // its id is the name space of the run's blocks
     val run = RunRegistry.begin(spec, tasks, sparkContext, executionId, runMetrics)
-    val gang =
+    val stage =
       try {
         val job = GangJob(
           run.id, spec.program, outputs.toArray, tasks, partitions, conf.ansiEnabled, marker.id, direct = false,
           checkpoint, oneTaskRows)
-        val gang = GangStage(sparkContext, job, sources)
-        RunEnd.watch(sparkContext, run, marker, checkpoint.map(_.run(run.id)), gang.id)
-        gang
+        val stage = GangStage(sparkContext, job, sources)
+        RunEnd.watch(sparkContext, run, marker, checkpoint.map(_.run(run.id)), stage.id)
+        stage
       } catch {
         case e: Throwable =>
           RunRegistry.end(run.id)
           marker.destroy()
           throw e
       }
-    new ShuffledRDD[Int, Array[Byte], Array[Byte]](gang, new PartitionIdPassthrough(partitions * outputs.length))
+    new ShuffledRDD[Int, Array[Byte], Array[Byte]](stage, new PartitionIdPassthrough(partitions * outputs.length))
   }
 
   /** Returns the number of a conf, which `pyspark_paralagg/session/conf.py` describes. */

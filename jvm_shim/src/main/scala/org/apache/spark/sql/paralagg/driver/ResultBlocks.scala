@@ -1,7 +1,6 @@
 package org.apache.spark.sql.paralagg.driver
 
 import java.io.NotSerializableException
-import java.util.Arrays
 
 import scala.collection.mutable.ArrayBuffer
 
@@ -97,9 +96,8 @@ final class ResultBlocks(relation: RelationSpec) {
       var id = 0
       while (id < p.keys.size) {
         if (p.isResult(id)) {
-          b.reserve(1)
-          carried.indices.foreach(i => b.column(carried(i))(b.rows) = values(i))
           append(b, p, id, moving)
+          carried.indices.foreach(i => b.column(carried(i))(b.rows - 1) = values(i))
         }
         id += 1
       }
@@ -152,7 +150,7 @@ final class ResultBlocks(relation: RelationSpec) {
 
   private def readBitmaps(bytes: Array[Byte]): Iterator[ColumnarBatch] = {
     val (blocks, strings) = bitmapCodec.decode(bytes)
-    val Array(xs, ys, bits, Array(moving, width)) = blocks.map(b => Arrays.copyOf(b.column(0), b.rows))
+    val Array(xs, ys, bits, Array(moving, width)) = blocks.map(_.column(0))
     new BitmapRows(BitmapBlock(xs, ys, width.toInt, bits)).map { pairs =>
       val columns = new Array[ColumnVector](2)
       val carried = 1 - moving.toInt

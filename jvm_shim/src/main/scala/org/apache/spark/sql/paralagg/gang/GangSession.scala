@@ -18,8 +18,9 @@ object GangEnd {
 
   /** Marks a reason, which is sent as text, as one that a retry would repeat. */
   def stopped(reason: String): String = Stopped + reason
+  def isStopped(reason: String): Boolean = reason.startsWith(Stopped)
   def exception(reason: String): RuntimeException =
-    if (reason.startsWith(Stopped)) new GangStopped(reason) else new GangAborted(reason)
+    if (isStopped(reason)) new GangStopped(reason) else new GangAborted(reason)
 }
 
 object Votes {
@@ -112,7 +113,7 @@ final class GangSession(val key: GangKey, localTasks: Int, tasks: Int) {
 
   def fail(): Unit = if (abortReason != null) throw GangEnd.exception(abortReason)
 
-  def isStopped: Boolean = abortReason != null && GangEnd.exception(abortReason).isInstanceOf[GangStopped]
+  def isStopped: Boolean = abortReason != null && GangEnd.isStopped(abortReason)
 
   /** Counts a task that has ended; the last one removes the session and gets true. */
   def leave(): Boolean = {

@@ -12,24 +12,21 @@ final class MemoryAccount(context: TaskContext) {
   private val consumer = new MemoryConsumer(context.taskMemoryManager(), MemoryMode.ON_HEAP) {
     override def spill(size: Long, trigger: MemoryConsumer): Long = 0L
   }
-  private var held = 0L
 
   /** Raises the reservation to `bytes`, for `what`; throws if the memory manager does not grant them. */
   def hold(bytes: Long, what: String): Unit = {
     makeRoom(bytes)
-    if (held < bytes) {
+    if (consumer.getUsed < bytes) {
       throw new ParalaggException(
         ErrorCodes.OutOfMemory,
-        s"$what needs ${bytes >> 20} MiB in one task, and Spark's memory manager has ${held >> 20} MiB for it.",
+        s"$what needs ${bytes >> 20} MiB in one task, and Spark's memory manager has ${consumer.getUsed >> 20} MiB for it.",
         "give executors more memory (spark.executor.memory; spark.driver.memory under local[N]) or use more, smaller tasks.")
     }
   }
 
   /** Raises the reservation towards `bytes`, as far as the memory manager grants them; others of the task spill. */
-  def makeRoom(bytes: Long): Unit = if (bytes > held) held += consumer.acquireMemory(bytes - held)
+  def makeRoom(bytes: Long): Unit =
+    if (bytes > consumer.getUsed) consumer.acquireMemory(bytes - consumer.getUsed)
 
-  def release(): Unit = {
-    consumer.freeMemory(held)
-    held = 0
-  }
+  def release(): Unit = consumer.freeMemory(consumer.getUsed)
 }

@@ -96,7 +96,7 @@ final class BlocksCodec(routes: Array[Route]) {
     val rows = 4 + blocks.map { b =>
       8 + b.nulls.indices.map(c => 4 + nullBytes(b, c).length + 8 * b.rows).sum
     }.sum
-    val out = ByteBuffer.allocate(Math.addExact(rows, TextsCodec.bytes(used.size, used.get)))
+    val out = ByteBuffer.allocate(Math.addExact(rows, TextsCodec.bytes(used)))
     out.putInt(blocks.length)
     blocks.foreach { b =>
       out.putInt(b.route).putInt(b.rows)
@@ -107,7 +107,7 @@ final class BlocksCodec(routes: Array[Route]) {
         out.position(out.position() + 8 * b.rows)
       }
     }
-    TextsCodec.write(used.size, used.get, out.array, rows)
+    TextsCodec.write(used, out.array, rows)
     out.array
   }
 
@@ -144,12 +144,12 @@ final class BlocksCodec(routes: Array[Route]) {
 }
 
 /** The strings of a table that blocks use, numbered in the order of their first use. */
-private final class UsedStrings(strings: StringTable) {
+private final class UsedStrings(strings: StringTable) extends StringTable {
   private lazy val numbers = new Array[Int](strings.size) // by word: number + 1
   private val words = new LongBuffer
 
-  def size: Int = words.size
-  def get(number: Int): UTF8String = strings.get(words.array(number).toInt)
+  override def size: Int = words.size
+  override def get(number: Int): UTF8String = strings.get(words.array(number).toInt)
 
   def number(word: Int): Int = {
     if (numbers(word) == 0) {

@@ -17,7 +17,6 @@ import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
  */
 final class BlockStore(context: TaskContext) extends MemoryConsumer(context.taskMemoryManager(), MemoryMode.ON_HEAP) {
   private val inMemory = mutable.ArrayDeque.empty[Block]
-  private var held = 0L
   private var file: SpillFile = null
 
   /** The bytes that went to the file. */
@@ -26,10 +25,8 @@ final class BlockStore(context: TaskContext) extends MemoryConsumer(context.task
   def add(block: Block): Unit = {
     val bytes = block.bytes
     val granted = acquireMemory(bytes) // may call `spill`
-    held += granted
     if (granted == bytes) inMemory += block
     else {
-      held -= granted
       freeMemory(granted)
       store(block)
     }
@@ -37,30 +34,26 @@ final class BlockStore(context: TaskContext) extends MemoryConsumer(context.task
 
   /** Moves blocks to the file, oldest first. Spark calls it in this task when it needs memory. */
   override def spill(size: Long, trigger: MemoryConsumer): Long = {
-    var freed = 0L
-    while (freed < size && inMemory.nonEmpty) {
+    var stored = 0L
+    while (stored < size && inMemory.nonEmpty) {
       val block = inMemory.removeHead()
-      freed += block.bytes
+      stored += block.bytes
       store(block)
     }
-    freed = math.min(freed, held)
-    held -= freed
-    freeMemory(freed)
-    freed
+    val before = getUsed
+    shrink()
+    before - getUsed
   }
 
   /** Returns memory of blocks that were freed. */
   def shrink(): Unit = {
     inMemory.filterInPlace(_.bytes > 0)
-    val released = math.max(0, held - inMemory.iterator.map(_.bytes).sum)
-    held -= released
-    freeMemory(released)
+    freeMemory(math.max(0, getUsed - inMemory.iterator.map(_.bytes).sum))
   }
 
   def close(): Unit = {
     inMemory.clear()
-    freeMemory(held)
-    held = 0
+    freeMemory(getUsed)
     if (file != null) file.close()
   }
 

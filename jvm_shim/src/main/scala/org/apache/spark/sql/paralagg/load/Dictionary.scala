@@ -71,9 +71,9 @@ final class StringWords(sections: Array[WordsSection], strings: Dictionary) exte
     val words = message.clone()
     foreachDerived(words)(word => strings.rankedSize + used.getOrElseUpdate(word, texts.append(strings.get(word))))
     val plain = WordsCodec.encode(words)
-    val out = ByteBuffer.allocate(4 + plain.length + TextsCodec.bytes(texts.size, texts.get))
+    val out = ByteBuffer.allocate(4 + plain.length + TextsCodec.bytes(texts))
     out.putInt(plain.length).put(plain)
-    TextsCodec.write(texts.size, texts.get, out.array, out.position())
+    TextsCodec.write(texts, out.array, out.position())
     out.array
   }
 

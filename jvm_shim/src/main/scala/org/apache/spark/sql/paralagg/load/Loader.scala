@@ -59,8 +59,9 @@ final class Loader(
 
   /** Reads batches for each of `uses`; a column that several uses have is read once. */
   def readBatches(uses: Seq[InputUse], batches: Iterator[ColumnarBatch], check: () => Unit): Unit = {
-    val types = uses.flatMap(u => u.ordinals.zip(wordTypes(u.input))).distinct
-    val columns = uses.map(u => u.ordinals.zip(wordTypes(u.input)).map(types.indexOf(_)))
+    val read = uses.map(u => u.ordinals.zip(wordTypes(u.input)))
+    val types = read.flatten.distinct
+    val columns = read.map(_.map(types.indexOf(_)))
     batches.foreach { batch =>
       var from = 0
       while (from < batch.numRows()) {

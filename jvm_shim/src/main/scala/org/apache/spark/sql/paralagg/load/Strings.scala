@@ -17,33 +17,23 @@ final class SortedTexts(parts: Array[Texts]) extends StringTable {
   override val size: Int = starts.last
 
   override def get(word: Int): UTF8String = {
-    var p = 0
-    if (parts.length > 2) {
-      val found = java.util.Arrays.binarySearch(starts, word)
-      p = if (found >= 0) found else -found - 2
-      while (starts(p + 1) == word) p += 1 // skips empty parts
-    } else if (word >= starts(1)) p = 1
+    val found = java.util.Arrays.binarySearch(starts, word)
+    var p = if (found >= 0) found else -found - 2
+    while (starts(p + 1) == word) p += 1 // skips empty parts
     parts(p).get(word - starts(p))
   }
 
   /** Returns the rank of a string; -1 if there is no such string. */
   def find(s: UTF8String): Int = {
-    var low = 0
-    var high = size - 1
-    while (low <= high) {
-      val middle = (low + high) >>> 1
-      val order = get(middle).compareTo(s)
-      if (order == 0) return middle
-      if (order < 0) low = middle + 1 else high = middle - 1
-    }
-    -1
+    val first = Strings.firstFrom(this, s)
+    if (first < size && get(first) == s) first else -1
   }
 }
 
 /** Some strings of a task in order, each once: those of `ids` from `from` until `until`. */
-final class SortedRun(val texts: Texts, val ids: Array[Int], val from: Int, val until: Int) {
-  def size: Int = until - from
-  def get(i: Int): UTF8String = texts.get(ids(from + i))
+final class SortedRun(val texts: Texts, val ids: Array[Int], val from: Int, val until: Int) extends StringTable {
+  override def size: Int = until - from
+  override def get(i: Int): UTF8String = texts.get(ids(from + i))
 }
 
 /**
@@ -87,17 +77,20 @@ object Strings {
 
   /** Returns the run of each range. */
   private def cut(local: Texts, sorted: Array[Int], limits: Array[UTF8String]): Array[SortedRun] = {
-    def first(limit: UTF8String): Int = {
-      var low = 0
-      var high = sorted.length
-      while (low < high) {
-        val middle = (low + high) >>> 1
-        if (local.get(sorted(middle)).compareTo(limit) < 0) low = middle + 1 else high = middle
-      }
-      low
-    }
-    val ends = limits.map(first)
+    val all = new SortedRun(local, sorted, 0, sorted.length)
+    val ends = limits.map(firstFrom(all, _))
     (0 +: ends).zip(ends :+ sorted.length).map { case (from, until) => new SortedRun(local, sorted, from, until) }
+  }
+
+  /** Returns the place of the first string that is not less than `s`; the size if there is none. */
+  private[load] def firstFrom(sorted: StringTable, s: UTF8String): Int = {
+    var low = 0
+    var high = sorted.size
+    while (low < high) {
+      val middle = (low + high) >>> 1
+      if (sorted.get(middle).compareTo(s) < 0) low = middle + 1 else high = middle
+    }
+    low
   }
 
   /** Returns the strings of all runs, each once, and for each run the places of its strings among them. */
@@ -141,20 +134,22 @@ object Strings {
 
 /** Lists of strings on the wire: their number, then each one behind its length, as [[Texts]] holds them. */
 object TextsCodec extends Codec[Texts] {
-  override def encode(texts: Texts): Array[Byte] = {
-    val out = new Array[Byte](bytes(texts.size, texts.get))
-    write(texts.size, texts.get, out, 0)
-    out
-  }
+  override def encode(texts: Texts): Array[Byte] = pack(texts)
 
   override def decode(bytes: Array[Byte]): Texts = read(bytes, 0)
 
-  /** Returns the bytes of `n` strings on the wire. */
-  def bytes(n: Int, get: Int => UTF8String): Int = {
-    var sum = Texts.LengthBytes.toLong * (n + 1)
+  def pack(strings: StringTable): Array[Byte] = {
+    val out = new Array[Byte](bytes(strings))
+    write(strings, out, 0)
+    out
+  }
+
+  /** Returns the bytes of strings on the wire. */
+  def bytes(strings: StringTable): Int = {
+    var sum = Texts.LengthBytes.toLong * (strings.size + 1)
     var i = 0
-    while (i < n) {
-      sum += get(i).numBytes
+    while (i < strings.size) {
+      sum += strings.get(i).numBytes
       i += 1
     }
     if (sum > Int.MaxValue - 64) {
@@ -166,14 +161,14 @@ object TextsCodec extends Codec[Texts] {
     sum.toInt
   }
 
-  /** Writes `n` strings to `out` from `from` on. */
-  def write(n: Int, get: Int => UTF8String, out: Array[Byte], from: Int): Unit = {
+  /** Writes strings to `out` from `from` on. */
+  def write(strings: StringTable, out: Array[Byte], from: Int): Unit = {
     val base = Platform.BYTE_ARRAY_OFFSET
-    Platform.putInt(out, base + from, n)
+    Platform.putInt(out, base + from, strings.size)
     var at = from + Texts.LengthBytes
     var i = 0
-    while (i < n) {
-      val s = get(i)
+    while (i < strings.size) {
+      val s = strings.get(i)
       Platform.putInt(out, base + at, s.numBytes)
       s.writeToMemory(out, base + at + Texts.LengthBytes)
       at += Texts.LengthBytes + s.numBytes
@@ -190,11 +185,7 @@ object TextsCodec extends Codec[Texts] {
 }
 
 private object RunCodec extends Codec[SortedRun] {
-  override def encode(run: SortedRun): Array[Byte] = {
-    val out = new Array[Byte](TextsCodec.bytes(run.size, run.get))
-    TextsCodec.write(run.size, run.get, out, 0)
-    out
-  }
+  override def encode(run: SortedRun): Array[Byte] = TextsCodec.pack(run)
 
   override def decode(bytes: Array[Byte]): SortedRun = {
     val texts = TextsCodec.decode(bytes)

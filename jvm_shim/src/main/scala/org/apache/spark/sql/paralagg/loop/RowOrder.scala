@@ -41,7 +41,7 @@ private[loop] final class RowOrder(part: RelationPart, column: Int) {
       }
       i += 1
     }
-    CostSummary(count, sum, least, greatest)
+    CostSummary(count.toDouble, sum, least, greatest)
   }
 }
 

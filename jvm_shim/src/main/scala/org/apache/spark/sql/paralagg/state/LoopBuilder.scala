@@ -121,7 +121,7 @@ final class LoopBuilder(
           val keys = parts(r).keys
           (keys, StaticIndex.place(ids.get, keys.size, split))
         }
-        ids = None
+        ids = None // `placement` replaces them; `build` needs the memory
         order(placement)
         build(keys, placement)
       }
