@@ -38,6 +38,7 @@ from pyspark_paralagg.program.aggregators import MCount as mcount  # noqa: N813 
 from pyspark_paralagg.program.aggregators import MinBy as min_by  # noqa: N813 - likewise
 from pyspark_paralagg.program.aggregators import MSum as msum  # noqa: N813 - likewise
 from pyspark_paralagg.report.engine_report import report
+from pyspark_paralagg.report.estimate import Estimate, estimate
 from pyspark_paralagg.report.progress import progress
 from pyspark_paralagg.report.run_progress import RunProgress
 from pyspark_paralagg.report.run_report import RunReport
@@ -49,6 +50,7 @@ __all__ = [
     "ConflictError",
     "DatalogError",
     "EnvironmentProblem",
+    "Estimate",
     "FixpointError",
     "ParalaggError",
     "Relations",
@@ -63,6 +65,7 @@ __all__ = [
     "datalog",
     "delta",
     "doctor",
+    "estimate",
     "explain",
     "max_by",
     "mcount",

@@ -16,9 +16,9 @@ ROOT = Path(__file__).parent.parent
 PURE = ("program", "compile", "plan", "datalog")
 ENGINES = {"pyspark", "py4j", "mpi4py", "numpy", "pandas"}
 LINES = {
-    "pyspark_paralagg": 28_560,
+    "pyspark_paralagg": 28_740,
     "mpi_backend": 10_580,
-    "jvm_shim/src/main": 12_200,
+    "jvm_shim/src/main": 12_300,
 }
 """The most lines of each part. Raising one needs a reason in the commit."""
 

@@ -121,6 +121,14 @@ CALL = (
         tested_by="tests/test_report.py::test_a_report_without_iterations_says_so",
     ),
     ErrorCode(
+        "PARALAGG_NO_ESTIMATE",
+        "UsageError",
+        cause="No engine of this package runs a recursion in `df`. There is none, it runs on plain DataFrames, or the "
+        "session is one of Spark Connect.",
+        remedy="`ra.explain(df)` says what runs the recursion.",
+        example="ra.estimate(spark.range(3))",
+    ),
+    ErrorCode(
         "PARALAGG_NO_MATPLOTLIB",
         "EnvironmentProblem",
         cause="`report.plot()` needs matplotlib, which is not installed.",

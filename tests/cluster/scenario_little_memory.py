@@ -66,16 +66,36 @@ def spilled(spark: SparkSession) -> dict[str, Any]:
     found = {}
     for kind in ("bigint", "string"):
         df = many_edges(spark, kind)
+        estimate = ra.estimate(df)
         rows = {str(r.node): str(r.label) for r in df.collect()}
         expected = least_labels(kind)
         report = ra.report(df)
         found[kind] = {
             "right": rows == expected,
             "spilled": report.spilled if report else 0,
+            "estimated": estimate.spilled,
+            "fits": estimate.fits,
             "files": files_of(Path("local")),
             "left": left_after(spark),
         }
     return found
+
+
+def shared(spark: SparkSession) -> dict[str, Any]:
+    """An index that is the same in both tasks fits into the memory once, and not twice."""
+    parents = spark.range(600_000).selectExpr("id AS child", "id + 600000 AS parent")
+    base = spark.range(1).selectExpr("600000L AS x", "600000L AS y")
+    other = parents.toDF("child2", "parent2")
+    df = base.recursive_agg(
+        ["x", "y"],
+        step=lambda r: (
+            r.join(parents, r.x == parents.parent)
+            .join(other, r.y == other.parent2)
+            .select(parents.child.alias("x"), other.child2.alias("y"))
+        ),
+        backend="spark",
+    )
+    return {"explained": ra.explain(df), "rows": sorted(map(list, df.collect())), "fits": ra.estimate(df).fits}
 
 
 def least_labels(kind: str) -> dict[str, str]:
@@ -153,5 +173,5 @@ if __name__ == "__main__":
             },
         )
         facts = {"full": (full_disk,), "encrypted": (spilled,)}
-        print_facts(spark, *facts.get(how, (too_large, too_many_keys, spilled, cancelled_in_a_spill)))
+        print_facts(spark, *facts.get(how, (too_large, too_many_keys, spilled, shared, cancelled_in_a_spill)))
         spark.stop()

@@ -44,8 +44,17 @@ def test_rows_that_memory_does_not_hold_are_spilled(scenario: Callable[..., Any]
     for kind, found in scenario("little_memory", *[how] * bool(how))["spilled"].items():
         assert found["right"], kind
         assert found["spilled"] > 10_000_000
+        assert 0.5 < found["estimated"] / found["spilled"] < 2
+        assert found["fits"]
         assert found["files"] == []
         assert found["left"] == NOTHING
+
+
+def test_what_tasks_share_is_counted_once(scenario: Callable[..., Any]) -> None:
+    result = scenario("little_memory")["shared"]
+    assert "everywhere" in result["explained"]
+    assert result["rows"] == [[0, 0], [600000, 600000]]
+    assert result["fits"]
 
 
 def test_a_job_that_is_cancelled_in_a_spill_leaves_no_file(scenario: Callable[..., Any]) -> None:

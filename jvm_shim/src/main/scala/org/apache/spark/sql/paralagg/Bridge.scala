@@ -12,7 +12,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnionLoop, WithCTE}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.{classic, DataFrame, SparkSession}
-import org.apache.spark.sql.paralagg.driver.RunRegistry
+import org.apache.spark.sql.paralagg.driver.{RunRegistry, Sizes}
 import org.apache.spark.sql.paralagg.gang.Slots
 import org.apache.spark.sql.paralagg.plan.{Analysis, FixpointSpec, Reads, RecursiveAggregate, RecursiveReference}
 import org.apache.spark.sql.paralagg.rules.{RewriteUnionLoop, Rules}
@@ -126,6 +126,23 @@ object Bridge extends Logging {
       ("plan" -> n.spec.planJson) ~ ("stratum" -> n.spec.stratum) ~ ("relation" -> n.spec.relation) ~
         ("reason" -> n.spec.reason) ~ ("computed" -> computed.flatten.distinct))
   }.orNull
+
+  /** Returns the inputs of the outermost fixpoint. */
+  def inputs(df: DataFrame): Array[DataFrame] = planned(df).inputs.toArray.map(frame(df.sparkSession, _))
+
+  /** Returns what the outermost fixpoint needs for each row of these inputs, see [[Sizes]]. */
+  def sizes(df: DataFrame): String = {
+    val session = df.sparkSession.asInstanceOf[classic.SparkSession]
+    val partitions = session.sessionState.conf.numShufflePartitions
+    JsonMethods.compact(Sizes.of(planned(df), session.sparkContext, partitions))
+  }
+
+  /** Returns the outermost fixpoint as the optimizer leaves it, which may have fewer columns and rows of inputs. */
+  private def planned(df: DataFrame): RecursiveAggregate = {
+    val n = outermost(df).get
+    optimized(df).collectWithSubqueries { case o: RecursiveAggregate if o.spec.whole eq n.spec.whole => o }
+      .headOption.getOrElse(n)
+  }
 
   /** Returns why recursive CTEs below min or max in this DataFrame were left to Spark, or null. */
   def leftToSpark(df: DataFrame): String = {

@@ -31,8 +31,9 @@ final class BarrierGang(
   private val (executorOf, hosts, ports) = join()
   private val executors = executorOf.distinct
   private val executorIndex = executors.indexOf(env.executorId)
-  private val localTasks = executorOf.indices.filter(executorOf(_) == env.executorId).toArray
-  private val session = GangSession.of(key, localTasks.length, tasks)
+  private val local = executorOf.indices.filter(executorOf(_) == env.executorId).toArray
+  override def localTasks: Int = local.length
+  private val session = GangSession.of(key, localTasks, tasks)
   override val isOneExecutor: Boolean = executors.length == 1
   private var lastProgress = System.nanoTime()
 
@@ -132,7 +133,7 @@ final class BarrierGang(
       if (isOneExecutor) identity else acrossExecutors(_, maxima, parity, codec),
       () => context.killTaskIfInterrupted())
 
-  /** Votes on the driver and exchanges messages with other executors; the last localTasks task to arrive calls it. */
+  /** Votes on the driver and exchanges messages with other executors; the last local task to arrive calls it. */
   private def acrossExecutors(
       sums: Array[Double], maxima: Int, parity: Int, codec: Codec[AnyRef]): Array[Double] = {
     val round = session.meetings
@@ -163,11 +164,11 @@ final class BarrierGang(
     totals
   }
 
-  /** Encodes the payloads of localTasks tasks for tasks of executor `e`: (from, to or -1 for all, length, bytes)*. */
+  /** Encodes the payloads of local tasks for tasks of executor `e`: (from, to or -1 for all, length, bytes)*. */
   private def pack(e: Int, parity: Int, codec: Codec[AnyRef]): Array[Byte] = {
     val boxes = session.box(parity)
     val all = session.gathered(parity)
-    val items = localTasks.flatMap { f =>
+    val items = local.flatMap { f =>
       val each = executorOf.indices.filter(t => executorOf(t) == executors(e) && boxes(f)(t) != null).map { t =>
         val bytes = codec.encode(boxes(f)(t))
         boxes(f)(t) = null

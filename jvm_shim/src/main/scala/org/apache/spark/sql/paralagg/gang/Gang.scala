@@ -7,6 +7,9 @@ trait Gang {
   def part: Int
   def tasks: Int
 
+  /** The tasks of this executor, which share what it has once. */
+  def localTasks: Int
+
   /** The rows that a task may apply between two exchanges. */
   def rowsPerExchange: Int
 
@@ -43,6 +46,7 @@ trait Gang {
 final class SingleTask(outer: Gang, isWhole: Boolean = false) extends Gang {
   override def part: Int = 0
   override def tasks: Int = 1
+  override def localTasks: Int = if (isWhole) 1 else outer.localTasks
   override def rowsPerExchange: Int = outer.rowsPerExchange
   override def check(): Unit = outer.check()
   override def allreduce(votes: Array[Double], maxima: Int): Array[Double] = votes

@@ -18,6 +18,9 @@ case class Route(
     everywhere: Boolean,
     notNull: Array[Int]) {
   val stringColumns: Array[Int] = types.indices.filter(types(_).isInstanceOf[StringType]).toArray
+
+  /** The bytes of a row in a block. */
+  def bytes: Int = 8 * columns.length
 }
 
 /** All routes of a stratum; ids by relation (`base`, `initial`: -1 if none) and by static index. */

@@ -28,7 +28,8 @@ final class BitRowsLoop private (
   private val width = math.max(1, (values.size + 63) / 64)
   private val vertexOf = Array.tabulate(values.size)(v => vertices.findWord(values.words(v)))
 
-  memory.hold(17L * vertices.size * relations + known.bytes, "the rows of bits of the recursive relations")
+  private val knownBytes = known.bytes / gang.localTasks
+  memory.hold(17L * vertices.size * relations + knownBytes, "the rows of bits of the recursive relations")
   private val slots = Array.fill(vertices.size * relations)(-1)
   private var rowOf = new Array[Int](16)
   private var used = 0
@@ -107,7 +108,7 @@ final class BitRowsLoop private (
   }
 
   private def bytes(capacity: Int): Long =
-    capacity * (16L * width + 4) + 17L * slots.length + 12L * edges.length + 8L * table.length + known.bytes
+    capacity * (16L * width + 4) + 17L * slots.length + 12L * edges.length + 8L * table.length + knownBytes
 
   /** Adds `words` to a row, from `from` on. */
   private def send(words: Array[Long], from: Int, row: Int): Unit = {

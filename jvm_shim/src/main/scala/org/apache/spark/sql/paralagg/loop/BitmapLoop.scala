@@ -49,7 +49,8 @@ final class BitmapLoop(moving: Int, edges: BitmapEdges, base: Array[Block], gang
       emit(block)
       if (x == 0) chooseWidth(block)
       x = until
-      memory.hold(edges.bytes + 8L * (full.length + delta.length) + 12L * size, "the bitmaps of the recursive relation")
+      memory.hold(edges.bytes / gang.localTasks + 8L * (full.length + delta.length) + 12L * size,
+        "the bitmaps of the recursive relation")
     }
     val rows = isolatedRows()
     pairs += rows.pairs

@@ -52,7 +52,7 @@ final class Decomposed(
   def run(emit: (Array[Long], RelationPart) => Unit): Unit = {
     val part = own.part(0)
     val loop = fixpoint(traced = false)
-    memory.hold(shared.bytes / gang.tasks + part.bytes, "the recursive relation")
+    memory.hold(shared.bytes / gang.localTasks + part.bytes, "the recursive relation")
     var value = shared.next.getAndIncrement()
     while (value < shared.values.size) {
       loop.restart(shared.rows(value))

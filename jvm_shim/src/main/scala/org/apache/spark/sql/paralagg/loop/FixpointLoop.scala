@@ -93,7 +93,7 @@ final class FixpointLoop(
     }
     if (latest != capacity) {
       capacity = latest
-      memory.hold(parts.map(_.bytes).sum + views.map(_.bytes).sum + loop.statics.values.map(_.bytes).sum,
+      memory.hold(parts.map(_.bytes).sum + views.map(_.bytes).sum + loop.staticBytes(stratum, gang),
         "the recursive relation")
     }
   }

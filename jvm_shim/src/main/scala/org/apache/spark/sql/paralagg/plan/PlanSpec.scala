@@ -74,6 +74,9 @@ final class StaticIndexSpec(json: JValue, @transient reader: PlanReader) extends
   val read: Array[Int] = ints(json \ "read")
   val alignedTo: Option[Int] = option(json \ "aligned_to")(reader.relation)
   val sortedBy: Option[Int] = option(json \ "sorted_by")(int)
+
+  /** Tests whether the index is the same in all tasks, so that an executor has it once. */
+  def isShared: Boolean = everywhere && alignedTo.isEmpty
 }
 
 final class RelationIndexSpec(json: JValue, reader: PlanReader) extends Serializable {

@@ -27,7 +27,7 @@ final class LoopBuilder(
 
   /** Builds the state; calls `ends` with the name of each part that is done. */
   def build(ends: String => Unit = _ => ()): LoopState = {
-    val resolving = stratum.rules.indices.filter(stratum.rules(_).target.kind == "resolved")
+    val resolving = LoopBuilder.resolving(stratum)
     expectRanges(resolving)
     val baseIds = parts.map(p => blocks(routes.base(p.index)).map(p.ids))
     ends("ids")
@@ -35,7 +35,7 @@ final class LoopBuilder(
     val resolver = new Targets(stratum, routes, parts, gang, strings, blocks)
     val resolved = new Array[Array[Int]](stratum.rules.length)
     val built = stratum.staticIndexes.map { i =>
-      i -> buildIndex(i, resolving.filter(stratum.rules(_).resolvingProbe.index == i.id), resolver, resolved, ends)
+      i -> buildIndex(i, LoopBuilder.resolvedBy(stratum, i), resolver, resolved, ends)
     }
     exchangeGhosts()
     ends("ghosts")
@@ -86,9 +86,10 @@ final class LoopBuilder(
       ends: String => Unit): StaticIndex = {
     val rows = blocks(routes.static(i.id))
     val n = rows.map(_.rows.toLong).sum
-    // ids, places, targets; then places, targets, payload
-    memory.makeRoom(heldBytes + n * (4 + 4 * rules.length + math.max(4, 8 * i.read.length)))
-    heldBytes += n * (4 * rules.length + 8 * i.read.length)
+    val needed = LoopBuilder.memory(stratum, i)
+    val share = if (i.isShared) n / gang.localTasks else n
+    memory.makeRoom(heldBytes + share * needed.building)
+    heldBytes += share * needed.kept
     memory.hold(heldBytes, "the indexes of the inputs")
     var ids = i.alignedTo.map { r =>
       BlockKeys.intern(rows, i.keys.length, parts(r).keys, hasMask = false)
@@ -109,7 +110,7 @@ final class LoopBuilder(
       (keys, StaticIndex.place(groups, keys.size, split))
     }
     val index =
-      if (i.everywhere && i.alignedTo.isEmpty) {
+      if (i.isShared) {
         val (shared, placement) = gang.once {
           val (keys, placement) = placeWithKeys()
           (build(keys, placement), placement)
@@ -169,5 +170,27 @@ final class LoopBuilder(
         }
       }
     }
+  }
+}
+
+/** The bytes of a static index for each row: while it is built, and then. */
+case class IndexMemory(building: Int, kept: Int)
+
+object LoopBuilder {
+
+  /** Returns the rules whose targets are resolved at load. */
+  private def resolving(stratum: StratumSpec): Seq[Int] =
+    stratum.rules.indices.filter(stratum.rules(_).target.kind == "resolved")
+
+  /** Returns the rules whose targets rows of this index stand for. */
+  private def resolvedBy(stratum: StratumSpec, i: StaticIndexSpec): Seq[Int] =
+    resolving(stratum).filter(stratum.rules(_).resolvingProbe.index == i.id)
+
+  def memory(stratum: StratumSpec, i: StaticIndexSpec): IndexMemory = {
+    val targets = 4 * resolvedBy(stratum, i).length
+    val payload = 8 * i.read.length
+    val places = 4
+    IndexMemory(targets + places + math.max(4, payload),
+      targets + payload) // 4: ids, which are freed before the payload
   }
 }

@@ -190,3 +190,12 @@ final class RelationPart(
       current.length * 4L
   }
 }
+
+object RelationPart {
+
+  /** Returns the bytes of a row without nulls, of which no other task has a ghost, in arrays without room to grow. */
+  def bytesPerRow(relation: RelationSpec, stratum: StratumSpec): Long = {
+    val copies = 1 + (if (stratum.inPlace) 0 else 1) + (if (stratum.isAccumulating) 1 else 0)
+    copies * (8L * relation.dependents.length + 5) + 16L * relation.keys.length + 4
+  }
+}
