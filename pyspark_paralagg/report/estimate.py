@@ -138,11 +138,10 @@ def _memory(sizes: dict[str, Any], counts: Sequence[int]) -> dict[str, int]:
     """
     rows = [counts[route["input"]] * route["share"] for route in sizes["loaded"]]
     waiting = peak = sum(n * route["bytes"] for n, route in zip(rows, sizes["loaded"], strict=True))
-    index_peak = kept = 0.0
+    kept = 0.0
     for index in sizes["indexes"]:
         route = sizes["loaded"][index["route"]]
         n = counts[route["input"]] * index["share"]
-        index_peak = max(index_peak, kept + n * index["building"])
         peak = max(peak, waiting + kept + n * index["building"])
         kept += n * index["kept"]
         if index["frees"]:
@@ -151,7 +150,7 @@ def _memory(sizes: dict[str, Any], counts: Sequence[int]) -> dict[str, int]:
     return {
         "tasks": sizes["tasks"],
         "bytes_per_task": round(peak),
-        "index_bytes_per_task": round(index_peak),
+        "index_bytes_per_task": round(kept),
         "memory_per_task": sizes["memoryPerTask"],
         "spilled": round(sizes["tasks"] * min(loaded, max(0.0, peak - sizes["memoryPerTask"]))),
     }

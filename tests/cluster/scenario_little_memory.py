@@ -83,8 +83,8 @@ def spilled(spark: SparkSession) -> dict[str, Any]:
 
 def shared(spark: SparkSession) -> dict[str, Any]:
     """An index that is the same in both tasks fits into the memory once, and not twice."""
-    parents = spark.range(600_000).selectExpr("id AS child", "id + 600000 AS parent")
-    base = spark.range(1).selectExpr("600000L AS x", "600000L AS y")
+    parents = spark.range(400_000).selectExpr("id AS child", "id + 400000 AS parent")
+    base = spark.range(1).selectExpr("400000L AS x", "400000L AS y")
     other = parents.toDF("child2", "parent2")
     df = base.recursive_agg(
         ["x", "y"],

@@ -53,7 +53,7 @@ def test_rows_that_memory_does_not_hold_are_spilled(scenario: Callable[..., Any]
 def test_what_tasks_share_is_counted_once(scenario: Callable[..., Any]) -> None:
     result = scenario("little_memory")["shared"]
     assert "everywhere" in result["explained"]
-    assert result["rows"] == [[0, 0], [600000, 600000]]
+    assert result["rows"] == [[0, 0], [400000, 400000]]
     assert result["fits"]
 
 
