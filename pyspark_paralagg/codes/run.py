@@ -107,8 +107,8 @@ RUN = (
     ErrorCode(
         "PARALAGG_DISK_FULL",
         "EnvironmentProblem",
-        cause="A disk or a quota is full. `paralagg run` writes files; in Spark, loaded rows that memory does not hold go "
-        "to Spark's local directory.",
+        cause="A disk or a quota is full. `paralagg run` writes files. In Spark, loaded rows that memory does not hold "
+        "go to Spark's local directory.",
         remedy="Free space on it, or set `TMPDIR` (`spark.local.dir` in Spark) to a folder on another disk.",
         tested_by="tests/test_killed_command.py",
     ),
