@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gi
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 ROWS = 300_000
 KEYS = 1_000
@@ -32,6 +32,20 @@ def rows_by_key(df: DataFrame, **options: str) -> DataFrame:
     return base.recursive_agg(
         "k", {"rows": "count", "total": "sum"}, step=lambda r: r.where("k < 0"), backend="spark", **options
     )
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize("names", ["NULL", "IF(id < 0, 'a', NULL)", "IF(id = 1, 'a', NULL)"])
+def test_a_column_of_strings_without_strings(spark: SparkSession, names: str, partitions: int) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", partitions)
+    base = spark.range(3).selectExpr(f"CAST({names} AS string) AS name", "id")
+
+    def greatest(rows: DataFrame) -> list[Row]:
+        step = rows.recursive_agg("name", {"id": "max"}, step=lambda r: r.where("id > 9"), backend="spark")
+        return step.orderBy("name").collect()
+
+    assert greatest(base) == base.groupBy("name").agg(F.max("id").alias("id")).orderBy("name").collect()
+    assert greatest(base.where("id < 0")) == []
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])

@@ -45,6 +45,8 @@ Binding = dict[str, Any]
 Shape = list[s.HeadAggregate | None]  # the aggregate of each column of a relation; None for a key
 
 MAX_ROUNDS = 2_000
+MAX_ROWS_READ = 250_000
+"""The rows of atoms that a stratum may read: 20 seconds for long rules."""
 
 
 def _fold(name: str) -> Callable[[list[Row]], Any]:
@@ -96,8 +98,13 @@ def _fixpoint(stratum: set[str], rules: list[Flat], state: State, limit: s.Limit
     start = [r for r in rules if r.is_initial or (r in base and r.head.relation not in has_initial)]
     shapes = {name: _shape([r.head for r in rules if r.head.relation == name]) for name in stratum}
 
+    rows_read = itertools.count(1)
+
     def aggregated(using: list[Flat]) -> State:
-        derived = {n: [x for r in using if r.head.relation == n for x in _derive(r, shapes[n], state)] for n in stratum}
+        derived = {
+            n: [row for r in using if r.head.relation == n for row in _derive(r, shapes[n], state, rows_read)]
+            for n in stratum
+        }
         totals = {name: _aggregate(rows, shapes[name]) for name, rows in derived.items()}
         return {
             n: {tuple(float(v) if (n, j) in floats else v for j, v in enumerate(row)) for row in rows}
@@ -135,7 +142,7 @@ def _shape(heads: list[s.Atom]) -> Shape:
     return [next((a for a in column if isinstance(a, s.HeadAggregate)), None) for column in by_column]
 
 
-def _derive(rule: Flat, shape: Shape, state: State) -> Iterator[Row]:
+def _derive(rule: Flat, shape: Shape, state: State, rows_read: Iterator[int]) -> Iterator[Row]:
     """Yield a row for each binding. A column with an aggregate has the tuple of its arguments."""
     args = list(rule.head.args)
     at = {a.args: j for j, a in enumerate(shape) if a is not None}
@@ -144,7 +151,7 @@ def _derive(rule: Flat, shape: Shape, state: State) -> Iterator[Row]:
             # A plain term contributes its value. Under MIN_BY, its order is the term in the column of the MIN.
             order = (rule.head.args[at[a.args[1:]]],) if a.name in ("MIN_BY", "MAX_BY") else ()
             args[j] = s.HeadAggregate(a.name, (rule.head.args[j], *order))
-    bodies, scope = _Bodies(state), outer_variables((rule.head, rule.body))
+    bodies, scope = _Bodies(state, rows_read), outer_variables((rule.head, rule.body))
     for binding in bodies.bindings(rule.body, {}, scope):
         yield from bodies.product(args, binding, scope)
 
@@ -167,9 +174,13 @@ def _aggregate(rows: list[Row], shape: Shape) -> Iterator[Row]:
 
 @dataclass(frozen=True)
 class _Bodies:
-    """The evaluation of bodies and terms over ``state``. Variables outside of ``scope`` are local to an aggregate."""
+    """The evaluation of bodies and terms over ``state``. Variables outside of ``scope`` are local to an aggregate.
+
+    ``rows_read`` counts the rows of atoms, for ``MAX_ROWS_READ``.
+    """
 
     state: State
+    rows_read: Iterator[int]
 
     def bindings(self, body: s.Body, binding: Binding, scope: set[str]) -> list[Binding]:
         """Return the distinct bindings of ``body`` that extend ``binding``."""
@@ -204,6 +215,7 @@ class _Bodies:
         match literal:
             case s.Atom(relation, args):
                 for row in self.state[relation]:
+                    assert next(self.rows_read) < MAX_ROWS_READ, f"{relation} is read too often: it does not end soon"
                     yield from self._unify(list(zip(args, row, strict=True)), binding, scope)
             case s.Negation(body):
                 if not self.bindings(body, binding, scope):

@@ -45,7 +45,7 @@ Engine = "Callable[[Case], list[Rows]]"
 
 
 class NoMeaning(Exception):  # noqa: N818 - of a program, not of the code
-    """The program overflows, divides by zero or does not end: nothing to compare with."""
+    """The program overflows, divides by zero, or does not end soon: nothing to compare with."""
 
 
 class Refused(Exception):  # noqa: N818 - a right answer

@@ -9,13 +9,20 @@ import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
  * themselves are on the heap: the loop reserves their bytes here when they grow, and releases them when the task ends.
  */
 final class MemoryAccount(context: TaskContext) {
+  import MemoryAccount._
+
   private val consumer = new MemoryConsumer(context.taskMemoryManager(), MemoryMode.ON_HEAP) {
     override def spill(size: Long, trigger: MemoryConsumer): Long = 0L
   }
 
   /** Raises the reservation to `bytes`, for `what`; throws if the memory manager does not grant them. */
   def hold(bytes: Long, what: String): Unit = {
+    val until = System.nanoTime() + WaitNanos
     makeRoom(bytes)
+    while (consumer.getUsed < bytes && System.nanoTime() < until) {
+      Thread.sleep(50)
+      makeRoom(bytes)
+    }
     if (consumer.getUsed < bytes) {
       throw new ParalaggException(
         ErrorCodes.OutOfMemory,
@@ -29,4 +36,10 @@ final class MemoryAccount(context: TaskContext) {
     if (bytes > consumer.getUsed) consumer.acquireMemory(bytes - consumer.getUsed)
 
   def release(): Unit = consumer.freeMemory(consumer.getUsed)
+}
+
+object MemoryAccount {
+
+  /** How long to wait for memory: tasks that run beside a gang have their share until they end. */
+  private val WaitNanos = 2L * 1000 * 1000 * 1000
 }

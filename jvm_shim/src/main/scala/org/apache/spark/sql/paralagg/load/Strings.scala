@@ -71,8 +71,9 @@ object Strings {
     val n = math.min(Samples, sorted.length)
     val own = Texts((0 until n).map(i => local.get(sorted((sorted.length.toLong * i / n).toInt))): _*)
     val samples = gang.allgather(own, TextsCodec).flatMap(t => (0 until t.size).map(t.get)).sorted
-    if (samples.isEmpty) Array.empty
-    else Array.tabulate(gang.tasks - 1)(t => samples((samples.length.toLong * (t + 1) / gang.tasks).toInt))
+    Array.tabulate(gang.tasks - 1) { t =>
+      if (samples.isEmpty) UTF8String.EMPTY_UTF8 else samples((samples.length.toLong * (t + 1) / gang.tasks).toInt)
+    }
   }
 
   /** Returns the run of each range. */
