@@ -18,7 +18,7 @@ ENGINES = {"pyspark", "py4j", "mpi4py", "numpy", "pandas"}
 LINES = {
     "pyspark_paralagg": 28_740,
     "mpi_backend": 10_580,
-    "jvm_shim/src/main": 12_300,
+    "jvm_shim/src/main": 12_320,
 }
 """The most lines of each part. Raising one needs a reason in the commit."""
 
