@@ -113,10 +113,10 @@ def test_plans_give_what_is_meant(record_property: Callable[[str, object], None]
 
 @pytest.mark.slow("random texts, each compiled to machine code")
 def test_the_engine_without_spark_gives_what_is_meant() -> None:
-    """A tenth, since each program is compiled to machine code once."""
+    """A twentieth, since each program is compiled to machine code once; campaigns run fresh ones."""
     refusals = Refusals()
 
-    @drawn(10)
+    @drawn(20)
     @given(cases())
     def check(case: Case) -> None:
         refusals.drawn += 1
@@ -133,7 +133,7 @@ def test_the_engine_without_spark_gives_what_is_meant() -> None:
 
 
 @pytest.mark.slow("random texts, seconds each on plain DataFrames")
-@pytest.mark.parametrize(("backend", "share"), [(None, 10), ("dataframe", 40)])
+@pytest.mark.parametrize(("backend", "share"), [(None, 20), ("dataframe", 40)])
 def test_spark_gives_what_is_meant(spark: SparkSession, backend: str | None, share: int) -> None:
     refusals = Refusals()
 

@@ -24,7 +24,7 @@ DEADLINE_SECONDS = 1200
 def test_thirty_harmed_runs_are_right_or_say_why_and_leave_nothing() -> None:
     seed = random.SystemRandom().randrange(10**6)
     engines = [e for e in FAULTS if e.startswith("command")]  # a session of Spark takes as long to start as ten runs
-    words = ["--count", str(COUNT), "--seed", str(seed), *(w for e in engines for w in ("--engine", e))]
+    words = ["--count", str(COUNT), "--seed", str(seed), "--jobs", "2", *(w for e in engines for w in ("--engine", e))]
     ended = subprocess.run(  # noqa: S603 - ours
         [sys.executable, "-m", "campaigns.faults", *words],
         env={**os.environ, "PYTHONPATH": isolation.PYTHONPATH},

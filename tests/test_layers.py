@@ -17,7 +17,7 @@ PURE = ("program", "compile", "plan", "datalog")
 ENGINES = {"pyspark", "py4j", "mpi4py", "numpy", "pandas"}
 LINES = {
     "pyspark_paralagg": 28_740,
-    "mpi_backend": 10_580,
+    "mpi_backend": 10_640,
     "jvm_shim/src/main": 12_320,
 }
 """The most lines of each part. Raising one needs a reason in the commit."""

@@ -10,11 +10,11 @@ from mpi_backend.names import result_folder
 from mpi_backend.state.owner import Owner
 from mpi_backend.state.rows import flatten
 from mpi_backend.state.strings import Strings
-from mpi_backend.state.types import Table, from_arrow, to_arrow, type_of
+from mpi_backend.state.types import ColumnBuilder, Table, to_arrow, type_of
 from pyspark_paralagg.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
     from typing import Literal
 
@@ -32,43 +32,66 @@ def read_sources(plan: Plan, folder: Path, form: Format, rank: int, ranks: int) 
 
 
 def _read_source(folder: Path, columns: Sequence[Declared], form: Format, rank: int, ranks: int) -> Table:
-    pieces = []
-    for path in sorted(folder.glob(f"*.{form}")):
-        for batch in _stream(path) if form == "arrow" else _parquet(path):
-            if batch.num_columns != len(columns):
+    """Read the rows in two passes: the first one counts them, so that the second one needs no room to grow."""
+    paths = sorted(folder.glob(f"*.{form}"))
+    count = 0
+    for path in paths:
+        for names, n in _sizes(path, form):
+            if names != len(columns):
                 raise UsageError(
                     "PARALAGG_INPUT_COLUMNS",
-                    f"a file has {batch.num_columns} columns, but the plan reads {len(columns)}",
-                    value=batch.num_columns,
+                    f"a file has {names} columns, but the plan reads {len(columns)}",
+                    value=names,
                     place=str(path),
                 )
-            low, high = batch.num_rows * rank // ranks, batch.num_rows * (rank + 1) // ranks
-            if high > low:
-                pieces.append(batch.slice(low, high - low))
-    return table_of(columns, pieces)
+            low, high = _share(n, rank, ranks)
+            count += high - low
+    own = (_own(batch, rank, ranks) for path in paths for batch in _batches(path, form))
+    return _table(columns, own, count)
+
+
+def _share(rows: int, rank: int, ranks: int) -> tuple[int, int]:
+    return rows * rank // ranks, rows * (rank + 1) // ranks
+
+
+def _own(batch: pa.RecordBatch, rank: int, ranks: int) -> pa.RecordBatch:
+    low, high = _share(batch.num_rows, rank, ranks)
+    return batch.slice(low, high - low)
 
 
 def table_of(columns: Sequence[Declared], pieces: Sequence[pa.RecordBatch]) -> Table:
     """Return the rows of all ``pieces``. Their columns are ``columns``, in this order."""
-    converted = []
-    for n, c in enumerate(columns):
-        column_type = type_of(c.type)
-        arrays = [b.column(n) for b in pieces]
-        converted.append(
-            from_arrow(column_type, pa.chunked_array(arrays) if arrays else pa.array([], column_type.arrow))
-        )
-    return Table(tuple(converted), sum(b.num_rows for b in pieces))
+    return _table(columns, pieces, sum(b.num_rows for b in pieces))
 
 
-def _stream(path: Path) -> Iterator[pa.RecordBatch]:
-    with pa.memory_map(str(path)) as file:
-        yield from pa.ipc.open_stream(file)
+def _table(columns: Sequence[Declared], pieces: Iterable[pa.RecordBatch], count: int) -> Table:
+    builders = [ColumnBuilder(type_of(c.type), count) for c in columns]
+    for piece in pieces:
+        for n, builder in enumerate(builders):
+            builder.add(piece.column(n))
+    return Table(tuple(b.build() for b in builders), count)
 
 
-def _parquet(path: Path) -> Iterator[pa.RecordBatch]:
-    import pyarrow.parquet as pq  # noqa: PLC0415 - slow to load, and Spark hands over Arrow
+def _sizes(path: Path, form: Format) -> Iterator[tuple[int, int]]:
+    """Yield the columns and rows of each batch. Of Arrow files this reads no values."""
+    if form == "arrow":
+        with pa.memory_map(str(path)) as file:
+            for batch in pa.ipc.open_stream(file):
+                yield batch.num_columns, batch.num_rows
+    else:
+        for batch in _batches(path, form):
+            yield batch.num_columns, batch.num_rows
 
-    yield from pq.ParquetFile(path).iter_batches(batch_size=1 << 20)
+
+def _batches(path: Path, form: Format) -> Iterator[pa.RecordBatch]:
+    """Yield the batches. They are not mapped: pages of a mapped file count as memory of the process until its end."""
+    if form == "arrow":
+        with pa.OSFile(str(path)) as file:
+            yield from pa.ipc.open_stream(file)
+    else:
+        import pyarrow.parquet as pq  # noqa: PLC0415 - slow to load, and Spark hands over Arrow
+
+        yield from pq.ParquetFile(path).iter_batches(batch_size=1 << 20)
 
 
 def write_result(

@@ -135,6 +135,42 @@ def from_arrow(column_type: Type, values: pa.ChunkedArray | pa.Array) -> Column:
     return Column(column_type, np.ascontiguousarray(words), nulls)
 
 
+class ColumnBuilder:
+    """A builder of a column of ``count`` values, which come in pieces.
+
+    Words are written to their place at once, so a piece may be freed. Texts are encoded together, at the end.
+    """
+
+    def __init__(self, column_type: Type, count: int) -> None:
+        self._type = column_type
+        self._is_text = column_type.kind == "text"
+        self._texts: list[pa.Array] = []
+        self._words = np.empty(0 if self._is_text else count, np.int64)
+        self._nulls: Mask | None = None
+        self._size = 0
+
+    def add(self, values: pa.Array) -> None:
+        """Append values; their type may be any that casts to the column's without loss."""
+        if self._is_text:
+            self._texts.append(values)
+            return
+        at = slice(self._size, self._size + len(values))
+        self._size += len(values)
+        column = from_arrow(self._type, values)
+        self._words[at] = column.words
+        if column.nulls is not None:
+            if self._nulls is None:
+                self._nulls = np.zeros(len(self._words), np.bool_)
+            self._nulls[at] = column.nulls
+
+    def build(self) -> Column:
+        """Return the column."""
+        if self._is_text:
+            texts = pa.chunked_array(self._texts) if self._texts else pa.array([], self._type.arrow)
+            return from_arrow(self._type, texts)
+        return Column(self._type, self._words, self._nulls)
+
+
 def to_arrow(column: Column) -> pa.Array:
     """Return the Arrow values of a column: the inverse of :func:`from_arrow`."""
     column_type, words, nulls = column.type, column.words, column.nulls
