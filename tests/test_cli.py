@@ -88,6 +88,15 @@ def test_outputs_are_tab_separated_and_sorted_by_value(case: Callable[..., int])
     assert [p.name for p in Path("out").iterdir()] == ["dist.csv"]
 
 
+def test_the_active_session_is_that_from_before(case: Callable[..., int], spark: SparkSession) -> None:
+    spark.createDataFrame([(1,)], "x int")  # makes its session the active one, as the facts of a text do
+    assert case(DISTANCES, edge=EDGES) == OK
+    assert type(spark).getActiveSession() is spark
+    jvm = spark._jvm
+    assert jvm is not None
+    assert jvm.SparkSession.getActiveSession().get().equals(spark._jsparkSession)
+
+
 @pytest.mark.usefixtures("spark")
 def test_values_are_written_as_they_read_back(case: Callable[..., int]) -> None:
     text = """

@@ -50,7 +50,11 @@ def session(
 
     running = SparkSession.getActiveSession()
     if running is not None:
-        yield _new_session(running, confs)
+        new_session = _new_session(running, confs)
+        try:
+            yield new_session
+        finally:
+            _activate(running)
         return
     spark = _start(name, master, confs, log, uses_delta=uses_delta)
     jvm = _Jvm(spark)
@@ -125,6 +129,13 @@ def _new_session(running: SparkSession, confs: Mapping[str, str]) -> SparkSessio
             message = f"{key} cannot be set: {first_line(problem)}"
             raise UsageError("PARALAGG_BAD_CONF", message, value=value, place="--conf") from None
     return new_session
+
+
+def _activate(spark: SparkSession) -> None:
+    """Make it the active session again: ``createDataFrame`` of another session has replaced it."""
+    type(spark)._activeSession = spark  # noqa: SLF001 - no public way; SparkSession.active() reads it
+    jvm: Any = spark._jvm  # noqa: SLF001 - likewise
+    jvm.SparkSession.setActiveSession(spark._jsparkSession)  # noqa: SLF001 - likewise
 
 
 def _start(name: str, master: str, confs: Mapping[str, str], log: Path | None, *, uses_delta: bool) -> SparkSession:
