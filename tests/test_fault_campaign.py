@@ -1,4 +1,4 @@
-"""A slice of the fault campaign, with a fresh seed: thirty runs of the command, harmed at random moments."""
+"""A slice of the fault campaign, with a fresh seed: thirty runs, harmed at random moments."""
 
 from __future__ import annotations
 
@@ -10,21 +10,27 @@ import sys
 
 import pytest
 from campaigns.faults import isolation
-from campaigns.faults.cases import FAULTS
 
 pytestmark = [
     pytest.mark.skipif(isolation.reason_against() is not None, reason=str(isolation.reason_against())),
     pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="ranks need mpi4py"),
 ]
-COUNT = 30
 DEADLINE_SECONDS = 1200
 
 
 @pytest.mark.slow("thirty runs with a fault each")
-def test_thirty_harmed_runs_are_right_or_say_why_and_leave_nothing() -> None:
+@pytest.mark.parametrize(
+    ("engines", "count", "jobs"),
+    [
+        (("command, local", "command, mpi"), 26, 2),
+        (("Spark",), 4, 1),  # a session of Spark takes as long to start as ten runs
+    ],
+    ids=["commands", "a session"],
+)
+def test_harmed_runs_are_right_or_say_why_and_leave_nothing(engines: tuple[str, ...], count: int, jobs: int) -> None:
     seed = random.SystemRandom().randrange(10**6)
-    engines = [e for e in FAULTS if e.startswith("command")]  # a session of Spark takes as long to start as ten runs
-    words = ["--count", str(COUNT), "--seed", str(seed), "--jobs", "2", *(w for e in engines for w in ("--engine", e))]
+    words = ["--count", str(count), "--seed", str(seed), "--jobs", str(jobs)]
+    words += [word for engine in engines for word in ("--engine", engine)]
     ended = subprocess.run(  # noqa: S603 - ours
         [sys.executable, "-m", "campaigns.faults", *words],
         env={**os.environ, "PYTHONPATH": isolation.PYTHONPATH},

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from campaigns.faults.isolation import HERE, ROOT
+from campaigns.faults.isolation import HERE, PYTHONPATH, ROOT
 from campaigns.faults.processes import KILL, children, find, send
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class Session:
         self._process = subprocess.Popen(  # noqa: S603 - our own script
             [sys.executable, str(Path(__file__).parent / "driver.py"), str(HERE), launcher],
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
+            env={**os.environ, "PYTHONPATH": PYTHONPATH, "PYSPARK_PYTHON": sys.executable},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
