@@ -135,16 +135,16 @@ class Campaign:
     def _left(self, case: Case, workload: Command | Session, gone: set[int] | None) -> list[str]:
         """Name what is still there a little later. ``gone`` are processes that have to end with their lost driver.
 
-        What a killed driver cannot remove itself, and no supervisor that survives it, the next start removes.
+        What a killed driver or executor cannot remove itself, and no process that survives it, the next run removes.
         """
         left = _within(_LEFT_SECONDS, lambda: _processes(gone or set()))
         if gone is not None:
             self._clear_spark(workload)
             if _files():
                 self._undisturbed(case, workload)
-        if gone is None and case.target == "executor":
-            self._clear_lost_executors(workload)
-        left += _within(_LEFT_SECONDS, lambda: [f"file {path}" for path in _files()])
+        elif case.target == "executor" and _within(_LEFT_SECONDS, _file_names):
+            self._undisturbed(case, workload)
+        left += _within(_LEFT_SECONDS, _file_names)
         return left + _within(_LEFT_SECONDS, lambda: [f"in Spark: {held}" for held in workload.held().items()])
 
     @staticmethod
@@ -162,23 +162,6 @@ class Campaign:
             for pattern in _LOST_FOLDERS:
                 for folder in (workload.folder / "local").glob(pattern):
                     shutil.rmtree(folder, ignore_errors=True)
-
-    @staticmethod
-    def _clear_lost_executors(workload: Command | Session) -> None:
-        """Remove the folders of executors that are gone, with all in them: Spark does so when the application ends."""
-        if isinstance(workload, Session) and workload.root:
-            live = "".join(_environment(child.pid) for child in descendants(workload.root))
-            for folder in (workload.folder / "local").glob("spark-*/executor-*"):
-                if folder.name not in live:
-                    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _environment(process: int) -> str:
-    """Return the environment of a process, in which Spark names an executor's folder; empty if the process is gone."""
-    try:
-        return Path(f"/proc/{process}/environ").read_bytes().decode(errors="replace")
-    except OSError:
-        return ""
 
 
 def _harmed(  # noqa: PLR0913, PLR0917 - all that a run is
@@ -225,6 +208,10 @@ def _files() -> list[Path]:
     if result.exists():
         found += [p for p in result.iterdir() if p.name != "dist.csv"]
     return found
+
+
+def _file_names() -> list[str]:
+    return [f"file {path}" for path in _files()]
 
 
 def _kill(root: int) -> None:

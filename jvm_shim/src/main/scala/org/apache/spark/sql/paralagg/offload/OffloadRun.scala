@@ -176,7 +176,8 @@ private[paralagg] final class OffloadRun(
 
   private def create(stage: Int): Attempt = {
     val parent = PrivateFiles.createFolders(new File(offload.staging.getOrElse(Utils.getLocalDir(sc.conf))))
-    val attempt = new Attempt(StagingFolder.create(parent.toString, sc.applicationId))
+    val attempt = new Attempt(StagingFolder.create(parent.toFile, sc.applicationId))
+    Seq("in", "writing").foreach(name => PrivateFiles.createFolder(new File(attempt.folder, name)))
     attempt.stages += stage
     attempts ::= attempt
     attempt

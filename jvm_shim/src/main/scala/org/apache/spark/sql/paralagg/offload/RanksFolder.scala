@@ -6,11 +6,12 @@ import scala.collection.mutable
 
 import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.internal.Logging
-import org.apache.spark.util.{ShutdownHookManager, Utils}
+import org.apache.spark.util.Utils
 
 /**
  * A folder of this executor, in its `spark.local.dir`, as long as one of its tasks needs it. Without shared files,
- * tasks write the input of the executor's ranks here and read their output.
+ * tasks write the input of the executor's ranks here and read their output. What a killed executor leaves, the next
+ * one there removes (`StagingFolder`).
  */
 private[paralagg] final class RanksFolder(val folder: File) {
 
@@ -34,31 +35,32 @@ private[paralagg] final class RanksFolder(val folder: File) {
 
 private[paralagg] object RanksFolder extends Logging {
   private val Part = raw"part-(\d+)\.arrow".r
-  private val open = mutable.Map.empty[String, (File, Int)] // with the number of tasks
+  private val open = mutable.Map.empty[String, (StagingFolder, Int)] // with the number of tasks
 
   /** Returns the folder of this name, which tasks of this executor share; it is deleted after the last of them. */
   def of(name: String, context: TaskContext): RanksFolder = synchronized {
     val env = SparkEnv.get
-    // Only the first task calls getLocalDir, since Spark may return another of its directories each time.
-    val (folder, tasks) =
-      open.getOrElse(name, (new File(Utils.getLocalDir(env.conf), s"paralagg-${env.executorId}-$name"), 0))
-    open(name) = (folder, tasks + 1)
+    // Only the first task calls getLocalDir, since Spark may return another of its directories each time. Its parent
+    // is the directory that the executors of the application share on a machine.
+    val (staging, tasks) = open.getOrElse(
+      name, {
+        val shared = new File(Utils.getLocalDir(env.conf)).getParentFile
+        (StagingFolder.create(shared, s"${env.executorId}-$name"), 0)
+      })
+    open(name) = (staging, tasks + 1)
     context.addTaskCompletionListener[Unit](_ => leave(name))
-    PrivateFiles.createFolders(folder)
-    ShutdownHookManager.registerShutdownDeleteDir(folder)
-    new RanksFolder(folder)
+    new RanksFolder(staging.folder)
   }
 
   private def leave(name: String): Unit = synchronized {
-    val (folder, tasks) = open(name)
-    open(name) = (folder, tasks - 1)
+    val (staging, tasks) = open(name)
+    open(name) = (staging, tasks - 1)
     if (tasks == 1) {
       open -= name
-      ShutdownHookManager.removeShutdownDeleteDir(folder)
-      try PrivateFiles.deleteFolder(folder)
+      try staging.delete()
       catch {
         case e: IOException =>
-          logInfo(s"ranks that are being ended still write to $folder, which their guard deletes", e)
+          logInfo(s"ranks that are being ended still write to ${staging.folder}, which their guard deletes", e)
       }
     }
   }

@@ -12,15 +12,17 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.util.ShutdownHookManager
 
 /**
- * A folder for the files of an offloaded run. The driver holds a lock on its marker. So another driver recognises the
- * folder of a killed driver, and removes it.
+ * A folder for the files of an offloaded run. The JVM that created it holds a lock on its marker. So the next run
+ * recognises the folder of a killed driver or executor, and removes it.
  */
 private[paralagg] final class StagingFolder private (val folder: File, lock: FileChannel) {
   def delete(): Unit = {
-    StagingFolder.unregister(folder)
-    lock.close()
-    PrivateFiles.deleteFolder(folder)
     ShutdownHookManager.removeShutdownDeleteDir(folder)
+    try PrivateFiles.deleteFolder(folder)
+    finally { // not before, so that nobody else deletes it at the same time
+      StagingFolder.unregister(folder)
+      lock.close()
+    }
   }
 }
 
@@ -29,18 +31,17 @@ private[paralagg] object StagingFolder extends Logging {
   private val Prefix = "paralagg-"
   private val ownFolders = mutable.Set.empty[File]
 
-  def create(parent: String, application: String): StagingFolder = {
-    removeDead(new File(parent))
-    val folder = new File(parent, s"$Prefix$application-${UUID.randomUUID()}")
+  def create(parent: File, name: String): StagingFolder = {
+    removeDead(parent)
+    val folder = new File(parent, s"$Prefix$name-${UUID.randomUUID()}")
     PrivateFiles.createFolder(folder)
     ShutdownHookManager.registerShutdownDeleteDir(folder)
-    Seq("in", "writing").foreach(name => PrivateFiles.createFolder(new File(folder, name)))
-    // The marker is renamed after it is locked, so that no other driver removes the folder before.
+    // The marker is renamed after it is locked, so that no other JVM removes the folder before.
     val unlocked = folder.toPath.resolve(s".$Marker")
     val channel = PrivateFiles.channel(unlocked.toFile)
     try channel.lock()
     catch {
-      case e: IOException => logDebug(s"no locks in $parent: nobody removes what a killed driver leaves there", e)
+      case e: IOException => logDebug(s"no locks in $parent: nobody removes what a killed JVM leaves there", e)
     }
     Files.move(unlocked, folder.toPath.resolve(Marker))
     synchronized(ownFolders += folder.getCanonicalFile)
@@ -49,7 +50,7 @@ private[paralagg] object StagingFolder extends Logging {
 
   private def unregister(folder: File): Unit = synchronized(ownFolders -= folder.getCanonicalFile)
 
-  /** Removes folders of killed drivers, but none of other users, and none without locks (network file systems). */
+  /** Removes folders of killed JVMs, but none of other users, and none without locks (network file systems). */
   private def removeDead(parent: File): Unit = {
     val others = Option(parent.listFiles()).toSeq.flatten.filter(_.getName.startsWith(Prefix)).filterNot(isOwn)
     others.map(f => f -> f.toPath.resolve(Marker)).filter(f => Files.exists(f._2)).foreach { case (folder, marker) =>
