@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 import pyspark_paralagg as ra
@@ -40,6 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Start the session; tests ask for ``spark``."""
+    # A JVM outlives its session and keeps its memory, whatever a later session asks for.
+    assert SparkContext._gateway is None, "a test before has started the JVM: let it take the fixture `spark`"
     builder = (
         SparkSession.builder.master("local[7]")
         .appName("paralagg-tests")
@@ -47,7 +50,8 @@ def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSes
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.memory", "6g")
+        .config("spark.driver.memory", "3g")
+        .config("spark.local.dir", str(tmp_path_factory.mktemp("local")))
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.default.parallelism", "2")

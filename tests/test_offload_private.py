@@ -43,11 +43,11 @@ def session(spark: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
 
 
 class Seen:
-    """The modes of all that is in folders while a thread looks."""
+    """The modes of all that is in folders of offloads, while a thread looks."""
 
-    def __init__(self, folders: list[Path]) -> None:
+    def __init__(self, above: Path) -> None:
         self.modes: dict[str, set[str]] = {}
-        self._folders, self._done = folders, threading.Event()
+        self._above, self._done = above, threading.Event()
         self._thread = threading.Thread(target=self._look)
 
     def __enter__(self) -> Self:
@@ -60,13 +60,16 @@ class Seen:
 
     def _look(self) -> None:
         while not self._done.wait(0.005):
-            for folder in self._folders:
-                for above, folders, files in os.walk(folder):
-                    for name in (*folders, *files):
-                        with contextlib.suppress(OSError):
-                            state = (Path(above) / name).lstat()
-                            kind = "folder" if stat.S_ISDIR(state.st_mode) else "file"
-                            self.modes.setdefault(f"{kind} {stat.S_IMODE(state.st_mode):04o}", set()).add(name)
+            for above, folders, files in os.walk(self._above):  # unlike rglob, it bears what disappears
+                for path in (Path(above) / name for name in (*folders, *files)):
+                    if any(part == "staging" or part.startswith("paralagg-") for part in path.parts):
+                        self._note(path)
+
+    def _note(self, path: Path) -> None:
+        with contextlib.suppress(OSError):
+            state = path.lstat()
+            kind = "folder" if stat.S_ISDIR(state.st_mode) else "file"
+            self.modes.setdefault(f"{kind} {stat.S_IMODE(state.st_mode):04o}", set()).add(path.name)
 
 
 def counted(spark: SparkSession, name: str, backend: str, most: int = 4, **options: Any) -> DataFrame:  # noqa: ANN401 - of the call
@@ -83,26 +86,15 @@ def counted(spark: SparkSession, name: str, backend: str, most: int = 4, **optio
 @pytest.mark.parametrize("launcher", ["local", "spark", "spark without shared files"])
 def test_all_that_is_staged_is_private(session: SparkSession, launcher: str, tmp_path: Path) -> None:
     ra.attach(session, {conf.MPI_LAUNCHER.name: launcher.partition(" ")[0]})
-    local = Path(session._jvm.org.apache.spark.util.Utils.getLocalDir(session.sparkContext._jsc.sc().conf()))
-    if launcher == "spark without shared files":
+    shares_files = launcher != "spark without shared files"
+    if not shares_files:
         ra.attach(session, {conf.MPI_STAGING_DIR.name: None})
-    watched = [tmp_path, *local.glob("paralagg-*")] if "without" not in launcher else [local]
-    with Seen(watched) as seen:
+    with Seen(tmp_path if shares_files else Path(session.conf.get("spark.local.dir"))) as seen:
         assert sorted(rows_of(counted(session, "r", "mpi"))) == [(1,), (2,), (3,), (4,)]
-    ours = {kind: names for kind, names in seen.modes.items() if not names <= spark_itself(local)}
-    assert set(ours) == {"folder 0700", "file 0600"}, ours
-    assert "plan.json" in ours["file 0600"]
-    assert {"in", "out" if "without" in launcher else "out1"} <= ours["folder 0700"]
-    assert any(name.endswith(".arrow") for name in ours["file 0600"])
-
-
-def spark_itself(local: Path) -> set[str]:
-    """Names of what Spark has in its local directory beside ours."""
-    found = set()
-    for above, folders, files in os.walk(local):
-        if "paralagg-" not in above:
-            found |= {name for name in (*folders, *files) if not name.startswith("paralagg-")}
-    return found
+    assert set(seen.modes) == {"folder 0700", "file 0600"}, seen.modes
+    assert "plan.json" in seen.modes["file 0600"]
+    assert {"in", "out1" if shares_files else "out"} <= seen.modes["folder 0700"]
+    assert any(name.endswith(".arrow") for name in seen.modes["file 0600"])
 
 
 @pytest.mark.parametrize("backend", ["local", "mpi"])

@@ -12,6 +12,7 @@ from pyspark_paralagg.program.patterns import fault
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.usefixtures("spark")  # with it, the command starts no JVM of its own
 BACKENDS = [("local",), ("mpi", "--ranks", "2"), ("spark",)]
 OF_ROWS = """.decl q(p: symbol, t: symbol)
 .input q

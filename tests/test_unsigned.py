@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEAD = ".decl u(x: unsigned, y: unsigned)\n.decl n(x: number)\n.input u, n\n.output o\n"
+pytestmark = pytest.mark.usefixtures("spark")  # with it, the command starts no JVM of its own
 BACKENDS = [("local",), ("mpi", "--ranks", "2"), ("spark",)]
 U = "5\t3\n9223372036854775807\t1\n0\t0\n"
 
