@@ -31,6 +31,7 @@ from scala_objects import ENGINE
 from stage import print_facts, session, wait_until
 
 import pyspark_paralagg as ra
+from pyspark_paralagg.command.failure import interruption
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -208,7 +209,12 @@ def interrupted_dataframes(spark: SparkSession) -> dict[str, Any]:
         timer.start()
         try:
             chain(spark, 500, backend="dataframe")
-        except (KeyboardInterrupt, Py4JError, OSError):  # py4j's own, if the interrupt comes between two calls
+        except (Py4JError, OSError):  # py4j's own, if the interrupt comes between two calls
+            raised.append(seconds)
+        except BaseException as problem:
+            # PySpark's clean-up of a socket that it had not opened yet raises an error of its own.
+            if interruption(problem) is None:
+                raise
             raised.append(seconds)
         timer.join()
         with contextlib.suppress(Py4JError):  # a dead connection, if the recursion had not begun

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from scala_objects import scala_object
 
 import pyspark_paralagg as ra
+from pyspark_paralagg.command.failure import interruption
 
 HERE, LAUNCHER = sys.argv[1:]
 CONFS = {
@@ -78,7 +79,9 @@ def main() -> None:
             spark._jvm.System.nanoTime()  # raises if the JVM is lost
             tell(error="[KEYBOARD_INTERRUPT] Py4JNetworkError")
         except Exception as problem:  # noqa: BLE001 - the campaign judges it
-            tell(error=f"{type(problem).__name__}: {problem}"[:4000])
+            # PySpark's clean-up after an interrupt may raise an error of its own.
+            code = "[KEYBOARD_INTERRUPT] " if interruption(problem) else ""
+            tell(error=f"{code}{type(problem).__name__}: {problem}"[:4000])
 
 
 def read(spark: SparkSession, wanted: queue.Queue[dict[str, Any]], groups: list[str]) -> None:
