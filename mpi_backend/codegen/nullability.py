@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     Nulls = dict[str, tuple[bool, ...]]
 
 
-def shape_of(facts: Facts, starts: Mapping[str, Sequence[bool]], payload: Mapping[int, Sequence[bool]]) -> Shape:
+def shape_of(
+    facts: Facts, starts: Mapping[str, Sequence[bool]], payload: Mapping[int, Sequence[bool]], *, ansi: bool
+) -> Shape:
     """Propagate nulls of base and initial rows (``starts``) and of ``payload`` through the rules. Return the shape."""
     current: Nulls = {r.name: tuple(starts[r.name]) for r in facts.stratum.relations}
     while True:
@@ -36,7 +38,7 @@ def shape_of(facts: Facts, starts: Mapping[str, Sequence[bool]], payload: Mappin
         for rule in facts.stratum.rules:
             env = _environment(facts, rule, current, payload)
             for c, expr in enumerate(rule.emit):
-                after[rule.head][c] |= is_nullable(expr, env)
+                after[rule.head][c] |= is_nullable(expr, env, ansi=ansi)
         for r in facts.stratum.relations:
             _carry(facts, r, after)
         updated = {name: tuple(nulls) for name, nulls in after.items()}
@@ -48,9 +50,9 @@ def shape_of(facts: Facts, starts: Mapping[str, Sequence[bool]], payload: Mappin
     return Shape(relations, {i: tuple(nulls) for i, nulls in payload.items()})
 
 
-def is_nullable(expr: Expr, env: Mapping[str, Value]) -> bool:
-    """Return whether ``expr`` may be null in generated code."""
-    writer = Expressions(Source(), dict(env), Sites(), ansi=True, makes_strings=True, leave=lambda: None)
+def is_nullable(expr: Expr, env: Mapping[str, Value], *, ansi: bool) -> bool:
+    """Return whether ``expr`` may be null in generated code. Without ANSI mode, ``x / 0`` is null."""
+    writer = Expressions(Source(), dict(env), Sites(), ansi=ansi, makes_strings=True, leave=lambda: None)
     return writer.value(expr).null is not None
 
 

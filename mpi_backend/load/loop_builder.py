@@ -45,12 +45,13 @@ class Routed:
 class LoopBuilder:
     """The builder of one stratum's loop. ``buckets`` is the number of buckets into which rows are hashed."""
 
-    def __init__(self, facts: Facts, inputs: Inputs, comm: Comm, buckets: int) -> None:
+    def __init__(self, facts: Facts, inputs: Inputs, comm: Comm, buckets: int, *, ansi: bool) -> None:
         self._facts = facts
         self._inputs = inputs
         self._strings = inputs.strings
         self._comm = comm
         self._buckets = buckets
+        self._ansi = ansi
         self._nulls = self._nulls_of_inputs()
 
     def route(self) -> Routed:
@@ -123,7 +124,7 @@ class LoopBuilder:
             initial = self._nulls[r.base if r.initial is None else r.initial]
             starts[r.name] = [a or b for a, b in zip(self._nulls[r.base], initial, strict=True)]
         payload = {i.id: [self._nulls[i.input][p] for p in i.payload] for i in facts.stratum.static_indexes}
-        return shape_of(facts, starts, payload)
+        return shape_of(facts, starts, payload, ansi=self._ansi)
 
     def _start(self, relation: PlannedRelation) -> tuple[Table, Table | None]:
         def rows(number: int) -> Table:

@@ -48,7 +48,7 @@ class Decomposed:
         moving = tuple(c for p, c in enumerate(base.columns) if p not in self._carried)
         tables = {i.input: _replicate(inputs.tables[i.input], comm) for i in inner.static_indexes}
         tables[inner.relations[0].base] = Table(moving, base.count)
-        builder = LoopBuilder(Facts(inner, facts.inputs), Inputs(tables, inputs.strings), SingleRank(), 1)
+        builder = LoopBuilder(Facts(inner, facts.inputs), Inputs(tables, inputs.strings), SingleRank(), 1, ansi=ansi)
         first = Tuples(builder.build(builder.route()), ansi=ansi)
         self._loop = first.loop
         self._keys = tuple(base.columns[p] for p in self._carried)

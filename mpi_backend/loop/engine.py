@@ -140,7 +140,7 @@ def _evaluation(
     """Load a stratum. Use the first form that the Plan and the data allow: those for bits, decomposition, tuples."""
     inputs = read_inputs(facts, sources, run.results, comm, ansi=ansi)
     facts = choose_mirrors(facts, inputs, comm)
-    builder = LoopBuilder(facts, inputs, comm, buckets)
+    builder = LoopBuilder(facts, inputs, comm, buckets, ansi=ansi)
     routed = builder.route()
     if BitmapLoop.fits(facts, routed):
         return BitmapLoop(facts, routed, inputs.strings)
