@@ -15,31 +15,16 @@ from mpi_backend.codegen.source import Source
 from mpi_backend.codegen.values import Value
 from mpi_backend.codegen.writer import Sites
 from mpi_backend.kernels.compiler import Kernel
-from mpi_backend.state.types import type_of
-from pyspark_paralagg.plan.plan import Probe
-from pyspark_paralagg.program.expr import columns
 
 if TYPE_CHECKING:
     from mpi_backend.state.facts import Facts
     from mpi_backend.state.shape import Shape
-    from pyspark_paralagg.plan.plan import PlannedRule
+    from pyspark_paralagg.plan.plan import PlannedRule, Probe
 
 
-def can_pull(facts: Facts, shape: Shape, rule: PlannedRule) -> bool:
-    """Return whether a rule adds fractions that depend only on the driver's row to targets resolved at load."""
-    if facts.is_lattice or rule.target.kind != "resolved" or rule.target.step != len(rule.steps) - 1:
-        return False
-    last = rule.steps[-1]
-    if not isinstance(last, Probe) or last.recursive or last.kind != "join" or not last.aligned:
-        return False
-    if any(isinstance(s, Probe) and s.recursive for s in rule.steps):
-        return False
-    head = facts.relations[rule.head]
-    if any(not d.definition.is_sum or type_of(d.column.type).kind != "fraction" for d in head.dependents):
-        return False
-    payload_names = {b for b in last.binds if b is not None}
-    values = rule.emit[len(head.keys) :]
-    return not any(shape.relations[rule.head].dependents) and not any(columns(v) & payload_names for v in values)
+def can_pull(shape: Shape, rule: PlannedRule) -> bool:
+    """Return whether a rule adds by target, and no sum is null in this run."""
+    return rule.adds_by_target and not any(shape.relations[rule.head].dependents)
 
 
 class Contribution(RuleKernel):

@@ -107,6 +107,11 @@ class FixpointLoop:
         """Return whether rows were taken by their values."""
         return self._passes.applied_by_value > 0
 
+    @property
+    def is_by_target(self) -> bool:
+        """Return whether iterations added up sums by target."""
+        return self._runner.added_by_target > 0
+
     def reset(self) -> None:
         """Clear the counts, to run with other base rows of the same stratum."""
         self.stats = LoopStats([r.name for r in self._stratum.relations], self._comm.size)

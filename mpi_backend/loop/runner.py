@@ -45,6 +45,7 @@ class Runner:
             self.rules.append(RuleKernel(facts, shape, n, ansi=ansi, traced=traced, dequeues=first))
         self._pulls = {} if traced else {n: self._pull(n, ansi=ansi) for n in self._pull_rules()}
         self._cur = np.zeros(LENGTH, np.int64)
+        self.added_by_target = 0
 
     def prepare(self) -> None:
         """Compile all kernels, or load them from the cache."""
@@ -117,8 +118,7 @@ class Runner:
                 _check(cur, rule.sites, rule.rule.place)
 
     def _pull_rules(self) -> list[int]:
-        facts = self._loop.facts
-        return [n for n, r in enumerate(facts.stratum.rules) if can_pull(facts, self._loop.shape, r)]
+        return [n for n, r in enumerate(self._loop.facts.stratum.rules) if can_pull(self._loop.shape, r)]
 
     def _pull(self, position: int, *, ansi: bool) -> tuple[Contribution, Kernel]:
         loop, facts, shape = self._loop, self._loop.facts, self._loop.shape
@@ -150,6 +150,7 @@ class Runner:
         for into, edges in ((part.pending, pull.local), (part.ghost, pull.ghosts)):
             if len(edges.ids):
                 kernel(*into.arrays, edges.ids, edges.offsets, edges.sources, pull.contributions)
+        self.added_by_target += 1
         return True
 
     def _run_rule(self, rule: RuleKernel) -> None:

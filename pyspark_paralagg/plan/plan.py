@@ -17,7 +17,7 @@ from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, to_json
 if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Column, Dependent, Input
 
-VERSION = 8
+VERSION = 9
 
 RelationClass = Literal["lattice", "accumulating", "iterated"]
 Placement = Literal["partitioned", "everywhere"]
@@ -137,7 +137,9 @@ class PlannedRule:
     """One Δ variant of a rule. ``emit`` has one expression for each column of the head, keys first.
 
     ``place`` is the rule's position in the user's program. ``reads`` are the variables that the loop evaluates: not
-    those of aligned keys, nor of the head's keys unless its row is located by hashing.
+    those of aligned keys, nor of the head's keys unless its row is located by hashing. ``adds_by_target``: the rule
+    adds doubles that depend on the driver's row alone to the targets of its last probe, so an engine may add up the
+    values of all sources of a target at once.
     """
 
     head: str
@@ -148,6 +150,7 @@ class PlannedRule:
     text: str
     place: str = ""
     reads: tuple[str, ...] = ()
+    adds_by_target: bool = False
 
     @property
     def resolving_probe(self) -> Probe:

@@ -31,8 +31,9 @@ class RunReport:
     ``backend`` is the executor and ``reason`` the reason for its choice. ``iterations`` counts applications of the
     step, including the last one, which changed nothing. ``tuples`` counts the rows of all relations at the end.
     ``seconds`` has ``plan``, ``load``, ``loop`` and ``store``. ``form`` says how the loop was evaluated: by rows (best
-    first, or in any order; in how many tasks or ranks), by bitmaps, or one carried value at a time. ``spilled`` counts
-    the bytes of loaded rows that went to files of Spark's local directories, because memory did not hold them.
+    first, with sums by target, or neither; in how many tasks or ranks), by bitmaps, or one carried value at a time.
+    ``spilled`` counts the bytes of loaded rows that went to files of Spark's local directories, because memory did not
+    hold them.
 
     ``rounds`` has one entry for each iteration and relation: ``iteration``, ``relation``, the changed rows (``delta``),
     all rows (``total``), ``seconds``, ``bytes`` and ``balance``. ``bytes`` were exchanged; relations of one iteration

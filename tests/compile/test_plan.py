@@ -256,6 +256,30 @@ def test_printed_plan_reads_like_datalog() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("rule", "by_target"),
+    [
+        ("r(y, $SUM(v * s)) :- r(x, v), share(x, s), edge(x, _, y).", True),
+        ("r(y, $SUM(v * s)) :- r(x, v), share(x, s), s > 1.0, edge(x, _, y).", True),
+        ("r(y, $SUM(v * w)) :- r(x, v), edge(x, w, y).", False),  # an edge has its own value
+        ("r(y, $SUM(v * s)) :- r(x, v), edge(x, _, y), share(y, s).", False),  # a lookup by the target comes last
+        ("r(y, $SUM(v)) :- r(x, v), share(x, s), edge(x, w, y), w > s.", False),  # some edges are left out
+        ("r(y, $MIN(v + s)) :- r(x, v), share(x, s), edge(x, _, y).", False),
+    ],
+)
+def test_rules_that_may_add_up_by_target(rule: str, *, by_target: bool) -> None:
+    given = {
+        "first": (("x", "bigint"), ("v", "double")),
+        "share": (("x", "bigint"), ("s", "double")),
+        "edge": (("x", "bigint"), ("w", "double"), ("y", "bigint")),
+    }
+    first = rule[:9].replace("r(y", "r(x")  # the same aggregate
+    text = f"{first}(v)) :- first(x, v). {rule} .limit r(iterations=9)"
+    plan = compile_program(resolve_text(parse(text), given).program)
+    assert any(r.adds_by_target for r in plan.strata[-1].rules) == by_target
+    assert any("writes each sum once, by target" in r for r in plan.reasons) == by_target
+
+
 def test_copies_follow_between_rounds() -> None:
     text = "price($MIN(p)) :- base(p). price($MIN(min(p, o))) :- price(p), offers(o)."
     given = {"base": [("price", "bigint")], "offers": [("offer", "bigint")]}

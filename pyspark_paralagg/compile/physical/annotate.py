@@ -1,7 +1,8 @@
 """Add to a stratum the facts that follow from its rules, so that every engine reads them and none derives them.
 
-They are the fields ``Probe.aligned``, ``Target.local``, ``PlannedRule.reads``, ``StaticIndex.read``, ``aligned_to`` and
-``sorted_by``, and ``Stratum.copies_order``. Everything here depends on the Plan alone, not on the data.
+They are the fields ``Probe.aligned``, ``Target.local``, ``PlannedRule.reads`` and ``adds_by_target``,
+``StaticIndex.read``, ``aligned_to`` and ``sorted_by``, and ``Stratum.copies_order``. Everything here depends on the
+Plan alone, not on the data.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class _Annotating:
         steps = tuple(replace(s, aligned=self._is_aligned(rule, s)) if isinstance(s, Probe) else s for s in rule.steps)
         rule = replace(rule, steps=steps, target=replace(rule.target, local=self._is_local(rule)))
         names = (columns(e) for e in _evaluated(rule, self._relations[rule.head]))
-        return replace(rule, reads=tuple(sorted(frozenset().union(*names))))
+        return replace(rule, reads=tuple(sorted(frozenset().union(*names))), adds_by_target=self._adds_by_target(rule))
 
     def _is_aligned(self, rule: PlannedRule, probe: Probe) -> bool:
         if probe.recursive or rule.driver.index not in (None, self._mirror) or probe.index in self._everywhere:
@@ -64,6 +65,20 @@ class _Annotating:
             head.keys[h].type == driver.keys[d].type and _is_variable(rule.emit[h], rule.driver.binds[d])
             for h, d in zip(head.distribute_by, driver.distribute_by, strict=True)
         )
+
+    def _adds_by_target(self, rule: PlannedRule) -> bool:
+        """Return whether the rule adds doubles of the driver's row to the targets of an aligned join, its last step."""
+        if self._stratum.relation_class == "lattice" or rule.target.kind != "resolved":
+            return False
+        last = rule.resolving_probe
+        if last is not rule.steps[-1] or last.kind != "join" or not last.aligned:
+            return False
+        if any(isinstance(s, Probe) and s.recursive for s in rule.steps):
+            return False
+        head = self._relations[rule.head]
+        if not all(d.definition.is_sum and d.column.type == "double" for d in head.dependents):
+            return False
+        return not any(columns(value) & set(last.binds) for value in rule.emit[len(head.keys) :])
 
     def _copies(self, dependent: int) -> bool:
         """Return whether every rule copies this column of the only relation from its driver's row."""

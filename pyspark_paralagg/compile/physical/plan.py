@@ -140,7 +140,8 @@ def _stratum(
         None if not may_climb or translates(program, rules, relation_class) else program.climb_limit,
         bit_rows=rows,
     )
-    return annotate(stratum), program.inputs, reasons
+    annotated = annotate(stratum)
+    return annotated, program.inputs, [*reasons, *_sums_by_target(label, annotated)]
 
 
 def _with_placements(stratum: Stratum, inputs: tuple[Input, ...]) -> Stratum:
@@ -188,6 +189,13 @@ def _epoch_reason(chains: tuple[Chain, ...], indexes: Indexes, distribution: Dis
     copies = sum(i.copy for i in indexes.relations)
     follow = f", and updates {'a copy' if copies == 1 else f'{copies} copies'}" if copies else ""
     return f"{text}: each iteration exchanges the derived rows once{follow}"
+
+
+def _sums_by_target(label: str, stratum: Stratum) -> list[str]:
+    """Return the reason for adding up sums by target, if a rule allows it."""
+    if not any(r.adds_by_target for r in stratum.rules):
+        return []
+    return [f"{label}: an iteration in which every source contributes writes each sum once, by target"]
 
 
 def _may_climb(program: Program, relation_class: RelationClass, rules: tuple[Rule, ...]) -> bool:

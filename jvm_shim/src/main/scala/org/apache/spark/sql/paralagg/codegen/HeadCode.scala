@@ -46,6 +46,16 @@ private[paralagg] final class HeadCode(
     codes.mkString + put
   }
 
+  /** Returns the code that stores the values as the contribution of the driver's row to each of its targets. */
+  def contribute: String = {
+    val sums = locals.local(s"ra_y$position", s"TargetSums ra_y$position = ra_loop.targetSums()[$position];\n")
+    valueExprs.indices.map { j =>
+      val given = locals.local(s"${sums}_$j", s"double[] ${sums}_$j = $sums.given()[$j];\n")
+      val (code, value) = variables.word(valueExprs(j))
+      s"$code $given[ra_u] = Double.longBitsToDouble(${value.word});\n"
+    }.mkString + s"$sums.contributed_$$eq($sums.contributed() + 1);\n"
+  }
+
   private def combine(acc: AccumulatorCode, id: String, values: Array[WordCode]): String =
     if (stratum.isLattice) acc.join(id, values, "ra_origin") else acc.add(id, values, "ra_origin")
 

@@ -13,7 +13,13 @@ import org.apache.spark.sql.paralagg.state.{Accumulator, Shape}
  * @param rules rules of the same driver, each with its position in the stratum
  */
 private[paralagg] final class KernelBody(
-    stratum: StratumSpec, shape: Shape, tasks: Int, ansi: Boolean, traced: Boolean, rules: Seq[(RuleSpec, Int)]) {
+    stratum: StratumSpec,
+    shape: Shape,
+    tasks: Int,
+    ansi: Boolean,
+    traced: Boolean,
+    rules: Seq[(RuleSpec, Int)],
+    contributes: Boolean) {
   private val driver = rules.head._1.driver
   private val isCopy = driver.index >= 0
 
@@ -30,7 +36,7 @@ private[paralagg] final class KernelBody(
 
   val source: String = {
     val bodies = rules.map { case (rule, position) =>
-      new RuleBody(stratum, shape, tasks, rule, position, values, locals).code
+      new RuleBody(stratum, shape, tasks, rule, position, values, locals, contributes).code
     }.map(_.replace(KernelLocals.Reload, reload)) // after all bodies, whose variables must be reloaded
     s"""public void run(LoopState ra_loop, int ra_from, int ra_to) {
        |  RelationPart ra_d = $driverPart;

@@ -4,7 +4,8 @@ import org.apache.spark.sql.catalyst.expressions.codegen._
 import org.apache.spark.sql.paralagg.load.{Dictionary, DoubleWord, FloatWord, StringWord}
 import org.apache.spark.sql.paralagg.plan.{RuleSpec, StratumSpec}
 import org.apache.spark.sql.paralagg.state.{
-  Accumulator, LongKeyMap, LoopState, RelationIndex, RelationPart, RowAddress, Shape, StaticIndex, TupleKeyMap
+  Accumulator, LongKeyMap, LoopState, RelationIndex, RelationPart, RowAddress, Shape, StaticIndex, TargetSums,
+  TupleKeyMap
 }
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
@@ -67,11 +68,18 @@ final class KernelCode(stratum: StratumSpec, shape: Shape, tasks: Int, val ansi:
       context).asInstanceOf[Combiner]
   }
 
-  /** Compiles the rules of one driver, fused into one pass over its rows. */
-  def kernel(rules: Seq[(RuleSpec, Int)]): Kernel = {
-    val body = new KernelBody(stratum, shape, tasks, ansi, traced, rules)
+  /**
+   * Compiles the rules of one driver, fused into one pass over its rows. With `contributes` it is a rule that adds by
+   * target, and its values are stored for [[TargetSums]].
+   */
+  def kernel(rules: Seq[(RuleSpec, Int)], contributes: Boolean = false): Kernel = {
+    val body = new KernelBody(stratum, shape, tasks, ansi, traced, rules, contributes)
     compile("Kernel", body.source, body.context).asInstanceOf[Kernel]
   }
+
+  /** Tests whether sums of a rule may be added up by target: none is null in this run, and no parents are traced. */
+  def mayAddByTarget(rule: RuleSpec): Boolean =
+    rule.addsByTarget && !traced && !shape.relations(rule.head).dependents.contains(true)
 
   private def compile(parent: String, methods: String, context: CodegenContext): Any = {
     val source = s"""
@@ -99,6 +107,6 @@ object KernelCode {
     classOf[Accumulator], classOf[Combiner], classOf[Dictionary], DoubleWord.getClass, FloatWord.getClass,
     classOf[Kernel], classOf[LongKeyMap], classOf[LoopState], classOf[Murmur3_x86_32], classOf[RelationIndex],
     classOf[RelationPart], RowAddress.getClass, classOf[StaticIndex], StringWord.getClass, Sums.getClass,
-    classOf[TupleKeyMap])
+    classOf[TargetSums], classOf[TupleKeyMap])
     .map(c => s"import ${c.getName.stripSuffix("$")};\n").mkString
 }

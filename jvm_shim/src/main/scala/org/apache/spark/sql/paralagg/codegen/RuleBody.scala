@@ -9,6 +9,7 @@ import org.apache.spark.sql.paralagg.state.{Accumulator, Shape}
  *
  * @param position the rule's position in the stratum
  * @param driverValues the values of the driver's rows
+ * @param contributes the row's values are stored for [[org.apache.spark.sql.paralagg.state.TargetSums]]
  */
 private[paralagg] final class RuleBody(
     stratum: StratumSpec,
@@ -17,7 +18,8 @@ private[paralagg] final class RuleBody(
     rule: RuleSpec,
     position: Int,
     driverValues: AccumulatorCode,
-    locals: KernelLocals) {
+    locals: KernelLocals,
+    contributes: Boolean) {
   import Accumulator._
 
   private val variables = new RuleVariables(
@@ -83,8 +85,10 @@ private[paralagg] final class RuleBody(
     if (p.keys.isEmpty) s"if ($index.groups() > 0) { ${rows("0")} }\n"
     else if (p.aligned) {
       val any = s"ra_u + 1 < $offsets.length"
-      if (p.kind == "join") s"if ($any) { ${rows("ra_u")} }\n"
-      else s"if ($any && $offsets[ra_u] < $offsets[ra_u + 1]) { ${rows("ra_u")} } $missing\n"
+      val some = s"$any && $offsets[ra_u] < $offsets[ra_u + 1]"
+      if (contributes && at == rule.steps.length - 1) s"if ($some) { ${head.contribute} }\n"
+      else if (p.kind == "join") s"if ($any) { ${rows("ra_u")} }\n"
+      else s"if ($some) { ${rows("ra_u")} } $missing\n"
     } else lookup(p, locals.keyMap(s"${index}_m", s"$index.keys()", p.keys.length), rows, missing)
   }
 

@@ -210,7 +210,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
     val looped = System.nanoTime()
     after()
     val rows = result
-    val order = if (run.isByValue) "rows, best first" else "rows"
+    val order = if (run.isByValue) "rows, best first" else if (run.isByTarget) "rows, sums by target" else "rows"
     val form = s"$order, in ${if (loop.tasks == 1) "one task" else s"${loop.tasks} tasks"}"
     if (gang.part == 0) report(form, run.stats.iterations, run.stats.tuples, run.stats.perIteration, loaded, looped)
     rows

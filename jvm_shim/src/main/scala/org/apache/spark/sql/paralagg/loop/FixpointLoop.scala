@@ -45,6 +45,9 @@ final class FixpointLoop(
   /** Tests whether rows were taken by their values. */
   def isByValue: Boolean = passes.appliedByValue > 0
 
+  /** Tests whether iterations added up sums by target. */
+  def isByTarget: Boolean = runner.addedByTarget > 0
+
   /** Removes all rows, to run from `block` as the base rows of the only relation. */
   def restart(block: Block): Unit = {
     parts.foreach(_.clear())

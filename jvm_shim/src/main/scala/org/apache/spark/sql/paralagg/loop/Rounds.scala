@@ -57,15 +57,10 @@ object Rounds {
 
   /** Adds a row of a checkpoint, whose values are in the state already, to the lists that the loop reads. */
   def restore(p: RelationPart, id: Int, isDelta: Boolean, stratum: StratumSpec): Unit = {
-    def enqueue(a: Accumulator): Unit = {
-      a.flags(id) = (a.flags(id) | Queued | Present).toByte
-      a.dirty(a.dirtySize) = id
-      a.dirtySize += 1
-    }
-    if (stratum.isIterated) enqueue(p.state)
-    else if (isDelta && stratum.inPlace) enqueue(p.state)
+    if (stratum.isIterated) p.state.enqueue(id)
+    else if (isDelta && stratum.inPlace) p.state.enqueue(id)
     else if (isDelta) {
-      if (p.delta != null) enqueue(p.delta)
+      if (p.delta != null) p.delta.enqueue(id)
       if (p.current.length <= p.currentSize)
         p.current = java.util.Arrays.copyOf(p.current, math.max(16, p.currentSize * 2))
       p.current(p.currentSize) = id

@@ -1,9 +1,9 @@
 package org.apache.spark.sql.paralagg.loop
 
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
-import org.apache.spark.sql.paralagg.codegen.{Combiner, KernelCode}
-import org.apache.spark.sql.paralagg.plan.StratumSpec
-import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState, RelationPart}
+import org.apache.spark.sql.paralagg.codegen.{Combiner, Kernel, KernelCode}
+import org.apache.spark.sql.paralagg.plan.{RuleSpec, StratumSpec}
+import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState, RelationPart, TargetSums}
 
 /** Rows of a block: ids of their keys, and their values as combiners read them. */
 final case class LoadedRows(ids: Array[Int], values: Array[Long])
@@ -13,16 +13,52 @@ final class Runner(stratum: StratumSpec, loop: LoopState, code: KernelCode, chec
   import Runner._
 
   val combiners: Array[Combiner] = loop.parts.map(p => code.combiner(p.index, loop.strings))
+  private val (byTarget, others) = stratum.rules.zipWithIndex.partition { case (r, _) => code.mayAddByTarget(r) }
   private val drivers = {
-    val byDriver = stratum.rules.zipWithIndex.groupBy { case (r, _) => (r.driver.relation, r.driver.index) }
+    val byDriver = others.groupBy { case (r, _) => (r.driver.relation, r.driver.index) }
     byDriver.toSeq.sortBy(_._1).map { case ((relation, copy), rules) =>
       (code.kernel(rules.toSeq), if (copy < 0) loop.part(relation) else loop.relationIndex(copy).part)
     }.toArray
   }
+  private val sums = byTarget.map { case (rule, position) => new SummedRule(rule, position) }
   private var chunk = FirstChunk
 
-  /** Applies all rules, in chunks of some milliseconds each, so that a cancelled task stops soon. */
-  def applyRules(): Unit = drivers.foreach { case (kernel, part) =>
+  /** How often a rule added up its sums by target. */
+  var addedByTarget = 0
+
+  /** Applies all rules. */
+  def applyRules(): Unit = {
+    drivers.foreach { case (kernel, part) => run(kernel, part) }
+    sums.foreach(_.apply())
+  }
+
+  /** A rule that adds by target if all sources contribute; other rounds add edge by edge. */
+  private final class SummedRule(rule: RuleSpec, position: Int) {
+    private val driver = loop.part(rule.driver.relation)
+    private val index = loop.staticIndex(rule.resolvingProbe.index)
+    private val sources = index.filledGroups
+    private lazy val contributions = code.kernel(Seq((rule, position)), contributes = true)
+    private lazy val edges = code.kernel(Seq((rule, position)))
+    private def byTarget: TargetSums = loop.targetSums(position)
+
+    def apply(): Unit = if (!(driver.currentSize >= sources && addByTarget())) run(edges, driver)
+
+    private def addByTarget(): Boolean = {
+      if (byTarget == null)
+        loop.targetSums(position) = new TargetSums(index, loop.resolved(position), loop.part(rule.head))
+      byTarget.contributed = 0
+      run(contributions, driver)
+      val isComplete = byTarget.contributed == sources
+      if (isComplete) {
+        byTarget.add()
+        addedByTarget += 1
+      }
+      isComplete
+    }
+  }
+
+  /** Applies a kernel to the delta, in chunks of some milliseconds each, so that a cancelled task stops soon. */
+  private def run(kernel: Kernel, part: RelationPart): Unit = {
     var from = 0
     while (from < part.currentSize) {
       val to = math.min(part.currentSize, from + chunk)

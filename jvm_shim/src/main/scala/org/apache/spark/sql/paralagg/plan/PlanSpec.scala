@@ -116,7 +116,7 @@ final class TargetSpec(json: JValue) extends Serializable {
   val local: Boolean = bool(json \ "local")
 }
 
-/** A rule; `reads` are the variables that the loop evaluates. */
+/** A rule; `reads` are the variables that the loop evaluates. `addsByTarget`: see `state.TargetSums`. */
 final class RuleSpec(json: JValue, @transient reader: PlanReader) extends Serializable {
   val head: Int = reader.relation(json \ "head")
   val driver: DriverSpec = new DriverSpec(json \ "driver", reader)
@@ -126,6 +126,7 @@ final class RuleSpec(json: JValue, @transient reader: PlanReader) extends Serial
   val emit: Array[Expression] = reader.expressions(json \ "emit")
   val target: TargetSpec = new TargetSpec(json \ "target")
   val reads: Set[String] = texts(json \ "reads").toSet
+  val addsByTarget: Boolean = bool(json \ "adds_by_target")
 
   /** Returns the probe whose rows determine the targets of a resolved rule. */
   def resolvingProbe: ProbeSpec = steps(target.step).asInstanceOf[ProbeSpec]

@@ -64,6 +64,15 @@ final class Accumulator(val identity: Array[Long], nullable: Array[Boolean], isT
   def sortQueued(ids: Array[Int], n: Int): Int =
     if (n.toLong * Accumulator.ScanFactor > capacity) listQueued(ids) else n
 
+  /** Marks row `id` present and dirty. */
+  def enqueue(id: Int): Unit = {
+    if ((flags(id) & Accumulator.Queued) == 0) {
+      dirty(dirtySize) = id
+      dirtySize += 1
+    }
+    flags(id) = (flags(id) | Accumulator.Listed).toByte
+  }
+
   /** Resets every dirty id to the identity. */
   def clearDirty(): Unit = {
     var i = 0

@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.paralagg.gang.{Gang, MemoryAccount, WordsCodec}
 import org.apache.spark.sql.paralagg.load.{Block, Dictionary, LongBuffer, Routes}
-import org.apache.spark.sql.paralagg.plan.{StaticIndexSpec, StratumSpec}
+import org.apache.spark.sql.paralagg.plan.{RuleSpec, StaticIndexSpec, StratumSpec}
 
 /**
  * The step from loaded blocks to the loop's state: relation parts with dense ids, static indexes, resolved targets.
@@ -186,8 +186,11 @@ object LoopBuilder {
   private def resolvedBy(stratum: StratumSpec, i: StaticIndexSpec): Seq[Int] =
     resolving(stratum).filter(stratum.rules(_).resolvingProbe.index == i.id)
 
+  /** Returns the bytes of a resolved target: its id, and the source in [[TargetSums]]. */
+  def bytesOfTarget(rule: RuleSpec): Int = if (rule.addsByTarget) 8 else 4
+
   def memory(stratum: StratumSpec, i: StaticIndexSpec): IndexMemory = {
-    val targets = 4 * resolvedBy(stratum, i).length
+    val targets = resolvedBy(stratum, i).map(r => bytesOfTarget(stratum.rules(r))).sum
     val payload = 8 * i.read.length
     val places = 4
     IndexMemory(targets + places + math.max(4, payload),

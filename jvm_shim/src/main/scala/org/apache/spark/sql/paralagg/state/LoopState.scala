@@ -25,10 +25,19 @@ final class LoopState(
   def staticIndex(index: Int): StaticIndex = statics(index)
   def relationIndex(index: Int): RelationIndex = indexes(index)
 
-  /** This task's share of the static indexes in bytes. */
-  def staticBytes(stratum: StratumSpec, gang: Gang): Long = stratum.staticIndexes.map { i =>
-    statics(i.id).bytes / (if (isShared || i.isShared) gang.localTasks else 1)
-  }.sum
+
+  /** The edges by target of rules that add so, once a round needs them; null for others. */
+  val targetSums: Array[TargetSums] = new Array(resolved.length)
+
+  /** This task's share of the static indexes, and of what is resolved by their rows, in bytes. */
+  def staticBytes(stratum: StratumSpec, gang: Gang): Long = {
+    def share(bytes: Long, isShared: Boolean) = if (isShared) bytes / gang.localTasks else bytes
+    val indexes = stratum.staticIndexes.map(i => share(statics(i.id).bytes, isShared || i.isShared)).sum
+    val targets = resolved.indices.filter(resolved(_) != null).map { r =>
+      share(resolved(r).length.toLong * LoopBuilder.bytesOfTarget(stratum.rules(r)), isShared)
+    }.sum
+    indexes + targets
+  }
 
   /** Returns the state of a task that works alone, over the same keys and static indexes, without rows. */
   def sibling: LoopState = new LoopState(

@@ -30,6 +30,17 @@ final class StaticIndex(
       new StaticIndex(keys, longer, longerSplits, payload, nulls)
     }
   def rows: Int = offsets(groups)
+
+  /** Returns the number of groups with rows. */
+  def filledGroups: Int = {
+    var n = 0
+    var g = 0
+    while (g < groups) {
+      if (offsets(g) < offsets(g + 1)) n += 1
+      g += 1
+    }
+    n
+  }
   def bytes: Long = offsets.length * 4L + payload.filter(_ != null).map(_.length * 8L).sum
 }
 
