@@ -41,8 +41,6 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Start the session; tests ask for ``spark``."""
-    # A JVM outlives its session and keeps its memory, whatever a later session asks for.
-    assert SparkContext._gateway is None, "a test before has started the JVM: let it take the fixture `spark`"
     builder = (
         SparkSession.builder.master("local[7]")
         .appName("paralagg-tests")
@@ -61,6 +59,15 @@ def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSes
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_jvm_of_its_own(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that starts the JVM without the session: the JVM keeps Spark's default memory for all later tests."""
+    before = SparkContext._gateway
+    yield
+    if before is None and SparkContext._gateway is not None and "spark_session" not in request.fixturenames:
+        pytest.fail("the test starts a JVM of its own: let it use the fixture `spark`")
 
 
 @pytest.fixture

@@ -38,6 +38,7 @@ def after(node: int, steps: int) -> int:
     return (node - 1 + steps) % NODES + 1
 
 
+@pytest.mark.usefixtures("spark")
 @pytest.mark.slow("machine code for a rule of sixty atoms")
 @pytest.mark.parametrize("backend", [("local",), ("mpi", "--ranks", "2"), ("spark",)], ids=lambda b: b[0])
 def test_a_chain_of_sixty_atoms_recurses(tmp_path: Path, backend: tuple[str, ...]) -> None:
