@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,8 @@ KNOBS = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell has started the tests in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # processes that tests start inherit it
     if not config.getoption("whole"):
         use_quick_jvms()
 

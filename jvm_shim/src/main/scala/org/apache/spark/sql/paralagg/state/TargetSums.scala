@@ -18,8 +18,8 @@ final class TargetSums(index: StaticIndex, targets: Array[Int], head: RelationPa
   /** The number of sources that contribute in this round; generated code counts them. */
   var contributed: Int = 0
 
-  private val own = new Edges(index, targets, ghosts = 0, head.keys.size)
-  private val remote = new Edges(index, targets, ghosts = -1, head.ghosts.size)
+  private val own = edges(index, targets, ghosts = 0, head.keys.size)
+  private val remote = edges(index, targets, ghosts = -1, head.ghosts.size)
 
   /** Adds the contributions of all sources to rows of this task, and to ghosts. */
   def add(): Unit = {
@@ -30,39 +30,40 @@ final class TargetSums(index: StaticIndex, targets: Array[Int], head: RelationPa
 
 object TargetSums {
 
-  /** Edges grouped by target. `ghosts` is xored with a target: 0 selects ids of this task, -1 complements. */
-  private final class Edges(index: StaticIndex, targets: Array[Int], ghosts: Int, count: Int) {
-
-    /** The end of each target's sources; they begin where those of the target before end. */
-    private val ends = new Array[Int](count)
-    private val sources: Array[Int] = {
-      var n = 0
-      var e = 0
-      while (e < targets.length) {
+  /** Groups edges by target. `ghosts` is xored with a target: 0 selects ids of this task, -1 complements. */
+  private def edges(index: StaticIndex, targets: Array[Int], ghosts: Int, count: Int): Edges = {
+    val offsets = index.offsets
+    val ends = new Array[Int](count)
+    var n = 0
+    var e = 0
+    while (e < targets.length) {
+      val target = targets(e) ^ ghosts
+      if (target >= 0) {
+        ends(target) += 1
+        n += 1
+      }
+      e += 1
+    }
+    Placement.sumBefore(ends)
+    val sources = new Array[Int](n)
+    var g = 0
+    e = 0
+    while (g < index.groups) {
+      while (e < offsets(g + 1)) {
         val target = targets(e) ^ ghosts
         if (target >= 0) {
+          sources(ends(target)) = g
           ends(target) += 1
-          n += 1
         }
         e += 1
       }
-      Placement.sumBefore(ends)
-      val sources = new Array[Int](n)
-      var g = 0
-      while (g < index.groups) {
-        e = index.offsets(g)
-        while (e < index.offsets(g + 1)) {
-          val target = targets(e) ^ ghosts
-          if (target >= 0) {
-            sources(ends(target)) = g
-            ends(target) += 1
-          }
-          e += 1
-        }
-        g += 1
-      }
-      sources
+      g += 1
     }
+    new Edges(ends, sources)
+  }
+
+  /** Edges by target: the sources of a target end at `ends` and begin where those of the target before end. */
+  private final class Edges(ends: Array[Int], sources: Array[Int]) {
 
     def addTo(into: Accumulator, given: Array[Array[Double]]): Unit = {
       var from = 0
