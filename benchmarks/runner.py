@@ -57,8 +57,8 @@ class Measurement:
 
     @property
     def checksum(self) -> list[float] | None:
-        """What the last turn found."""
-        return self.turns[-1]["checksum"] if self.turns else None
+        """What the last turn found; None if it answers nothing."""
+        return (self.turns[-1]["checksum"] or None) if self.turns else None
 
     def whole(self) -> float | None:
         """Least seconds from Parquet to checksum."""

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from benchmarks.datasets import Graph
     from benchmarks.runner import Measurement, Settings
 
-BASELINE = "duckdb"
+BASELINES = ("duckdb", "scan")
 _HEADER = (
-    "| query | graph | system | whole, s | median | ÷ DuckDB | loop, s | rounds | bytes sent a round "
+    "| query | graph | system | whole, s | median | ÷ DuckDB | ÷ scan | loop, s | rounds | bytes sent a round "
     "| memory, MB | heap, MB | bytes a row | answer |\n"
-    "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|"
+    "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|"
 )
 
 _INTRODUCTION = """\
@@ -75,16 +75,16 @@ def page(measurements: list[Measurement], graphs: Iterable[Graph], machine: dict
 
 
 def rows(measurements: list[Measurement]) -> list[str]:
-    """Return a row a measurement, with its ratio to DuckDB in the same query and graph."""
+    """Return a row a measurement, with its ratios to the baselines in the same query and graph."""
     lines = []
     for _, group in groupby(measurements, key=lambda measurement: (measurement.query, measurement.graph)):
         members = list(group)
-        baseline = next((member.whole() for member in members if member.system == BASELINE), None)
-        lines += [_row(member, baseline) for member in members]
+        whole = {member.system: member.whole() for member in members}
+        lines += [_row(member, [whole.get(system) for system in BASELINES]) for member in members]
     return lines
 
 
-def _row(measurement: Measurement, baseline: float | None) -> str:
+def _row(measurement: Measurement, baselines: list[float | None]) -> str:
     whole = measurement.whole()
     cells = [
         measurement.query,
@@ -92,7 +92,7 @@ def _row(measurement: Measurement, baseline: float | None) -> str:
         measurement.system,
         _seconds(whole),
         _seconds(measurement.whole_median()),
-        f"{whole / baseline:.2f}" if whole is not None and baseline else "",
+        *(f"{whole / baseline:.2f}" if whole is not None and baseline else "" for baseline in baselines),
         _seconds(measurement.loop()),
         _whole_number(measurement.fact("iterations")),
         _whole_number(measurement.fact("sent_bytes_round")),
@@ -118,6 +118,8 @@ def _bytes_a_row(measurement: Measurement) -> str:
 def _verdict(measurement: Measurement) -> str:
     if measurement.failure is not None:
         return "**FAILED**"
+    if measurement.turns and measurement.checksum is None:
+        return "none"
     return {True: "agrees", False: "**MISMATCH**", None: "alone"}[measurement.agrees]
 
 

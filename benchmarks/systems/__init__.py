@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class Answer(NamedTuple):
-    """What one run found: the checksum, the seconds of the loop alone where the system can say, other facts."""
+    """What one run found: the checksum, the seconds of the loop alone where the system can say, other facts.
+
+    The checksum is empty if the system answers nothing (`scan`).
+    """
 
     checksum: Checksum
     loop: float | None
@@ -78,6 +81,12 @@ SYSTEMS: dict[str, System] = {
     system.name: system
     for system in (
         System("paralagg", "paralagg", "this project, Spark engine, local[2]", _everything()),
+        System(
+            "scan",
+            "spark_scan",
+            "Spark's own scan and sum of the columns that the query reads, local[2]",
+            _everything(),
+        ),
         System(
             "dataframe",
             "paralagg",
