@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpi_backend.codegen.combiner import Combiner
-from mpi_backend.codegen.pull import Contribution, can_pull, pull_kernel
 from mpi_backend.codegen.rule import RuleKernel
+from mpi_backend.codegen.target_sums import Contribution, may_add_by_target, sums_kernel
 from mpi_backend.kernels import lists
 from mpi_backend.kernels.compiler import prepare
 from mpi_backend.kernels.status import DONE, FAILED, FULL, LENGTH, OUT, ROW_END, STATUS, WANTED
@@ -43,16 +43,16 @@ class Runner:
             first = facts.stratum.in_place and rule.driver.relation not in seen
             seen.add(rule.driver.relation)
             self.rules.append(RuleKernel(facts, shape, n, ansi=ansi, traced=traced, dequeues=first))
-        self._pulls = {} if traced else {n: self._pull(n, ansi=ansi) for n in self._pull_rules()}
+        self._by_target = {} if traced else {n: self._sums_by_target(n, ansi=ansi) for n in self._rules_by_target()}
         self._cur = np.zeros(LENGTH, np.int64)
         self.added_by_target = 0
 
     def prepare(self) -> None:
         """Compile all kernels, or load them from the cache."""
         work = [(r.kernel, [self._cur, *r.arguments(self._loop)]) for r in self.rules]
-        for position, (contribution, kernel) in self._pulls.items():
-            pull, part = self._loop.pulls[position], self._loop.parts[contribution.head.name]
-            edges = [pull.local.ids, pull.local.offsets, pull.local.sources, pull.contributions]
+        for position, (contribution, kernel) in self._by_target.items():
+            sums, part = self._loop.target_sums[position], self._loop.parts[contribution.head.name]
+            edges = [sums.local.ids, sums.local.offsets, sums.local.sources, sums.contributions]
             work += [
                 (contribution.kernel, [self._cur, *contribution.arguments(self._loop)]),
                 (kernel, [*part.pending.arrays, *edges]),
@@ -117,39 +117,41 @@ class Runner:
             if int(cur[STATUS]) - FAILED < len(rule.sites.errors):
                 _check(cur, rule.sites, rule.rule.place)
 
-    def _pull_rules(self) -> list[int]:
-        return [n for n, r in enumerate(self._loop.facts.stratum.rules) if can_pull(self._loop.shape, r)]
+    def _rules_by_target(self) -> list[int]:
+        return [n for n, r in enumerate(self._loop.facts.stratum.rules) if may_add_by_target(self._loop.shape, r)]
 
-    def _pull(self, position: int, *, ansi: bool) -> tuple[Contribution, Kernel]:
+    def _sums_by_target(self, position: int, *, ansi: bool) -> tuple[Contribution, Kernel]:
         loop, facts, shape = self._loop, self._loop.facts, self._loop.shape
         rule = facts.stratum.rules[position]
         head = rule.head
-        if position not in loop.pulls:
+        if position not in loop.target_sums:
             offsets = loop.statics[rule.resolving_probe.index].offsets
-            loop.pulls[position] = reverse_edges(offsets, loop.targets[position], len(facts.relations[head].dependents))
+            loop.target_sums[position] = reverse_edges(
+                offsets, loop.targets[position], len(facts.relations[head].dependents)
+            )
         contribution = Contribution(facts, shape, position, ansi=ansi, traced=False, dequeues=False)
-        return contribution, pull_kernel(facts, shape, head, ansi=ansi)
+        return contribution, sums_kernel(facts, shape, head, ansi=ansi)
 
     def _run_dense(self, rule: RuleKernel) -> bool:
         """Apply a rule by target, if every source of an edge contributes. Return whether it was applied."""
-        if rule.position not in self._pulls:
+        if rule.position not in self._by_target:
             return False
         loop, size = self._loop, self._loop.driver(rule.rule).size
-        pull = loop.pulls[rule.position]
-        if size < pull.sources:
+        sums = loop.target_sums[rule.position]
+        if size < sums.sources:
             return False
-        contribution, kernel = self._pulls[rule.position]
+        contribution, kernel = self._by_target[rule.position]
         cur = self._cur
         cur[:] = 0
         cur[ROW_END] = size
         contribution.kernel(cur, *contribution.arguments(loop))
         _check(cur, contribution.sites, rule.rule.place)
-        if int(cur[OUT]) < pull.sources:
+        if int(cur[OUT]) < sums.sources:
             return False
         part = loop.parts[rule.head.name]
-        for into, edges in ((part.pending, pull.local), (part.ghost, pull.ghosts)):
+        for into, edges in ((part.pending, sums.local), (part.ghost, sums.ghosts)):
             if len(edges.ids):
-                kernel(*into.arrays, edges.ids, edges.offsets, edges.sources, pull.contributions)
+                kernel(*into.arrays, edges.ids, edges.offsets, edges.sources, sums.contributions)
         self.added_by_target += 1
         return True
 

@@ -21,7 +21,7 @@ _INT32_LIMIT = 1 << 31
 
 
 @dataclass
-class Pull:
+class TargetSums:
     """The edges of a rule by target: targets on this rank, and ghosts. ``sources`` counts the rows that contribute."""
 
     contributions: Array
@@ -94,12 +94,12 @@ def _narrow(column: Column, order: Array) -> Array:
     return words[order]
 
 
-def reverse_edges(offsets: Array, targets: Array, columns: int) -> Pull:
+def reverse_edges(offsets: Array, targets: Array, columns: int) -> TargetSums:
     """Reverse the edges of a static index. Complements among ``targets`` are ghosts."""
     degrees = np.diff(offsets)
     sources = np.repeat(np.arange(len(degrees), dtype=np.int32), degrees)
     is_local = targets >= 0
-    return Pull(
+    return TargetSums(
         np.zeros((columns, len(degrees))),
         int(np.count_nonzero(degrees)),
         _edges(targets[is_local], sources[is_local]),

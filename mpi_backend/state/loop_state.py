@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mpi_backend.comm import Comm
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.state.facts import Facts
-    from mpi_backend.state.index import Pull, RelationIndex, StaticIndex
+    from mpi_backend.state.index import RelationIndex, StaticIndex, TargetSums
     from mpi_backend.state.owner import Owner
     from mpi_backend.state.relation_part import RelationPart
     from mpi_backend.state.shape import Shape
@@ -40,7 +40,7 @@ class LoopState:
     targets: dict[int, Array]
     base: dict[str, Rows]
     initial: dict[str, Rows]
-    pulls: dict[int, Pull] = field(default_factory=dict)
+    target_sums: dict[int, TargetSums] = field(default_factory=dict)
     mirror_places: list[Array] = field(default_factory=list)
     out: Array = field(default_factory=lambda: np.empty(OUT_WORDS, np.int64))
 

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.paralagg.state
 
 /**
- * The edges of a rule that adds by target (the Plan's `adds_by_target`; twin of `Pull` in `mpi_backend/state/index.py`).
+ * The edges of a rule that adds by target (the Plan's `adds_by_target`; twin of `TargetSums` in `mpi_backend/state/index.py`).
  *
  * If every source contributes (PageRank's rounds), the contribution of a source is computed once, and each target adds
  * up those of its sources: a sum is written once, not once for each edge.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.plan.plan import PlannedRule, Probe
 
 
-def can_pull(shape: Shape, rule: PlannedRule) -> bool:
+def may_add_by_target(shape: Shape, rule: PlannedRule) -> bool:
     """Return whether a rule adds by target, and no sum is null in this run."""
     return rule.adds_by_target and not any(shape.relations[rule.head].dependents)
 
@@ -44,7 +44,7 @@ class Contribution(RuleKernel):
             code.line("gives = True")
 
     def _row(self) -> None:
-        self._arguments.add("given", lambda loop: loop.pulls[self.position].contributions)
+        self._arguments.add("given", lambda loop: loop.target_sums[self.position].contributions)
         self._code.line("gives = False")
         with self._code.block("if u < given.shape[1]:"):
             for j in range(len(self.head.dependents)):
@@ -54,7 +54,7 @@ class Contribution(RuleKernel):
             self._code.line("out_n += 1")
 
 
-def pull_kernel(facts: Facts, shape: Shape, relation: str, *, ansi: bool) -> Kernel:
+def sums_kernel(facts: Facts, shape: Shape, relation: str, *, ansi: bool) -> Kernel:
     """Return the kernel that adds to ``ids[g]`` the sum of ``given`` over ``sources[offsets[g] : offsets[g + 1]]``."""
     code = Source()
     planned = facts.relations[relation]
