@@ -38,7 +38,7 @@ LINES = {
         "kernels": 1_480,
         "launch": 1_640,
         "load": 620,
-        "loop": 2_060,
+        "loop": 2_080,
         "state": 1_470,
     },
     SHIM: {
