@@ -29,6 +29,7 @@ SETTINGS = {
     "small-pieces": (3, "--piece-bytes", "64"),
     "more-buckets": (2, "--buckets", "7"),
     "sub-buckets": (3, "--sub-buckets", "4"),
+    "as many sub-buckets as ranks": (2, "--sub-buckets", "2", "--buckets", "5"),
     "mirrors": (3, "--edges-a-rank", "-1"),
     "no-mirrors": (2, "--edges-a-rank", "1000"),
 }

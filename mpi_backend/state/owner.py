@@ -41,19 +41,17 @@ class Owner:
         return self._hash(self._columns, self.bucket_count, rows, stride, mask_at, strings, count)
 
     def ranks(self, rows: Array, stride: int, mask_at: int, strings: Strings, count: int) -> Array:
-        """Return the rank of each row. Ranks own sub-buckets round robin."""
+        """Return the rank of each row. A bucket's first sub-bucket is at its rank, the others at the ranks after it."""
         ranks = self.buckets(rows, stride, mask_at, strings, count)
-        if self._sub_buckets > 1:
-            ranks *= self._sub_buckets
-            if len(self._sub_columns):
-                ranks += self._hash(self._sub_columns, self._sub_buckets, rows, stride, mask_at, strings, count)
-        if self.bucket_count * self._sub_buckets > self._ranks:  # otherwise a sub-bucket's number is its rank
+        if self._sub_buckets > 1 and len(self._sub_columns):
+            ranks += self._hash(self._sub_columns, self._sub_buckets, rows, stride, mask_at, strings, count)
+        if self.bucket_count + self._sub_buckets - 1 > self._ranks:  # otherwise the sum is a rank
             hashing.buckets(ranks, count, self._ranks)
         return ranks
 
     def all_ranks(self, rows: Array, stride: int, mask_at: int, strings: Strings, count: int) -> list[Array]:
         """Return the ranks of all sub-buckets of each row's bucket: an array for each sub-bucket."""
-        first = self.buckets(rows, stride, mask_at, strings, count) * self._sub_buckets
+        first = self.buckets(rows, stride, mask_at, strings, count)
         rank_count = min(self._sub_buckets, self._ranks)
         return [(first + s) % self._ranks for s in range(rank_count)]
 

@@ -80,3 +80,21 @@ def test_the_rows_of_a_hub_are_on_a_rank_for_each_sub_bucket(sub_buckets: int, r
     # A lookup of a key goes to all of these ranks.
     lookup_ranks = {int(r[0]) for r in owner.all_ranks(rows, 2, -1, strings, 1)}
     assert set(row_ranks.tolist()) <= lookup_ranks
+
+
+@pytest.mark.parametrize(("sub_buckets", "ranks"), [(2, 2), (2, 4), (4, 4), (8, 4), (3, 5)])
+def test_distinct_keys_are_even_on_all_ranks(sub_buckets: int, ranks: int) -> None:
+    rows = np.stack([np.arange(100_000), np.arange(100_000) * 7], axis=1).ravel()
+    owner = Owner([0], [type_of("bigint")] * 2, ranks, ranks, [1], sub_buckets)
+    on_rank = np.bincount(owner.ranks(rows, 2, -1, Strings(sorted_texts([])), 100_000), minlength=ranks)
+    assert on_rank.max() / on_rank.mean() < 1.05
+
+
+@pytest.mark.parametrize("sub_buckets", [1, 2, 3, 4])
+def test_rows_without_a_sub_bucket_are_where_their_partition_is_written(sub_buckets: int) -> None:
+    """Rank r writes partition r and every ``ranks``-th one after it."""
+    rows = np.arange(1000)
+    owner = Owner([0], [type_of("bigint")], 7, 2, (), sub_buckets)
+    strings = Strings(sorted_texts([]))
+    buckets = owner.buckets(rows, 1, -1, strings, 1000)
+    assert (owner.ranks(rows, 1, -1, strings, 1000) == buckets % 2).all()
