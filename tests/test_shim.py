@@ -6,6 +6,7 @@ A shim of one small file stands in for the real one, so that compiling takes a f
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,8 @@ import pytest
 from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.session import linkage, shim
 from pyspark_paralagg.session.java import find_java
-from pyspark_paralagg.session.spark_home import SUPPORTED_MINORS, SparkHome, find_spark_home, minor_of
+from pyspark_paralagg.session.spark_home import SparkHome, find_spark_home, minor_of
+from pyspark_paralagg.version import PYSPARK, SUPPORTED_MINORS
 
 PROJECT = Path(__file__).parents[1]
 
@@ -153,14 +155,22 @@ def test_minor_is_the_first_two_numbers(version: str, minor: str) -> None:
     assert minor_of(version) == minor
 
 
-@pytest.mark.parametrize("version", ["3.5.9", "4.0.1", "4.3.0", "4.20.0"])
+def test_pip_installs_the_supported_minors() -> None:
+    least, most = (int(n) for n in re.findall(r"4\.(\d+)", PYSPARK))
+    assert tuple(f"4.{n}" for n in range(least, most)) == SUPPORTED_MINORS
+    project = (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'    "{PYSPARK}",\n' in project
+
+
+@pytest.mark.parametrize("version", ["3.5.9", "4.0.1", "4.20.0", "9.1.0"])
 def test_unknown_spark_is_named_with_the_supported_ones(
     version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / f"spark-core_2.13-{version}.jar").touch()
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
-    with pytest.raises(EnvironmentProblem, match=r"supports Spark 4\.1 and 4\.2") as refused:
+    supported = re.escape(f"supports Spark {' and '.join(SUPPORTED_MINORS)}")
+    with pytest.raises(EnvironmentProblem, match=supported) as refused:
         find_spark_home()
     assert (refused.value.code, refused.value.value) == ("PARALAGG_SPARK_UNSUPPORTED", version)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyspark_paralagg.codes.error_code import ErrorCode
+from pyspark_paralagg.version import PYSPARK
 
 SESSION = (
     ErrorCode(
@@ -35,7 +36,7 @@ SESSION = (
         "EnvironmentProblem",
         cause="pyspark is not installed, or it contains no Spark. For example, pyspark-client contains none, "
         "or `SPARK_HOME` names another folder.",
-        remedy="`pip install 'pyspark>=4.1,<4.3'`, or set `SPARK_HOME` to the folder of a Spark.",
+        remedy=f"`pip install '{PYSPARK}'`, or set `SPARK_HOME` to the folder of a Spark.",
         tested_by="tests/test_shim.py",
     ),
     ErrorCode(

@@ -13,10 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark_paralagg.errors import EnvironmentProblem
-from pyspark_paralagg.version import VERSION
-
-SUPPORTED_MINORS = ("4.1", "4.2")
-"""Each has a folder ``jvm_shim/src/main/spark-<minor>`` with the sources that only this minor needs."""
+from pyspark_paralagg.version import PYSPARK, SUPPORTED_MINORS, VERSION
 
 _CORE_JAR = re.compile(r"spark-core_(?P<scala>\d+\.\d+)-(?P<version>\d+\.\d+.*)\.jar")
 
@@ -65,7 +62,7 @@ def find_spark_home() -> SparkHome:
         "PARALAGG_SPARK_MISSING",
         f"{home / 'jars'} contains no Spark (no spark-core_*.jar)",
         value=str(home),
-        hint="install the full pyspark (`pip install 'pyspark>=4.1,<4.3'`; pyspark-client contains no Spark), or set "
+        hint=f"install the full pyspark (`pip install '{PYSPARK}'`; pyspark-client contains no Spark), or set "
         "SPARK_HOME to the folder of a Spark" + (", which it is not now" if "SPARK_HOME" in os.environ else ""),
     )
 
@@ -92,4 +89,4 @@ def _pyspark_home() -> Path:
     except SystemExit as problem:  # raised by pyspark if it finds none
         message = "pyspark does not find a Spark"
         cause = problem
-    raise EnvironmentProblem("PARALAGG_SPARK_MISSING", message, hint="`pip install 'pyspark>=4.1,<4.3'`") from cause
+    raise EnvironmentProblem("PARALAGG_SPARK_MISSING", message, hint=f"`pip install '{PYSPARK}'`") from cause
