@@ -210,7 +210,7 @@ def test_initial_rows_of_another_schema(t: Tables) -> None:
         assert e.value.code == "PARALAGG_INITIAL_SCHEMA"
 
 
-@pytest.mark.parametrize("assume", ["w >= 0 AND w < 1", "w", "0 <= w", "w = 1", "w >= x", ["w >= 0", 3], ""])
+@pytest.mark.parametrize("assume", ["w >= 0 AND w < 1", "w", "0 <= w", "w = 1", "w >= x", ["w >= 0", 3], "", 3])
 def test_assumption_that_is_no_comparison(t: Tables, assume: Any) -> None:  # noqa: ANN401 - wrong on purpose
     with pytest.raises(ra.UsageError) as e:
         t["base"].recursive_agg("node", {"dist": "min"}, step=shortest(t), assume=assume)

@@ -6,13 +6,10 @@ The grammar is one comparison of a column with a number. A list of conditions is
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.expr import Call, Col, Lit
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _COMPARISONS = {">=": "GreaterThanOrEqual", ">": "GreaterThan", "<=": "LessThanOrEqual", "<": "LessThan"}
 _ASSUMPTION = re.compile(
@@ -30,8 +27,11 @@ def parse_assumptions(assume: str | Sequence[str] | None) -> tuple[Call, ...]:
     >>> call.fn, call.args
     ('GreaterThanOrEqual', (Col(name='w', type='any', nullable=True), Lit(value=0, type='int', handle=None)))
     """
-    texts = (assume,) if isinstance(assume, str) else tuple(assume or ())
-    return tuple(_parse(text) for text in texts)
+    if assume is None:
+        return ()
+    if isinstance(assume, str) or not isinstance(assume, Sequence):  # such as a Column, which has no truth value
+        return (_parse(assume),)
+    return tuple(_parse(text) for text in assume)
 
 
 def _parse(text: str) -> Call:

@@ -42,7 +42,8 @@ class Call:
 
     ``deterministic`` and ``codegen`` describe this node, not its arguments. ``codegen`` is false if no engine can run
     it inside its loop (a Python UDF, an interpreted function). ``checked``: overflow is an error even if the session
-    has ANSI mode off, because the proof depends on it.
+    has ANSI mode off, because the proof depends on it. ``variant`` numbers functions of one class and the same types
+    that differ in something other than their arguments: the ordinal of a field, the unit of a difference.
     """
 
     fn: str
@@ -53,6 +54,7 @@ class Call:
     deterministic: bool = True
     codegen: bool = True
     checked: bool = False
+    variant: int = 0
 
 
 Expr = Col | Lit | Call
@@ -102,6 +104,7 @@ def to_json(expr: Expr) -> dict[str, Any]:
         "deterministic": expr.deterministic,
         "codegen": expr.codegen,
         **({"checked": True} if expr.checked else {}),
+        **({"variant": expr.variant} if expr.variant else {}),
     }
 
 
@@ -120,6 +123,7 @@ def from_json(data: dict[str, Any]) -> Expr:
         data["deterministic"],
         data["codegen"],
         data.get("checked", False),
+        data.get("variant", 0),
     )
 
 

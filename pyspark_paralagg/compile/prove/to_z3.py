@@ -58,7 +58,7 @@ class Encoder:
     guesses: list[str] = field(default_factory=list)
     _path: list[Z3] = field(default_factory=list)
     _applied: dict[str, list[tuple[list[Term], Z3, tuple[Range | None, ...]]]] = field(default_factory=dict)
-    _texts: dict[str, Z3] = field(default_factory=dict)
+    _points: dict[tuple[str, str], Z3] = field(default_factory=dict)
 
     def variable(self, name: str, type_: str, *, nullable: bool) -> Term:
         """Return a fresh constant of a column's type."""
@@ -127,14 +127,13 @@ class Encoder:
         return Term(value, self.truth(value=False))
 
     def _point(self, text: str, type_: str) -> Z3:
-        name = f"{type_} {text!r}"
-        if name not in self._texts:
-            point = self.z3.Const(name, self.sort(type_))
-            for other, other_point in self._texts.items():
-                if type_ == "string" and other.startswith("string "):
-                    self.axioms.append(other_point < point if other.encode() < name.encode() else point < other_point)
-            self._texts[name] = point
-        return self._texts[name]
+        if (type_, text) not in self._points:
+            point = self.z3.Const(f"{type_} {text!r}", self.sort(type_))
+            for (other_type, other), other_point in self._points.items():
+                if type_ == other_type == "string":  # Spark orders strings by their bytes
+                    self.axioms.append(other_point < point if other.encode() < text.encode() else point < other_point)
+            self._points[type_, text] = point
+        return self._points[type_, text]
 
     def _choice(self, expr: Call, env: Mapping[str, Term]) -> Term:
         conditions, values = branches(expr)
@@ -322,14 +321,17 @@ class Encoder:
         """Encode an uninterpreted function with the directions and bounds of its table entry."""
         z3 = self.z3
         # Other literals make another function, since table entries depend on them.
-        name = f"{expr.fn} {[f'{a.value} {a.type}' if isinstance(a, Lit) else a.type for a in expr.args]} {expr.type}"
+        arguments = [f"{a.value!r} {a.type}" if isinstance(a, Lit) else a.type for a in expr.args]
+        name = f"{expr.fn} {expr.variant} {arguments} {expr.type}"
         self.guesses.append(expr.fn)
         inputs = [x for a in args for x in (a.value, a.null)]
         result = z3.Function(name, *(x.sort() for x in inputs), self.sort(expr.type))(*inputs)
         null = z3.Or(*(a.null for a in args)) if args else self.truth(value=False)
         ranges = tuple(range_of(a, self.facts) for a in expr.args)
         shape = shape_of(expr, ranges, self.facts.setting)
-        if any(w != "never" for w in shape.nulls):
+        if not expr.nullable:  # such as hash, which is not null even of a null
+            null = self.truth(value=False)
+        elif any(w != "never" for w in shape.nulls):
             null = z3.Function(f"{name} is null", *(x.sort() for x in inputs), z3.BoolSort(self.ctx))(*inputs)
         if type_range(expr.type) is not None and not shape.wraps:
             result_range = shape.range

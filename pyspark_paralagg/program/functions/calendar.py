@@ -7,8 +7,10 @@ as Spark documents.
 
 from __future__ import annotations
 
+import math
 import operator
 import re
+from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from pyspark_paralagg.program.functions.function import Args, Function, Setting, Shape, Strictness
@@ -89,6 +91,16 @@ def _add_interval(call: Call, args: Args, setting: Setting) -> Shape | None:
     return Shape(("up", "up"), results, ("never", "never"), ("exact", "exact"))
 
 
+def _whole_days(call: Call, args: Args, setting: Setting) -> Shape | None:
+    """Return the shape of the whole days of an interval."""
+    del call, setting
+    [interval] = args
+    if interval is None or interval.is_empty:
+        return None
+    low, high = (math.trunc(Fraction(int(end), MICROSECONDS_PER_DAY)) for end in (interval.low, interval.high))
+    return Shape(("up",), Range(low, high), ("never",), ("no",))
+
+
 def _part(is_clock: bool) -> Callable[[Call, Args, Setting], Shape | None]:  # noqa: FBT001 - it selects one of two shapes
     """Return the shape of a part of a date or timestamp that grows with it."""
 
@@ -111,6 +123,7 @@ FUNCTIONS = (
     Function("TimestampAddYMInterval", None, _months),
     Function("TimestampAddInterval", None, _add_interval),
     Function("TimeAdd", None, _add_interval),
+    Function("ExtractANSIIntervalDays", None, _whole_days),
     Function("Year", None, _part(is_clock=True)),
     Function("UnixMicros", None, _part(is_clock=False)),
     Function("UnixMillis", None, _part(is_clock=False)),

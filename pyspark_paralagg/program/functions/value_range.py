@@ -119,7 +119,7 @@ def type_range(type_: str) -> Range | None:  # noqa: PLR0911 - a return for each
         return Range(_FIRST_DAY, _LAST_DAY)
     if type_ in ("timestamp", "timestamp_ntz"):
         return Range(_FIRST_DAY * MICROSECONDS_PER_DAY, (_LAST_DAY + 1) * MICROSECONDS_PER_DAY - 1)
-    if type_ == "interval year to month":
+    if is_year_month_interval(type_):
         return type_range("int")
     return type_range("bigint") if is_day_time_interval(type_) else None
 

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.paralagg.plan
 
+import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
 
 import org.json4s._
@@ -25,7 +26,8 @@ import org.apache.spark.sql.types._
 class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
   private val handles = ArrayBuffer.empty[Expression]
   private val sourcePlans = ArrayBuffer.empty[LogicalPlan]
-  private val ids = scala.collection.mutable.Map.empty[ExprId, Int]
+  private val ids = mutable.Map.empty[ExprId, Int]
+  private val variants = mutable.Map.empty[(String, Seq[DataType]), ArrayBuffer[Any]]
 
   private val stepsJson: JValue = JArray(names.zip(steps.map(Analysis.prepare)).map { case (name, plan) =>
     ("name" -> name) ~ ("columns" -> references(plan.output)) ~ ("plan" -> node(plan)): JValue
@@ -117,13 +119,25 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
     case in: InSubquery => // its ListQuery has no type before Spark rewrites it
       ("fn" -> "IN (subquery)") ~ ("args" -> JArray(in.values.map(expression).toList)) ~ ("type" -> "boolean") ~
         ("nullable" -> true) ~ ("handle" -> handle(in)) ~ ("deterministic" -> true) ~ ("codegen" -> false)
-    case _ => call(e, Analysis.functionName(e), e.children, Analysis.generatesCode(e))
+    case _ =>
+      val name = Analysis.functionName(e)
+      call(e, name, e.children, Analysis.generatesCode(e), variant(e, (name, e.dataType +: e.children.map(_.dataType))))
   }
 
-  private def call(e: Expression, name: String, args: Seq[Expression], hasCode: Boolean): JValue =
+  private def call(
+      e: Expression, name: String, args: Seq[Expression], hasCode: Boolean, variant: Option[Int] = None): JValue =
     ("fn" -> name) ~ ("args" -> JArray(args.map(expression).toList)) ~ ("type" -> Analysis.typeName(e.dataType)) ~
       ("nullable" -> e.nullable) ~ ("handle" -> handle(e)) ~
-      ("deterministic" -> (e.deterministic || !args.forall(_.deterministic))) ~ ("codegen" -> hasCode)
+      ("deterministic" -> (e.deterministic || !args.forall(_.deterministic))) ~ ("codegen" -> hasCode) ~
+      ("variant" -> variant)
+
+  /** Numbers functions of one name and the same types that have other parameters; None for the first. */
+  private def variant(e: Expression, function: (String, Seq[DataType])): Option[Int] = {
+    val known = variants.getOrElseUpdate(function, ArrayBuffer.empty)
+    val own = e.productIterator.map(Analysis.parameter).toSeq
+    if (!known.contains(own)) known += own
+    Some(known.indexOf(own)).filter(_ > 0)
+  }
 
   private def handle(e: Expression): Int = {
     handles += e
@@ -198,6 +212,14 @@ object Analysis {
       case _ => false
     }
     if (isTry) s"Try${e.getClass.getSimpleName}" else e.getClass.getSimpleName
+  }
+
+  /** Returns a part of a function that distinguishes it from others of its class (a field's ordinal, a unit), no argument. */
+  private def parameter(part: Any): Any = part match {
+    case _: Expression => None
+    case many: Iterable[_] => many.map(parameter).toSeq
+    case p: Product => p.productPrefix +: p.productIterator.map(parameter).toSeq
+    case other => other
   }
 
   private def generatesCode(e: Expression): Boolean = e match {

@@ -25,7 +25,6 @@ final class LoopState(
   def staticIndex(index: Int): StaticIndex = statics(index)
   def relationIndex(index: Int): RelationIndex = indexes(index)
 
-
   /** The edges by target of rules that add so, once a round needs them; null for others. */
   val targetSums: Array[TargetSums] = new Array(resolved.length)
 
