@@ -17,13 +17,16 @@ TIMES = ("date", "timestamp", "timestamp_ntz")
 _LITERALS = {
     "tinyint": ("2Y", "-1Y", "0Y"), "smallint": ("3S", "-2S"), "int": ("1", "-1", "0", "2", "7"),
     "bigint": ("1L", "-2L", "0L", "4L"), "float": ("0.5F", "-1F", "0F"), "double": ("0.5D", "-2D", "0D", "1D", "1e17D"),
-    "decimal(10,2)": ("1.50", "-0.25"), "decimal(18,6)": ("cast(0.1 as decimal(18,6))",), "string": ("'a'", "''"),
+    "decimal(10,2)": ("1.50", "-0.25"), "decimal(18,6)": ("cast(0.1 as decimal(18,6))",), "string": ("'a'", "''", "'a b'", "'b''c'"),
     "date": ("date'2024-02-01'",), "timestamp": ("timestamp'2024-03-10 12:00:00'",),
     "timestamp_ntz": ("timestamp_ntz'2024-03-10 12:00:00'",), "interval day to second": ("interval 1 day", "interval 3 hour"),
     "boolean": ("true", "false"),
 }  # fmt: skip
 _GROWING = ("sqrt", "exp", "expm1", "ln", "log10", "log2", "log1p", "atan", "asin", "signum", "radians", "degrees", "cbrt",
             "sinh", "tanh", "acosh", "asinh", "sin")  # fmt: skip
+
+
+ESCAPE = " escape '/'"
 
 
 class Generator:
@@ -63,6 +66,7 @@ class Generator:
         ways = [
             call("least", type_, type_), call("greatest", type_, type_), call("coalesce", type_, type_),
             lambda d: f"if({e('boolean', d)}, {e(type_, d)}, {e(type_, d)})",
+            lambda d: f"named_struct('a', {e(type_, d)}, 'b', {e(type_, d)}).{pick('ab')}",
             lambda d: f"case when {e('boolean', d)} then {e(type_, d)} when {e('boolean', d)} then {e(type_, d)} end",
         ]  # fmt: skip
         if type_ in NUMBERS:
@@ -85,10 +89,12 @@ class Generator:
                 call("datediff", "date", "date"),
                 lambda d: f"year({e(pick(TIMES), d)})",
                 call("unix_seconds", "timestamp"),
+                lambda d: f"{pick(['hash', 'xxhash64'])}({e(pick(TYPES), d)})",
+                lambda d: f"timestampdiff({pick(['HOUR', 'DAY'])}, {e('timestamp', d)}, {e('timestamp', d)})",
             ]
         if type_ == "string":
             ways += [call("concat", "string", "string"), call("upper", "string"), cast("int", "boolean", "date")]
-            ways += [lambda d: f"substring({e('string', d)}, 1, 1)"]
+            ways += [lambda d: f"substring({e('string', d)}, 1, 1)", call("concat_ws", "string", "string", "string")]
         if type_ == "date":
             ways += [
                 lambda d: (
@@ -98,7 +104,7 @@ class Generator:
             ways += [lambda d: f"add_months({e('date', d)}, {pick(['1', '-1', '12', e('tinyint', d)])})"]
             ways += [
                 cast("timestamp", "timestamp_ntz"),
-                lambda d: f"({e('date', d)} + interval 1 month)",
+                lambda d: f"({e('date', d)} + interval {pick(['1 month', '1 year', '3 days'])})",
                 call("last_day", "date"),
             ]
         if type_ in ("timestamp", "timestamp_ntz"):
@@ -123,6 +129,7 @@ class Generator:
             ]
             ways += [lambda d: f"cast({e(pick(NUMBERS), d)} as boolean)", lambda d: f"({e('int', d)} in (1, 2, null))"]
             ways += [lambda d: f"if({e('boolean', d)}, {e('boolean', d)}, {e('boolean', d)})"]
+            ways += [lambda d: f"({e('string', d)} like 'a/%'{pick(['', ESCAPE])})"]
         return ways
 
     def _same(self, depth: int) -> str:
