@@ -37,6 +37,7 @@ def test_fixture(spark: SparkSession, case: str, partitions: int, *, aqe: bool) 
     check(spark, case, "spark")
 
 
+@pytest.mark.slow("several jobs in each of the rounds, of which some fixtures have a hundred")
 @pytest.mark.rotates(runs=7)
 @pytest.mark.parametrize("case", CASES)
 def test_fixture_on_plain_dataframes(spark: SparkSession, case: str) -> None:
