@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -14,6 +15,8 @@ from pathlib import Path
 import pytest
 from test_cli import DISTANCES, EDGES, ENDLESS
 
+from pyspark_paralagg.command import results
+from pyspark_paralagg.command.cli import INTERRUPTED, TERMINATED, main
 from pyspark_paralagg.command.ending import resend_dropped_signals
 from pyspark_paralagg.command.staging import Staging
 from pyspark_paralagg.command.work import work_folder
@@ -107,6 +110,26 @@ def test_what_asks_to_end_is_not_lost_in_a_callback(problem: BaseException) -> N
         for number, handler in before.items():
             signal.signal(number, handler)
     assert asked == [2 if isinstance(problem, KeyboardInterrupt) else 15]
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, TERMINATED), (signal.SIGHUP, TERMINATED), (signal.SIGINT, INTERRUPTED)]
+)
+def test_what_a_library_swallows_ends_the_run_before_its_results_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, code: int
+) -> None:
+    computed = results.write
+
+    def write_after_a_lost_signal(*args: object, **options: object) -> int:
+        with contextlib.suppress(BaseException):
+            signal.raise_signal(number)
+        return computed(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(results, "write", write_after_a_lost_signal)
+    monkeypatch.chdir(tmp_path)
+    Path("p.dl").write_text(".decl r(x: number)\nr(1).\n.output r\n")
+    assert main(["run", "p.dl", "-D", "out", "--backend", "local"]) == code
+    assert not list(tmp_path.rglob("*.csv"))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/dev/full is Linux's")

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from pyspark_paralagg.command.ending import END_SIGNALS, resend_dropped_signals
+from pyspark_paralagg.command.ending import END_SIGNALS, forget_signals, record_signal, resend_dropped_signals
 from pyspark_paralagg.command.failure import interruption, system_problem
 from pyspark_paralagg.errors import EnvironmentProblem, FixpointError, ParalaggError, UsageError
 from pyspark_paralagg.session.conf import BACKENDS
@@ -226,15 +226,21 @@ def _unwind_on_signals() -> Iterator[None]:
     """Turn SIGTERM and SIGHUP into ``SystemExit``, so that an unfinished run removes its files as on Ctrl-C."""
 
     def unwind(signum: int, frame: FrameType | None) -> NoReturn:
-        del signum, frame
+        del frame
+        record_signal(signum)
+        if signum == signal.SIGINT:
+            raise KeyboardInterrupt
         raise SystemExit(TERMINATED)
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    forget_signals()
     handlers = {s: signal.getsignal(s) for s in END_SIGNALS}
     for number, handler in handlers.items():
-        if number != signal.SIGINT and handler is not signal.SIG_IGN:  # nohup ignores SIGHUP
+        # Others may handle SIGINT (PySpark); nohup ignores SIGHUP.
+        is_ours = handler is signal.default_int_handler if number == signal.SIGINT else handler is not signal.SIG_IGN
+        if is_ours:
             signal.signal(number, unwind)
     try:
         with resend_dropped_signals():

@@ -1,7 +1,7 @@
-"""Handle the signals that end a run: defer them for a moment, and resend one that Python dropped.
+"""Handle the signals that end a run: defer them for a moment, and repeat one whose exception was lost.
 
-Python drops an exception that is raised in a callback of a weak reference. Imports run such callbacks, so Ctrl-C or
-`kill` in the first second of a run was sometimes lost.
+Python drops an exception that is raised in a callback of a weak reference, and a library may swallow it by a bare
+``except``. Imports do both, so Ctrl-C or `kill` in the first seconds of a run was sometimes lost.
 """
 
 from __future__ import annotations
@@ -23,6 +23,26 @@ END_SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signa
 _PAUSE_SECONDS = 0.05
 _SIGNAL_EXIT_BASE = 128
 """A process that a signal ends exits with this plus the signal's number, by the convention of shells."""
+
+
+_received: list[int] = []
+"""The signals of this run that have raised an exception."""
+
+
+def forget_signals() -> None:
+    """Begin a run."""
+    _received.clear()
+
+
+def record_signal(number: int) -> None:
+    """Record a signal, right before its handler raises."""
+    _received.append(number)
+
+
+def repeat_swallowed_signal() -> None:
+    """Raise a recorded signal again: a run that still goes on has lost its exception. Call it before results count."""
+    if _received:
+        signal.raise_signal(_received[-1])
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.command import results
+from pyspark_paralagg.command.ending import repeat_swallowed_signal
 from pyspark_paralagg.datalog.resolve.shapes import HOLDS
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def write_all(task: Task, relations: Mapping[str, Result], progress: Progress) -
         reports = {name: result.report for name, result in relations.items()}
         report_json = {name: None if r is None else json.loads(r.to_json()) for name, r in reports.items()}
         requested.report.write_text(json.dumps(report_json, indent=1) + "\n", encoding="utf-8")
+    repeat_swallowed_signal()
     _print(printed)
     task.staging.commit()
 
