@@ -37,6 +37,10 @@ def matrix_of(edges: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
     return matrix
 
 
+def damped_rank(r: DataFrame, degrees: DataFrame) -> list[Column]:
+    return [(r.rank * 0.85 / degrees.n).alias("rank")]
+
+
 def run(  # noqa: PLR0913, PLR0917 - a query and where it runs
     spark: SparkSession,
     backend: str,
@@ -77,7 +81,7 @@ def test_pagerank(spark: SparkSession, edges: np.ndarray, backend: str, tasks: i
     ranks = base = np.full(VERTICES, 0.15)
     for _ in range(ROUNDS):
         ranks = base + matrix_of(edges) @ ranks
-    rows, form = run(spark, backend, tasks, edges, {"rank": "sum"}, lambda r, d: [(r.rank * 0.85 / d.n).alias("rank")])
+    rows, form = run(spark, backend, tasks, edges, {"rank": "sum"}, damped_rank)
     assert_same_rows(rows, enumerate(ranks))
     assert form.startswith(BY_TARGET)
 
@@ -112,9 +116,7 @@ def test_sources_that_a_filter_drops_contribute_nothing(
     ranks = base = np.full(VERTICES, 0.15)
     for _ in range(ROUNDS):
         ranks = base + matrix @ ranks
-    rows, form = run(
-        spark, backend, tasks, edges, {"rank": "sum"}, lambda r, d: [(r.rank * 0.85 / d.n).alias("rank")], "n < 12"
-    )
+    rows, form = run(spark, backend, tasks, edges, {"rank": "sum"}, damped_rank, "n < 12")
     assert_same_rows(rows, enumerate(ranks))
     assert not form.startswith(BY_TARGET)
 
@@ -134,7 +136,7 @@ def test_few_sources_at_first(spark: SparkSession, edges: np.ndarray, backend: s
         tasks,
         edges,
         {"rank": "sum"},
-        lambda r, d: [(r.rank * 0.85 / d.n).alias("rank")],
+        damped_rank,
         base=[(1, 1.0)],
     )
     assert_same_rows(rows, ((v, float(ranks[v])) for v in np.flatnonzero(has_row).tolist()))
@@ -154,8 +156,6 @@ def test_null_sums_are_added_edge_by_edge(
     for _ in range(ROUNDS):
         ranks = first + matrix_of(edges) @ ranks
         has_value |= matrix_of(edges) @ has_value > 0
-    rows, form = run(
-        spark, backend, tasks, edges, {"rank": "sum"}, lambda r, d: [(r.rank * 0.85 / d.n).alias("rank")], base=base
-    )
+    rows, form = run(spark, backend, tasks, edges, {"rank": "sum"}, damped_rank, base=base)
     assert_same_rows(rows, ((v, ranks[v] if has_value[v] else None) for v in range(VERTICES)))
     assert not form.startswith(BY_TARGET)

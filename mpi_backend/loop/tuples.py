@@ -64,8 +64,8 @@ class Tuples:
         """Return the order of rows and the number of ranks, for the report."""
         ranks = "one process" if self.loop.comm.size == 1 else f"{self.loop.comm.size} ranks"
         mirrored = ", mirrored" if self.loop.facts.mirror is not None else ""
-        order = ", sums by target" if self._fixpoint.is_by_target else ""
-        order = ", best first" if self._fixpoint.is_by_value else order
+        by_target = ", sums by target" if self._fixpoint.is_by_target else ""
+        order = ", best first" if self._fixpoint.is_by_value else by_target
         return f"rows{order}{mirrored}, in {ranks}"
 
     @property
