@@ -11,6 +11,7 @@ import sys
 import time
 import weakref
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from test_cli import DISTANCES, EDGES, ENDLESS
@@ -20,6 +21,12 @@ from pyspark_paralagg.command.cli import INTERRUPTED, TERMINATED, main
 from pyspark_paralagg.command.ending import resend_dropped_signals
 from pyspark_paralagg.command.staging import Staging
 from pyspark_paralagg.command.work import work_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    Handler = signal.Handlers | Callable[[int, FrameType | None], object]
 
 pytest.importorskip("numba", reason="the engine needs numba")
 
@@ -34,6 +41,12 @@ def command(folder: Path, text: str) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "temporary")}
     words = [sys.executable, "-m", "pyspark_paralagg", "run", "p.dl", "-D", "out", "--backend", "local", "-q"]
     return subprocess.Popen(words, cwd=folder, env=environment, stderr=subprocess.PIPE)  # noqa: S603 - ours
+
+
+def interrupt_as_others_do(number: int, frame: FrameType | None) -> NoReturn:
+    """Handle SIGINT as PySpark does, whose handler stands where a session has started before."""
+    del number, frame
+    raise KeyboardInterrupt
 
 
 def names(folder: Path) -> list[str]:
@@ -113,12 +126,19 @@ def test_what_asks_to_end_is_not_lost_in_a_callback(problem: BaseException) -> N
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, TERMINATED), (signal.SIGHUP, TERMINATED), (signal.SIGINT, INTERRUPTED)]
+    ("number", "code", "handler"),
+    [
+        (signal.SIGTERM, TERMINATED, signal.SIG_DFL),
+        (signal.SIGHUP, TERMINATED, signal.SIG_DFL),
+        (signal.SIGINT, INTERRUPTED, signal.default_int_handler),
+        (signal.SIGINT, INTERRUPTED, interrupt_as_others_do),
+    ],
 )
 def test_what_a_library_swallows_ends_the_run_before_its_results_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, code: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, code: int, handler: Handler
 ) -> None:
     computed = results.write
+    before = signal.signal(number, handler)
 
     def write_after_a_lost_signal(*args: object, **options: object) -> int:
         with contextlib.suppress(BaseException):
@@ -128,7 +148,11 @@ def test_what_a_library_swallows_ends_the_run_before_its_results_count(
     monkeypatch.setattr(results, "write", write_after_a_lost_signal)
     monkeypatch.chdir(tmp_path)
     Path("p.dl").write_text(".decl r(x: number)\nr(1).\n.output r\n")
-    assert main(["run", "p.dl", "-D", "out", "--backend", "local"]) == code
+    try:
+        assert main(["run", "p.dl", "-D", "out", "--backend", "local"]) == code
+        assert signal.getsignal(number) is handler
+    finally:
+        signal.signal(number, before)
     assert not list(tmp_path.rglob("*.csv"))
 
 

@@ -21,7 +21,7 @@ LINES = {
         "api": 2_020,
         "backends": 1_180,
         "codes": 1_340,
-        "command": 3_080,
+        "command": 3_090,
         "compile": 7_430,
         "datalog": 4_920,
         "delta": 1_630,

@@ -16,7 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from pyspark_paralagg.command.ending import END_SIGNALS, forget_signals, record_signal, resend_dropped_signals
+from pyspark_paralagg.command.ending import (
+    END_SIGNALS,
+    forget_signals,
+    record_before,
+    record_signal,
+    resend_dropped_signals,
+)
 from pyspark_paralagg.command.failure import interruption, system_problem
 from pyspark_paralagg.errors import EnvironmentProblem, FixpointError, ParalaggError, UsageError
 from pyspark_paralagg.session.conf import BACKENDS
@@ -228,8 +234,6 @@ def _unwind_on_signals() -> Iterator[None]:
     def unwind(signum: int, frame: FrameType | None) -> NoReturn:
         del frame
         record_signal(signum)
-        if signum == signal.SIGINT:
-            raise KeyboardInterrupt
         raise SystemExit(TERMINATED)
 
     if threading.current_thread() is not threading.main_thread():
@@ -238,9 +242,9 @@ def _unwind_on_signals() -> Iterator[None]:
     forget_signals()
     handlers = {s: signal.getsignal(s) for s in END_SIGNALS}
     for number, handler in handlers.items():
-        # Others may handle SIGINT (PySpark); nohup ignores SIGHUP.
-        is_ours = handler is signal.default_int_handler if number == signal.SIGINT else handler is not signal.SIG_IGN
-        if is_ours:
+        if number == signal.SIGINT and callable(handler):  # Python's, or PySpark's: both raise KeyboardInterrupt
+            signal.signal(number, record_before(handler))
+        elif number != signal.SIGINT and handler is not signal.SIG_IGN:  # nohup ignores SIGHUP
             signal.signal(number, unwind)
     try:
         with resend_dropped_signals():

@@ -6,6 +6,7 @@ Python drops an exception that is raised in a callback of a weak reference, and 
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import sys
@@ -14,7 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
@@ -37,6 +38,17 @@ def forget_signals() -> None:
 def record_signal(number: int) -> None:
     """Record a signal, right before its handler raises."""
     _received.append(number)
+
+
+def record_before(handler: Callable[[int, FrameType | None], object]) -> Callable[[int, FrameType | None], object]:
+    """Return the handler, which others have installed, with its signal recorded first."""
+
+    @functools.wraps(handler)  # PySpark's handler is known by its module
+    def record_and_handle(number: int, frame: FrameType | None) -> object:
+        record_signal(number)
+        return handler(number, frame)
+
+    return record_and_handle
 
 
 def repeat_swallowed_signal() -> None:
