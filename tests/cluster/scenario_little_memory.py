@@ -43,9 +43,9 @@ def too_many_keys(spark: SparkSession) -> dict[str, Any]:
 VERTICES, EDGES = 1_000, 1_500_000
 
 
-def many_edges(spark: SparkSession, kind: str = "bigint") -> DataFrame:
+def many_edges(spark: SparkSession, kind: str = "bigint", ids: DataFrame | None = None) -> DataFrame:
     """Return the least label of each vertex along edges between few vertices, all of which are in reach."""
-    edges = spark.range(EDGES).selectExpr(
+    edges = (ids or spark.range(EDGES)).selectExpr(
         f"CAST(id % {VERTICES} AS {kind}) AS src", f"CAST(id * 7919 % {VERTICES} AS {kind}) AS dst"
     )
     return (
@@ -79,6 +79,14 @@ def spilled(spark: SparkSession) -> dict[str, Any]:
             "left": left_after(spark),
         }
     return found
+
+
+def late(spark: SparkSession) -> dict[str, Any]:
+    """One task waits before its first row, while the other one takes all memory that it gets."""
+    waits = "reflect('java.lang.Thread', 'sleep', 5000L)"
+    ids = spark.range(0, EDGES, 1, 2).where(f"id <> {EDGES // 2} OR {waits} IS NOT NULL")
+    rows = {str(r.node): str(r.label) for r in many_edges(spark, ids=ids).collect()}
+    return {"right": rows == least_labels("bigint")}
 
 
 def shared(spark: SparkSession) -> dict[str, Any]:
@@ -173,5 +181,5 @@ if __name__ == "__main__":
             },
         )
         facts = {"full": (full_disk,), "encrypted": (spilled,)}
-        print_facts(spark, *facts.get(how, (too_large, too_many_keys, spilled, shared, cancelled_in_a_spill)))
+        print_facts(spark, *facts.get(how, (too_large, too_many_keys, spilled, late, shared, cancelled_in_a_spill)))
         spark.stop()

@@ -57,6 +57,10 @@ def test_what_tasks_share_is_counted_once(scenario: Callable[..., Any]) -> None:
     assert result["fits"]
 
 
+def test_a_task_that_starts_late_gets_its_share_of_the_memory(scenario: Callable[..., Any]) -> None:
+    assert scenario("little_memory")["late"]["right"]
+
+
 def test_a_job_that_is_cancelled_in_a_spill_leaves_no_file(scenario: Callable[..., Any]) -> None:
     result = scenario("little_memory")["cancelled_in_a_spill"]
     assert "SPARK_JOB_CANCELLED" in result["raised"][0]

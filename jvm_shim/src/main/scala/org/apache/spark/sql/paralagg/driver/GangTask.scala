@@ -50,9 +50,9 @@ final class GangTask(job: GangJob, context: TaskContext) {
   /** The only relation, in forms of evaluation for one. */
   private val output = outputs.head
   private val results = allResults.head
+  private val memory = new MemoryAccount(context)
   private val gang =
     new BarrierGang(GangKey(job.run, context.stageAttemptNumber()), context.partitionId(), tasks, blockSpace, context)
-  private val memory = new MemoryAccount(context)
   private val store = new BlockStore(context)
   private var spilledBytes = 0.0 // of all tasks
   private val began = System.nanoTime()

@@ -7,6 +7,10 @@ import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 /**
  * The memory of a gang task in Spark's memory manager, so that other operators can account for it. The arrays
  * themselves are on the heap: the loop reserves their bytes here when they grow, and releases them when the task ends.
+ *
+ * Create it before the tasks of a gang first meet. It holds a byte from then on, and the memory manager lets each task
+ * that holds memory have its share. A task without memory waits for some instead, and may do so for ever: those that
+ * have it may wait for that task at a meeting.
  */
 final class MemoryAccount(context: TaskContext) {
   import MemoryAccount._
@@ -14,6 +18,7 @@ final class MemoryAccount(context: TaskContext) {
   private val consumer = new MemoryConsumer(context.taskMemoryManager(), MemoryMode.ON_HEAP) {
     override def spill(size: Long, trigger: MemoryConsumer): Long = 0L
   }
+  consumer.acquireMemory(1)
 
   /** Raises the reservation to `bytes`, for `what`; throws if the memory manager does not grant them. */
   def hold(bytes: Long, what: String): Unit = {
