@@ -6,6 +6,7 @@ status that numbers the error; the loop around the kernel raises it.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from mpi_backend.codegen import arithmetic, casts
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from mpi_backend.state.types import Type
 
 TRUTH = type_of("boolean")
+_CODED = re.compile(r"(?:\[(PARALAGG_\w+)\] )?(.*)", re.DOTALL)
+"""The text of an error that this project's SQL raises, with its code, or of one of the step's."""
 _TRANSPARENT = ("KnownNotNull", "KnownNullable", "KnownFloatingPointNormalized", "NormalizeNaNAndZero", "UnaryPositive")
 
 
@@ -64,7 +67,7 @@ class Expressions(Writer):
         deciding = {
             "And": self._logic, "Or": self._logic, "If": self._if_or_case, "CaseWhen": self._if_or_case,
             "Coalesce": self._coalesce, "NaNvl": self._nanvl,
-            ASSERT_UNSIGNED: self._unsigned,
+            ASSERT_UNSIGNED: self._unsigned, "RaiseError": self._raise,
         }  # fmt: skip
         if expr.fn in deciding:
             return deciding[expr.fn](expr)
@@ -95,6 +98,17 @@ class Expressions(Writer):
         out = Value(value.type, self.code.keep("x", value.code), value.null)
         self.fail(f"{out.present} and {out.code} < 0", "PARALAGG_DATALOG_UNSIGNED", str(message.value))
         return out
+
+    def _raise(self, expr: Call) -> Value:
+        """Write the end of the kernel by an error of the step, of which Spark's own would show code and text."""
+        message = expr.args[0]
+        if not isinstance(message, Lit):
+            problem = "the MPI engine raises errors with constant messages only"
+            raise UnsupportedError("PARALAGG_EXPRESSION_UNPORTABLE", problem, value=expr.fn)
+        code, text = _CODED.fullmatch(str(message.value)).groups()  # type: ignore[union-attr]
+        self.fail("True", code or "USER_RAISED_EXCEPTION", text)
+        result_type = type_of(expr.type)
+        return Value(result_type, _null_value(result_type))
 
     def _strict(self, expr: Call, args: list[Value], result_type: Type) -> Value:
         """Write a function that is null if any argument is null."""

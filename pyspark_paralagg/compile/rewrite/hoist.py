@@ -50,7 +50,11 @@ class _Hoister:
         """Return ``expr`` with calls over strings (or other non-word types) of a single input replaced by columns."""
         if not isinstance(expr, Call):
             return expr
-        if not all(is_word(e.type) for e in (expr, *expr.args)) and self._only_atom(expr) is not None:
+        if (
+            expr.fn != "RaiseError"
+            and not all(is_word(e.type) for e in (expr, *expr.args))
+            and self._only_atom(expr) is not None
+        ):
             return self._column(expr)
         return replace(expr, args=tuple(self.without_strings(a) for a in expr.args))
 

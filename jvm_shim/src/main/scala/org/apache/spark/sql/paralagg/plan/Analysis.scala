@@ -116,12 +116,23 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
       }
       val plain = s"agg:${function.prettyName}" + (if (a.isDistinct) ":distinct" else "")
       call(e, if (a.filter.isEmpty) plain else s"$plain:filter", function.children, hasCode = false)
+    case Cast(r: RaiseError, dataType, _, _) => raised(r, dataType)
+    case r: RaiseError => raised(r, r.dataType)
     case in: InSubquery => // its ListQuery has no type before Spark rewrites it
       ("fn" -> "IN (subquery)") ~ ("args" -> JArray(in.values.map(expression).toList)) ~ ("type" -> "boolean") ~
         ("nullable" -> true) ~ ("handle" -> handle(in)) ~ ("deterministic" -> true) ~ ("codegen" -> false)
     case _ =>
       val name = Analysis.functionName(e)
       call(e, name, e.children, Analysis.generatesCode(e), variant(e, (name, e.dataType +: e.children.map(_.dataType))))
+  }
+
+  /** Returns an error with the type of the value in whose place it stands. */
+  private def raised(error: RaiseError, dataType: DataType): JValue = error.errorParms match {
+    case CreateMap(Seq(_, message), _) =>
+      ("fn" -> "RaiseError") ~ ("args" -> JArray(List(expression(message)))) ~
+        ("type" -> Analysis.typeName(dataType)) ~ ("nullable" -> true) ~ ("handle" -> JNull) ~
+        ("deterministic" -> true) ~ ("codegen" -> true)
+    case _ => call(error, "RaiseError", error.children, hasCode = false) // with an error class of Spark's own
   }
 
   private def call(

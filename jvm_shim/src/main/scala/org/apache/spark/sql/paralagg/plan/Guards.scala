@@ -1,7 +1,7 @@
 package org.apache.spark.sql.paralagg.plan
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.types.StringType
+import org.apache.spark.sql.types.{DataType, StringType}
 
 /** The assumptions of a proof as expressions; a violation fails the query (pyspark_paralagg/compile/prove/guard.py). */
 private[plan] object Guards {
@@ -13,13 +13,13 @@ private[plan] object Guards {
       case Literal(null, _) => below
       case _ => Or(below, GreaterThan(value, high))
     }
-    val checked = If(outside, raise(Concat(Seq(message, Cast(value, StringType))), value), value)
+    val checked = If(outside, raise(Concat(Seq(message, Cast(value, StringType))), value.dataType), value)
     if (value.nullable) checked else KnownNotNull(checked)
   }
 
   /** Checks that `value` is not null. */
   def present(value: Expression, message: Expression): Expression =
-    KnownNotNull(If(IsNull(value), raise(Concat(Seq(message, Literal("null"))), value), value))
+    KnownNotNull(If(IsNull(value), raise(Concat(Seq(message, Literal("null"))), value.dataType), value))
 
   /** Returns the same call with overflow as an error, in any ANSI mode of the session. */
   def failingOnOverflow(call: Expression): Expression = call match {
@@ -34,6 +34,7 @@ private[plan] object Guards {
 
   private def ansi(context: NumericEvalContext) = context.copy(evalMode = EvalMode.ANSI)
 
-  private def raise(message: Expression, like: Expression): Expression =
-    RaiseError(Literal("USER_RAISED_EXCEPTION"), CreateMap(Seq(Literal("errorMessage"), message)), like.dataType)
+  /** Returns an error in the place of a value of a type. */
+  def raise(message: Expression, dataType: DataType): Expression =
+    RaiseError(Literal("USER_RAISED_EXCEPTION"), CreateMap(Seq(Literal("errorMessage"), message)), dataType)
 }

@@ -75,6 +75,7 @@ private[plan] final class PlanReader(stratum: JValue, templates: IndexedSeq[Expr
       val call = handle.map(templates(_).withNewChildren(args)).getOrElse(text(json \ "fn") match {
         case "Cast" => Cast(args.head, dataType(json \ "type"))
         case "Between" => Guards.between(args(0), args(1), args(2), args(3))
+        case "RaiseError" => Guards.raise(args.head, dataType(json \ "type"))
         case "Present" => Guards.present(args(0), args(1))
         case other => throw new IllegalArgumentException(s"no Catalyst expression for $other")
       })

@@ -1,0 +1,62 @@
+"""Test errors that a step raises itself, and those that texts with unsigned numbers raise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - as pyspark's documentation
+from rows import assert_same_rows, rows_of
+
+import pyspark_paralagg as ra
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+BACKENDS = ["spark", "local", "mpi", "dataframe"]
+
+
+def distances(spark: SparkSession, backend: str, limit: int, message: str | Column) -> DataFrame:
+    edges = spark.createDataFrame([(1, 2, 3), (2, 3, 4), (3, 1, 5)], "src bigint, dst bigint, w bigint")
+
+    def step(r: DataFrame) -> DataFrame:
+        joined = r.join(edges, r.node == edges.src)
+        d = F.when(r.d + edges.w > limit, F.raise_error(message)).otherwise(r.d + edges.w)
+        return joined.select(edges.dst.alias("node"), d.alias("d"))
+
+    base = spark.createDataFrame([(1, 0)], "node bigint, d bigint")
+    return base.recursive_agg("node", {"d": "min"}, step=step, backend=backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_step_raises_its_error_where_it_is_reached(spark: SparkSession, backend: str) -> None:
+    assert_same_rows(rows_of(distances(spark, backend, 100, "too far")), [(1, 0), (2, 3), (3, 7)])
+    with pytest.raises(Exception, match=r"\[USER_RAISED_EXCEPTION\] too far"):
+        distances(spark, backend, 8, "too far").collect()
+
+
+@pytest.mark.parametrize("backend", ["spark", "dataframe"])
+def test_its_message_may_have_values(spark: SparkSession, backend: str) -> None:
+    """The input that has the value must not raise the error when it is loaded."""
+    message = F.concat(F.lit("too far from "), F.col("src").cast("string"))
+    assert_same_rows(rows_of(distances(spark, backend, 100, message)), [(1, 0), (2, 3), (3, 7)])
+    with pytest.raises(Exception, match=r"\[USER_RAISED_EXCEPTION\] too far from 3"):
+        distances(spark, backend, 8, message).collect()
+
+
+def test_ranks_refuse_such_a_message(spark: SparkSession) -> None:
+    message = F.concat(F.lit("too far from "), F.col("src").cast("string"))
+    with pytest.raises(ra.errors.UnsupportedError, match="errors with constant messages only"):
+        distances(spark, "local", 8, message).collect()
+
+
+@pytest.mark.parametrize("backend", ["spark", "local", "dataframe"])
+def test_unsigned_numbers_that_count_down(spark: SparkSession, backend: str) -> None:
+    def counted(rule: str) -> list[tuple[object, ...]]:
+        text = f".decl p(x: unsigned)\n{rule}\n.output p\n"
+        return sorted(rows_of(ra.datalog(spark, text, backend=backend)["p"]))
+
+    assert counted("p(x) :- x = range(1u - 1u, 2u).") == [(0,), (1,)]
+    assert counted("p(2u). p(x - 1u) :- p(x), x > 0u.") == [(0,), (1,), (2,)]
+    with pytest.raises(Exception, match=r"\[PARALAGG_DATALOG_UNSIGNED\] an unsigned number in line 2, column 10"):
+        counted("p(2u). p(x - 1u) :- p(x), x < 9u.")
