@@ -39,7 +39,7 @@ LINES = {
         "launch": 1_640,
         "load": 620,
         "loop": 2_080,
-        "state": 1_470,
+        "state": 1_480,
     },
     SHIM: {
         "codegen": 940,

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import pyspark_paralagg as ra
 from pyspark_paralagg.command.cli import FAILED, OK, WRONG, main
 from pyspark_paralagg.program.patterns import fault
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.usefixtures("spark")  # with it, the command starts no JVM of its own
 BACKENDS = [("local",), ("mpi", "--ranks", "2"), ("spark",)]
@@ -39,6 +42,26 @@ def test_one_of_the_rows_is_named(
     told = capfd.readouterr().err
     assert told.startswith(f"PARALAGG_DATALOG_PATTERN: `{pattern}` is not a regular expression (in ")
     assert "Hint: write a backslash before a special character" in told
+
+
+@pytest.mark.parametrize("backend", ["spark", "dataframe", "local"])
+@pytest.mark.parametrize(("pattern", "rows"), [("x.*", ["x😀y", "x😀yq"]), ("y", []), ("x[", None)])
+def test_queries_have_a_code_for_it(spark: SparkSession, backend: str, pattern: str, rows: list[str] | None) -> None:
+    text = f"""p("{pattern}"). t("x😀y").
+    t(cat(x, "q")) :- o(x), strlen(x) < 4.
+    o(x) :- t(x), p(y), match(y, x).
+    .decl t(x: symbol)
+    .output o
+    """
+
+    def found() -> list[str]:
+        return sorted(r[0] for r in ra.datalog(spark, text, backend=backend)["o"].collect())
+
+    if rows is None:  # Spark's code where Spark computes it
+        with pytest.raises(Exception, match=r"\[(PARALAGG_DATALOG_|INVALID_PARAMETER_VALUE\.)PATTERN\].*x\["):
+            found()
+    else:
+        assert found() == rows
 
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=lambda b: b[0])

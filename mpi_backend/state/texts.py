@@ -59,12 +59,18 @@ def _substring(text: str, position: int, length: int) -> str:
 
 
 def _matches(text: str, pattern: str) -> bool:
+    return _position(text, pattern) > 0
+
+
+def _position(text: str, pattern: str, _group: int = 0) -> int:
+    """Return where the first match begins, from 1 in UTF-16 units as in Java; 0 if there is none."""
     inner = patterns.inner(pattern)
     check_portable(inner)
     fault = patterns.fault(inner)
     if fault is not None:
         raise TextError(patterns.CODE, fault, value=inner, hint=patterns.HINT)
-    return re.search(pattern, text, re.ASCII) is not None
+    found = re.search(pattern, text, re.ASCII)
+    return 0 if found is None else len(text[: found.start()].encode("utf-16-le")) // 2 + 1
 
 
 def check_pattern(pattern: str) -> None:
@@ -92,6 +98,7 @@ TEXT_FUNCTIONS: dict[str, Callable[..., Scalar]] = {
     "StartsWith": lambda text, part: text.startswith(part),
     "EndsWith": lambda text, part: text.endswith(part),
     "RLike": _matches,
+    "RegExpInStr": _position,
 }
 
 

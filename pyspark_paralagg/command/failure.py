@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 _PARALAGG_ERROR = re.compile(r"\[(?P<code>PARALAGG_[A-Z0-9_]+)\] (?P<message>[^\n]*)")
 _SPARK_ERROR = re.compile(r"\[(?P<code>[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\] (?P<message>[^\n]*)")
-_PATTERN_ERROR = re.compile(r"PatternSyntaxException: [^\n]* near index \d+\n(?P<pattern>[^\n]*)")
+_PATTERN_ERROR = re.compile(
+    r"\[INVALID_PARAMETER_VALUE\.PATTERN\] [^\n]* is invalid: '(?P<pattern>.*?)'\. SQLSTATE", re.DOTALL
+)
 _SQL_STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
 # Spark's advice about SQL and confs does not apply to a text.
 _ADVICE = re.compile(r" (?:Use [`']try_|If necessary set \")[^\n]*")

@@ -47,6 +47,8 @@ def to_sql(  # noqa: PLR0911 - a return for each kind of expression
         return _literal(expr)
     args = [to_sql(a, names, place) for a in expr.args]
     note = f"/* {place.replace('*', '')} */ " if place and expr.fn in _MAY_FAIL and expr.type != "string" else ""
+    if expr.fn == "RLike" and not isinstance(expr.args[1], Lit):
+        return f"(regexp_instr({args[0]}, {args[1]}) > 0)"  # an invalid pattern has an error class there, in RLIKE none
     if expr.fn in _INFIX:
         return f"({args[0]} {note}{_INFIX[expr.fn]} {args[1]})"
     if expr.fn in _PREFIX:
