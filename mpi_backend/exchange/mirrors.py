@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 EDGES_A_RANK = 2
 """Mirrors are used only if rows have on average more edges than this for each rank, as each row goes to all ranks."""
 _MANY_ROWS = 1 << 16
+_SAMPLE_BITS = 6
+"""Of large inputs one key in 2^6 is counted."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -44,17 +46,23 @@ def choose_mirrors(facts: Facts, inputs: Inputs, comm: Comm) -> Facts:
 
 
 def _mean_degree(edges: Iterable[StaticIndex], inputs: Inputs, comm: Comm) -> float:
-    """Return the mean number of edges of rows that have some. Of large inputs it counts the edges of some keys only."""
+    """Return the mean number of edges of rows that have some. In large inputs it samples the keys, not their edges.
+
+    So a hub among the sampled keys is one key more, and its edges do not stand for those of other keys.
+    """
     counted = np.zeros(2)
     for index in edges:
         table = inputs.tables[index.input]
         mixed = np.zeros(table.count, np.uint64)
         for k in index.keys:
             mixed = (mixed ^ table.columns[k].words.view(np.uint64)) * _MIX
-        picked = mixed[mixed >> np.uint64(58) == 0] if table.count > _MANY_ROWS else mixed
-        counted += (len(picked), len(np.unique(picked)))
-    rows, distinct = comm.allreduce_sum(counted)
-    return float(rows / max(distinct, 1.0))
+        if table.count > _MANY_ROWS:
+            distinct = len(np.unique(mixed[mixed >> np.uint64(64 - _SAMPLE_BITS) == 0])) << _SAMPLE_BITS
+        else:
+            distinct = len(np.unique(mixed))
+        counted += (table.count, distinct)
+    rows, keys = comm.allreduce_sum(counted)
+    return float(rows / max(keys, 1.0))
 
 
 class Mirrors:

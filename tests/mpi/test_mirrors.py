@@ -50,8 +50,12 @@ def compile_facts(text: str, sub_buckets: int = 1) -> Facts:
 
 def make_inputs(facts: Facts, degree: int) -> Inputs:
     """Return inputs with 100 rows that have ``degree`` edges each."""
-    count = 100 * degree
-    words = np.arange(count, dtype=np.int64) // degree
+    return inputs_of(facts, np.arange(100 * degree, dtype=np.int64) // degree)
+
+
+def inputs_of(facts: Facts, words: np.ndarray) -> Inputs:  # type: ignore[type-arg]
+    """Return inputs with these words in every column."""
+    count = len(words)
     tables = {
         n: Table(tuple(Column(type_of(e.type), words, None, None) for e in i.exprs), count)
         for n, i in facts.inputs.items()
@@ -72,6 +76,16 @@ def test_edges_move_to_their_targets() -> None:
 def test_few_edges_get_no_mirrors(degree: int) -> None:
     facts = compile_facts(PATHS)
     assert choose_mirrors(facts, make_inputs(facts, degree), TwoRanks()) == facts
+
+
+@pytest.mark.parametrize("hub", [0, 1])
+@pytest.mark.parametrize(("degree", "is_mirrored"), [(1, False), (8, True)])
+def test_a_hub_does_not_decide_for_all(hub: int, degree: int, is_mirrored: bool) -> None:  # noqa: FBT001 - a parameter
+    """Of many rows a sample of the keys is counted, and a hub in it must not count for others. Key 0 always is."""
+    facts = compile_facts(PATHS)
+    many = np.arange(70_000 * degree, dtype=np.int64) // degree + 2
+    inputs = inputs_of(facts, np.concatenate([np.full(70_000, hub, np.int64), many]))
+    assert (choose_mirrors(facts, inputs, TwoRanks()).mirror is not None) == is_mirrored
 
 
 def test_one_rank_has_no_mirrors() -> None:
