@@ -25,19 +25,19 @@ def result_folder(relation: str) -> str:
     return quoted
 
 
-def outputs_option(relations: list[str]) -> str:
-    """Return the command-line option that lists the relations to write.
+def names_option(option: str, relations: list[str]) -> str:
+    """Return a command-line option that lists relations.
 
-    >>> outputs_option(["dist", "--no-ansi", "a,b c"])
+    >>> names_option("outputs", ["dist", "--no-ansi", "a,b c"])
     '--outputs=dist,--no-ansi,a%2Cb%20c'
     """
-    return "--outputs=" + ",".join(quote(name, safe="") for name in relations)
+    return f"--{option}=" + ",".join(quote(name, safe="") for name in relations)
 
 
-def output_names(value: str) -> list[str]:
+def listed_names(value: str) -> list[str]:
     """Return the relation names in an option's value.
 
-    >>> output_names("dist,--no-ansi,a%2Cb%20c")
+    >>> listed_names("dist,--no-ansi,a%2Cb%20c")
     ['dist', '--no-ansi', 'a,b c']
     """
     return [unquote(name) for name in value.split(",")]

@@ -24,7 +24,7 @@ from mpi_backend.launch.leftovers import remove_own
 from mpi_backend.launch.messages import FOLDER_VARIABLE, FileLink, SocketLink
 from mpi_backend.launch.preflight import MORE_MEMORY, MORE_SPACE, RANKS_VARIABLE
 from mpi_backend.launch.world import check_world
-from mpi_backend.names import output_names
+from mpi_backend.names import listed_names
 from pyspark_paralagg.errors import ParalaggError
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ def _parser() -> argparse.ArgumentParser:
         "--format", choices=("arrow", "parquet"), default="arrow", help="format of the input and output files"
     )
     parser.add_argument("--partitions", type=int, help="number of files of each result (default: one per rank)")
-    parser.add_argument("--outputs", type=output_names, help="relations to write, as A,B (default: all)")
+    parser.add_argument("--outputs", type=listed_names, help="relations to write, as A,B (default: all)")
+    parser.add_argument("--counted", type=listed_names, default=[], help="relations to write without values, as A,B")
     parser.add_argument(
         "--sub-buckets", type=int, default=1, help="sub-buckets of a bucket, which spread the rows of a join key"
     )
@@ -137,6 +138,7 @@ def _run(options: argparse.Namespace, comm: Comm, link: SupervisorLink, started_
     read_at = time.perf_counter()
     progress = _Progress() if comm.rank == 0 else None
     how = {"buckets": partitions, "sub_buckets": options.sub_buckets, "ansi": options.ansi, "progress": progress}
+    how["counted"] = options.counted
     run = run_plan(plan, sources, comm, **how)
     if progress is not None:
         progress.flush()

@@ -14,7 +14,7 @@ from pyspark.errors import QueryExecutionException
 from rows import frame, rows_of
 
 import pyspark_paralagg as ra
-from mpi_backend.names import output_names, outputs_option, result_folder
+from mpi_backend.names import listed_names, names_option, result_folder
 from pyspark_paralagg.session import conf
 
 if TYPE_CHECKING:
@@ -151,8 +151,8 @@ def test_folders_and_options_of_names_are_distinct_and_plain() -> None:
         assert not folder.startswith((".", "error-"))
         assert len(folder) < 256
         assert "/" not in folder
-    option = outputs_option(NAMES)
+    option = names_option("outputs", NAMES)
     assert option.startswith("--outputs=")
-    assert output_names(option.removeprefix("--outputs=")) == NAMES
+    assert listed_names(option.removeprefix("--outputs=")) == NAMES
     assert option.isascii()
     assert not set(option) & set(" \n'\"$;{}")

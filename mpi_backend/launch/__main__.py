@@ -5,6 +5,7 @@ run. It reads JSON lines from stdout: progress, proxies to start (launcher ``spa
 last. Fields of SPEC:
 
 - ``plan``, ``in``, ``out``, ``format``, ``partitions``, ``outputs``, ``ansi``, ``env``, ``oversubscribe``;
+- ``counted``: outputs of which only the number of rows is needed;
 - ``ranks``: their number; ``launcher``: ``local``, ``spark`` or a command with ``{ranks}``;
 - ``python``: the words of the command that starts an interpreter;
 - ``scratch``: a folder that the supervisor removes if the parent has died and cannot remove it.

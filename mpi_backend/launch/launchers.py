@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpi_backend.launch.messages import TOKEN_VARIABLE
 from mpi_backend.launch.preflight import RANKS_VARIABLE, Request, mpiexec
-from mpi_backend.names import outputs_option
+from mpi_backend.names import names_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,8 +57,7 @@ def worker_command(spec: Mapping[str, Any]) -> list[str]:
     for option in ("format", "partitions", "sub_buckets"):
         if spec.get(option) is not None:
             words += [f"--{option.replace('_', '-')}", str(spec[option])]
-    if spec.get("outputs"):
-        words.append(outputs_option(spec["outputs"]))
+    words += [names_option(option, spec[option]) for option in ("outputs", "counted") if spec.get(option)]
     return words if spec.get("ansi", True) else [*words, "--no-ansi"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from mpi_backend.names import result_folder
@@ -100,7 +101,8 @@ def write_result(
     """Write each partition p of this rank to ``folder/<name>/part-<p>`` (``names.result_folder``)."""
     target = folder / result_folder(relation.name)
     target.mkdir(parents=True, exist_ok=True)
-    buckets = _buckets(relation, table, partitions)
+    is_counted = relation.keys and not table.columns
+    buckets = np.full(table.count, rank) if is_counted else _buckets(relation, table, partitions)
     for p in range(rank, partitions, ranks):
         is_in = buckets == p
         columns = table.columns if is_in.all() else tuple(c.take(is_in) for c in table.columns)
@@ -116,10 +118,12 @@ def write_result(
 
 
 def batch_of(relation: PlannedRelation, table: Table) -> pa.RecordBatch:
-    """Return rows of a relation as an Arrow batch."""
-    if not table.columns:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * table.count, pa.struct([])))
+    """Return rows of a relation as an Arrow batch; rows that are only counted have no values."""
     names = [c.name for c in relation.keys] + [d.column.name for d in relation.dependents]
+    if not names:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * table.count, pa.struct([])))
+    if not table.columns:
+        return pa.RecordBatch.from_arrays([pa.nulls(table.count)] * len(names), names=names)
     return pa.RecordBatch.from_arrays([to_arrow(c) for c in table.columns], names=names)
 
 

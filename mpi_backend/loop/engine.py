@@ -17,15 +17,15 @@ from mpi_backend.loop.bitmap_loop import BitmapLoop
 from mpi_backend.loop.decomposed import Decomposed
 from mpi_backend.loop.tuples import Tuples
 from mpi_backend.state.facts import Facts
+from mpi_backend.state.types import Table
 from pyspark_paralagg.program.names import visible_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from mpi_backend.comm import Comm
     from mpi_backend.loop.fixpoint_loop import Progress
     from mpi_backend.loop.loop_stats import Counts
-    from mpi_backend.state.types import Table
     from pyspark_paralagg.plan.plan import Plan
 
     PlanProgress = Callable[[str, Counts], None]
@@ -72,6 +72,7 @@ class Run:
     per_iteration: list[dict[str, Any]] = field(default_factory=list)
     strata: list[dict[str, Any]] = field(default_factory=list)
     bytes: int = 0
+    counted: frozenset[str] = frozenset()
 
 
 def run_plan(
@@ -82,13 +83,15 @@ def run_plan(
     buckets: int | None = None,
     sub_buckets: int = 1,
     ansi: bool = True,
+    counted: Collection[str] = (),
     progress: PlanProgress | None = None,
 ) -> Run:
     """Evaluate ``plan`` over this rank's rows of each source. Collective.
 
-    ``progress`` is called after each iteration with the names of the relations and their counts.
+    ``progress`` is called after each iteration with the names of the relations and their counts. Results of relations
+    in ``counted`` have no columns, only a number of rows, if no other relation reads them.
     """
-    run = Run()
+    run = Run(counted=frozenset(counted) - {i.relation for i in plan.inputs})
     inputs = {i.id: i for i in plan.inputs}
     for stratum in plan.strata:
         facts = Facts.for_stratum(stratum, inputs, sub_buckets if comm.size > 1 else 1)
@@ -113,7 +116,8 @@ def _run_stratum(
     loaded_at = time.perf_counter()
     evaluation.run()
     looped_at = time.perf_counter()
-    run.results |= evaluation.results()
+    is_counted = len(names) == 1 and names[0] in run.counted
+    run.results |= {names[0]: Table((), evaluation.tuples)} if is_counted else evaluation.results()
     seconds = {"load": loaded_at - started_at, "loop": looped_at - loaded_at, "store": time.perf_counter() - looped_at}
     for name, value in seconds.items():
         run.seconds[name] += value

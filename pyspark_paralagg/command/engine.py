@@ -23,7 +23,7 @@ from pyspark_paralagg.report.run_progress import RunProgress
 from pyspark_paralagg.session.ranks import python_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from mpi_backend.launch.preflight import Request
@@ -45,10 +45,19 @@ class EngineResult:
     report: Mapping[str, Any]
 
 
-def run_in_process(
-    plan: Plan, sources: Sources, names: Sequence[str], listener: ProgressListener, *, ansi: bool
+def run_in_process(  # noqa: PLR0913 - the parts of a run's specification
+    plan: Plan,
+    sources: Sources,
+    names: Sequence[str],
+    listener: ProgressListener,
+    *,
+    ansi: bool,
+    counted: Collection[str] = (),
 ) -> EngineResult:
-    """Run ``plan`` in this process; call ``listener`` after each iteration. The engine's errors pass through."""
+    """Run ``plan`` in this process; call ``listener`` after each iteration. The engine's errors pass through.
+
+    Results of relations in ``counted`` have no values.
+    """
     from mpi_backend.comm import SingleRank  # noqa: PLC0415 - Numba is slow to load
     from mpi_backend.load.files import batch_of, table_of  # noqa: PLC0415 - likewise
     from mpi_backend.loop.engine import run_plan  # noqa: PLC0415 - likewise
@@ -60,7 +69,7 @@ def run_in_process(
     def report_progress(relation: str, counts: Counts) -> None:
         listener(_progress(relation, "local", counts._asdict(), start))
 
-    run = run_plan(plan, tables, SingleRank(), ansi=ansi, progress=report_progress)
+    run = run_plan(plan, tables, SingleRank(), ansi=ansi, counted=counted, progress=report_progress)
     relations = {r.name: r for s in plan.strata for r in s.relations}
     rows = {n: pa.Table.from_batches([batch_of(relations[n], run.results[n])]) for n in names}
     return EngineResult(rows, {"strata": run.strata, "per_iteration": run.per_iteration, "bytes": run.bytes})
@@ -75,7 +84,7 @@ def run_on_ranks(  # noqa: PLR0913, PLR0917 - the parts of a run's specification
     folder: Path,
     settings: Mapping[str, Any],
 ) -> EngineResult:
-    """Run ``plan`` on ranks, with files in ``folder``; ``settings`` may have ``ansi`` and ``sub_buckets``."""
+    """Run ``plan`` on ranks, with files in ``folder``; ``settings`` may have ``ansi``, ``sub_buckets``, ``counted``."""
     for n, batches in sources.items():
         _stage(folder / "in" / str(n), batches)
     _write_json(folder / "plan.json", plan.to_json())

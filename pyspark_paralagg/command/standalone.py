@@ -176,9 +176,13 @@ def _compute(  # noqa: PLR0913, PLR0917 - all results of the steps before
         progress.show(rate.describe(run))
 
     if task.options.backend == "local":
-        return engine.run_in_process(plan, sources, names, show, ansi=settings.ansi)
+        return engine.run_in_process(plan, sources, names, show, ansi=settings.ansi, counted=task.requested.counted)
     with _folder(task.work, request.staging) as folder:
-        engine_settings = {"ansi": settings.ansi, "sub_buckets": settings.sub_buckets}
+        engine_settings = {
+            "ansi": settings.ansi,
+            "sub_buckets": settings.sub_buckets,
+            "counted": task.requested.counted,
+        }
         return engine.run_on_ranks(plan, sources, names, show, request, folder, engine_settings)
 
 

@@ -52,6 +52,12 @@ class RequestedOutputs:
         """The names of the requested relations, each once."""
         return list(dict.fromkeys([*(rows.relation for rows in self.rows), *self.sizes]))
 
+    @property
+    def counted(self) -> list[str]:
+        """The names of the relations of which only the size is requested."""
+        written = {rows.relation for rows in self.rows}
+        return [name for name in self.sizes if name not in written]
+
     def placed(self, staging: Staging, report_to: Path | None) -> RequestedOutputs:
         """Return these outputs with staged names; raise before the computation if a file cannot be written."""
         staged = {r: staging.place(r.path, is_table=r.format == "delta") for r in self.rows if r.path is not None}
