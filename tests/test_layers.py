@@ -43,15 +43,15 @@ LINES = {
     },
     SHIM: {
         "codegen": 940,
-        "driver": 1_590,
+        "driver": 1_600,
         "gang": 570,
-        "load": 1_420,
+        "load": 1_440,
         "loop": 2_270,
         "offload": 1_270,
         "plan": 1_170,
         "rules": 280,
         "sql": 1_040,
-        "state": 1_640,
+        "state": 1_680,
     },
 }
 """The most lines of each room. Raising one needs a reason in the commit."""

@@ -11,14 +11,14 @@ import org.apache.spark.sql.paralagg.gang.{
   BarrierGang, Codec, GangAborted, GangEnd, GangKey, GangStopped, MemoryAccount, SingleTask
 }
 import org.apache.spark.sql.paralagg.load.{
-  Block, BlocksCodec, BlockStore, Dictionary, LocalDictionary, Routes, SortedTexts, Strings, Texts
+  Block, BlocksCodec, BlockStore, Dictionary, LocalDictionary, Route, Routes, SortedTexts, Strings, Texts
 }
 import org.apache.spark.sql.paralagg.loop.{
   BitRowsLoop, BitmapLoop, Checkpoint, CheckpointConf, Decomposed, EndlessClimb, FixpointLoop, LoadedRows
 }
 import org.apache.spark.sql.paralagg.plan.StratumSpec
 import org.apache.spark.sql.paralagg.state.{
-  BitRowsEdges, BitmapEdges, Fold, LoopBuilder, LoopState, RelationPart, Shape
+  BitRowsEdges, BitmapEdges, Fold, LoopBuilder, LoopState, RelationPart, RouteContents, Shape
 }
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.types.UTF8String
@@ -105,20 +105,20 @@ final class GangTask(job: GangJob, context: TaskContext) {
     ends("strings")
     val blocks = distribute(packed)
     ends("exchange")
-    val withNulls = nulls(blocks)
-    val shape = new Shape(stratum, routes, withNulls)
+    val found = contents(blocks)
+    val shape = new Shape(stratum, routes, found)
     val hasNullKeys = shape.relations.exists(_.hasNullKeys)
     if (stratum.bitmap.isDefined && !hasNullKeys) bitmaps(strings, blocks)
     else if (stratum.bitRows.isDefined && !hasNullKeys)
       bitRows(strings, blocks).getOrElse(tuples(strings, shape, blocks(_)))
-    else if (Decomposed.fits(stratum, routes, shape, blocks(_), gang)) decomposed(strings, withNulls, blocks)
+    else if (Decomposed.fits(stratum, routes, shape, blocks(_), gang)) decomposed(strings, found, blocks)
     else tuples(strings, shape, blocks(_))
   }
 
   /** Evaluates the relation for one value of its carried keys at a time; encodes its rows at once. */
   private def decomposed(
-      strings: Dictionary, nulls: Array[Array[Boolean]], blocks: Array[Array[Block]]): Iterator[(Int, Array[Byte])] = {
-    val loop = new Decomposed(stratum, routes, blocks(_), nulls, strings, ansi, gang, memory)
+      strings: Dictionary, found: Array[RouteContents], blocks: Array[Array[Block]]): Iterator[(Int, Array[Byte])] = {
+    val loop = new Decomposed(stratum, routes, blocks(_), found, strings, ansi, gang, memory)
     endLoading()
     val loaded = System.nanoTime()
     val out = results.decomposed(stratum.decomposition.get.carried, strings, partitions)
@@ -277,12 +277,20 @@ final class GangTask(job: GangJob, context: TaskContext) {
     }
   }
 
-  /** Returns for each column of each route if any task has a null in it. */
-  private def nulls(blocks: Array[Array[Block]]): Array[Array[Boolean]] = {
-    val flags =
-      routes.all.flatMap(r => r.columns.indices.map(c => if (blocks(r.id).exists(_.nulls(c) != null)) 1.0 else 0.0))
+  /** Returns what the columns of each route have in any task: nulls, and words beyond 32 bits where a loop reads them. */
+  private def contents(blocks: Array[Array[Block]]): Array[RouteContents] = {
+    val read = stratum.staticIndexes.map(i => routes.static(i.id) -> i.read.map(_ + i.keys.length)).toMap
+    def flag(route: Route)(holds: Int => Boolean) = route.columns.indices.map(c => if (holds(c)) 1.0 else 0.0)
+    val flags = routes.all.flatMap { r =>
+      val reads = read.getOrElse(r.id, Array.emptyIntArray)
+      flag(r)(c => blocks(r.id).exists(_.nulls(c) != null)) ++
+        flag(r)(c => !reads.contains(c) || !blocks(r.id).forall(_.isNarrow(c)))
+    }
     val sums = gang.allreduce(flags).iterator
-    routes.all.map(_.columns.map(_ => sums.next() > 0))
+    routes.all.map { r =>
+      val nulls = r.columns.map(_ => sums.next() > 0)
+      RouteContents(nulls, r.columns.map(_ => sums.next() == 0))
+    }
   }
 
   private def report(

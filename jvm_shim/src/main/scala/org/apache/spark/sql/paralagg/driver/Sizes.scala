@@ -27,7 +27,7 @@ object Sizes {
       ("input" -> position(r.input)) ~ share(r.everywhere) ~ ("bytes" -> r.bytes)
     }
     val indexes = stratum.staticIndexes.toSeq.map { i =>
-      val memory = LoopBuilder.memory(stratum, i)
+      val memory = LoopBuilder.memory(stratum, i, 8 * i.read.length)
       ("route" -> routes.static(i.id)) ~ share(i.isShared) ~ ("building" -> memory.building) ~ ("kept" -> memory.kept) ~
         ("frees" -> !i.everywhere)
     }

@@ -15,6 +15,8 @@ final class Block(val route: Int, columns: Int, capacity: Int = 0) extends Seria
   @volatile private var words: Array[Array[Long]] = Array.fill(columns)(new Array[Long](capacity))
   @volatile private var stored: Array[StoredWords] = null // instead of `words`
   val nulls: Array[BitSet] = new Array[BitSet](columns)
+  private val narrow = new Array[Boolean](columns)
+  private val wide = new Array[Boolean](columns) // if neither is set, the column's words have not been looked at
   var rows: Int = 0
 
   /** Returns the words of a column, for at least `rows` rows; a copy if they are in a file. */
@@ -56,10 +58,21 @@ final class Block(val route: Int, columns: Int, capacity: Int = 0) extends Seria
     if (stored != null) stored(c).rewrite(a)
   }
 
+  /** Tests whether all words of a column, whose rows are complete, fit into 32 bits. */
+  def isNarrow(c: Int): Boolean = {
+    if (!narrow(c) && !wide(c)) {
+      val fits = Block.fit(column(c), rows)
+      narrow(c) = fits
+      wide(c) = !fits
+    }
+    narrow(c)
+  }
+
   /** Moves the words to a file; another task may read or free them meanwhile. */
   def store(file: SpillFile): Unit = {
     val inMemory = words
     if (inMemory != null && inMemory.forall(_.length >= rows)) {
+      (0 until columns).foreach(isNarrow) // before the words have to be read back
       stored = inMemory.map(file.write(_, rows))
       words = null
     }
@@ -75,6 +88,18 @@ final class Block(val route: Int, columns: Int, capacity: Int = 0) extends Seria
   def bytes: Long = {
     val inMemory = words
     if (inMemory == null) 0 else inMemory.map(_.length * 8L).sum
+  }
+}
+
+private object Block {
+  def fit(words: Array[Long], n: Int): Boolean = {
+    var high = 0L
+    var i = 0
+    while (i < n) {
+      high |= words(i) - Int.MinValue
+      i += 1
+    }
+    (high >>> 32) == 0
   }
 }
 

@@ -8,7 +8,9 @@ import org.apache.spark.sql.paralagg.codegen.KernelCode
 import org.apache.spark.sql.paralagg.gang.{Gang, MemoryAccount, SingleTask}
 import org.apache.spark.sql.paralagg.load.{Block, Dictionary, Routes}
 import org.apache.spark.sql.paralagg.plan.StratumSpec
-import org.apache.spark.sql.paralagg.state.{BlockKeys, KeyMap, LoopBuilder, LoopState, RelationPart, Shape}
+import org.apache.spark.sql.paralagg.state.{
+  BlockKeys, KeyMap, LoopBuilder, LoopState, RelationPart, RouteContents, Shape
+}
 
 /**
  * The evaluation of a stratum for each value of its carried keys separately (the Plan's decomposition), in plain arrays
@@ -22,7 +24,7 @@ final class Decomposed(
     stratum: StratumSpec,
     routes: Routes,
     blocks: Int => Array[Block],
-    nulls: Array[Array[Boolean]],
+    contents: Array[RouteContents],
     strings: Dictionary,
     ansi: Boolean,
     gang: Gang,
@@ -40,7 +42,10 @@ final class Decomposed(
     }
     Routes(routes.all, Array(routes.all.length), Array(-1), static.toMap)
   }
-  private val shape = new Shape(inner, innerRoutes, nulls :+ kept.map(nulls(start)(_)))
+  private val shape = {
+    val base = RouteContents(kept.map(contents(start).nulls(_)), kept.map(_ => false))
+    new Shape(inner, innerRoutes, contents :+ base)
+  }
   private val shared = share()
   private val own = shared.loop.sibling
 

@@ -147,11 +147,12 @@ private final class FoldedIndex(parts: Array[StaticIndex], groups: Int) {
   private val offsets = new Array[Int](groups + 1)
   private val rows = parts.map(_.rows).sum
   private val payload = parts(0).payload.map(c => if (c == null) null else new Array[Long](rows))
+  private val narrow = parts(0).narrow.map(c => if (c == null) null else new Array[Int](rows))
   private val nulls = payload.indices.map { c =>
     if (parts.forall(_.nulls(c) == null)) null else new Array[Boolean](rows)
   }.toArray
 
-  def index: StaticIndex = new StaticIndex(null, offsets, null, payload, nulls)
+  def index: StaticIndex = new StaticIndex(null, offsets, null, payload, narrow, nulls)
 
   /** Writes the number of rows of each group of a task. */
   def count(task: Int, ids: Array[Int]): Unit = {
@@ -168,7 +169,7 @@ private final class FoldedIndex(parts: Array[StaticIndex], groups: Int) {
   /** Copies the rows of a task. */
   def copy(task: Int, ids: Array[Int], targets: Seq[FoldedTargets]): Unit = {
     val part = parts(task)
-    val columns = payload.indices.filter(payload(_) != null).toArray
+    val columns = payload.indices.filter(c => payload(c) != null || narrow(c) != null).toArray
     val toCopy = targets.toArray
     var g = 0
     while (g < part.groups) {
@@ -177,7 +178,8 @@ private final class FoldedIndex(parts: Array[StaticIndex], groups: Int) {
       if (n > 0) {
         val at = offsets(ids(g))
         columns.foreach { c =>
-          System.arraycopy(part.payload(c), from, payload(c), at, n)
+          if (narrow(c) != null) System.arraycopy(part.narrow(c), from, narrow(c), at, n)
+          else System.arraycopy(part.payload(c), from, payload(c), at, n)
           if (part.nulls(c) != null) System.arraycopy(part.nulls(c), from, nulls(c), at, n)
         }
         toCopy.foreach(_.copy(from, at, n))

@@ -86,7 +86,8 @@ final class LoopBuilder(
       ends: String => Unit): StaticIndex = {
     val rows = blocks(routes.static(i.id))
     val n = rows.map(_.rows.toLong).sum
-    val needed = LoopBuilder.memory(stratum, i)
+    val narrow = shape.narrowPayload(i.id)
+    val needed = LoopBuilder.memory(stratum, i, i.read.map(c => if (narrow(c)) 4 else 8).sum)
     val share = if (i.isShared) n / gang.localTasks else n
     memory.makeRoom(heldBytes + share * needed.building)
     heldBytes += share * needed.kept
@@ -102,7 +103,7 @@ final class LoopBuilder(
     def order(placement: Placement): Unit =
       rules.foreach(rule => resolved(rule) = placement.order(targets.remove(rule).get))
     def build(keys: KeyMap, placement: Placement) =
-      StaticIndex.build(rows, i.keys.length, keys, placement, isRead)
+      StaticIndex.build(rows, i.keys.length, keys, placement, isRead, narrow)
     def placeWithKeys(): (KeyMap, Placement) = {
       val keys = KeyMap(i.keys.length)
       if (i.keys.length == 1) StaticIndex.expect(keys, rows.iterator.map(b => (b.column(0), b.rows)))
@@ -189,9 +190,9 @@ object LoopBuilder {
   /** Returns the bytes of a resolved target: its id, and the source in [[TargetSums]]. */
   def bytesOfTarget(rule: RuleSpec): Int = if (rule.addsByTarget) 8 else 4
 
-  def memory(stratum: StratumSpec, i: StaticIndexSpec): IndexMemory = {
+  /** `payload` are the bytes of the columns that the rules read. */
+  def memory(stratum: StratumSpec, i: StaticIndexSpec, payload: Int): IndexMemory = {
     val targets = resolvedBy(stratum, i).map(r => bytesOfTarget(stratum.rules(r))).sum
-    val payload = 8 * i.read.length
     val places = 4
     IndexMemory(targets + places + math.max(4, payload),
       targets + payload) // 4: ids, which are freed before the payload

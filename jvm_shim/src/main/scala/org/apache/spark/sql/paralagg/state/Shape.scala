@@ -11,12 +11,16 @@ case class RelationShape(keys: Array[Boolean], dependents: Array[Boolean]) {
   def keyWords: Int = keys.length + (if (hasNullKeys) 1 else 0)
 }
 
+/** What the columns of a route have in this run: if any has a null, and if all words of a payload fit into 32 bits. */
+case class RouteContents(nulls: Array[Boolean], narrow: Array[Boolean])
+
 /**
  * The nullability of columns in this run: nulls of the inputs, propagated through the rules. Files declare nearly every
  * column nullable; code for nulls is generated only if there are some. Since tasks vote on the inputs, all have one
  * shape.
  */
-final class Shape(stratum: StratumSpec, routes: Routes, routeNulls: Array[Array[Boolean]]) {
+final class Shape(stratum: StratumSpec, routes: Routes, contents: Array[RouteContents]) {
+  private def routeNulls(route: Int): Array[Boolean] = contents(route).nulls
 
   val relations: Array[RelationShape] = {
     var current = stratum.relations.indices.map { r =>
@@ -65,6 +69,10 @@ final class Shape(stratum: StratumSpec, routes: Routes, routeNulls: Array[Array[
 
   def staticPayload(index: Int): Array[Boolean] =
     routeNulls(routes.static(index)).drop(stratum.staticIndex(index).keys.length)
+
+  /** Returns for each payload column if it is stored in 32 bits. */
+  def narrowPayload(index: Int): Array[Boolean] =
+    contents(routes.static(index)).narrow.drop(stratum.staticIndex(index).keys.length)
 
   /** Returns for each variable of a rule, by name, if it may be null. */
   private def environment(rule: RuleSpec, relationNulls: Array[Array[Boolean]]): Map[String, Boolean] = {

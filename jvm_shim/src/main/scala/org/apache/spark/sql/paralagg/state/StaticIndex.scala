@@ -10,12 +10,15 @@ import org.apache.spark.sql.paralagg.load.Block
  * Groups are ids of `keys`. If the rule joins on the relation's whole key, this is the relation's own map: the id of
  * the driver's row *is* the group, and the loop looks nothing up. If targets are resolved at load, rows with a target
  * on this task come first, until `splits(g)`. This saves the loop an unpredictable branch at each row.
+ *
+ * A payload column that the rules read is in `payload`, or in `narrow` if all of its words fit into 32 bits (`Shape`).
  */
 final class StaticIndex(
     val keys: KeyMap,
     val offsets: Array[Int],
     val splits: Array[Int],
     val payload: Array[Array[Long]],
+    val narrow: Array[Array[Int]],
     val nulls: Array[Array[Boolean]]) {
   def groups: Int = offsets.length - 1
 
@@ -27,7 +30,7 @@ final class StaticIndex(
       Arrays.fill(longer, groups + 1, n + 1, rows)
       val longerSplits = if (splits == null) null else Arrays.copyOf(splits, n)
       if (splits != null) Arrays.fill(longerSplits, groups, n, rows)
-      new StaticIndex(keys, longer, longerSplits, payload, nulls)
+      new StaticIndex(keys, longer, longerSplits, payload, narrow, nulls)
     }
   def rows: Int = offsets(groups)
 
@@ -41,7 +44,9 @@ final class StaticIndex(
     }
     n
   }
-  def bytes: Long = offsets.length * 4L + payload.filter(_ != null).map(_.length * 8L).sum
+  def bytes: Long =
+    4L * (offsets.length + narrow.filter(_ != null).map(_.length.toLong).sum) +
+      payload.filter(_ != null).map(_.length * 8L).sum
 }
 
 /** The position of each row in a [[StaticIndex]]: `rows(i)` is that of row i. */
@@ -109,29 +114,48 @@ object StaticIndex {
   }
 
   /** Copies the rows to their positions; payload columns that no rule reads (not `isRead`) stay null. */
-  def build(blocks: Array[Block], keyColumns: Int, keys: KeyMap, placement: Placement, isRead: Array[Boolean])
-      : StaticIndex = {
+  def build(
+      blocks: Array[Block],
+      keyColumns: Int,
+      keys: KeyMap,
+      placement: Placement,
+      isRead: Array[Boolean],
+      isNarrow: Array[Boolean]): StaticIndex = {
     val place = placement.rows
-    val payload = isRead.map(w => if (w) new Array[Long](place.length) else null)
+    val columns = isRead.indices
+    val payload = columns.map(c => if (isRead(c) && !isNarrow(c)) new Array[Long](place.length) else null).toArray
+    val narrow = columns.map(c => if (isRead(c) && isNarrow(c)) new Array[Int](place.length) else null).toArray
     val nulls = new Array[Array[Boolean]](isRead.length)
-    isRead.indices.filter(isRead(_)).foreach { c =>
-      val out = payload(c)
+    columns.filter(isRead(_)).foreach { c =>
       var at = 0
       blocks.foreach { b =>
         val in = b.column(keyColumns + c)
-        var r = 0
-        while (r < b.rows) {
-          out(place(at)) = in(r)
-          at += 1
-          r += 1
-        }
+        if (isNarrow(c)) placeNarrow(in, b.rows, place, at, narrow(c))
+        else placeWords(in, b.rows, place, at, payload(c))
+        at += b.rows
         if (b.nulls(keyColumns + c) != null) {
           if (nulls(c) == null) nulls(c) = new Array[Boolean](place.length)
           b.nulls(keyColumns + c).stream().forEach(row => nulls(c)(place(at - b.rows + row)) = true)
         }
       }
     }
-    new StaticIndex(keys, placement.offsets, placement.splits, payload, nulls)
+    new StaticIndex(keys, placement.offsets, placement.splits, payload, narrow, nulls)
+  }
+
+  private def placeWords(in: Array[Long], n: Int, place: Array[Int], at: Int, out: Array[Long]): Unit = {
+    var r = 0
+    while (r < n) {
+      out(place(at + r)) = in(r)
+      r += 1
+    }
+  }
+
+  private def placeNarrow(in: Array[Long], n: Int, place: Array[Int], at: Int, out: Array[Int]): Unit = {
+    var r = 0
+    while (r < n) {
+      out(place(at + r)) = in(r).toInt
+      r += 1
+    }
   }
 
   /** Passes the range of these columns to a map of one-word keys. */
