@@ -97,7 +97,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--partitions", type=int, help="number of files of each result (default: one per rank)")
     parser.add_argument("--outputs", type=listed_names, help="relations to write, as A,B (default: all)")
-    parser.add_argument("--counted", type=listed_names, default=[], help="relations to write without values, as A,B")
+    parser.add_argument(
+        "--counted", type=listed_names, default=[], help="relations to write without values where possible, as A,B"
+    )
     parser.add_argument(
         "--sub-buckets", type=int, default=1, help="sub-buckets of a bucket, which spread the rows of a join key"
     )

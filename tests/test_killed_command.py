@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import socket
@@ -11,16 +12,18 @@ import sys
 import time
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from test_cli import DISTANCES, EDGES, ENDLESS
 
-from pyspark_paralagg.command import results
+from pyspark_paralagg.command import ending, results
 from pyspark_paralagg.command.cli import INTERRUPTED, TERMINATED, main
 from pyspark_paralagg.command.ending import resend_dropped_signals
 from pyspark_paralagg.command.staging import Staging
 from pyspark_paralagg.command.work import work_folder
+from pyspark_paralagg.session import interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,6 +157,35 @@ def test_what_a_library_swallows_ends_the_run_before_its_results_count(
     finally:
         signal.signal(number, before)
     assert not list(tmp_path.rglob("*.csv"))
+
+
+def test_pyspark_s_handler_is_replaced_by_one_that_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interrupt, "_cancel_all", lambda _: None)
+    pysparks = functools.partial(interrupt_as_others_do)
+    pysparks.__module__ = "pyspark.core.context"
+    before = signal.signal(signal.SIGINT, ending.recorded(pysparks))
+    try:
+        interrupt.cancel_on_interrupt(SimpleNamespace(sparkContext=None))  # type: ignore[arg-type]
+        ending.forget_signals()
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            ending.repeat_swallowed_signal()
+    finally:
+        signal.signal(signal.SIGINT, before)
+        ending.forget_signals()
+
+
+def test_a_handler_that_does_not_raise_is_called_once() -> None:
+    calls: list[int] = []
+    before = signal.signal(signal.SIGINT, ending.recorded(lambda number, _: calls.append(number)))
+    try:
+        ending.forget_signals()
+        signal.raise_signal(signal.SIGINT)
+        ending.repeat_swallowed_signal()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert calls == [signal.SIGINT]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/dev/full is Linux's")

@@ -32,7 +32,7 @@ def run(folder: Path, text: str, rows: str, *arguments: str) -> int:
 
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=lambda b: b[0])
-@pytest.mark.parametrize("pattern", ["a(", "a)|(b"])
+@pytest.mark.parametrize("pattern", ["a(", "a)|(b", "\\d('"])
 def test_one_of_the_rows_is_named(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], backend: tuple[str, ...], pattern: str
 ) -> None:
@@ -42,6 +42,12 @@ def test_one_of_the_rows_is_named(
     told = capfd.readouterr().err
     assert told.startswith(f"PARALAGG_DATALOG_PATTERN: `{pattern}` is not a regular expression (in ")
     assert "Hint: write a backslash before a special character" in told
+
+
+def test_one_of_the_text_that_only_java_rejects(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = OF_ROWS.replace("match(p, t).", 'match("\\\\p{Foo}", t).')
+    assert run(tmp_path, text, "c\tc\n", "--backend", "spark") == FAILED
+    assert capfd.readouterr().err.startswith("PARALAGG_DATALOG_PATTERN: `\\p{Foo}` is not a regular expression")
 
 
 @pytest.mark.parametrize("backend", ["spark", "dataframe", "local"])

@@ -17,6 +17,12 @@ e(1, 2). e(2, 3). e(3, 1). e(3, 4).
 .decl pairs(x: number, y: number)
 pairs(x, y) :- e(x, y).
 pairs(x, z) :- pairs(x, y), e(y, z).
+.decl twice(x: number, y: number)
+twice(x, y) :- e(x, y).
+twice(x, z) :- twice(x, y), twice(y, z).
+.decl highest(d: number)
+highest($MAX(y)) :- e(_, y).
+highest($MAX(d)) :- highest(d), e(_, _).
 .decl least(x: number, d: number)
 least(x, $MIN(0)) :- e(x, 2).
 least(y, $MIN(d + 1)) :- least(x, d), e(x, y).
@@ -34,7 +40,18 @@ none(x) :- e(x, y), x > y, y > 5.
 .decl holds()
 holds() :- far(4).
 """
-SIZES = {"pairs": 12, "least": 4, "even": 4, "odd": 3, "far": 2, "names": 4, "none": 0, "holds": 1}
+SIZES = {
+    "pairs": 12,
+    "twice": 12,
+    "highest": 1,
+    "least": 4,
+    "even": 4,
+    "odd": 3,
+    "far": 2,
+    "names": 4,
+    "none": 0,
+    "holds": 1,
+}
 
 
 @pytest.mark.parametrize("backend", [("local",), ("mpi", "--ranks", "2")], ids=lambda b: b[0])

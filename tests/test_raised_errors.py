@@ -44,6 +44,26 @@ def test_its_message_may_have_values(spark: SparkSession, backend: str) -> None:
         distances(spark, backend, 8, message).collect()
 
 
+@pytest.mark.parametrize("backend", ["spark", "dataframe"])
+def test_an_error_in_place_of_a_text(spark: SparkSession, backend: str) -> None:
+    """Texts of inputs are computed when these are loaded, but not with an error in them: node 4 is out of reach."""
+    edges = spark.createDataFrame([(1, 2, 3, "a"), (4, 5, 9, "b")], "src bigint, dst bigint, w bigint, label string")
+
+    def labels(limit: int) -> DataFrame:
+        label = F.when(edges.w > limit, F.raise_error("too far")).otherwise(edges.label)
+        base = spark.createDataFrame([(1, "")], "node bigint, label string")
+        return base.recursive_agg(
+            "node",
+            {"label": "max"},
+            step=lambda r: r.join(edges, r.node == edges.src).select(edges.dst.alias("node"), label.alias("label")),
+            backend=backend,
+        )
+
+    assert_same_rows(rows_of(labels(8)), [(1, ""), (2, "a")])
+    with pytest.raises(Exception, match=r"\[USER_RAISED_EXCEPTION\] too far"):
+        labels(2).collect()
+
+
 def test_ranks_refuse_such_a_message(spark: SparkSession) -> None:
     message = F.concat(F.lit("too far from "), F.col("src").cast("string"))
     with pytest.raises(ra.errors.UnsupportedError, match="errors with constant messages only"):

@@ -7,19 +7,14 @@ confs; the statements are another client's. The first entry is the error of the 
 from __future__ import annotations
 
 import json
-import socket
 import sys
 from typing import Any
 
+from ports import free_port
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 import pyspark_paralagg as ra
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        return int(door.getsockname()[1])
 
 
 def main(url_part: str, statements: list[str]) -> None:

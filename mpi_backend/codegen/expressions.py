@@ -279,8 +279,11 @@ class Expressions(Writer):
         """Write the lookup of a text function's result. Python computes it once for each combination of arguments."""
         if expr.fn == "Cast":
             check_cast(args[0].type, result_type)
-        pattern = expr.args[-1]
-        if expr.fn == "RLike" and isinstance(pattern, Lit) and pattern.value is not None:
+        if (
+            expr.fn in ("RLike", "RegExpInStr")
+            and isinstance(pattern := expr.args[1], Lit)
+            and pattern.value is not None
+        ):
             check_pattern(str(pattern.value))
         if len(args) > MAX_ARGUMENTS:
             raise UnsupportedError(

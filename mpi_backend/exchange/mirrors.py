@@ -46,9 +46,9 @@ def choose_mirrors(facts: Facts, inputs: Inputs, comm: Comm) -> Facts:
 
 
 def _mean_degree(edges: Iterable[StaticIndex], inputs: Inputs, comm: Comm) -> float:
-    """Return the mean number of edges of rows that have some. In large inputs it samples the keys, not their edges.
+    """Return the mean number of edges of the keys of each rank's share of the input; of many, a sample is counted.
 
-    So a hub among the sampled keys is one key more, and its edges do not stand for those of other keys.
+    A hub among the sampled keys counts as one key: its edges are not extrapolated.
     """
     counted = np.zeros(2)
     for index in edges:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
 from mpi_backend.names import result_folder
@@ -101,12 +100,8 @@ def write_result(
     """Write each partition p of this rank to ``folder/<name>/part-<p>`` (``names.result_folder``)."""
     target = folder / result_folder(relation.name)
     target.mkdir(parents=True, exist_ok=True)
-    is_counted = relation.keys and not table.columns
-    buckets = np.full(table.count, rank) if is_counted else _buckets(relation, table, partitions)
-    for p in range(rank, partitions, ranks):
-        is_in = buckets == p
-        columns = table.columns if is_in.all() else tuple(c.take(is_in) for c in table.columns)
-        batch = batch_of(relation, Table(columns, int(is_in.sum())))
+    for p, rows in _by_partition(relation, table, range(rank, partitions, ranks), partitions):
+        batch = batch_of(relation, rows)
         path = target / f"part-{p:05d}.{form}"
         if form == "arrow":
             with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, batch.schema) as writer:
@@ -115,6 +110,19 @@ def write_result(
             import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
             pq.write_table(pa.Table.from_batches([batch]), path)
+
+
+def _by_partition(
+    relation: PlannedRelation, table: Table, own: Sequence[int], partitions: int
+) -> Iterator[tuple[int, Table]]:
+    """Yield the rows of each of this rank's partitions; the first one has all rows that are only counted."""
+    if relation.keys and not table.columns:
+        yield from ((p, Table((), table.count if p == own[0] else 0)) for p in own)
+        return
+    buckets = _buckets(relation, table, partitions)
+    for p in own:
+        is_in = buckets == p
+        yield p, Table(table.columns if is_in.all() else tuple(c.take(is_in) for c in table.columns), int(is_in.sum()))
 
 
 def batch_of(relation: PlannedRelation, table: Table) -> pa.RecordBatch:

@@ -89,7 +89,7 @@ def run_plan(
     """Evaluate ``plan`` over this rank's rows of each source. Collective.
 
     ``progress`` is called after each iteration with the names of the relations and their counts. Results of relations
-    in ``counted`` have no columns, only a number of rows, if no other relation reads them.
+    in ``counted`` may have no columns, only a number of rows: those that no other relation reads, alone in a stratum.
     """
     run = Run(counted=frozenset(counted) - {i.relation for i in plan.inputs})
     inputs = {i.id: i for i in plan.inputs}

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, NoReturn
 from pyspark_paralagg.command.ending import (
     END_SIGNALS,
     forget_signals,
-    record_before,
     record_signal,
+    recorded,
     resend_dropped_signals,
 )
 from pyspark_paralagg.command.failure import interruption, system_problem
@@ -242,8 +242,8 @@ def _unwind_on_signals() -> Iterator[None]:
     forget_signals()
     handlers = {s: signal.getsignal(s) for s in END_SIGNALS}
     for number, handler in handlers.items():
-        if number == signal.SIGINT and callable(handler):  # Python's, or PySpark's: both raise KeyboardInterrupt
-            signal.signal(number, record_before(handler))
+        if number == signal.SIGINT and callable(handler):  # Python's, PySpark's, or the application's
+            signal.signal(number, recorded(handler))
         elif number != signal.SIGINT and handler is not signal.SIG_IGN:  # nohup ignores SIGHUP
             signal.signal(number, unwind)
     try:

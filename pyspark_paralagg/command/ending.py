@@ -40,15 +40,21 @@ def record_signal(number: int) -> None:
     _received.append(number)
 
 
-def record_before(handler: Callable[[int, FrameType | None], object]) -> Callable[[int, FrameType | None], object]:
-    """Return the handler, which others have installed, with its signal recorded first."""
+def recorded(handler: Callable[[int, FrameType | None], object]) -> Callable[[int, FrameType | None], object]:
+    """Return the handler, which others have installed, with its signal recorded if it raises."""
 
-    @functools.wraps(handler)  # PySpark's handler is known by its module
-    def record_and_handle(number: int, frame: FrameType | None) -> object:
-        record_signal(number)
-        return handler(number, frame)
+    @functools.wraps(
+        handler
+    )  # `cancel_on_interrupt` knows PySpark's handler by its module, and wraps its own by `rewrap`
+    def handle_and_record(number: int, frame: FrameType | None) -> object:
+        try:
+            return handler(number, frame)
+        except BaseException:
+            record_signal(number)
+            raise
 
-    return record_and_handle
+    handle_and_record.rewrap = recorded  # type: ignore[attr-defined]
+    return handle_and_record
 
 
 def repeat_swallowed_signal() -> None:

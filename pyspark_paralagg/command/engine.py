@@ -56,7 +56,7 @@ def run_in_process(  # noqa: PLR0913 - the parts of a run's specification
 ) -> EngineResult:
     """Run ``plan`` in this process; call ``listener`` after each iteration. The engine's errors pass through.
 
-    Results of relations in ``counted`` have no values.
+    Results of relations in ``counted`` may have no values.
     """
     from mpi_backend.comm import SingleRank  # noqa: PLC0415 - Numba is slow to load
     from mpi_backend.load.files import batch_of, table_of  # noqa: PLC0415 - likewise

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _PARALAGG_ERROR = re.compile(r"\[(?P<code>PARALAGG_[A-Z0-9_]+)\] (?P<message>[^\n]*)")
 _SPARK_ERROR = re.compile(r"\[(?P<code>[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\] (?P<message>[^\n]*)")
+_JAVA_PATTERN_ERROR = re.compile(r"PatternSyntaxException: [^\n]* near index \d+\n(?P<pattern>[^\n]*)")
 _PATTERN_ERROR = re.compile(
     r"\[INVALID_PARAMETER_VALUE\.PATTERN\] [^\n]* is invalid: '(?P<pattern>.*?)'\. SQLSTATE", re.DOTALL
 )
@@ -90,6 +91,14 @@ def _is_not_from_py4j(record: logging.LogRecord) -> bool:
     return "py4j" not in Path(record.pathname).parts
 
 
+def _invalid_pattern(text: str) -> str | None:
+    """Return the invalid pattern that Spark reports with escapes (of rows), or Java (of the text)."""
+    of_rows, of_text = _PATTERN_ERROR.search(text), _JAVA_PATTERN_ERROR.search(text)
+    if of_rows:
+        return patterns.inner(re.sub(r"\\(.)", r"\1", of_rows["pattern"], flags=re.DOTALL))
+    return patterns.inner(of_text["pattern"]) if of_text else None
+
+
 def summary(text: str, place: str | None = None) -> FixpointError:
     r"""Return the error that the exception text ``text`` contains.
 
@@ -100,12 +109,10 @@ def summary(text: str, place: str | None = None) -> FixpointError:
     if paralagg_error:
         message, _, hint = paralagg_error["message"].partition(" Hint: ")
         return FixpointError(paralagg_error["code"], _SQL_STATE.sub("", message), hint=_SQL_STATE.sub("", hint) or None)
-    pattern = _PATTERN_ERROR.search(text)
-    if pattern:
-        message = f"`{patterns.inner(pattern['pattern'])}` is not a regular expression"
-        return FixpointError(
-            "PARALAGG_DATALOG_PATTERN", message, value=pattern["pattern"], place=place, hint=patterns.HINT
-        )
+    pattern = _invalid_pattern(text)
+    if pattern is not None:
+        message = f"`{pattern}` is not a regular expression"
+        return FixpointError("PARALAGG_DATALOG_PATTERN", message, value=pattern, place=place, hint=patterns.HINT)
     spark_error = _SPARK_ERROR.search(text)
     lines = text.strip().splitlines() or [""]
     message = f"{spark_error['code']}: {_ADVICE.sub('', spark_error['message'])}" if spark_error else lines[0]

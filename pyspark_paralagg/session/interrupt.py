@@ -41,7 +41,8 @@ def cancel_on_interrupt(spark: SparkSession) -> None:
         canceller.join(_WAIT_SECONDS)
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGINT, cancel)
+    rewrap = getattr(installed, "rewrap", None)  # of a command, which records the signals of its run
+    signal.signal(signal.SIGINT, cancel if rewrap is None else rewrap(cancel))
 
 
 def _cancel_all(context: SparkContext) -> None:

@@ -25,7 +25,7 @@ def delta(scenario: Callable[..., Any]) -> Callable[..., Any]:
     if importlib.util.find_spec("delta") is None:
         pytest.skip("delta-spark is not installed")
 
-    def run(*key: str, seconds: int = 120) -> Any:  # noqa: ANN401 - Facts of conftest.py
+    def run(*key: str, seconds: int = 300) -> Any:  # noqa: ANN401 - Facts of conftest.py
         facts = scenario(*key, seconds=seconds)
         if not facts.by_name and "unresolved dependenc" in facts.log:
             pytest.skip("Delta's jars cannot be resolved here")

@@ -8,13 +8,13 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING
 
 import pytest
+from ports import free_port
 from standalone import HOST, ROOT, environment, program
 
 from pyspark_paralagg.session.jvm import EXTENSION
@@ -75,8 +75,7 @@ def run(command: list[str], folder: Path) -> tuple[str, str]:
 def server(standalone: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Provide the URL of a thrift server."""
     folder = tmp_path_factory.mktemp("thrift")
-    with socket.create_server((HOST, 0)) as door:
-        port = int(door.getsockname()[1])
+    port = free_port()
     confs = {"spark.hadoop.hive.server2.thrift.port": port, "spark.hadoop.hive.server2.thrift.bind.host": HOST}
     java_class = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
     command = [program("spark-submit"), *options(standalone), "--class", java_class]

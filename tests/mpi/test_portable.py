@@ -43,6 +43,10 @@ def test_every_fixture_is_portable(name: str) -> None:
         (Call("Cast", (D,), "decimal(9,2)"), "does not cast fractions to decimal(9,2)"),
         (Call("Divide", (M, M), "decimal(18,10)"), "does not compute a quotient of decimals"),
         (Call("RLike", (S, Lit("(?i)a", "string")), "boolean"), "means something else in Java"),
+        (
+            Call("RegExpInStr", (S, Lit("(?i)a", "string"), Lit(0, "int")), "int"),
+            "means something else in Java",
+        ),
         (Call("Add", (M, M), "decimal(38,2)"), "the MPI engine cannot hold decimal(38,2) in a word"),
         (Call("If", (Lit(value=True, type="boolean"), D, Call("Sin", (D,), "double")), "double"), "has no Sin"),
     ],

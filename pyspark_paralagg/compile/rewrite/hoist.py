@@ -16,7 +16,7 @@ from pyspark_paralagg.compile.rewrite.scope import inlined, variables
 from pyspark_paralagg.compile.rewrite.simplify import with_input
 from pyspark_paralagg.compile.rewrite.types import is_word
 from pyspark_paralagg.program.branch import may_be_null
-from pyspark_paralagg.program.expr import Call, Col, Expr, columns
+from pyspark_paralagg.program.expr import Call, Col, Expr, columns, walk
 
 if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Program, Rule
@@ -37,6 +37,11 @@ def hoist(program: Program) -> Program:
     return replace(program, rules=tuple(rules))
 
 
+def _raises(expr: Expr) -> bool:
+    """Return whether ``expr`` contains an error of the step, which rows that never join must not raise."""
+    return any(isinstance(e, Call) and e.fn == "RaiseError" for e in walk(expr))
+
+
 class _Hoister:
     """Collects the expressions of one rule that its inputs compute."""
 
@@ -50,11 +55,8 @@ class _Hoister:
         """Return ``expr`` with calls over strings (or other non-word types) of a single input replaced by columns."""
         if not isinstance(expr, Call):
             return expr
-        if (
-            expr.fn != "RaiseError"
-            and not all(is_word(e.type) for e in (expr, *expr.args))
-            and self._only_atom(expr) is not None
-        ):
+        may_move = self._only_atom(expr) is not None and not _raises(expr)
+        if may_move and not all(is_word(e.type) for e in (expr, *expr.args)):
             return self._column(expr)
         return replace(expr, args=tuple(self.without_strings(a) for a in expr.args))
 

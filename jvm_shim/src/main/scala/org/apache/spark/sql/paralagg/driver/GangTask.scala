@@ -50,7 +50,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
   /** The only relation, in forms of evaluation for one. */
   private val output = outputs.head
   private val results = allResults.head
-  private val memory = new MemoryAccount(context)
+  private val memory = new MemoryAccount(context) // before the gang, which meets when it is made
   private val gang =
     new BarrierGang(GangKey(job.run, context.stageAttemptNumber()), context.partitionId(), tasks, blockSpace, context)
   private val store = new BlockStore(context)
@@ -105,20 +105,21 @@ final class GangTask(job: GangJob, context: TaskContext) {
     ends("strings")
     val blocks = distribute(packed)
     ends("exchange")
-    val found = contents(blocks)
-    val shape = new Shape(stratum, routes, found)
+    val contents = contentsOf(blocks)
+    val shape = new Shape(stratum, routes, contents)
     val hasNullKeys = shape.relations.exists(_.hasNullKeys)
     if (stratum.bitmap.isDefined && !hasNullKeys) bitmaps(strings, blocks)
     else if (stratum.bitRows.isDefined && !hasNullKeys)
       bitRows(strings, blocks).getOrElse(tuples(strings, shape, blocks(_)))
-    else if (Decomposed.fits(stratum, routes, shape, blocks(_), gang)) decomposed(strings, found, blocks)
+    else if (Decomposed.fits(stratum, routes, shape, blocks(_), gang)) decomposed(strings, contents, blocks)
     else tuples(strings, shape, blocks(_))
   }
 
   /** Evaluates the relation for one value of its carried keys at a time; encodes its rows at once. */
   private def decomposed(
-      strings: Dictionary, found: Array[RouteContents], blocks: Array[Array[Block]]): Iterator[(Int, Array[Byte])] = {
-    val loop = new Decomposed(stratum, routes, blocks(_), found, strings, ansi, gang, memory)
+      strings: Dictionary, contents: Array[RouteContents], blocks: Array[Array[Block]])
+      : Iterator[(Int, Array[Byte])] = {
+    val loop = new Decomposed(stratum, routes, blocks(_), contents, strings, ansi, gang, memory)
     endLoading()
     val loaded = System.nanoTime()
     val out = results.decomposed(stratum.decomposition.get.carried, strings, partitions)
@@ -277,8 +278,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
     }
   }
 
-  /** Returns what the columns of each route have in any task: nulls, and words beyond 32 bits where a loop reads them. */
-  private def contents(blocks: Array[Array[Block]]): Array[RouteContents] = {
+  /** Returns the contents of each route's columns over all tasks; the width only of columns that a loop reads. */
+  private def contentsOf(blocks: Array[Array[Block]]): Array[RouteContents] = {
     val read = stratum.staticIndexes.map(i => routes.static(i.id) -> i.read.map(_ + i.keys.length)).toMap
     def flag(route: Route)(holds: Int => Boolean) = route.columns.indices.map(c => if (holds(c)) 1.0 else 0.0)
     val flags = routes.all.flatMap { r =>

@@ -15,8 +15,7 @@ final class Block(val route: Int, columns: Int, capacity: Int = 0) extends Seria
   @volatile private var words: Array[Array[Long]] = Array.fill(columns)(new Array[Long](capacity))
   @volatile private var stored: Array[StoredWords] = null // instead of `words`
   val nulls: Array[BitSet] = new Array[BitSet](columns)
-  private val narrow = new Array[Boolean](columns)
-  private val wide = new Array[Boolean](columns) // if neither is set, the column's words have not been looked at
+  private val width = new Array[Byte](columns) // 32 or 64 bits; 0: the column's words have not been looked at
   var rows: Int = 0
 
   /** Returns the words of a column, for at least `rows` rows; a copy if they are in a file. */
@@ -60,19 +59,16 @@ final class Block(val route: Int, columns: Int, capacity: Int = 0) extends Seria
 
   /** Tests whether all words of a column, whose rows are complete, fit into 32 bits. */
   def isNarrow(c: Int): Boolean = {
-    if (!narrow(c) && !wide(c)) {
-      val fits = Block.fit(column(c), rows)
-      narrow(c) = fits
-      wide(c) = !fits
-    }
-    narrow(c)
+    if (width(c) == 0) width(c) = Block.width(column(c), rows)
+    width(c) == 32
   }
 
   /** Moves the words to a file; another task may read or free them meanwhile. */
   def store(file: SpillFile): Unit = {
     val inMemory = words
     if (inMemory != null && inMemory.forall(_.length >= rows)) {
-      (0 until columns).foreach(isNarrow) // before the words have to be read back
+      // Now, so that `isNarrow` need not read the words back.
+      (0 until columns).foreach(c => if (width(c) == 0) width(c) = Block.width(inMemory(c), rows))
       stored = inMemory.map(file.write(_, rows))
       words = null
     }
@@ -92,14 +88,14 @@ final class Block(val route: Int, columns: Int, capacity: Int = 0) extends Seria
 }
 
 private object Block {
-  def fit(words: Array[Long], n: Int): Boolean = {
+  def width(words: Array[Long], n: Int): Byte = {
     var high = 0L
     var i = 0
     while (i < n) {
       high |= words(i) - Int.MinValue
       i += 1
     }
-    (high >>> 32) == 0
+    if ((high >>> 32) == 0) 32 else 64
   }
 }
 

@@ -18,7 +18,7 @@ import org.apache.spark.sql.paralagg.state.{
  * indexes, and take the values from one queue.
  *
  * @param blocks the loaded blocks of a route
- * @param nulls the columns of each route with nulls in this run
+ * @param contents what each route's columns hold in this run
  */
 final class Decomposed(
     stratum: StratumSpec,

@@ -11,11 +11,11 @@ case class RelationShape(keys: Array[Boolean], dependents: Array[Boolean]) {
   def keyWords: Int = keys.length + (if (hasNullKeys) 1 else 0)
 }
 
-/** What the columns of a route have in this run: if any has a null, and if all words of a payload fit into 32 bits. */
+/** The contents of a route's columns in this run: whether any is null, whether all words of a payload fit into 32 bits. */
 case class RouteContents(nulls: Array[Boolean], narrow: Array[Boolean])
 
 /**
- * The nullability of columns in this run: nulls of the inputs, propagated through the rules. Files declare nearly every
+ * The nullability and the width of columns in this run: nulls of the inputs, propagated through the rules. Files declare nearly every
  * column nullable; code for nulls is generated only if there are some. Since tasks vote on the inputs, all have one
  * shape.
  */
