@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - as pyspark's documentation
 from rows import assert_same_rows, rows_of
+
+import pyspark_paralagg as ra
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,3 +72,44 @@ def test_doubles_keep_their_bits(spark: SparkSession, backend: str) -> None:
     assert_same_rows(rows_of(df), expected(values[:3]))
     df = values_along(spark, list(values), "double", "w", backend)
     assert_same_rows(rows_of(df), expected(values))
+
+
+@pytest.mark.parametrize("tasks", [1, 2])
+@pytest.mark.parametrize("beyond", [GREATEST, GREATEST + 1])
+def test_one_carried_value_at_a_time(spark: SparkSession, tasks: int, beyond: int) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", tasks)
+    weights = [GREATEST, 1, beyond, 5] * 10
+    steps = {"src": range(40), "dst": range(1, 41), "w": weights}
+    edges = spark.createDataFrame(pa.table({name: list(column) for name, column in steps.items()}))  # of known size
+    base = spark.createDataFrame([(s, s, 0) for s in range(40)], "start bigint, node bigint, d bigint")
+    df = base.recursive_agg(
+        ["start", "node"],
+        {"d": "min"},
+        step=lambda r: r.join(edges, r.node == edges.src).selectExpr("start", "dst AS node", "d + w AS d"),
+        backend="spark",
+    )
+    assert_same_rows(rows_of(df), [(s, n, sum(weights[s:n])) for s in range(40) for n in range(s, 41)])
+    report = ra.report(df)
+    assert report is not None
+    assert report.form == "one carried value at a time"
+
+
+@pytest.mark.parametrize("tasks", [1, 2])
+@pytest.mark.parametrize("beyond", [GREATEST, GREATEST + 1])
+def test_a_side_that_every_task_has(spark: SparkSession, tasks: int, beyond: int) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", tasks)
+    edges = spark.createDataFrame([(i, i + 100, i % 2) for i in range(6)], "src bigint, dst bigint, kind bigint")
+    kinds = F.broadcast(spark.createDataFrame([(0, LEAST), (1, beyond)], "k bigint, w bigint"))
+    base = spark.createDataFrame([(i, None) for i in range(6)], "node bigint, v bigint")
+    df = base.recursive_agg(
+        "node",
+        {"v": "max"},
+        step=lambda r: (
+            r.join(edges, r.node == edges.src)
+            .join(kinds, edges.kind == kinds.k)
+            .select(edges.dst.alias("node"), kinds.w.alias("v"))
+        ),
+        mode="iterate",
+        backend="spark",
+    )
+    assert_same_rows(rows_of(df), expected([LEAST, beyond] * 3))
