@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from mpi_backend.kernels.compiler import Array
 
@@ -20,6 +20,17 @@ PIECE_BYTES = 1 << 30
 
 Offsets are counted in words of 8 bytes, so one rank sends more than 16 GiB in all only with MPI 4 (MPICH 4).
 """
+
+
+def by_sender(words: Array, counts: Array) -> Iterator[tuple[int, Array]]:
+    """Yield each rank that has sent words, with its words: of many ranks few send any.
+
+    >>> [(rank, list(sent)) for rank, sent in by_sender(np.arange(5), np.array([0, 3, 0, 2]))]
+    [(1, [np.int64(0), np.int64(1), np.int64(2)]), (3, [np.int64(3), np.int64(4)])]
+    """
+    ends = np.cumsum(counts)
+    for rank in np.flatnonzero(counts).tolist():
+        yield rank, words[ends[rank] - counts[rank] : ends[rank]]
 
 
 class Comm(Protocol):
@@ -44,8 +55,11 @@ class Comm(Protocol):
     def alltoallv(self, words: Array, counts: Array) -> Array:
         """Send the first ``counts[0]`` words to rank 0, the next to rank 1. Return the words received, by rank."""
 
-    def exchange_and_vote(self, words: Array, counts: Array, votes: Array) -> tuple[list[Array], Array]:
-        """Send words as ``alltoallv`` does, and votes to all. Return words by rank, and votes: a row for each rank."""
+    def exchange_and_vote(self, words: Array, counts: Array, votes: Array) -> tuple[Array, Array, Array]:
+        """Send words as ``alltoallv`` does, and votes to all.
+
+        Return the words received, by rank, their number from each rank, and the votes, a row for each rank.
+        """
 
     def allgather_bytes(self, data: bytes) -> list[bytes]:
         """Return the bytes of every rank."""
@@ -78,9 +92,9 @@ class SingleRank:
         """Return a copy of the words."""
         return np.copy(words)
 
-    def exchange_and_vote(self, words: Array, counts: Array, votes: Array) -> tuple[list[Array], Array]:  # noqa: ARG002 - the signature of Comm
+    def exchange_and_vote(self, words: Array, counts: Array, votes: Array) -> tuple[Array, Array, Array]:
         """Return the words and the votes."""
-        return [words], votes[None, :]
+        return words, counts, votes[None, :]
 
     def allgather_bytes(self, data: bytes) -> list[bytes]:
         """Return the bytes."""
@@ -118,18 +132,14 @@ class MpiComm:
     def exchange(self, words: Sequence[Array]) -> list[Array]:
         """Exchange without votes."""
         counts = np.array([len(w) for w in words], np.int64)
-        return self.exchange_and_vote(np.concatenate(words), counts, np.zeros(0))[0]
+        received, received_counts, _ = self.exchange_and_vote(np.concatenate(words), counts, np.zeros(0))
+        return np.split(received, np.cumsum(received_counts)[:-1])
 
     def alltoallv(self, words: Array, counts: Array) -> Array:
         """Exchange without votes."""
-        return self._exchange(words, counts, np.zeros(0))[0]
+        return self.exchange_and_vote(words, counts, np.zeros(0))[0]
 
-    def exchange_and_vote(self, words: Array, counts: Array, votes: Array) -> tuple[list[Array], Array]:
-        """Exchange, and split the received words by their senders."""
-        received, received_counts, all_votes = self._exchange(words, counts, votes)
-        return np.split(received, np.cumsum(received_counts)[:-1]), all_votes
-
-    def _exchange(self, words: Array, counts: Array, votes: Array) -> tuple[Array, Array, Array]:
+    def exchange_and_vote(self, words: Array, counts: Array, votes: Array) -> tuple[Array, Array, Array]:
         """Send counts and votes by ``Alltoall``, then words by ``Alltoallv`` in pieces, if any rank has words."""
         # Each rank sends its largest count beside the count, so all ranks compute the same number of pieces.
         header = np.empty((self.size, 2 + len(votes)))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpi_backend.comm import by_sender
 from mpi_backend.exchange.wire import Wire
 from mpi_backend.kernels import lists, messages
 from mpi_backend.kernels.flags import IN_DELTA, PRESENT
@@ -55,9 +56,9 @@ class DeltaExchange:
             words, counts = self._encode(parts)
         else:
             words, counts = np.zeros(0, np.int64), np.zeros(comm.size, np.int64)
-        received, all_votes = self._wire.exchange_and_vote(words, counts, parts, votes)
-        for words in received:
-            self._receive(parts, words)
+        received, lengths, all_votes = self._wire.exchange_and_vote(words, counts, parts, votes)
+        for _, message in by_sender(received, lengths):
+            self._receive(parts, message)
         return all_votes
 
     def _encode(self, parts: list[RelationPart]) -> tuple[Array, Array]:
@@ -77,9 +78,9 @@ class DeltaExchange:
         ends = np.cumsum(lengths)
         flat = np.empty(int(ends[-1]), np.int64)
         at = ends - lengths
-        for r in range(size):
-            if lengths[r]:
-                flat[at[r] : at[r] + 2 * len(parts)] = counts[:, :, r].ravel()
+        partners = np.flatnonzero(lengths)
+        heads = at[partners, None] + np.arange(2 * len(parts))
+        flat[heads] = counts.reshape(2 * len(parts), size)[:, partners].T
         at += 2 * len(parts)
         for n, p in enumerate(parts):
             by_id = at.copy()
@@ -104,8 +105,6 @@ class DeltaExchange:
             ghost.clear()
 
     def _receive(self, parts: list[RelationPart], words: Array) -> None:
-        if not len(words):
-            return
         at = 2 * len(parts)
         for n, p in enumerate(parts):
             count_by_id, count_by_key = int(words[2 * n]), int(words[2 * n + 1])

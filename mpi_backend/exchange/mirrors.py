@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpi_backend.comm import by_sender
 from mpi_backend.kernels import mirrors as kernel
 from mpi_backend.kernels.messages import write_values
 
@@ -95,10 +96,10 @@ class Mirrors:
         write_values(ids, places, part.state.v, part.state.k, part.state.p, masked, False, flat)  # noqa: FBT003 - compiled
         if traced:
             flat[stride - 1 :: stride] = origin + ids.astype(np.int64)
-        received, all_votes = comm.exchange_and_vote(flat, counts * stride, votes)
+        received, lengths, all_votes = comm.exchange_and_vote(flat, counts * stride, votes)
         into = mirror.state.v, mirror.state.k, mirror.state.f, mirror.state.p, masked, traced
         size = kernel.reflect(rows, self._places[comm.rank], part.state.v, part.state.k, *into, origin, mirror.current)
-        for r, words in enumerate(received):
+        for r, words in by_sender(received, lengths):
             size = kernel.unpack(words, stride, self._places[r], *into, mirror.current, size)
         mirror.size = size
         return all_votes

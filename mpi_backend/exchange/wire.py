@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpi_backend.comm import by_sender
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -24,7 +26,7 @@ class Wire:
 
     def exchange_and_vote(
         self, words: Array, counts: Array, parts: Sequence[RelationPart], votes: Array
-    ) -> tuple[list[Array], Array]:
+    ) -> tuple[Array, Array, Array]:
         """Call ``Comm.exchange_and_vote`` with messages of ``DeltaExchange``: counts, then rows of each relation."""
         comm = self._loop.comm
         if not self._translates:
@@ -32,10 +34,10 @@ class Wire:
         messages = np.split(words, np.cumsum(counts)[:-1])
         sent_texts = [self._replace_texts(m, _message_places(m, parts)) for m in messages]
         received_texts = comm.exchange([_pack(t) for t in sent_texts])
-        received, all_votes = comm.exchange_and_vote(words, counts, votes)
-        for message, texts in zip(received, received_texts, strict=True):
-            self._insert_texts(message, _message_places(message, parts), texts)
-        return received, all_votes
+        received, lengths, all_votes = comm.exchange_and_vote(words, counts, votes)
+        for rank, message in by_sender(received, lengths):
+            self._insert_texts(message, _message_places(message, parts), received_texts[rank])
+        return received, lengths, all_votes
 
     def exchange_rows(self, messages: list[Array], part: RelationPart, stride: int) -> list[Array]:
         """Exchange rows of one relation, as (key, values)."""

@@ -48,8 +48,13 @@ VERTICES = 20_000
 
 
 def executors(spark: SparkSession) -> int:
-    """Return the number of executors without the driver."""
-    return len(spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()) - 1
+    """Return the number of executors, without the driver, once both have started; Spark may begin before."""
+
+    def number() -> int:
+        return len(spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()) - 1
+
+    wait_until(lambda: number() == 2, 60, "two executors")
+    return number()
 
 
 def fixtures(spark: SparkSession) -> dict[str, str]:
