@@ -139,9 +139,16 @@ def _run(options: argparse.Namespace, comm: Comm, link: SupervisorLink, started_
     sources = read_sources(plan, Path(options.source), options.format, *_reader_position(options, comm))
     read_at = time.perf_counter()
     progress = _Progress() if comm.rank == 0 else None
-    how = {"buckets": partitions, "sub_buckets": options.sub_buckets, "ansi": options.ansi, "progress": progress}
-    how["counted"] = options.counted
-    run = run_plan(plan, sources, comm, **how)
+    run = run_plan(
+        plan,
+        sources,
+        comm,
+        buckets=partitions,
+        sub_buckets=options.sub_buckets,
+        ansi=options.ansi,
+        counted=options.counted,
+        progress=progress,
+    )
     if progress is not None:
         progress.flush()
     computed_at = time.perf_counter()

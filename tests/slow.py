@@ -1,7 +1,7 @@
 """Tests that take over 20 seconds say why: ``@pytest.mark.slow(reason)``. The end of a run names those that do not.
 
-It also lists the files that take longest, since a process of ``make test`` takes a file as a whole.
-``pytest --collect-only -q -m slow`` lists them. The limit is for two cores without other work.
+``pytest --collect-only -q -m slow`` lists them. The limit is for two cores without other work. The end of a run also
+lists the files that take longest, since a process of ``make test`` takes a file as a whole.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from mpi_backend.state.types import Type
 
 TRUTH = type_of("boolean")
-_CODED = re.compile(r"(?:\[(PARALAGG_\w+)\] )?(.*)", re.DOTALL)
-"""The text of an error that this project's SQL raises, with its code, or of one of the step's."""
+_CODED = re.compile(r"\[(PARALAGG_\w+)\] (.*)", re.DOTALL)
+"""The text of an error that this project's SQL raises: its code and its message."""
 _TRANSPARENT = ("KnownNotNull", "KnownNullable", "KnownFloatingPointNormalized", "NormalizeNaNAndZero", "UnaryPositive")
 
 
@@ -105,8 +105,9 @@ class Expressions(Writer):
         if not isinstance(message, Lit):
             problem = "the MPI engine raises errors with constant messages only"
             raise UnsupportedError("PARALAGG_EXPRESSION_UNPORTABLE", problem, value=expr.fn)
-        code, text = _CODED.fullmatch(str(message.value)).groups()  # type: ignore[union-attr]
-        self.fail("True", code or "USER_RAISED_EXCEPTION", text)
+        coded = _CODED.fullmatch(str(message.value))
+        code, text = coded.groups() if coded else ("USER_RAISED_EXCEPTION", str(message.value))
+        self.fail("True", code, text)
         result_type = type_of(expr.type)
         return Value(result_type, _null_value(result_type))
 

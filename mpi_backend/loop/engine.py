@@ -72,7 +72,6 @@ class Run:
     per_iteration: list[dict[str, Any]] = field(default_factory=list)
     strata: list[dict[str, Any]] = field(default_factory=list)
     bytes: int = 0
-    counted: frozenset[str] = frozenset()
 
 
 def run_plan(
@@ -91,11 +90,12 @@ def run_plan(
     ``progress`` is called after each iteration with the names of the relations and their counts. Results of relations
     in ``counted`` may have no columns, only a number of rows: those that no other relation reads, alone in a stratum.
     """
-    run = Run(counted=frozenset(counted) - {i.relation for i in plan.inputs})
+    run = Run()
+    unread = frozenset(counted) - {i.relation for i in plan.inputs}
     inputs = {i.id: i for i in plan.inputs}
     for stratum in plan.strata:
         facts = Facts.for_stratum(stratum, inputs, sub_buckets if comm.size > 1 else 1)
-        _run_stratum(facts, sources, comm, run, buckets or comm.size, ansi=ansi, progress=progress)
+        _run_stratum(facts, sources, comm, run, buckets or comm.size, ansi=ansi, counted=unread, progress=progress)
     return run
 
 
@@ -107,6 +107,7 @@ def _run_stratum(
     buckets: int,
     *,
     ansi: bool,
+    counted: Collection[str],
     progress: PlanProgress | None,
 ) -> None:
     names = [r.name for r in facts.stratum.relations]
@@ -116,7 +117,7 @@ def _run_stratum(
     loaded_at = time.perf_counter()
     evaluation.run()
     looped_at = time.perf_counter()
-    is_counted = len(names) == 1 and names[0] in run.counted
+    is_counted = len(names) == 1 and names[0] in counted
     run.results |= {names[0]: Table((), evaluation.tuples)} if is_counted else evaluation.results()
     seconds = {"load": loaded_at - started_at, "loop": looped_at - loaded_at, "store": time.perf_counter() - looped_at}
     for name, value in seconds.items():

@@ -59,18 +59,22 @@ def _substring(text: str, position: int, length: int) -> str:
 
 
 def _matches(text: str, pattern: str) -> bool:
-    return _position(text, pattern) > 0
+    return _search(text, pattern) is not None
 
 
 def _position(text: str, pattern: str, _group: int = 0) -> int:
     """Return where the first match begins, from 1 in UTF-16 units as in Java; 0 if there is none."""
+    first = _search(text, pattern)
+    return 0 if first is None else len(text[: first.start()].encode("utf-16-le")) // 2 + 1
+
+
+def _search(text: str, pattern: str) -> re.Match[str] | None:
     inner = patterns.inner(pattern)
     check_portable(inner)
     fault = patterns.fault(inner)
     if fault is not None:
         raise TextError(patterns.CODE, fault, value=inner, hint=patterns.HINT)
-    found = re.search(pattern, text, re.ASCII)
-    return 0 if found is None else len(text[: found.start()].encode("utf-16-le")) // 2 + 1
+    return re.search(pattern, text, re.ASCII)
 
 
 def check_pattern(pattern: str) -> None:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, NoReturn
 from pyspark_paralagg.command.ending import (
     END_SIGNALS,
     forget_signals,
-    record_signal,
     recorded,
     resend_dropped_signals,
 )
@@ -232,8 +231,7 @@ def _unwind_on_signals() -> Iterator[None]:
     """Turn SIGTERM and SIGHUP into ``SystemExit``, so that an unfinished run removes its files as on Ctrl-C."""
 
     def unwind(signum: int, frame: FrameType | None) -> NoReturn:
-        del frame
-        record_signal(signum)
+        del signum, frame
         raise SystemExit(TERMINATED)
 
     if threading.current_thread() is not threading.main_thread():
@@ -245,7 +243,7 @@ def _unwind_on_signals() -> Iterator[None]:
         if number == signal.SIGINT and callable(handler):  # Python's, PySpark's, or the application's
             signal.signal(number, recorded(handler))
         elif number != signal.SIGINT and handler is not signal.SIG_IGN:  # nohup ignores SIGHUP
-            signal.signal(number, unwind)
+            signal.signal(number, recorded(unwind))
     try:
         with resend_dropped_signals():
             yield

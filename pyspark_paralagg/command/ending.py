@@ -35,22 +35,18 @@ def forget_signals() -> None:
     _received.clear()
 
 
-def record_signal(number: int) -> None:
-    """Record a signal, right before its handler raises."""
-    _received.append(number)
-
-
 def recorded(handler: Callable[[int, FrameType | None], object]) -> Callable[[int, FrameType | None], object]:
-    """Return the handler, which others have installed, with its signal recorded if it raises."""
+    """Return a handler that records its signal if ``handler`` raises.
 
-    @functools.wraps(
-        handler
-    )  # `cancel_on_interrupt` knows PySpark's handler by its module, and wraps its own by `rewrap`
+    ``cancel_on_interrupt`` recognises PySpark's handler by its module, and wraps its own by ``rewrap``.
+    """
+
+    @functools.wraps(handler)
     def handle_and_record(number: int, frame: FrameType | None) -> object:
         try:
             return handler(number, frame)
         except BaseException:
-            record_signal(number)
+            _received.append(number)
             raise
 
     handle_and_record.rewrap = recorded  # type: ignore[attr-defined]

@@ -93,10 +93,10 @@ def _is_not_from_py4j(record: logging.LogRecord) -> bool:
 
 def _invalid_pattern(text: str) -> str | None:
     """Return the invalid pattern that Spark reports with escapes (of rows), or Java (of the text)."""
-    of_rows, of_text = _PATTERN_ERROR.search(text), _JAVA_PATTERN_ERROR.search(text)
-    if of_rows:
-        return patterns.inner(re.sub(r"\\(.)", r"\1", of_rows["pattern"], flags=re.DOTALL))
-    return patterns.inner(of_text["pattern"]) if of_text else None
+    if escaped := _PATTERN_ERROR.search(text):
+        return patterns.inner(re.sub(r"\\(.)", r"\1", escaped["pattern"], flags=re.DOTALL))
+    verbatim = _JAVA_PATTERN_ERROR.search(text)
+    return patterns.inner(verbatim["pattern"]) if verbatim else None
 
 
 def summary(text: str, place: str | None = None) -> FixpointError:

@@ -14,7 +14,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pyspark_paralagg.command.ending import END_SIGNALS, record_signal
+from pyspark_paralagg.command.ending import END_SIGNALS, recorded
 from pyspark_paralagg.delta.tables import DELTA_CONFS
 from pyspark_paralagg.errors import EnvironmentProblem, FixpointError, ParalaggError, UsageError
 from pyspark_paralagg.session.configure import configure
@@ -96,7 +96,7 @@ class _Jvm:
         handlers = {s: signal.getsignal(s) for s in END_SIGNALS}
         for number, handler in handlers.items():
             if handler is not signal.SIG_IGN:
-                signal.signal(number, self._end)
+                signal.signal(number, recorded(self._end))
         try:
             yield
         finally:
@@ -107,7 +107,6 @@ class _Jvm:
         """Terminate the JVM and raise ``SystemExit``, as py4j prints a traceback for a ``KeyboardInterrupt``."""
         del frame
         self.is_ending = True
-        record_signal(signum)
         self._process.terminate()
         raise SystemExit(128 + signum)
 

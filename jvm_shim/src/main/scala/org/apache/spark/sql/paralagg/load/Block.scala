@@ -58,8 +58,10 @@ final class Block(val route: Int, columns: Int, capacity: Int = 0) extends Seria
   }
 
   /** Tests whether all words of a column, whose rows are complete, fit into 32 bits. */
-  def isNarrow(c: Int): Boolean = {
-    if (width(c) == 0) width(c) = Block.width(column(c), rows)
+  def isNarrow(c: Int): Boolean = isNarrow(c, column(c))
+
+  private def isNarrow(c: Int, words: => Array[Long]): Boolean = {
+    if (width(c) == 0) width(c) = Block.width(words, rows)
     width(c) == 32
   }
 
@@ -68,7 +70,7 @@ final class Block(val route: Int, columns: Int, capacity: Int = 0) extends Seria
     val inMemory = words
     if (inMemory != null && inMemory.forall(_.length >= rows)) {
       // Now, so that `isNarrow` need not read the words back.
-      (0 until columns).foreach(c => if (width(c) == 0) width(c) = Block.width(inMemory(c), rows))
+      (0 until columns).foreach(c => isNarrow(c, inMemory(c)))
       stored = inMemory.map(file.write(_, rows))
       words = null
     }

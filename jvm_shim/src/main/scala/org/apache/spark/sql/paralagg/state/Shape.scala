@@ -15,9 +15,9 @@ case class RelationShape(keys: Array[Boolean], dependents: Array[Boolean]) {
 case class RouteContents(nulls: Array[Boolean], narrow: Array[Boolean])
 
 /**
- * The nullability and the width of columns in this run: nulls of the inputs, propagated through the rules. Files declare nearly every
- * column nullable; code for nulls is generated only if there are some. Since tasks vote on the inputs, all have one
- * shape.
+ * The nullability and the width of columns in this run: nulls of the inputs, propagated through the rules. Files
+ * declare nearly every column nullable; code for nulls is generated only if there are some. Since tasks vote on the
+ * inputs, all have one shape.
  */
 final class Shape(stratum: StratumSpec, routes: Routes, contents: Array[RouteContents]) {
   private def routeNulls(route: Int): Array[Boolean] = contents(route).nulls
