@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import math
 import re
 import sys
@@ -161,6 +162,20 @@ def test_a_delta_of_one_row_is_all_on_one_of_two_tasks(spark: SparkSession, limi
     assert report.balance == 2.0
 
 
+def test_work_is_the_edges_of_the_delta_on_every_engine(reports: dict[str, ra.RunReport]) -> None:
+    assert [r["work"] for r in reports["dataframe"].rounds] == [None, None, None]
+    assert reports["dataframe"].work_balance is None
+    # In each iteration the edges out of the rows that the one before changed.
+    by_engine = {b: [r["work"] for r in reports[b].rounds] for b in ("spark", "local", "mpi")}
+    assert by_engine["spark"] == by_engine["local"] == by_engine["mpi"]
+    assert reports["local"].work_balance == 1.0
+    for backend in ("spark", "mpi"):
+        counted = reports[backend].work_balance
+        assert counted is not None
+        assert 1.0 <= counted <= 2.0
+        assert json.loads(reports[backend].to_json())["work_balance"] == counted
+
+
 def test_balance_of_a_run_is_weighed_by_rows() -> None:
     assert a_report().balance == pytest.approx((30 * 1.5 + 10 * 1.0) / 40)
     assert a_report(rounds=()).balance is None
@@ -168,7 +183,7 @@ def test_balance_of_a_run_is_weighed_by_rows() -> None:
 
 def test_pandas_has_a_row_for_each_iteration_and_relation() -> None:
     table = a_report().to_pandas()
-    assert list(table.columns) == ["iteration", "relation", "delta", "total", "seconds", "bytes", "balance"]
+    assert list(table.columns) == [*COUNTED, "seconds", "bytes", "balance", "work", "work_balance"]
     assert list(table["relation"]) == ["even", "odd", "even", "odd"]
     assert table["balance"].iloc[0] == 1.5
     assert math.isnan(table["balance"].iloc[2])

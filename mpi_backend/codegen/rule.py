@@ -176,6 +176,11 @@ class RuleKernel:
             code.line(f"{place} = {kind}({step})")
             code.line("resumed = 0")
 
+    def _count_work(self, depth: int, rows: str) -> None:
+        """Write code that counts rows which the loop at ``depth`` reads, but not again after a suspension."""
+        with self._code.block(f"if resumed <= {depth + 1}:"):
+            self._code.line(f"cur[WORK] += {rows}")
+
     # --- probes -----------------------------------------------------------------------------------------------------
 
     def _probe_static(self, p: Probe, at: int) -> None:
@@ -209,6 +214,7 @@ class RuleKernel:
                 self._rows[at] = row
                 self._step(at + 1)
 
+            self._count_work(len(self._places), f"np.int64({stop} - {start})")
             self._loop("np.uint32", row, start, f"{row} < {stop}", f"{row} + 1", inner)
 
     def _probe_relation(self, p: Probe, at: int) -> None:
@@ -232,6 +238,7 @@ class RuleKernel:
         )
 
         def inner() -> None:
+            self._count_work(len(self._places) - 1, "1")
             with code.block(f"if {is_visible}:"):
                 self._bind_row(index, relation, p.binds, values, row, lambda loop: loop.indexes[p.index].part.keys.keys)
                 self._step(at + 1)

@@ -27,7 +27,7 @@ import math
 import numpy as np
 
 from mpi_backend.kernels.keys import find, find1
-from mpi_backend.kernels.status import CALL, FAILED, FULL, OUT, PLACES, RESUMED, ROW, ROW_END, STATUS, WANTED
+from mpi_backend.kernels.status import CALL, FAILED, FULL, OUT, PLACES, RESUMED, ROW, ROW_END, STATUS, WANTED, WORK
 from mpi_backend.kernels.support import (
     gcd, power, product_overflows, saturated, text_less, truncated_quotient, truncated_remainder,
 )

@@ -70,7 +70,11 @@ class FixpointLoop:
         self._overflow: SumOverflowError | None = None
         self._has_warned = False
         self._own_indexes = [i for i in loop.indexes.values() if not i.planned.copy]
-        self.stats = LoopStats([r.name for r in self._stratum.relations], self._comm.size)
+        self.stats = self._new_stats()
+
+    def _new_stats(self) -> LoopStats:
+        names = [r.name for r in self._stratum.relations]
+        return LoopStats(names, self._comm.size, works_ahead=self._facts.mirror is not None)
 
     def run(self) -> None:
         """Run to the fixpoint or to the limit. Collective."""
@@ -114,7 +118,7 @@ class FixpointLoop:
 
     def reset(self) -> None:
         """Clear the counts, to run with other base rows of the same stratum."""
-        self.stats = LoopStats([r.name for r in self._stratum.relations], self._comm.size)
+        self.stats = self._new_stats()
         self._passes.reset()
 
     def start(self) -> None:

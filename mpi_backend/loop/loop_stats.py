@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-CHANGED, DIFFERENCE, OVERFLOW, BYTES, SIZES = 0, 1, 2, 3, 4
-"""Positions of the votes: rows changed, Σ|Δ|, ranks with an overflow, bytes; then delta and total of each relation.
+CHANGED, DIFFERENCE, OVERFLOW, BYTES, WORK, SIZES = 0, 1, 2, 3, 4, 5
+"""Positions of the votes: rows changed, Σ|Δ|, ranks with an overflow, bytes, work; then delta and total of each relation.
 
-Their sums (``sum_votes``) have one more number for each relation: the maximum of its delta over all ranks.
+Their sums (``sum_votes``) have one more number for each relation, the maximum of its delta over all ranks, and at the
+end the maximum of the work.
 """
 
 
@@ -37,15 +38,17 @@ class Counts(NamedTuple):
 
 
 def votes(loop: LoopState, changed: float, difference: float = 0.0, failed: float = 0.0) -> Array:
-    """Return this rank's votes, with the bytes that it has sent since its last votes."""
+    """Return this rank's votes, with the bytes sent and the work done since its last votes."""
     sizes = [x for p in loop.parts.values() for x in (float(p.size), float(p.rows))]
     sent, loop.comm.sent_bytes = loop.comm.sent_bytes, 0
-    return np.array([changed, difference, failed, float(sent), *sizes])
+    work, loop.work = loop.work, 0
+    return np.array([changed, difference, failed, float(sent), float(work), *sizes])
 
 
 def sum_votes(all_votes: Array) -> Array:
-    """Return the sums of the votes of all ranks, which come one row for each rank, and the maximal deltas."""
-    return np.concatenate([all_votes.sum(axis=0), all_votes[:, SIZES::2].max(axis=0)])
+    """Return the sums of the votes of all ranks, which come one row for each rank, and the maxima of deltas and work."""
+    maxima = all_votes[:, SIZES::2].max(axis=0), all_votes[:, WORK : WORK + 1].max(axis=0)
+    return np.concatenate([all_votes.sum(axis=0), *maxima])
 
 
 class Clock:
@@ -68,9 +71,10 @@ class Clock:
 
 
 class LoopStats:
-    """The counts of one stratum's loop."""
+    """The counts of one stratum's loop. With ``works_ahead``, votes have the work of the previous iteration."""
 
-    def __init__(self, relations: Sequence[str], ranks: int) -> None:
+    def __init__(self, relations: Sequence[str], ranks: int, *, works_ahead: bool) -> None:
+        self._works_ahead = works_ahead
         self._relations = relations
         self._ranks = ranks
         self._maxima = SIZES + 2 * len(relations)
@@ -94,7 +98,7 @@ class LoopStats:
         self._phases.append(phases)
         self._changed += self.delta(sums)
         self._bytes += int(sums[BYTES])
-        self._heaviest += int(sums[self._maxima :].sum())
+        self._heaviest += int(sums[self._maxima : -1].sum())
 
     def counts(self) -> Counts:
         """Return the progress after the last sums."""
@@ -129,6 +133,7 @@ class LoopStats:
                 delta = 0 if source is None else int(source[SIZES + 2 * r])
                 total = int((sums if source is None else source)[SIZES + 1 + 2 * r])
                 seconds = self._seconds[n]
+                work = later if self._works_ahead else sums
                 sent = 0 if source is None or r else int(source[BYTES])  # relations share an exchange
                 entries.append(
                     {
@@ -139,10 +144,16 @@ class LoopStats:
                         "seconds": seconds,
                         "bytes": sent,
                         "balance": None if source is None or not delta else self._balance(source, r, delta),
+                        "work": 0 if work is None or r else int(work[WORK]),
+                        "work_balance": None if work is None or r else self._work_balance(work),
                         "phases": self._phases[n],
                     }
                 )
         return entries
+
+    def _work_balance(self, sums: Array) -> float | None:
+        """Return the work of the rank with most, divided by the mean over all ranks; None without work."""
+        return float(sums[-1]) * self._ranks / float(sums[WORK]) if sums[WORK] else None
 
     def _balance(self, sums: Array, relation: int, delta: int) -> float:
         """Return the largest delta of a rank, divided by the mean over all ranks."""

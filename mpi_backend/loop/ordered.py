@@ -34,7 +34,7 @@ from mpi_backend.codegen.ordered import (
 from mpi_backend.kernels import lists
 from mpi_backend.kernels.compiler import prepare
 from mpi_backend.kernels.flags import QUEUED
-from mpi_backend.kernels.status import LENGTH
+from mpi_backend.kernels.status import LENGTH, WORK
 
 if TYPE_CHECKING:
     from mpi_backend.kernels.compiler import Array
@@ -161,6 +161,7 @@ class Ordered:
         self._order[UNTIL] = _ROWS_PER_CALL if self._loop.comm.size == 1 else _ROWS_PER_EXCHANGE
         self._kernel.kernel(*self._arguments())
         self._runner.check(self._cur)
+        self._loop.work += int(self._cur[WORK])
         if self._has_max_passes and self._loop.comm.size == 1:
             self._fall_back()
         self._applied, self._order[ROWS] = int(self._order[ROWS]), 0

@@ -11,7 +11,7 @@ from mpi_backend.codegen.rule import RuleKernel
 from mpi_backend.codegen.target_sums import Contribution, may_add_by_target, sums_kernel
 from mpi_backend.kernels import lists
 from mpi_backend.kernels.compiler import prepare
-from mpi_backend.kernels.status import DONE, FAILED, FULL, LENGTH, OUT, ROW_END, STATUS, WANTED
+from mpi_backend.kernels.status import DONE, FAILED, FULL, LENGTH, OUT, ROW_END, STATUS, WANTED, WORK
 from mpi_backend.state.index import reverse_edges
 from pyspark_paralagg.errors import FixpointError
 
@@ -152,6 +152,7 @@ class Runner:
         for into, edges in ((part.pending, sums.local), (part.ghost, sums.ghosts)):
             if len(edges.ids):
                 kernel(*into.arrays, edges.ids, edges.offsets, edges.sources, sums.contributions)
+                loop.work += len(edges.sources)
         self.added_by_target += 1
         return True
 
@@ -166,6 +167,7 @@ class Runner:
                 self._combine_derived(rule, int(cur[OUT]))
                 cur[OUT] = 0
             if status == DONE:
+                loop.work += int(cur[WORK])
                 return
             if status >= FAILED:
                 _check(cur, rule.sites, rule.rule.place)

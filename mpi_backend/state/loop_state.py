@@ -26,6 +26,7 @@ OUT_WORDS = 1 << 16
 class LoopState:
     """The relations, indexes, targets of resolved rules (by rule), and base rows as (ids, flat values).
 
+    ``work`` counts the rows of probed sides that rules have read since the last votes: edges visited, in graphs.
     ``mirror_places`` has for each rank the numbers of its rows in this rank's mirror (``numbering.number_mirror``).
     """
 
@@ -43,6 +44,7 @@ class LoopState:
     target_sums: dict[int, TargetSums] = field(default_factory=dict)
     mirror_places: list[Array] = field(default_factory=list)
     out: Array = field(default_factory=lambda: np.empty(OUT_WORDS, np.int64))
+    work: int = 0
 
     def sibling(self) -> LoopState:
         """Return a state with the same ids, indexes and targets, but its own rows."""

@@ -205,6 +205,8 @@ class _Loop:
                     "seconds": time.perf_counter() - start,
                     "bytes": None,
                     "balance": None,
+                    "work": None,
+                    "work_balance": None,
                 }
             )
         return changes

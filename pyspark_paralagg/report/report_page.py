@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-_COLUMNS = ("iteration", "relation", "changed rows", "rows", "seconds", "bytes", "balance")
+_COLUMNS = ("iteration", "relation", "changed rows", "rows", "seconds", "bytes", "balance", "rows read", "their balance")
+_COUNTED = {"bytes": ",", "balance": ".2f", "work": ",", "work_balance": ".2f"}
+"""The last columns: what not every executor counts, with its format."""
 _SHOWN = 30
 """The largest number of rows of the table; of more rows, the first and the last are shown."""
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 680, 160, 56, 22, 8
@@ -44,6 +46,8 @@ class ReportData(Protocol):
     def ranks(self) -> tuple[dict[str, Any], ...]: ...  # noqa: D102
     @property
     def balance(self) -> float | None: ...  # noqa: D102
+    @property
+    def work_balance(self) -> float | None: ...  # noqa: D102
 
 
 def report_fragment(report: ReportData) -> str:
@@ -76,8 +80,15 @@ def report_body(report: ReportData) -> Markup:
 
 def _spent(report: ReportData) -> str:
     spent = ", ".join(f"{name} {value:.3f} s" for name, value in report.seconds.items())
-    balance = report.balance
-    return spent if balance is None else f"{spent}; the heaviest task changed {balance:.2f} times the average"
+    if report.balance is not None:
+        spent += f"; the heaviest task changed {report.balance:.2f} times the average"
+    if report.work_balance is not None:
+        spent += f"; the heaviest task read {report.work_balance:.2f} times the average of the joined rows"
+    return spent
+
+
+def _shown(number: float | None, form: str) -> str:
+    return "" if number is None else format(number, form)
 
 
 def _rank_cells(rank: dict[str, Any]) -> list[str]:
@@ -88,8 +99,7 @@ def _rank_cells(rank: dict[str, Any]) -> list[str]:
 def _iterations(rounds: Sequence[dict[str, Any]]) -> Markup:
     def cells(row: dict[str, Any]) -> list[str]:
         numbers = [f"{row['delta']:,}", f"{row['total']:,}", f"{row['seconds']:.4f}"]
-        sent, balance = row.get("bytes"), row.get("balance")
-        counted = ["" if sent is None else f"{sent:,}", "" if balance is None else f"{balance:.2f}"]
+        counted = [_shown(row.get(name), form) for name, form in _COUNTED.items()]
         return [f"{row['iteration']:,}", row["relation"], *numbers, *counted]
 
     table_rows = [cells(r) for r in rounds] if len(rounds) <= _SHOWN else []

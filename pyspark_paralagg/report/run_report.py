@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _MAX_RECORDS = 256
-_COLUMNS = ("iteration", "relation", "delta", "total", "seconds", "bytes", "balance")
+_COLUMNS = ("iteration", "relation", "delta", "total", "seconds", "bytes", "balance", "work", "work_balance")
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,11 @@ class RunReport:
     hold them.
 
     ``rounds`` has one entry for each iteration and relation: ``iteration``, ``relation``, the changed rows (``delta``),
-    all rows (``total``), ``seconds``, ``bytes`` and ``balance``. ``bytes`` were exchanged; relations of one iteration
-    share an exchange, whose bytes are in the first one's entry. ``balance`` is the largest part of the delta on one
-    task or rank, divided by the average: 1.0 is even, the number of tasks means that one task has all. Both are None if
-    not counted; ``balance`` is also None if nothing changed. Runs by bitmaps, or value by value (of a key that all
+    all rows (``total``), ``seconds``, ``bytes``, ``balance``, ``work`` and ``work_balance``. ``bytes`` were exchanged;
+    ``work`` counts the rows of joined sides that rules read, in graphs the edges visited. Relations of one iteration
+    share both: they are in the first one's entry. ``balance`` is the largest part of the delta on one task or rank,
+    divided by the average: 1.0 is even, the number of tasks means that one task has all. ``work_balance`` is the same
+    of the work. All are None if not counted; the balances are also None if there was nothing to do. Runs by bitmaps, or value by value (of a key that all
     rules carry), count no single iterations: ``rounds`` is empty, and ``iterations`` is the maximum over all blocks or
     values.
 
@@ -67,8 +68,15 @@ class RunReport:
         changed = sum(delta for delta, _ in counted)
         return sum(delta * balance for delta, balance in counted) / changed if changed else None
 
+    @property
+    def work_balance(self) -> float | None:
+        """Return the balance of the work of the whole run: the mean over ``rounds``, weighted by work, or None."""
+        counted = [(r["work"], r["work_balance"]) for r in self.rounds if r.get("work_balance") is not None]
+        done = sum(work for work, _ in counted)
+        return sum(work * balance for work, balance in counted) / done if done else None
+
     def to_pandas(self) -> pd.DataFrame:
-        """Return ``rounds`` as pandas: iteration, relation, delta, total, seconds, bytes, balance."""
+        """Return ``rounds`` as pandas: iteration, relation, delta, total, seconds, bytes, balance, work, work_balance."""
         import pandas as pd  # noqa: PLC0415 - slow to load, and rarely needed
 
         return pd.DataFrame([{c: row.get(c) for c in _COLUMNS} for row in self.rounds], columns=list(_COLUMNS))
@@ -109,6 +117,7 @@ class RunReport:
                 "form": self.form,
                 "iterations": self.iterations,
                 "tuples": self.tuples,
+                "work_balance": self.work_balance,
                 "seconds": self.seconds,
                 "per_iteration": list(self.rounds),
                 "ranks": list(self.ranks),

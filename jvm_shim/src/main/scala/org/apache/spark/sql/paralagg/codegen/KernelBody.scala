@@ -45,6 +45,7 @@ private[paralagg] final class KernelBody(
        |  ${values.declare}
        |  ${if (popsFlags) "byte[] ra_flags = ra_d.state().flags();" else ""}
        |  Dictionary ra_strings = ra_loop.strings();
+       |  long ra_work = 0;
        |  ${locals.declare}
        |  for (int ra_i = ra_from; ra_i < ra_to; ra_i++) {
        |    int ra_u = ra_current[ra_i];
@@ -54,6 +55,7 @@ private[paralagg] final class KernelBody(
        |    ${bodies.mkString}
        |  }
        |  ${locals.writeBack}
+       |  ra_loop.work_$$eq(ra_loop.work() + ra_work);
        |}
        |""".stripMargin
   }

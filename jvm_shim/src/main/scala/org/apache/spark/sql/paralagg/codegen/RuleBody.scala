@@ -110,7 +110,7 @@ private[paralagg] final class RuleBody(
         val remote = loop(split, end, TargetSide.Remote)
         s"int $split = $splits[$group];\n$own $remote"
       } else loop(first, end, place.side)
-    s"int $first = $offsets[$group], $end = $offsets[$group + 1];\nif ($first < $end) { $early $loops }\n"
+    s"int $first = $offsets[$group], $end = $offsets[$group + 1];\nif ($first < $end) { ra_work += $end - $first; $early $loops }\n"
   }
 
   private def bindPayload(p: ProbeSpec, row: String): String = {
@@ -148,7 +148,7 @@ private[paralagg] final class RuleBody(
         if (p.old) s"(${index}_a_f[$row] & ${Present | InDelta}) == $Present"
         else s"(${index}_a_f[$row] & $Present) != 0"
       val inner = s"if ($isRead) { ${binds.mkString} ${step(at + 1, place)} }"
-      s"for (int $row = $heads[$group]; $row >= 0; $row = $nexts[$row]) { $inner }\n"
+      s"for (int $row = $heads[$group]; $row >= 0; $row = $nexts[$row]) { ra_work++; $inner }\n"
     }
     if (p.keys.isEmpty) s"if ($index.groups().size() > 0) { ${rows("0")} }\n"
     else lookup(p, locals.keyMap(s"${index}_m", s"$index.groups()", p.keys.length), rows, "")

@@ -230,7 +230,7 @@ final class FixpointLoop(
     publish()
     val failed = if (overflow == null) 0.0 else 1.0
     gang.allreduce(
-      stats.votes(changed, difference, failed, parts, exchange.takeBytes() + copies.takeBytes()),
+      stats.votes(changed, difference, failed, loop, exchange.takeBytes() + copies.takeBytes()),
       stats.maxima)
   }
 

@@ -3,7 +3,7 @@ package org.apache.spark.sql.paralagg.loop
 import scala.collection.mutable.ArrayBuffer
 
 import org.apache.spark.sql.paralagg.gang.RunCounts
-import org.apache.spark.sql.paralagg.state.RelationPart
+import org.apache.spark.sql.paralagg.state.LoopState
 
 /** The counts of a loop by iteration. Every task has the same sums; task 0 reports them. */
 final class LoopStats(relations: Array[String], tasks: Int) {
@@ -30,20 +30,22 @@ final class LoopStats(relations: Array[String], tasks: Int) {
   }
 
   /** The number of votes, at the end, of which the maximum counts instead of the sum. */
-  val maxima: Int = relations.length
+  val maxima: Int = relations.length + 1
 
   /**
-   * Returns the votes of a meeting: rows changed, Σ|Δ|, tasks with an overflow, bytes, then delta and total of each
-   * relation. The deltas follow again, as maxima: the delta of the task with most of it.
+   * Returns the votes of a meeting: rows changed, Σ|Δ|, tasks with an overflow, bytes, work since the last votes, then
+   * delta and total of each relation. Deltas and work follow again, as maxima: those of the task with most.
    */
-  def votes(
-      changed: Long, difference: Double, overflows: Double, parts: Array[RelationPart], bytes: Double)
-      : Array[Double] = {
-    val out = new Array[Double](Sizes + 3 * parts.length)
+  def votes(changed: Long, difference: Double, overflows: Double, loop: LoopState, bytes: Double): Array[Double] = {
+    val parts = loop.parts
+    val out = new Array[Double](Sizes + 3 * parts.length + 1)
     out(0) = changed.toDouble
     out(1) = difference
     out(2) = overflows
     out(Bytes) = bytes
+    out(Work) = loop.work.toDouble
+    out(out.length - 1) = out(Work)
+    loop.work = 0
     var r = 0
     while (r < parts.length) {
       out(Sizes + 2 * r) = parts(r).currentSize
@@ -93,6 +95,10 @@ final class LoopStats(relations: Array[String], tasks: Int) {
   private def balance(sums: Array[Double], r: Int, delta: Long): String =
     if (delta == 0) "null" else (maxDelta(sums, r) * tasks / delta).toString
 
+  /** Returns the work of the task with most, divided by the average, as JSON; null without work. */
+  private def workBalance(sums: Array[Double]): String =
+    if (sums(Work) == 0) "null" else (sums(Sizes + 3 * relations.length) * tasks / sums(Work)).toString
+
   def perIteration: Seq[String] = for {
     ((iteration, seconds, sums), at) <- rows.toSeq.zipWithIndex
     r <- relations.indices
@@ -102,7 +108,8 @@ final class LoopStats(relations: Array[String], tasks: Int) {
     val total = deltaSums.getOrElse(sums)(Sizes + 1 + 2 * r).toLong
     s"""{"iteration":$iteration,"relation":${quoted(r)},"delta":$delta,"total":$total,""" +
       s""""seconds":$seconds,"bytes":${if (r == 0) sums(Bytes).toLong else 0},""" +
-      s""""balance":${deltaSums.fold("null")(balance(_, r, delta))}}"""
+      s""""balance":${deltaSums.fold("null")(balance(_, r, delta))},""" +
+      s""""work":${if (r == 0) sums(Work).toLong else 0},"work_balance":${if (r == 0) workBalance(sums) else "null"}}"""
   }
 
   def tuples: Long = rows.lastOption.fold(0L)(r => total(r._3))
@@ -110,7 +117,8 @@ final class LoopStats(relations: Array[String], tasks: Int) {
 
 object LoopStats {
   private val Bytes = 3
-  private val Sizes = 4
+  private val Work = 4
+  private val Sizes = 5
 
   import org.json4s.JString
   import org.json4s.jackson.JsonMethods

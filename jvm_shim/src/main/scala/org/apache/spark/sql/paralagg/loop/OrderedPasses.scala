@@ -66,7 +66,7 @@ private[loop] final class OrderedPasses(
     applyNear()
     part.currentSize = applied
     val left = rows.nearSize + rows.farSize + part.state.dirtySize + exchange.waiting
-    val own = stats.votes(left, 0.0, 0.0, loop.parts, exchange.bytes)
+    val own = stats.votes(left, 0.0, 0.0, loop, exchange.bytes)
     if (isAlone) {
       if (passes > maxPasses) fallBack()
       gang.allreduce(own, stats.maxima)

@@ -50,6 +50,6 @@ private[loop] final class Passes(
     }
     runner.applyRules()
     val queued = parts.map(_.state.dirtySize).sum
-    exchange.run(stats.votes(queued + exchange.waiting, 0.0, 0.0, parts, exchange.bytes), stats.maxima)
+    exchange.run(stats.votes(queued + exchange.waiting, 0.0, 0.0, loop, exchange.bytes), stats.maxima)
   }
 }

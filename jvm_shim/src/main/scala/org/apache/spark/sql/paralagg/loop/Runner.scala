@@ -51,6 +51,7 @@ final class Runner(stratum: StratumSpec, loop: LoopState, code: KernelCode, chec
       val isComplete = byTarget.contributed == sources
       if (isComplete) {
         byTarget.add()
+        loop.work += byTarget.edges
         addedByTarget += 1
       }
       isComplete

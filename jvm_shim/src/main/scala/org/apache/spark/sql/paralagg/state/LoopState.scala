@@ -28,6 +28,9 @@ final class LoopState(
   /** The edges by target of rules that add so, once a round needs them; null for others. */
   val targetSums: Array[TargetSums] = new Array(resolved.length)
 
+  /** The rows of probed sides that rules have read since the last votes: edges visited, in graphs. */
+  var work: Long = 0
+
   /** This task's share of the static indexes, and of what is resolved by their rows, in bytes. */
   def staticBytes(stratum: StratumSpec, gang: Gang): Long = {
     def share(bytes: Long, isShared: Boolean) = if (isShared) bytes / gang.localTasks else bytes

@@ -18,8 +18,11 @@ final class TargetSums(index: StaticIndex, targets: Array[Int], head: RelationPa
   /** The number of sources that contribute in this round; generated code counts them. */
   var contributed: Int = 0
 
-  private val own = edges(index, targets, ghosts = 0, head.keys.size)
-  private val remote = edges(index, targets, ghosts = -1, head.ghosts.size)
+  /** The number of edges. */
+  val edges: Int = targets.length
+
+  private val own = TargetSums.edges(index, targets, ghosts = 0, head.keys.size)
+  private val remote = TargetSums.edges(index, targets, ghosts = -1, head.ghosts.size)
 
   /** Adds the contributions of all sources to rows of this task, and to ghosts. */
   def add(): Unit = {
