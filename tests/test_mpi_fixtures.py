@@ -30,8 +30,11 @@ SETTINGS = {
     "more-buckets": (2, "--buckets", "7"),
     "sub-buckets": (3, "--sub-buckets", "4"),
     "as many sub-buckets as ranks": (2, "--sub-buckets", "2", "--buckets", "5"),
-    "mirrors": (3, "--edges-a-rank", "-1"),
-    "no-mirrors": (2, "--edges-a-rank", "1000"),
+    "mirrors": (3, "--edges-a-rank", "-1", "--heavy-parts", "0.01"),
+    "no-mirrors": (2, "--edges-a-rank", "1000", "--heavy-parts", "0.01"),
+    "mirrors but for heavy ends": (3, "--edges-a-rank", "-1", "--heavy-parts", "2"),
+    "at sources but for heavy ends": (5, "--edges-a-rank", "1000", "--heavy-parts", "2"),
+    "all ends heavy": (2, "--edges-a-rank", "1000", "--heavy-parts", "1e9"),
 }
 
 

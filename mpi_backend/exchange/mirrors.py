@@ -1,14 +1,13 @@
-"""Place edges at their targets, and send the rows to apply, as *mirrors*, to the ranks that have edges from them.
+"""Send the rows to apply, as *mirrors*, to the ranks that have edges from them.
 
-Each rank then writes only to its own rows, compares with their best values, and holds no ghosts. With few ranks this
-is less work than sending derived rows (measured in docs/architecture.md, "The engine without Spark"). Rules read
-mirrored rows and never write them. A message names a row by its id at the owner, and the receiver finds its own number
-of the row in a table made at load.
+If all edges lie at their targets, each rank then writes only to its own rows, compares with their best values, and
+holds no ghosts. With few ranks this is less work than sending derived rows (measured in docs/architecture.md, "The
+engine without Spark"). ``load.edge_placement`` decides where edges lie. Rules read mirrored rows and never write them.
+A message names a row by its id at the owner, and the receiver finds its own number of the row in a table made at load.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,52 +17,8 @@ from mpi_backend.kernels import mirrors as kernel
 from mpi_backend.kernels.messages import write_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from mpi_backend.comm import Comm
     from mpi_backend.kernels.compiler import Array
-    from mpi_backend.load.inputs import Inputs
-    from mpi_backend.state.facts import Facts
     from mpi_backend.state.loop_state import LoopState
-    from pyspark_paralagg.plan.plan import StaticIndex
-
-EDGES_A_RANK = 2
-"""Mirrors are used only if rows have on average more edges than this for each rank, as each row goes to all ranks."""
-_MANY_ROWS = 1 << 16
-_SAMPLE_BITS = 6
-"""Of large inputs one key in 2^6 is counted."""
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-
-
-def choose_mirrors(facts: Facts, inputs: Inputs, comm: Comm) -> Facts:
-    """Return the facts of the mirrored stratum, if the Plan has one and it is less work. Collective."""
-    mirrored = facts.stratum.mirrored if comm.size > 1 else None
-    if mirrored is None:
-        return facts
-    edges = [facts.statics[i] for i in mirrored.edges]
-    if _mean_degree(edges, inputs, comm) <= EDGES_A_RANK * comm.size:
-        return facts
-    return replace(facts, stratum=mirrored.stratum, mirror=mirrored.mirror)
-
-
-def _mean_degree(edges: Iterable[StaticIndex], inputs: Inputs, comm: Comm) -> float:
-    """Return the mean number of edges of the keys of each rank's share of the input; of many, a sample is counted.
-
-    A hub among the sampled keys counts as one key: its edges are not extrapolated.
-    """
-    counted = np.zeros(2)
-    for index in edges:
-        table = inputs.tables[index.input]
-        mixed = np.zeros(table.count, np.uint64)
-        for k in index.keys:
-            mixed = (mixed ^ table.columns[k].words.view(np.uint64)) * _MIX
-        if table.count > _MANY_ROWS:
-            distinct = len(np.unique(mixed[mixed >> np.uint64(64 - _SAMPLE_BITS) == 0])) << _SAMPLE_BITS
-        else:
-            distinct = len(np.unique(mixed))
-        counted += (table.count, distinct)
-    rows, keys = comm.allreduce_sum(counted)
-    return float(rows / max(keys, 1.0))
 
 
 class Mirrors:

@@ -16,7 +16,7 @@ from mpi_backend.load import numbering
 from mpi_backend.state.index import RelationIndex, build_static, place_rows
 from mpi_backend.state.key_map import KeyMap
 from mpi_backend.state.loop_state import LoopState, Rows
-from mpi_backend.state.owner import Owner, route
+from mpi_backend.state.owner import Owner, route, send
 from mpi_backend.state.relation_part import RelationPart
 from mpi_backend.state.rows import allgather_rows, flatten
 from mpi_backend.state.shape import Shape, column_types
@@ -83,16 +83,16 @@ class LoopBuilder:
         aligned = [i for i in facts.stratum.static_indexes if i.aligned_to is not None]
         groups = {i.id: self._aligned_groups(static[i.id], i) for i in aligned}
         targets = {n: self._resolve(facts.stratum.rules[n], static, owners) for n in resolved}
-        mirror_places: list[Array] = []
-        if facts.mirror is not None:
-            [only] = self._parts.values()
-            renumbered, mirror_places = numbering.number_mirror(only, self._mirror, self._comm)
-            groups = {i: renumbered[ids] for i, ids in groups.items()}
         for p in self._parts.values():
             if self._comm.size > 1:
                 part_targets = [targets[n] for n in resolved if facts.stratum.rules[n].head == p.name]
                 numbering.number_ghosts(p, part_targets, self._comm)
             p.grow()
+        mirror_places: list[Array] = []
+        if facts.mirror is not None:  # after all rows have ids at their owners
+            [only] = self._parts.values()
+            renumbered, mirror_places = numbering.number_mirror(only, self._mirror, self._comm)
+            groups = {i: renumbered[ids] for i, ids in groups.items()}
         loop = LoopState(
             facts, shape, self._strings, self._comm, self._parts, owners, {}, {}, {}, base, initial,
             mirror_places=mirror_places,
@@ -153,6 +153,11 @@ class LoopBuilder:
             shared = allgather_rows(columns, table.count, self._comm, masked=any(has_nulls))
             total = int(self._comm.allreduce_sum(np.array([float(table.count)]))[0])
             return Table(tuple(shared), len(shared[0]) if shared else total)
+        placement = self._facts.placement
+        if placement is not None and index.id in placement.ends:
+            edges, masked = Table(columns, table.count), any(has_nulls)
+            ranks = placement.ranks(index.id, edges, picked, self._strings, self._comm, self._buckets, masked=masked)
+            return send(edges, ranks, self._comm, masked=masked)
         by = [picked.index(p) for p in index.partition_by]
         spread = range(len(picked)) if self._facts.is_spread_index(index.id) else ()
         return self._routed(Table(columns, table.count), by, spread, has_nulls)
@@ -220,7 +225,8 @@ class LoopBuilder:
         columns = self._target_columns(rule, static)
         count = static[rule.resolving_probe.index].count
         rows = flatten(columns, count, masked=part.shape.has_null_keys)
-        if self._comm.size == 1 or self._facts.mirror is not None:
+        placement = self._facts.placement
+        if self._comm.size == 1 or (placement is not None and not placement.has_ghosts):
             return part.keys.add(rows, count=count)
         width = part.shape.key_words
         mask_at = width - 1 if part.shape.has_null_keys else -1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from mpi_backend.exchange.mirrors import choose_mirrors
+from mpi_backend.load.edge_placement import place_edges
 from mpi_backend.load.inputs import read_inputs
 from mpi_backend.load.loop_builder import LoopBuilder
 from mpi_backend.loop.bit_rows_loop import BitRowsLoop
@@ -144,7 +144,7 @@ def _evaluation(
 ) -> Evaluation:
     """Load a stratum. Use the first form that the Plan and the data allow: those for bits, decomposition, tuples."""
     inputs = read_inputs(facts, sources, run.results, comm, ansi=ansi)
-    facts = choose_mirrors(facts, inputs, comm)
+    facts = place_edges(facts, inputs, comm)
     builder = LoopBuilder(facts, inputs, comm, buckets, ansi=ansi)
     routed = builder.route()
     if BitmapLoop.fits(facts, routed):

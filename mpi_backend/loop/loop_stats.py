@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CHANGED, DIFFERENCE, OVERFLOW, BYTES, WORK, SIZES = 0, 1, 2, 3, 4, 5
-"""Positions of the votes: rows changed, Σ|Δ|, ranks with an overflow, bytes, work; then delta and total of each relation.
+"""Positions of the votes: rows changed, Σ|Δ|, ranks with an overflow, bytes, work; then delta and total by relation.
 
 Their sums (``sum_votes``) have one more number for each relation, the maximum of its delta over all ranks, and at the
 end the maximum of the work.
@@ -46,7 +46,7 @@ def votes(loop: LoopState, changed: float, difference: float = 0.0, failed: floa
 
 
 def sum_votes(all_votes: Array) -> Array:
-    """Return the sums of the votes of all ranks, which come one row for each rank, and the maxima of deltas and work."""
+    """Return the sums of the votes of all ranks, a row for each rank, and the maxima of deltas and work."""
     maxima = all_votes[:, SIZES::2].max(axis=0), all_votes[:, WORK : WORK + 1].max(axis=0)
     return np.concatenate([all_votes.sum(axis=0), *maxima])
 

@@ -38,6 +38,8 @@ class Passes:
         self._clock = clock
         mirror = loop.facts.mirror
         self._mirrors = None if mirror is None else Mirrors(loop, mirror)
+        placement = loop.facts.placement
+        self._has_ghosts = placement is not None and placement.has_ghosts
         self._ordered = Ordered(loop, runner) if not traced and Ordered.fits(loop, runner) else None
         self.applied = 1
         self.applied_by_value = 0
@@ -99,8 +101,14 @@ class Passes:
         part.rows += lists.count_new(part.state.f, rows)
         lists.unqueue(part.state.f, rows)
         all_votes = self._clock.timed("exchange", partial(mirrors.run, rows, votes(self._loop, len(rows))))
-        self._clock.timed("rules", self._runner.run_rules)
+        self._apply_mirrored()
         return sum_votes(all_votes)
+
+    def _apply_mirrored(self) -> None:
+        """Apply rules to mirrored rows, and send derived rows of other ranks to their owners."""
+        self._clock.timed("rules", self._runner.run_rules)
+        if self._has_ghosts:
+            self._clock.timed("exchange", partial(self._exchange.run, np.zeros(0)))
 
     def _ordered_mirrored(self, ordered: Ordered, mirrors: Mirrors) -> Array:
         """Apply rules on all ranks to the near rows of all ranks."""
@@ -110,6 +118,6 @@ class Passes:
         order_votes = ordered.votes()
         combined = np.concatenate([order_votes, votes(self._loop, len(rows) + far)])
         all_votes = self._clock.timed("exchange", partial(mirrors.run, rows, combined))
-        self._clock.timed("rules", self._runner.run_rules)
+        self._apply_mirrored()
         ordered.apply_votes(all_votes[:, : len(order_votes)])
         return sum_votes(all_votes[:, len(order_votes) :])

@@ -63,7 +63,8 @@ class Tuples:
     def form(self) -> str:
         """Return the order of rows and the number of ranks, for the report."""
         ranks = "one process" if self.loop.comm.size == 1 else f"{self.loop.comm.size} ranks"
-        mirrored = ", mirrored" if self.loop.facts.mirror is not None else ""
+        placement = self.loop.facts.placement
+        mirrored = "" if placement is None else f", {placement}"
         by_target = ", sums by target" if self._fixpoint.is_by_target else ""
         order = ", best first" if self._fixpoint.is_by_value else by_target
         return f"rows{order}{mirrored}, in {ranks}"

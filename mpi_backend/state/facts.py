@@ -11,6 +11,7 @@ from mpi_backend.state.types import Type, type_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mpi_backend.load.edge_placement import EdgePlacement
     from pyspark_paralagg.plan.plan import PlannedRelation, RelationIndex, Spread, StaticIndex, Stratum
     from pyspark_paralagg.program.program import Input, View
 
@@ -20,7 +21,7 @@ class Facts:
     """A stratum of the Plan as the engine evaluates it, with the inputs that it reads, by id.
 
     ``spread``: rows are in ``sub_buckets`` sub-buckets of each bucket. ``mirror``: the copy whose rows drive the rules.
-    ``stratum`` is then the one that the Plan has for it.
+    ``stratum`` is then the one that the Plan has for it, and ``placement`` says where the edges lie.
     """
 
     stratum: Stratum
@@ -28,6 +29,7 @@ class Facts:
     sub_buckets: int = 1
     spread: Spread | None = None
     mirror: int | None = None
+    placement: EdgePlacement | None = None
 
     @classmethod
     def for_stratum(cls, stratum: Stratum, inputs: Mapping[int, Input], sub_buckets: int = 1) -> Facts:

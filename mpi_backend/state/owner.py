@@ -77,13 +77,27 @@ def route(
     if not table.columns:  # rank 0 owns all rows without columns
         total = int(comm.allreduce_sum(np.array([float(table.count)]))[0])
         return Table((), total if comm.rank == 0 else 0)
+    ranks = owners_of(table, by, sub_by, strings, comm, buckets, sub_buckets, masked=masked)
+    return send(table, ranks, comm, masked=masked)
+
+
+def send(table: Table, ranks: Array, comm: Comm, *, masked: bool) -> Table:
+    """Send each row to its rank. Collective."""
+    columns = tuple(send_to_owners(table.columns, ranks, comm, masked=masked))
+    return Table(columns, len(columns[0]))
+
+
+def owners_of(
+    table: Table, by: Sequence[int], sub_by: Sequence[int], strings: Strings, comm: Comm, buckets: int,
+    sub_buckets: int,
+    *, masked: bool,
+) -> Array:  # fmt: skip
+    """Return the rank that owns each row by its columns ``by``, in the sub-bucket of ``sub_by``."""
     hashed = [table.columns[b] for b in (*by, *sub_by)]
     width = len(hashed)
     owner = Owner(range(len(by)), [c.type for c in hashed], buckets, comm.size, range(len(by), width), sub_buckets)
     rows = flatten(hashed, table.count, masked=masked)
-    ranks = owner.ranks(rows, width + masked, width if masked else -1, strings, table.count)
-    columns = tuple(send_to_owners(table.columns, ranks, comm, masked=masked))
-    return Table(columns, len(columns[0]))
+    return owner.ranks(rows, width + masked, width if masked else -1, strings, table.count)
 
 
 def _kind(column_type: Type) -> int:

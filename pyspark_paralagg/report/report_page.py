@@ -14,7 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-_COLUMNS = ("iteration", "relation", "changed rows", "rows", "seconds", "bytes", "balance", "rows read", "their balance")
+_COLUMNS = (
+    "iteration",
+    "relation",
+    "changed rows",
+    "rows",
+    "seconds",
+    "bytes",
+    "balance",
+    "work",
+    "its balance",
+)
 _COUNTED = {"bytes": ",", "balance": ".2f", "work": ",", "work_balance": ".2f"}
 """The last columns: what not every executor counts, with its format."""
 _SHOWN = 30

@@ -40,9 +40,9 @@ class RunReport:
     ``work`` counts the rows of joined sides that rules read, in graphs the edges visited. Relations of one iteration
     share both: they are in the first one's entry. ``balance`` is the largest part of the delta on one task or rank,
     divided by the average: 1.0 is even, the number of tasks means that one task has all. ``work_balance`` is the same
-    of the work. All are None if not counted; the balances are also None if there was nothing to do. Runs by bitmaps, or value by value (of a key that all
-    rules carry), count no single iterations: ``rounds`` is empty, and ``iterations`` is the maximum over all blocks or
-    values.
+    of the work. All are None if not counted; the balances are also None if there was nothing to do. Runs by bitmaps, or
+    value by value (of a key that all rules carry), count no single iterations: ``rounds`` is empty, and ``iterations``
+    is the maximum over all blocks or values.
 
     ``ranks`` has one entry for each MPI rank: ``rank``, ``host``, ``bytes`` (of its relations and indexes),
     ``seconds``, and ``memory`` (the peak of the process). The report's ``seconds`` then also has ``export``, the time
@@ -76,7 +76,7 @@ class RunReport:
         return sum(work * balance for work, balance in counted) / done if done else None
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return ``rounds`` as pandas: iteration, relation, delta, total, seconds, bytes, balance, work, work_balance."""
+        """Return ``rounds`` as pandas, with the columns that are described above."""
         import pandas as pd  # noqa: PLC0415 - slow to load, and rarely needed
 
         return pd.DataFrame([{c: row.get(c) for c in _COLUMNS} for row in self.rounds], columns=list(_COLUMNS))

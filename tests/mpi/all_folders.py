@@ -15,7 +15,7 @@ from pathlib import Path
 from mpi4py import MPI
 
 from mpi_backend.comm import PIECE_BYTES, MpiComm
-from mpi_backend.exchange import mirrors
+from mpi_backend.load import edge_placement
 from mpi_backend.load.files import read_sources, write_result
 from mpi_backend.loop import ordered
 from mpi_backend.loop.engine import run_plan
@@ -31,10 +31,14 @@ def main() -> None:
     parser.add_argument("--buckets", type=int)
     parser.add_argument("--sub-buckets", type=int, default=1)
     parser.add_argument("--enough", type=int, help="rows after which a loop by value hears of others")
-    parser.add_argument("--edges-a-rank", type=int, default=mirrors.EDGES_A_RANK, help="of a row that has mirrors")
+    parser.add_argument(
+        "--edges-a-rank", type=int, default=edge_placement.EDGES_A_RANK, help="of a row that has mirrors"
+    )
+    parser.add_argument("--heavy-parts", type=float, default=edge_placement.HEAVY_PARTS, help="more: more are heavy")
     parser.add_argument("--only", nargs="*", help="names of folders; by default all")
     options = parser.parse_args()
-    mirrors.EDGES_A_RANK = options.edges_a_rank
+    edge_placement.EDGES_A_RANK = options.edges_a_rank
+    edge_placement.HEAVY_PARTS = options.heavy_parts
     if options.enough is not None:
         ordered._ROWS_PER_EXCHANGE = options.enough
     comm = MpiComm(MPI.COMM_WORLD, options.piece_bytes)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from mpi_backend.comm import SingleRank
-from mpi_backend.exchange.mirrors import choose_mirrors
+from mpi_backend.load.edge_placement import place_edges
 from mpi_backend.load.inputs import Inputs
 from mpi_backend.state.facts import Facts
 from mpi_backend.state.strings import Strings
@@ -65,7 +65,7 @@ def inputs_of(facts: Facts, words: np.ndarray) -> Inputs:  # type: ignore[type-a
 
 def test_edges_move_to_their_targets() -> None:
     facts = compile_facts(PATHS)
-    mirrored = choose_mirrors(facts, make_inputs(facts, 5), TwoRanks())
+    mirrored = place_edges(facts, make_inputs(facts, 5), TwoRanks())
     [before], [after] = facts.stratum.static_indexes, mirrored.stratum.static_indexes
     assert (before.partition_by, after.partition_by) == (before.keys, (before.payload[0],))
     [copy], [rule] = mirrored.stratum.relation_indexes, mirrored.stratum.rules
@@ -75,7 +75,7 @@ def test_edges_move_to_their_targets() -> None:
 @pytest.mark.parametrize("degree", [1, 4])
 def test_few_edges_get_no_mirrors(degree: int) -> None:
     facts = compile_facts(PATHS)
-    assert choose_mirrors(facts, make_inputs(facts, degree), TwoRanks()) == facts
+    assert place_edges(facts, make_inputs(facts, degree), TwoRanks()) == facts
 
 
 @pytest.mark.parametrize("hub", [0, 1])
@@ -85,21 +85,25 @@ def test_a_hub_does_not_decide_for_all(hub: int, degree: int, is_mirrored: bool)
     facts = compile_facts(PATHS)
     many = np.arange(70_000 * degree, dtype=np.int64) // degree + 2
     inputs = inputs_of(facts, np.concatenate([np.full(70_000, hub, np.int64), many]))
-    assert (choose_mirrors(facts, inputs, TwoRanks()).mirror is not None) == is_mirrored
+    placement = place_edges(facts, inputs, TwoRanks()).placement
+    assert placement is not None
+    assert placement.at_targets == is_mirrored
+    [ends] = placement.ends.values()
+    assert len(ends.heavy_sources) == len(ends.heavy_targets) == 1
 
 
 def test_one_rank_has_no_mirrors() -> None:
     facts = compile_facts(PATHS)
-    assert choose_mirrors(facts, make_inputs(facts, 5), SingleRank()) == facts
+    assert place_edges(facts, make_inputs(facts, 5), SingleRank()) == facts
 
 
 @pytest.mark.parametrize("text", NOT_MIRRORED.values(), ids=NOT_MIRRORED)
 def test_other_rules_have_no_mirrors(text: str) -> None:
     facts = compile_facts(text)
-    assert choose_mirrors(facts, make_inputs(facts, 5), TwoRanks()).mirror is None
+    assert place_edges(facts, make_inputs(facts, 5), TwoRanks()).mirror is None
 
 
 def test_sub_buckets_exclude_mirrors() -> None:
     facts = compile_facts(PATHS, 4)
     assert facts.spread is not None
-    assert choose_mirrors(facts, make_inputs(facts, 5), TwoRanks()).mirror is None
+    assert place_edges(facts, make_inputs(facts, 5), TwoRanks()).mirror is None

@@ -37,11 +37,16 @@ def test_in_one_process(case: tuple[Staged, list[Row]], max_rows: int, monkeypat
     assert sorted(staged.run_local()["found"]) == rows
 
 
+@pytest.mark.parametrize("edges_a_rank", [-1, 1000])
+@pytest.mark.parametrize("heavy_parts", [0.01, 20, 1e9])
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_on_ranks_with_mirrors(case: tuple[Staged, list[Row]], ranks: int, tmp_path: Path) -> None:
+def test_on_ranks_with_mirrors(
+    case: tuple[Staged, list[Row]], ranks: int, heavy_parts: float, edges_a_rank: int, tmp_path: Path
+) -> None:
+    """Of all rows or, if edges lie at their sources, of heavy ones. Few, some or all ends are heavy."""
     staged, rows = case
     staged.write(tmp_path / "case")
-    run_on_ranks(tmp_path, "x", ranks, "--edges-a-rank", -1)
+    run_on_ranks(tmp_path, "x", ranks, "--edges-a-rank", edges_a_rank, "--heavy-parts", heavy_parts)
     assert sorted(staged.read(tmp_path / "case" / "out-x")["found"]) == rows
 
 
