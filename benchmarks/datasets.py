@@ -107,8 +107,8 @@ def _edges(name: str) -> Edges:
 
 def _write(name: str, directory: Path, edges: Edges) -> Graph:
     src, dst, weight = edges
-    vertices = np.unique(np.concatenate([src, dst]))
-    sources, degrees = np.unique(src, return_counts=True)
+    sources, degrees = _counted(src)
+    vertices = np.union1d(sources, _counted(dst)[0])
     most = sources[np.lexsort((sources, -degrees))[: max(SOURCES.values())]]
     graph = Graph(name, directory, most.tolist(), len(vertices), len(src))
     _write_parquet({"src": src, "dst": dst, "w": weight}, graph.edges_file)
@@ -118,6 +118,15 @@ def _write(name: str, directory: Path, edges: Edges) -> Graph:
     unfinished.write_text(json.dumps({**asdict(graph), "directory": name}))
     unfinished.replace(directory / "meta.json")
     return graph
+
+
+def _counted(ids: Longs) -> tuple[Longs, Longs]:
+    """Return the distinct ids, sorted, and how often each occurs; dense ids need little memory."""
+    if ids.max() > 4 * len(ids):
+        return np.unique(ids, return_counts=True)
+    counts = np.bincount(ids)
+    distinct = np.flatnonzero(counts)
+    return distinct, counts[distinct]
 
 
 def _write_parquet(columns: dict[str, Longs], file: str) -> None:

@@ -6,12 +6,13 @@ Weights are whole numbers from 1 to 100, uniform, so that sums of distances comp
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 Longs: TypeAlias = NDArray[np.int64]
+Integers: TypeAlias = NDArray[np.integer[Any]]
 Edges: TypeAlias = tuple[Longs, Longs, Longs]
 
 SEED = 6
@@ -33,15 +34,18 @@ def rmat(scale: int, edge_factor: int = 16, seed: int = SEED) -> Edges:
     """
     rng = np.random.default_rng(seed)
     draws = edge_factor << scale
-    src, dst = np.zeros(draws, np.int64), np.zeros(draws, np.int64)
+    src, dst = np.zeros(draws, np.int32), np.zeros(draws, np.int32)  # scale 24 has 268 M edges: few bytes for each
     for _ in range(scale):  # one bit of both ids: the quadrant of the adjacency matrix
         quadrant = rng.random(draws, dtype=np.float32)
-        src = 2 * src + (quadrant >= _AB)
-        dst = 2 * dst + (((quadrant >= _A) & (quadrant < _AB)) | (quadrant >= _ABC))
-    names = rng.permutation(1 << scale)
-    src, dst = _distinct(names[src], names[dst], 1 << scale)
-    order = rng.permutation(len(src))
-    return src[order], dst[order], _weights(rng, len(src))
+        src <<= 1
+        src += quadrant >= _AB
+        dst <<= 1
+        dst += ((quadrant >= _A) & (quadrant < _AB)) | (quadrant >= _ABC)
+    names = rng.permutation(1 << scale).astype(np.int32)
+    edges = _distinct(names[src], names[dst], 1 << scale)
+    del src, dst, quadrant
+    edges = edges[rng.permutation(len(edges))]
+    return edges >> scale, edges & ((1 << scale) - 1), _weights(rng, len(edges))
 
 
 def grid(side: int, seed: int = SEED) -> Edges:
@@ -96,14 +100,22 @@ def uniform(vertices: int, draws: int, seed: int = SEED) -> Edges:
     (True, True, True)
     """
     rng = np.random.default_rng(seed)
-    src, dst = _distinct(rng.integers(0, vertices, draws), rng.integers(0, vertices, draws), vertices)
+    edges = _distinct(rng.integers(0, vertices, draws), rng.integers(0, vertices, draws), vertices)
+    src, dst = edges // vertices, edges % vertices
     order = rng.permutation(len(src))
     return src[order], dst[order], _weights(rng, len(src))
 
 
-def _distinct(src: Longs, dst: Longs, vertices: int) -> tuple[Longs, Longs]:
-    edges = np.unique((src * vertices + dst)[src != dst])
-    return edges // vertices, edges % vertices
+def _distinct(src: Integers, dst: Integers, vertices: int) -> Longs:
+    """Return the distinct edges without self loops, sorted, each as `src * vertices + dst`."""
+    edges: Longs = src.astype(np.int64)
+    edges *= vertices
+    edges += dst
+    edges = edges[src != dst]
+    edges.sort()
+    is_first = np.ones(len(edges), np.bool_)
+    np.not_equal(edges[1:], edges[:-1], out=is_first[1:])
+    return edges[is_first]
 
 
 def _weights(rng: np.random.Generator, count: int) -> Longs:

@@ -25,6 +25,7 @@ from mpi_backend.launch.messages import FOLDER_VARIABLE, FileLink, SocketLink
 from mpi_backend.launch.preflight import MORE_MEMORY, MORE_SPACE, RANKS_VARIABLE
 from mpi_backend.launch.world import check_world
 from mpi_backend.names import listed_names
+from mpi_backend.state.facts import HEAVY_PARTS
 from pyspark_paralagg.errors import ParalaggError
 
 if TYPE_CHECKING:
@@ -104,6 +105,9 @@ def _parser() -> argparse.ArgumentParser:
         "--sub-buckets", type=int, default=1, help="sub-buckets of a bucket, which spread the rows of a join key"
     )
     parser.add_argument(
+        "--heavy-parts", type=float, default=HEAVY_PARTS, help="a hub has more than 1/N of a rank's part of the edges"
+    )
+    parser.add_argument(
         "--no-ansi", dest="ansi", action="store_false", help="overflow wraps, as without spark.sql.ansi"
     )
     parser.add_argument("--tell", help="host:port of the supervisor, if each host has its own folders")
@@ -145,6 +149,7 @@ def _run(options: argparse.Namespace, comm: Comm, link: SupervisorLink, started_
         comm,
         buckets=partitions,
         sub_buckets=options.sub_buckets,
+        heavy_parts=options.heavy_parts,
         ansi=options.ansi,
         counted=options.counted,
         progress=progress,

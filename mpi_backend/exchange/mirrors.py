@@ -2,7 +2,7 @@
 
 If all edges lie at their targets, each rank then writes only to its own rows, compares with their best values, and
 holds no ghosts. With few ranks this is less work than sending derived rows (measured in docs/architecture.md, "The
-engine without Spark"). ``load.edge_placement`` decides where edges lie. Rules read mirrored rows and never write them.
+engine without Spark"). ``load.place_edges`` decides where edges lie. Rules read mirrored rows and never write them.
 A message names a row by its id at the owner, and the receiver finds its own number of the row in a table made at load.
 """
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from mpi_backend.load.edge_placement import place_edges
 from mpi_backend.load.inputs import read_inputs
 from mpi_backend.load.loop_builder import LoopBuilder
+from mpi_backend.load.place_edges import place_edges
 from mpi_backend.loop.bit_rows_loop import BitRowsLoop
 from mpi_backend.loop.bitmap_loop import BitmapLoop
 from mpi_backend.loop.decomposed import Decomposed
 from mpi_backend.loop.tuples import Tuples
-from mpi_backend.state.facts import Facts
+from mpi_backend.state.facts import HEAVY_PARTS, Facts
 from mpi_backend.state.types import Table
 from pyspark_paralagg.program.names import visible_names
 
@@ -81,6 +81,7 @@ def run_plan(
     *,
     buckets: int | None = None,
     sub_buckets: int = 1,
+    heavy_parts: float = HEAVY_PARTS,
     ansi: bool = True,
     counted: Collection[str] = (),
     progress: PlanProgress | None = None,
@@ -94,7 +95,7 @@ def run_plan(
     unread = frozenset(counted) - {i.relation for i in plan.inputs}
     inputs = {i.id: i for i in plan.inputs}
     for stratum in plan.strata:
-        facts = Facts.for_stratum(stratum, inputs, sub_buckets if comm.size > 1 else 1)
+        facts = Facts.for_stratum(stratum, inputs, sub_buckets if comm.size > 1 else 1, heavy_parts)
         _run_stratum(facts, sources, comm, run, buckets or comm.size, ansi=ansi, counted=unread, progress=progress)
     return run
 

@@ -11,9 +11,11 @@ from mpi_backend.state.types import Type, type_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mpi_backend.load.edge_placement import EdgePlacement
+    from mpi_backend.state.edge_placement import EdgePlacement
     from pyspark_paralagg.plan.plan import PlannedRelation, RelationIndex, Spread, StaticIndex, Stratum
     from pyspark_paralagg.program.program import Input, View
+
+HEAVY_PARTS = 8
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,8 @@ class Facts:
     """A stratum of the Plan as the engine evaluates it, with the inputs that it reads, by id.
 
     ``spread``: rows are in ``sub_buckets`` sub-buckets of each bucket. ``mirror``: the copy whose rows drive the rules.
-    ``stratum`` is then the one that the Plan has for it, and ``placement`` says where the edges lie.
+    ``stratum`` is then the one that the Plan has for it, and ``placement`` says where the edges lie. An end of edges is
+    heavy if it has more than 1/``heavy_parts`` of a rank's fair part of them (0: none is).
     """
 
     stratum: Stratum
@@ -30,12 +33,15 @@ class Facts:
     spread: Spread | None = None
     mirror: int | None = None
     placement: EdgePlacement | None = None
+    heavy_parts: float = HEAVY_PARTS
 
     @classmethod
-    def for_stratum(cls, stratum: Stratum, inputs: Mapping[int, Input], sub_buckets: int = 1) -> Facts:
+    def for_stratum(
+        cls, stratum: Stratum, inputs: Mapping[int, Input], sub_buckets: int = 1, heavy_parts: float = HEAVY_PARTS
+    ) -> Facts:
         """Return the facts of ``stratum``, or of its form for sub-buckets if there are several and it has one."""
         if sub_buckets == 1 or stratum.spread is None:
-            return cls(stratum, inputs)
+            return cls(stratum, inputs, heavy_parts=heavy_parts)
         return cls(stratum.spread.stratum, inputs, sub_buckets, stratum.spread)
 
     def is_spread_index(self, index: int) -> bool:

@@ -104,6 +104,7 @@ class _Ranks:
                 "python": list(self.request.python),
                 "oversubscribe": self.request.oversubscribe,
                 "sub_buckets": conf.read(self.session, conf.SUB_BUCKETS),
+                "heavy_parts": conf.read(self.session, conf.HEAVY_PARTS),
                 "env": {"PYTHONPATH": ranks.python_path()},
             },
             "plan": stratum_plan.to_json(),

@@ -53,6 +53,7 @@ _KEYS = {
         conf.BROADCAST_MAX_BYTES,
         conf.CLIMB_MAX_ITERATIONS,
         conf.SUB_BUCKETS,
+        conf.HEAVY_PARTS,
     )
 }
 
@@ -65,6 +66,7 @@ class Settings:
     broadcast_max_bytes: int
     climb_limit: int
     sub_buckets: int
+    heavy_parts: int
     request: Request
 
     @classmethod
@@ -96,6 +98,7 @@ class Settings:
             values[conf.BROADCAST_MAX_BYTES.name],
             values[conf.CLIMB_MAX_ITERATIONS.name],
             values[conf.SUB_BUCKETS.name],
+            values[conf.HEAVY_PARTS.name],
             request,
         )
 
@@ -181,6 +184,7 @@ def _compute(  # noqa: PLR0913, PLR0917 - all results of the steps before
         engine_settings = {
             "ansi": settings.ansi,
             "sub_buckets": settings.sub_buckets,
+            "heavy_parts": settings.heavy_parts,
             "counted": task.requested.counted,
         }
         return engine.run_on_ranks(plan, sources, names, show, request, folder, engine_settings)

@@ -197,6 +197,15 @@ SUB_BUCKETS = Key(
     "rows. Derived rows are then copied to all ranks of their key before each join.",
 )
 
+HEAVY_PARTS = Key(
+    "spark.paralagg.heavyParts",
+    "number",
+    8,
+    _natural,
+    "What is a hub: a row with more than 1/heavyParts of a rank's fair part of all edges. The edges of hubs are spread "
+    "over all MPI ranks. With 0 no row is a hub.",
+)
+
 PYTHON = Key(
     "spark.paralagg.python",
     "command",
@@ -248,6 +257,7 @@ REGISTRY: tuple[Key, ...] = (
     OFFLOAD_MIN_ROWS,
     OFFLOAD_MIN_CORES,
     SUB_BUCKETS,
+    HEAVY_PARTS,
     PYTHON,
     PYTHON_PATH,
     SQL_REWRITE,

@@ -15,10 +15,11 @@ from pathlib import Path
 from mpi4py import MPI
 
 from mpi_backend.comm import PIECE_BYTES, MpiComm
-from mpi_backend.load import edge_placement
+from mpi_backend.load import place_edges
 from mpi_backend.load.files import read_sources, write_result
 from mpi_backend.loop import ordered
 from mpi_backend.loop.engine import run_plan
+from mpi_backend.state.facts import HEAVY_PARTS
 from pyspark_paralagg.plan.read import plan_from_json
 
 
@@ -31,14 +32,11 @@ def main() -> None:
     parser.add_argument("--buckets", type=int)
     parser.add_argument("--sub-buckets", type=int, default=1)
     parser.add_argument("--enough", type=int, help="rows after which a loop by value hears of others")
-    parser.add_argument(
-        "--edges-a-rank", type=int, default=edge_placement.EDGES_A_RANK, help="of a row that has mirrors"
-    )
-    parser.add_argument("--heavy-parts", type=float, default=edge_placement.HEAVY_PARTS, help="more: more are heavy")
+    parser.add_argument("--edges-a-rank", type=int, default=place_edges.EDGES_A_RANK, help="of a row that has mirrors")
+    parser.add_argument("--heavy-parts", type=float, default=HEAVY_PARTS, help="more: more are heavy")
     parser.add_argument("--only", nargs="*", help="names of folders; by default all")
     options = parser.parse_args()
-    edge_placement.EDGES_A_RANK = options.edges_a_rank
-    edge_placement.HEAVY_PARTS = options.heavy_parts
+    place_edges.EDGES_A_RANK = options.edges_a_rank
     if options.enough is not None:
         ordered._ROWS_PER_EXCHANGE = options.enough
     comm = MpiComm(MPI.COMM_WORLD, options.piece_bytes)
@@ -59,7 +57,9 @@ def main() -> None:
 def _run(folder: Path, out: Path, comm: MpiComm, options: argparse.Namespace) -> None:
     plan = plan_from_json(json.loads((folder / "plan.json").read_text()))
     sources = read_sources(plan, folder / "in", "arrow", comm.rank, comm.size)
-    run = run_plan(plan, sources, comm, buckets=options.buckets, sub_buckets=options.sub_buckets)
+    run = run_plan(
+        plan, sources, comm, buckets=options.buckets, sub_buckets=options.sub_buckets, heavy_parts=options.heavy_parts
+    )
     for r in (r for s in plan.strata for r in s.relations):
         write_result(r, run.results[r.name], out, "arrow", options.buckets or comm.size, comm.rank, comm.size)
 

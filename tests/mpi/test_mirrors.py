@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from mpi_backend.comm import SingleRank
-from mpi_backend.load.edge_placement import place_edges
 from mpi_backend.load.inputs import Inputs
+from mpi_backend.load.place_edges import place_edges
 from mpi_backend.state.facts import Facts
 from mpi_backend.state.strings import Strings
 from mpi_backend.state.types import Column, Table, type_of
