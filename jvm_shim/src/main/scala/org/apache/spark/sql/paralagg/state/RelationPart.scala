@@ -69,7 +69,11 @@ final class RelationPart(
   }
 
   /** Returns the ids of the keys of base rows; adds new keys. */
-  def ids(b: Block): Array[Int] = BlockKeys.intern(Array(b), spec.keys.length, keys, shape.hasNullKeys)
+  def ids(b: Block): Array[Int] = {
+    val ids = new Array[Int](b.rows)
+    BlockKeys.intern(Array(b), spec.keys.length, keys, shape.hasNullKeys, Column(ids))
+    ids
+  }
 
   /** Returns the values of base rows as combiners read them, `valueWords` a row; a base row has no parent. */
   def values(b: Block): Array[Long] = {
@@ -182,6 +186,10 @@ final class RelationPart(
     grow()
     growGhosts()
   }
+
+  /** Returns the bytes for the rows of all keys and for all ghosts, before they are allocated. */
+  def bytesOfKeys: Long =
+    keys.size * RelationPart.bytesPerRow(spec, stratum) + ghosts.size * (ghost.bytesPerId + 8L + 16L * ghosts.arity)
 
   /** Returns the allocated bytes, for the memory account. */
   def bytes: Long = {
