@@ -106,7 +106,8 @@ object KernelCode {
   /** Imports for generated code, which is in a package of Catalyst. It calls methods of objects as static ones. */
   private val Imports = Seq[Class[_]](
     classOf[Accumulator], classOf[Combiner], classOf[Dictionary], DoubleWord.getClass, FloatWord.getClass,
-    classOf[Kernel], classOf[LongKeyMap], classOf[LoopState], classOf[Murmur3_x86_32], classOf[Platform], classOf[RelationIndex],
+    classOf[Kernel], classOf[LongKeyMap], classOf[LoopState], classOf[Murmur3_x86_32], classOf[Platform],
+    classOf[RelationIndex],
     classOf[RelationPart], RowAddress.getClass, classOf[StaticIndex], StringWord.getClass, Sums.getClass,
     classOf[TargetSums], classOf[TupleKeyMap])
     .map(c => s"import ${c.getName.stripSuffix("$")};\n").mkString

@@ -32,7 +32,8 @@ final class MemoryAccount(context: TaskContext) {
         ErrorCodes.OutOfMemory,
         s"$what needs ${bytes >> 20} MiB in one task, and Spark's memory manager has ${consumer.getUsed >> 20} MiB for it.",
         "give executors more memory (spark.executor.memory; spark.driver.memory under local[N]) or use more, smaller tasks." +
-          (if (mayMap) "" else " With spark.io.encryption.enabled, indexes stay in memory: mapped files are not encrypted."))
+          (if (mayMap) ""
+           else " With spark.io.encryption.enabled, indexes stay in memory: mapped files are not encrypted."))
     }
   }
 

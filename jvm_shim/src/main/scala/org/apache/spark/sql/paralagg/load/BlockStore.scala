@@ -64,7 +64,7 @@ final class BlockStore(context: TaskContext) extends MemoryConsumer(context.task
 /** A file of words, encrypted if Spark encrypts its own. */
 final class SpillFile {
   private val env = SparkEnv.get
-  private val file = new LocalFile
+  private val file = new LocalFile("rows")
   import file.{attempt, channel}
   private var end = 0L
 

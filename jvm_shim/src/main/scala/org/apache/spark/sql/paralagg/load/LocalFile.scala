@@ -11,7 +11,7 @@ import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
  * A file in one of Spark's local directories. It has no name once it is open (Linux, macOS), so nothing is left, however
  * the process ends.
  */
-private[paralagg] final class LocalFile {
+private[paralagg] final class LocalFile(content: String) {
   private val path: Path = SparkEnv.get.blockManager.diskBlockManager.createTempLocalBlock()._2.toPath
 
   val channel: FileChannel = attempt("open") {
@@ -28,7 +28,7 @@ private[paralagg] final class LocalFile {
       case e: IOException =>
         throw new ParalaggException(
           ErrorCodes.DiskFull,
-          s"cannot $what $path, which holds rows that memory does not: ${e.getMessage}.",
+          s"cannot $what $path, which holds $content that memory does not: ${e.getMessage}.",
           "free space on it, set spark.local.dir to a folder on another disk, or give executors more memory.")
     }
 }

@@ -17,7 +17,8 @@ import sun.nio.ch.DirectBuffer
  * gang closes the others when all of its tasks in this executor have ended.
  */
 final class Column private (
-    val base: AnyRef, val offset: Long, val length: Int, val isWide: Boolean, private var mapped: ByteBuffer, gang: Gang)
+    val base: AnyRef, val offset: Long, val length: Int, val isWide: Boolean, private var mapped: ByteBuffer,
+    gang: Gang)
     extends AutoCloseable {
   val isMapped: Boolean = mapped != null
   def bytes: Long = length.toLong * (if (isWide) 8 else 4)
@@ -66,7 +67,7 @@ object Column {
 
   /** Maps a file of `bytes` zeros. They are written first: if the disk is full, a write through the map ends the JVM. */
   private def zeros(bytes: Long): ByteBuffer = {
-    val file = new LocalFile
+    val file = new LocalFile("indexes")
     try file.attempt("write") {
         val page = ByteBuffer.allocate(1 << 20)
         var at = 0L

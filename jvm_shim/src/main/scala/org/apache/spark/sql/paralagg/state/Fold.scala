@@ -21,7 +21,8 @@ final class Fold private (loops: Array[LoopState]) {
   private val words = new Array[Long](total * part(0).keys.arity)
   private val statics = loops(0).statics.keys.map(i => i -> new FoldedIndex(loops.map(_.staticIndex(i)), total)).toMap
   private val resolved = loops(0).resolved.indices.map { rule =>
-    if (loops(0).resolved(rule) == null) null else loops(0).resolved(rule).sameKind(loops.map(_.resolved(rule).length).sum)
+    if (loops(0).resolved(rule) == null) null
+    else loops(0).resolved(rule).sameKind(loops.map(_.resolved(rule).length).sum)
   }.toArray
 
   /** Returns the new ids of the rows of `task`, by their former ids. */

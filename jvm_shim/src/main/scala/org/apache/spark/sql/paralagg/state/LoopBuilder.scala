@@ -103,7 +103,7 @@ final class LoopBuilder(
     val targets = mutable.Map.from(rules.map(rule => rule -> resolver.resolve(stratum.rules(rule), scratch())))
     ends("targets")
     val isInMemory = !mayMap || {
-      val state = parts.map(_.bytesOfKeys).sum
+      val state = parts.map(_.bytesWhenGrown).sum
       val isGranted = memory.makeRoom(heldBytes + share * needed.kept + state)
       if (i.isShared) gang.allreduce(Array(if (isGranted) 0.0 else 1.0))(0) == 0 else isGranted
     }

@@ -187,15 +187,18 @@ final class RelationPart(
     growGhosts()
   }
 
-  /** Returns the bytes for the rows of all keys and for all ghosts, before they are allocated. */
-  def bytesOfKeys: Long =
-    keys.size * RelationPart.bytesPerRow(spec, stratum) + ghosts.size * (ghost.bytesPerId + 8L + 16L * ghosts.arity)
+  /** Returns what `bytes` will be with room for all keys and ghosts. */
+  def bytesWhenGrown: Long =
+    accumulators.map(a => math.max(a.capacity, keys.size) * a.bytesPerId).sum +
+      math.max(ghost.capacity, ghosts.size) * (ghost.bytesPerId + 8) + keyBytes + keys.size * 4L
+
+  private def accumulators = Seq(state, pending, delta).filter(_ != null).distinct
+  private def keyBytes = (keys.words.length + ghosts.words.length) * 16L
 
   /** Returns the allocated bytes, for the memory account. */
   def bytes: Long = {
-    val values = Seq(state, pending, delta).filter(_ != null).distinct.map(a => a.capacity * a.bytesPerId).sum
-    values + ghost.capacity * (ghost.bytesPerId + 8) + (keys.words.length + ghosts.words.length) * 16L +
-      current.length * 4L
+    val values = accumulators.map(a => a.capacity * a.bytesPerId).sum
+    values + ghost.capacity * (ghost.bytesPerId + 8) + keyBytes + current.length * 4L
   }
 }
 
