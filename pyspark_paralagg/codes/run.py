@@ -86,7 +86,8 @@ RUN = (
         "PARALAGG_OUT_OF_MEMORY",
         IN_SPARK,
         cause="The state of one task does not fit into the memory that Spark gives it, or the heap is full.",
-        remedy="Raise `spark.executor.memory` (`spark.driver.memory` under `local[N]`), or use more tasks.",
+        remedy="Raise `spark.executor.memory` (`spark.driver.memory` under `local[N]`), or use more tasks. "
+        "Indexes go to mapped files first, unless `spark.io.encryption.enabled` is set.",
         tested_by="tests/cluster/test_surroundings.py",
     ),
     ErrorCode(

@@ -41,8 +41,9 @@ class Estimate:
     """The needs of a run, from the rows of its inputs and the Plan. All sizes are bytes.
 
     ``bytes_per_task`` is the most that the loaded rows and the indexes of one of the ``tasks`` take at the same time,
-    if keys are spread evenly; Spark's memory manager has ``memory_per_task``. ``index_bytes_per_task``, the part of the
-    indexes, has to fit into it. Loaded rows that do not fit go to files: ``spilled``, of all tasks.
+    if keys are spread evenly; Spark's memory manager has ``memory_per_task``. ``index_bytes_per_task`` is the part of
+    the indexes. What does not fit goes to files: loaded rows (``spilled``, of all tasks), and indexes, which the loop
+    reads from mapped files (``mapped``, of all tasks). If Spark encrypts its files, indexes stay in memory.
 
     ``strings`` are the texts of all inputs, each once: every executor has them beside the memory that is managed.
     ``row_bytes`` is the size of a row of each recursive relation while the loop runs, unless it runs by bitmaps. Only a
@@ -58,15 +59,16 @@ class Estimate:
     index_bytes_per_task: int | None = None
     memory_per_task: int | None = None
     spilled: int | None = None
+    mapped: int | None = None
     strings: int | None = None
     row_bytes: dict[str, int] = field(default_factory=dict)
 
     @property
     def fits(self) -> bool | None:
-        """Whether the indexes fit into the memory; None for ranks. The rows of recursive relations come on top."""
-        if self.index_bytes_per_task is None or self.memory_per_task is None:
+        """Whether memory holds the indexes that are not mapped; None for ranks. Rows of relations come on top."""
+        if self.tasks is None or self.index_bytes_per_task is None or self.memory_per_task is None:
             return None
-        return self.index_bytes_per_task <= self.memory_per_task
+        return self.index_bytes_per_task - (self.mapped or 0) / self.tasks <= self.memory_per_task
 
     def __repr__(self) -> str:
         """Return the numbers as some lines of text."""
@@ -75,7 +77,7 @@ class Estimate:
             needed = f"{_mib(self.bytes_per_task)}, of which {_mib(self.index_bytes_per_task)} for indexes"
             lines += [
                 f"  memory of each of {self.tasks} tasks: {_mib(self.memory_per_task)}; needed: {needed}",
-                f"  to files: {_mib(self.spilled)}",
+                f"  to files: {_mib(self.spilled)} of rows, {_mib(self.mapped)} of indexes (mapped)",
                 *([f"  strings: {_mib(self.strings)} in every executor"] if self.strings else []),
                 *(f"  each row of {name}: {size} bytes" for name, size in self.row_bytes.items()),
             ]
@@ -95,7 +97,7 @@ def estimate(df: DataFrame) -> Estimate:
       (node, dist): 1 row, 1 MiB
       (src, dst, weight): 64,155,735 rows, 1,469 MiB
       memory of each of 2 tasks: 1,138 MiB; needed: 1,224 MiB, of which 490 MiB for indexes
-      to files: 172 MiB
+      to files: 172 MiB of rows, 0 MiB of indexes (mapped)
       each row of r: 33 bytes
     """
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame  # noqa: PLC0415 - needs pyspark
@@ -138,21 +140,25 @@ def _memory(sizes: dict[str, Any], counts: Sequence[int]) -> dict[str, int]:
     """
     rows = [counts[route["input"]] * route["share"] for route in sizes["loaded"]]
     waiting = peak = sum(n * route["bytes"] for n, route in zip(rows, sizes["loaded"], strict=True))
-    kept = 0.0
+    kept = mapped = 0.0
     for index in sizes["indexes"]:
         route = sizes["loaded"][index["route"]]
         n = counts[route["input"]] * index["share"]
         peak = max(peak, waiting + kept + n * index["building"])
-        kept += n * index["kept"]
+        if sizes["mayMap"] and kept + n * index["kept"] > sizes["memoryPerTask"]:
+            mapped += n * index["kept"]
+        else:
+            kept += n * index["kept"]
         if index["frees"]:
             waiting -= rows[index["route"]] * route["bytes"]
     loaded = sum(n * route["bytes"] for n, route in zip(rows, sizes["loaded"], strict=True))
     return {
         "tasks": sizes["tasks"],
         "bytes_per_task": round(peak),
-        "index_bytes_per_task": round(kept),
+        "index_bytes_per_task": round(kept + mapped),
         "memory_per_task": sizes["memoryPerTask"],
         "spilled": round(sizes["tasks"] * min(loaded, max(0.0, peak - sizes["memoryPerTask"]))),
+        "mapped": round(sizes["tasks"] * mapped),
     }
 
 

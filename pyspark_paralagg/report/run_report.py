@@ -33,7 +33,8 @@ class RunReport:
     ``seconds`` has ``plan``, ``load``, ``loop`` and ``store``. ``form`` says how the loop was evaluated: by rows (best
     first, with sums by target, or neither; in how many tasks or ranks), by bitmaps, or one carried value at a time.
     ``spilled`` counts the bytes of loaded rows that went to files of Spark's local directories, because memory did not
-    hold them.
+    hold them. ``mapped`` counts the bytes of indexes that the loop read from mapped files there, for the same reason.
+    Both are 0 on other executors than Spark's.
 
     ``rounds`` has one entry for each iteration and relation: ``iteration``, ``relation``, the changed rows (``delta``),
     all rows (``total``), ``seconds``, ``bytes``, ``balance``, ``work`` and ``work_balance``. ``bytes`` were exchanged;
@@ -60,6 +61,7 @@ class RunReport:
     ranks: tuple[dict[str, Any], ...] = field(default=(), repr=False)
     form: str = "rows"
     spilled: int = 0
+    mapped: int = 0
 
     @property
     def balance(self) -> float | None:
@@ -122,6 +124,7 @@ class RunReport:
                 "per_iteration": list(self.rounds),
                 "ranks": list(self.ranks),
                 "spilled": self.spilled,
+                "mapped": self.mapped,
             }
         )
 
@@ -141,22 +144,25 @@ class RunReport:
             ranks=tuple(data.get("ranks", ())),
             form=data.get("form", "rows"),
             spilled=data.get("spilled", 0),
+            mapped=data.get("mapped", 0),
         )
 
     def __repr__(self) -> str:
-        """Return the report as four lines of text; one more with MPI ranks, and if rows were spilled."""
+        """Return the report as four lines of text; one more with MPI ranks, and if files were used."""
         spent = ", ".join(f"{name} {value:.3f} s" for name, value in self.seconds.items())
         return (
             f"{self.backend}: {self.iterations:,} iterations, {self.tuples:,} rows\n"
             f"  form: {self.form}\n"
             f"  time: {spent}\n"
             f"{self._shown_ranks()}"
-            f"{self._shown_spilled()}"
+            f"{self._shown_files()}"
             f"  why {self.backend}: {self.reason}"
         )
 
-    def _shown_spilled(self) -> str:
-        return f"  memory: {self.spilled:,} bytes of loaded rows went to files\n" if self.spilled else ""
+    def _shown_files(self) -> str:
+        if not (self.spilled or self.mapped):
+            return ""
+        return f"  files: {self.spilled:,} bytes of loaded rows, {self.mapped:,} bytes of indexes (mapped)\n"
 
     def _shown_ranks(self) -> str:
         if not self.ranks:

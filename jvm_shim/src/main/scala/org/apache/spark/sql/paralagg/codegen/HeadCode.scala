@@ -64,9 +64,10 @@ private[paralagg] final class HeadCode(
 
   /** Returns the code for a target that the row of a probe determines; ghosts are complements of their ids. */
   private def resolved(place: InnerPlace, own: AccumulatorCode, values: Array[WordCode]): String = {
-    val targets = locals.local(s"ra_t$position", s"int[] ra_t$position = ra_loop.resolved()[$position];\n")
     val target = locals.freshName("h")
-    val declared = s"int $target = $targets[${place.rowOf(rule.target.step)}];\n"
+    val row = place.rowOf(rule.target.step)
+    val word = locals.column(s"ra_t$position", s"ra_loop.resolved()[$position]", isWide = false, row)
+    val declared = s"int $target = $word;\n"
     if (tasks == 1 || place.side == TargetSide.Own) declared + combine(own, target, values)
     else {
       val ghost = locals.freshName("gh")

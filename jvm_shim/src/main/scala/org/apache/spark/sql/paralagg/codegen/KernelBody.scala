@@ -91,6 +91,12 @@ private[paralagg] final class KernelLocals(stratum: StratumSpec, shape: Shape, a
     local(name, s"$kind $name = ($kind) $source;\n")
   }
 
+  /** Returns the code that reads a row of a static side's [[org.apache.spark.sql.paralagg.state.Column]]. */
+  def column(name: String, source: String, isWide: Boolean, row: String): String = {
+    local(name, s"Object $name = $source.base(); long ${name}_o = $source.offset();\n")
+    if (isWide) s"Platform.getLong($name, ${name}_o + 8L * $row)" else s"Platform.getInt($name, ${name}_o + 4L * $row)"
+  }
+
   def accumulator(name: String, source: => String, relation: Int, writes: Boolean): AccumulatorCode = {
     if (writes) written += name
     accumulators.getOrElseUpdate(

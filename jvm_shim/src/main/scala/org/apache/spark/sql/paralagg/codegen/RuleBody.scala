@@ -117,9 +117,9 @@ private[paralagg] final class RuleBody(
     val index = s"ra_s${p.index}"
     val nulls = shape.staticPayload(p.index)
     val narrow = shape.narrowPayload(p.index)
-    p.binds.indices.filter(p.binds(_) != null).map { c =>
-      val (array, column) = if (narrow(c)) ("int[]", "narrow") else ("long[]", "payload")
-      val payload = locals.local(s"${index}_v$c", s"$array ${index}_v$c = $index.$column()[$c];\n")
+    val read = stratum.staticIndex(p.index).read.filter(p.binds(_) != null)
+    read.map { c =>
+      val word = locals.column(s"${index}_v$c", s"$index.payload()[$c]", !narrow(c), row)
       val isNull =
         if (!nulls(c)) "false"
         else {
@@ -127,7 +127,7 @@ private[paralagg] final class RuleBody(
           val nullRows = locals.local(s"${index}_z$c", s"boolean[] ${index}_z$c = $index.nulls()[$c];\n")
           s"($nullRows != null && $nullRows[$row])"
         }
-      variables.bind(p.binds(c), WordCode(s"((long) $payload[$row])", isNull))
+      variables.bind(p.binds(c), WordCode(s"((long) $word)", isNull))
     }.mkString
   }
 

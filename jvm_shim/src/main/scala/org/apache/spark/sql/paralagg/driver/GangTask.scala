@@ -54,7 +54,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
   private val gang =
     new BarrierGang(GangKey(job.run, context.stageAttemptNumber()), context.partitionId(), tasks, blockSpace, context)
   private val store = new BlockStore(context)
-  private var spilledBytes = 0.0 // of all tasks
+  private var spilledBytes = 0.0 // of all tasks, as mappedBytes
+  private var mappedBytes = 0.0
   private val began = System.nanoTime()
   private val parts = mutable.LinkedHashMap.empty[String, Double]
   private var partBegan = began
@@ -187,7 +188,9 @@ final class GangTask(job: GangJob, context: TaskContext) {
 
   /** Waits for all tasks; the rows that the state holds no longer need memory as blocks. */
   private def endLoading(): Unit = {
-    spilledBytes = gang.allreduce(Array(store.spilledBytes.toDouble))(0)
+    val sums = gang.allreduce(Array(store.spilledBytes.toDouble, memory.mappedBytes.toDouble))
+    spilledBytes = sums(0)
+    mappedBytes = sums(1)
     store.shrink()
     context.taskMetrics().incDiskBytesSpilled(store.spilledBytes)
   }
@@ -300,7 +303,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
     val Seq(load, loop, store) = Seq(loaded - began, looped - loaded, System.nanoTime() - looped).map(_ / 1e9)
     gang.report(
       s"""{"backend":"spark","form":"$form","parts":{$loading},"iterations":$iterations,"tuples":$tuples,"tasks":$tasks,""" +
-        s""""spilled":${spilledBytes.toLong},""" +
+        s""""spilled":${spilledBytes.toLong},"mapped":${mappedBytes.toLong},""" +
         s""""seconds":{"load":$load,"loop":$loop,"store":$store},"per_iteration":[${perIteration.mkString(",")}]}""")
   }
 }

@@ -2,7 +2,7 @@ package org.apache.spark.sql.paralagg.driver
 
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.config.{MEMORY_OFFHEAP_ENABLED, MEMORY_OFFHEAP_SIZE}
-import org.apache.spark.sql.paralagg.gang.Slots
+import org.apache.spark.sql.paralagg.gang.{MemoryAccount, Slots}
 import org.apache.spark.sql.paralagg.load.Routes
 import org.apache.spark.sql.paralagg.plan.RecursiveAggregate
 import org.apache.spark.sql.paralagg.state.{LoopBuilder, RelationPart}
@@ -38,7 +38,7 @@ object Sizes {
     }
     val asRows = if (stratum.bitmap.isEmpty && stratum.bitRows.isEmpty) stratum.relations.toSeq else Nil
     val rows = asRows.map(r => r.name -> RelationPart.bytesPerRow(r, stratum))
-    ("tasks" -> tasks) ~ ("memoryPerTask" -> executors.min / tasksOnOne) ~ ("inputs" -> inputs) ~ ("loaded" -> loaded) ~ ("indexes" -> indexes) ~ ("rows" -> rows.toMap)
+    ("tasks" -> tasks) ~ ("memoryPerTask" -> executors.min / tasksOnOne) ~ ("mayMap" -> MemoryAccount.mayMap) ~ ("inputs" -> inputs) ~ ("loaded" -> loaded) ~ ("indexes" -> indexes) ~ ("rows" -> rows.toMap)
   }
 
   /** Returns for each executor the bytes that its tasks share; of the driver, if it runs the tasks. */

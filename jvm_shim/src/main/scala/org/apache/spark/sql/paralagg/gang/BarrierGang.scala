@@ -35,6 +35,7 @@ final class BarrierGang(
   override def localTasks: Int = local.length
   private val session = GangSession.of(key, localTasks, tasks)
   override val isOneExecutor: Boolean = executors.length == 1
+  override def closeAtEnd(resource: AutoCloseable): Unit = session.closeAtEnd(resource)
   private var lastProgress = System.nanoTime()
 
   // Exchanges within an executor are cheap.

@@ -38,6 +38,9 @@ trait Gang {
   /** Tests whether all tasks share one JVM. */
   def isOneExecutor: Boolean
 
+  /** Closes `resource` when all tasks of this executor have ended. */
+  def closeAtEnd(resource: AutoCloseable): Unit
+
   /** Tells the driver the run's counts, now and then. It never waits. */
   def progress(isLast: Boolean)(counts: => RunCounts): Unit
 }
@@ -56,5 +59,6 @@ final class SingleTask(outer: Gang, isWhole: Boolean = false) extends Gang {
   override def once[T <: AnyRef](make: => T): T = make
   override def gather[T <: AnyRef: ClassTag](value: T): Array[T] = Array(value)
   override def isOneExecutor: Boolean = true
+  override def closeAtEnd(resource: AutoCloseable): Unit = outer.closeAtEnd(resource)
   override def progress(isLast: Boolean)(counts: => RunCounts): Unit = if (isWhole) outer.progress(isLast)(counts)
 }

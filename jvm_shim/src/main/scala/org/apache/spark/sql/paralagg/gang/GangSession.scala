@@ -1,6 +1,6 @@
 package org.apache.spark.sql.paralagg.gang
 
-import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue}
 
 import org.apache.spark.storage.BlockId
 
@@ -56,6 +56,7 @@ final class GangSession(val key: GangKey, localTasks: Int, tasks: Int) {
   private val boxes = Array.fill(2, tasks, tasks)(null: AnyRef)
   private val gatherBoxes = Array.fill(2, tasks)(null: AnyRef)
   private val shared = new ConcurrentHashMap[Long, AnyRef]()
+  private val resources = new ConcurrentLinkedQueue[AutoCloseable]()
 
   /** Blocks stored for other executors; only the last task to arrive at a meeting changes them. */
   @volatile var published: Seq[BlockId] = Nil
@@ -115,13 +116,19 @@ final class GangSession(val key: GangKey, localTasks: Int, tasks: Int) {
 
   def isStopped: Boolean = abortReason != null && GangEnd.isStopped(abortReason)
 
+  /** Closes `resource` when the last task leaves. */
+  def closeAtEnd(resource: AutoCloseable): Unit = resources.add(resource)
+
   /** Counts a task that has ended; the last one removes the session and gets true. */
   def leave(): Boolean = {
     val isLast = synchronized {
       departed += 1
       departed == localTasks
     }
-    if (isLast) live.remove(key, this)
+    if (isLast) {
+      live.remove(key, this)
+      resources.forEach(_.close())
+    }
     isLast
   }
 }

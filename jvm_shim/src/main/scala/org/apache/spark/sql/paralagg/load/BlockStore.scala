@@ -1,15 +1,12 @@
 package org.apache.spark.sql.paralagg.load
 
-import java.io.{ByteArrayInputStream, ByteArrayOutputStream, IOException}
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream}
 import java.nio.{ByteBuffer, ByteOrder}
-import java.nio.channels.{ClosedChannelException, FileChannel}
-import java.nio.file.{Path, StandardOpenOption}
 
 import scala.collection.mutable
 
 import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.memory.{MemoryConsumer, MemoryMode}
-import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 
 /**
  * The full blocks of a task: in memory as long as Spark's memory manager grants it, then in a file. Blocks that another
@@ -64,18 +61,11 @@ final class BlockStore(context: TaskContext) extends MemoryConsumer(context.task
   }
 }
 
-/**
- * A file of words in one of Spark's local directories, encrypted if Spark encrypts its own. It has no name once it is
- * open (Linux, macOS), so nothing is left, however the process ends.
- */
+/** A file of words, encrypted if Spark encrypts its own. */
 final class SpillFile {
   private val env = SparkEnv.get
-  private val path: Path = env.blockManager.diskBlockManager.createTempLocalBlock()._2.toPath
-  private val channel = named("open") {
-    FileChannel.open(
-      path, StandardOpenOption.CREATE_NEW, StandardOpenOption.READ, StandardOpenOption.WRITE,
-      StandardOpenOption.DELETE_ON_CLOSE)
-  }
+  private val file = new LocalFile("rows")
+  import file.{attempt, channel}
   private var end = 0L
 
   /** Appends the first `n` words. */
@@ -91,13 +81,13 @@ final class SpillFile {
     plain.asLongBuffer().put(words, 0, n)
     val out = encrypted(plain)
     val bytes = out.remaining
-    named("write")(while (out.hasRemaining) channel.write(out, at + bytes - out.remaining))
+    attempt("write")(while (out.hasRemaining) channel.write(out, at + bytes - out.remaining))
     bytes
   }
 
   private[load] def get(at: Long, bytes: Int, n: Int): Array[Long] = {
     val in = ByteBuffer.allocate(bytes)
-    named("read")(while (in.hasRemaining && channel.read(in, at + in.position()) >= 0) {})
+    attempt("read")(while (in.hasRemaining && channel.read(in, at + in.position()) >= 0) {})
     in.flip()
     val words = new Array[Long](n)
     decrypted(in, n).order(ByteOrder.nativeOrder).asLongBuffer().get(words)
@@ -122,17 +112,6 @@ final class SpillFile {
       val in = env.serializerManager.wrapForEncryption(new ByteArrayInputStream(stored.array))
       try ByteBuffer.wrap(in.readNBytes(8 * n))
       finally in.close()
-    }
-
-  private def named[T](what: String)(work: => T): T =
-    try work
-    catch {
-      case e: ClosedChannelException => throw e // the task that has written it ended, or was interrupted
-      case e: IOException =>
-        throw new ParalaggException(
-          ErrorCodes.DiskFull,
-          s"cannot $what $path, which holds rows that memory does not: ${e.getMessage}.",
-          "free space on it, set spark.local.dir to a folder on another disk, or give executors more memory.")
     }
 }
 

@@ -23,9 +23,8 @@ private[paralagg] object BlockKeys {
     if (hasMask) key(columns.length) = mask
   }
 
-  /** Adds the key of each row, which is its first `keyColumns`, to `keys`; returns the rows' ids. */
-  def intern(blocks: Array[Block], keyColumns: Int, keys: KeyMap, hasMask: Boolean): Array[Int] = {
-    val ids = new Array[Int](blocks.map(_.rows).sum)
+  /** Adds the key of each row, which is its first `keyColumns`, to `keys`; writes the rows' ids to `ids`. */
+  def intern(blocks: Array[Block], keyColumns: Int, keys: KeyMap, hasMask: Boolean, ids: Column): Unit = {
     val columns = Array.range(0, keyColumns)
     var at = 0
     val scratch = new Array[Long](keys.arity) // the mask stays 0 if these rows have no nulls
@@ -35,7 +34,7 @@ private[paralagg] object BlockKeys {
           val a = b.column(0)
           var i = 0
           while (i < b.rows) {
-            ids(at) = map.addWord(a(i))
+            ids.set(at, map.addWord(a(i)))
             at += 1
             i += 1
           }
@@ -44,12 +43,11 @@ private[paralagg] object BlockKeys {
           var i = 0
           while (i < b.rows) {
             fill(scratch, b, columns, in, i, hasMask)
-            ids(at) = keys.add(scratch)
+            ids.set(at, keys.add(scratch))
             at += 1
             i += 1
           }
       }
     }
-    ids
   }
 }

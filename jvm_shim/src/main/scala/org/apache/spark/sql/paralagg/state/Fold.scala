@@ -21,7 +21,8 @@ final class Fold private (loops: Array[LoopState]) {
   private val words = new Array[Long](total * part(0).keys.arity)
   private val statics = loops(0).statics.keys.map(i => i -> new FoldedIndex(loops.map(_.staticIndex(i)), total)).toMap
   private val resolved = loops(0).resolved.indices.map { rule =>
-    if (loops(0).resolved(rule) == null) null else new Array[Int](loops.map(_.resolved(rule).length).sum)
+    if (loops(0).resolved(rule) == null) null
+    else loops(0).resolved(rule).sameKind(loops.map(_.resolved(rule).length).sum)
   }.toArray
 
   /** Returns the new ids of the rows of `task`, by their former ids. */
@@ -131,12 +132,12 @@ private final class FoldedKeys(n: Int, all: Array[Long], count: Int) extends Key
 }
 
 /** The targets of a rule by row of its index: ids of `task`, complements of its ghosts, and the ids of the fold. */
-private final class FoldedTargets(task: Array[Int], ids: Array[Int], ghosts: Array[Int], to: Array[Int]) {
+private final class FoldedTargets(task: Column, ids: Array[Int], ghosts: Array[Int], to: Column) {
   def copy(from: Int, at: Int, n: Int): Unit = {
     var i = 0
     while (i < n) {
-      val target = task(from + i)
-      to(at + i) = if (target >= 0) ids(target) else ghosts(~target)
+      val target = task.int(from + i)
+      to.set(at + i, if (target >= 0) ids(target) else ghosts(~target))
       i += 1
     }
   }
@@ -146,13 +147,12 @@ private final class FoldedTargets(task: Array[Int], ids: Array[Int], ghosts: Arr
 private final class FoldedIndex(parts: Array[StaticIndex], groups: Int) {
   private val offsets = new Array[Int](groups + 1)
   private val rows = parts.map(_.rows).sum
-  private val payload = parts(0).payload.map(c => if (c == null) null else new Array[Long](rows))
-  private val narrow = parts(0).narrow.map(c => if (c == null) null else new Array[Int](rows))
+  private val payload = parts(0).payload.map(c => if (c == null) null else c.sameKind(rows))
   private val nulls = payload.indices.map { c =>
     if (parts.forall(_.nulls(c) == null)) null else new Array[Boolean](rows)
   }.toArray
 
-  def index: StaticIndex = new StaticIndex(null, offsets, null, payload, narrow, nulls)
+  def index: StaticIndex = new StaticIndex(null, offsets, null, payload, nulls)
 
   /** Writes the number of rows of each group of a task. */
   def count(task: Int, ids: Array[Int]): Unit = {
@@ -169,7 +169,7 @@ private final class FoldedIndex(parts: Array[StaticIndex], groups: Int) {
   /** Copies the rows of a task. */
   def copy(task: Int, ids: Array[Int], targets: Seq[FoldedTargets]): Unit = {
     val part = parts(task)
-    val columns = payload.indices.filter(c => payload(c) != null || narrow(c) != null).toArray
+    val columns = payload.indices.filter(payload(_) != null).toArray
     val toCopy = targets.toArray
     var g = 0
     while (g < part.groups) {
@@ -178,8 +178,7 @@ private final class FoldedIndex(parts: Array[StaticIndex], groups: Int) {
       if (n > 0) {
         val at = offsets(ids(g))
         columns.foreach { c =>
-          if (narrow(c) != null) System.arraycopy(part.narrow(c), from, narrow(c), at, n)
-          else System.arraycopy(part.payload(c), from, payload(c), at, n)
+          part.payload(c).copy(from, payload(c), at, n)
           if (part.nulls(c) != null) System.arraycopy(part.nulls(c), from, nulls(c), at, n)
         }
         toCopy.foreach(_.copy(from, at, n))

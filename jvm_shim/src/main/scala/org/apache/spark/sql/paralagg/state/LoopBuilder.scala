@@ -33,7 +33,7 @@ final class LoopBuilder(
     ends("ids")
     // Targets by row; exchangeGhosts then gets the owners' ids of the ghosts among them.
     val resolver = new Targets(stratum, routes, parts, gang, strings, blocks)
-    val resolved = new Array[Array[Int]](stratum.rules.length)
+    val resolved = new Array[Column](stratum.rules.length)
     val built = stratum.staticIndexes.map { i =>
       i -> buildIndex(i, LoopBuilder.resolvedBy(stratum, i), resolver, resolved, ends)
     }
@@ -82,51 +82,65 @@ final class LoopBuilder(
       i: StaticIndexSpec,
       rules: Seq[Int],
       resolver: Targets,
-      resolved: Array[Array[Int]],
+      resolved: Array[Column],
       ends: String => Unit): StaticIndex = {
     val rows = blocks(routes.static(i.id))
     val n = rows.map(_.rows.toLong).sum
     val narrow = shape.narrowPayload(i.id)
     val needed = LoopBuilder.memory(stratum, i, i.read.map(c => if (narrow(c)) 4 else 8).sum)
     val share = if (i.isShared) n / gang.localTasks else n
-    memory.makeRoom(heldBytes + share * needed.building)
-    heldBytes += share * needed.kept
-    memory.hold(heldBytes, "the indexes of the inputs")
-    var ids = i.alignedTo.map { r =>
-      BlockKeys.intern(rows, i.keys.length, parts(r).keys, hasMask = false)
+    val widest = if (i.read.exists(!narrow(_))) 8 else 4
+    val mayMap = MemoryAccount.mayMap && n * widest <= Column.MostMapped
+    val isBuiltInMemory = !mayMap || memory.makeRoom(heldBytes + share * needed.building)
+    def scratch() = Column(Math.toIntExact(n), isWide = false, !isBuiltInMemory, gang)
+    def intern(keys: KeyMap) = {
+      val ids = scratch()
+      BlockKeys.intern(rows, i.keys.length, keys, hasMask = false, ids)
+      ids
     }
+    val ids = i.alignedTo.map(r => intern(parts(r).keys))
     ends("ids")
-    val targets = mutable.Map.from(rules.map(rule => rule -> resolver.resolve(stratum.rules(rule))))
+    val targets = mutable.Map.from(rules.map(rule => rule -> resolver.resolve(stratum.rules(rule), scratch())))
     ends("targets")
+    val isInMemory = !mayMap || {
+      val state = parts.map(_.bytesWhenGrown).sum
+      val isGranted = memory.makeRoom(heldBytes + share * needed.kept + state)
+      if (i.isShared) gang.allreduce(Array(if (isGranted) 0.0 else 1.0))(0) == 0 else isGranted
+    }
+    if (isInMemory) {
+      heldBytes += share * needed.kept
+      memory.hold(heldBytes, "the indexes of the inputs")
+    }
+    def kept(isWide: Boolean) = {
+      val column = Column(Math.toIntExact(n), isWide, !isInMemory, gang)
+      if (column.isMapped) memory.mappedBytes += column.bytes
+      column
+    }
     def split = i.sortedBy.filter(_ => gang.tasks > 1).flatMap(targets.get).orNull
     val isRead = i.payload.indices.map(i.read.contains(_)).toArray
-    def order(placement: Placement): Unit =
-      rules.foreach(rule => resolved(rule) = placement.order(targets.remove(rule).get))
-    def build(keys: KeyMap, placement: Placement) =
-      StaticIndex.build(rows, i.keys.length, keys, placement, isRead, narrow)
-    def placeWithKeys(): (KeyMap, Placement) = {
+    def order(placement: Placement): Unit = rules.foreach { rule =>
+      val values = targets.remove(rule).get
+      resolved(rule) = placement.order(values, kept(isWide = false))
+      values.close()
+    }
+    def build(ids: Column, keys: KeyMap): (StaticIndex, Placement) = {
+      val placement = StaticIndex.place(ids, keys.size, split)
+      if (!i.isShared) order(placement)
+      (StaticIndex.build(rows, i.keys.length, keys, placement, isRead, c => kept(!narrow(c))), placement)
+    }
+    def buildWithKeys(): (StaticIndex, Placement) = {
       val keys = KeyMap(i.keys.length)
       if (i.keys.length == 1) StaticIndex.expect(keys, rows.iterator.map(b => (b.column(0), b.rows)))
-      val groups = BlockKeys.intern(rows, i.keys.length, keys, hasMask = false)
-      (keys, StaticIndex.place(groups, keys.size, split))
+      build(intern(keys), keys)
     }
-    val index =
-      if (i.isShared) {
-        val (shared, placement) = gang.once {
-          val (keys, placement) = placeWithKeys()
-          (build(keys, placement), placement)
-        }
-        order(placement)
-        shared
-      } else {
-        val (keys, placement) = i.alignedTo.fold(placeWithKeys()) { r =>
-          val keys = parts(r).keys
-          (keys, StaticIndex.place(ids.get, keys.size, split))
-        }
-        ids = None // `placement` replaces them; `build` needs the memory
-        order(placement)
-        build(keys, placement)
-      }
+    val (index, placement) =
+      if (i.isShared) gang.once(buildWithKeys())
+      else i.alignedTo.fold(buildWithKeys())(r => build(ids.get, parts(r).keys))
+    if (i.isShared) {
+      order(placement)
+      gang.meet() // `placement` is closed when no task reads it
+    }
+    placement.rows.close()
     if (!i.everywhere) rows.foreach(_.free())
     ends("indexes")
     index

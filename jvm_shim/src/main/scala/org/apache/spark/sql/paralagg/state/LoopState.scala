@@ -18,7 +18,7 @@ final class LoopState(
     val parts: Array[RelationPart],
     val statics: Map[Int, StaticIndex],
     val indexes: Map[Int, RelationIndex],
-    val resolved: Array[Array[Int]],
+    val resolved: Array[Column],
     val baseIds: Array[Array[Array[Int]]],
     isShared: Boolean = false) {
   def part(relation: Int): RelationPart = parts(relation)
@@ -31,11 +31,11 @@ final class LoopState(
   /** The rows of probed sides that rules have read since the last votes: edges visited, in graphs. */
   var work: Long = 0
 
-  /** This task's share of the static indexes, and of what is resolved by their rows, in bytes. */
+  /** This task's share of the static indexes, and of what is resolved by their rows, in bytes; without mapped columns. */
   def staticBytes(stratum: StratumSpec, gang: Gang): Long = {
     def share(bytes: Long, isShared: Boolean) = if (isShared) bytes / gang.localTasks else bytes
     val indexes = stratum.staticIndexes.map(i => share(statics(i.id).bytes, isShared || i.isShared)).sum
-    val targets = resolved.indices.filter(resolved(_) != null).map { r =>
+    val targets = resolved.indices.filter(r => resolved(r) != null && !resolved(r).isMapped).map { r =>
       share(resolved(r).length.toLong * LoopBuilder.bytesOfTarget(stratum.rules(r)), isShared)
     }.sum
     indexes + targets

@@ -69,7 +69,11 @@ final class RelationPart(
   }
 
   /** Returns the ids of the keys of base rows; adds new keys. */
-  def ids(b: Block): Array[Int] = BlockKeys.intern(Array(b), spec.keys.length, keys, shape.hasNullKeys)
+  def ids(b: Block): Array[Int] = {
+    val ids = new Array[Int](b.rows)
+    BlockKeys.intern(Array(b), spec.keys.length, keys, shape.hasNullKeys, Column(ids))
+    ids
+  }
 
   /** Returns the values of base rows as combiners read them, `valueWords` a row; a base row has no parent. */
   def values(b: Block): Array[Long] = {
@@ -183,11 +187,18 @@ final class RelationPart(
     growGhosts()
   }
 
+  /** Returns what `bytes` will be with room for all keys and ghosts. */
+  def bytesWhenGrown: Long =
+    accumulators.map(a => math.max(a.capacity, keys.size) * a.bytesPerId).sum +
+      math.max(ghost.capacity, ghosts.size) * (ghost.bytesPerId + 8) + keyBytes + keys.size * 4L
+
+  private def accumulators = Seq(state, pending, delta).filter(_ != null).distinct
+  private def keyBytes = (keys.words.length + ghosts.words.length) * 16L
+
   /** Returns the allocated bytes, for the memory account. */
   def bytes: Long = {
-    val values = Seq(state, pending, delta).filter(_ != null).distinct.map(a => a.capacity * a.bytesPerId).sum
-    values + ghost.capacity * (ghost.bytesPerId + 8) + (keys.words.length + ghosts.words.length) * 16L +
-      current.length * 4L
+    val values = accumulators.map(a => a.capacity * a.bytesPerId).sum
+    values + ghost.capacity * (ghost.bytesPerId + 8) + keyBytes + current.length * 4L
   }
 }
 

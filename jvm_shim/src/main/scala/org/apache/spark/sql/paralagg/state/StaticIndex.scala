@@ -11,14 +11,13 @@ import org.apache.spark.sql.paralagg.load.Block
  * the driver's row *is* the group, and the loop looks nothing up. If targets are resolved at load, rows with a target
  * on this task come first, until `splits(g)`. This saves the loop an unpredictable branch at each row.
  *
- * A payload column that the rules read is in `payload`, or in `narrow` if all of its words fit into 32 bits (`Shape`).
+ * `payload` has the columns that the rules read, in 32 bits if all of their words fit (`Shape`); others are null.
  */
 final class StaticIndex(
     val keys: KeyMap,
     val offsets: Array[Int],
     val splits: Array[Int],
-    val payload: Array[Array[Long]],
-    val narrow: Array[Array[Int]],
+    val payload: Array[Column],
     val nulls: Array[Array[Boolean]]) {
   def groups: Int = offsets.length - 1
 
@@ -30,7 +29,7 @@ final class StaticIndex(
       Arrays.fill(longer, groups + 1, n + 1, rows)
       val longerSplits = if (splits == null) null else Arrays.copyOf(splits, n)
       if (splits != null) Arrays.fill(longerSplits, groups, n, rows)
-      new StaticIndex(keys, longer, longerSplits, payload, narrow, nulls)
+      new StaticIndex(keys, longer, longerSplits, payload, nulls)
     }
   def rows: Int = offsets(groups)
 
@@ -44,24 +43,25 @@ final class StaticIndex(
     }
     n
   }
-  def bytes: Long =
-    4L * (offsets.length + narrow.filter(_ != null).map(_.length.toLong).sum) +
-      payload.filter(_ != null).map(_.length * 8L).sum
+
+  /** Returns the bytes in arrays. */
+  def bytes: Long = 4L * offsets.length + payload.filter(c => c != null && !c.isMapped).map(_.bytes).sum
 }
 
 /** The position of each row in a [[StaticIndex]]: `rows(i)` is that of row i. */
-case class Placement(offsets: Array[Int], splits: Array[Int], rows: Array[Int]) {
+case class Placement(offsets: Array[Int], splits: Array[Int], rows: Column) {
 
-  /** Reorders values of the rows to the order of the index. */
-  def order(values: Array[Int]): Array[Int] = {
-    val out = new Array[Int](values.length)
+  /** Writes values of the rows to `out` in the order of the index; returns `out`. */
+  def order(values: Column, out: Column): Column = {
     var i = 0
     while (i < values.length) {
-      out(rows(i)) = values(i)
+      out.set(rows.int(i), values.int(i))
       i += 1
     }
     out
   }
+
+  def order(values: Array[Int]): Array[Int] = order(Column(values), Column(new Array[Int](values.length))).ints
 }
 
 object Placement {
@@ -81,17 +81,21 @@ object Placement {
 
 object StaticIndex {
 
+  def place(ids: Array[Int], groups: Int, targets: Null): Placement = place(Column(ids), groups, null: Column)
+
   /**
-   * Sorts rows by group id (counting sort). `groups` is greater than all ids. `targets` are ids of the rows that a rule
-   * derives, complements for those of other tasks. With it, rows with a target on this task come first in each group.
+   * Sorts rows by group id (counting sort). `groups` is greater than all ids, which positions replace. `targets` are ids
+   * of the rows that a rule derives, complements for those of other tasks. With it, rows with a target on this task come
+   * first in each group.
    */
-  def place(ids: Array[Int], groups: Int, targets: Array[Int]): Placement = {
+  def place(ids: Column, groups: Int, targets: Column): Placement = {
     val offsets = new Array[Int](groups + 1)
     val splits = if (targets == null) null else new Array[Int](groups)
     var i = 0
     while (i < ids.length) {
-      offsets(ids(i)) += 1
-      if (targets != null && targets(i) >= 0) splits(ids(i)) += 1
+      val id = ids.int(i)
+      offsets(id) += 1
+      if (targets != null && targets.int(i) >= 0) splits(id) += 1
       i += 1
     }
     Placement.sumBefore(offsets)
@@ -102,58 +106,56 @@ object StaticIndex {
     }
     val next = Arrays.copyOf(offsets, math.max(1, groups))
     val nextRemote = if (splits == null) null else splits.clone()
-    val rows = new Array[Int](ids.length)
     i = 0
     while (i < ids.length) {
-      val free = if (targets != null && targets(i) < 0) nextRemote else next
-      rows(i) = free(ids(i))
-      free(ids(i)) += 1
+      val free = if (targets != null && targets.int(i) < 0) nextRemote else next
+      val id = ids.int(i)
+      ids.set(i, free(id))
+      free(id) += 1
       i += 1
     }
-    Placement(offsets, splits, rows)
+    Placement(offsets, splits, ids)
   }
 
-  /** Copies the rows to their positions; payload columns that no rule reads (not `isRead`) stay null. */
+  /** Copies the rows to their positions. `column` makes a payload column; those that no rule reads stay null. */
   def build(
       blocks: Array[Block],
       keyColumns: Int,
       keys: KeyMap,
       placement: Placement,
       isRead: Array[Boolean],
-      isNarrow: Array[Boolean]): StaticIndex = {
+      column: Int => Column): StaticIndex = {
     val place = placement.rows
-    val columns = isRead.indices
-    val payload = columns.map(c => if (isRead(c) && !isNarrow(c)) new Array[Long](place.length) else null).toArray
-    val narrow = columns.map(c => if (isRead(c) && isNarrow(c)) new Array[Int](place.length) else null).toArray
+    val payload = isRead.indices.map(c => if (isRead(c)) column(c) else null).toArray
     val nulls = new Array[Array[Boolean]](isRead.length)
-    columns.filter(isRead(_)).foreach { c =>
+    isRead.indices.filter(isRead(_)).foreach { c =>
       var at = 0
       blocks.foreach { b =>
         val in = b.column(keyColumns + c)
-        if (isNarrow(c)) placeNarrow(in, b.rows, place, at, narrow(c))
-        else placeWords(in, b.rows, place, at, payload(c))
+        if (payload(c).isWide) placeWords(in, b.rows, place, at, payload(c))
+        else placeNarrow(in, b.rows, place, at, payload(c))
         at += b.rows
         if (b.nulls(keyColumns + c) != null) {
           if (nulls(c) == null) nulls(c) = new Array[Boolean](place.length)
-          b.nulls(keyColumns + c).stream().forEach(row => nulls(c)(place(at - b.rows + row)) = true)
+          b.nulls(keyColumns + c).stream().forEach(row => nulls(c)(place.int(at - b.rows + row)) = true)
         }
       }
     }
-    new StaticIndex(keys, placement.offsets, placement.splits, payload, narrow, nulls)
+    new StaticIndex(keys, placement.offsets, placement.splits, payload, nulls)
   }
 
-  private def placeWords(in: Array[Long], n: Int, place: Array[Int], at: Int, out: Array[Long]): Unit = {
+  private def placeWords(in: Array[Long], n: Int, place: Column, at: Int, out: Column): Unit = {
     var r = 0
     while (r < n) {
-      out(place(at + r)) = in(r)
+      out.set(place.int(at + r), in(r))
       r += 1
     }
   }
 
-  private def placeNarrow(in: Array[Long], n: Int, place: Array[Int], at: Int, out: Array[Int]): Unit = {
+  private def placeNarrow(in: Array[Long], n: Int, place: Column, at: Int, out: Column): Unit = {
     var r = 0
     while (r < n) {
-      out(place(at + r)) = in(r).toInt
+      out.set(place.int(at + r), in(r).toInt)
       r += 1
     }
   }

@@ -9,7 +9,7 @@ package org.apache.spark.sql.paralagg.state
  * @param index the rows of the rule's last probe; a group is the id of a source
  * @param targets ids of the rows' targets, complements for ghosts
  */
-final class TargetSums(index: StaticIndex, targets: Array[Int], head: RelationPart) {
+final class TargetSums(index: StaticIndex, targets: Column, head: RelationPart) {
   import TargetSums._
 
   /** The contribution of each source, by column and id. */
@@ -34,13 +34,13 @@ final class TargetSums(index: StaticIndex, targets: Array[Int], head: RelationPa
 object TargetSums {
 
   /** Groups edges by target. `ghosts` is xored with a target: 0 selects ids of this task, -1 complements. */
-  private def edges(index: StaticIndex, targets: Array[Int], ghosts: Int, count: Int): Edges = {
+  private def edges(index: StaticIndex, targets: Column, ghosts: Int, count: Int): Edges = {
     val offsets = index.offsets
     val ends = new Array[Int](count)
     var n = 0
     var e = 0
     while (e < targets.length) {
-      val target = targets(e) ^ ghosts
+      val target = targets.int(e) ^ ghosts
       if (target >= 0) {
         ends(target) += 1
         n += 1
@@ -48,14 +48,14 @@ object TargetSums {
       e += 1
     }
     Placement.sumBefore(ends)
-    val sources = new Array[Int](n)
+    val sources = targets.sameKind(n)
     var g = 0
     e = 0
     while (g < index.groups) {
       while (e < offsets(g + 1)) {
-        val target = targets(e) ^ ghosts
+        val target = targets.int(e) ^ ghosts
         if (target >= 0) {
-          sources(ends(target)) = g
+          sources.set(ends(target), g)
           ends(target) += 1
         }
         e += 1
@@ -66,7 +66,7 @@ object TargetSums {
   }
 
   /** Edges by target: the sources of a target end at `ends` and begin where those of the target before end. */
-  private final class Edges(ends: Array[Int], sources: Array[Int]) {
+  private final class Edges(ends: Array[Int], sources: Column) {
 
     def addTo(into: Accumulator, given: Array[Array[Double]]): Unit = {
       var from = 0
@@ -92,7 +92,7 @@ object TargetSums {
       var sum = 0.0
       var e = from
       while (e < end) {
-        sum += values(sources(e))
+        sum += values(sources.int(e))
         e += 1
       }
       sum

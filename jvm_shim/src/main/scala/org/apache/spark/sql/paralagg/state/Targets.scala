@@ -30,11 +30,10 @@ private[paralagg] final class Targets(
       case _ => None
     })
 
-  /** Returns the target of each row of the index' blocks: the id of a key of this task, or a ghost's complement. */
-  def resolve(rule: RuleSpec): Array[Int] = {
+  /** Writes the target of each row of the index' blocks to `out`: the id of a key of this task, or a ghost's complement. */
+  def resolve(rule: RuleSpec, out: Column): Column = {
     val p = parts(rule.head)
     val rows = blocks(routes.static(rule.resolvingProbe.index))
-    val out = new Array[Int](rows.map(_.rows).sum)
     val columns = rule.target.payload.indices.map(stratum.targetColumn(rule, _)).toArray
     val owner = new Owner(p.spec, p.spec.distributeBy, p.shape.hasNullKeys, gang.tasks, strings)
     val key = new Array[Long](p.shape.keyWords)
@@ -51,7 +50,7 @@ private[paralagg] final class Targets(
           var i = 0
           while (i < b.rows) {
             BlockKeys.fill(key, b, columns, in, i, p.shape.hasNullKeys)
-            out(at + i) = lookup(p, key, owner)
+            out.set(at + i, lookup(p, key, owner))
             i += 1
           }
       }
@@ -81,19 +80,20 @@ private[paralagg] final class Targets(
 private[paralagg] final class NearTargets(low: Long, entries: Array[Int]) {
 
   /** Writes the targets of `n` words to `out` from `at` on; calls `lookup` once for each distinct word. */
-  def resolve(words: Array[Long], n: Int, out: Array[Int], at: Int)(lookup: Long => Int): Unit = {
+  def resolve(words: Array[Long], n: Int, out: Column, at: Int)(lookup: Long => Int): Unit = {
     var i = 0
     while (i < n) {
       val distance = (words(i) - low).toInt
       val entry = entries(distance)
-      out(at + i) =
+      out.set(
+        at + i,
         if (entry > 0) entry - 1
         else if (entry < 0) entry
         else {
           val target = lookup(words(i))
           entries(distance) = if (target >= 0) target + 1 else target
           target
-        }
+        })
       i += 1
     }
   }
