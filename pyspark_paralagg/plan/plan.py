@@ -17,7 +17,7 @@ from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, to_json
 if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Column, Dependent, Input
 
-VERSION = 9
+VERSION = 10
 
 RelationClass = Literal["lattice", "accumulating", "iterated"]
 Placement = Literal["partitioned", "everywhere"]
@@ -231,6 +231,26 @@ class Mirrored:
 
 
 @dataclass(frozen=True)
+class HubEdges:
+    """The index ``edges`` and the one ``of_hubs`` to which an engine moves the edges of hubs."""
+
+    edges: int
+    of_hubs: int
+
+
+@dataclass(frozen=True)
+class Hubs:
+    """The stratum with further indexes, for the edges of hubs, and rules over them that a ``copy`` of the hubs drives.
+
+    The Spark engine chooses it if a row has a large part of all edges (docs/balance.md).
+    """
+
+    copy: int
+    edges: tuple[HubEdges, ...]
+    stratum: Stratum
+
+
+@dataclass(frozen=True)
 class Spread:
     """The stratum for sub-buckets: rows of one bucket are on several ranks, by the columns that are not hashed into it.
 
@@ -257,7 +277,7 @@ class Stratum:
     every rule copies that column from its driver's row.
     ``carried``: keys that every rule copies from every recursive atom, each as its position among the keys of each
     relation: rows with a value of such a key derive from base rows with that value.
-    ``mirrored``, ``spread``: the same fixpoint with its rows placed otherwise.
+    ``mirrored``, ``spread``, ``hubs``: the same fixpoint with its rows placed otherwise.
     ``bitmap``, ``decomposition``, ``bit_rows``: other forms of evaluation, which an engine prefers where it can.
     """
 
@@ -280,6 +300,7 @@ class Stratum:
     copies_order: bool = False
     mirrored: Mirrored | None = None
     spread: Spread | None = None
+    hubs: Hubs | None = None
     bit_rows: BitRows | None = None
 
     @property
@@ -349,6 +370,8 @@ __all__ = [
     "End",
     "Filter",
     "Flow",
+    "HubEdges",
+    "Hubs",
     "Mirrored",
     "Narrower",
     "Plan",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-_NAMED = ("handle", "text", "place", "id", "name", "source", "nullable", "mirrored", "spread")
+_NAMED = ("handle", "text", "place", "id", "name", "source", "nullable", "mirrored", "spread", "hubs")
 _OF_A_STRATUM = ("relation_class", "in_place", "cycle_check", "max_iterations", "tolerance", "on_limit")
 _OF_A_STRATUM += ("ordered_by", "copies_order", "makes_strings", "carried")
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def mirrored(stratum: Stratum, inputs: tuple[Input, ...]) -> Mirrored | None:
     """Return the mirrored stratum; None unless every rule follows one index of edges between rows of one relation."""
-    moved = _edges_at_targets(stratum, {i.id: i for i in inputs})
+    moved = edges_at_targets(stratum, inputs)
     if moved is None:
         return None
     number = max([-1, *(i.id for i in stratum.relation_indexes)]) + 1
@@ -33,13 +33,14 @@ def mirrored(stratum: Stratum, inputs: tuple[Input, ...]) -> Mirrored | None:
     return Mirrored(copy.id, tuple(moved), annotate(changed, mirror=copy.id))
 
 
-def _edges_at_targets(stratum: Stratum, inputs: dict[int, Input]) -> dict[int, StaticIndex] | None:
+def edges_at_targets(stratum: Stratum, inputs: tuple[Input, ...]) -> dict[int, StaticIndex] | None:
     """Return the indexes of edges, partitioned by target; None if some rule does not follow one index of edges."""
     if len(stratum.relations) > 1 or not stratum.in_place or stratum.makes_strings:
         return None
     if stratum.bitmap is not None or stratum.bit_rows is not None or stratum.decomposition is not None:
         return None
     [relation] = stratum.relations
+    exprs = {i.id: i.exprs for i in inputs}
     statics = {i.id: i for i in stratum.static_indexes}
     moved: dict[int, StaticIndex] = {}
     for rule in stratum.rules:
@@ -47,7 +48,7 @@ def _edges_at_targets(stratum: Stratum, inputs: dict[int, Input]) -> dict[int, S
         if edges is None:
             return None
         targets = tuple(edges.payload[rule.target.payload[k]] for k in relation.distribute_by)
-        types = [inputs[edges.input].exprs[t].type for t in targets]
+        types = [exprs[edges.input][t].type for t in targets]
         if types != [relation.keys[k].type for k in relation.distribute_by]:
             return None  # their hashes differ
         by_target = replace(edges, partition_by=targets)

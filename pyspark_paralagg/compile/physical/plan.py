@@ -19,6 +19,7 @@ from pyspark_paralagg.compile.physical.decompose import without_carried
 from pyspark_paralagg.compile.physical.differentiate import differentiate
 from pyspark_paralagg.compile.physical.distribute import Distribution, carried_keys, distribute
 from pyspark_paralagg.compile.physical.find_carried import find_carried
+from pyspark_paralagg.compile.physical.hubs import with_hubs
 from pyspark_paralagg.compile.physical.mirror import mirrored
 from pyspark_paralagg.compile.physical.narrow import narrow
 from pyspark_paralagg.compile.physical.select_indexes import Indexes
@@ -145,8 +146,8 @@ def _stratum(
 
 
 def _with_placements(stratum: Stratum, inputs: tuple[Input, ...]) -> Stratum:
-    """Return the stratum with its forms for several ranks, which a decomposed stratum, on one rank, has no use for."""
-    return replace(stratum, mirrored=mirrored(stratum, inputs), spread=spread(stratum))
+    """Return the stratum with its forms for several ranks, which a decomposed stratum, in one task, has no use for."""
+    return replace(stratum, mirrored=mirrored(stratum, inputs), spread=spread(stratum), hubs=with_hubs(stratum, inputs))
 
 
 def _ordered_by(relations: tuple[Relation, ...], rules: tuple[PlannedRule, ...]) -> int | None:

@@ -50,8 +50,7 @@ private[paralagg] final class KernelBody(
        |  for (int ra_i = ra_from; ra_i < ra_to; ra_i++) {
        |    int ra_u = ra_current[ra_i];
        |    ${if (popsFlags) s"ra_flags[ra_u] &= ~${Accumulator.Queued};" else ""}
-       |    ${if (traced) s"long ra_origin = RowAddress.of(${driver.relation}, ra_loop.me(), ra_u);"
-      else ""}
+       |    ${if (traced) s"long ra_origin = $origin;" else ""}
        |    ${bodies.mkString}
        |  }
        |  ${locals.writeBack}
@@ -59,6 +58,10 @@ private[paralagg] final class KernelBody(
        |}
        |""".stripMargin
   }
+
+  /** The address of the driver's row; the copy of a hub's row has that of its owner's as its parent (`HubRows`). */
+  private def origin: String =
+    if (isCopy && stratum.inPlace) values.parent("ra_u") else s"RowAddress.of(${driver.relation}, ra_loop.me(), ra_u)"
 
   private def reload: String =
     values.reload + (if (popsFlags) "ra_flags = ra_d.state().flags();\n" else "") +

@@ -63,7 +63,7 @@ case class FixpointExec(
       try {
         val job = GangJob(
           run.id, spec.program, outputs.toArray, tasks, partitions, conf.ansiEnabled, marker.id, direct = false,
-          checkpoint, oneTaskRows)
+          checkpoint, oneTaskRows, number("spark.paralagg.heavyParts", 8, 0).toInt)
         val stage = GangStage(sparkContext, job, sources)
         RunEnd.watch(sparkContext, run, marker, checkpoint.map(_.run(run.id)), stage.id)
         stage

@@ -18,7 +18,7 @@ import org.apache.spark.sql.paralagg.loop.{
 }
 import org.apache.spark.sql.paralagg.plan.StratumSpec
 import org.apache.spark.sql.paralagg.state.{
-  BitRowsEdges, BitmapEdges, Fold, LoopBuilder, LoopState, RelationPart, RouteContents, Shape
+  BitRowsEdges, BitmapEdges, Fold, Hubs, LoopBuilder, LoopState, RelationPart, RouteContents, Shape
 }
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.types.UTF8String
@@ -34,7 +34,8 @@ case class GangJob(
     blockSpace: Long,
     direct: Boolean,
     checkpoint: Option[CheckpointConf],
-    oneTaskRows: Long) {
+    oneTaskRows: Long,
+    heavyParts: Int) {
   lazy val routes: Routes = Routes.of(stratum)
   def inputTypes: Map[Int, Array[DataType]] = stratum.inputs.map(i => i.id -> i.exprs.map(_.dataType)).toMap
 }
@@ -111,9 +112,16 @@ final class GangTask(job: GangJob, context: TaskContext) {
     val hasNullKeys = shape.relations.exists(_.hasNullKeys)
     if (stratum.bitmap.isDefined && !hasNullKeys) bitmaps(strings, blocks)
     else if (stratum.bitRows.isDefined && !hasNullKeys)
-      bitRows(strings, blocks).getOrElse(tuples(strings, shape, blocks(_)))
+      bitRows(strings, blocks).getOrElse(tuples(stratum, routes, strings, shape, blocks, None))
     else if (Decomposed.fits(stratum, routes, shape, blocks(_), gang)) decomposed(strings, contents, blocks)
-    else tuples(strings, shape, blocks(_))
+    else {
+      val hubs = Hubs.find(stratum, routes, shape, blocks, gang, heavyParts, oneTaskRows)
+      hubs.fold(tuples(stratum, routes, strings, shape, blocks, None)) { h =>
+        val moved = h.move(blocks, strings, store, new GangTask.RankedBlocks(h.routes))
+        val all = contents ++ h.spec.edges.map { case (from, _) => contents(routes.static(from)) }
+        tuples(h.spec.stratum, h.routes, strings, new Shape(h.spec.stratum, h.routes, all), moved, hubs)
+      }
+    }
   }
 
   /** Evaluates the relation for one value of its carried keys at a time; encodes its rows at once. */
@@ -132,8 +140,9 @@ final class GangTask(job: GangJob, context: TaskContext) {
 
   /** Evaluates all relations by tuples, with dense ids. */
   private def tuples(
-      strings: Dictionary, shape: Shape, rows: Int => Array[Block]): Iterator[(Int, Array[Byte])] = {
-    val loop = new LoopBuilder(stratum, routes, shape, gang, strings, memory, rows).build(ends)
+      stratum: StratumSpec, routes: Routes, strings: Dictionary, shape: Shape, rows: Array[Array[Block]],
+      hubs: Option[Hubs]): Iterator[(Int, Array[Byte])] = {
+    val loop = new LoopBuilder(stratum, routes, shape, gang, strings, memory, rows(_)).build(ends)
     endLoading()
     ends("waiting")
     if (checkpoint.isEmpty && Fold.fits(stratum, loop, gang, oneTaskRows))
@@ -146,18 +155,19 @@ final class GangTask(job: GangJob, context: TaskContext) {
         else Some(rows(routes.initial(p.index)).map(b => LoadedRows(p.ids(b), p.values(b))))
       def fixpoint(traced: Boolean): FixpointLoop = {
         val checkpoints =
-          checkpoint.filterNot(_ => traced || loop.indexes.nonEmpty || stratum.makesStrings || isContinued)
+          checkpoint.filterNot(_ => traced || loop.indexes.nonEmpty && hubs.isEmpty || stratum.makesStrings || isContinued)
             .map(new Checkpoint(_, job.run, gang, loop.parts))
         def base(p: RelationPart) =
           loop.baseIds(p.index).zip(rows(routes.base(p.index))).map { case (ids, b) => LoadedRows(ids, p.values(b)) }
         new FixpointLoop(
-          stratum, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, base, initial, checkpoints)
+          stratum, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, base, initial, checkpoints, hubs)
       }
       def rowsOf(at: Int): Iterator[(Int, Array[Byte])] = {
         val p = loop.part(outputs(at))
         placed(at, allResults(at).rows(p, (0 until p.keys.size).iterator, strings, partitions, gang.part, tasks))
       }
-      evaluate(loop, fixpoint, outputs.indices.iterator.flatMap(rowsOf))
+      val spread = hubs.fold("")(h => s", edges of ${h.count} hub${if (h.count > 1) "s" else ""} spread")
+      evaluate(loop, fixpoint, outputs.indices.iterator.flatMap(rowsOf), placement = spread)
     }
   }
 
@@ -200,7 +210,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
       loop: LoopState,
       fixpoint: Boolean => FixpointLoop,
       result: => Iterator[(Int, Array[Byte])],
-      after: () => Unit = () => ()): Iterator[(Int, Array[Byte])] = {
+      after: () => Unit = () => (),
+      placement: String = ""): Iterator[(Int, Array[Byte])] = {
     val run = fixpoint(false)
     gang.meet()
     ends("code")
@@ -215,7 +226,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
     after()
     val rows = result
     val order = if (run.isByValue) "rows, best first" else if (run.isByTarget) "rows, sums by target" else "rows"
-    val form = s"$order, in ${if (loop.tasks == 1) "one task" else s"${loop.tasks} tasks"}"
+    val form = s"$order$placement, in ${if (loop.tasks == 1) "one task" else s"${loop.tasks} tasks"}"
     if (gang.part == 0) report(form, run.stats.iterations, run.stats.tuples, run.stats.perIteration, loaded, looped)
     rows
   }

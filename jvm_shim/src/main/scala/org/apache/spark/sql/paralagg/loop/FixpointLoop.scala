@@ -5,7 +5,7 @@ import org.apache.spark.sql.paralagg.codegen.{KernelCode, SumOverflow}
 import org.apache.spark.sql.paralagg.gang.{Gang, MemoryAccount}
 import org.apache.spark.sql.paralagg.load.Block
 import org.apache.spark.sql.paralagg.plan.StratumSpec
-import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState, RelationPart}
+import org.apache.spark.sql.paralagg.state.{Accumulator, Hubs, LoopState, RelationPart}
 import org.apache.spark.sql.types.{DecimalType, DoubleType, FloatType}
 
 /**
@@ -27,7 +27,8 @@ final class FixpointLoop(
     memory: MemoryAccount,
     baseRows: RelationPart => Array[LoadedRows],
     initialRows: RelationPart => Option[Array[LoadedRows]],
-    checkpoint: Option[Checkpoint]) {
+    checkpoint: Option[Checkpoint],
+    hubs: Option[Hubs] = None) {
   import FixpointLoop._
 
   private val parts = loop.parts
@@ -40,7 +41,8 @@ final class FixpointLoop(
   private var base = parts.map(baseRows)
 
   val stats = new LoopStats(stratum.relations.map(_.name), gang.tasks)
-  private val passes = new Passes(stratum, loop, runner, exchange, gang, stats)
+  private val passes = new Passes(
+    stratum, loop, runner, exchange, hubs.map(new HubRows(_, loop, runner, gang)), gang, stats)
 
   /** Tests whether rows were taken by their values. */
   def isByValue: Boolean = passes.appliedByValue > 0

@@ -13,7 +13,8 @@ import org.apache.spark.sql.paralagg.state.LoopState
  * the mean distance of the first values as the width: in their order, each copied value has to be copied only once.
  */
 private[loop] final class OrderedPasses(
-    stratum: StratumSpec, loop: LoopState, runner: Runner, exchange: DeltaExchange, gang: Gang, stats: LoopStats) {
+    stratum: StratumSpec, loop: LoopState, runner: Runner, exchange: DeltaExchange, hubs: Option[HubRows], gang: Gang,
+    stats: LoopStats) {
   import OrderedPasses._
 
   private val part = loop.parts.head
@@ -63,10 +64,11 @@ private[loop] final class OrderedPasses(
 
   /** Runs an iteration: one pass of a single task; with several tasks, passes until enough rows were applied. */
   def step(): Array[Double] = {
+    val sent = hubs.fold(0.0)(_.run())
     applyNear()
     part.currentSize = applied
-    val left = rows.nearSize + rows.farSize + part.state.dirtySize + exchange.waiting
-    val own = stats.votes(left, 0.0, 0.0, loop, exchange.bytes)
+    val left = rows.nearSize + rows.farSize + part.state.dirtySize + exchange.waiting + hubs.fold(0)(_.waiting)
+    val own = stats.votes(left, 0.0, 0.0, loop, exchange.bytes + sent)
     if (isAlone) {
       if (passes > maxPasses) fallBack()
       gang.allreduce(own, stats.maxima)

@@ -20,6 +20,7 @@ final class Runner(stratum: StratumSpec, loop: LoopState, code: KernelCode, chec
       (code.kernel(rules.toSeq), if (copy < 0) loop.part(relation) else loop.relationIndex(copy).part)
     }.toArray
   }
+  private val ofCopies = drivers.filter { case (_, part) => !loop.parts.contains(part) }
   private val sums = byTarget.map { case (rule, position) => new SummedRule(rule, position) }
   private var chunk = FirstChunk
 
@@ -31,6 +32,9 @@ final class Runner(stratum: StratumSpec, loop: LoopState, code: KernelCode, chec
     drivers.foreach { case (kernel, part) => run(kernel, part) }
     sums.foreach(_.apply())
   }
+
+  /** Applies the rules that copies drive. */
+  def applyCopies(): Unit = ofCopies.foreach { case (kernel, part) => run(kernel, part) }
 
   /** A rule that adds by target if all sources contribute; other rounds add edge by edge. */
   private final class SummedRule(rule: RuleSpec, position: Int) {

@@ -144,6 +144,13 @@ final class DecompositionSpec(plan: JValue, json: JValue, @transient reader: Pla
   val stratum: StratumSpec = new StratumSpec(plan, json \ "stratum", reader.of(json \ "stratum"))
 }
 
+/** The stratum with indexes for the edges of hubs, by the index that they are moved from, and a `copy` of the hubs. */
+final class HubsSpec(plan: JValue, json: JValue, @transient reader: PlanReader) extends Serializable {
+  val copy: Int = int(json \ "copy")
+  val edges: Array[(Int, Int)] = array(json \ "edges")(e => (int(e \ "edges"), int(e \ "of_hubs")))
+  val stratum: StratumSpec = new StratumSpec(plan, json \ "stratum", reader.of(json \ "stratum"))
+}
+
 case class BitmapSpec(moving: Int, edges: Array[Int])
 
 /** The form with rows of bits: the position of the carried key in each relation, and where bits go. */
@@ -204,6 +211,7 @@ final class StratumSpec(plan: JValue, json: JValue, @transient reader: PlanReade
   val copiesOrder: Boolean = bool(json \ "copies_order")
   val decomposition: Option[DecompositionSpec] =
     option(json \ "decomposition")(new DecompositionSpec(plan, _, reader))
+  val hubs: Option[HubsSpec] = option(json \ "hubs")(new HubsSpec(plan, _, reader))
   val maxIterations: Option[Int] = option(json \ "max_iterations")(int)
   val onLimitError: Boolean = text(json \ "on_limit") == "error"
   val tolerance: Option[Double] = option(json \ "tolerance")(number)

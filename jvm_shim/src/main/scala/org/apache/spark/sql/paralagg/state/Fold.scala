@@ -109,11 +109,12 @@ object Fold {
       stratum.staticIndexes.forall(i => i.alignedTo.isDefined && !i.everywhere) &&
       stratum.rules.forall(r => r.target.kind == "same" || r.target.kind == "resolved") &&
       stratum.rules.flatMap(_.steps).collect { case p: ProbeSpec => p }.forall(_.aligned)
-    isPlain && {
-      val rows = gang.allreduce(Array(loop.statics.values.map(_.rows.toDouble).sum))(0)
-      mostRows > 0 && rows * gang.tasks * gang.tasks <= 4.0 * mostRows
-    }
+    isPlain && isFew(gang.allreduce(Array(loop.statics.values.map(_.rows.toDouble).sum))(0), gang, mostRows)
   }
+
+  /** Tests whether one task is probably faster for so many static rows of all tasks. */
+  def isFew(rows: Double, gang: Gang, mostRows: Long): Boolean =
+    gang.isOneExecutor && mostRows > 0 && rows * gang.tasks * gang.tasks <= 4.0 * mostRows
 
   /** Folds the states of all tasks. Collective. */
   def apply(stratum: StratumSpec, loop: LoopState, gang: Gang): (Fold, LoopState) = {

@@ -1,0 +1,156 @@
+package org.apache.spark.sql.paralagg.state
+
+import java.util.SplittableRandom
+
+import scala.collection.mutable.ArrayBuffer
+
+import org.apache.spark.sql.paralagg.gang.{Codec, Gang}
+import org.apache.spark.sql.paralagg.load.{Block, BlockStore, Dictionary, Owner, Routes}
+import org.apache.spark.sql.paralagg.plan.{HubsSpec, StratumSpec}
+
+/**
+ * The hubs of this task's rows: those with more than 1/`heavyParts` of a task's fair part of all edges (docs/balance.md).
+ * Their edges move to the tasks of their targets, to indexes of their own (the Plan's `Hubs`).
+ *
+ * @param keys the hubs' keys, by index of edges
+ * @param count the hubs of all tasks; a hub of two indexes counts twice
+ */
+final class Hubs private (
+    val spec: HubsSpec, val routes: Routes, val keys: Array[KeyMap], val count: Int, shape: Shape, gang: Gang) {
+
+  /** Moves the edges of hubs. Returns the blocks by the routes of the stratum with hubs. Collective. */
+  def move(
+      blocks: Array[Array[Block]], strings: Dictionary, store: BlockStore, codec: Codec[Array[Block]])
+      : Array[Array[Block]] = {
+    val out = Array.fill(gang.tasks)(ArrayBuffer.empty[Block])
+    val kept = blocks.clone()
+    spec.edges.indices.foreach { e =>
+      val (from, to) = spec.edges(e)
+      val split = new EdgeSplit(spec.stratum, routes, from, to, keys(e), shape, gang, strings)
+      val route = routes.static(from)
+      kept(route) = if (keys(e).size == 0) blocks(route) else blocks(route).map(split.take(_, store)).filter(_.rows > 0)
+      split.taken.indices.foreach(t => if (split.taken(t).rows > 0) out(t) += split.taken(t))
+    }
+    val (in, _) = gang.exchange(out.map(_.toArray), codec, Array.emptyDoubleArray)
+    val received = in.filter(_ != null).flatten
+    routes.all.map(r => if (r.id < kept.length) kept(r.id) else received.filter(_.route == r.id))
+  }
+}
+
+object Hubs {
+  private val SampledRows = 1 << 16
+
+  /** Finds the hubs; none if the Plan has no form for them, or one task will run the loop ([[Fold]]). Collective. */
+  def find(
+      stratum: StratumSpec, routes: Routes, shape: Shape, blocks: Array[Array[Block]], gang: Gang, heavyParts: Int,
+      oneTaskRows: Long): Option[Hubs] =
+    stratum.hubs.filter(_ => heavyParts > 0 && gang.tasks > 1).flatMap { spec =>
+      val rows = spec.edges.map { case (from, _) => blocks(routes.static(from)) }
+      val edges = gang.allreduce(rows.map(_.map(_.rows.toDouble).sum))
+      if (Fold.isFew(edges.sum, gang, oneTaskRows)) None
+      else {
+        val keys = rows.indices.map { e =>
+          heavy(rows(e), stratum.staticIndex(spec.edges(e)._1).keys.length, edges(e) / (heavyParts.toDouble * gang.tasks))
+        }.toArray
+        val count = gang.allreduce(Array(keys.map(_.size.toDouble).sum))(0).toInt
+        if (count == 0) None else Some(new Hubs(spec, Routes.of(spec.stratum), keys, count, shape, gang))
+      }
+    }
+
+  /** Returns the keys with more than `most` rows, estimated from a sample. All rows of a key are in this task. */
+  private def heavy(blocks: Array[Block], keyColumns: Int, most: Double): KeyMap = {
+    val total = blocks.map(_.rows.toLong).sum
+    val columns = Array.range(0, keyColumns)
+    val key = new Array[Long](keyColumns)
+    val sampled = KeyMap(keyColumns)
+    val counts = new Array[Int](SampledRows + blocks.length)
+    val random = new SplittableRandom(0)
+    var n = 0
+    blocks.filter(_.rows > 0).foreach { b =>
+      val in = columns.map(b.column)
+      val picked = math.ceil(b.rows * math.min(1.0, SampledRows.toDouble / total)).toInt
+      var i = 0
+      while (i < picked) {
+        BlockKeys.fill(key, b, columns, in, if (picked == b.rows) i else random.nextInt(b.rows), hasMask = false)
+        counts(sampled.add(key)) += 1
+        i += 1
+      }
+      n += picked
+    }
+    val hubs = KeyMap(keyColumns)
+    (0 until sampled.size).filter(id => counts(id) * (total.toDouble / n) > most).foreach { id =>
+      columns.foreach(c => key(c) = sampled.word(id, c))
+      hubs.add(key)
+    }
+    hubs
+  }
+}
+
+/** The split of the blocks of one index of edges into those of hubs, by the owner of their target, and others. */
+private final class EdgeSplit(
+    stratum: StratumSpec, routes: Routes, from: Int, to: Int, hubs: KeyMap, shape: Shape, gang: Gang,
+    strings: Dictionary) {
+  private val index = stratum.staticIndex(from)
+  private val relation = stratum.relations(0)
+  private val relationShape = shape.relations(0)
+  private val width = index.keys.length + index.payload.length
+  private val keyColumns = index.keys.indices.toArray
+  private val targetColumns = stratum.staticIndex(to).partitionBy.map((index.keys ++ index.payload).indexOf(_))
+  private val owner = new Owner(relation, relation.distributeBy, relationShape.hasNullKeys, gang.tasks, strings)
+  private val key = new Array[Long](index.keys.length)
+  private val target = new Array[Long](math.max(1, relationShape.keyWords))
+
+  /** The edges of hubs, by task. */
+  val taken: Array[Block] = Array.fill(gang.tasks)(new Block(routes.static(to), width))
+
+  /** Takes the edges of hubs out of a block; returns it, or a new one, which `store` holds. */
+  def take(b: Block, store: BlockStore): Block = {
+    val in = b.allColumns
+    val keys = keyColumns.map(in)
+    val rest = new Block(b.route, width)
+    var first = 0 // the rows from here on have not been copied
+    var i = 0
+    while (i < b.rows) {
+      BlockKeys.fill(key, b, keyColumns, keys, i, hasMask = false)
+      if (hubs.find(key) >= 0) {
+        append(b, in, first, i, rest)
+        append(b, in, i, i + 1, taken(owner.taskOf(targetOf(b, in, i))))
+        first = i + 1
+      }
+      i += 1
+    }
+    if (first == 0) b
+    else {
+      append(b, in, first, b.rows, rest)
+      b.free()
+      if (rest.rows > 0) store.add(rest)
+      rest
+    }
+  }
+
+  private def targetOf(b: Block, in: Array[Array[Long]], row: Int): Array[Long] = {
+    var mask = 0L
+    var k = 0
+    while (k < targetColumns.length) {
+      val c = targetColumns(k)
+      if (b.isNull(c, row)) mask |= 1L << relation.distributeBy(k)
+      else target(relation.distributeBy(k)) = in(c)(row)
+      k += 1
+    }
+    if (relationShape.hasNullKeys) target(relation.keys.length) = mask
+    target
+  }
+
+  private def append(b: Block, in: Array[Array[Long]], from: Int, until: Int, out: Block): Unit = if (from < until) {
+    out.reserve(until - from)
+    var c = 0
+    while (c < width) {
+      System.arraycopy(in(c), from, out.column(c), out.rows, until - from)
+      if (b.nulls(c) != null) (from until until).foreach { r =>
+        if (b.isNull(c, r)) out.setNull(c, out.rows + r - from)
+      }
+      c += 1
+    }
+    out.rows += until - from
+  }
+}
