@@ -25,6 +25,8 @@ SETTINGS = [
     pytest.param(n, aqe, id=f"spark-{n}-{'aqe' if aqe else 'plain'}") for n in (1, 2, 7) for aqe in (True, False)
 ]
 ONE_TASK = {(n, aqe): 1 << 20 if (n == 2) == aqe else 0 for n in (1, 2, 7) for aqe in (True, False)}
+HEAVY_PARTS = {(2, False): 1 << 20, (7, True): 2}
+"""In one setting every row with edges is a hub, in one some are."""
 
 
 @pytest.mark.rotates(runs=3, by=("case",))
@@ -34,6 +36,7 @@ def test_fixture(spark: SparkSession, case: str, partitions: int, *, aqe: bool) 
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
     spark.conf.set("spark.sql.adaptive.enabled", str(aqe).lower())
     spark.conf.set("spark.paralagg.oneTask.maxRows", ONE_TASK[partitions, aqe])
+    spark.conf.set("spark.paralagg.heavyParts", HEAVY_PARTS.get((partitions, aqe), 8))
     check(spark, case, "spark")
 
 

@@ -42,6 +42,19 @@ def test_the_best_rows_first(spark: SparkSession, case: OrderedCase, tasks: int,
     assert report.form.endswith(f"in {tasks} tasks" if tasks > 1 and not one_task_rows else "in one task")
 
 
+@pytest.mark.parametrize(("tasks", "heavy_parts"), [(2, 20), (3, 1 << 20), (7, 2)])
+def test_edges_of_hubs_change_no_row(spark: SparkSession, case: OrderedCase, tasks: int, heavy_parts: int) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", tasks)
+    spark.conf.set("spark.paralagg.oneTask.maxRows", 0)
+    spark.conf.set("spark.paralagg.heavyParts", heavy_parts)
+    frames = {name: spark.createDataFrame(table) for name, table in case.facts.items()}
+    found = ra.datalog(spark, case.text, frames, backend="spark")["found"]
+    assert sorted(tuple(r) for r in found.collect()) == case.rows
+    report = ra.report(found)
+    assert report is not None
+    assert " spread" in report.form
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [

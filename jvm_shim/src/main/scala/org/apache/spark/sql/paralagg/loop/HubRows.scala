@@ -47,14 +47,13 @@ final class HubRows(hubs: Hubs, loop: LoopState, runner: Runner, gang: Gang) {
     }
   }
 
+  /** Returns the ids of this task's hubs; those without one never get a row. */
   private def ownIds: Array[Int] = {
     val key = new Array[Long](part.shape.keyWords)
-    hubs.keys.flatMap { keys =>
-      (0 until keys.size).map { h =>
-        (0 until keys.arity).foreach(c => key(c) = keys.word(h, c))
-        part.keys.find(key)
-      }
-    }.distinct
+    (0 until hubs.all.size).map { h =>
+      (0 until hubs.all.arity).foreach(c => key(c) = hubs.all.word(h, c))
+      part.keys.find(key)
+    }.filter(_ >= 0).toArray
   }
 
   private def receive(words: Array[Long]): Unit = {

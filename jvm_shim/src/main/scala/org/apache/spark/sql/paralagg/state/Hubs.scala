@@ -13,10 +13,12 @@ import org.apache.spark.sql.paralagg.plan.{HubsSpec, StratumSpec}
  * Their edges move to the tasks of their targets, to indexes of their own (the Plan's `Hubs`).
  *
  * @param keys the hubs' keys, by index of edges
- * @param count the hubs of all tasks; a hub of two indexes counts twice
+ * @param all the keys of all indexes
+ * @param count the number of hubs in all tasks
  */
 final class Hubs private (
-    val spec: HubsSpec, val routes: Routes, val keys: Array[KeyMap], val count: Int, shape: Shape, gang: Gang) {
+    val spec: HubsSpec, val routes: Routes, keys: Array[KeyMap], val all: KeyMap, val count: Int, shape: Shape,
+    gang: Gang) {
 
   /** Moves the edges of hubs. Returns the blocks by the routes of the stratum with hubs. Collective. */
   def move(
@@ -52,8 +54,10 @@ object Hubs {
         val keys = rows.indices.map { e =>
           heavy(rows(e), stratum.staticIndex(spec.edges(e)._1).keys.length, edges(e) / (heavyParts.toDouble * gang.tasks))
         }.toArray
-        val count = gang.allreduce(Array(keys.map(_.size.toDouble).sum))(0).toInt
-        if (count == 0) None else Some(new Hubs(spec, Routes.of(spec.stratum), keys, count, shape, gang))
+        val all = KeyMap(keys(0).arity)
+        keys.foreach(hubs => (0 until hubs.size).foreach(h => all.add(hubs.words, h * hubs.arity)))
+        val count = gang.allreduce(Array(all.size.toDouble))(0).toInt
+        if (count == 0) None else Some(new Hubs(spec, Routes.of(spec.stratum), keys, all, count, shape, gang))
       }
     }
 
