@@ -1,8 +1,8 @@
-"""The balance of work on graphs with hubs, over MPI ranks: ``python -m benchmarks.balance --ranks 2,4,5``.
+"""The balance of work on graphs with hubs: ``python -m benchmarks.balance --backend mpi --tasks 2,4,5``.
 
 Graphs: a star whose hub has all edges out of it, one with all edges into it, and one with both; every leaf also has
-edges to two other leaves. For shortest paths and components the table has the edges visited by the heaviest rank,
-divided by the average, and the seconds of the loop: with the edges of hubs spread over all ranks, and without.
+edges to two other leaves. For shortest paths and components the table has the edges visited by the heaviest rank
+or task, divided by the average, and the seconds of the loop: with the edges of hubs spread, and without.
 """
 
 from __future__ import annotations
@@ -61,14 +61,21 @@ def write(folder: Path, src: Longs, dst: Longs) -> None:
     pq.write_table(pa.table({"x": src[:1]}), folder / "start.parquet")
 
 
-def measure(folder: Path, query: str, ranks: int, heavy_parts: int) -> tuple[float, float, str]:
-    """Run a query on ranks. Return the balance of its work, the seconds of its loop, and its form."""
+def measure(folder: Path, query: str, backend: str, tasks: int, heavy_parts: int) -> tuple[float, float, str]:
+    """Run a query on ranks or in tasks of Spark. Return the balance of its work, the seconds of its loop, its form."""
     (folder / "query.dl").write_text(_DECLARED + QUERIES[query])
     report = folder / "report.json"
     command = [sys.executable, "-m", "pyspark_paralagg", "run", str(folder / "query.dl"), "--facts", str(folder)]
     command += ["--out", str(folder / "out"), "--format", "parquet", "--quiet", "--report", str(report)]
-    command += ["--backend", "mpi", "--ranks", str(ranks), "--conf", "spark.paralagg.mpi.oversubscribe=true"]
-    subprocess.run([*command, "--conf", f"spark.paralagg.heavyParts={heavy_parts}"], check=True)  # noqa: S603
+    confs = {"spark.paralagg.heavyParts": heavy_parts}
+    if backend == "mpi":
+        command += ["--ranks", str(tasks)]
+        confs["spark.paralagg.mpi.oversubscribe"] = "true"
+    else:
+        command += ["--master", f"local[{tasks}]"]
+        confs |= {"spark.sql.shuffle.partitions": tasks, "spark.paralagg.oneTask.maxRows": 0}
+    command += [word for key, value in confs.items() for word in ("--conf", f"{key}={value}")]
+    subprocess.run([*command, "--backend", backend], check=True)  # noqa: S603
     found = json.loads(report.read_text())["found"]
     return found["work_balance"], found["seconds"]["loop"], found["form"]
 
@@ -76,20 +83,21 @@ def measure(folder: Path, query: str, ranks: int, heavy_parts: int) -> tuple[flo
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ranks", default="2,4,5", help="numbers of ranks")
+    parser.add_argument("--backend", choices=("mpi", "spark"), default="mpi")
+    parser.add_argument("--tasks", default="2,4,5", help="numbers of ranks or tasks")
     parser.add_argument("--leaves", type=int, default=LEAVES)
     options = parser.parse_args()
-    print("| query | graph | ranks | max / avg of edges: hubs whole | spread | loop, s: whole | spread | form |")
+    print("| query | graph | tasks | max / avg of edges: hubs whole | spread | loop, s: whole | spread | form |")
     print("|---|---|--:|--:|--:|--:|--:|---|")
     for graph, (src, dst) in stars(options.leaves).items():
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             write(folder, src, dst)
             for query in QUERIES:
-                for ranks in map(int, options.ranks.split(",")):
-                    whole, spread = (measure(folder, query, ranks, parts) for parts in (0, 8))
+                for tasks in map(int, options.tasks.split(",")):
+                    whole, spread = (measure(folder, query, options.backend, tasks, parts) for parts in (0, 8))
                     balances, seconds = f"{whole[0]:.2f} | {spread[0]:.2f}", f"{whole[1]:.3f} | {spread[1]:.3f}"
-                    print(f"| {query} | {graph} | {ranks} | {balances} | {seconds} | {spread[2]} |", flush=True)
+                    print(f"| {query} | {graph} | {tasks} | {balances} | {seconds} | {spread[2]} |", flush=True)
 
 
 if __name__ == "__main__":

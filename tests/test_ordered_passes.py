@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
-from ordered_cases import CASES, OrderedCase
+from ordered_cases import CASES, LABELS, OrderedCase
 from pyspark.errors import PySparkException
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
@@ -42,7 +42,7 @@ def test_the_best_rows_first(spark: SparkSession, case: OrderedCase, tasks: int,
     assert report.form.endswith(f"in {tasks} tasks" if tasks > 1 and not one_task_rows else "in one task")
 
 
-@pytest.mark.parametrize(("tasks", "heavy_parts"), [(2, 20), (3, 1 << 20), (7, 2)])
+@pytest.mark.parametrize(("tasks", "heavy_parts"), [(2, 100), (7, 1 << 20)])
 def test_edges_of_hubs_change_no_row(spark: SparkSession, case: OrderedCase, tasks: int, heavy_parts: int) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", tasks)
     spark.conf.set("spark.paralagg.oneTask.maxRows", 0)
@@ -52,7 +52,7 @@ def test_edges_of_hubs_change_no_row(spark: SparkSession, case: OrderedCase, tas
     assert sorted(tuple(r) for r in found.collect()) == case.rows
     report = ra.report(found)
     assert report is not None
-    assert " spread" in report.form
+    assert (" spread" in report.form) == (case.text != LABELS)  # its rows all have a few edges
 
 
 @pytest.mark.parametrize(

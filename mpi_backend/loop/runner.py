@@ -148,6 +148,7 @@ class Runner:
         _check(cur, contribution.sites, rule.rule.place)
         if int(cur[OUT]) < sums.sources:
             return False
+        loop.work += int(cur[WORK])
         part = loop.parts[rule.head.name]
         for into, edges in ((part.pending, sums.local), (part.ghost, sums.ghosts)):
             if len(edges.ids):

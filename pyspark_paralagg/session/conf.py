@@ -202,8 +202,8 @@ HEAVY_PARTS = Key(
     "number",
     8,
     _natural,
-    "What is a hub: a row with more than 1/heavyParts of a rank's fair part of all edges. The edges of hubs are spread "
-    "over all MPI ranks. With 0 no row is a hub.",
+    "What is a hub: a row with more than 1/heavyParts of a task's fair part of all edges. The edges of hubs are spread "
+    "over all tasks or MPI ranks, if some hub has twice as much. With 0 no row is a hub.",
 )
 
 PYTHON = Key(

@@ -26,10 +26,10 @@ def rows(folder: Path) -> pa.Table:
 @pytest.mark.parametrize(("graph", "ranks"), [("out-star", 2), ("both", 3), ("out-star", 5)])
 def test_edges_of_hubs_are_spread(tmp_path: Path, graph: str, ranks: int, query: str) -> None:
     write(tmp_path, *stars(30_000)[graph])
-    spread, _, form = measure(tmp_path, query, ranks, 8)
+    spread, _, form = measure(tmp_path, query, "mpi", ranks, 8)
     assert "edges of 1 hub spread" in form
     expected = rows(tmp_path)
-    whole, _, form = measure(tmp_path, query, ranks, 0)
+    whole, _, form = measure(tmp_path, query, "mpi", ranks, 0)
     assert "hub" not in form
     assert spread < whole
     assert spread <= MOST

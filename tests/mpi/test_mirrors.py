@@ -27,6 +27,7 @@ NOT_MIRRORED = {
     "a limit": ".limit d(iterations=3)\n" + PATHS,
     "rows found by hashing": "d(x, $MIN(0)) :- start(x). d(y + 0, $MIN(v + w)) :- d(x, v), edge(x, y, w).",
     "two look-ups elsewhere": "d(x, $MIN(0)) :- start(x). d(z, $MIN(v)) :- d(x, v), edge(x, y, _), edge(x, z, _).",
+    "edges from a part of a key": "d(x, x, $MIN(0)) :- start(x). d(y, w, $MIN(v + 1)) :- d(x, _, v), edge(x, y, w).",
     "not linear": "d(x, y, $MIN(w)) :- edge(x, y, w). d(x, z, $MIN(a + b)) :- d(x, y, a), d(y, z, b).",
     "two relations": "a(x) :- start(x). b(y) :- a(x), edge(x, y, _). a(y) :- b(x), edge(x, y, _).",
 }
@@ -89,7 +90,8 @@ def test_a_hub_does_not_decide_for_all(hub: int, degree: int, is_mirrored: bool)
     assert placement is not None
     assert placement.at_targets == is_mirrored
     [ends] = placement.ends.values()
-    assert len(ends.heavy_sources) == len(ends.heavy_targets) == 1
+    hubs = 0 if is_mirrored else 1  # among so many edges it has less than a fourth of a rank's fair part
+    assert len(ends.heavy_sources) == len(ends.heavy_targets) == hubs
 
 
 def test_one_rank_has_no_mirrors() -> None:

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 
 
 def with_hubs(stratum: Stratum, inputs: tuple[Input, ...]) -> Hubs | None:
-    """Return the form with hubs; None unless every rule follows edges from whole keys to rows of one relation."""
+    """Return the form with hubs; None unless every rule follows one index of edges between rows of one relation."""
     at_targets = edges_at_targets(stratum, inputs)
-    if at_targets is None or not all(r.resolving_probe.aligned for r in stratum.rules):
-        return None
     if not at_targets:
         return None
     first = 1 + max(i.id for i in stratum.static_indexes)

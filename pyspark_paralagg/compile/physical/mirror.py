@@ -65,7 +65,7 @@ def _edges(rule: PlannedRule, statics: dict[int, StaticIndex], relation: Planned
     for at, step in enumerate(rule.steps):
         if not isinstance(step, Probe) or (not step.recursive and statics[step.index].placement == "everywhere"):
             continue
-        if step.recursive or at != rule.target.step:
-            return None
+        if step.recursive or at != rule.target.step or not step.aligned:
+            return None  # a mirror has the whole keys from which edges lead
         edges = statics[step.index]
     return edges

@@ -155,12 +155,14 @@ final class GangTask(job: GangJob, context: TaskContext) {
         else Some(rows(routes.initial(p.index)).map(b => LoadedRows(p.ids(b), p.values(b))))
       def fixpoint(traced: Boolean): FixpointLoop = {
         val checkpoints =
-          checkpoint.filterNot(_ => traced || loop.indexes.nonEmpty && hubs.isEmpty || stratum.makesStrings || isContinued)
+          checkpoint.filterNot(_ =>
+            traced || loop.indexes.nonEmpty && hubs.isEmpty || stratum.makesStrings || isContinued)
             .map(new Checkpoint(_, job.run, gang, loop.parts))
         def base(p: RelationPart) =
           loop.baseIds(p.index).zip(rows(routes.base(p.index))).map { case (ids, b) => LoadedRows(ids, p.values(b)) }
         new FixpointLoop(
-          stratum, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, base, initial, checkpoints, hubs)
+          stratum, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, base, initial, checkpoints,
+          hubs)
       }
       def rowsOf(at: Int): Iterator[(Int, Array[Byte])] = {
         val p = loop.part(outputs(at))

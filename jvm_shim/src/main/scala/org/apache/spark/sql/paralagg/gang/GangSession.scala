@@ -3,6 +3,7 @@ package org.apache.spark.sql.paralagg.gang
 import java.util.concurrent.{ConcurrentHashMap, ConcurrentLinkedQueue}
 
 import org.apache.spark.storage.BlockId
+import org.apache.spark.util.Utils
 
 /** The run and the attempt of its stage: a retried stage must not read data of the attempt before. */
 case class GangKey(run: Long, attempt: Int)
@@ -127,7 +128,7 @@ final class GangSession(val key: GangKey, localTasks: Int, tasks: Int) {
     }
     if (isLast) {
       live.remove(key, this)
-      resources.forEach(_.close())
+      resources.forEach(r => Utils.tryLogNonFatalError(r.close()))
     }
     isLast
   }

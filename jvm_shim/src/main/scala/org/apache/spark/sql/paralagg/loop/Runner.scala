@@ -51,13 +51,14 @@ final class Runner(stratum: StratumSpec, loop: LoopState, code: KernelCode, chec
       if (byTarget == null)
         loop.targetSums(position) = new TargetSums(index, loop.resolved(position), loop.part(rule.head))
       byTarget.contributed = 0
+      val before = loop.work
       run(contributions, driver)
       val isComplete = byTarget.contributed == sources
       if (isComplete) {
         byTarget.add()
         loop.work += byTarget.edges
         addedByTarget += 1
-      }
+      } else loop.work = before
       isComplete
     }
   }

@@ -55,7 +55,7 @@ object Column {
   /** Returns a column of zeros. */
   def apply(length: Int, isWide: Boolean, isMapped: Boolean, gang: Gang): Column = {
     val bytes = length.toLong * (if (isWide) 8 else 4)
-    if (isMapped && bytes > 0) {
+    if (isMapped && bytes > 0 && bytes <= MostMapped) {
       val buffer = zeros(bytes)
       val address = buffer.asInstanceOf[DirectBuffer].address
       val column = new Column(null, address, length, isWide, buffer, gang)

@@ -42,6 +42,9 @@ final class Hubs private (
 object Hubs {
   private val SampledRows = 1 << 16
 
+  /** A heavy key has more edges than so many times the mean of the others. */
+  private val TimesOthers = 2
+
   /** Finds the hubs; none if the Plan has no form for them, or one task will run the loop ([[Fold]]). Collective. */
   def find(
       stratum: StratumSpec, routes: Routes, shape: Shape, blocks: Array[Array[Block]], gang: Gang, heavyParts: Int,
@@ -52,7 +55,7 @@ object Hubs {
       if (Fold.isFew(edges.sum, gang, oneTaskRows)) None
       else {
         val keys = rows.indices.map { e =>
-          heavy(rows(e), stratum.staticIndex(spec.edges(e)._1).keys.length, edges(e) / (heavyParts.toDouble * gang.tasks))
+          heavy(rows(e), stratum.staticIndex(spec.edges(e)._1).keys.length, edges(e), heavyParts, gang)
         }.toArray
         val all = KeyMap(keys(0).arity)
         keys.foreach(hubs => (0 until hubs.size).foreach(h => all.add(hubs.words, h * hubs.arity)))
@@ -61,8 +64,12 @@ object Hubs {
       }
     }
 
-  /** Returns the keys with more than `most` rows, estimated from a sample. All rows of a key are in this task. */
-  private def heavy(blocks: Array[Block], keyColumns: Int, most: Double): KeyMap = {
+  /**
+   * Returns the heavy keys, estimated from a sample: all rows of a key are in this task. There are none unless one has
+   * twice as much, since spreading edges costs a further exchange. A key whose number of edges is common is not heavy.
+   * Collective.
+   */
+  private def heavy(blocks: Array[Block], keyColumns: Int, edges: Double, heavyParts: Int, gang: Gang): KeyMap = {
     val total = blocks.map(_.rows.toLong).sum
     val columns = Array.range(0, keyColumns)
     val key = new Array[Long](keyColumns)
@@ -81,10 +88,17 @@ object Hubs {
       }
       n += picked
     }
+    def edgesOf(id: Int) = counts(id) * (total.toDouble / n)
+    val most = (0 until sampled.size).map(edgesOf).maxOption.getOrElse(0.0)
+    val Array(keys, mostOfAll) = gang.allreduce(Array(sampled.size.toDouble, most), maxima = 1)
+    val share = edges / (heavyParts.toDouble * gang.tasks)
     val hubs = KeyMap(keyColumns)
-    (0 until sampled.size).filter(id => counts(id) * (total.toDouble / n) > most).foreach { id =>
-      columns.foreach(c => key(c) = sampled.word(id, c))
-      hubs.add(key)
+    if (mostOfAll > 2 * share) (0 until sampled.size).foreach { id =>
+      val others = if (keys > 1) (edges - edgesOf(id)) / (keys - 1) else 0.0
+      if (edgesOf(id) > math.max(share, TimesOthers * others)) {
+        columns.foreach(c => key(c) = sampled.word(id, c))
+        hubs.add(key)
+      }
     }
     hubs
   }
