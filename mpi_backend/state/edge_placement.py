@@ -68,7 +68,9 @@ class EdgePlacement:
         if self.at_targets:
             heavy_first, heavy_second = heavy_second, heavy_first
         ranks = owners_of(table, first, (), strings, comm, buckets, 1, masked=masked)
-        moved = np.flatnonzero(np.isin(hashes_of(table, first), heavy_first)) if len(heavy_first) else ()
+        if not len(heavy_first):
+            return ranks
+        moved = np.flatnonzero(np.isin(hashes_of(table, first), heavy_first))
         if len(moved):
             edges = Table(tuple(c.take(moved) for c in table.columns), len(moved))
             others = owners_of(edges, second, (), strings, comm, buckets, 1, masked=masked)

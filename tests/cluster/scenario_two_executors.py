@@ -58,10 +58,11 @@ def executors(spark: SparkSession) -> int:
 
 
 def fixtures(spark: SparkSession) -> dict[str, str]:
-    """Run each fixture, with AQE on and off if not `secured`. Return `ok` or the difference."""
+    """Run each fixture, with AQE on and off, and all or large hubs, if not `secured`. Return `ok` or the difference."""
     results = {}
     for aqe in ("false",) if sys.argv[1] == "secured" else ("true", "false"):
         spark.conf.set("spark.sql.adaptive.enabled", aqe)
+        spark.conf.set("spark.paralagg.heavyParts", 1 << 20 if aqe == "true" else 8)  # all rows are hubs, or large ones
         for case in CASES:
             results[f"{case} aqe={aqe}"] = check(spark, case)
     return results
