@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def mirrored(stratum: Stratum, inputs: tuple[Input, ...]) -> Mirrored | None:
     """Return the mirrored stratum; None unless every rule follows one index of edges between rows of one relation."""
     moved = edges_at_targets(stratum, inputs)
-    if moved is None:
+    if not moved:
         return None
     number = max([-1, *(i.id for i in stratum.relation_indexes)]) + 1
     copy = RelationIndex(number, stratum.relations[0].name, (), "everywhere", copy=True)

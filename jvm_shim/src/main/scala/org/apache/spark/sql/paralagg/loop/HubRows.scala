@@ -19,6 +19,9 @@ final class HubRows(hubs: Hubs, loop: LoopState, runner: Runner, gang: Gang) {
   /** Returns the number of this task's hubs that changed since they were sent. */
   def waiting: Int = ids.indices.count(hasChanged)
 
+  /** Puts hubs that changed on the dirty list, for a checkpoint: they may be no hubs in the attempt that reads it. */
+  def release(): Unit = ids.indices.filter(hasChanged).foreach(h => part.state.enqueue(ids(h)))
+
   /** Sends hubs that changed to all tasks, which apply the rules to them. Returns the bytes sent. Collective. */
   def run(): Double = {
     val message = new LongBuffer

@@ -23,7 +23,10 @@ private[loop] final class Passes(
   def isByValue: Boolean = ordered.exists(_.isOn)
 
   /** Puts all waiting rows on the dirty lists, for a checkpoint. */
-  def release(): Unit = ordered.foreach(_.release())
+  def release(): Unit = {
+    ordered.foreach(_.release())
+    hubs.foreach(_.release())
+  }
 
   /** Prepares for other base rows. */
   def reset(): Unit = {

@@ -35,6 +35,7 @@ final class Hubs private (
     }
     val (in, _) = gang.exchange(out.map(_.toArray), codec, Array.emptyDoubleArray)
     val received = in.filter(_ != null).flatten
+    received.foreach(store.add)
     routes.all.map(r => if (r.id < kept.length) kept(r.id) else received.filter(_.route == r.id))
   }
 }
