@@ -103,7 +103,9 @@ def main() -> int:
         for graph in graphs:
             found[query, graph.name] = list(measure(query, graph, ["paralagg", "scan"], settings))
             print(*table.rows(found[query, graph.name]), sep="\n", flush=True)
-    options.output.write_text(page(found, graphs, options.memory, "python -m benchmarks.growth"), encoding="utf-8")
+    options.output.write_text(
+        page(found, graphs, options.memory, " ".join(["python -m benchmarks.growth", *sys.argv[1:]])), encoding="utf-8"
+    )
     images = options.output.parent / "images"
     images.mkdir(exist_ok=True)
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "growth", "font.size": 9.5}):

@@ -51,7 +51,7 @@ LINES = {
         "plan": 1_190,
         "rules": 280,
         "sql": 1_040,
-        "state": 1_960,
+        "state": 1_970,
     },
 }
 """The most lines of each room. Raising one needs a reason in the commit."""
