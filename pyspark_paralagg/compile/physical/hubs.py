@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.physical.annotate import annotate
-from pyspark_paralagg.compile.physical.mirror import edges_at_targets
-from pyspark_paralagg.plan.plan import HubEdges, Hubs, Probe, RelationIndex, StaticIndex
+from pyspark_paralagg.compile.physical.mirror import copy_everywhere, edges_at_targets
+from pyspark_paralagg.plan.plan import HubEdges, Hubs, Probe
 
 if TYPE_CHECKING:
-    from pyspark_paralagg.plan.plan import PlannedRule, Stratum
+    from pyspark_paralagg.plan.plan import PlannedRule, StaticIndex, Stratum
     from pyspark_paralagg.program.program import Input
 
 
@@ -26,9 +26,7 @@ def with_hubs(stratum: Stratum, inputs: tuple[Input, ...]) -> Hubs | None:
         return None
     first = 1 + max(i.id for i in stratum.static_indexes)
     edges = {i: replace(at_targets[i], id=first + n) for n, i in enumerate(sorted(at_targets))}
-    copy = RelationIndex(
-        1 + max([-1, *(i.id for i in stratum.relation_indexes)]), stratum.relations[0].name, (), "everywhere", copy=True
-    )
+    copy = copy_everywhere(stratum)
     changed = replace(
         stratum,
         static_indexes=(*stratum.static_indexes, *edges.values()),

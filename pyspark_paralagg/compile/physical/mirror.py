@@ -22,8 +22,7 @@ def mirrored(stratum: Stratum, inputs: tuple[Input, ...]) -> Mirrored | None:
     moved = edges_at_targets(stratum, inputs)
     if not moved:
         return None
-    number = max([-1, *(i.id for i in stratum.relation_indexes)]) + 1
-    copy = RelationIndex(number, stratum.relations[0].name, (), "everywhere", copy=True)
+    copy = copy_everywhere(stratum)
     changed = replace(
         stratum,
         static_indexes=tuple(moved.get(i.id, i) for i in stratum.static_indexes),
@@ -31,6 +30,12 @@ def mirrored(stratum: Stratum, inputs: tuple[Input, ...]) -> Mirrored | None:
         rules=tuple(replace(r, driver=replace(r.driver, index=copy.id)) for r in stratum.rules),
     )
     return Mirrored(copy.id, tuple(moved), annotate(changed, mirror=copy.id))
+
+
+def copy_everywhere(stratum: Stratum) -> RelationIndex:
+    """Return a new copy of the only relation, which every task has."""
+    number = max([-1, *(i.id for i in stratum.relation_indexes)]) + 1
+    return RelationIndex(number, stratum.relations[0].name, (), "everywhere", copy=True)
 
 
 def edges_at_targets(stratum: Stratum, inputs: tuple[Input, ...]) -> dict[int, StaticIndex] | None:

@@ -71,28 +71,35 @@ final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
   }
 
   private def receive(index: RelationIndex, words: Array[Long], from: Int): Int = {
-    val part = index.part
-    val shape = part.shape
     val n = words(from).toInt
-    val hasMask = shape.dependents.contains(true)
     var at = from + 1
     (0 until n).foreach { _ =>
-      val id = part.keys.add(words, at)
-      if (id >= part.state.capacity) part.grow()
-      if (part.currentSize == part.current.length) {
-        part.current = java.util.Arrays.copyOf(part.current, math.max(16, part.currentSize * 2))
-      }
-      val values = at + shape.keyWords
-      val mask = if (hasMask) words(values + shape.dependents.length) else 0L
-      shape.dependents.indices.foreach { j =>
-        part.state.columns(j)(id) = words(values + j)
-        if (part.state.valid(j) != null) part.state.valid(j)(id) = if ((mask >> j & 1) == 0) 1 else 0
-      }
-      part.state.flags(id) = (Accumulator.Present | Accumulator.InDelta).toByte
-      part.current(part.currentSize) = id
-      part.currentSize += 1
-      at += rowWords(part)
+      CopyExchange.take(index.part, words, at, Accumulator.Present | Accumulator.InDelta)
+      at += rowWords(index.part)
     }
     at
+  }
+}
+
+object CopyExchange {
+
+  /** Replaces a row of a copy by the one whose key and values begin at `at`, and appends it to the current ones. */
+  def take(copy: RelationPart, words: Array[Long], at: Int, flags: Int): Unit = {
+    val shape = copy.shape
+    val id = copy.keys.add(words, at)
+    if (id >= copy.state.capacity) copy.grow()
+    if (copy.currentSize == copy.current.length) {
+      copy.current = java.util.Arrays.copyOf(copy.current, math.max(16, copy.currentSize * 2))
+    }
+    val from = at + shape.keyWords
+    val mask = if (shape.dependents.contains(true)) words(from + shape.dependents.length) else 0L
+    shape.dependents.indices.foreach { j =>
+      copy.state.columns(j)(id) = words(from + j)
+      if (copy.state.valid(j) != null) copy.state.valid(j)(id) = if ((mask >> j & 1) == 0) 1 else 0
+    }
+    if (copy.isTraced) copy.state.parents(id) = words(from + copy.valueWords - 1)
+    copy.state.flags(id) = flags.toByte
+    copy.current(copy.currentSize) = id
+    copy.currentSize += 1
   }
 }

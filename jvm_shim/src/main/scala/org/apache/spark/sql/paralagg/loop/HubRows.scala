@@ -60,23 +60,7 @@ final class HubRows(hubs: Hubs, loop: LoopState, runner: Runner, gang: Gang) {
   }
 
   private def receive(words: Array[Long]): Unit = {
-    val shape = part.shape
-    val n = shape.dependents.length
-    val stride = shape.keyWords + part.valueWords
-    (0 until words.length by stride).foreach { at =>
-      val id = copy.keys.add(words, at)
-      copy.grow()
-      if (copy.current.length < copy.state.capacity) copy.current = Arrays.copyOf(copy.current, copy.state.capacity)
-      val from = at + shape.keyWords
-      val mask = if (shape.dependents.contains(true)) words(from + n) else 0L
-      (0 until n).foreach { j =>
-        copy.state.columns(j)(id) = words(from + j)
-        if (copy.state.valid(j) != null) copy.state.valid(j)(id) = if ((mask >> j & 1) == 0) 1 else 0
-      }
-      if (part.isTraced) copy.state.parents(id) = words(at + stride - 1)
-      copy.state.flags(id) = Accumulator.Present.toByte
-      copy.current(copy.currentSize) = id
-      copy.currentSize += 1
-    }
+    val stride = part.shape.keyWords + part.valueWords
+    (0 until words.length by stride).foreach(CopyExchange.take(copy, words, _, Accumulator.Present))
   }
 }
