@@ -37,9 +37,9 @@ LINES = {
         "exchange": 420,
         "kernels": 1_480,
         "launch": 1_650,
-        "load": 740,
+        "load": 755,
         "loop": 2_110,
-        "state": 1_590,
+        "state": 1610_590,
     },
     SHIM: {
         "codegen": 960,

@@ -59,16 +59,18 @@ def _own(batch: pa.RecordBatch, rank: int, ranks: int) -> pa.RecordBatch:
     return batch.slice(low, high - low)
 
 
-def table_of(columns: Sequence[Declared], pieces: Sequence[pa.RecordBatch]) -> Table:
-    """Return the rows of all ``pieces``. Their columns are ``columns``, in this order."""
-    return _table(columns, pieces, sum(b.num_rows for b in pieces))
+def table_of(columns: Sequence[Declared], batches: Iterable[pa.RecordBatch]) -> Table:
+    """Return the rows of all ``batches``. Their columns are ``columns``, in this order."""
+    return _table(columns, batches, 0)
 
 
-def _table(columns: Sequence[Declared], pieces: Iterable[pa.RecordBatch], count: int) -> Table:
-    builders = [ColumnBuilder(type_of(c.type), count) for c in columns]
-    for piece in pieces:
+def _table(columns: Sequence[Declared], batches: Iterable[pa.RecordBatch], capacity: int) -> Table:
+    builders = [ColumnBuilder(type_of(c.type), capacity) for c in columns]
+    count = 0
+    for batch in batches:
+        count += batch.num_rows
         for n, builder in enumerate(builders):
-            builder.add(piece.column(n))
+            builder.add(batch.column(n))
     return Table(tuple(b.build() for b in builders), count)
 
 

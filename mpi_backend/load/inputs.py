@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Inputs:
     """The inputs of a stratum, by id, and their texts."""
 
-    tables: Mapping[int, Table]
+    tables: dict[int, Table]
     strings: Strings
 
 
@@ -40,7 +40,7 @@ def read_inputs(
     facts: Facts, sources: Mapping[int, Table], results: Mapping[str, Table], comm: Comm, *, ansi: bool
 ) -> Inputs:
     """Return the stratum's inputs from ``sources`` (by number) and ``results`` of lower strata. Collective."""
-    used = _used(facts)
+    used = used_inputs(facts)
     tables = {i.id: sources[i.source] if i.relation is None else results[i.relation] for i in used}
     constants = [t for i in used for t in _texts((*i.exprs, *i.filters))] + _rule_texts(facts)
     strings, tables = intern(tables, constants, comm, ansi=ansi)
@@ -60,7 +60,8 @@ def read_inputs(
     return Inputs(tables, strings)
 
 
-def _used(facts: Facts) -> list[Input]:
+def used_inputs(facts: Facts) -> list[Input]:
+    """Return the inputs that a stratum reads."""
     ids = {i.input for i in facts.stratum.static_indexes}
     ids |= {n for r in facts.stratum.relations for n in (r.base, r.initial) if n is not None}
     return [facts.inputs[n] for n in sorted(ids)]

@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Routed:
-    """This rank's rows: base and initial rows by relation, rows of static indexes (keys, then payload) by id."""
+    """This rank's rows: base and initial rows by relation, rows of static indexes (keys, then payload) by id.
+
+    ``LoopBuilder.build`` takes the static rows out, so that they are freed column by column.
+    """
 
     starts: dict[str, tuple[Table, Table | None]]
     static: dict[int, Table]
@@ -61,7 +64,7 @@ class LoopBuilder:
         return Routed(starts, {i.id: self._static(i) for i in stratum.static_indexes}, self._shape())
 
     def build(self, routed: Routed) -> LoopState:
-        """Number keys, and build indexes and targets. Collective."""
+        """Number keys, and build indexes and targets. Collective. Takes the static rows of ``routed``."""
         facts = self._facts
         starts, static, shape = routed.starts, routed.static, routed.shape
         self._parts = {
@@ -97,8 +100,14 @@ class LoopBuilder:
             facts, shape, self._strings, self._comm, self._parts, owners, {}, {}, {}, base, initial,
             mirror_places=mirror_places,
         )  # fmt: skip
+        own = {
+            i.id: _own_groups(static[i.id], len(i.keys)) for i in facts.stratum.static_indexes if i.aligned_to is None
+        }
+        payloads = {i.id: _payload(static[i.id], i) for i in facts.stratum.static_indexes}
+        static.clear()  # from here on, memory has only the columns that rules read
         for i in facts.stratum.static_indexes:
-            self._place(i, static[i.id], groups.get(i.id), targets, loop)
+            keys, ids = own.pop(i.id) if i.id in own else (self._aligned_part(i).keys, groups.pop(i.id))
+            self._place(i, payloads.pop(i.id), keys, ids, targets, loop)
         for index in facts.stratum.relation_indexes:
             part = self._mirror if index.id == facts.mirror else self._parts[index.relation]
             if index.copy and index.id != facts.mirror:
@@ -244,20 +253,25 @@ class LoopBuilder:
     # --- indexes ----------------------------------------------------------------------------------------------------
 
     def _place(
-        self, index: StaticIndex, table: Table, groups: Array | None, targets: dict[int, Array], loop: LoopState
-    ) -> None:
-        n = len(index.keys)
-        if groups is None:
-            keys = KeyMap(n)
-            if n == 1:
-                keys.expect_all(c.words for c in table.columns[:1])
-            groups = keys.add(flatten(table.columns[:n], table.count, masked=False), count=table.count)
-        else:
-            keys = self._aligned_part(index).keys
+        self, index: StaticIndex, payload: list[Column | None], keys: KeyMap, groups: Array,
+        targets: dict[int, Array], loop: LoopState,
+    ) -> None:  # fmt: skip
         by = targets[index.sorted_by] if index.sorted_by is not None and self._comm.size > 1 else None
         offsets, order = place_rows(groups, len(keys), by)
-        payload = [c if p in index.read else None for p, c in enumerate(table.columns[n:])]
         loop.statics[index.id] = build_static(keys, offsets, order, payload)
         for number, rule in enumerate(self._facts.stratum.rules):
             if number in targets and rule.resolving_probe.index == index.id:
-                loop.targets[number] = targets[number][order]
+                loop.targets[number] = targets.pop(number)[order]
+
+
+def _own_groups(table: Table, width: int) -> tuple[KeyMap, Array]:
+    """Return the map of an index's own keys, which are the first ``width`` columns, and the id of each row's key."""
+    keys = KeyMap(width)
+    if width == 1:
+        keys.expect_all(c.words for c in table.columns[:1])
+    return keys, keys.add(flatten(table.columns[:width], table.count, masked=False), count=table.count)
+
+
+def _payload(table: Table, index: StaticIndex) -> list[Column | None]:
+    """Return the payload columns of an index; None for those that no rule reads."""
+    return [c if p in index.read else None for p, c in enumerate(table.columns[len(index.keys) :])]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from mpi_backend.load.inputs import read_inputs
+from mpi_backend.load.inputs import read_inputs, used_inputs
 from mpi_backend.load.loop_builder import LoopBuilder
 from mpi_backend.load.place_edges import place_edges
 from mpi_backend.loop.bit_rows_loop import BitRowsLoop
@@ -21,7 +21,7 @@ from mpi_backend.state.types import Table
 from pyspark_paralagg.program.names import visible_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection
 
     from mpi_backend.comm import Comm
     from mpi_backend.loop.fixpoint_loop import Progress
@@ -76,7 +76,7 @@ class Run:
 
 def run_plan(
     plan: Plan,
-    sources: Mapping[int, Table],
+    sources: dict[int, Table],
     comm: Comm,
     *,
     buckets: int | None = None,
@@ -88,21 +88,26 @@ def run_plan(
 ) -> Run:
     """Evaluate ``plan`` over this rank's rows of each source. Collective.
 
+    ``sources`` loses each source when the last stratum that reads it has it: the largest arrays of a run are freed
+    while indexes are built.
     ``progress`` is called after each iteration with the names of the relations and their counts. Results of relations
     in ``counted`` may have no columns, only a number of rows: those that no other relation reads, alone in a stratum.
     """
     run = Run()
     unread = frozenset(counted) - {i.relation for i in plan.inputs}
     inputs = {i.id: i for i in plan.inputs}
-    for stratum in plan.strata:
-        facts = Facts.for_stratum(stratum, inputs, sub_buckets if comm.size > 1 else 1, heavy_parts)
-        _run_stratum(facts, sources, comm, run, buckets or comm.size, ansi=ansi, counted=unread, progress=progress)
+    all_facts = [Facts.for_stratum(s, inputs, sub_buckets if comm.size > 1 else 1, heavy_parts) for s in plan.strata]
+    reads = [{i.source for i in used_inputs(facts) if i.relation is None} for facts in all_facts]
+    for n, facts in enumerate(all_facts):
+        later = set().union(*reads[n + 1 :])
+        own = {s: sources[s] if s in later else sources.pop(s) for s in reads[n]}
+        _run_stratum(facts, own, comm, run, buckets or comm.size, ansi=ansi, counted=unread, progress=progress)
     return run
 
 
 def _run_stratum(
     facts: Facts,
-    sources: Mapping[int, Table],
+    sources: dict[int, Table],
     comm: Comm,
     run: Run,
     buckets: int,
@@ -135,7 +140,7 @@ def _run_stratum(
 
 def _evaluation(
     facts: Facts,
-    sources: Mapping[int, Table],
+    sources: dict[int, Table],
     comm: Comm,
     run: Run,
     buckets: int,
@@ -143,8 +148,12 @@ def _evaluation(
     ansi: bool,
     progress: Progress | None,
 ) -> Evaluation:
-    """Load a stratum. Use the first form that the Plan and the data allow: those for bits, decomposition, tuples."""
+    """Load a stratum. Use the first form that the Plan and the data allow: those for bits, decomposition, tuples.
+
+    Rows are removed from ``sources`` and from the inputs once a later form has them, so that arrays can be freed.
+    """
     inputs = read_inputs(facts, sources, run.results, comm, ansi=ansi)
+    sources.clear()
     facts = place_edges(facts, inputs, comm)
     builder = LoopBuilder(facts, inputs, comm, buckets, ansi=ansi)
     routed = builder.route()
@@ -155,4 +164,5 @@ def _evaluation(
         return bit_rows
     if Decomposed.fits(facts, routed, comm):
         return Decomposed(facts, routed, inputs, comm, ansi=ansi)
+    inputs.tables.clear()
     return Tuples(builder.build(routed), ansi=ansi, progress=progress)

@@ -71,10 +71,15 @@ def place_rows(groups: Array, count: int, targets: Array | None) -> tuple[Array,
 
 
 def build_static(keys: KeyMap, offsets: Array, order: Array, payload: list[Column | None]) -> StaticIndex:
-    """Build an index whose payload is sorted by ``order``. Omit columns that no rule reads (None)."""
+    """Build an index whose payload is sorted by ``order``. Omit columns that no rule reads (None).
+
+    The list loses its columns, each of which is freed if nothing else has it.
+    """
     words: list[Array] = []
     nulls: list[Array] = []
-    for column in payload:
+    payload.reverse()
+    while payload:
+        column = payload.pop()
         if column is None:
             words.append(np.zeros(0, np.int64))
             nulls.append(np.zeros(0, np.bool_))

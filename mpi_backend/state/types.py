@@ -23,6 +23,8 @@ Kind = Literal["whole", "fraction", "truth", "text"]
 
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "date": 32, "timestamp": 64, "timestamp_ntz": 64}
 _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
+_GROWTH = 8
+"""A column that is full grows by one part in so many."""
 MAX_DIGITS = 18
 """The largest precision of decimals that fit into a word."""
 
@@ -136,16 +138,17 @@ def from_arrow(column_type: Type, values: pa.ChunkedArray | pa.Array) -> Column:
 
 
 class ColumnBuilder:
-    """A builder of a column of ``count`` values, which come in pieces.
+    """A builder of a column whose values come in pieces. ``capacity`` is the number of values, if it is known.
 
-    Words are written to their place at once, so a piece may be freed. Texts are encoded together, at the end.
+    Words are copied to their place at once, so that a piece may be freed. Pieces that wait for the last one would take
+    as much memory again, and Arrow keeps it. Large arrays grow in place. Texts are encoded together, at the end.
     """
 
-    def __init__(self, column_type: Type, count: int) -> None:
+    def __init__(self, column_type: Type, capacity: int = 0) -> None:
         self._type = column_type
         self._is_text = column_type.kind == "text"
         self._texts: list[pa.Array] = []
-        self._words = np.empty(0 if self._is_text else count, np.int64)
+        self._words = np.empty(0 if self._is_text else capacity, np.int64)
         self._nulls: Mask | None = None
         self._size = 0
 
@@ -156,6 +159,8 @@ class ColumnBuilder:
             return
         at = slice(self._size, self._size + len(values))
         self._size += len(values)
+        if self._size > len(self._words):
+            self._resize(self._size + self._size // _GROWTH)
         column = from_arrow(self._type, values)
         self._words[at] = column.words
         if column.nulls is not None:
@@ -168,7 +173,13 @@ class ColumnBuilder:
         if self._is_text:
             texts = pa.chunked_array(self._texts) if self._texts else pa.array([], self._type.arrow)
             return from_arrow(self._type, texts)
+        self._resize(self._size)
         return Column(self._type, self._words, self._nulls)
+
+    def _resize(self, count: int) -> None:
+        for array in (self._words, self._nulls):
+            if array is not None and len(array) != count:
+                array.resize(count, refcheck=False)  # no other object has the array yet
 
 
 def to_arrow(column: Column) -> pa.Array:

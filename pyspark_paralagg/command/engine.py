@@ -63,7 +63,7 @@ def run_in_process(  # noqa: PLR0913 - the parts of a run's specification
     from mpi_backend.loop.engine import run_plan  # noqa: PLC0415 - likewise
 
     columns = {i.source: i.columns for i in plan.inputs if i.relation is None}
-    tables = {n: table_of(columns[n], list(batches)) for n, batches in sources.items()}
+    tables = {n: table_of(columns[n], batches) for n, batches in sources.items()}
     start = time.perf_counter()
 
     def report_progress(relation: str, counts: Counts) -> None:

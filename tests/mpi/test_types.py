@@ -15,7 +15,7 @@ from mpi_backend.load.files import table_of
 from mpi_backend.load.inputs import intern
 from mpi_backend.state.owner import Owner
 from mpi_backend.state.rows import flatten, unflatten
-from mpi_backend.state.types import from_arrow, to_arrow, type_of
+from mpi_backend.state.types import ColumnBuilder, from_arrow, to_arrow, type_of
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.program import Column
 
@@ -57,6 +57,19 @@ def test_values_survive_the_round_trip(name: str, nulls: str) -> None:
     expected = [*values, *values[1:]]
     assert all(map(_same, result.to_pylist(), expected)), (result.to_pylist(), expected)
     assert not np.any(column.words[column.nulls]) if column.nulls is not None else nulls == "no nulls"
+
+
+@pytest.mark.parametrize("capacity", [0, 1, 100])
+@pytest.mark.parametrize("name", VALUES)
+def test_a_column_is_built_from_pieces(name: str, capacity: int) -> None:
+    pieces = [[], VALUES[name], [None, *VALUES[name]], VALUES[name] * 9, [None]]
+    builder = ColumnBuilder(type_of(name), capacity)
+    for piece in pieces:
+        builder.add(pa.array(piece, type_of(name).arrow))
+    values = [value for piece in pieces for value in piece]
+    column = builder.build()
+    assert len(column) == len(values)
+    assert all(map(_same, to_arrow(column).to_pylist(), values))
 
 
 @pytest.mark.parametrize("name", VALUES)
