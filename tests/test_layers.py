@@ -43,8 +43,8 @@ LINES = {
     },
     SHIM: {
         "codegen": 960,
-        "driver": 1_620,
-        "gang": 590,
+        "driver": 1_760,
+        "gang": 600,
         "load": 1_460,
         "loop": 2_380,
         "offload": 1_270,

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Union}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.{FilterExec, SparkPlan, SparkStrategy, UnionExec}
-import org.apache.spark.sql.paralagg.driver.FixpointExec
+import org.apache.spark.sql.paralagg.driver.{FixpointExec, GangExchange}
 import org.apache.spark.sql.paralagg.gang.Slots
 import org.apache.spark.sql.paralagg.offload.OffloadExec
 import org.apache.spark.sql.paralagg.plan.{RecursiveAggregate, RecursiveReference}
@@ -19,9 +19,10 @@ object FixpointStrategy extends SparkStrategy {
       val partitions = Slots.likely(SparkSession.active.sparkContext, plan.conf.numShufflePartitions)
       OffloadExec(inputs.map(planLater), output, spec, partitions) :: Nil
     case RecursiveAggregate(inputs, output, spec) =>
-      val sc = SparkSession.active.sparkContext
-      val partitions = Slots.gang(sc, plan.conf.numShufflePartitions)
-      FixpointExec(inputs.map(planLater), output, spec, partitions) :: Nil
+      val session = SparkSession.active
+      val partitions = Slots.gang(session.sparkContext, plan.conf.numShufflePartitions)
+      val children = inputs.map(i => GangExchange.plan(i, session, partitions).getOrElse(planLater(i)))
+      FixpointExec(children, output, spec, partitions) :: Nil
     // Spark's union keeps the partitioning that its children share for rows only: of columnar children it concatenates
     // the partitions, and an aggregate above sees a key twice. A filter, even one that keeps every row, gives rows.
     case u: Union if u.children.exists(_.isInstanceOf[RecursiveAggregate]) =>

@@ -8,7 +8,7 @@ import org.apache.spark.shuffle.FetchFailedException
 import org.apache.spark.sql.paralagg.ErrorCodes
 import org.apache.spark.sql.paralagg.codegen.KernelCode
 import org.apache.spark.sql.paralagg.gang.{
-  BarrierGang, Codec, GangAborted, GangEnd, GangKey, GangStopped, MemoryAccount, SingleTask
+  BarrierGang, Codec, Gang, GangAborted, GangEnd, GangKey, GangStopped, MemoryAccount, SingleTask
 }
 import org.apache.spark.sql.paralagg.load.{
   Block, BlocksCodec, BlockStore, Dictionary, LocalDictionary, Route, Routes, SortedTexts, Strings, Texts
@@ -101,7 +101,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
 
   private def compute(
       load: (BlockStore, () => Unit) => (Array[Array[Block]], LocalDictionary)): Iterator[(Int, Array[Byte])] = {
-    val (packed, dictionary) = load(store, () => gang.check())
+    val (packed, dictionary) = Gang.within(gang)(load(store, () => gang.check()))
     ends("reading")
     val strings = intern(packed, dictionary)
     ends("strings")

@@ -45,6 +45,20 @@ trait Gang {
   def progress(isLast: Boolean)(counts: => RunCounts): Unit
 }
 
+object Gang {
+  private val loading = new ThreadLocal[Gang]
+
+  /** Evaluates `load`, in which inputs may find the gang that reads them (`own`). */
+  def within[T](gang: Gang)(load: => T): T = {
+    loading.set(gang)
+    try load
+    finally loading.remove()
+  }
+
+  /** Returns the gang whose task loads its inputs in this thread. */
+  def own: Gang = loading.get()
+}
+
 /** The gang of a task that works alone on a part of what `outer` does, or on all of it (`isWhole`). */
 final class SingleTask(outer: Gang, isWhole: Boolean = false) extends Gang {
   override def part: Int = 0

@@ -23,15 +23,28 @@ case class InputSource(
     if (batches != null) loader.readBatches(uses, batches.iterator(partition, context), check)
     else loader.readRows(uses.head.input, rows.iterator(partition, context), check)
 
+  def shares(tasks: Int): Array[Array[Partition]] = InputSource.shares(rdd, canSplit, tasks)
+}
+
+object InputSource {
+  private val MinSplitBytes = 1L << 20
+
+  /** Returns the partitions of `rows` for each task: of files if `plan` only reads and maps rows of one scan. */
+  def shares(plan: SparkPlan, rows: RDD[_], tasks: Int): Array[Array[Partition]] = {
+    def scans(p: SparkPlan): Boolean =
+      if (p.children.isEmpty) canSplit(p) else p.children.length == 1 && p.children.forall(scans)
+    shares(rows, scans(plan), tasks)
+  }
+
   /**
-   * Returns the partitions of each task that reads the input itself. Files are split again, into equal shares: Spark
+   * Returns the partitions of each task that reads `rdd` itself. Files are split again, into equal shares: Spark
    * fills one partition after another, but all tasks of a gang wait for the slowest.
    */
-  def shares(tasks: Int): Array[Array[Partition]] = {
+  private def shares(rdd: RDD[_], canSplit: Boolean, tasks: Int): Array[Array[Partition]] = {
     val parts = rdd.partitions
     val files = parts.collect { case p: FilePartition => p }.flatMap(_.files)
     val bytes = files.map(_.length).sum
-    if (!canSplit || bytes < InputSource.MinSplitBytes) Array.tabulate(tasks)(t => parts.filter(_.index % tasks == t))
+    if (!canSplit || bytes < MinSplitBytes) Array.tabulate(tasks)(t => parts.filter(_.index % tasks == t))
     else {
       val starts = files.scanLeft(0L)(_ + _.length)
       Array.tabulate(tasks) { t =>
@@ -44,10 +57,6 @@ case class InputSource(
       }
     }
   }
-}
-
-object InputSource {
-  private val MinSplitBytes = 1L << 20
 
   /** Returns the sources of `inputs`. A source that has all columns of another one is read for both. */
   def shared(plans: Seq[SparkPlan], inputs: Seq[Int]): Seq[InputSource] = {
