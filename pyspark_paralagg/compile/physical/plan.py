@@ -57,7 +57,7 @@ def plan(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> Pl
         stratum, inputs, stratum_reasons = _stratum(program, names, broadcast_max_bytes)
         program = replace(program, inputs=inputs)
         strata.append(_with_placements(stratum, inputs))
-        reasons += stratum_reasons
+        reasons += [*stratum_reasons, *_placement_reasons(strata[-1])]
         for smaller in narrow(program, stratum):
             narrowed, narrowed_inputs, _ = _stratum(smaller.program, names, broadcast_max_bytes)
             narrower += smaller.narrowers(position, _with_placements(narrowed, narrowed_inputs), narrowed_inputs)
@@ -148,6 +148,14 @@ def _stratum(
 def _with_placements(stratum: Stratum, inputs: tuple[Input, ...]) -> Stratum:
     """Return the stratum with its forms for several ranks, which a decomposed stratum, in one task, has no use for."""
     return replace(stratum, mirrored=mirrored(stratum, inputs), spread=spread(stratum), hubs=with_hubs(stratum, inputs))
+
+
+def _placement_reasons(stratum: Stratum) -> list[str]:
+    """Return what the engine may do with edges once it knows them (docs/balance.md)."""
+    label = ", ".join(r.name for r in stratum.relations)
+    if stratum.hubs is None:
+        return []
+    return [f"{label}: edges of keys with a large part of them may be spread, since each rule follows one index of edges"]
 
 
 def _ordered_by(relations: tuple[Relation, ...], rules: tuple[PlannedRule, ...]) -> int | None:
