@@ -245,7 +245,7 @@ CONDITIONS = "write `,` to add a condition, `.` to end the rule"
             1,
             3,
             "`$MIN` is in the wrong place: a fact has no rows to aggregate",
-            NO_AGGREGATE,
+            "write the value itself; it is aggregated with those of the rules",
         ),
         # other languages
         ("p(x) :- q(x), not r(x).", 1, 15, "`not` has no meaning here", "write `!` for negation: `!r...`"),

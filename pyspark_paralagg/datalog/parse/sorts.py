@@ -135,10 +135,14 @@ def _ungrouped(node: Raw) -> Raw:
     return node
 
 
-def refuse_dollar(node: Dollar, message: str = "an aggregate must be a whole argument of a rule's head") -> NoReturn:
+_IN_A_BODY = "write `min x : { ... }` in a body; to compute with a head's aggregate, read its relation in another rule"
+
+
+def refuse_dollar(
+    node: Dollar, message: str = "an aggregate must be a whole argument of a rule's head", hint: str = _IN_A_BODY
+) -> NoReturn:
     """Raise the problem of an aggregate outside a head."""
     name = str(node.name)
     if name[1:].upper() not in _AGGREGATORS and not name[1:].isupper():
         raise refused("algebraic", node.span, name)
-    hint = "write `min x : { ... }` in a body; to compute with a head's aggregate, read its relation in another rule"
     raise Problem(f"`{name}` is in the wrong place: {message}", node.span, hint)

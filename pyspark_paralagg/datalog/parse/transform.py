@@ -32,7 +32,8 @@ class Transform(Directives):
             atoms = tuple(head(h) for h in heads)
             return syntax.Rule(atoms, literal(children[2]), plan, span=span)
         for dollar in (a for h in heads for a in h.args if isinstance(a, Dollar)):
-            refuse_dollar(dollar, "a fact has no rows to aggregate")
+            hint = "write the value itself; it is aggregated with those of the rules"
+            refuse_dollar(dollar, "a fact has no rows to aggregate", hint)
         return syntax.Rule(tuple(head(h) for h in heads), None, plan, span=span)
 
     def heads(self, children: list[Call]) -> list[Call]:
