@@ -155,7 +155,7 @@ def _placement_reasons(stratum: Stratum) -> list[str]:
     label = ", ".join(r.name for r in stratum.relations)
     if stratum.hubs is None:
         return []
-    return [f"{label}: edges of keys with a large part of them may be spread, since each rule follows one index of edges"]
+    return [f"{label}: edges of a key with a large part of them may be spread: each rule follows one index of edges"]
 
 
 def _ordered_by(relations: tuple[Relation, ...], rules: tuple[PlannedRule, ...]) -> int | None:
