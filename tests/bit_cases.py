@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
 
@@ -74,3 +75,36 @@ def bit_case(name: str, seed: int, *, are_strings: bool = False) -> BitCase:
         for name, rows in facts.items()
     }
     return BitCase(text, tables, {name: sorted(rows) for name, rows in found.items() if name not in FACTS})
+
+
+@cache
+def many_values(seed: int) -> BitCase:
+    """Return a points-to case with thousands of values of the carried key: rows of several blocks, few of them used."""
+    drawn = random.Random(seed)  # noqa: S311 - for a test
+    size = 3000
+
+    def pairs(count: int) -> set[tuple[int, int]]:
+        return {(drawn.randrange(size), drawn.randrange(size)) for _ in range(count)}
+
+    new, assign, load, store = facts = [pairs(2500), pairs(2000), pairs(200), pairs(200)]
+    pt, hpt = defaultdict[int, set[int]](set), defaultdict[int, set[int]](set)
+    for v, o in new:
+        pt[v].add(o)
+    before = -1
+    while before != (before := sum(map(len, [*pt.values(), *hpt.values()]))):
+        for v, w in assign:
+            pt[v] |= pt[w]
+        for v, w in load:
+            pt[v].update(*(hpt[p] for p in pt[w]))
+        for v, w in store:
+            for p in pt[v]:
+                hpt[p] |= pt[w]
+    tables = {
+        name: pa.table({"v": [v for v, _ in rows], "w": [w for _, w in rows]})
+        for name, rows in zip(FACTS, facts, strict=True)
+    }
+    rows = {
+        name: sorted((v, o) for v, found in sets.items() for o in found) for name, sets in (("pt", pt), ("hpt", hpt))
+    }
+    text = f".decl {', '.join(FACTS)}(v: number, w: number)\n.input {', '.join(FACTS)}\n{POINTS_TO}"
+    return BitCase(text, tables, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from bit_cases import TEXTS, BitCase, bit_case
+from bit_cases import TEXTS, BitCase, bit_case, many_values
 
 import pyspark_paralagg as ra
 
@@ -26,6 +26,17 @@ def test_the_rows_of_the_definition(spark: SparkSession, name: str, tasks: int) 
     spark.conf.set("spark.sql.shuffle.partitions", tasks)
     spark.conf.set("spark.sql.adaptive.enabled", tasks != 2)
     case = bit_case(name, tasks, are_strings=tasks == 2)
+    for relation, df in relations(spark, case).items():
+        assert sorted(tuple(r) for r in df.collect()) == case.rows[relation]
+        report = ra.report(df)
+        assert report is not None
+        assert report.form == "rows of bits"
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 7])
+def test_rows_of_several_blocks(spark: SparkSession, tasks: int) -> None:
+    spark.conf.set("spark.sql.shuffle.partitions", tasks)
+    case = many_values(tasks)
     for relation, df in relations(spark, case).items():
         assert sorted(tuple(r) for r in df.collect()) == case.rows[relation]
         report = ra.report(df)

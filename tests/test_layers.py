@@ -35,10 +35,10 @@ LINES = {
     "mpi_backend": {
         "codegen": 2_510,
         "exchange": 420,
-        "kernels": 1_480,
+        "kernels": 1_570,
         "launch": 1_650,
         "load": 755,
-        "loop": 2_110,
+        "loop": 2_120,
         "state": 1610_590,
     },
     SHIM: {
@@ -46,7 +46,7 @@ LINES = {
         "driver": 1_760,
         "gang": 600,
         "load": 1_460,
-        "loop": 2_380,
+        "loop": 2_460,
         "offload": 1_270,
         "plan": 1_190,
         "rules": 280,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpi_backend.kernels import bit_rows as kernel
-from mpi_backend.kernels.bitmaps import write_pairs
 from mpi_backend.state.index import place_rows
 from mpi_backend.state.key_map import KeyMap
 from mpi_backend.state.types import Column, Table
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     from mpi_backend.state.strings import Strings
     from pyspark_paralagg.plan.plan import Flow
 
-_MAX_WORDS = 1 << 27
-"""The maximum for all rows of bits, if each is used: 1 GiB, of which the system gives what is written to."""
+_MAX_PLACES = 1 << 28
+"""The maximum for the numbers of all blocks: 1 GiB, of which the system gives what is written to."""
 _ENDS = {"row": kernel.ROW, "carried": kernel.CARRIED, "found": kernel.FOUND}
 
 
@@ -47,19 +46,22 @@ class BitRowsLoop:
         self._vertices.add(vertices)
         self._vertex_of_bit = self._vertices.find(self._bits.keys[: len(self._bits), 0].copy()).astype(np.int64)
         self._flows, self._offsets, self._targets = self._edges(form.flows, routed)
-        self._width = max(1, -(-len(self._bits) // 64))
+        self._blocks = _blocks(len(self._bits))
         count = len(self._vertices) * len(self._names)
-        self._rows = tuple(np.zeros(count * self._width, np.uint64) for _ in range(2))
+        self._places = np.zeros(count * self._blocks, np.int32)
+        self._full, self._delta = (np.zeros(16 * kernel.BLOCK, np.uint64) for _ in range(2))
+        self._scratch = np.zeros(self._blocks * kernel.BLOCK, np.uint64), np.zeros(self._blocks, np.int64)
         self._queues = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self._queued = np.zeros(count, np.bool_)
         self._first = np.full(count, -1, np.int64)
-        self._sizes = np.zeros(3, np.int64)
-        self._added: tuple[Array, ...] = (np.zeros(16, np.int64), np.zeros(16, np.int64), np.full(64, -1, np.int64))
+        self._sizes = np.zeros(4, np.int64)
+        self._added: list[Array] = [np.zeros(16, np.int64), np.zeros(16, np.int64), np.full(64, -1, np.int64)]
         for r, base in enumerate(bases):
             found = self._vertices.find(_words(base.columns[1 - form.carried[r]])).astype(np.int64)
             ids = self._bits.find(_words(base.columns[form.carried[r]])).astype(np.int64)
-            place = (found * len(self._names) + r, ids, self._width)
-            kernel.start(*place, *self._rows, self._queues[0], self._queued, self._sizes)
+            place = (found * len(self._names) + r, ids, self._blocks, self._places)
+            state = (self._full, self._delta, self._queues[0], self._queued, self._sizes)
+            self._full, self._delta = kernel.start(*place, *state)
         self._results: dict[str, Table] = {}
         self.per_iteration: list[dict[str, Any]] = []
 
@@ -82,18 +84,18 @@ class BitRowsLoop:
         bits = KeyMap(1)
         for base, c in zip(bases, form.carried, strict=True):
             bits.add(_words(base.columns[c]))
-        words = len(vertices) * len(bases) * (len(bits) // 64 + 1)
-        fits = float(words <= _MAX_WORDS and len(vertices) < 1 << kernel.VERTEX_BITS)
+        places = len(vertices) * len(bases) * _blocks(len(bits))
+        fits = float(places <= _MAX_PLACES and len(vertices) < 1 << kernel.VERTEX_BITS)
         return cls(facts, routed, vertices, bits, strings, comm) if comm.allreduce_min(fits) > 0 else None
 
     def run(self) -> None:
         """Follow all edges; exchange those that pairs have added; until there are none."""
-        step = (self._flows, self._offsets, self._targets, self._vertex_of_bit, len(self._names), self._width)
+        step = (self._flows, self._offsets, self._targets, self._vertex_of_bit, len(self._names), self._blocks)
         queue, spare = self._queues
         while True:
             known = int(self._sizes[kernel.EDGES])
-            state = (*self._rows, queue, spare, self._queued, self._first, self._sizes)
-            self._added = kernel.follow(*step, *state, *self._added)
+            state = (self._places, self._full, self._delta, queue, spare, self._queued, self._first, self._sizes)
+            self._full, self._delta, *self._added = kernel.follow(*step, *state, *self._added, *self._scratch)
             if self._comm.size == 1:
                 break
             own = self._added[0][known : self._sizes[kernel.EDGES]]
@@ -101,8 +103,10 @@ class BitRowsLoop:
             if not any(map(len, parts)):
                 break
             others = np.concatenate([p for rank, p in enumerate(parts) if rank != self._comm.rank])
-            state = (*self._rows, queue, self._queued, self._first, self._sizes)
-            self._added = kernel.add_edges(others, self._flows, len(self._names), self._width, *state, *self._added)
+            place = (len(self._names), self._blocks, self._places, self._full, self._delta, queue, self._queued)
+            self._full, self._delta, *self._added = kernel.add_edges(
+                others, self._flows, *place, self._first, self._sizes, *self._added, *self._scratch
+            )
 
     @property
     def iterations(self) -> int:
@@ -112,13 +116,13 @@ class BitRowsLoop:
     @property
     def tuples(self) -> int:
         """Return the number of rows on this rank."""
-        return int(kernel.count_bits(self._rows[0]))
+        return int(kernel.count_bits(self._full))
 
     @property
     def bytes(self) -> int:
         """Return the bytes in memory."""
-        arrays = (*self._rows, self._offsets, self._targets, self._first, *self._added)
-        return sum(a.nbytes for a in arrays) + self._vertices.bytes
+        arrays: list[Array] = [self._places, self._full, self._delta, self._offsets, self._targets, self._first]
+        return sum(a.nbytes for a in [*arrays, *self._added]) + self._vertices.bytes
 
     def results(self) -> dict[str, Table]:
         """Return this rank's rows of each relation."""
@@ -127,13 +131,11 @@ class BitRowsLoop:
         return self._results
 
     def _table(self, r: int) -> Table:
-        rows = self._rows[0].reshape(len(self._vertices), len(self._names), self._width)[:, r]
-        reached = np.flatnonzero(rows.any(axis=1))
-        bits = np.ascontiguousarray(rows[reached])
-        total = kernel.count_bits(bits.ravel())
+        rows = (r, len(self._names), self._blocks, self._places, self._full)
+        total = int(kernel.count_pairs(*rows))
         values, vertices = np.empty(total, np.int64), np.empty(total, np.int64)
-        sources = self._bits.keys[: len(self._bits), 0]
-        write_pairs(sources, self._vertices.keys[reached, 0], self._width, bits.ravel(), values, vertices, 0)
+        names = (self._bits.keys[: len(self._bits), 0].copy(), self._vertices.keys[: len(self._vertices), 0].copy())
+        kernel.write_pairs(*rows, *names, values, vertices)
         texts = self._strings.all() if any(t.kind == "text" for t in self._types[r]) else None
         words = (values, vertices) if self._carried[r] == 0 else (vertices, values)
         typed = zip(self._types[r], words, strict=True)
@@ -161,6 +163,11 @@ class BitRowsLoop:
             numbers.append([*relations, lookup, *ends])
         all_offsets = np.array(offsets or [np.zeros(len(self._vertices) + 1, np.int64)])
         return np.array(numbers, np.int64), all_offsets, np.concatenate([np.zeros(0, np.int64), *targets])
+
+
+def _blocks(values: int) -> int:
+    """Return the blocks of a row with so many bits."""
+    return max(1, -(-values // (64 * kernel.BLOCK)))
 
 
 def _words(column: Column) -> Array:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from bit_cases import TEXTS, BitCase, bit_case
+from bit_cases import TEXTS, BitCase, bit_case, many_values
 from mpi.staged import Staged, run_on_ranks
 
 from mpi_backend.comm import SingleRank
@@ -43,9 +43,18 @@ def test_the_rows_of_the_definition(name: str, seed: int) -> None:
     assert forms(program) == ["rows of bits"]
 
 
+@pytest.mark.parametrize("seed", SEEDS[:2])
+def test_rows_of_several_blocks(seed: int) -> None:
+    case = many_values(seed)
+    program = staged(case)
+    assert {n: sorted(rows) for n, rows in program.run_local().items()} == case.rows
+    assert forms(program) == ["rows of bits"]
+
+
 @pytest.mark.parametrize("ranks", [2, 3, 7])
 def test_ranks_exchange_the_edges_that_they_add(tmp_path: Path, ranks: int) -> None:
     cases = {f"{name} {seed}": bit_case(name, seed, are_strings=seed % 2 == 1) for name in TEXTS for seed in SEEDS}
+    cases["many values"] = many_values(ranks)
     programs = {name: staged(case) for name, case in cases.items()}
     for name, program in programs.items():
         program.write(tmp_path / name)
@@ -67,7 +76,7 @@ def test_a_null_key_is_a_row_of_tuples() -> None:
 
 def test_too_many_rows_are_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
     case = bit_case("points-to", 0)
-    monkeypatch.setattr(bit_rows_loop, "_MAX_WORDS", 10)
+    monkeypatch.setattr(bit_rows_loop, "_MAX_PLACES", 10)
     program = staged(case)
     assert {n: sorted(rows) for n, rows in program.run_local().items()} == case.rows
     assert forms(program) == ["rows, in one process"]
