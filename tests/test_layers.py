@@ -39,7 +39,7 @@ LINES = {
         "launch": 1_650,
         "load": 740,
         "loop": 2_110,
-        "state": 1_590,
+        "state": 1_600,
     },
     SHIM: {
         "codegen": 960,

@@ -117,6 +117,7 @@ def _edges(targets: Array, sources: Array) -> Edges:
 class RelationIndex:
     """A relation grouped by keys: group g has the row ``heads[g]``, then those along ``next``.
 
+    From ``old_heads[g]`` on, the list has the rows before the last delta: those of the delta are linked in front.
     A row with a null key joins with nothing, so it is in no group.
     """
 
@@ -124,6 +125,7 @@ class RelationIndex:
     part: RelationPart
     groups: KeyMap = field(init=False)
     heads: Array = field(init=False)
+    old_heads: Array = field(init=False)
     next: Array = field(init=False)
 
     def __post_init__(self) -> None:
@@ -133,15 +135,19 @@ class RelationIndex:
     def clear(self) -> None:
         """Unlink all rows."""
         self.heads = np.full(_MIN_CAPACITY, -1, np.int32)
+        self.old_heads = self.heads.copy()
+        self._changed_groups = np.zeros(0, np.int32)
         self.next = np.full(_MIN_CAPACITY, lists.UNLINKED, np.int32)
 
     @property
     def bytes(self) -> int:
         """Return the bytes in memory."""
-        return self.heads.nbytes + self.next.nbytes + self.groups.bytes
+        return self.heads.nbytes + self.old_heads.nbytes + self.next.nbytes + self.groups.bytes
 
     def link_current(self) -> None:
         """Link the new rows of the part's current delta."""
+        self.old_heads[self._changed_groups] = self.heads[self._changed_groups]
+        self._changed_groups = self._changed_groups[:0]
         ids = self.part.current[: self.part.size]
         capacity = self.part.state.capacity
         if len(self.next) < capacity:
@@ -162,4 +168,6 @@ class RelationIndex:
         if len(self.groups) > len(self.heads):
             more = max(len(self.groups), 2 * len(self.heads)) - len(self.heads)
             self.heads = np.concatenate([self.heads, np.full(more, -1, np.int32)])
+            self.old_heads = np.concatenate([self.old_heads, np.full(more, -1, np.int32)])
         lists.link(new_rows, groups, self.heads, self.next)
+        self._changed_groups = groups
