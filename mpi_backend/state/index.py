@@ -148,7 +148,18 @@ class RelationIndex:
         """Link the new rows of the part's current delta."""
         self.old_heads[self._changed_groups] = self.heads[self._changed_groups]
         self._changed_groups = self._changed_groups[:0]
-        ids = self.part.current[: self.part.size]
+        self._link(self.part.current[: self.part.size])
+
+    def rebuild(self) -> None:
+        """Link all rows of the part but the current delta, which ``link_current`` links next."""
+        self.groups = KeyMap(len(self.planned.keys))
+        self.clear()
+        is_old = np.zeros(self.part.state.capacity, np.bool_)
+        is_old[lists.present(self.part.state.f, len(self.part.keys))] = True
+        is_old[self.part.current[: self.part.size]] = False
+        self._link(np.flatnonzero(is_old).astype(np.int32))
+
+    def _link(self, ids: Array) -> None:
         capacity = self.part.state.capacity
         if len(self.next) < capacity:
             self.next = np.concatenate([self.next, np.full(capacity - len(self.next), lists.UNLINKED, np.int32)])
