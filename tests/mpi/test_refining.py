@@ -9,9 +9,11 @@ import re
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from mpi.staged import Staged, run_on_ranks
 
+from benchmarks.sub_buckets import measure, trees, write
 from mpi_backend.state.owner import Owner
 from mpi_backend.state.refinable import refinable
 from mpi_backend.state.strings import Strings, sorted_texts
@@ -95,6 +97,25 @@ def test_splits_and_merges_change_no_row(cases: tuple[Path, dict[str, Staged]], 
         for splits, merges in counts:
             assert int(splits) > 0, name
             assert int(merges) > 0, name
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_conf_balances_the_closure_of_a_tree(tmp_path: Path, ranks: int) -> None:
+    write(tmp_path, *trees(1 << 12)["skewed"])
+    found = []
+    confs = {"spark.paralagg.subBuckets": "auto", "spark.paralagg.subBuckets.rounds": 2}
+    never = {"spark.paralagg.subBuckets.splitRatio": 1000}
+    for settings in ({}, confs | never, confs):
+        report = measure(tmp_path, ranks, settings)
+        table = pq.read_table(tmp_path / "out" / "p.parquet").sort_by([("x", "ascending"), ("y", "ascending")])
+        found.append((report["form"], report["work_balance"], table))
+    (plain, before, expected), (whole, same, unmoved), (split, after, moved) = found
+    assert ("split" in plain, "0 buckets split, 0 merged" in whole) == (False, True)
+    assert re.search(r"[1-9]\d* buckets? split, 0 merged", split)
+    assert same == before
+    assert after < before
+    assert unmoved == expected
+    assert moved == expected
 
 
 def test_an_endless_climb_is_traced_over_rows_that_have_moved(tmp_path: Path) -> None:
