@@ -60,10 +60,12 @@ class Replicas:
         groups = np.repeat(np.arange(len(static.offsets) - 1, dtype=np.int32), np.diff(static.offsets))
         keys = np.ascontiguousarray(static.keys.keys[: len(static.keys)])
         parts = owner.parts(keys.ravel(), keys.shape[1], -1, self._loop.strings, len(keys))[groups]
-        order = np.argsort(parts, kind="stable")
+        has_more = wanted > held
+        order = np.flatnonzero(has_more[parts])
+        order = order[np.argsort(parts[order], kind="stable")]
         sorted_parts = parts[order]
         outgoing: list[list[Array]] = [[] for _ in range(comm.size)]
-        for part in np.flatnonzero(wanted > held).tolist():
+        for part in np.flatnonzero(has_more).tolist():
             if part % owner.bucket_count % comm.size == comm.rank:  # the rank that has the rows from the start
                 low, high = np.searchsorted(sorted_parts, [part, part + 1])
                 for rank in owner.ranks_of_part(part, held[part], wanted[part]):
