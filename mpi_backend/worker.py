@@ -26,6 +26,7 @@ from mpi_backend.launch.preflight import MORE_MEMORY, MORE_SPACE, RANKS_VARIABLE
 from mpi_backend.launch.world import check_world
 from mpi_backend.names import listed_names
 from mpi_backend.state.facts import HEAVY_PARTS
+from mpi_backend.state.sub_buckets import Refinement
 from pyspark_paralagg.errors import ParalaggError
 
 if TYPE_CHECKING:
@@ -102,8 +103,11 @@ def _parser() -> argparse.ArgumentParser:
         "--counted", type=listed_names, default=[], help="relations to write without values where possible, as A,B"
     )
     parser.add_argument(
-        "--sub-buckets", type=int, default=1, help="sub-buckets of a bucket, which spread the rows of a join key"
+        "--sub-buckets", default="1", help="sub-buckets of a bucket, which spread the rows of a join key; or auto"
     )
+    parser.add_argument("--sub-bucket-rounds", type=int, default=10, help="rounds between changes of sub-buckets")
+    parser.add_argument("--split-ratio", type=float, default=3, help="a bucket with a heavier sub-bucket is split")
+    parser.add_argument("--merge-share", type=float, default=0.6, help="buckets are merged if more than this are split")
     parser.add_argument(
         "--heavy-parts", type=float, default=HEAVY_PARTS, help="a hub has more than 1/N of a rank's part of the edges"
     )
@@ -142,13 +146,16 @@ def _run(options: argparse.Namespace, comm: Comm, link: SupervisorLink, started_
     run_started_at = time.perf_counter()
     sources = read_sources(plan, Path(options.source), options.format, *_reader_position(options, comm))
     read_at = time.perf_counter()
+    is_refined = options.sub_buckets == "auto"
+    refinement = Refinement(options.sub_bucket_rounds, options.split_ratio, options.merge_share)
     progress = _Progress() if comm.rank == 0 else None
     run = run_plan(
         plan,
         sources,
         comm,
         buckets=partitions,
-        sub_buckets=options.sub_buckets,
+        sub_buckets=1 if is_refined else int(options.sub_buckets),
+        refinement=refinement if is_refined else None,
         heavy_parts=options.heavy_parts,
         ansi=options.ansi,
         counted=options.counted,

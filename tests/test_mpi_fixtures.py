@@ -30,6 +30,7 @@ SETTINGS = {
     "more-buckets": (2, "--buckets", "7"),
     "sub-buckets": (3, "--sub-buckets", "4"),
     "as many sub-buckets as ranks": (2, "--sub-buckets", "2", "--buckets", "5"),
+    "sub-buckets that are split and merged": (3, "--refine", "1", "0", "0"),
     "mirrors": (3, "--edges-a-rank", "-1", "--heavy-parts", "0"),
     "no-mirrors": (2, "--edges-a-rank", "1000", "--heavy-parts", "0"),
     "mirrors but for heavy ends": (3, "--edges-a-rank", "-1", "--heavy-parts", "2"),

@@ -220,7 +220,11 @@ class RuleKernel:
     def _probe_relation(self, p: Probe, at: int) -> None:
         index, code = f"r{at}", self._code
         relation = self.facts.relation_indexes[p.index].relation
-        self._arguments.add(f"{index}_heads", lambda loop: loop.indexes[p.index].heads)
+        is_old = p.version == "old"
+        heads = f"{index}_{'old_' if is_old else ''}heads"
+        self._arguments.add(
+            heads, lambda loop: loop.indexes[p.index].old_heads if is_old else loop.indexes[p.index].heads
+        )
         self._arguments.add(f"{index}_next", lambda loop: loop.indexes[p.index].next)
         values = self._arguments.accumulator(
             index, relation, lambda loop: loop.indexes[p.index].part.state, self._writer
@@ -233,7 +237,7 @@ class RuleKernel:
         row = code.name("t")
         is_visible = (
             f"({index}_f[{row}] & {PRESENT | IN_DELTA}) == {PRESENT}"
-            if p.version == "old"
+            if is_old  # a row of the delta may be an old one with a new value
             else f"({index}_f[{row}] & {PRESENT}) != 0"
         )
 
@@ -244,7 +248,7 @@ class RuleKernel:
                 self._step(at + 1)
 
         with code.block(f"if {group} >= 0:"):
-            self._loop("np.int64", row, f"{index}_heads[{group}]", f"{row} >= 0", f"{index}_next[{row}]", inner)
+            self._loop("np.int64", row, f"{heads}[{group}]", f"{row} >= 0", f"{index}_next[{row}]", inner)
 
     def _lookup(self, p: Probe, index: str, keys: Callable[[LoopState], object]) -> str:
         """Write the lookup of the group of the probe's keys. It is -1 if there is none or a key is null."""

@@ -15,6 +15,7 @@ from mpi_backend.exchange.wire import Wire
 from mpi_backend.kernels import lists, messages
 from mpi_backend.kernels.flags import IN_DELTA, PRESENT
 from mpi_backend.state.owner import Owner
+from mpi_backend.state.refinable import looked_up_by
 from mpi_backend.state.shape import column_types
 
 if TYPE_CHECKING:
@@ -133,6 +134,9 @@ class CopyExchange:
             buckets = loop.owners[i.planned.relation].bucket_count
             distribution = i.planned.keys, column_types(i.part.planned), buckets, loop.comm.size
             self._owners[i.planned.id] = Owner(*distribution, (), loop.facts.sub_buckets)
+        self._looked_up = {
+            i.planned.id: looked_up_by(i.planned.id, loop.facts.stratum) & loop.facts.moving for i in self._copies
+        }
         self._wire = Wire(loop)
 
     def run(self) -> None:
@@ -168,6 +172,8 @@ class CopyExchange:
         mask_at = part.shape.key_words - 1 if part.shape.has_null_keys else -1
         owner, keys = self._owners[index], (rows, stride, mask_at, self._loop.strings, count)
         to_all = self._loop.facts.goes_to_all(index)
+        if self._looked_up[index]:
+            owner.counts = self._loop.most_sub_buckets(self._looked_up[index])
         ranks = owner.all_ranks(*keys) if to_all else [owner.ranks(*keys)]
         table = rows.reshape(count, stride)
         picked = [[table[owners == r] for owners in ranks] for r in range(comm.size)]

@@ -14,6 +14,7 @@ from mpi_backend.names import names_option
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_PLACEMENT = ("sub_buckets", "sub_bucket_rounds", "split_ratio", "merge_share", "heavy_parts")
 _LO = "lo" if sys.platform.startswith("linux") else "lo0"
 _LOOPBACK = {"HYDRA_IFACE": _LO, "UCX_NET_DEVICES": _LO, "FI_TCP_IFACE": _LO, "FI_SOCKETS_IFACE": _LO}
 """Ranks of one machine listen on its loopback only, with UCX and with libfabric (both in MPICH)."""
@@ -54,7 +55,7 @@ def worker_command(spec: Mapping[str, Any]) -> list[str]:
     if "tell" in spec:  # in the working directory that the starter of the proxy has set
         paths = ["plan.json", "--in", "in", "--out", "out", "--tell", spec["tell"]]
     words = [*spec["python"], "-m", "mpi_backend", "run", *paths]
-    for option in ("format", "partitions", "sub_buckets", "heavy_parts"):
+    for option in ("format", "partitions", *_PLACEMENT):
         if spec.get(option) is not None:
             words += [f"--{option.replace('_', '-')}", str(spec[option])]
     words += [names_option(option, spec[option]) for option in ("outputs", "counted") if spec.get(option)]

@@ -20,6 +20,7 @@ from mpi_backend.state.owner import Owner, route, send
 from mpi_backend.state.relation_part import RelationPart
 from mpi_backend.state.rows import allgather_rows, flatten
 from mpi_backend.state.shape import Shape, column_types
+from mpi_backend.state.sub_buckets import whole_buckets
 from mpi_backend.state.types import Table
 
 if TYPE_CHECKING:
@@ -182,7 +183,8 @@ class LoopBuilder:
         keys = range(len(relation.keys)) if self._facts.is_spread(relation.name) else ()
         others = [k for k in keys if k not in relation.distribute_by]
         distribution = relation.distribute_by, column_types(relation), self._buckets, self._comm.size
-        return Owner(*distribution, others, self._facts.sub_buckets)
+        counts = whole_buckets(self._buckets) if keys and self._facts.refinement is not None else None
+        return Owner(*distribution, others, self._facts.sub_buckets, counts)
 
     # --- ids --------------------------------------------------------------------------------------------------------
 

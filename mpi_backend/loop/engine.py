@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mpi_backend.comm import Comm
     from mpi_backend.loop.fixpoint_loop import Progress
     from mpi_backend.loop.loop_stats import Counts
+    from mpi_backend.state.sub_buckets import Refinement
     from pyspark_paralagg.plan.plan import Plan
 
     PlanProgress = Callable[[str, Counts], None]
@@ -81,6 +82,7 @@ def run_plan(
     *,
     buckets: int | None = None,
     sub_buckets: int = 1,
+    refinement: Refinement | None = None,
     heavy_parts: float = HEAVY_PARTS,
     ansi: bool = True,
     counted: Collection[str] = (),
@@ -96,7 +98,8 @@ def run_plan(
     run = Run()
     unread = frozenset(counted) - {i.relation for i in plan.inputs}
     inputs = {i.id: i for i in plan.inputs}
-    all_facts = [Facts.for_stratum(s, inputs, sub_buckets if comm.size > 1 else 1, heavy_parts) for s in plan.strata]
+    placement = (sub_buckets, heavy_parts, refinement) if comm.size > 1 else (1, heavy_parts)
+    all_facts = [Facts.for_stratum(s, inputs, *placement) for s in plan.strata]
     reads = [{i.source for i in used_inputs(facts) if i.relation is None} for facts in all_facts]
     for n, facts in enumerate(all_facts):
         later = set().union(*reads[n + 1 :])

@@ -22,6 +22,7 @@ from mpi_backend.exchange.exchange import CopyExchange, DeltaExchange
 from mpi_backend.loop import rounds
 from mpi_backend.loop.loop_stats import CHANGED, DIFFERENCE, OVERFLOW, Clock, Counts, LoopStats, sum_votes, votes
 from mpi_backend.loop.passes import Passes
+from mpi_backend.loop.refining import Refining
 from mpi_backend.loop.runner import Runner, SumOverflowError
 from mpi_backend.loop.views import Views
 from pyspark_paralagg.errors import FixpointError
@@ -66,6 +67,8 @@ class FixpointLoop:
         self._passes = Passes(loop, self._runner, self._exchange, self._clock, traced=traced)
         self._copies = CopyExchange(loop)
         self._views = Views(loop)
+        is_refined = loop.facts.refinement is not None and loop.comm.size > 1 and not traced
+        self.refining = Refining(loop) if is_refined else None
         self._progress = progress
         self._overflow: SumOverflowError | None = None
         self._has_warned = False
@@ -84,6 +87,8 @@ class FixpointLoop:
         while is_running:
             started_at = time.perf_counter()
             sums = self.step()
+            if self.refining is not None:
+                self.refining.total = self.stats.total(sums)
             iteration += self._passes.applied
             seconds = time.perf_counter() - started_at
             self.stats.add(iteration, sums, seconds, self._clock.take(), ahead=self._stratum.in_place)
@@ -139,7 +144,10 @@ class FixpointLoop:
 
     def step(self) -> Array:
         """Run one iteration. Return the sums of the votes."""
-        return self._passes.step() if self._stratum.in_place else self._round()
+        if not self._stratum.in_place:
+            return self._round()
+        self._refine()
+        return self._passes.step()
 
     # --- rounds -----------------------------------------------------------------------------------------------------
 
@@ -151,6 +159,7 @@ class FixpointLoop:
         if followed and self._stratum.tolerance is not None:
             difference = math.inf
         changed += followed
+        self._refine()
         self._clock.timed("copy", self._publish)
         rank_votes = votes(self._loop, float(changed), difference, float(self._overflow is not None))
         return sum_votes(self._clock.timed("vote", partial(self._comm.allgather, rank_votes)))
@@ -201,6 +210,11 @@ class FixpointLoop:
         for p in followers:
             rounds.take_current(p)
         return sum(p.size for p in followers)
+
+    def _refine(self) -> None:
+        """Split and merge sub-buckets. Copies of the delta follow it, since they go where the rows then are."""
+        if self.refining is not None:
+            self._clock.timed("move", self.refining.run)
 
     def _publish(self) -> None:
         """Add the current rows to the indexes on the relations, and send them to the copies on other ranks."""

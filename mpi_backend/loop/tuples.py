@@ -66,8 +66,9 @@ class Tuples:
         placement = self.loop.facts.placement
         mirrored = "" if placement is None else f", {placement}"
         by_target = ", sums by target" if self._fixpoint.is_by_target else ""
+        refining = "" if self._fixpoint.refining is None else f", {self._fixpoint.refining}"
         order = ", best first" if self._fixpoint.is_by_value else by_target
-        return f"rows{order}{mirrored}, in {ranks}"
+        return f"rows{order}{mirrored}{refining}, in {ranks}"
 
     @property
     def iterations(self) -> int:

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from mpi_backend.state.refinable import refinable
 from mpi_backend.state.types import Type, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mpi_backend.state.edge_placement import EdgePlacement
+    from mpi_backend.state.sub_buckets import Refinement
     from pyspark_paralagg.plan.plan import PlannedRelation, RelationIndex, Spread, StaticIndex, Stratum
     from pyspark_paralagg.program.program import Input, View
 
@@ -24,7 +26,8 @@ class Facts:
 
     ``spread``: rows are in ``sub_buckets`` sub-buckets of each bucket. ``mirror``: the copy whose rows drive the rules.
     ``stratum`` is then the one that the Plan has for it, and ``placement`` says where the edges lie. An end of edges is
-    heavy if it has more than 1/``heavy_parts`` of a rank's fair part of them (0: none is).
+    heavy if it has more than 1/``heavy_parts`` of a rank's fair part of them (0: none is). ``refinement``: the number
+    of sub-buckets of the relations in ``spread`` changes while the loop runs.
     """
 
     stratum: Stratum
@@ -34,12 +37,17 @@ class Facts:
     mirror: int | None = None
     placement: EdgePlacement | None = None
     heavy_parts: float = HEAVY_PARTS
+    refinement: Refinement | None = None
 
     @classmethod
     def for_stratum(
-        cls, stratum: Stratum, inputs: Mapping[int, Input], sub_buckets: int = 1, heavy_parts: float = HEAVY_PARTS
-    ) -> Facts:
+        cls, stratum: Stratum, inputs: Mapping[int, Input], sub_buckets: int = 1, heavy_parts: float = HEAVY_PARTS,
+        refinement: Refinement | None = None,
+    ) -> Facts:  # fmt: skip
         """Return the facts of ``stratum``, or of its form for sub-buckets if there are several and it has one."""
+        form = None if refinement is None else refinable(stratum)
+        if form is not None:
+            return cls(form.stratum, inputs, 1, form, heavy_parts=heavy_parts, refinement=refinement)
         if sub_buckets == 1 or stratum.spread is None:
             return cls(stratum, inputs, heavy_parts=heavy_parts)
         return cls(stratum.spread.stratum, inputs, sub_buckets, stratum.spread)
@@ -51,6 +59,11 @@ class Facts:
     def is_spread(self, relation: str) -> bool:
         """Return whether the rows of a relation are in sub-buckets."""
         return self.spread is not None and relation in self.spread.relations
+
+    @property
+    def moving(self) -> frozenset[str]:
+        """Return the relations whose sub-buckets are split and merged while the loop runs."""
+        return frozenset() if self.refinement is None or self.spread is None else frozenset(self.spread.relations)
 
     def goes_to_all(self, index: int) -> bool:
         """Return whether the rows of a copy go to all sub-buckets of their bucket."""

@@ -122,6 +122,7 @@ def _edges(targets: Array, sources: Array) -> Edges:
 class RelationIndex:
     """A relation grouped by keys: group g has the row ``heads[g]``, then those along ``next``.
 
+    From ``old_heads[g]`` on, the list has the rows before the last delta: those of the delta are linked in front.
     A row with a null key joins with nothing, so it is in no group.
     """
 
@@ -129,6 +130,7 @@ class RelationIndex:
     part: RelationPart
     groups: KeyMap = field(init=False)
     heads: Array = field(init=False)
+    old_heads: Array = field(init=False)
     next: Array = field(init=False)
 
     def __post_init__(self) -> None:
@@ -138,16 +140,31 @@ class RelationIndex:
     def clear(self) -> None:
         """Unlink all rows."""
         self.heads = np.full(_MIN_CAPACITY, -1, np.int32)
+        self.old_heads = self.heads.copy()
+        self._changed_groups = np.zeros(0, np.int32)
         self.next = np.full(_MIN_CAPACITY, lists.UNLINKED, np.int32)
 
     @property
     def bytes(self) -> int:
         """Return the bytes in memory."""
-        return self.heads.nbytes + self.next.nbytes + self.groups.bytes
+        return self.heads.nbytes + self.old_heads.nbytes + self.next.nbytes + self.groups.bytes
 
     def link_current(self) -> None:
         """Link the new rows of the part's current delta."""
-        ids = self.part.current[: self.part.size]
+        self.old_heads[self._changed_groups] = self.heads[self._changed_groups]
+        self._changed_groups = self._changed_groups[:0]
+        self._link(self.part.current[: self.part.size])
+
+    def rebuild(self) -> None:
+        """Link all rows of the part but the current delta, which ``link_current`` links next."""
+        self.groups = KeyMap(len(self.planned.keys))
+        self.clear()
+        is_old = np.zeros(self.part.state.capacity, np.bool_)
+        is_old[lists.present(self.part.state.f, len(self.part.keys))] = True
+        is_old[self.part.current[: self.part.size]] = False
+        self._link(np.flatnonzero(is_old).astype(np.int32))
+
+    def _link(self, ids: Array) -> None:
         capacity = self.part.state.capacity
         if len(self.next) < capacity:
             self.next = np.concatenate([self.next, np.full(capacity - len(self.next), lists.UNLINKED, np.int32)])
@@ -167,4 +184,6 @@ class RelationIndex:
         if len(self.groups) > len(self.heads):
             more = max(len(self.groups), 2 * len(self.heads)) - len(self.heads)
             self.heads = np.concatenate([self.heads, np.full(more, -1, np.int32)])
+            self.old_heads = np.concatenate([self.old_heads, np.full(more, -1, np.int32)])
         lists.link(new_rows, groups, self.heads, self.next)
+        self._changed_groups = groups

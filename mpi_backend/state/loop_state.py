@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mpi_backend.comm import Comm
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.state.facts import Facts
@@ -59,6 +61,12 @@ class LoopState:
         """Return the relation, or the copy of it, whose delta drives a rule."""
         copy = rule.driver.index
         return self.parts[rule.driver.relation] if copy is None else self.indexes[copy].part
+
+    def most_sub_buckets(self, relations: Iterable[str]) -> Array:
+        """Return for each bucket the largest number of its sub-buckets in these relations."""
+        maps = [self.owners[name].counts for name in relations]
+        counts: Array = np.maximum.reduce([m for m in maps if m is not None])
+        return counts
 
     @property
     def bytes(self) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpi_backend.kernels import hashing
+from mpi_backend.kernels import sub_buckets as kernel
 from mpi_backend.state.rows import flatten, send_to_owners
 from mpi_backend.state.types import Table
 
@@ -22,13 +23,16 @@ if TYPE_CHECKING:
 class Owner:
     """The assignment of flat rows to buckets and ranks by the words at ``columns``. ``types`` are those of all words.
 
-    A hash of ``sub_columns`` selects one of ``sub_buckets`` sub-buckets; without such columns it is the first.
+    A hash of ``sub_columns`` selects one of ``sub_buckets`` sub-buckets; without such columns it is the first. If their
+    number changes while the loop runs, ``counts`` has it for each bucket. These buckets are parts of those that ranks
+    own, and the map is the same on all ranks.
     """
 
     def __init__(
         self, columns: Sequence[int], types: Sequence[Type], buckets: int, ranks: int,
-        sub_columns: Sequence[int] = (), sub_buckets: int = 1,
+        sub_columns: Sequence[int] = (), sub_buckets: int = 1, counts: Array | None = None,
     ) -> None:  # fmt: skip
+        self.counts = counts
         self._columns = np.array(columns, np.int64)
         self._sub_columns = np.array(sub_columns, np.int64)
         self._kinds = np.array([_kind(t) for t in types], np.int64)
@@ -42,6 +46,9 @@ class Owner:
 
     def ranks(self, rows: Array, stride: int, mask_at: int, strings: Strings, count: int) -> Array:
         """Return the rank of each row. A bucket's first sub-bucket is at its rank, the others at the ranks after it."""
+        if self.counts is not None and self.counts.max() > 1:
+            parts = self.parts(rows, stride, mask_at, strings, count)
+            return self.ranks_by_hash(parts, self.sub_hashes(rows, stride, mask_at, strings, count))
         ranks = self.buckets(rows, stride, mask_at, strings, count)
         if self._sub_buckets > 1 and len(self._sub_columns):
             ranks += self._hash(self._sub_columns, self._sub_buckets, rows, stride, mask_at, strings, count)
@@ -49,20 +56,46 @@ class Owner:
             hashing.buckets(ranks, count, self._ranks)
         return ranks
 
+    def parts(self, rows: Array, stride: int, mask_at: int, strings: Strings, count: int) -> Array:
+        """Return for each row the bucket of ``counts``."""
+        assert self.counts is not None  # noqa: S101 - for the type checker
+        return self._hash(self._columns, len(self.counts), rows, stride, mask_at, strings, count)
+
+    def sub_hashes(self, rows: Array, stride: int, mask_at: int, strings: Strings, count: int) -> Array:
+        """Return for each row the hash of which some bits are the sub-bucket of ``counts``."""
+        return self._hash(self._sub_columns, None, rows, stride, mask_at, strings, count)
+
+    def ranks_by_hash(self, parts: Array, hashes: Array) -> Array:
+        """Return the ranks of rows by their buckets of ``counts`` and their hashes."""
+        out = np.empty(len(parts), np.int32)
+        kernel.ranks_of(parts, hashes, self.counts, self.bucket_count, self._ranks, out)
+        return out
+
+    def ranks_of_part(self, part: int, first: int, last: int) -> list[int]:
+        """Return the ranks of a bucket's sub-buckets ``first`` to ``last - 1``, without those of earlier ones."""
+        home = part % self.bucket_count
+        return [(home + s) % self._ranks for s in range(min(first, self._ranks), min(last, self._ranks))]
+
     def all_ranks(self, rows: Array, stride: int, mask_at: int, strings: Strings, count: int) -> list[Array]:
-        """Return the ranks of all sub-buckets of each row's bucket: an array for each sub-bucket."""
+        """Return the ranks of all sub-buckets of each row's bucket: an array for each sub-bucket, -1 where is none."""
+        if self.counts is not None:
+            parts = self.parts(rows, stride, mask_at, strings, count)
+            home, counts = parts % self.bucket_count, self.counts[parts]
+            most = min(int(self.counts.max()), self._ranks)
+            return [np.where(counts > s, (home + s) % self._ranks, -1) for s in range(most)]
         first = self.buckets(rows, stride, mask_at, strings, count)
         rank_count = min(self._sub_buckets, self._ranks)
         return [(first + s) % self._ranks for s in range(rank_count)]
 
     def _hash(
-        self, columns: Array, buckets: int, rows: Array, stride: int, mask_at: int, strings: Strings, count: int
+        self, columns: Array, buckets: int | None, rows: Array, stride: int, mask_at: int, strings: Strings, count: int
     ) -> Array:
         out = np.zeros(count, np.int32)
         if len(columns) and count:
             kinds = self._kinds[columns]
             hashing.hash_words(rows, 0, stride, count, columns, kinds, mask_at, strings.offsets, strings.data, out)
-            hashing.buckets(out, count, buckets)
+            if buckets is not None:
+                hashing.buckets(out, count, buckets)
         return out
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpi_backend.kernels import lists
+from mpi_backend.kernels.flags import QUEUED
 from mpi_backend.state.identity import identity
 from mpi_backend.state.key_map import KeyMap
 from mpi_backend.state.types import Column, type_of, words_of_doubles
@@ -107,6 +108,21 @@ class Accumulator:
         self.v[:] = self._identities[:, None]
         self.k[:] = self._valid[:, None]
         self.n[0] = 0
+
+    def remove(self, ids: Array) -> None:
+        """Remove the values of these ids, also from the list of changed ids."""
+        lists.clear(ids, self.v, self.k, self.f, self._identities, self._valid)
+        left = self.dirty[self.f[self.dirty] != 0]
+        self.d[: len(left)] = left
+        self.n[0] = len(left)
+
+    def put_flags(self, ids: Array, flags: Array) -> None:
+        """Set the flags of ids that had none, and append the queued ones to the list of changed ids."""
+        self.f[ids] = flags
+        queued = ids[flags & QUEUED != 0]
+        n = int(self.n[0])
+        self.d[n : n + len(queued)] = queued
+        self.n[0] = n + len(queued)
 
     def clear(self) -> None:
         """Remove the values of the changed ids."""

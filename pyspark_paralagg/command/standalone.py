@@ -43,6 +43,14 @@ if TYPE_CHECKING:
     from pyspark_paralagg.report.run_progress import RunProgress
 
 _ANSI = "spark.sql.ansi.enabled"
+_PLACEMENT = {
+    "sub_buckets": conf.SUB_BUCKETS,
+    "sub_bucket_rounds": conf.SUB_BUCKET_ROUNDS,
+    "split_ratio": conf.SUB_BUCKET_SPLIT,
+    "merge_share": conf.SUB_BUCKET_MERGE,
+    "heavy_parts": conf.HEAVY_PARTS,
+}
+"""The keys that say where ranks have their rows, by the name of the engine's setting."""
 _KEYS = {
     k.name: k
     for k in (
@@ -52,8 +60,7 @@ _KEYS = {
         conf.MPI_OVERSUBSCRIBE,
         conf.BROADCAST_MAX_BYTES,
         conf.CLIMB_MAX_ITERATIONS,
-        conf.SUB_BUCKETS,
-        conf.HEAVY_PARTS,
+        *_PLACEMENT.values(),
     )
 }
 
@@ -65,8 +72,7 @@ class Settings:
     ansi: bool
     broadcast_max_bytes: int
     climb_limit: int
-    sub_buckets: int
-    heavy_parts: int
+    placement: Mapping[str, object]
     request: Request
 
     @classmethod
@@ -97,8 +103,7 @@ class Settings:
             ansi,
             values[conf.BROADCAST_MAX_BYTES.name],
             values[conf.CLIMB_MAX_ITERATIONS.name],
-            values[conf.SUB_BUCKETS.name],
-            values[conf.HEAVY_PARTS.name],
+            {option: values[key.name] for option, key in _PLACEMENT.items()},
             request,
         )
 
@@ -183,8 +188,7 @@ def _compute(  # noqa: PLR0913, PLR0917 - all results of the steps before
     with _folder(task.work, request.staging) as folder:
         engine_settings = {
             "ansi": settings.ansi,
-            "sub_buckets": settings.sub_buckets,
-            "heavy_parts": settings.heavy_parts,
+            **settings.placement,
             "counted": task.requested.counted,
         }
         return engine.run_on_ranks(plan, sources, names, show, request, folder, engine_settings)

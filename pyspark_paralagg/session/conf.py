@@ -7,6 +7,7 @@ it belongs to the Spark application. It is set at the start or by ``ra.attach(sp
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,17 @@ def _count(text: str) -> int:
 def _natural(text: str) -> int:
     number = int(text)
     if number < 0:
+        raise ValueError(text)
+    return number
+
+
+def _count_or_auto(text: str) -> int | str:
+    return text if text == "auto" else _count(text)
+
+
+def _fraction(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < math.inf:
         raise ValueError(text)
     return number
 
@@ -190,11 +202,35 @@ OFFLOAD_MIN_CORES = Key(
 
 SUB_BUCKETS = Key(
     "spark.paralagg.subBuckets",
-    "number",
+    "number | auto",
     1,
-    _count,
+    _count_or_auto,
     "The number of MPI ranks over which the rows of one join key are spread. It helps where few keys have most of the "
-    "rows. Derived rows are then copied to all ranks of their key before each join.",
+    "rows. Derived rows are then copied to all ranks of their key before each join. With `auto`, keys are hashed into "
+    "buckets of one sub-bucket, which are split and merged while the loop runs.",
+)
+SUB_BUCKET_ROUNDS = Key(
+    "spark.paralagg.subBuckets.rounds",
+    "number of iterations",
+    10,
+    _count,
+    "With `spark.paralagg.subBuckets=auto`: after how many iterations buckets are split or merged again.",
+)
+SUB_BUCKET_SPLIT = Key(
+    "spark.paralagg.subBuckets.splitRatio",
+    "number",
+    3.0,
+    _fraction,
+    "With `spark.paralagg.subBuckets=auto`: a bucket is split into four times as many sub-buckets if one of them has "
+    "more rows than this, as a multiple of the average sub-bucket.",
+)
+SUB_BUCKET_MERGE = Key(
+    "spark.paralagg.subBuckets.mergeShare",
+    "number",
+    0.6,
+    _fraction,
+    "With `spark.paralagg.subBuckets=auto`: if a larger part of all buckets is split, those with a sub-bucket below "
+    "the average are merged into a fourth as many. With 1 or more nothing is merged.",
 )
 
 HEAVY_PARTS = Key(
@@ -257,6 +293,9 @@ REGISTRY: tuple[Key, ...] = (
     OFFLOAD_MIN_ROWS,
     OFFLOAD_MIN_CORES,
     SUB_BUCKETS,
+    SUB_BUCKET_ROUNDS,
+    SUB_BUCKET_SPLIT,
+    SUB_BUCKET_MERGE,
     HEAVY_PARTS,
     PYTHON,
     PYTHON_PATH,

@@ -20,6 +20,7 @@ from mpi_backend.load.files import read_sources, write_result
 from mpi_backend.loop import ordered
 from mpi_backend.loop.engine import run_plan
 from mpi_backend.state.facts import HEAVY_PARTS
+from mpi_backend.state.sub_buckets import Refinement
 from pyspark_paralagg.plan.read import plan_from_json
 
 
@@ -31,6 +32,7 @@ def main() -> None:
     parser.add_argument("--piece-bytes", type=int, default=PIECE_BYTES)
     parser.add_argument("--buckets", type=int)
     parser.add_argument("--sub-buckets", type=int, default=1)
+    parser.add_argument("--refine", nargs=3, type=float, help="rounds, split ratio and merge share of sub-buckets")
     parser.add_argument("--enough", type=int, help="rows after which a loop by value hears of others")
     parser.add_argument("--edges-a-rank", type=int, default=place_edges.EDGES_A_RANK, help="of a row that has mirrors")
     parser.add_argument("--heavy-parts", type=float, default=HEAVY_PARTS, help="more: more are heavy")
@@ -57,9 +59,14 @@ def main() -> None:
 def _run(folder: Path, out: Path, comm: MpiComm, options: argparse.Namespace) -> None:
     plan = plan_from_json(json.loads((folder / "plan.json").read_text()))
     sources = read_sources(plan, folder / "in", "arrow", comm.rank, comm.size)
+    refinement = None if options.refine is None else Refinement(int(options.refine[0]), *options.refine[1:])
     run = run_plan(
-        plan, sources, comm, buckets=options.buckets, sub_buckets=options.sub_buckets, heavy_parts=options.heavy_parts
-    )
+        plan, sources, comm, buckets=options.buckets, sub_buckets=options.sub_buckets, heavy_parts=options.heavy_parts,
+        refinement=refinement,
+    )  # fmt: skip
+    if comm.rank == 0:
+        out.mkdir(exist_ok=True)
+        (out / "forms").write_text("\n".join(s["form"] for s in run.strata))
     for r in (r for s in plan.strata for r in s.relations):
         write_result(r, run.results[r.name], out, "arrow", options.buckets or comm.size, comm.rank, comm.size)
 
