@@ -33,16 +33,16 @@ CHECKED |= {"closure": ("up-11", "down-12", "ring-200")}
 def main() -> None:
     """Measure, fit and write; print how far predictions are off."""
     found: dict[str, Any] = {"queries": {}, "checks": []}
+    cases = [(q, g, "source") for q, fitted in FITTED.items() for g in (IDLE[q], fitted, *CHECKED[q])]
+    samples = {(s.case[0], s.case[1], s.ranks): s for s in run_samples(cases, ALL_RANKS, _REPEAT)}
     for query, graph in FITTED.items():
-        idle = run_samples([(query, IDLE[query], "source")], ALL_RANKS, _REPEAT)
-        rounds = {s.ranks: float(np.median(s.seconds)) for s in idle}
-        on_fitted = run_samples([(query, graph, "source")], ALL_RANKS, _REPEAT)
-        costs = fit([s for s in on_fitted if s.ranks in FITTED_RANKS], rounds)
+        rounds = {n: float(np.median(samples[query, IDLE[query], n].seconds)) for n in ALL_RANKS}
+        costs = fit([samples[query, graph, n] for n in FITTED_RANKS], rounds)
         found["queries"][query] = {"round": rounds, "edge": costs.edge, "row": costs.row, "graph": graph}
-        others = run_samples([(query, g, "source") for g in CHECKED[query]], ALL_RANKS, _REPEAT)
-        for sample in (*on_fitted, *others):
-            found["checks"].append(_check(costs, sample))
-            print(found["checks"][-1], flush=True)
+        for checked in (graph, *CHECKED[query]):
+            for n in ALL_RANKS:
+                found["checks"].append(_check(costs, samples[query, checked, n]))
+                print(found["checks"][-1], flush=True)
     found["engine"] = {n: min(many_ranks._exchanges(n)) for n in ENGINE_RANKS}  # noqa: SLF001 - its measurement
     FILE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

@@ -91,6 +91,8 @@ def replay(query: Query, graph: Graph) -> Rounds | PairRounds:
     found = PairRounds(query, graph, edges, [])
     while len(rows):
         found.rows.append(rows)
+        if query.is_one_round:
+            break
         x, _, at = _derive(rows, edges, graph.size)
         derived = x * graph.size + edges.targets[at]
         rows = derived[pairs.add(derived)]

@@ -31,6 +31,7 @@ _COLUMNS = {
     "vertex": [("v", "bigint")],
     "start": [("v", "bigint")],
 }
+_CLOSURE = "found(x, y) :- edge(x, y, _). found(x, z) :- found(x, y), edge(y, z, _)."
 _LARGE = 10**13
 """A size of inputs, in bytes, for which the compiler copies none of them to all ranks."""
 
@@ -41,7 +42,7 @@ class Query:
 
     ``row_words`` are the words of a sent row. ``is_undirected``: edges are followed both ways. ``is_recomputed``: all
     rows are read and sent in each of ``PAGERANK_ROUNDS`` rounds, after one further probe. ``has_pairs``: a row is a
-    pair of vertices.
+    pair of vertices. ``is_one_round``: the first round only, a join.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Query:
     is_recomputed: bool = False
     has_pairs: bool = False
     has_weights: bool = False
+    is_one_round: bool = False
 
     @property
     def may_mirror(self) -> bool:
@@ -94,10 +96,11 @@ QUERIES = {
         Query(
             "closure",
             "transitive closure",
-            "found(x, y) :- edge(x, y, _). found(x, z) :- found(x, y), edge(y, z, _).",
+            _CLOSURE,
             2,
             has_pairs=True,
         ),
+        Query("join", "paths of two edges", _CLOSURE, 2, has_pairs=True, is_one_round=True),
     )
 }
 
