@@ -4,8 +4,8 @@
    sub-bucket. Counts only: ranks without a sub-bucket, and the edges of the rank with most, by the average.
 2. *The join index* on edges: a hash table or a table by position, each with the rows of a key side by side, against a
    sorted array, and a hash tree (paper 002: rows of a key are a tree; here a sorted array). The probes are the
-   targets of all edges, in the order of the file; each reads the payload of all its matches. A second kind of probe
-   asks whether a pair exists.
+   targets of all edges, in the order of the file; each finds the first edge of its key and their number. A second kind
+   of probe asks whether a pair exists.
 3. *A set of pairs that grows*, as in a closure: a hash table against a sorted array that each round merges.
 
 All seconds are the least of some runs, on one core.
@@ -47,8 +47,7 @@ def _sum_of_groups(groups: Any, offsets: Any, payload: Any) -> Any:  # noqa: ANN
     total = 0
     for g in groups:
         if g >= 0:
-            for i in range(offsets[g], offsets[g + 1]):
-                total += payload[i]
+            total += payload[offsets[g]] + offsets[g + 1] - offsets[g]
     return total
 
 
@@ -67,10 +66,9 @@ def _search(keys: Any, low: Any, high: Any, key: Any) -> Any:  # noqa: ANN401 - 
 def _sum_of_sorted(probes: Any, keys: Any, payload: Any) -> Any:  # noqa: ANN401 - compiled
     total = 0
     for key in probes:
-        i = _search(keys, 0, len(keys), key)
-        while i < len(keys) and keys[i] == key:
-            total += payload[i]
-            i += 1
+        low = _search(keys, 0, len(keys), key)
+        if low < len(keys) and keys[low] == key:
+            total += payload[low] + _search(keys, low, len(keys), key + 1) - low
     return total
 
 
@@ -112,7 +110,7 @@ def indexes(graph: Graph) -> Iterator[tuple[str, float, float, float, int]]:
     """Yield for each index its name, seconds to build and for both probes, and its bytes."""
     src, dst = graph.src, graph.dst
     probes, pairs = dst, (dst, src)  # is there an edge back?
-    expected = None
+    expected = 0
     for name, by_position, is_sorted in (
         ("table by position", True, False),
         ("hash table", False, False),
@@ -120,12 +118,12 @@ def indexes(graph: Graph) -> Iterator[tuple[str, float, float, float, int]]:
     ):
         build, (keys, offsets, payload) = _timed(partial(_grouped, src, dst, by_position, is_sorted))
         probe, total = _timed(partial(_probe, keys, offsets, payload, probes))
-        assert expected in (None, total)
         expected = total
         exists = np.nan
         if is_sorted:
             exists, _ = _timed(partial(_exists, keys, offsets, payload, pairs))
         yield name, build, probe, exists, keys.bytes + offsets.nbytes + payload.nbytes
+    # Places of payload in a group differ between the tables: only sorted ones have the same first edge.
     build, (sorted_keys, sorted_payload) = _timed(lambda: _sorted(src, dst))
     probe, total = _timed(lambda: _sum_of_sorted(probes, sorted_keys, sorted_payload))
     assert total == expected
@@ -227,9 +225,8 @@ def main() -> None:
             (_, idle, edges), (_, hashed_idle, hashed_edges) = mappings(graph, ranks, sub_buckets)
             values = f"{idle:.0f} % | {hashed_idle:.0f} % | {edges:.2f} | {hashed_edges:.2f}"
             print(f"| {ranks:,} | {sub_buckets} | {values} |")
-    print(
-        "\n| join index | build, ns an edge | probe, ns | is there a pair, ns | bytes an edge |\n|---|--:|--:|--:|--:|"
-    )
+    print("\n| join index | build, ns an edge | find a key's edges, ns | is there a pair, ns | bytes an edge |")
+    print("|---|--:|--:|--:|--:|")
     count = len(graph.src)
     for name, build, probe, exists, size in indexes(graph):
         shown = "" if np.isnan(exists) else f"{1e9 * exists / count:.0f}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PAGE = PROJECT / "docs" / "scale.md"
 TEMPLATE = Path(__file__).parent / "template.md"
 STRUCTURES = DEFAULT_CACHE / "scale" / "structures.md"
-"""What ``benchmarks.structures`` has printed."""
+"""What ``python -m benchmarks.structures`` has printed, put there by hand."""
 _WITHIN = 0.2
 _LIMITS = {LARGE: 2.1}
 _LIMIT = 1.3
