@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks import structures
+from benchmarks.scale import placement as placement_module
+from benchmarks.scale.costs import Sample, error, fit
 from benchmarks.scale.counts import measure, sent_bytes
 from benchmarks.scale.graphs import make
 from benchmarks.scale.kernels import COPY_PARTNERS, PARTNERS, WORK
@@ -55,3 +58,47 @@ def test_bytes_of_shortest_paths_are_pinned(ranks: int, expected: int) -> None:
     rounds = replay(query, graph)
     counted = measure(count(rounds, place("source", ranks, query, graph, rounds.edges)), ranks, query.row_words)
     assert counted.total["bytes"].sum() == expected
+
+
+@pytest.mark.parametrize("graph", ["out-star-1000", "both-1000", "rmat-9"])
+@pytest.mark.parametrize("query", ["sssp", "components"])
+def test_one_rank_decides_as_all_ranks_do(monkeypatch: pytest.MonkeyPatch, query: str, graph: str) -> None:
+    edges = replay(QUERIES[query], make(graph)).edges
+    together = place("hybrid", 7, QUERIES[query], make(graph), edges)
+    monkeypatch.setattr(placement_module, "_EACH_RANK", 1)
+    alone = place("hybrid", 7, QUERIES[query], make(graph), edges)
+    assert together.form == alone.form
+    np.testing.assert_array_equal(together.edge_rank, alone.edge_rank)
+
+
+def test_hubs_are_found_with_many_ranks_if_the_mean_degree_is_exact() -> None:
+    query, graph = QUERIES["sssp"], make("rmat-12")
+    edges = replay(query, graph).edges
+    estimated, exact = (place(name, 4096, query, graph, edges) for name in ("hybrid", "hybrid-exact"))
+    assert estimated.form == ""  # a share of 13 edges has some 13 keys: all others seem to have thousands of edges
+    assert "hubs spread" in exact.form
+    assert exact.edge_balance < estimated.edge_balance / 4
+
+
+def test_costs_are_fitted_and_missed_only_by_noise() -> None:
+    query, graph = QUERIES["sssp"], make("rmat-9")
+    rounds = replay(query, graph)
+    samples = []
+    for ranks in (1, 2, 4):
+        counted = measure(count(rounds, place("source", ranks, query, graph, rounds.edges)), ranks, query.row_words)
+        seconds = 1e-5 * ranks + 2e-9 * counted.most["work"] + 3e-8 * counted.most["rows"]
+        samples.append(Sample(("sssp", "rmat-9", "source"), ranks, counted, seconds))
+    costs = fit(samples, {1: 1e-5, 2: 2e-5, 4: 4e-5})
+    np.testing.assert_allclose([costs.edge, costs.row], [2e-9, 3e-8])
+    assert max(abs(error(costs, s)) for s in samples) < 1e-9
+
+
+def test_round_robin_leaves_no_rank_without_a_sub_bucket() -> None:
+    (_, idle, _), (_, hashed_idle, _) = structures.mappings(make("rmat-9"), 512, 1)
+    assert idle == 0
+    assert hashed_idle == pytest.approx(100 / np.e, abs=3)
+
+
+def test_structures_have_the_same_answers() -> None:
+    assert len(list(structures.indexes(make("rmat-9")))) == 4
+    assert [pairs for _, _, pairs, _ in structures.growing(make("ring-20"))] == [420, 420]
