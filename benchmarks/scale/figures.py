@@ -61,7 +61,10 @@ def measured(model: Model) -> Figure:
             ranks = [c["ranks"] for c in checks]
             axes.plot(ranks, [1e3 * c["measured"] for c in checks], "o", color=f"C{n}", markersize=4, label=graph)
             axes.plot(ranks, [1e3 * c["measured"] * (1 + c["error"]) for c in checks], color=f"C{n}", lw=1)
-        axes.legend(frameon=False, fontsize=7)
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}")
+        axes.tick_params(axis="y", which="both", labelsize=6.5)
+        axes.legend(frameon=False, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.14))
     panels[0].set_ylabel("ms: measured (points) and model (lines)")
     return figure
 

@@ -2,7 +2,8 @@
 
 ``source``: an edge lies with its source. ``mirrors``: with its target, and changed rows are sent to it. ``hybrid``: as
 ``load.place_edges`` decides, by mean degree and hubs. ``hybrid-exact``: the same, but the mean degree of other vertices
-is that of the whole graph, which the engine estimates from one rank's share of it. ``sub-buckets-N``: in N sub-buckets
+is that of the whole graph, which the engine estimates from one rank's share of it; ``hybrid-exact-16``: a hub has more
+than 1/16 of a rank's part of the edges, not 1/8. ``sub-buckets-N``: in N sub-buckets
 of its source's bucket.
 """
 
@@ -20,7 +21,7 @@ from mpi_backend.comm import SingleRank
 from mpi_backend.load import place_edges
 from mpi_backend.load.inputs import Inputs, read_inputs
 from mpi_backend.state.edge_placement import EdgePlacement, Ends
-from mpi_backend.state.facts import Facts
+from mpi_backend.state.facts import HEAVY_PARTS, Facts
 from mpi_backend.state.owner import Owner, owners_of
 from mpi_backend.state.rows import flatten
 from mpi_backend.state.strings import Strings, sorted_texts
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
 STRINGS = Strings(sorted_texts([]))
 BIGINT = type_of("bigint")
-HYBRID = ("hybrid", "hybrid-exact")
-PLACEMENTS = ("source", "mirrors", *HYBRID, "sub-buckets-8")
+PLACEMENTS = ("source", "mirrors", "hybrid", "hybrid-exact", "sub-buckets-8")
+_EXACT = "hybrid-exact"
 _EACH_RANK = 8
 """Up to so many ranks decide as the engine does, each on its share of the edges. Of more, one decides for all."""
 
@@ -77,10 +78,11 @@ def place(name: str, ranks: int, query: Query, graph: Graph, edges: Edges) -> Pl
     """Return the placement of a query's rows and edges."""
     owner = vertex_ranks(graph.size, ranks)
     at_sources = np.repeat(owner, np.diff(edges.offsets))
-    if name == "source" or ranks == 1 or (name in ("mirrors", *HYBRID) and not query.may_mirror):
+    is_mirrored = name.startswith(("mirrors", "hybrid"))
+    if name == "source" or ranks == 1 or (is_mirrored and not query.may_mirror):
         return Placement(name, ranks, owner, at_sources)
-    if name in ("mirrors", *HYBRID):
-        decided = _mirrors(query) if name == "mirrors" else _hybrid(query, graph, ranks, is_exact=name != "hybrid")
+    if is_mirrored:
+        decided = _mirrors(query) if name == "mirrors" else _hybrid(name, query, graph, ranks)
         if decided is None:
             return Placement(name, ranks, owner, at_sources)
         return Placement(
@@ -140,10 +142,12 @@ class _ForAll(OneOfMany):
         return -float(next(self._distinct, -value))
 
 
-def _hybrid(query: Query, graph: Graph, ranks: int, *, is_exact: bool) -> EdgePlacement | None:
+def _hybrid(name: str, query: Query, graph: Graph, ranks: int) -> EdgePlacement | None:
     """Return the decision of ``place_edges``; each rank has its share of the rows of the edges' file."""
     plan, _ = compile_query(query.name, limited=False)
-    facts = Facts.for_stratum(plan.strata[-1], {i.id: i for i in plan.inputs})
+    is_exact = name.startswith(_EXACT)
+    heavy_parts = float(name.removeprefix(f"{_EXACT}-")) if name.startswith(f"{_EXACT}-") else HEAVY_PARTS
+    facts = Facts.for_stratum(plan.strata[-1], {i.id: i for i in plan.inputs}, heavy_parts=heavy_parts)
     whole = read_inputs(facts, tables(query.name, graph, limited=False), {}, SingleRank(), ansi=True)
 
     def share(comm: OneOfMany) -> Inputs:

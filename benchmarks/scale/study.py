@@ -32,6 +32,8 @@ Case = tuple[str, str, str]
 LARGE = "rmat-20"
 RANKS = (1, 256, 1024, 4096, 16384)
 BALANCED = ("source", "hybrid", "hybrid-exact", "sub-buckets-8")
+_SCALED_BY = "hybrid-exact"
+PLACED = ("source", "hybrid", "hybrid-exact", "hybrid-exact-16", "sub-buckets-8")
 TREES = tuple(f"{way}-{depth}" for depth in (12, 14, 16) for way in ("up", "down"))
 STARS = ("out-star-1000000", "in-star-1000000", "both-1000000")
 TREES_OF_QUERIES = ("up-20", "down-20")
@@ -51,10 +53,11 @@ def cases() -> list[tuple[Case, int]]:
     found: list[tuple[Case, int]] = [
         ((query, LARGE, placement), ranks)
         for query in ("sssp", "components", "reach")
-        for placement in BALANCED
+        for placement in (BALANCED if query != "reach" else (_SCALED_BY,))
         for ranks in RANKS
-        if ranks > 1 or placement == "source"
+        if ranks > 1
     ]
+    found += [((query, LARGE, "source"), 1) for query in ("sssp", "components", "reach")]
     found += [(("pagerank", LARGE, "source"), ranks) for ranks in RANKS]
     found += [
         ((query, graph, placement), 16384)
@@ -121,7 +124,7 @@ def main(names: Iterable[str]) -> None:
     wanted = tuple(names)
     for graph in GOALS:
         for query in ("sssp", "components"):
-            for placement in BALANCED if not wanted or graph.startswith(wanted) else ():
+            for placement in PLACED if not wanted or graph.startswith(wanted) else ():
                 print(query, graph, placement, f"edges {placed((query, graph, placement), 16384):.2f}", flush=True)
     for case, ranks in cases():
         if not wanted or case[1].startswith(wanted):
