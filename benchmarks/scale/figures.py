@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.scale.costs import PARTS, times
 from benchmarks.scale.programs import QUERIES
-from benchmarks.scale.study import BALANCED, LARGE, MANY_RANKS, RANKS, SCALED, SKEWED, TREES, counted
+from benchmarks.scale.study import BALANCED, LARGE, MANY_RANKS, RANKS, SCALED, SKEWED, STRONG, TREES, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 _PARTS = {"edges": "#3949ab", "rows": "#00897b", "meetings": "#e53935", "bytes": "#f9a825"}
 _PLACED = {"source": "#757575", "hybrid": "#1e88e5", "hybrid-exact": "#3949ab", "sub-buckets-8": "#00897b"}
 _PLACED |= {"sub-buckets-4": "#00897b"}
-STRONG = ("hybrid-exact", "source")
-"""Placements of scaling pictures: the first that the query has."""
 
 
 class Model:
@@ -41,11 +39,6 @@ class Model:
     def seconds(self, case: Case, ranks: int) -> float:
         """Return the seconds of the run."""
         return float(sum(part.sum() for part in self.parts(case, ranks).values()))
-
-
-def placement_of(query: str) -> str:
-    """Return the placement of a query in scaling pictures."""
-    return STRONG[0] if QUERIES[query].may_mirror else STRONG[1]
 
 
 def measured(model: Model) -> Figure:
@@ -72,11 +65,10 @@ def measured(model: Model) -> Figure:
 def scaling(model: Model) -> Figure:
     """Draw seconds by part over ranks on the large graph (000, figures 7 and 8), a panel for each query."""
     figure = Figure(figsize=(9, 3.6), layout="constrained")
-    queries = ("sssp", "components", "reach", "pagerank")
-    panels = figure.subplots(1, len(queries))
-    for axes, query in zip(panels, queries, strict=True):
-        axes.set_title(f"{QUERIES[query].title}, {LARGE}", loc="left", fontsize=8.5)
-        _stack(axes, model, (query, LARGE, placement_of(query)), [r for r in RANKS if r > 1])
+    panels = figure.subplots(1, len(STRONG))
+    for axes, (query, (graph, placement)) in zip(panels, STRONG.items(), strict=True):
+        axes.set_title(f"{QUERIES[query].title}, {graph},\n{placement}", loc="left", fontsize=8.5)
+        _stack(axes, model, (query, graph, placement), [r for r in RANKS if r > 1])
     panels[0].set_ylabel("model, ms")
     panels[-1].legend(frameon=False, fontsize=7)
     return figure
@@ -95,10 +87,10 @@ def distribution(model: Model) -> Figure:
     """Draw edges by rank at 4,096 ranks (000, figure 5), and seconds of joins by placement (000, figure 6)."""
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
-    left.set(title=f"edges of components by rank, 4,096 ranks, {LARGE}", xlabel="share of ranks", yscale="log")
-    right.set(title="components: seconds of edges (model)", xlabel="ranks", xscale="log", yscale="log")
+    left.set(title=f"edges by rank, 4,096 ranks, {LARGE}", xlabel="share of ranks", yscale="log")
+    right.set(title="shortest paths: seconds of edges (model)", xlabel="ranks", xscale="log", yscale="log")
     for name in BALANCED:
-        case = ("components", LARGE, name)
+        case = ("sssp", LARGE, name)
         edges = counted(case, 4096)[2]
         left.plot(np.linspace(0, 1, len(edges)), edges, color=_PLACED[name], label=name)
         ranks = [n for n in RANKS if n > 1]
@@ -112,7 +104,7 @@ def rounds(model: Model) -> Figure:
     """Draw the seconds of each round of shortest paths on 1,024 ranks (000, figure 9)."""
     figure = Figure(figsize=(7, 3), layout="constrained")
     axes = figure.subplots()
-    parts = model.parts(("sssp", LARGE, STRONG[0]), 1024)
+    parts = model.parts(("sssp", *STRONG["sssp"]), 1024)
     bottom = np.zeros(len(parts["edges"]))
     for part in PARTS:
         axes.bar(1 + np.arange(len(bottom)), 1e3 * parts[part], bottom=bottom, color=_PARTS[part], label=part)

@@ -10,9 +10,21 @@ import numpy as np
 
 from benchmarks.datasets import DEFAULT_CACHE, PROJECT
 from benchmarks.scale.costs import PARTS, stored
-from benchmarks.scale.figures import PICTURES, Model, placement_of
+from benchmarks.scale.figures import PICTURES, Model
 from benchmarks.scale.programs import QUERIES
-from benchmarks.scale.study import BALANCED, GOALS, LARGE, PLACED, RANKS, SCALED, counted, placed
+from benchmarks.scale.study import (
+    BALANCED,
+    BALANCED_OF,
+    FINER,
+    GOALS,
+    LARGE,
+    RANKS,
+    SCALED,
+    STRONG,
+    counted,
+    goal_placements,
+    placed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,36 +75,38 @@ def _fitted(model: Model, query: str) -> str:
 
 def goals(_: Model) -> Iterator[str]:
     """Yield max/avg of edges and of work at 16,384 ranks, by placement."""
-    yield "| graph | goal | " + " | ".join(PLACED) + " | reached by |"
-    yield "|---|--:|" + "--:|" * len(PLACED) + "---|"
-    for graph in GOALS:
-        for query in ("sssp", "components"):
-            edges = {p: placed((query, graph, p), 16384) for p in PLACED}
-            limit = _LIMITS.get(graph, _LIMIT)
-            by = ", ".join(p for p, e in edges.items() if round(e, 2) <= limit) or "none"
-            shown = " | ".join(f"{e:,.2f}" for e in edges.values())
-            yield f"| {graph}, {QUERIES[query].title} | {limit} | {shown} | {by} |"
+    columns = (*BALANCED, FINER)
+    yield f"| query, graph | goal | {' | '.join(columns)} | reached by |"
+    yield "|---|--:|" + "--:|" * len(columns) + "---|"
+    for query, graph in GOALS:
+        edges = {p: placed((query, graph, p), 16384) for p in goal_placements(graph)}
+        limit = _LIMITS.get(graph, _LIMIT)
+        by = ", ".join(p for p, e in edges.items() if round(e, 2) <= limit) or "none"
+        shown = " | ".join(f"{edges[p]:,.2f}" if p in edges else "" for p in columns)
+        yield f"| {QUERIES[query].title}, {graph} | {limit} | {shown} | {by} |"
 
 
 def balances(_: Model) -> Iterator[str]:
     """Yield max/avg of edges, work, rows and bytes on the large graph."""
-    yield "| query | placement | ranks | edges | work | rows | bytes | MB sent | messages of a rank |"
+    yield "| query, graph | placement | ranks | edges | work | rows | bytes | MB sent | messages of a rank |"
     yield "|---|---|--:|--:|--:|--:|--:|--:|--:|"
-    for query in ("sssp", "components", "pagerank"):
-        for placement in BALANCED if QUERIES[query].may_mirror else ("source",):
+    for query, placements in BALANCED_OF.items():
+        for placement in placements:
             for ranks in (1024, 16384):
-                m, edges, _sorted = counted((query, LARGE, placement), ranks)
+                m, edges, _sorted = counted((query, STRONG[query][0], placement), ranks)
                 shown = " | ".join(f"{m.balance(x):.2f}" for x in ("work", "rows", "bytes"))
                 sent = f"{m.total['bytes'].sum() / 1e6:,.0f} | {m.most['partners'].max():,}"
-                yield f"| {QUERIES[query].title} | {placement} | {ranks:,} | {edges:.2f} | {shown} | {sent} |"
+                graph = STRONG[query][0]
+                yield f"| {QUERIES[query].title}, {graph} | {placement} | {ranks:,} | {edges:.2f} | {shown} | {sent} |"
 
 
 def bottlenecks(model: Model) -> Iterator[str]:
     """Yield seconds, efficiency, and the part that takes most, by query and ranks."""
     ranks = [n for n in RANKS if n > 1]
-    yield "| query | 1 rank, s | " + " | ".join(f"{n:,}: ms, efficiency, most" for n in ranks) + " |"
+    yield "| query, graph, placement | 1 rank, s | " + " | ".join(f"{n:,}: ms, efficiency, most" for n in ranks) + " |"
     yield "|---|--:|" + "--:|" * len(ranks)
-    cases = [(q, LARGE, placement_of(q)) for q in ("sssp", "components", "reach", "pagerank")]
+    cases = [(q, graph, placement) for q, (graph, placement) in STRONG.items()]
+    cases.append(("sssp", LARGE, "hybrid"))
     for case in (*cases, *((q, g, "source") for q, g in SCALED)):
         alone = model.seconds((case[0], case[1], "source"), 1)
         cells = []
@@ -103,18 +117,18 @@ def bottlenecks(model: Model) -> Iterator[str]:
             cells.append(
                 f"{1e3 * whole:.1f}, {100 * alone / whole / n:.1f} %, {most} ({100 * parts[most] / whole:.0f} %)"
             )
-        yield f"| {QUERIES[case[0]].title}, {case[1]} | {alone:.3f} | " + " | ".join(cells) + " |"
+        yield f"| {QUERIES[case[0]].title}, {case[1]}, {case[2]} | {alone:.3f} | " + " | ".join(cells) + " |"
 
 
 def naive(_: Model) -> Iterator[str]:
     """Yield the edges visited by naive evaluation and by differences (003, figure 10)."""
-    yield "| query | rounds | edges visited, all rows in each round | changed rows only | ratio |"
+    yield "| query, graph | rounds | edges visited, all rows in each round | changed rows only | ratio |"
     yield "|---|--:|--:|--:|--:|"
     for query in ("sssp", "components", "reach"):
-        m, _balance, edges = counted((query, LARGE, "source"), 1)
+        m, _balance, edges = counted((query, STRONG[query][0], "source"), 1)
         count, visited = len(m.most["work"]), int(m.total["work"].sum())
-        every = count * int(edges.sum())
-        yield f"| {QUERIES[query].title} | {count} | {every:,} | {visited:,} | {every / visited:.1f} |"
+        every, graph = count * int(edges.sum()), STRONG[query][0]
+        yield f"| {QUERIES[query].title}, {graph} | {count} | {every:,} | {visited:,} | {every / visited:.1f} |"
 
 
 def medium(model: Model) -> Iterator[str]:

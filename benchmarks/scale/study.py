@@ -32,13 +32,27 @@ Case = tuple[str, str, str]
 LARGE = "rmat-20"
 RANKS = (1, 256, 1024, 4096, 16384)
 BALANCED = ("source", "hybrid", "hybrid-exact", "sub-buckets-8")
-_SCALED_BY = "hybrid-exact"
-PLACED = ("source", "hybrid", "hybrid-exact", "hybrid-exact-16", "sub-buckets-8")
+BALANCED_OF = {
+    "sssp": BALANCED,
+    "components": ("source", "hybrid"),
+    "reach": ("hybrid-exact",),
+    "pagerank": ("source",),
+}
+STRONG = {
+    "sssp": (LARGE, "hybrid-exact"),
+    "components": (LARGE, "hybrid"),
+    "reach": ("rmat-18", "hybrid-exact"),
+    "pagerank": ("rmat-18", "source"),
+}
+"""The graph and the placement of a query in tables and pictures of times."""
+FINER = "hybrid-exact-16"
+"""A placement that goals show for the large graph only."""
 TREES = tuple(f"{way}-{depth}" for depth in (12, 14, 16) for way in ("up", "down"))
 STARS = ("out-star-1000000", "in-star-1000000", "both-1000000")
 TREES_OF_QUERIES = ("up-20", "down-20")
-LARGER = ("out-star-4000000", "in-star-4000000", "both-4000000", "up-22", "down-22")
-GOALS = (LARGE, *STARS, *TREES_OF_QUERIES, *LARGER)
+LARGER = ("up-22", "down-22")
+GOALS = tuple((query, graph) for graph in (LARGE, *STARS, *TREES_OF_QUERIES) for query in ("sssp", "components"))
+GOALS += tuple(("sssp", graph) for graph in LARGER)
 SCALED = (("closure", "ring-1000"), ("closure", "up-16"), ("closure", "down-16"), ("join", "rmat-13"))
 MANY_RANKS = (1, 64, 256, 512, 1024, 2048, 4096, 8192, 16384)
 SKEWED = tuple(
@@ -51,14 +65,13 @@ SKEWED = tuple(
 def cases() -> list[tuple[Case, int]]:
     """Return all cases, with their numbers of ranks."""
     found: list[tuple[Case, int]] = [
-        ((query, LARGE, placement), ranks)
-        for query in ("sssp", "components", "reach")
-        for placement in (BALANCED if query != "reach" else (_SCALED_BY,))
+        ((query, STRONG[query][0], placement), ranks)
+        for query, placements in BALANCED_OF.items()
+        for placement in placements
         for ranks in RANKS
         if ranks > 1
     ]
-    found += [((query, LARGE, "source"), 1) for query in ("sssp", "components", "reach")]
-    found += [(("pagerank", LARGE, "source"), ranks) for ranks in RANKS]
+    found += [((query, graph, "source"), 1) for query, (graph, _) in STRONG.items()]
     found += [
         ((query, graph, placement), 16384)
         for graph in (*STARS, *TREES_OF_QUERIES)
@@ -69,6 +82,11 @@ def cases() -> list[tuple[Case, int]]:
     found += [(("closure", graph, p), 256) for graph in SKEWED for p in ("source", "sub-buckets-4")]
     found += [((query, graph, "source"), ranks) for query, graph in SCALED for ranks in MANY_RANKS]
     return found
+
+
+def goal_placements(graph: str) -> tuple[str, ...]:
+    """Return the placements whose edges are compared with the goals."""
+    return (*BALANCED, FINER) if graph == LARGE else BALANCED
 
 
 def counted(case: Case, ranks: int) -> tuple[Measures, float, Longs]:
@@ -122,10 +140,9 @@ def _replayed(query: str, graph: str) -> Rounds | PairRounds:
 def main(names: Iterable[str]) -> None:
     """Compute all cases, or those whose graph begins with one of the names."""
     wanted = tuple(names)
-    for graph in GOALS:
-        for query in ("sssp", "components"):
-            for placement in PLACED if not wanted or graph.startswith(wanted) else ():
-                print(query, graph, placement, f"edges {placed((query, graph, placement), 16384):.2f}", flush=True)
+    for query, graph in GOALS:
+        for placement in goal_placements(graph) if not wanted or graph.startswith(wanted) else ():
+            print(query, graph, placement, f"edges {placed((query, graph, placement), 16384):.2f}", flush=True)
     for case, ranks in cases():
         if not wanted or case[1].startswith(wanted):
             m, edges, _ = counted(case, ranks)
