@@ -115,7 +115,7 @@ def bottlenecks(model: Model) -> Iterator[str]:
             whole = sum(parts.values())
             most = max(PARTS, key=parts.__getitem__)
             cells.append(
-                f"{1e3 * whole:.1f}, {100 * alone / whole / n:.1f} %, {most} ({100 * parts[most] / whole:.0f} %)"
+                f"{1e3 * whole:.1f}, {100 * alone / whole / n:.2g} %, {most} ({100 * parts[most] / whole:.0f} %)"
             )
         yield f"| {QUERIES[case[0]].title}, {case[1]}, {case[2]} | {alone:.3f} | " + " | ".join(cells) + " |"
 
@@ -152,8 +152,14 @@ def main() -> None:
     network = f"{1e3 * model.network.meeting(16384):.2f}"
     worst = f"{100 * max(np.abs([c['error'] for c in model.checks])):.0f}"
     structures = STRUCTURES.read_text(encoding="utf-8")
+    spread = {}
+    for name, placement in (("source", "source"), ("sub", "sub-buckets-8"), ("exact", "hybrid-exact")):
+        edges = counted(("sssp", LARGE, placement), 4096)[2]
+        spread[f"spread_{name}"] = f"{edges[-1] / edges[0]:.1f}"
+    for name, placement in (("rows_up", "source"), ("rows_up_sub", "sub-buckets-4")):
+        spread[name] = f"{counted(('closure', 'up-16', placement), 512)[0].balance('rows'):.0f}"
     page = TEMPLATE.read_text(encoding="utf-8").format(
-        **tables, structures=structures, reached=reached(model), network=network, worst=worst
+        **tables, **spread, structures=structures, reached=reached(model), network=network, worst=worst
     )
     PAGE.write_text(page, encoding="utf-8")
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "scale", "font.size": 8.5}):
