@@ -34,13 +34,13 @@ RANKS = (1, 256, 1024, 4096, 16384)
 BALANCED = ("source", "hybrid", "hybrid-exact", "sub-buckets-8")
 BALANCED_OF = {
     "sssp": BALANCED,
-    "components": ("source", "hybrid"),
+    "components": BALANCED[:3],
     "reach": ("hybrid-exact",),
     "pagerank": ("source",),
 }
 STRONG = {
     "sssp": (LARGE, "hybrid-exact"),
-    "components": (LARGE, "hybrid"),
+    "components": (LARGE, "hybrid-exact"),
     "reach": ("rmat-18", "hybrid-exact"),
     "pagerank": ("rmat-18", "source"),
 }
