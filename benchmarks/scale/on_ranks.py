@@ -127,7 +127,7 @@ def _load(query: str, graph: str, placement: str, comm: RecordingComm) -> LoopSt
     for limited in (False, True) if is_mirrored else (True,):
         plan, _ = compile_query(query, limited=limited)
         sources = tables(query, make(graph), comm.rank, comm.size, limited=limited)
-        below = run_plan(replace(plan, strata=plan.strata[:-1]), sources, comm).results
+        below = run_plan(replace(plan, strata=plan.strata[:-1]), dict(sources), comm).results
         heavy_parts = HEAVY_PARTS if placement == "hybrid" else 0
         facts = Facts.for_stratum(plan.strata[-1], {i.id: i for i in plan.inputs}, sub_buckets, heavy_parts)
         inputs = read_inputs(facts, sources, below, comm, ansi=True)
