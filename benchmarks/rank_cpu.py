@@ -72,7 +72,7 @@ def main() -> None:
         for _ in range(options.repeat):
             comm.seconds = 0.0
             started_at = time.process_time()
-            run = run_plan(plan, sources, comm, refinement=refinement)
+            run = run_plan(plan, dict(sources), comm, refinement=refinement)
             own = time.process_time() - started_at - comm.seconds
             results.append(np.array(MPI.COMM_WORLD.allgather(own)))
         best = min(results, key=lambda r: float(r.max()))
