@@ -25,7 +25,6 @@ from benchmarks.scale.pairs import PairRounds, replay
 from benchmarks.scale.placement import vertex_ranks
 from benchmarks.scale.programs import QUERIES
 from mpi_backend.kernels.cache import njit
-from mpi_backend.kernels.keys import LOW
 from mpi_backend.state.index import place_rows
 from mpi_backend.state.key_map import KeyMap
 
@@ -50,14 +49,6 @@ def _sum_of_groups(groups: Any, offsets: Any, payload: Any) -> Any:  # noqa: ANN
         if g >= 0:
             total += payload[offsets[g]] + offsets[g + 1] - offsets[g]
     return total
-
-
-@njit(nogil=True)
-def _find_in_place(slots: Any, low: Any, probes: Any, groups: Any) -> None:  # noqa: ANN401 - compiled
-    """Look up in a table by position without a call for each key."""
-    for i in range(len(probes)):
-        offset = probes[i] - low
-        groups[i] = slots[offset] if 0 <= offset < len(slots) else -1
 
 
 @njit(nogil=True)
@@ -133,10 +124,6 @@ def indexes(graph: Graph) -> Iterator[tuple[str, float, float, float, int]]:
             exists, _ = _timed(partial(_exists, keys, offsets, payload, pairs))
         size = keys.bytes + offsets.nbytes + payload.nbytes
         yield name, build, probe, exists, size
-        if by_position:
-            probe, same = _timed(partial(_probe_in_place, keys, offsets, payload, probes))
-            assert same == total
-            yield f"{name}, lookup in the loop", build, probe, exists, size
     # Places of payload in a group differ between the tables: only sorted ones have the same first edge.
     build, (sorted_keys, sorted_payload) = _timed(lambda: _sorted(src, dst))
     probe, total = _timed(lambda: _sum_of_sorted(probes, sorted_keys, sorted_payload))
@@ -149,12 +136,6 @@ def indexes(graph: Graph) -> Iterator[tuple[str, float, float, float, int]]:
 
 def _probe(keys: KeyMap, offsets: Array, payload: Array, probes: Longs) -> int:
     return int(_sum_of_groups(keys.find(probes), offsets, payload))
-
-
-def _probe_in_place(keys: KeyMap, offsets: Array, payload: Array, probes: Longs) -> int:
-    groups = np.empty(len(probes), np.int32)
-    _find_in_place(keys.slots, keys.meta[LOW], probes, groups)
-    return int(_sum_of_groups(groups, offsets, payload))
 
 
 def _exists(keys: KeyMap, offsets: Array, payload: Array, pairs: tuple[Longs, Longs]) -> int:

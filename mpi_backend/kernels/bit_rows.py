@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpi_backend.kernels.bitmaps import count_ones
-from mpi_backend.kernels.cache import njit
+from mpi_backend.kernels.cache import LEAF, njit
 
 HEAD, SOURCE, READS, LOOKUP, KEY, ORIGIN, TARGET = range(7)
 """Columns of a flow: relations by number (-1: no pairs are read), the lookup (-1: none), and three ends."""
@@ -53,7 +53,7 @@ def _with_room(more, full, delta, sizes):
     return np.append(full, zeros), np.append(delta, zeros)
 
 
-@njit(nogil=True)
+@njit(**LEAF)
 def _block(place, table, sizes):
     """Return where the block at a place of the table begins; a place without one gets it."""
     if table[place] == 0:
@@ -62,7 +62,7 @@ def _block(place, table, sizes):
     return (np.int64(table[place]) - 1) * BLOCK
 
 
-@njit(nogil=True)
+@njit(**LEAF)
 def _collect(row, blocks, table, source, words, active):
     """Copy the bits of a row in ``source`` to ``words``; list the blocks with bits in ``active``, return how many."""
     count = 0
@@ -80,7 +80,7 @@ def _collect(row, blocks, table, source, words, active):
     return count
 
 
-@njit(nogil=True)
+@njit(**LEAF)
 def _send(words, active, count, row, blocks, table, full, delta, queue, queued, sizes):
     """Add the bits of ``active`` blocks to a row, and put the row into the queue if any bit is new.
 
@@ -101,7 +101,7 @@ def _send(words, active, count, row, blocks, table, full, delta, queue, queued, 
         sizes[QUEUED] += 1
 
 
-@njit(nogil=True)
+@njit(**LEAF)
 def _insert(table, edge):
     """Add an edge to a hash table with free slots (-1); return whether it is new."""
     mask = len(table) - 1

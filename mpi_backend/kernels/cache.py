@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SETTING = "PARALAGG_KERNEL_CACHE"
+LEAF: dict[str, Any] = {"nogil": True, "_nrt": False}
+"""Options for a function that allocates nothing and is called in the loops of others.
+
+Without ``_nrt=False`` Numba counts references to its arrays at each call: a key is looked up in 3.5 ns, and in 31 then.
+"""
 _DIGEST = hashlib.sha256().digest_size
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpi_backend.kernels.cache import njit
+from mpi_backend.kernels.cache import LEAF, njit
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _PIECE_ROWS = 1 << 15
 
 
-@njit(nogil=True)
+@njit(**LEAF)
 def _hash(rows, at, stride):
     h = np.uint64(0)
     for c in range(stride):
@@ -70,7 +70,7 @@ def distinct(rows, stride, count):  # noqa: C901 - each step needs the results o
     return first[:distinct_count]
 
 
-@njit(nogil=True)
+@njit(**LEAF)
 def _same(rows, a, b, stride):
     same = True
     for c in range(stride):

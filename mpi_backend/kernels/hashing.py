@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpi_backend.kernels.cache import njit
+from mpi_backend.kernels.cache import LEAF, njit
 
 LONG, INT, FLOAT, TEXT = 0, 1, 2, 3
 """Kinds of columns: hashed as eight bytes, four bytes, the bits of a 32-bit float, the bytes of a text."""
@@ -32,7 +32,7 @@ def _finish(h, length):
     return h ^ (h >> np.uint64(16))
 
 
-@njit(nogil=True)
+@njit(**LEAF)
 def _text(offsets, data, word, seed):
     start, end = offsets[word], offsets[word + 1]
     whole = start + (end - start) // 4 * 4

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpi_backend.kernels.cache import njit
+from mpi_backend.kernels.cache import LEAF, njit
 
 SIZE, DIRECT, LOW = 0, 1, 2
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -24,7 +24,7 @@ def _slot1(word, mask):
     return (h ^ (h >> np.uint64(32))) & mask
 
 
-@njit(nogil=True)
+@njit(**LEAF)
 def _slot(row, at, words, mask):
     h = np.uint64(0)
     for c in range(words):
@@ -33,7 +33,7 @@ def _slot(row, at, words, mask):
     return (h ^ (h >> np.uint64(32))) & mask
 
 
-@njit(nogil=True)
+@njit(**LEAF)
 def find1(slots, keys, meta, word):
     """Return the id of a one-word key, or -1."""
     if meta[DIRECT]:
@@ -50,7 +50,7 @@ def find1(slots, keys, meta, word):
         slot = (slot + np.uint64(1)) & mask
 
 
-@njit(nogil=True)
+@njit(**LEAF)
 def _find_slot(slots, keys, row, at, words, slot, mask):
     """Return the slot of a key, or the empty slot where it belongs, from ``slot`` on."""
     while True:
@@ -67,7 +67,7 @@ def _find_slot(slots, keys, row, at, words, slot, mask):
         slot = (slot + np.uint64(1)) & mask
 
 
-@njit(nogil=True)
+@njit(**LEAF)
 def find(slots, keys, meta, row, at):
     """Return the id of the key whose words begin at ``row[at]``, or -1."""
     words = keys.shape[1]

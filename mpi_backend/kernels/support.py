@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from mpi_backend.kernels.cache import njit
+from mpi_backend.kernels.cache import LEAF, njit
 
 _MIN_INT64 = np.int64(-(1 << 63))
 
@@ -74,7 +74,7 @@ def gcd(a, b):
     return a if a >= 0 else np.int64(np.uint64(0) - np.uint64(a))
 
 
-@njit(nogil=True)
+@njit(**LEAF)
 def text_less(offsets, data, a, b):
     """Return whether text ``a`` is less than text ``b``, byte by byte."""
     i, j = offsets[a], offsets[b]
