@@ -14,6 +14,7 @@ import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
 import org.apache.spark.sql.paralagg.gang.{Codec, Gang, MemoryAccount}
 import org.apache.spark.sql.paralagg.load.InputSource
 import org.apache.spark.unsafe.Platform
+import org.apache.spark.util.CompletionIterator
 
 /**
  * The exchange between the two halves of an aggregate that is an input of a fixpoint, done by the gang itself: Spark's
@@ -44,8 +45,8 @@ object GangExchange {
     case Filter(condition, child) => plan(child, session, tasks).map(FilterExec(condition, _))
     case a: Aggregate if session.sparkContext.isLocal && !a.isStreaming && a.stats.sizeInBytes <= mostBytes =>
       session.sessionState.planner.Aggregation(a).headOption.flatMap { planned =>
-        planned.collect { case final_ : BaseAggregateExec =>
-          final_.requiredChildDistributionExpressions
+        planned.collect { case half: BaseAggregateExec =>
+          half.requiredChildDistributionExpressions
         }.flatten match {
           case Seq(keys) if keys.nonEmpty =>
             Some(planned.transform {
@@ -95,42 +96,43 @@ private final class ExchangedRDD(
         }
       }
     }
-    gang.exchange(out, RowPages, Array.emptyDoubleArray)._1.iterator.flatMap(_.rows(columns.length))
+    val received = gang.exchange(out, RowPages, Array.emptyDoubleArray)._1
+    CompletionIterator[InternalRow, Iterator[InternalRow]](
+      received.iterator.flatMap(_.rows(columns.length)),
+      memory.release())
   }
 }
 
 /** Rows as bytes, each behind its length, in pages. */
 private final class RowPages {
-  private val pages = ArrayBuffer.empty[Array[Byte]]
-  private val used = ArrayBuffer.empty[Int]
+  import RowPages._
 
-  def bytes: Long = pages.iterator.map(_.length.toLong).sum
+  private val pages = ArrayBuffer.empty[Page]
+
+  def bytes: Long = pages.iterator.map(_.bytes.length.toLong).sum
 
   /** Adds a copy of a row; returns whether that took a new page. */
   def add(row: UnsafeRow): Boolean = {
-    val needed = RowPages.Header + row.getSizeInBytes
-    val isFull = pages.isEmpty || used.last + needed > pages.last.length
-    if (isFull) {
-      pages += new Array[Byte](math.max(needed, RowPages.PageBytes))
-      used += 0
-    }
-    val at = Platform.BYTE_ARRAY_OFFSET + used.last
-    Platform.putInt(pages.last, at, row.getSizeInBytes)
-    Platform.copyMemory(
-      row.getBaseObject, row.getBaseOffset, pages.last, at + RowPages.Header, row.getSizeInBytes)
-    used(used.length - 1) += needed
+    val needed = Header + row.getSizeInBytes
+    val isFull = pages.isEmpty || pages.last.used + needed > pages.last.bytes.length
+    if (isFull) pages += new Page(math.max(needed, PageBytes))
+    val page = pages.last
+    val at = Platform.BYTE_ARRAY_OFFSET + page.used
+    Platform.putInt(page.bytes, at, row.getSizeInBytes)
+    Platform.copyMemory(row.getBaseObject, row.getBaseOffset, page.bytes, at + Header, row.getSizeInBytes)
+    page.used += needed
     isFull
   }
 
   def rows(fields: Int): Iterator[UnsafeRow] = {
     val row = new UnsafeRow(fields)
-    pages.indices.iterator.flatMap { p =>
+    pages.iterator.flatMap { page =>
       Iterator.unfold(0) { at =>
-        if (at == used(p)) None
+        if (at == page.used) None
         else {
-          val size = Platform.getInt(pages(p), Platform.BYTE_ARRAY_OFFSET + at)
-          row.pointTo(pages(p), Platform.BYTE_ARRAY_OFFSET + at + RowPages.Header, size)
-          Some((row, at + RowPages.Header + size))
+          val size = Platform.getInt(page.bytes, Platform.BYTE_ARRAY_OFFSET + at)
+          row.pointTo(page.bytes, Platform.BYTE_ARRAY_OFFSET + at + Header, size)
+          Some((row, at + Header + size))
         }
       }
     }
@@ -138,6 +140,11 @@ private final class RowPages {
 }
 
 private object RowPages extends Codec[RowPages] {
+  private final class Page(capacity: Int) {
+    val bytes = new Array[Byte](capacity)
+    var used = 0
+  }
+
   private val Header = 8 // rows begin at multiples of 8
   private val PageBytes = 1 << 18
 
