@@ -43,7 +43,7 @@ LINES = {
     },
     SHIM: {
         "codegen": 960,
-        "driver": 1_760,
+        "driver": 1_765,
         "gang": 600,
         "load": 1_460,
         "loop": 2_460,
