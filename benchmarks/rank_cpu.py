@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from mpi4py import MPI
 
+from benchmarks.scale.programs import table
 from benchmarks.sub_buckets import trees
 from mpi_backend.comm import MpiComm
 from mpi_backend.loop.engine import run_plan
 from mpi_backend.state.sub_buckets import Refinement
-from mpi_backend.state.types import Column, Table, type_of
 from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.datalog.lower.whole import whole_program
 from pyspark_paralagg.datalog.parse.parse import parse
@@ -66,7 +66,7 @@ def main() -> None:
     sources = {}
     for n in range(len(resolved.sources)):
         words = [c[:0] for c in edges] if n in empty else edges
-        sources[n] = Table(tuple(Column(type_of("bigint"), w, None, None) for w in words), len(words[0]))
+        sources[n] = table(words)
     for refinement in (None, Refinement(2)):
         results = []
         for _ in range(options.repeat):

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.generators import directed_grid, grid, rmat, tree, uniform
+from benchmarks.scale.programs import table
 from mpi_backend.comm import SingleRank
 from mpi_backend.kernels.flags import IN_DELTA, PRESENT
 from mpi_backend.load.inputs import read_inputs
@@ -29,7 +30,6 @@ from mpi_backend.loop import fixpoint_loop
 from mpi_backend.loop.runner import Runner
 from mpi_backend.loop.tuples import Tuples
 from mpi_backend.state.facts import Facts
-from mpi_backend.state.types import Column, Table, type_of
 from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.datalog.lower.whole import whole_program
 from pyspark_paralagg.datalog.parse.parse import parse
@@ -82,8 +82,8 @@ class Counts:
     """The counts of one run: rows read, driver rows, and the part of them where the delta is the larger side."""
 
     work: int = 0
-    of_sides: int = 0
-    of_larger: int = 0
+    non_linear: int = 0
+    larger_delta: int = 0
     drivers: int = 0
     saved: int = 0
     lookup_seconds: float = 0.0
@@ -104,13 +104,13 @@ class CountingRunner(Runner):
         probe = next((s for s in rule.rule.steps if isinstance(s, Probe) and s.recursive), None)
         if probe is None:
             return
-        counts.of_sides += work
+        counts.non_linear += work
         index = loop.indexes[probe.index]
         flags = index.part.state.f & (PRESENT | IN_DELTA)
         side = int(np.count_nonzero(flags == PRESENT if probe.version == "old" else flags & PRESENT))
         if delta <= side:
             return
-        counts.of_larger += work
+        counts.larger_delta += work
         counts.saved += delta - side
         names = [k.name for k in probe.keys if isinstance(k, Col) and k.name in rule.rule.driver.binds]
         columns = [rule.rule.driver.binds.index(n) for n in names] or [0]
@@ -130,7 +130,7 @@ def run(text: str, tables: dict[str, Sequence[Longs]]) -> tuple[Counts, float, i
     sources = {}
     for n, source in enumerate(resolved.sources):
         columns = [np.zeros(0, np.int64)] * len(source.columns) if n in empty else tables[source.relation]
-        sources[n] = Table(tuple(Column(type_of("bigint"), c, None, None) for c in columns), len(columns[0]))
+        sources[n] = table(columns)
     comm = SingleRank()
     seconds = 0.0
     for runner in (CountingRunner, Runner):  # the first run loads the kernels and counts
@@ -165,7 +165,7 @@ def main() -> None:
         for graph in graphs if only in program else ():
             tables = points_to() if graph == "random pairs" else {"edge": GRAPHS[graph]()}
             counts, seconds, rounds = run(TEXTS[program], tables)
-            shares = [counts.of_sides / counts.work, counts.of_larger / counts.work]
+            shares = [counts.non_linear / counts.work, counts.larger_delta / counts.work]
             shares.append(counts.saved / (counts.work + counts.drivers))
             text = " | ".join(f"{s:.1%}".replace("%", " %") for s in shares)
             times = f"{counts.lookup_seconds:.4f} | {seconds:.2f}"

@@ -105,9 +105,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--sub-buckets", default="1", help="sub-buckets of a bucket, which spread the rows of a join key; or auto"
     )
-    parser.add_argument("--sub-bucket-rounds", type=int, default=10, help="rounds between changes of sub-buckets")
-    parser.add_argument("--split-ratio", type=float, default=3, help="a bucket with a heavier sub-bucket is split")
-    parser.add_argument("--merge-share", type=float, default=0.6, help="buckets are merged if more than this are split")
+    parser.add_argument(
+        "--sub-bucket-rounds", type=int, default=Refinement.rounds, help="rounds between changes of sub-buckets"
+    )
+    parser.add_argument(
+        "--split-ratio", type=float, default=Refinement.split_ratio, help="a bucket with a heavier sub-bucket is split"
+    )
+    parser.add_argument(
+        "--merge-share",
+        type=float,
+        default=Refinement.merge_share,
+        help="buckets are merged if more than this are split",
+    )
     parser.add_argument(
         "--heavy-parts", type=float, default=HEAVY_PARTS, help="a hub has more than 1/N of a rank's part of the edges"
     )

@@ -8,16 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.scale import kernels
-from benchmarks.scale.kernels import (
-    CHANGED,
-    COPIES_RECEIVED,
-    COPIES_SENT,
-    COPY_PARTNERS,
-    PARTNERS,
-    ROWS_RECEIVED,
-    ROWS_SENT,
-    WORK,
-)
 from mpi_backend.state.index import place_rows
 
 if TYPE_CHECKING:
@@ -50,7 +40,7 @@ def count(rounds: Rounds, placement: Placement) -> Iterator[Longs]:
             yield counts.copy()
             continue
         counts[:] = 0
-        counts[CHANGED] = np.bincount(placement.owner[rows], minlength=ranks)
+        counts[kernels.CHANGED] = np.bincount(placement.owner[rows], minlength=ranks)
         if placement.is_mirrored or len(placement.copy_ranks):
             by_owner = rows[np.argsort(placement.owner[rows], kind="stable")]
             last_sender = np.full(ranks, -1, np.int32)
@@ -61,8 +51,8 @@ def count(rounds: Rounds, placement: Placement) -> Iterator[Longs]:
 
 def sent_bytes(counts: Longs, row_words: int) -> Longs:
     """Return the bytes that each rank sends in a round."""
-    rows = counts[ROWS_SENT] + counts[COPIES_SENT]
-    sent: Longs = _WORD * (_HEAD_WORDS * counts[PARTNERS] + row_words * rows)
+    rows = counts[kernels.ROWS_SENT] + counts[kernels.COPIES_SENT]
+    sent: Longs = _WORD * (_HEAD_WORDS * counts[kernels.PARTNERS] + row_words * rows)
     return sent
 
 
@@ -102,12 +92,13 @@ def measure(rounds: Iterable[Longs], ranks: int, row_words: int) -> Measures:
 
 
 def _measures(counts: Longs, row_words: int) -> dict[str, Longs]:
-    sent, received = counts[ROWS_SENT] + counts[COPIES_SENT], counts[ROWS_RECEIVED] + counts[COPIES_RECEIVED]
+    sent = counts[kernels.ROWS_SENT] + counts[kernels.COPIES_SENT]
+    received = counts[kernels.ROWS_RECEIVED] + counts[kernels.COPIES_RECEIVED]
     return {
-        "work": counts[WORK],
-        "changed": counts[CHANGED],
+        "work": counts[kernels.WORK],
+        "changed": counts[kernels.CHANGED],
         "received": received,
-        "rows": counts[CHANGED] + sent + received,
+        "rows": counts[kernels.CHANGED] + sent + received,
         "bytes": sent_bytes(counts, row_words),
-        "partners": counts[PARTNERS] + counts[COPY_PARTNERS],
+        "partners": counts[kernels.PARTNERS] + counts[kernels.COPY_PARTNERS],
     }

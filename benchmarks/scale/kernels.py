@@ -123,20 +123,3 @@ def count_round(
     for i in range(count):
         pair = np.int64(edge_rank[queue[i]]) * ranks + owner[targets[queue[i]]]
         met[pair >> 3] = 0
-
-
-@njit(nogil=True)
-def add_keys(keys, slots, is_new) -> int:
-    """Add keys (none is negative) to a table with a power of two of slots, -1 if empty. Return how many are new."""
-    mask = len(slots) - 1
-    count = 0
-    for i in range(len(keys)):
-        h = np.uint64(keys[i]) * np.uint64(0x9E3779B97F4A7C15)
-        at = np.int64((h ^ (h >> np.uint64(32))) & np.uint64(mask))
-        while slots[at] != -1 and slots[at] != keys[i]:
-            at = (at + 1) & mask
-        is_new[i] = slots[at] == -1
-        if is_new[i]:
-            slots[at] = keys[i]
-            count += 1
-    return count

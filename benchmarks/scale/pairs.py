@@ -12,21 +12,12 @@ import numpy as np
 
 from benchmarks.scale import kernels
 from benchmarks.scale.counts import count as count_vertices
-from benchmarks.scale.kernels import (
-    CHANGED,
-    COPIES_RECEIVED,
-    COPIES_SENT,
-    COPY_PARTNERS,
-    PARTNERS,
-    ROWS_RECEIVED,
-    ROWS_SENT,
-    WORK,
-)
 from benchmarks.scale.many_ranks import OneOfMany
 from benchmarks.scale.placement import STRINGS, copies, sub_buckets_of
 from benchmarks.scale.programs import table
 from benchmarks.scale.replay import Rounds, follow
 from benchmarks.scale.replay import replay as replay_vertices
+from mpi_backend.state.key_map import KeyMap
 from mpi_backend.state.owner import owners_of
 
 if TYPE_CHECKING:
@@ -40,29 +31,19 @@ if TYPE_CHECKING:
     from mpi_backend.kernels.compiler import Array
 
 MAX_PAIRS = 1 << 25
-_FIRST_SLOTS = 1 << 16
 
 
 class TooManyPairsError(Exception):
     """The closure has more than ``MAX_PAIRS`` pairs."""
 
 
-class KeySet:
-    """A set of keys that are not negative."""
-
-    def __init__(self) -> None:
-        self._slots = np.full(_FIRST_SLOTS, -1, np.int64)
-        self.size = 0
-
-    def add(self, keys: Longs) -> Array:
-        """Add keys. Return whether each was new: a key that occurs twice is new once."""
-        if 2 * (self.size + len(keys)) > len(self._slots):
-            old = self._slots[self._slots >= 0]
-            self._slots = np.full(1 << (4 * (self.size + len(keys))).bit_length(), -1, np.int64)
-            kernels.add_keys(old, self._slots, np.empty(len(old), np.bool_))
-        is_new = np.empty(len(keys), np.bool_)
-        self.size += kernels.add_keys(keys, self._slots, is_new)
-        return is_new
+def _add(keys: KeyMap, words: Longs) -> Array:
+    """Add keys of one word. Return whether each was new: a key that occurs twice is new once."""
+    known = len(keys)
+    ids, first = np.unique(keys.add(words), return_index=True)
+    is_new = np.zeros(len(words), np.bool_)
+    is_new[first[ids >= known]] = True
+    return is_new
 
 
 @dataclass(frozen=True)
@@ -85,7 +66,7 @@ def replay(query: Query, graph: Graph) -> Rounds | PairRounds:
     """
     if not query.has_pairs:
         return replay_vertices(query, graph)
-    edges, pairs = follow(query, graph), KeySet()
+    edges, pairs = follow(query, graph), KeyMap(1)
     rows = graph.src * graph.size + graph.dst
     pairs.add(rows)
     found = PairRounds(query, graph, edges, [])
@@ -95,8 +76,8 @@ def replay(query: Query, graph: Graph) -> Rounds | PairRounds:
             break
         x, _, at = _derive(rows, edges, graph.size)
         derived = x * graph.size + edges.targets[at]
-        rows = derived[pairs.add(derived)]
-        if pairs.size > MAX_PAIRS:
+        rows = derived[_add(pairs, derived)]
+        if len(pairs) > MAX_PAIRS:
             raise TooManyPairsError(graph.name)
     return found
 
@@ -110,29 +91,29 @@ def _count_pairs(rounds: PairRounds, placement: Placement) -> Iterator[Longs]:
     size, ranks, edges = rounds.graph.size, placement.ranks, rounds.edges
     sub_buckets = sub_buckets_of(placement.name) if ranks > 1 else 1
     to_all = copies(size, ranks, sub_buckets)
-    sent = KeySet()
+    sent = KeyMap(1)
     for rows in rounds.rows:
         counts = np.zeros((kernels.COUNTS, ranks), np.int64)
         own = _owners(rows, size, ranks, sub_buckets)
-        counts[CHANGED] = np.bincount(own, minlength=ranks)
+        counts[kernels.CHANGED] = np.bincount(own, minlength=ranks)
         if sub_buckets > 1:
             for r in to_all[:, rows % size]:
                 is_other = r != own
-                counts[COPIES_SENT] += np.bincount(own[is_other], minlength=ranks)
-                counts[COPIES_RECEIVED] += np.bincount(r[is_other], minlength=ranks)
-            counts[COPY_PARTNERS] = _partners(np.tile(own, len(to_all)), to_all[:, rows % size].ravel(), ranks)
+                counts[kernels.COPIES_SENT] += np.bincount(own[is_other], minlength=ranks)
+                counts[kernels.COPIES_RECEIVED] += np.bincount(r[is_other], minlength=ranks)
+            counts[kernels.COPY_PARTNERS] = _partners(np.tile(own, len(to_all)), to_all[:, rows % size].ravel(), ranks)
         x, _, at = _derive(rows, edges, size)
         visitor = placement.edge_rank[at]
-        counts[WORK] = np.bincount(visitor, minlength=ranks)
+        counts[kernels.WORK] = np.bincount(visitor, minlength=ranks)
         derived = x * size + edges.targets[at]
         target = _owners(derived, size, ranks, sub_buckets)
         is_ghost = visitor != target
         visitor, target, derived = visitor[is_ghost].astype(np.int64), target[is_ghost], derived[is_ghost]
-        is_new = sent.add(visitor * (size * size) + derived)
+        is_new = _add(sent, visitor * (size * size) + derived)
         visitor, target = visitor[is_new], target[is_new]
-        counts[ROWS_SENT] = np.bincount(visitor, minlength=ranks)
-        counts[ROWS_RECEIVED] = np.bincount(target, minlength=ranks)
-        counts[PARTNERS] = _partners(visitor, target, ranks)
+        counts[kernels.ROWS_SENT] = np.bincount(visitor, minlength=ranks)
+        counts[kernels.ROWS_RECEIVED] = np.bincount(target, minlength=ranks)
+        counts[kernels.PARTNERS] = _partners(visitor, target, ranks)
         yield counts
 
 

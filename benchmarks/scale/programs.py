@@ -20,7 +20,7 @@ from pyspark_paralagg.datalog.parse.parse import parse
 from pyspark_paralagg.datalog.text_to_program import resolve_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from benchmarks.generators import Longs
     from benchmarks.scale.graphs import Graph
@@ -127,7 +127,7 @@ def tables(name: str, graph: Graph, rank: int = 0, ranks: int = 1, *, limited: b
     return {n: table(list(_columns(names[n], graph)), rank, ranks) for n in used}
 
 
-def table(columns: list[Longs], rank: int = 0, ranks: int = 1) -> Table:
+def table(columns: Sequence[Longs], rank: int = 0, ranks: int = 1) -> Table:
     """Return a table of whole numbers, or a rank's share of it."""
     count = len(columns[0])
     low, high = count * rank // ranks, count * (rank + 1) // ranks

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpi_backend.state.index import place_rows
+from mpi_backend.state.index import fit_int32, place_rows
 from mpi_backend.state.owner import Owner
 from mpi_backend.state.refinable import local_lookups
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.state.index import StaticIndex
     from mpi_backend.state.loop_state import LoopState
-
-_INT32_LIMIT = 1 << 31
 
 
 class Replicas:
@@ -42,10 +40,10 @@ class Replicas:
             owner = self._owners[i]
             held = owner.counts
             assert held is not None  # noqa: S101 - for the type checker
-            wanted = np.maximum(held, self._loop.most_sub_buckets(names))
-            if (wanted > held).any():
-                self._copy(i, owner, held, wanted)
-                owner.counts = wanted
+            needed = np.maximum(held, self._loop.most_sub_buckets(names))
+            if (needed > held).any():
+                self._copy(i, owner, held, needed)
+                owner.counts = needed
 
     def _owner(self, index: int, reader: str) -> Owner:
         """Return the owner of an index's rows, whose ``counts`` are the sub-buckets that have been sent."""
@@ -55,12 +53,12 @@ class Replicas:
         counts = np.ones_like(self._loop.most_sub_buckets({reader}))
         return Owner(range(len(types)), types, buckets, self._loop.comm.size, (), 1, counts)
 
-    def _copy(self, index: int, owner: Owner, held: Array, wanted: Array) -> None:
+    def _copy(self, index: int, owner: Owner, held: Array, needed: Array) -> None:
         static, comm, read = self._loop.statics[index], self._loop.comm, self._loop.facts.statics[index].read
         groups = np.repeat(np.arange(len(static.offsets) - 1, dtype=np.int32), np.diff(static.offsets))
         keys = np.ascontiguousarray(static.keys.keys[: len(static.keys)])
         parts = owner.parts(keys.ravel(), keys.shape[1], -1, self._loop.strings, len(keys))[groups]
-        has_more = wanted > held
+        has_more = needed > held
         order = np.flatnonzero(has_more[parts])
         order = order[np.argsort(parts[order], kind="stable")]
         sorted_parts = parts[order]
@@ -68,7 +66,7 @@ class Replicas:
         for part in np.flatnonzero(has_more).tolist():
             if part % owner.bucket_count % comm.size == comm.rank:  # the rank that has the rows from the start
                 low, high = np.searchsorted(sorted_parts, [part, part + 1])
-                for rank in owner.ranks_of_part(part, held[part], wanted[part]):
+                for rank in owner.ranks_of_part(part, held[part], needed[part]):
                     outgoing[rank].append(order[low:high])
         table = np.concatenate([keys[groups], _payload(static, read)], axis=1)
         none = np.zeros(0, np.int64)
@@ -98,7 +96,7 @@ def _extend(static: StaticIndex, read: Sequence[int], groups: Array, rows: Array
         words, values = static.payload[c], np.ascontiguousarray(rows[:, width + at])
         if words.dtype == np.float64:
             values = values.view(np.float64)
-        elif words.dtype == np.int32 and not np.any((values < -_INT32_LIMIT) | (values >= _INT32_LIMIT)):
+        elif words.dtype == np.int32 and fit_int32(values):
             values = values.astype(np.int32)
         static.payload[c] = np.concatenate([words, values])[order]
         static.nulls[c] = np.concatenate([static.nulls[c], rows[:, -1] >> c & 1 != 0])[order]

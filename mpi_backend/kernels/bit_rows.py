@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpi_backend.kernels.bitmaps import count_ones
+from mpi_backend.kernels.bitmaps import count_ones, write_pairs
 from mpi_backend.kernels.cache import LEAF, njit
 
 HEAD, SOURCE, READS, LOOKUP, KEY, ORIGIN, TARGET = range(7)
@@ -248,22 +248,16 @@ def count_pairs(relation, relations, blocks, table, full):
 
 
 @njit(nogil=True)
-def write_pairs(relation, relations, blocks, table, full, values, vertices, xs, ys):
+def write_rows(relation, relations, blocks, table, full, values, vertices, xs, ys):
     """Write the pairs of a relation as words: values of the carried key to ``xs``, vertices to ``ys``."""
     at = 0
     for row in range(relation, len(table) // blocks, relations):
+        vertex = vertices[row // relations : row // relations + 1]
         for b in range(blocks):
             number = np.int64(table[row * blocks + b])
-            if number == 0:
-                continue
-            for j in range(BLOCK):
-                left = full[(number - 1) * BLOCK + j]
-                while left != 0:
-                    low_bit = left & (~left + np.uint64(1))
-                    left ^= low_bit
-                    xs[at] = values[64 * (b * BLOCK + j) + count_ones(low_bit - np.uint64(1))]
-                    ys[at] = vertices[row // relations]
-                    at += 1
+            if number != 0:
+                bits = full[(number - 1) * BLOCK : number * BLOCK]
+                at = write_pairs(values[64 * BLOCK * b :], vertex, BLOCK, bits, xs, ys, at)
 
 
 @njit(nogil=True)

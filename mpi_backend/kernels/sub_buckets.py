@@ -7,16 +7,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpi_backend.kernels.cache import njit
+from mpi_backend.kernels.cache import LEAF, njit
 from mpi_backend.kernels.flags import PRESENT
+
+
+@njit(**LEAF)
+def _sub_bucket(part, hashed, counts):
+    return hashed & (counts[part] - 1)
+
+
+@njit(**LEAF)
+def _rank(part, hashed, counts, buckets, ranks):
+    return (part % buckets + _sub_bucket(part, hashed, counts)) % ranks
 
 
 @njit(nogil=True)
 def ranks_of(parts, hashes, counts, buckets, ranks, out) -> None:
     """Write the rank of each row."""
     for i in range(len(parts)):
-        sub = hashes[i] & (counts[parts[i]] - 1)
-        out[i] = (parts[i] % buckets + sub) % ranks
+        out[i] = _rank(parts[i], hashes[i], counts, buckets, ranks)
 
 
 @njit(nogil=True)
@@ -24,7 +33,7 @@ def count_rows(flags, parts, hashes, counts, first, out) -> None:
     """Count the rows of each sub-bucket; ``first`` has the position of each bucket's first one in ``out``."""
     for i in range(len(parts)):
         if flags[i] & PRESENT:
-            out[first[parts[i]] + (hashes[i] & (counts[parts[i]] - 1))] += 1
+            out[first[parts[i]] + _sub_bucket(parts[i], hashes[i], counts)] += 1
 
 
 @njit(nogil=True)
@@ -36,8 +45,7 @@ def list_leaving(flags, parts, hashes, counts, place, ids, owners):
     n = 0
     for i in range(len(parts)):
         if flags[i] & PRESENT:
-            sub = hashes[i] & (counts[parts[i]] - 1)
-            rank = (parts[i] % place[0] + sub) % place[1]
+            rank = _rank(parts[i], hashes[i], counts, place[0], place[1])
             if rank != place[2]:
                 ids[n] = i
                 owners[n] = np.int32(rank)

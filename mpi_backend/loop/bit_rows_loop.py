@@ -135,7 +135,7 @@ class BitRowsLoop:
         total = int(kernel.count_pairs(*rows))
         values, vertices = np.empty(total, np.int64), np.empty(total, np.int64)
         names = (self._bits.keys[: len(self._bits), 0].copy(), self._vertices.keys[: len(self._vertices), 0].copy())
-        kernel.write_pairs(*rows, *names, values, vertices)
+        kernel.write_rows(*rows, *names, values, vertices)
         texts = self._strings.all() if any(t.kind == "text" for t in self._types[r]) else None
         words = (values, vertices) if self._carried[r] == 0 else (vertices, values)
         typed = zip(self._types[r], words, strict=True)

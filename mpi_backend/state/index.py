@@ -94,9 +94,12 @@ def _narrow(column: Column, order: Array) -> Array:
     words = column.words
     if column.type.kind == "fraction":
         return words[order].view(np.float64)
-    if not len(words) or (words.min() >= -_INT32_LIMIT and words.max() < _INT32_LIMIT):
-        words = words.astype(np.int32)
-    return words[order]
+    return (words.astype(np.int32) if fit_int32(words) else words)[order]
+
+
+def fit_int32(words: Array) -> bool:
+    """Return whether all words fit into 32 bits."""
+    return not len(words) or bool(words.min() >= -_INT32_LIMIT and words.max() < _INT32_LIMIT)
 
 
 def reverse_edges(offsets: Array, targets: Array, columns: int) -> TargetSums:

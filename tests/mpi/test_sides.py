@@ -16,10 +16,10 @@ def test_counter_finds_the_iterations_whose_delta_is_the_larger_side() -> None:
     # Each rule is driven by all deltas; only the first delta is larger than the rows before it, which are none.
     assert counts.drivers == 2 * 36
     assert counts.saved == 8
-    assert counts.of_sides == counts.work
+    assert counts.non_linear == counts.work
 
 
 def test_linear_rules_have_no_side_to_choose() -> None:
     counts, _, _ = run(TEXTS["closure, linear"], {"edge": CHAIN})
-    assert (counts.of_sides, counts.of_larger, counts.saved) == (0, 0, 0)
+    assert (counts.non_linear, counts.larger_delta, counts.saved) == (0, 0, 0)
     assert counts.work > 0

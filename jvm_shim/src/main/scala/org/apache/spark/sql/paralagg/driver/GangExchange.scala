@@ -83,7 +83,7 @@ private final class ExchangedRDD(
     context.addTaskCompletionListener[Unit](_ => memory.release())
     val out = Array.fill(gang.tasks)(new RowPages)
     val toTarget = UnsafeProjection.create(Seq(target), columns)
-    val toRow = UnsafeProjection.create(columns, columns)
+    lazy val toRow = UnsafeProjection.create(columns, columns)
     for (share <- split.asInstanceOf[ExchangedPartition].share) {
       rows.iterator(share, context).foreach { row =>
         val isFull = out(toTarget(row).getInt(0)).add(row match {
