@@ -43,15 +43,15 @@ LINES = {
     },
     SHIM: {
         "codegen": 960,
-        "driver": 1_765,
-        "gang": 600,
-        "load": 1_460,
+        "driver": 1_780,
+        "gang": 610,
+        "load": 1_660,
         "loop": 2_460,
         "offload": 1_270,
         "plan": 1_190,
         "rules": 280,
         "sql": 1_040,
-        "state": 1_970,
+        "state": 1_940,
     },
 }
 """The most lines of each room. Raising one needs a reason in the commit."""

@@ -43,9 +43,10 @@ class Estimate:
     ``bytes_per_task`` is the most that the loaded rows and the indexes of one of the ``tasks`` take at the same time,
     if keys are spread evenly; Spark's memory manager has ``memory_per_task``. ``index_bytes_per_task`` is the part of
     the indexes. What does not fit goes to files: loaded rows (``spilled``, of all tasks), and indexes, which the loop
-    reads from mapped files (``mapped``, of all tasks). If Spark encrypts its files, indexes stay in memory.
+    reads from mapped files (``mapped``, of all tasks). If Spark encrypts its files, indexes stay in memory. Values of
+    64 bits count 8 bytes a row. Loaded rows need half of that if the values of a block of rows are near each other.
 
-    ``strings`` are the texts of all inputs, each once: every executor has them beside the memory that is managed.
+    ``strings`` are the texts of all inputs, each once: every executor has them, in mapped files if memory has no room.
     ``row_bytes`` is the size of a row of each recursive relation while the loop runs, unless it runs by bitmaps. Only a
     run can count the rows.
 

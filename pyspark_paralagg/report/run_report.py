@@ -33,7 +33,7 @@ class RunReport:
     ``seconds`` has ``plan``, ``load``, ``loop`` and ``store``. ``form`` says how the loop was evaluated: by rows (best
     first, with sums by target, or neither; in how many tasks or ranks), by bitmaps, or one carried value at a time.
     ``spilled`` counts the bytes of loaded rows that went to files of Spark's local directories, because memory did not
-    hold them. ``mapped`` counts the bytes of indexes that the loop read from mapped files there, for the same reason.
+    hold them. ``mapped`` counts the bytes of indexes and of strings in mapped files there, for the same reason.
     Both are 0 on other executors than Spark's.
 
     ``rounds`` has one entry for each iteration and relation: ``iteration``, ``relation``, the changed rows (``delta``),

@@ -28,6 +28,7 @@ VERTICES, EDGES, ROUNDS = 50, 1_000_000, 3
 IDS = np.arange(EDGES)
 SOURCES, TARGETS, WEIGHTS = IDS % VERTICES, IDS // VERTICES * 7 % VERTICES, IDS * 31 % 1009
 WIDE = 1 << 40
+NAMES, GROUP, LENGTH = 10_000, 4, 1000
 
 
 def edges_of(spark: SparkSession, w: str = "id * 31 % 1009") -> DataFrame:
@@ -128,6 +129,26 @@ def greatest_of_sources() -> list[float]:
     return list(found[np.arange(VERTICES) * 3 % VERTICES])
 
 
+def names(spark: SparkSession) -> dict[str, Any]:
+    """Spread the least name of each group of names: the texts of all names are in mapped files."""
+
+    def name(n: str) -> str:
+        return f"lpad({n}, {LENGTH}, 'vertex 0')"
+
+    ids = spark.range(NAMES)
+    edges = ids.where(f"id % {GROUP} > 0").selectExpr(f"{name('id - 1')} AS src", f"{name('id')} AS dst")
+    df = ids.selectExpr(f"{name('id')} AS name", f"{name('id')} AS least").recursive_agg(
+        "name",
+        {"least": "min"},
+        step=lambda r: r.join(edges, r.name == edges.src).selectExpr("dst AS name", "least"),
+        backend="spark",
+    )
+    expected = ids.selectExpr(f"{name('id')} AS name", f"{name(f'id - id % {GROUP}')} AS first")
+    wrong = expected.join(df, "name", "left").where("NOT least <=> first").count()
+    report = ra.report(df)
+    return {"wrong": wrong, "mapped": report.mapped if report else 0}
+
+
 def outcome(df: DataFrame, expected: list[float]) -> dict[str, Any]:
     """Return whether the rows are right, and the bytes that were mapped."""
     estimate = ra.estimate(df)
@@ -145,7 +166,7 @@ def outcome(df: DataFrame, expected: list[float]) -> dict[str, Any]:
 
 def results(spark: SparkSession, tasks: tuple[int, ...] = (1, 2, 7)) -> dict[str, Any]:
     """Compare the rows of queries with those of numpy, by query and number of tasks."""
-    found = {}
+    found, of_names = {}, {}
     for n in tasks:
         spark.conf.set("spark.sql.shuffle.partitions", n)
         found[f"shortest {n}"] = outcome(shortest(spark), distances())
@@ -153,7 +174,14 @@ def results(spark: SparkSession, tasks: tuple[int, ...] = (1, 2, 7)) -> dict[str
         found[f"wide {n}"] = outcome(greatest(spark, WIDE), greatest_values(WIDE))
         found[f"sums {n}"] = outcome(summed(spark), sums())
         found[f"everywhere {n}"] = outcome(everywhere(spark), greatest_of_sources())
-    return {"queries": found, "files": files_of(Path("local")), "maps": maps(spark), "left": left_after(spark)}
+        of_names[n] = names(spark)
+    return {
+        "queries": found,
+        "names": of_names,
+        "files": files_of(Path("local")),
+        "maps": maps(spark),
+        "left": left_after(spark),
+    }
 
 
 def results_of_executors(spark: SparkSession) -> dict[str, Any]:
@@ -215,7 +243,7 @@ def not_mapped(spark: SparkSession) -> dict[str, Any]:
 if __name__ == "__main__":
     how = sys.argv[1] if len(sys.argv) > 1 else ""
     master, slots = ("local-cluster[2,1,1024]", 2) if how == "cluster" else ("local[7]", 7)
-    with small_disk(Path("local"), 30 << 10) if how == "full" else nullcontext():
+    with small_disk(Path("local"), 22 << 10) if how == "full" else nullcontext():
         spark = session(
             master,
             {

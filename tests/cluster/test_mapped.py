@@ -16,6 +16,7 @@ pytestmark = [
     pytest.mark.slow("a JVM each for one executor, two executors, encryption, a full disk"),
 ]
 LEAST_MAPPED = 2_000_000
+BYTES_OF_NAMES = 10_000_000
 
 
 @pytest.mark.parametrize("how", ["", "cluster"])
@@ -28,6 +29,9 @@ def test_rows_are_right_with_mapped_indexes(scenario: Callable[..., Any], how: s
         assert found["fits"], query
         assert ("everywhere" in found["explained"]) == query.startswith("everywhere"), query
         assert ("sums by target" in found["form"]) == query.startswith("sums"), query
+    for tasks, found in result["names"].items():
+        assert found["wrong"] == 0, tasks
+        assert found["mapped"] > BYTES_OF_NAMES, tasks
     assert (result["files"], result["maps"], result["left"]) == ([], 0, NOTHING)
 
 

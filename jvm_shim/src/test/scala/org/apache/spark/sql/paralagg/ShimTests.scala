@@ -1,6 +1,7 @@
 package org.apache.spark.sql.paralagg
 
 import java.io.File
+import java.nio.ByteBuffer
 import java.nio.file.Files
 
 import scala.util.Random
@@ -11,8 +12,8 @@ import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.paralagg.codegen.{SumOverflow, Sums}
 import org.apache.spark.sql.paralagg.gang.{SingleTask, Votes}
 import org.apache.spark.sql.paralagg.load.{
-  Block, BlocksCodec, Dictionary, LocalDictionary, Route, SortedRun, SortedTexts, Strings, StringWords, Texts,
-  TextsCodec, Words, WordsSection
+  BlocksCodec, Dictionary, LocalDictionary, OpenBlock, Route, SortedRun, SortedTexts, Strings, StringWords, Texts,
+  TextsCodec, WordColumn, Words, WordsSection
 }
 import org.apache.spark.sql.paralagg.offload.PrivateFiles
 import org.apache.spark.sql.paralagg.state.{KeyMap, LongKeyMap}
@@ -105,7 +106,7 @@ object ShimTests {
         val words = strings.distinct.map(UTF8String.fromString)
         val local = new LocalDictionary
         (words ++ words).foreach(local.add)
-        val (dictionary, ranks) = Strings.rank(local, new SingleTask(null))
+        val (dictionary, ranks) = Strings.rank(local, new SingleTask(null), mayMap = true, _ => true)
         val sorted = words.sortWith(_.compareTo(_) < 0)
         same((0 until dictionary.size).map(dictionary.get), sorted)
         same(ranks.toSeq.map(sorted(_)), words)
@@ -130,15 +131,33 @@ object ShimTests {
       val codec = new BlocksCodec(Array(route))
       val strings = new LocalDictionary
       Seq("not used", "a", "b").foreach(s => strings.add(UTF8String.fromString(s)))
-      val block = new Block(0, 2)
-      block.fill(3, Array(Array(7L, 8L, 9L), Array(1L, 2L, 0L)))
-      block.setNull(1, 2)
+      val open = new OpenBlock(0, 2)
+      open.reserve(3)
+      open.columns = Array(Array(7L, 8L, 9L), Array(1L, 2L, 0L))
+      open.rows = 3
+      open.setNull(1, 2)
+      val block = open.close()
       val arrived = new LocalDictionary
       val Array(copy) = codec.decode(codec.encode(Array(block), strings), arrived)
       same((0 until 3).map(copy.column(0)(_)), Seq(7L, 8L, 9L))
       same((0 until 2).map(i => arrived.get(copy.column(1)(i).toInt).toString), Seq("a", "b"))
       same((0 until 3).map(copy.isNull(1, _)), Seq(false, false, true))
       same(arrived.size, 2)
+    }
+
+    test("words near each other take 32 bits, and all keep their values") {
+      val wide = 0x100000000L
+      val columns = Seq(Seq(), Seq(5L), Seq(-3L, wide - 4), Seq(-3L, wide - 3), Seq(Long.MaxValue - 1, Long.MaxValue),
+        Seq(Long.MinValue, Long.MinValue + wide - 1), Seq(Long.MinValue, 0L), Seq(Long.MinValue, Long.MaxValue))
+      same(columns.map(c => WordColumn(c.toArray, c.size).bytes / math.max(1, c.size)), Seq(0, 4, 4, 8, 4, 4, 8, 8))
+      columns.foreach { words =>
+        val column = WordColumn(words.toArray :+ 1L, words.size)
+        same(column.toArray.toSeq, words)
+        val out = ByteBuffer.allocate(column.bytes.toInt)
+        column.write(out)
+        same(out.remaining, 0)
+        same(WordColumn.read(out.flip(), words.size, column.least, column.most).toArray.toSeq, words)
+      }
     }
 
     test("sums that leave their type are caught") {
@@ -196,7 +215,7 @@ object ShimTests {
   }
 
   private def dictionary(strings: String*) =
-    new Dictionary(new SortedTexts(Array(Texts(strings.map(UTF8String.fromString): _*))))
+    new Dictionary(new SortedTexts(Array(Texts(strings.map(UTF8String.fromString): _*))), isMapped = false)
 
   private def sample(t: DataType, i: Int): Any = t match {
     case LongType => random.nextLong()

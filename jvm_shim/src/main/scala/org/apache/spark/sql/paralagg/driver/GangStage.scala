@@ -67,8 +67,9 @@ private final class GangRDD(
 
   override def compute(split: Partition, context: TaskContext): Iterator[(Int, Array[Byte])] = {
     val partition = split.asInstanceOf[GangPartition]
-    new GangTask(job, context).run { (store, check) =>
+    new GangTask(job, context).run { (store, checkWith) =>
       val loader = new Loader(job.routes, job.inputTypes, job.tasks, split.index, store.add)
+      val check = () => checkWith(loader.strings)
       for ((source, shares) <- inputs.zip(partition.inputs); share <- shares)
         source.load(loader, share, context, check)
       val codec = new BlocksCodec(job.routes.all)
@@ -79,7 +80,7 @@ private final class GangRDD(
           blocks.foreach(store.add)
           blocks
         }
-      val blocks = loader.blocks
+      val blocks = loader.blocks()
       blocks(split.index) = blocks(split.index) ++ received.flatten
       (blocks, loader.strings)
     }
@@ -134,7 +135,7 @@ private[paralagg] object Packing {
     Iterator.continually(input.hasNext).takeWhile(identity).flatMap { _ =>
       val loader = new Loader(job.routes, job.inputTypes, job.tasks, context.partitionId())
       fill(loader, () => context.killTaskIfInterrupted())
-      loader.blocks.iterator.zipWithIndex.map { case (blocks, target) =>
+      loader.blocks().iterator.zipWithIndex.map { case (blocks, target) =>
         (target, codec.encode(blocks.filter(_.rows > 0), loader.strings))
       }
     }

@@ -68,8 +68,11 @@ final class GangTask(job: GangJob, context: TaskContext) {
     partBegan = now
   }
 
-  /** Runs the task. `load` returns its blocks (by task if it reads the inputs itself) and their strings. */
-  def run(load: (BlockStore, () => Unit) => (Array[Array[Block]], LocalDictionary)): Iterator[(Int, Array[Byte])] = {
+  /**
+   * Runs the task. `load` returns its blocks (by task if it reads the inputs itself) and their strings. It calls the
+   * function that it gets at least every few milliseconds, with the strings read so far.
+   */
+  def run(load: GangTask.Load): Iterator[(Int, Array[Byte])] = {
     context.addTaskCompletionListener[Unit] { _ =>
       if (context.isFailed() || context.isInterrupted()) gang.abort("a task of the gang failed or was cancelled")
       gang.leave()
@@ -99,9 +102,12 @@ final class GangTask(job: GangJob, context: TaskContext) {
     case e => throw e
   }
 
-  private def compute(
-      load: (BlockStore, () => Unit) => (Array[Array[Block]], LocalDictionary)): Iterator[(Int, Array[Byte])] = {
-    val (packed, dictionary) = Gang.within(gang)(load(store, () => gang.check()))
+  private def compute(load: GangTask.Load): Iterator[(Int, Array[Byte])] = {
+    def check(strings: LocalDictionary): Unit = {
+      gang.check()
+      memory.holdStrings(strings.bytes)
+    }
+    val (packed, dictionary) = Gang.within(gang)(load(store, check))
     ends("reading")
     val strings = intern(packed, dictionary)
     ends("strings")
@@ -274,9 +280,18 @@ final class GangTask(job: GangJob, context: TaskContext) {
     // If rules derive strings, the word 0, which is stored with a null, must not be one of them.
     if (stratum.makesStrings) dictionary.add(UTF8String.EMPTY_UTF8)
     if (!stratum.makesStrings && !routes.all.exists(_.stringColumns.nonEmpty))
-      new Dictionary(new SortedTexts(Array.empty))
+      new Dictionary(new SortedTexts(Array.empty), isMapped = false)
     else {
-      val (strings, ranks) = Strings.rank(dictionary, gang)
+      var bytes = 0L // of the run's strings, by task
+      def fits(all: Long): Boolean = {
+        bytes = all / gang.localTasks
+        memory.holdStrings(bytes)
+      }
+      val (strings, ranks) = Strings.rank(dictionary, gang, MemoryAccount.mayMap, fits)
+      if (strings.isMapped) {
+        memory.holdStrings(0)
+        memory.mappedBytes += bytes
+      }
       packed.foreach(_.foreach(b => routes.all(b.route).stringColumns.foreach(b.rank(_, ranks))))
       strings
     }
@@ -322,6 +337,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
 }
 
 object GangTask {
+  type Load = (BlockStore, LocalDictionary => Unit) => (Array[Array[Block]], LocalDictionary)
 
   /**
    * Fails if Spark launched only a part of the gang again. It does so if a task succeeded after a peer failed, since

@@ -5,7 +5,7 @@ import java.io.NotSerializableException
 import scala.collection.mutable.ArrayBuffer
 
 import org.apache.spark.SparkException
-import org.apache.spark.sql.paralagg.load.{Block, BlocksCodec, Dictionary, Owner, Route}
+import org.apache.spark.sql.paralagg.load.{Block, BlocksCodec, Dictionary, OpenBlock, Owner, Route, WordColumn}
 import org.apache.spark.sql.paralagg.loop.BitmapBlock
 import org.apache.spark.sql.paralagg.plan.RelationSpec
 import org.apache.spark.sql.paralagg.state.RelationPart
@@ -37,7 +37,7 @@ final class ResultBlocks(relation: RelationSpec) {
     new Iterator[Iterator[(Int, Array[Byte])]] {
       override def hasNext: Boolean = ids.hasNext
       override def next(): Iterator[(Int, Array[Byte])] = {
-        val blocks = Array.fill(targets)(new Block(0, types.length))
+        val blocks = Array.fill(targets)(new OpenBlock(0, types.length))
         var n = 0
         while (n < ResultBlocks.Rows && ids.hasNext) {
           val id = ids.next()
@@ -49,19 +49,20 @@ final class ResultBlocks(relation: RelationSpec) {
     }.flatten
   }
 
-  private def encode(b: Block, strings: Dictionary): Array[Byte] = 0.toByte +: codec.encode(Array(b), strings)
+  private def encode(b: OpenBlock, strings: Dictionary): Array[Byte] =
+    0.toByte +: codec.encode(Array(b.close()), strings)
 
   /** The keys of the relation that a part has too: all of them, or those that are not carried. */
   private val whole = relation.keys.indices.toArray
 
   /** Appends row `id` of a part whose keys are the relation's `keys`. */
-  private def append(b: Block, p: RelationPart, id: Int, keys: Array[Int]): Unit = {
+  private def append(b: OpenBlock, p: RelationPart, id: Int, keys: Array[Int]): Unit = {
     val mask = if (p.shape.hasNullKeys) p.keys.word(id, keys.length) else 0L
     b.reserve(1)
     var c = 0
     while (c < keys.length) {
       if ((mask >> c & 1) != 0) b.setNull(keys(c), b.rows)
-      b.column(keys(c))(b.rows) = p.keys.word(id, c)
+      b.columns(keys(c))(b.rows) = p.keys.word(id, c)
       c += 1
     }
     val k = relation.keys.length
@@ -70,8 +71,8 @@ final class ResultBlocks(relation: RelationSpec) {
       val valid = p.state.valid(j)
       if (valid != null && valid(id) == 0) {
         b.setNull(k + j, b.rows)
-        b.column(k + j)(b.rows) = 0
-      } else b.column(k + j)(b.rows) = p.state.columns(j)(id)
+        b.columns(k + j)(b.rows) = 0
+      } else b.columns(k + j)(b.rows) = p.state.columns(j)(id)
       j += 1
     }
     b.rows += 1
@@ -84,7 +85,7 @@ final class ResultBlocks(relation: RelationSpec) {
   final class DecomposedBlocks(carried: Array[Int], strings: Dictionary, targets: Int) {
     private val owner = new Owner(relation, relation.distributeBy, hasMask = false, targets, strings)
     private val moving = whole.filterNot(carried.contains)
-    private val open = Array.fill(targets)(new Block(0, types.length))
+    private val open = Array.fill(targets)(new OpenBlock(0, types.length))
     private val full = ArrayBuffer.empty[(Int, Array[Byte])]
 
     /** Appends the rows with these values of the carried keys, by which they are distributed. */
@@ -97,7 +98,7 @@ final class ResultBlocks(relation: RelationSpec) {
       while (id < p.keys.size) {
         if (p.isResult(id)) {
           append(b, p, id, moving)
-          carried.indices.foreach(i => b.column(carried(i))(b.rows - 1) = values(i))
+          carried.indices.foreach(i => b.columns(carried(i))(b.rows - 1) = values(i))
         }
         id += 1
       }
@@ -111,7 +112,6 @@ final class ResultBlocks(relation: RelationSpec) {
 
     private def close(target: Int): Unit = if (open(target).rows > 0) {
       full += target -> encode(open(target), strings)
-      open(target) = new Block(0, types.length)
     }
   }
 
@@ -139,23 +139,21 @@ final class ResultBlocks(relation: RelationSpec) {
 
   /** Encodes xs, ys, the bits, and the position of y's column with the width. */
   private def encodeBitmaps(b: BitmapBlock, moving: Int, strings: Dictionary): Array[Byte] = {
-    val columns = Array(b.xs.clone(), b.ys.clone(), b.bits, Array(moving.toLong, b.width.toLong))
+    val columns = Array(b.xs, b.ys, b.bits, Array(moving.toLong, b.width.toLong))
     val blocks = Array(1 - moving, moving, 2, 3).zip(columns).map { case (route, words) =>
-      val block = new Block(route, 1)
-      block.fill(words.length, Array(words))
-      block
+      new Block(route, words.length, Array(WordColumn(words, words.length)), Array(null))
     }
     bitmapCodec.encode(blocks, strings)
   }
 
   private def readBitmaps(bytes: Array[Byte]): Iterator[ColumnarBatch] = {
     val (blocks, strings) = bitmapCodec.decode(bytes)
-    val Array(xs, ys, bits, Array(moving, width)) = blocks.map(_.column(0))
+    val Array(xs, ys, bits, Array(moving, width)) = blocks.map(_.column(0).toArray)
     new BitmapRows(BitmapBlock(xs, ys, width.toInt, bits)).map { pairs =>
       val columns = new Array[ColumnVector](2)
       val carried = 1 - moving.toInt
-      columns(carried) = new WordVector(types(carried), () => pairs.xs, null, strings)
-      columns(moving.toInt) = new WordVector(types(moving.toInt), () => pairs.ys, null, strings)
+      columns(carried) = new WordVector(types(carried), () => WordColumn(pairs.xs), null, strings)
+      columns(moving.toInt) = new WordVector(types(moving.toInt), () => WordColumn(pairs.ys), null, strings)
       new ColumnarBatch(columns, pairs.size)
     }
   }

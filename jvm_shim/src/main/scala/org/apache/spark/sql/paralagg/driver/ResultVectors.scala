@@ -1,16 +1,16 @@
 package org.apache.spark.sql.paralagg.driver
 
-import org.apache.spark.sql.paralagg.load.StringTable
+import org.apache.spark.sql.paralagg.load.{StringTable, WordColumn}
 import org.apache.spark.sql.paralagg.loop.BitmapBlock
 import org.apache.spark.sql.types.{DataType, Decimal}
 import org.apache.spark.sql.vectorized.{ColumnarArray, ColumnarMap, ColumnVector}
 import org.apache.spark.unsafe.types.UTF8String
 
 /** A column of words as a vector for Spark's operators, without a copy. `source` is called when a value is read. */
-final class WordVector(t: DataType, source: () => Array[Long], nulls: java.util.BitSet, strings: StringTable)
+final class WordVector(t: DataType, source: () => WordColumn, nulls: java.util.BitSet, strings: StringTable)
     extends ColumnVector(t) {
-  private var read: Array[Long] = _
-  private def words: Array[Long] = {
+  private var read: WordColumn = _
+  private def words: WordColumn = {
     if (read == null) read = source()
     read
   }

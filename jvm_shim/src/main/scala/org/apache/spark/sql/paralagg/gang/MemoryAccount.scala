@@ -20,14 +20,24 @@ final class MemoryAccount(context: TaskContext) {
   }
   consumer.acquireMemory(1)
 
-  /** The bytes of static sides that this task has put into mapped files. */
+  /** The bytes of static sides and strings that this task has put into mapped files. */
   var mappedBytes = 0L
+
+  /** The bytes of the task's strings, in addition to those that calls name. */
+  private var strings = 0L
+
+  /** Sets the bytes of the task's strings. Returns whether the memory manager grants them. */
+  def holdStrings(bytes: Long): Boolean = {
+    val isMore = bytes > strings
+    strings = bytes
+    if (isMore) makeRoom(0) else consumer.getUsed >= strings
+  }
 
   /** Raises the reservation to `bytes`, for `what`; throws if the memory manager does not grant them. */
   def hold(bytes: Long, what: String): Unit = {
     val until = System.nanoTime() + WaitNanos
     while (!makeRoom(bytes) && System.nanoTime() < until) Thread.sleep(50)
-    if (consumer.getUsed < bytes) {
+    if (consumer.getUsed < bytes + strings) {
       throw new ParalaggException(
         ErrorCodes.OutOfMemory,
         s"$what needs ${bytes >> 20} MiB in one task, and Spark's memory manager has ${consumer.getUsed >> 20} MiB for it.",
@@ -38,12 +48,13 @@ final class MemoryAccount(context: TaskContext) {
   }
 
   /**
-   * Raises the reservation towards `bytes`, as far as the memory manager grants them; others of the task spill. Returns
+   * Raises the reservation towards `bytes` and the strings, as far as the memory manager grants them; others of the task spill. Returns
    * whether all are granted.
    */
   def makeRoom(bytes: Long): Boolean = {
-    if (bytes > consumer.getUsed) consumer.acquireMemory(bytes - consumer.getUsed)
-    consumer.getUsed >= bytes
+    val needed = bytes + strings
+    if (needed > consumer.getUsed) consumer.acquireMemory(needed - consumer.getUsed)
+    consumer.getUsed >= needed
   }
 
   def release(): Unit = consumer.freeMemory(consumer.getUsed)

@@ -11,126 +11,115 @@ import org.apache.spark.unsafe.types.UTF8String
  *
  * Words of string columns are local ids until [[Block.rank]] replaces them by ranks in the run's dictionary.
  */
-final class Block(val route: Int, columns: Int, capacity: Int = 0) extends Serializable {
-  @volatile private var words: Array[Array[Long]] = Array.fill(columns)(new Array[Long](capacity))
-  @volatile private var stored: Array[StoredWords] = null // instead of `words`
-  val nulls: Array[BitSet] = new Array[BitSet](columns)
-  private val width = new Array[Byte](columns) // 32 or 64 bits; 0: the column's words have not been looked at
-  var rows: Int = 0
+final class Block(val route: Int, val rows: Int, columns: Array[WordColumn], val nulls: Array[BitSet]) {
+  @volatile private var inMemory = columns
+  @volatile private var stored: Array[StoredWords] = null // instead of `inMemory`
 
-  /** Returns the words of a column, for at least `rows` rows; a copy if they are in a file. */
-  def column(c: Int): Array[Long] = {
-    val inMemory = words // another task may store them meanwhile
-    if (inMemory != null) inMemory(c) else stored(c).read()
+  /** Returns a column; reads it if it is in a file. */
+  def column(c: Int): WordColumn = {
+    val words = inMemory // another task may store them meanwhile
+    if (words != null) words(c) else stored(c).read()
   }
 
-  /** Returns the words of all columns. */
-  def allColumns: Array[Array[Long]] = Array.tabulate(columns)(column)
+  def allColumns: Array[WordColumn] = Array.tabulate(nulls.length)(column)
 
-  /** Makes room for `more` rows. */
-  def reserve(more: Int): Unit = if (columns > 0 && rows + more > words(0).length) {
-    val larger = math.min(math.max(rows.toLong + more, words(0).length * 2L), Int.MaxValue - 8).toInt
-    words = words.map(Arrays.copyOf(_, larger))
-  }
-
-  /** Replaces the columns by these, which have `n` rows. */
-  def fill(n: Int, columns: Array[Array[Long]]): Unit = {
-    words = columns
-    rows = n
+  /** The least and the greatest word of a column. */
+  def limits(c: Int): (Long, Long) = {
+    val words = inMemory
+    if (words != null) (words(c).least, words(c).most) else (stored(c).least, stored(c).most)
   }
 
   def isNull(column: Int, row: Int): Boolean = nulls(column) != null && nulls(column).get(row)
+
+  /** Replaces each local string id by its entry of `ranks`. */
+  def rank(c: Int, ranks: Array[Int]): Unit = {
+    val ranked = column(c).translated(ranks(_), nulls(c))
+    val words = inMemory
+    if (words != null) words(c) = ranked else stored(c) = stored(c).rewrite(ranked)
+  }
+
+  /** Tests whether all words of a column fit into 32 bits as they are. */
+  def isNarrow(c: Int): Boolean = {
+    val (least, most) = limits(c)
+    rows == 0 || least >= Int.MinValue && most <= Int.MaxValue
+  }
+
+  /** Moves the words to a file; another task may read or free them meanwhile. */
+  def store(file: SpillFile): Unit = {
+    val words = inMemory
+    if (words != null && words.length == nulls.length) {
+      stored = words.map(file.write(_))
+      inMemory = null
+    }
+  }
+
+  /** Releases the words, even if there are still references to the block. */
+  def free(): Unit = {
+    inMemory = Array.empty
+    stored = null
+  }
+
+  /** The bytes in memory. */
+  def bytes: Long = {
+    val words = inMemory
+    if (words == null) 0 else words.map(_.bytes).sum
+  }
+}
+
+/** Rows that are collected for a block. */
+final class OpenBlock(route: Int, width: Int) {
+  private var nulls = new Array[BitSet](width)
+
+  /** The words by column, for at least `rows` rows. */
+  var columns: Array[Array[Long]] = Array.fill(width)(Array.emptyLongArray)
+  var rows: Int = 0
+
+  /** Makes room for `more` rows. */
+  def reserve(more: Int): Unit = if (width > 0 && rows + more > columns(0).length) {
+    val larger = math.min(math.max(rows.toLong + more, columns(0).length * 2L), Int.MaxValue - 8).toInt
+    columns = columns.map(Arrays.copyOf(_, larger))
+  }
 
   def setNull(column: Int, row: Int): Unit = {
     if (nulls(column) == null) nulls(column) = new BitSet()
     nulls(column).set(row)
   }
 
-  /** Replaces each local string id by its entry of `ranks`. */
-  def rank(c: Int, ranks: Array[Int]): Unit = {
-    val a = column(c)
-    var i = 0
-    while (i < rows) {
-      if (!isNull(c, i)) a(i) = ranks(a(i).toInt)
-      i += 1
-    }
-    if (stored != null) stored(c).rewrite(a)
-  }
-
-  /** Tests whether all words of a column, whose rows are complete, fit into 32 bits. */
-  def isNarrow(c: Int): Boolean = isNarrow(c, column(c))
-
-  private def isNarrow(c: Int, words: => Array[Long]): Boolean = {
-    if (width(c) == 0) width(c) = Block.width(words, rows)
-    width(c) == 32
-  }
-
-  /** Moves the words to a file; another task may read or free them meanwhile. */
-  def store(file: SpillFile): Unit = {
-    val inMemory = words
-    if (inMemory != null && inMemory.forall(_.length >= rows)) {
-      // Now, so that `isNarrow` need not read the words back.
-      (0 until columns).foreach(c => isNarrow(c, inMemory(c)))
-      stored = inMemory.map(file.write(_, rows))
-      words = null
-    }
-  }
-
-  /** Releases the words, even if there are still references to the block. */
-  def free(): Unit = {
-    words = Array.fill(columns)(Array.emptyLongArray)
-    stored = null
-  }
-
-  /** The bytes in memory. */
-  def bytes: Long = {
-    val inMemory = words
-    if (inMemory == null) 0 else inMemory.map(_.length * 8L).sum
-  }
-}
-
-private object Block {
-  def width(words: Array[Long], n: Int): Byte = {
-    var high = 0L
-    var i = 0
-    while (i < n) {
-      high |= words(i) - Int.MinValue
-      i += 1
-    }
-    if ((high >>> 32) == 0) 32 else 64
+  /** Returns the rows as a block. This one is empty then, and keeps its memory. */
+  def close(): Block = {
+    val block = new Block(route, rows, columns.map(WordColumn(_, rows)), nulls)
+    nulls = new Array[BitSet](width)
+    rows = 0
+    block
   }
 }
 
 /** The form in which a map task of the loading shuffle writes the blocks of one target task, with their strings. */
 final class BlocksCodec(routes: Array[Route]) {
+  private val ColumnHeader = 4 + 2 * 8 // the length of the nulls, the limits of the words
 
   def encode(blocks: Array[Block], strings: StringTable): Array[Byte] = {
     val used = new UsedStrings(strings)
-    blocks.foreach { b =>
-      routes(b.route).stringColumns.foreach { c =>
-        val a = b.column(c)
-        var i = 0
-        while (i < b.rows) {
-          if (!b.isNull(c, i)) a(i) = used.number(a(i).toInt)
-          i += 1
-        }
+    val columns = blocks.map { b =>
+      val isString = routes(b.route).stringColumns.toSet
+      b.allColumns.zipWithIndex.map { case (a, c) =>
+        if (isString(c)) a.translated(used.number, b.nulls(c)) else a
       }
     }
-    val rows = 4 + blocks.map { b =>
-      8 + b.nulls.indices.map(c => 4 + nullBytes(b, c).length + 8 * b.rows).sum
+    val rows = 4 + blocks.indices.map { i =>
+      8 + columns(i).indices.map(c => ColumnHeader + nullBytes(blocks(i), c).length + columns(i)(c).bytes).sum
     }.sum
-    val out = ByteBuffer.allocate(Math.addExact(rows, TextsCodec.bytes(used)))
+    val out = ByteBuffer.allocate(Math.toIntExact(rows + TextsCodec.bytes(used)))
     out.putInt(blocks.length)
-    blocks.foreach { b =>
-      out.putInt(b.route).putInt(b.rows)
-      b.nulls.indices.foreach { c =>
-        val nulls = nullBytes(b, c)
-        out.putInt(nulls.length).put(nulls)
-        out.asLongBuffer().put(b.column(c), 0, b.rows)
-        out.position(out.position() + 8 * b.rows)
+    blocks.indices.foreach { i =>
+      out.putInt(blocks(i).route).putInt(blocks(i).rows)
+      columns(i).indices.foreach { c =>
+        val nulls = nullBytes(blocks(i), c)
+        out.putInt(nulls.length).put(nulls).putLong(columns(i)(c).least).putLong(columns(i)(c).most)
+        columns(i)(c).write(out)
       }
     }
-    TextsCodec.write(used, out.array, rows)
+    TextsCodec.write(used, out.array, rows.toInt)
     out.array
   }
 
@@ -148,16 +137,13 @@ final class BlocksCodec(routes: Array[Route]) {
     val blocks = Array.fill(in.getInt()) {
       val route = in.getInt()
       val rows = in.getInt()
-      val filled = new Block(route, routes(route).columns.length, rows)
-      filled.rows = rows
-      filled.nulls.indices.foreach { c =>
+      val columns = routes(route).columns.map { _ =>
         val nulls = new Array[Byte](in.getInt())
         in.get(nulls)
-        if (nulls.nonEmpty) filled.nulls(c) = BitSet.valueOf(nulls)
-        in.asLongBuffer().get(filled.column(c), 0, rows)
-        in.position(in.position() + 8 * rows)
+        val (least, most) = (in.getLong(), in.getLong())
+        (WordColumn.read(in, rows, least, most), if (nulls.isEmpty) null else BitSet.valueOf(nulls))
       }
-      filled
+      new Block(route, rows, columns.map(_._1), columns.map(_._2))
     }
     (blocks, TextsCodec.read(bytes, in.position()))
   }

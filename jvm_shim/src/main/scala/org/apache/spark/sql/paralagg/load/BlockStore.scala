@@ -68,30 +68,22 @@ final class SpillFile {
   import file.{attempt, channel}
   private var end = 0L
 
-  /** Appends the first `n` words. */
-  def write(words: Array[Long], n: Int): StoredWords = {
-    val at = end
-    val bytes = put(words, n, at)
-    end += bytes
-    new StoredWords(this, at, bytes, n)
-  }
-
-  private[load] def put(words: Array[Long], n: Int, at: Long): Int = {
-    val plain = ByteBuffer.allocate(8 * n).order(ByteOrder.nativeOrder)
-    plain.asLongBuffer().put(words, 0, n)
-    val out = encrypted(plain)
+  /** Writes a column to the end, or over one of the same size. */
+  def write(words: WordColumn, at: Long = end): StoredWords = {
+    val plain = ByteBuffer.allocate(words.bytes.toInt).order(ByteOrder.nativeOrder)
+    words.write(plain)
+    val out = encrypted(plain.flip())
     val bytes = out.remaining
     attempt("write")(while (out.hasRemaining) channel.write(out, at + bytes - out.remaining))
-    bytes
+    end = math.max(end, at + bytes)
+    new StoredWords(this, at, bytes, words.size, words.least, words.most)
   }
 
-  private[load] def get(at: Long, bytes: Int, n: Int): Array[Long] = {
+  /** Returns the first `plain` bytes of what was written at `at`. */
+  private[load] def get(at: Long, bytes: Int, plain: Int): ByteBuffer = {
     val in = ByteBuffer.allocate(bytes)
     attempt("read")(while (in.hasRemaining && channel.read(in, at + in.position()) >= 0) {})
-    in.flip()
-    val words = new Array[Long](n)
-    decrypted(in, n).order(ByteOrder.nativeOrder).asLongBuffer().get(words)
-    words
+    decrypted(in.flip(), plain).order(ByteOrder.nativeOrder)
   }
 
   def close(): Unit = channel.close()
@@ -106,18 +98,20 @@ final class SpillFile {
       ByteBuffer.wrap(bytes.toByteArray)
     }
 
-  private def decrypted(stored: ByteBuffer, n: Int): ByteBuffer =
+  private def decrypted(stored: ByteBuffer, plain: Int): ByteBuffer =
     if (!env.serializerManager.encryptionEnabled) stored
     else {
       val in = env.serializerManager.wrapForEncryption(new ByteArrayInputStream(stored.array))
-      try ByteBuffer.wrap(in.readNBytes(8 * n))
+      try ByteBuffer.wrap(in.readNBytes(plain))
       finally in.close()
     }
 }
 
-/** Words of one column in a file. */
-final class StoredWords(file: SpillFile, at: Long, bytes: Int, n: Int) {
-  def read(): Array[Long] = file.get(at, bytes, n)
+/** A column of `n` words in a file. */
+final class StoredWords(file: SpillFile, at: Long, bytes: Int, n: Int, val least: Long, val most: Long) {
+  def read(): WordColumn =
+    WordColumn.read(file.get(at, bytes, WordColumn.bytes(n, least, most).toInt), n, least, most)
 
-  def rewrite(words: Array[Long]): Unit = file.put(words, n, at)
+  /** Replaces the column by another one of the same size. */
+  def rewrite(words: WordColumn): StoredWords = file.write(words, at)
 }

@@ -25,7 +25,7 @@ final class Loader(
   val strings = new LocalDictionary
 
   private val wordTypes = inputTypes.map { case (input, types) => input -> types.map(Words.of) }
-  private val openBlocks = Array.fill(tasks)(routes.all.map(r => new Block(r.id, r.columns.length)))
+  private val openBlocks = Array.fill(tasks)(routes.all.map(r => new OpenBlock(r.id, r.columns.length)))
   private val fullBlocks = Array.fill(tasks)(ArrayBuffer.empty[Block])
   private val targets = new Array[Int](BatchRows)
   private val selected = new Array[Int](BatchRows * tasks) // rows of the batch by target
@@ -123,9 +123,9 @@ final class Loader(
     words(column)(row) = 0
   }
 
-  /** Returns the blocks of each target; a route may have several. */
-  def blocks: Array[Array[Block]] = fullBlocks.zip(openBlocks).map { case (done, last) =>
-    (done ++ last.filter(_.rows > 0)).toArray
+  /** Returns the blocks of each target, once; a route may have several. */
+  def blocks(): Array[Array[Block]] = fullBlocks.zip(openBlocks).map { case (done, last) =>
+    (done ++ last.filter(_.rows > 0).map(_.close())).toArray
   }
 
   /** Adds the first `n` rows of `words` to the blocks of every route of the input, which has `columns` of them. */
@@ -144,19 +144,16 @@ final class Loader(
     }
   }
 
-  /** Returns the open block of a target with room for `more` rows; replaces a full one, since growing copies it. */
-  private def block(target: Int, route: Route, more: Int): Block = {
-    val last = openBlocks(target)(route.id)
-    val block =
-      if (last.rows + more <= BlockRows) last
-      else {
-        fullBlocks(target) += last
-        whenFull(last)
-        openBlocks(target)(route.id) = new Block(route.id, route.columns.length, BlockRows)
-        openBlocks(target)(route.id)
-      }
-    block.reserve(more)
-    block
+  /** Returns the open block of a target with room for `more` rows; empties a full one before. */
+  private def block(target: Int, route: Route, more: Int): OpenBlock = {
+    val open = openBlocks(target)(route.id)
+    if (open.rows + more > BlockRows) {
+      val full = open.close()
+      fullBlocks(target) += full
+      whenFull(full)
+    }
+    open.reserve(more)
+    open
   }
 
   /** Fills `targets` and returns -1, or returns the target if all rows have the same. */
@@ -209,19 +206,19 @@ final class Loader(
     }
   }
 
-  private def append(block: Block, columns: Array[Int], n: Int): Unit = {
+  private def append(block: OpenBlock, columns: Array[Int], n: Int): Unit = {
     columns.indices.foreach { c =>
-      System.arraycopy(words(columns(c)), 0, block.column(c), block.rows, n)
+      System.arraycopy(words(columns(c)), 0, block.columns(c), block.rows, n)
     }
     block.rows += n
   }
 
   /** Copies the rows in `selected` from `from` on. */
-  private def gather(block: Block, columns: Array[Int], from: Int, n: Int): Unit = {
+  private def gather(block: OpenBlock, columns: Array[Int], from: Int, n: Int): Unit = {
     columns.indices.foreach { c =>
       val in = words(columns(c))
       val nullRows = nulls(columns(c))
-      Loader.copy(in, selected, from, n, block.column(c), block.rows)
+      Loader.copy(in, selected, from, n, block.columns(c), block.rows)
       if (nullRows != null) (0 until n).foreach(i => if (nullRows(selected(from + i))) block.setNull(c, block.rows + i))
     }
     block.rows += n
@@ -231,7 +228,7 @@ final class Loader(
 object Loader {
   val BatchRows = 4096
 
-  /** Columns of a block then have less than half a region of a heap of 2 GB: G1 allocates larger arrays apart. */
+  /** Columns of an open block then have less than half a region of a heap of 2 GB: G1 allocates larger arrays apart. */
   private val BlockRows = (1 << 16) - 16
 
   private def copy(in: Array[Long], rows: Array[Int], from: Int, n: Int, out: Array[Long], at: Int): Unit = {

@@ -19,8 +19,8 @@ case class Route(
     notNull: Array[Int]) {
   val stringColumns: Array[Int] = types.indices.filter(types(_).isInstanceOf[StringType]).toArray
 
-  /** The bytes of a row in a block. */
-  def bytes: Int = 8 * columns.length
+  /** The most bytes of a row in a block. */
+  def bytes: Int = types.map(Words.of(_).bytes).sum
 }
 
 /** All routes of a stratum; ids by relation (`base`, `initial`: -1 if none) and by static index. */

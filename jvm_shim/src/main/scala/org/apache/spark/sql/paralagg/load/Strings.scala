@@ -9,9 +9,9 @@ import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * All strings of a run, in order: a string's word is its rank, so words compare as Spark compares the strings (by
- * bytes). Held once an executor. `parts` follow one another.
+ * bytes). Held once an executor, in memory or in mapped files. `parts` follow one another.
  */
-final class SortedTexts(parts: Array[Texts]) extends StringTable {
+final class SortedTexts(parts: Array[StringTable]) extends StringTable {
   private val starts = parts.map(_.size).scanLeft(0)(_ + _)
 
   override val size: Int = starts.last
@@ -44,14 +44,21 @@ object Strings {
   /** The strings of a task from which the limits of the ranges are drawn. */
   private val Samples = 64
 
-  /** Returns the dictionary of the run, and the rank of each of the task's strings. Collective. */
-  def rank(local: LocalDictionary, gang: Gang): (Dictionary, Array[Int]) = {
+  /**
+   * Returns the dictionary of the run, and the rank of each of the task's strings. If it may, it maps the dictionary
+   * from files where memory has no room for its bytes (`fits`). Collective.
+   */
+  def rank(local: LocalDictionary, gang: Gang, mayMap: Boolean, fits: Long => Boolean): (Dictionary, Array[Int]) = {
     val sorted = StringOrder.of(local)
     val runs = cut(local, sorted, limits(local, sorted, gang))
     val (received, _) = gang.exchange(runs, RunCodec, Array.emptyDoubleArray)
     val (merged, places) = merge(received)
-    val parts = gang.allgather(merged, TextsCodec)
-    val dictionary = gang.once(new Dictionary(new SortedTexts(parts)))
+    val Array(bytes) = gang.allreduce(Array(merged.bytes.toDouble))
+    val isMapped = gang.allreduce(Array(if (fits(bytes.toLong)) 0.0 else 1.0))(0) > 0 && mayMap
+    val parts =
+      if (isMapped) gang.allgather(MappedTexts(merged, gang), new MappedTextsCodec(gang))
+      else gang.allgather[StringTable](merged, TextsCodec)
+    val dictionary = gang.once(new Dictionary(new SortedTexts(parts), isMapped))
     val start = parts.take(gang.part).map(_.size).sum
     val (ranks, _) = gang.exchange(places.map(_.map(start + _.toLong)), WordsCodec, Array.emptyDoubleArray)
     val out = new Array[Int](local.size)
@@ -134,12 +141,10 @@ object Strings {
 }
 
 /** Lists of strings on the wire: their number, then each one behind its length, as [[Texts]] holds them. */
-object TextsCodec extends Codec[Texts] {
-  override def encode(texts: Texts): Array[Byte] = pack(texts)
-
+object TextsCodec extends Codec[StringTable] {
   override def decode(bytes: Array[Byte]): Texts = read(bytes, 0)
 
-  def pack(strings: StringTable): Array[Byte] = {
+  override def encode(strings: StringTable): Array[Byte] = {
     val out = new Array[Byte](bytes(strings))
     write(strings, out, 0)
     out
@@ -186,7 +191,7 @@ object TextsCodec extends Codec[Texts] {
 }
 
 private object RunCodec extends Codec[SortedRun] {
-  override def encode(run: SortedRun): Array[Byte] = TextsCodec.pack(run)
+  override def encode(run: SortedRun): Array[Byte] = TextsCodec.encode(run)
 
   override def decode(bytes: Array[Byte]): SortedRun = {
     val texts = TextsCodec.decode(bytes)

@@ -30,6 +30,9 @@ class Texts extends StringTable {
 
   final override def size: Int = count
 
+  /** The bytes in memory. */
+  def bytes: Long = 8L * places.length + chunks.iterator.filter(_ != null).map(_.length.toLong).sum
+
   /** Returns a view of a string: its bytes stay where they are. */
   final override def get(word: Int): UTF8String = {
     val place = places(word)
@@ -104,6 +107,7 @@ final class LocalDictionary extends Texts {
   private var hashes = new Array[Int](16)
 
   override def hash(word: Int): Int = hashes(word)
+  override def bytes: Long = super.bytes + 8L * slots.length + 4L * hashes.length
 
   def add(s: UTF8String): Int = {
     val hash = Texts.hash(s, Words.Seed)

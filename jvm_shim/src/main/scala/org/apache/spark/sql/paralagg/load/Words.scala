@@ -11,6 +11,9 @@ sealed abstract class WordType extends Serializable {
   /** Returns the word of a value in a row; interns a string in `strings`. */
   def read(row: SpecializedGetters, ordinal: Int, strings: LocalDictionary): Long
 
+  /** The most bytes of a word in a block: 4 if all fit, since [[WordColumn]] then needs no more. */
+  def bytes: Int = 8
+
   /** Returns Spark's Murmur3Hash of one column, chained through `seed`. */
   def hash(word: Long, seed: Int, strings: StringTable): Int = Murmur3_x86_32.hashLong(word, seed)
 
@@ -21,6 +24,7 @@ sealed abstract class WordType extends Serializable {
 
 /** The word of a value that Catalyst hashes as an int. */
 sealed abstract class IntHashed extends WordType {
+  override def bytes: Int = 4
   override def hash(word: Long, seed: Int, strings: StringTable): Int = Murmur3_x86_32.hashInt(word.toInt, seed)
 }
 
@@ -91,6 +95,7 @@ case class DecimalWord(precision: Int, scale: Int) extends WordType {
 
 /** The word of a string is its place in the run's [[Dictionary]]. */
 case object StringWord extends WordType {
+  override def bytes: Int = 4
   override def read(row: SpecializedGetters, i: Int, strings: LocalDictionary): Long = strings.add(row.getUTF8String(i))
   override def hash(w: Long, seed: Int, strings: StringTable): Int =
     if (seed == Words.Seed) strings.hash(w.toInt) else Texts.hash(strings.get(w.toInt), seed)

@@ -173,7 +173,7 @@ final class BitmapLoop(moving: Int, edges: BitmapEdges, base: Array[Block], gang
   }
 
   private def group(): (Array[Int], Array[Int]) = {
-    StaticIndex.expect(sources, base.iterator.map(b => (b.column(carried), b.rows)))
+    StaticIndex.expect(sources, base.iterator.map((_, carried)))
     val n = base.map(_.rows).sum
     val xs = new Array[Int](n)
     val ys = new Array[Int](n)

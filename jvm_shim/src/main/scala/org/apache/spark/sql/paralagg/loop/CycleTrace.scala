@@ -1,7 +1,7 @@
 package org.apache.spark.sql.paralagg.loop
 
 import org.apache.spark.sql.paralagg.gang.{Gang, WordsCodec}
-import org.apache.spark.sql.paralagg.load.{LongBuffer, Texts, TextsCodec}
+import org.apache.spark.sql.paralagg.load.{LongBuffer, StringTable, Texts, TextsCodec}
 import org.apache.spark.sql.paralagg.state.{LongKeyMap, LoopState, RelationPart, RowAddress}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
@@ -33,7 +33,7 @@ final class CycleTrace(loop: LoopState, gang: Gang) {
       case (n, at) if RowAddress.task(n) == loop.me =>
         UTF8String.fromString(s"$at ${text(loop.part(RowAddress.relation(n)), RowAddress.id(n))}")
     }
-    val all = gang.allgather(Texts(texts.toSeq: _*), TextsCodec).flatMap(t => (0 until t.size).map(t.get))
+    val all = gang.allgather[StringTable](Texts(texts.toSeq: _*), TextsCodec).flatMap(t => (0 until t.size).map(t.get))
     all.map(_.toString.split(" ", 2)).sortBy(_(0).toInt).map(_(1)).toSeq
   }
 

@@ -6,7 +6,7 @@ import scala.collection.mutable.ArrayBuffer
 
 import org.apache.spark.sql.paralagg.codegen.KernelCode
 import org.apache.spark.sql.paralagg.gang.{Gang, MemoryAccount, SingleTask}
-import org.apache.spark.sql.paralagg.load.{Block, Dictionary, Routes}
+import org.apache.spark.sql.paralagg.load.{Block, Dictionary, OpenBlock, Routes}
 import org.apache.spark.sql.paralagg.plan.StratumSpec
 import org.apache.spark.sql.paralagg.state.{
   BlockKeys, KeyMap, LoopBuilder, LoopState, RelationPart, RouteContents, Shape
@@ -97,7 +97,7 @@ final class Decomposed(
   /** Returns the values of the carried keys, and for each the other columns of its rows. */
   private def split(rows: Array[Block]): (KeyMap, Array[Block]) = {
     val values = KeyMap(carried.length)
-    val all = ArrayBuffer.empty[Block]
+    val all = ArrayBuffer.empty[OpenBlock]
     val key = new Array[Long](carried.length)
     rows.foreach { b =>
       val in = b.allColumns
@@ -106,18 +106,18 @@ final class Decomposed(
       while (i < b.rows) {
         BlockKeys.fill(key, b, carried, keys, i, hasMask = false)
         val value = values.add(key)
-        if (value == all.length) all += new Block(0, kept.length)
+        if (value == all.length) all += new OpenBlock(0, kept.length)
         val to = all(value)
         to.reserve(1)
         kept.indices.foreach { c =>
           if (b.isNull(kept(c), i)) to.setNull(c, to.rows)
-          to.column(c)(to.rows) = in(kept(c))(i)
+          to.columns(c)(to.rows) = in(kept(c))(i)
         }
         to.rows += 1
         i += 1
       }
     }
-    (values, all.toArray)
+    (values, all.map(_.close()).toArray)
   }
 }
 

@@ -26,7 +26,7 @@ object BitRowsEdges {
     gang.once {
       val words = distinct(all ++ indexes.distinct.flatMap(static).flatMap(columns))
       val vertices = new LongKeyMap
-      StaticIndex.expect(vertices, Iterator((words, words.length)))
+      if (words.nonEmpty) vertices.expect(words.head, words.last, words.length)
       words.foreach(vertices.addWord)
       val found = form.flows.map { flow =>
         if (flow.index < 0) (Array.emptyIntArray, Array.emptyIntArray)
@@ -36,7 +36,7 @@ object BitRowsEdges {
     }
   }
 
-  private def columns(b: Block): Array[Array[Long]] = b.allColumns.map(Arrays.copyOf(_, b.rows))
+  private def columns(b: Block): Array[Array[Long]] = b.allColumns.map(_.toArray)
 
   private def distinct(parts: Array[Array[Long]]): Array[Long] = {
     val words = Array.concat(parts.toIndexedSeq: _*)

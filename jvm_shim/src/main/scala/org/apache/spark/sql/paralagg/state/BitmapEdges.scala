@@ -12,7 +12,7 @@ object BitmapEdges {
   /** Builds the edges from blocks of (from, to); the edges of several rules form one set. */
   def build(blocks: Array[Block]): BitmapEdges = {
     val map = new LongKeyMap
-    StaticIndex.expect(map, blocks.iterator.flatMap(b => Iterator(0, 1).map(c => (b.column(c), b.rows))))
+    StaticIndex.expect(map, blocks.iterator.flatMap(b => Iterator((b, 0), (b, 1))))
     val (offsets, targets) = place(map, blocks, 1)
     new BitmapEdges(map, offsets, targets)
   }

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.paralagg.state
 
-import org.apache.spark.sql.paralagg.load.Block
+import org.apache.spark.sql.paralagg.load.{Block, WordColumn}
 
 /** The keys of rows in blocks: base rows, rows of static indexes, targets. */
 private[paralagg] object BlockKeys {
@@ -10,7 +10,7 @@ private[paralagg] object BlockKeys {
    * those of the columns.
    */
   def fill(
-      key: Array[Long], b: Block, columns: Array[Int], words: Array[Array[Long]], row: Int, hasMask: Boolean): Unit = {
+      key: Array[Long], b: Block, columns: Array[Int], words: Array[WordColumn], row: Int, hasMask: Boolean): Unit = {
     var mask = 0L
     var c = 0
     while (c < columns.length) {

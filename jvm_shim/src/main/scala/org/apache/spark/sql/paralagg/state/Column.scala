@@ -1,26 +1,17 @@
 package org.apache.spark.sql.paralagg.state
 
-import java.nio.ByteBuffer
-import java.nio.channels.FileChannel
-
 import org.apache.spark.sql.paralagg.gang.Gang
-import org.apache.spark.sql.paralagg.load.LocalFile
-import org.apache.spark.storage.StorageUtils
+import org.apache.spark.sql.paralagg.load.MappedFile
 import org.apache.spark.unsafe.Platform
-import sun.nio.ch.DirectBuffer
 
 /**
  * A value of 32 or 64 bits for each row of a static side, in an array or in a mapped file. `base` and `offset` are what
  * Spark's `Platform` takes: the array and the place of its first value, or null and an address.
- *
- * A read behind [[close]] would end the JVM, so only columns that one method uses are closed early. The session of the
- * gang closes the others when all of its tasks in this executor have ended.
  */
 final class Column private (
-    val base: AnyRef, val offset: Long, val length: Int, val isWide: Boolean, private var mapped: ByteBuffer,
-    gang: Gang)
+    val base: AnyRef, val offset: Long, val length: Int, val isWide: Boolean, file: MappedFile, gang: Gang)
     extends AutoCloseable {
-  val isMapped: Boolean = mapped != null
+  val isMapped: Boolean = file != null
   def bytes: Long = length.toLong * (if (isWide) 8 else 4)
 
   def int(row: Int): Int = Platform.getInt(base, offset + 4L * row)
@@ -40,43 +31,20 @@ final class Column private (
   /** Returns a column of `n` zeros of this width, mapped if this one is. */
   def sameKind(n: Int): Column = Column(n, isWide, isMapped, gang)
 
-  override def close(): Unit = synchronized {
-    if (mapped != null) StorageUtils.dispose(mapped)
-    mapped = null
-  }
+  override def close(): Unit = if (file != null) file.close()
 }
 
 object Column {
   def apply(ints: Array[Int]): Column = new Column(ints, Platform.INT_ARRAY_OFFSET, ints.length, false, null, null)
 
-  /** The most bytes of one mapping in Java 17; a static side with a longer column stays in arrays. */
-  val MostMapped: Long = Int.MaxValue
-
-  /** Returns a column of zeros. */
+  /** Returns a column of zeros; one that is too long for a mapping is in an array. */
   def apply(length: Int, isWide: Boolean, isMapped: Boolean, gang: Gang): Column = {
     val bytes = length.toLong * (if (isWide) 8 else 4)
-    if (isMapped && bytes > 0 && bytes <= MostMapped) {
-      val buffer = zeros(bytes)
-      val address = buffer.asInstanceOf[DirectBuffer].address
-      val column = new Column(null, address, length, isWide, buffer, gang)
-      gang.closeAtEnd(column)
-      column
+    if (isMapped && bytes > 0 && bytes <= MappedFile.MostBytes) {
+      val file = new MappedFile("indexes", bytes)
+      gang.closeAtEnd(file)
+      new Column(null, file.address, length, isWide, file, gang)
     } else if (isWide) new Column(new Array[Long](length), Platform.LONG_ARRAY_OFFSET, length, isWide, null, null)
     else Column(new Array[Int](length))
-  }
-
-  /** Maps a file of `bytes` zeros. They are written first: if the disk is full, a write through the map ends the JVM. */
-  private def zeros(bytes: Long): ByteBuffer = {
-    val file = new LocalFile("indexes")
-    try file.attempt("write") {
-        val page = ByteBuffer.allocate(1 << 20)
-        var at = 0L
-        while (at < bytes) {
-          page.clear().limit(math.min(page.capacity.toLong, bytes - at).toInt)
-          at += file.channel.write(page, at)
-        }
-        file.channel.map(FileChannel.MapMode.READ_WRITE, 0, bytes)
-      }
-    finally file.channel.close() // the mapping keeps the file
   }
 }

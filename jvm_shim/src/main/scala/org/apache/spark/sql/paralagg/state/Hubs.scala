@@ -5,7 +5,7 @@ import java.util.SplittableRandom
 import scala.collection.mutable.ArrayBuffer
 
 import org.apache.spark.sql.paralagg.gang.{Codec, Gang}
-import org.apache.spark.sql.paralagg.load.{Block, BlockStore, Dictionary, Owner, Routes}
+import org.apache.spark.sql.paralagg.load.{Block, BlockStore, Dictionary, OpenBlock, Owner, Routes, WordColumn}
 import org.apache.spark.sql.paralagg.plan.{HubsSpec, StratumSpec}
 
 /**
@@ -31,7 +31,7 @@ final class Hubs private (
       val split = new EdgeSplit(spec.stratum, routes, from, to, keys(e), shape, gang, strings)
       val route = routes.static(from)
       kept(route) = if (keys(e).size == 0) blocks(route) else blocks(route).map(split.take(_, store)).filter(_.rows > 0)
-      split.taken.indices.foreach(t => if (split.taken(t).rows > 0) out(t) += split.taken(t))
+      split.taken().zip(out).foreach { case (edges, o) => if (edges.rows > 0) o += edges }
     }
     val (in, _) = gang.exchange(out.map(_.toArray), codec, Array.emptyDoubleArray)
     val received = in.filter(_ != null).flatten
@@ -119,21 +119,23 @@ private final class EdgeSplit(
   private val key = new Array[Long](index.keys.length)
   private val target = new Array[Long](math.max(1, relationShape.keyWords))
 
-  /** The edges of hubs, by task. */
-  val taken: Array[Block] = Array.fill(gang.tasks)(new Block(routes.static(to), width))
+  private val open = Array.fill(gang.tasks)(new OpenBlock(routes.static(to), width))
+
+  /** Returns the edges of hubs, by task, once. */
+  def taken(): Array[Block] = open.map(_.close())
 
   /** Takes the edges of hubs out of a block; returns it, or a new one, which `store` holds. */
   def take(b: Block, store: BlockStore): Block = {
     val in = b.allColumns
     val keys = keyColumns.map(in)
-    val rest = new Block(b.route, width)
+    val rest = new OpenBlock(b.route, width)
     var first = 0 // the rows from here on have not been copied
     var i = 0
     while (i < b.rows) {
       BlockKeys.fill(key, b, keyColumns, keys, i, hasMask = false)
       if (hubs.find(key) >= 0) {
         append(b, in, first, i, rest)
-        append(b, in, i, i + 1, taken(owner.taskOf(targetOf(b, in, i))))
+        append(b, in, i, i + 1, open(owner.taskOf(targetOf(b, in, i))))
         first = i + 1
       }
       i += 1
@@ -142,12 +144,13 @@ private final class EdgeSplit(
     else {
       append(b, in, first, b.rows, rest)
       b.free()
-      if (rest.rows > 0) store.add(rest)
-      rest
+      val left = rest.close()
+      if (left.rows > 0) store.add(left)
+      left
     }
   }
 
-  private def targetOf(b: Block, in: Array[Array[Long]], row: Int): Array[Long] = {
+  private def targetOf(b: Block, in: Array[WordColumn], row: Int): Array[Long] = {
     var mask = 0L
     var k = 0
     while (k < targetColumns.length) {
@@ -160,11 +163,11 @@ private final class EdgeSplit(
     target
   }
 
-  private def append(b: Block, in: Array[Array[Long]], from: Int, until: Int, out: Block): Unit = if (from < until) {
+  private def append(b: Block, in: Array[WordColumn], from: Int, until: Int, out: OpenBlock): Unit = if (from < until) {
     out.reserve(until - from)
     var c = 0
     while (c < width) {
-      System.arraycopy(in(c), from, out.column(c), out.rows, until - from)
+      in(c).copy(from, out.columns(c), out.rows, until - from)
       if (b.nulls(c) != null) (from until until).foreach { r =>
         if (b.isNull(c, r)) out.setNull(c, out.rows + r - from)
       }

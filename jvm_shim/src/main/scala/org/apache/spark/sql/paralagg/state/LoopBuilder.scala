@@ -3,7 +3,7 @@ package org.apache.spark.sql.paralagg.state
 import scala.collection.mutable
 
 import org.apache.spark.sql.paralagg.gang.{Gang, MemoryAccount, WordsCodec}
-import org.apache.spark.sql.paralagg.load.{Block, Dictionary, LongBuffer, Routes}
+import org.apache.spark.sql.paralagg.load.{Block, Dictionary, LongBuffer, MappedFile, Routes}
 import org.apache.spark.sql.paralagg.plan.{RuleSpec, StaticIndexSpec, StratumSpec}
 
 /**
@@ -65,9 +65,9 @@ final class LoopBuilder(
       def derived =
         resolving.map(stratum.rules(_)).filter(r => stratum.relations(r.head) eq p.spec).iterator.flatMap { r =>
           val column = stratum.targetColumn(r, 0)
-          blocks(routes.static(r.resolvingProbe.index)).iterator.map(b => (b.column(column), b.rows))
+          blocks(routes.static(r.resolvingProbe.index)).iterator.map((_, column))
         }
-      StaticIndex.expect(p.keys, (base ++ joined).iterator.map(b => (b.column(0), b.rows)) ++ derived)
+      StaticIndex.expect(p.keys, (base ++ joined).iterator.map((_, 0)) ++ derived)
       StaticIndex.expect(p.ghosts, derived)
     }
   }
@@ -90,7 +90,7 @@ final class LoopBuilder(
     val needed = LoopBuilder.memory(stratum, i, i.read.map(c => if (narrow(c)) 4 else 8).sum)
     val share = if (i.isShared) n / gang.localTasks else n
     val widest = if (i.read.exists(!narrow(_))) 8 else 4
-    val mayMap = MemoryAccount.mayMap && n * widest <= Column.MostMapped
+    val mayMap = MemoryAccount.mayMap && n * widest <= MappedFile.MostBytes
     val isBuiltInMemory = !mayMap || memory.makeRoom(heldBytes + share * needed.building)
     def scratch() = Column(Math.toIntExact(n), isWide = false, !isBuiltInMemory, gang)
     def intern(keys: KeyMap) = {
@@ -130,7 +130,7 @@ final class LoopBuilder(
     }
     def buildWithKeys(): (StaticIndex, Placement) = {
       val keys = KeyMap(i.keys.length)
-      if (i.keys.length == 1) StaticIndex.expect(keys, rows.iterator.map(b => (b.column(0), b.rows)))
+      if (i.keys.length == 1) StaticIndex.expect(keys, rows.iterator.map((_, 0)))
       build(intern(keys), keys)
     }
     val (index, placement) =

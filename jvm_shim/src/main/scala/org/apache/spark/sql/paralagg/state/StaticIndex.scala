@@ -2,7 +2,7 @@ package org.apache.spark.sql.paralagg.state
 
 import java.util.Arrays
 
-import org.apache.spark.sql.paralagg.load.Block
+import org.apache.spark.sql.paralagg.load.{Block, WordColumn}
 
 /**
  * An input grouped by its key columns (CSR). The rows of group g are `offsets(g)` until `offsets(g + 1)`.
@@ -144,7 +144,7 @@ object StaticIndex {
     new StaticIndex(keys, placement.offsets, placement.splits, payload, nulls)
   }
 
-  private def placeWords(in: Array[Long], n: Int, place: Column, at: Int, out: Column): Unit = {
+  private def placeWords(in: WordColumn, n: Int, place: Column, at: Int, out: Column): Unit = {
     var r = 0
     while (r < n) {
       out.set(place.int(at + r), in(r))
@@ -152,7 +152,7 @@ object StaticIndex {
     }
   }
 
-  private def placeNarrow(in: Array[Long], n: Int, place: Column, at: Int, out: Column): Unit = {
+  private def placeNarrow(in: WordColumn, n: Int, place: Column, at: Int, out: Column): Unit = {
     var r = 0
     while (r < n) {
       out.set(place.int(at + r), in(r).toInt)
@@ -160,23 +160,19 @@ object StaticIndex {
     }
   }
 
-  /** Passes the range of these columns to a map of one-word keys. */
-  def expect(map: KeyMap, columns: Iterator[(Array[Long], Int)]): Unit = map match {
+  /** Passes the range of these columns of blocks to a map of one-word keys. */
+  def expect(map: KeyMap, columns: Iterator[(Block, Int)]): Unit = map match {
     case long: LongKeyMap =>
-      var min = Long.MaxValue
-      var max = Long.MinValue
+      var least = Long.MaxValue
+      var most = Long.MinValue
       var n = 0L
-      columns.foreach { case (a, size) =>
-        var i = 0
-        while (i < size) {
-          val x = a(i)
-          if (x < min) min = x
-          if (x > max) max = x
-          i += 1
-        }
-        n += size
+      columns.filter(_._1.rows > 0).foreach { case (b, c) =>
+        val (low, high) = b.limits(c)
+        least = math.min(least, low)
+        most = math.max(most, high)
+        n += b.rows
       }
-      if (n > 0) long.expect(min, max, n)
+      if (n > 0) long.expect(least, most, n)
     case _ =>
   }
 }

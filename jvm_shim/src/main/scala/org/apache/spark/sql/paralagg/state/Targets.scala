@@ -3,7 +3,7 @@ package org.apache.spark.sql.paralagg.state
 import scala.collection.mutable
 
 import org.apache.spark.sql.paralagg.gang.Gang
-import org.apache.spark.sql.paralagg.load.{Block, Dictionary, Owner, Routes}
+import org.apache.spark.sql.paralagg.load.{Block, Dictionary, Owner, Routes, WordColumn}
 import org.apache.spark.sql.paralagg.plan.{RuleSpec, StratumSpec}
 
 /**
@@ -80,7 +80,7 @@ private[paralagg] final class Targets(
 private[paralagg] final class NearTargets(low: Long, entries: Array[Int]) {
 
   /** Writes the targets of `n` words to `out` from `at` on; calls `lookup` once for each distinct word. */
-  def resolve(words: Array[Long], n: Int, out: Column, at: Int)(lookup: Long => Int): Unit = {
+  def resolve(words: WordColumn, n: Int, out: Column, at: Int)(lookup: Long => Int): Unit = {
     var i = 0
     while (i < n) {
       val distance = (words(i) - low).toInt
