@@ -23,7 +23,7 @@ pytest.importorskip("networkit", reason="the extra `bench` is not installed")
 pytest.importorskip("numba", reason="the extra `bench` is not installed")
 pytest.importorskip("scipy", reason="the extra `bench` is not installed")
 
-from benchmarks import generators, pictures, runner, table
+from benchmarks import differences, generators, pictures, runner, table
 from benchmarks.datasets import GraphAbsentError, open_graph
 from benchmarks.queries import QUERIES, same
 from benchmarks.systems import SYSTEMS, numba_kernels
@@ -228,3 +228,16 @@ def test_pictures_without_data_are_left_out_and_illustrating_twice_changes_nothi
         == re.findall(r"^!\[.+\]\(images/(\w+)\.svg\)$", once, re.MULTILINE)
         == ["benchmark_loop", "benchmark_memory"]
     )
+
+
+def test_orders_of_pagerank_end_at_the_same_ranks() -> None:
+    src, dst, _ = generators.rmat(8)
+    edges = differences.Edges(1 << 8, src, dst)
+    rows = list(differences.kernel_rows(edges, warm=0, repeat=1))
+    ended = [error for end, *_, error, _ in rows if end == "1e-9"]
+    assert len(ended) == 7
+    assert max(ended) < 1e-8
+    twenty = [error for end, *_, error, _ in rows if end == "20 rounds"]
+    assert twenty[0] == pytest.approx(twenty[1])
+    visits = {order: visited for end, order, _, visited, *_ in rows if end == "1e-9"}
+    assert visits["differences, all in place"] < visits["differences"] <= visits["recomputed"]

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Program, Relation, Rule
 
 WHY_ROUNDS = (
-    "each round still recomputes all rows: a key of the initial rows that neither base nor step derives has no row in "
-    "the next round, but the differences would leave a row with 0"
+    "each round still recomputes all rows, on every engine: as long as most rows change, adding differences takes "
+    "longer (docs/balance.md), and a key of the initial rows that no rule derives again would keep a row with 0"
 )
 
 
