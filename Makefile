@@ -64,6 +64,7 @@ fuzz: java $(VENV)/.dev ## random programs on all engines (takes many hours): ma
 	$(CAMPAIGN) interpreted --count 20000 $(FUZZ)
 	$(CAMPAIGN) local --count 500 $(FUZZ)
 	$(CAMPAIGN) ranks --count 500 $(FUZZ)
+	$(CAMPAIGN) forced --count 500 $(FUZZ)
 	$(CAMPAIGN) spark --count 5000 $(FUZZ)
 	$(CAMPAIGN) dataframe --count 500 $(FUZZ)
 	$(CAMPAIGN) sql --count 2000 $(FUZZ)

@@ -46,10 +46,10 @@ def trees(vertices: int) -> dict[str, tuple[Longs, Longs]]:
     return {"binary": (names[child], names[(child - 1) // 2]), "skewed": (names[child], names[skewed])}
 
 
-def measure(folder: Path, tasks: int, confs: dict[str, object]) -> dict[str, Any]:
+def measure(folder: Path, tasks: int, confs: dict[str, object], text: str = TEXT) -> dict[str, Any]:
     """Run the closure on ranks. Return its report."""
     report = folder / "report.json"
-    (folder / "query.dl").write_text(TEXT)
+    (folder / "query.dl").write_text(text)
     command = [sys.executable, "-m", "pyspark_paralagg", "run", str(folder / "query.dl"), "--facts", str(folder)]
     command += ["--out", str(folder / "out"), "--format", "parquet", "--quiet", "--report", str(report)]
     # Edges on every rank would need no exchange at all, and no sub-buckets.

@@ -121,6 +121,9 @@ def _parser() -> argparse.ArgumentParser:
         "--heavy-parts", type=float, default=HEAVY_PARTS, help="a hub has more than 1/N of a rank's part of the edges"
     )
     parser.add_argument(
+        "--roll-over-rows", type=int, default=0, help="rows for other ranks that a rank sends before a round ends"
+    )
+    parser.add_argument(
         "--no-ansi", dest="ansi", action="store_false", help="overflow wraps, as without spark.sql.ansi"
     )
     parser.add_argument("--tell", help="host:port of the supervisor, if each host has its own folders")
@@ -166,6 +169,7 @@ def _run(options: argparse.Namespace, comm: Comm, link: SupervisorLink, started_
         sub_buckets=1 if is_refined else int(options.sub_buckets),
         refinement=refinement if is_refined else None,
         heavy_parts=options.heavy_parts,
+        roll_over_rows=options.roll_over_rows,
         ansi=options.ansi,
         counted=options.counted,
         progress=progress,

@@ -31,6 +31,8 @@ SETTINGS = {
     "sub-buckets": (3, "--sub-buckets", "4"),
     "as many sub-buckets as ranks": (2, "--sub-buckets", "2", "--buckets", "5"),
     "sub-buckets that are split and merged": (3, "--refine", "1", "0", "0"),
+    "early exchanges": (3, "--roll-over", "1"),
+    "early exchanges, and sub-buckets that are split": (2, "--roll-over", "3", "--refine", "1", "0", "0"),
     "mirrors": (3, "--edges-a-rank", "-1", "--heavy-parts", "0"),
     "no-mirrors": (2, "--edges-a-rank", "1000", "--heavy-parts", "0"),
     "mirrors but for heavy ends": (3, "--edges-a-rank", "-1", "--heavy-parts", "2"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from benchmarks.scale.study import Case
 
 _PARTS = {"edges": "#3949ab", "rows": "#00897b", "meetings": "#e53935", "bytes": "#f9a825"}
-_PLACED = {"source": "#757575", "hybrid": "#1e88e5", "hybrid-exact": "#3949ab", "sub-buckets-8": "#00897b"}
+_PLACED = {"source": "#757575", "hybrid": "#3949ab", "sub-buckets-8": "#00897b"}
 _PLACED |= {"sub-buckets-4": "#00897b"}
 
 

@@ -45,6 +45,12 @@ class OneOfMany(SingleRank):
         """Return the minimum of all ranks."""
         return float(str(self._answer("min", value)))
 
+    def alltoallv(self, words: Array, counts: Array) -> Array:
+        """Return the words that other ranks send to this one."""
+        answer = self._answer("words", (words, counts))
+        assert isinstance(answer, list)
+        return np.asarray(answer[self.rank])
+
     def allgather_bytes(self, data: bytes) -> list[bytes]:
         """Return the bytes of all ranks as one piece: the engine joins them."""
         answer = self._answer("bytes", data)
@@ -83,4 +89,7 @@ def _combine(call: str, sent: list[object]) -> object:
         return np.sum(np.stack([np.asarray(s) for s in sent]), axis=0)
     if call == "min":
         return min(float(str(s)) for s in sent)
+    if call == "words":
+        by_sender = [np.split(words, np.cumsum(counts)[:-1]) for words, counts in sent]  # type: ignore[misc]
+        return [np.concatenate(received) for received in zip(*by_sender, strict=True)]
     return [b"".join(s for s in sent if isinstance(s, bytes))]

@@ -1,16 +1,13 @@
 """Place rows and edges on a number of ranks, by the engine's own functions.
 
 ``source``: an edge lies with its source. ``mirrors``: with its target, and changed rows are sent to it. ``hybrid``: as
-``load.place_edges`` decides, by mean degree and hubs. ``hybrid-exact``: the same, but the mean degree of other vertices
-is that of the whole graph, which the engine estimates from one rank's share of it; ``hybrid-exact-16``: a hub has more
-than 1/16 of a rank's part of the edges, not 1/8. ``sub-buckets-N``: in N sub-buckets
-of its source's bucket.
+``load.place_edges`` decides, by mean degree and hubs. ``hybrid-16``: the same, but a hub has more than 1/16 of a rank's
+part of the edges, not 1/8. ``sub-buckets-N``: in N sub-buckets of its source's bucket.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +25,6 @@ from mpi_backend.state.strings import Strings, sorted_texts
 from mpi_backend.state.types import Table, type_of
 
 if TYPE_CHECKING:
-    from benchmarks.generators import Longs
     from benchmarks.scale.graphs import Graph
     from benchmarks.scale.programs import Query
     from benchmarks.scale.replay import Edges
@@ -36,8 +32,7 @@ if TYPE_CHECKING:
 
 STRINGS = Strings(sorted_texts([]))
 BIGINT = type_of("bigint")
-PLACEMENTS = ("source", "mirrors", "hybrid", "hybrid-exact", "sub-buckets-8")
-_EXACT = "hybrid-exact"
+PLACEMENTS = ("source", "mirrors", "hybrid", "sub-buckets-8")
 _EACH_RANK = 8
 """Up to so many ranks decide as the engine does, each on its share of the edges. Of more, one decides for all."""
 
@@ -119,54 +114,30 @@ def _mirrors(query: Query) -> EdgePlacement:
     return EdgePlacement(at_targets=True, ends=ends)
 
 
-class _ForAll(OneOfMany):
-    """A rank with all rows, which decides for all ranks.
+class _ForAll(SingleRank):
+    """A rank with all rows, which decides for all ranks: what others would send is among its own rows."""
 
-    ``distinct`` has for each call the number of keys of the rank that has most; empty: that of all rows.
-    """
-
-    def __init__(self, size: int, distinct: list[int]) -> None:
-        super().__init__(0, size)
-        self._distinct = iter(distinct)
-
-    def allreduce_sum(self, votes: Array) -> Array:
-        """Return the votes: this rank has counted all rows."""
-        return votes
-
-    def allgather_bytes(self, data: bytes) -> list[bytes]:
-        """Return the bytes: a vertex that is heavy in all rows is also a candidate of some rank."""
-        return [data]
-
-    def allreduce_min(self, value: float) -> float:
-        """Return the (negative) number of distinct keys."""
-        return -float(next(self._distinct, -value))
+    def __init__(self, size: int) -> None:
+        self.size = size
 
 
 def _hybrid(name: str, query: Query, graph: Graph, ranks: int) -> EdgePlacement | None:
     """Return the decision of ``place_edges``; each rank has its share of the rows of the edges' file."""
     plan, _ = compile_query(query.name, limited=False)
-    is_exact = name.startswith(_EXACT)
-    heavy_parts = float(name.removeprefix(f"{_EXACT}-")) if name.startswith(f"{_EXACT}-") else HEAVY_PARTS
+    heavy_parts = float(name.removeprefix("hybrid-")) if name != "hybrid" else HEAVY_PARTS
     facts = Facts.for_stratum(plan.strata[-1], {i.id: i for i in plan.inputs}, heavy_parts=heavy_parts)
     whole = read_inputs(facts, tables(query.name, graph, limited=False), {}, SingleRank(), ansi=True)
 
     def share(comm: OneOfMany) -> Inputs:
         return Inputs({n: _slice(t, comm.rank, ranks) for n, t in whole.tables.items()}, whole.strings)
 
-    if ranks <= _EACH_RANK and not is_exact:
+    if ranks <= _EACH_RANK:
         return on_all_ranks(ranks, lambda comm: place_edges.place_edges(facts, share(comm), comm).placement)
-    ends = [graph.dst, graph.src] if query.is_undirected else []
-    distinct = [] if is_exact else [_most_distinct(end, ranks) for end in (graph.src, graph.dst, *ends)]
     sampled, place_edges._SAMPLED_ROWS = place_edges._SAMPLED_ROWS, len(graph.src)  # noqa: SLF001 - counts all rows
     try:
-        return place_edges.place_edges(facts, whole, _ForAll(ranks, distinct)).placement
+        return place_edges.place_edges(facts, whole, _ForAll(ranks)).placement
     finally:
         place_edges._SAMPLED_ROWS = sampled  # noqa: SLF001
-
-
-def _most_distinct(end: Longs, ranks: int) -> int:
-    bounds = [len(end) * r // ranks for r in range(ranks + 1)]
-    return max(len(np.unique(end[low:high])) for low, high in pairwise(bounds))
 
 
 def _slice(rows: Table, rank: int, ranks: int) -> Table:

@@ -31,21 +31,21 @@ if TYPE_CHECKING:
 Case = tuple[str, str, str]
 LARGE = "rmat-20"
 RANKS = (1, 256, 1024, 4096, 16384)
-BALANCED = ("source", "hybrid", "hybrid-exact", "sub-buckets-8")
+BALANCED = ("source", "hybrid", "sub-buckets-8")
 BALANCED_OF = {
     "sssp": BALANCED,
-    "components": BALANCED[:3],
-    "reach": ("hybrid-exact",),
+    "components": BALANCED[:2],
+    "reach": ("hybrid",),
     "pagerank": ("source",),
 }
 STRONG = {
-    "sssp": (LARGE, "hybrid-exact"),
-    "components": (LARGE, "hybrid-exact"),
-    "reach": ("rmat-18", "hybrid-exact"),
+    "sssp": (LARGE, "hybrid"),
+    "components": (LARGE, "hybrid"),
+    "reach": ("rmat-18", "hybrid"),
     "pagerank": ("rmat-18", "source"),
 }
 """The graph and the placement of a query in tables and pictures of times."""
-FINER = "hybrid-exact-16"
+FINER = "hybrid-16"
 """A placement that goals show for the large graph only."""
 TREES = tuple(f"{way}-{depth}" for depth in (12, 14, 16) for way in ("up", "down"))
 STARS = ("out-star-1000000", "in-star-1000000", "both-1000000")

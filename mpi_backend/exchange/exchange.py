@@ -49,18 +49,26 @@ class DeltaExchange:
 
     def run(self, votes: Array) -> Array:
         """Exchange rows. Return the votes of all ranks, one row for each rank. Collective."""
-        comm = self._loop.comm
-        if comm.size == 1:
+        if self._loop.comm.size == 1:
             return votes[None, :]
-        parts = list(self._loop.parts.values())
+        message, all_votes = self.send(votes)
+        self.receive(*message)
+        return all_votes
+
+    def send(self, votes: Array) -> tuple[tuple[Array, Array], Array]:
+        """Send rows. Return what ``receive`` takes, and the votes of all ranks, one row for each rank. Collective."""
+        comm, parts = self._loop.comm, list(self._loop.parts.values())
         if self.waiting:
             words, counts = self._encode(parts)
         else:
             words, counts = np.zeros(0, np.int64), np.zeros(comm.size, np.int64)
         received, lengths, all_votes = self._wire.exchange_and_vote(words, counts, parts, votes)
-        for _, message in by_sender(received, lengths):
-            self._receive(parts, message)
-        return all_votes
+        return (received, lengths), all_votes
+
+    def receive(self, words: Array, lengths: Array) -> None:
+        """Combine the received rows, by sender, into ``pending``."""
+        for _, message in by_sender(words, lengths):
+            self._receive(list(self._loop.parts.values()), message)
 
     def _encode(self, parts: list[RelationPart]) -> tuple[Array, Array]:
         """Return the messages to all ranks, one after the other, and their lengths.

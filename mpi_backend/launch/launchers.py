@@ -14,7 +14,7 @@ from mpi_backend.names import names_option
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_PLACEMENT = ("sub_buckets", "sub_bucket_rounds", "split_ratio", "merge_share", "heavy_parts")
+_PLACEMENT = ("sub_buckets", "sub_bucket_rounds", "split_ratio", "merge_share", "heavy_parts", "roll_over_rows")
 _LO = "lo" if sys.platform.startswith("linux") else "lo0"
 _LOOPBACK = {"HYDRA_IFACE": _LO, "UCX_NET_DEVICES": _LO, "FI_TCP_IFACE": _LO, "FI_SOCKETS_IFACE": _LO}
 """Ranks of one machine listen on its loopback only, with UCX and with libfabric (both in MPICH)."""

@@ -24,8 +24,8 @@ EDGES_A_RANK = 2
 _TIMES_OTHERS = 2
 """A heavy end has more edges than so many times the mean of the others."""
 _SAMPLED_ROWS = 1 << 16
-_SAMPLE_BITS = 6
-"""Of large inputs one key in 2^6 is counted."""
+_SAMPLED_HASH = 0xB5297A4D3F84D5B5
+"""A key of a large input is counted if its hash begins with the same bits as this one. (The hash of 0 is 0.)"""
 
 
 def place_edges(facts: Facts, inputs: Inputs, comm: Comm) -> Facts:
@@ -51,7 +51,8 @@ def _heavy(table: Table, columns: Sequence[int], comm: Comm, heavy_parts: float)
     """Return the sorted hashes of heavy ends, estimated from a sample of each rank's rows. Collective.
 
     There are none unless one end has twice as much as a heavy one, since spreading edges costs a further exchange in
-    each iteration. An end whose degree is common is not heavy. Null ends are not counted.
+    each iteration. An end whose degree is common is not heavy. Null ends are not counted. Ends that no rank has sampled
+    have few edges, so they hardly change the mean of the others.
     """
     if not heavy_parts:
         return np.zeros(0, np.uint64)
@@ -63,39 +64,44 @@ def _heavy(table: Table, columns: Sequence[int], comm: Comm, heavy_parts: float)
     if count > _SAMPLED_ROWS:
         hashes = hashes[np.random.default_rng(0).integers(count, size=_SAMPLED_ROWS)]
     hashes, counts = np.unique(hashes, return_counts=True)
-    edges = np.rint(counts * (count / max(1, counts.sum())))
-    share = 1 / (heavy_parts * comm.size)
-    # An end that is heavy in all has a heavy part of some rank's rows.
-    gathered = comm.allgather_bytes(hashes[edges > share * count].tobytes())
-    candidates = np.unique(np.concatenate([np.frombuffer(b, np.uint64) for b in gathered]))
-    places = np.searchsorted(hashes, candidates)
-    is_here = places < len(hashes)
-    is_here[is_here] = hashes[places[is_here]] == candidates[is_here]
-    own = np.zeros(len(candidates) + 1)
-    own[:-1][is_here] = edges[places[is_here]]
-    own[-1] = count
-    *totals, in_all = comm.allreduce_sum(own)
-    of_ends = np.array(totals)
-    distinct = -comm.allreduce_min(-float(len(hashes)))
-    others = (in_all - of_ends) / max(1.0, distinct - 1) if distinct > 1 else np.zeros(len(of_ends))
-    is_heavy = (of_ends > share * in_all) & (of_ends > _TIMES_OTHERS * others)
-    heavy: Array = candidates[is_heavy]
-    return heavy if (of_ends[is_heavy] > 2 * share * in_all).any() else heavy[:0]
+    ends, degrees = _add_up(hashes, np.rint(counts * (count / max(1, counts.sum()))), comm)
+    in_all, distinct = comm.allreduce_sum(np.array([count, len(ends)], np.float64))
+    share = in_all / (heavy_parts * comm.size)
+    others = (in_all - degrees) / max(1.0, distinct - 1) if distinct > 1 else np.zeros(len(ends))
+    is_heavy = degrees > np.maximum(share, _TIMES_OTHERS * others)
+    # Fewer than ``heavy_parts`` for each rank are heavy: only these are gathered.
+    gathered = comm.allgather_bytes(ends[is_heavy].tobytes())
+    most = -comm.allreduce_min(-float(degrees[is_heavy].max(initial=0)))
+    heavy: Array = np.sort(np.concatenate([np.frombuffer(b, np.uint64) for b in gathered]))
+    return heavy if most > 2 * share else heavy[:0]
 
 
 def _mean_degree(edges: Iterable[StaticIndex], inputs: Inputs, comm: Comm) -> float:
-    """Return the mean number of edges of the keys of each rank's share of the input; of many, a sample is counted.
+    """Return the mean number of edges of a key in all ranks' rows. Of many rows, a sample of the keys is counted.
 
-    A hub among the sampled keys counts as one key: its edges are not extrapolated.
+    A hub among the sampled keys counts as one key: its edges are not extrapolated. Collective.
     """
-    counted = np.zeros(2)
+    rows, keys = 0.0, 0.0
     for index in edges:
-        table = inputs.tables[index.input]
-        mixed = hashes_of(table, index.keys)
-        if table.count > _SAMPLED_ROWS:
-            distinct = len(np.unique(mixed[mixed >> np.uint64(64 - _SAMPLE_BITS) == 0])) << _SAMPLE_BITS
-        else:
-            distinct = len(np.unique(mixed))
-        counted += (table.count, distinct)
-    rows, keys = comm.allreduce_sum(counted)
+        hashes = hashes_of(inputs.tables[index.input], index.keys)
+        largest = int(-comm.allreduce_min(-float(len(hashes))))
+        bits = (max(0, largest - 1) // _SAMPLED_ROWS).bit_length()
+        sampled = np.unique(hashes[hashes >> np.uint64(64 - bits) == _SAMPLED_HASH >> (64 - bits)] if bits else hashes)
+        ends, _ = _add_up(sampled, np.zeros(len(sampled)), comm)
+        counted = comm.allreduce_sum(np.array([len(hashes), len(ends) << bits], np.float64))
+        rows, keys = rows + counted[0], keys + counted[1]
     return float(rows / max(keys, 1.0))
+
+
+def _add_up(hashes: Array, numbers: Array, comm: Comm) -> tuple[Array, Array]:
+    """Return the sums, over all ranks, of the numbers of those hashes that this rank adds up. Collective.
+
+    The hashes are sorted, each occurs once. High bits select the rank: low ones are those of the keys.
+    """
+    size = np.uint64(comm.size)
+    ranks = (hashes >> np.uint64(32)) * size >> np.uint64(32)
+    pairs = np.stack([hashes.view(np.int64), numbers.astype(np.int64)], axis=1)
+    received = comm.alltoallv(pairs.ravel(), 2 * np.bincount(ranks.astype(np.int64), minlength=comm.size))
+    sent_here, their_numbers = received.reshape(-1, 2).T
+    distinct, places = np.unique(sent_here.view(np.uint64), return_inverse=True)
+    return distinct, np.bincount(places, their_numbers, len(distinct))

@@ -84,6 +84,7 @@ def run_plan(
     sub_buckets: int = 1,
     refinement: Refinement | None = None,
     heavy_parts: float = HEAVY_PARTS,
+    roll_over_rows: int = 0,
     ansi: bool = True,
     counted: Collection[str] = (),
     progress: PlanProgress | None = None,
@@ -98,7 +99,7 @@ def run_plan(
     run = Run()
     unread = frozenset(counted) - {i.relation for i in plan.inputs}
     inputs = {i.id: i for i in plan.inputs}
-    placement = (sub_buckets, heavy_parts, refinement) if comm.size > 1 else (1, heavy_parts)
+    placement = (sub_buckets, heavy_parts, refinement, roll_over_rows) if comm.size > 1 else (1, heavy_parts)
     all_facts = [Facts.for_stratum(s, inputs, *placement) for s in plan.strata]
     reads = [{i.source for i in used_inputs(facts) if i.relation is None} for facts in all_facts]
     for n, facts in enumerate(all_facts):

@@ -23,6 +23,7 @@ from mpi_backend.loop import rounds
 from mpi_backend.loop.loop_stats import CHANGED, DIFFERENCE, OVERFLOW, Clock, Counts, LoopStats, sum_votes, votes
 from mpi_backend.loop.passes import Passes
 from mpi_backend.loop.refining import Refining
+from mpi_backend.loop.roll_over import RollOver
 from mpi_backend.loop.runner import Runner, SumOverflowError
 from mpi_backend.loop.views import Views
 from pyspark_paralagg.errors import FixpointError
@@ -64,7 +65,8 @@ class FixpointLoop:
         self._exchange = DeltaExchange(loop, self._runner.combine)
         self._exchange.prepare()
         self._clock = Clock()
-        self._passes = Passes(loop, self._runner, self._exchange, self._clock, traced=traced)
+        self.roll_over = RollOver(loop, self._runner, self._exchange, traced=traced)
+        self._passes = Passes(loop, self._runner, self._exchange, self.roll_over, self._clock, traced=traced)
         self._copies = CopyExchange(loop)
         self._views = Views(loop)
         is_refined = loop.facts.refinement is not None and loop.comm.size > 1 and not traced
@@ -153,7 +155,7 @@ class FixpointLoop:
 
     def _round(self) -> Array:
         self._clock.timed("rules", partial(self._catching, self._apply_rules))
-        self._clock.timed("exchange", partial(self._catching, partial(self._exchange.run, np.zeros(0))))
+        self._clock.timed("exchange", partial(self._catching, partial(self.roll_over.run, lambda: np.zeros(0))))
         changed, difference = self._clock.timed("aggregate", self._aggregate)
         followed = self._clock.timed("aggregate", self._follow_views)
         if followed and self._stratum.tolerance is not None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mpi_backend.exchange.exchange import DeltaExchange
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.loop.loop_stats import Clock
+    from mpi_backend.loop.roll_over import RollOver
     from mpi_backend.loop.runner import Runner
     from mpi_backend.state.loop_state import LoopState
 
@@ -31,10 +32,20 @@ class Passes:
     ``applied_by_value`` is the number of iterations so far that took rows by their values.
     """
 
-    def __init__(self, loop: LoopState, runner: Runner, exchange: DeltaExchange, clock: Clock, *, traced: bool) -> None:
+    def __init__(
+        self,
+        loop: LoopState,
+        runner: Runner,
+        exchange: DeltaExchange,
+        roll_over: RollOver,
+        clock: Clock,
+        *,
+        traced: bool,
+    ) -> None:
         self._loop = loop
         self._runner = runner
         self._exchange = exchange
+        self._roll_over = roll_over
         self._clock = clock
         mirror = loop.facts.mirror
         self._mirrors = None if mirror is None else Mirrors(loop, mirror)
@@ -70,14 +81,15 @@ class Passes:
 
     def _plain(self) -> Array:
         """Apply rules to all rows that changed."""
-        parts = list(self._loop.parts.values())
-        for p in parts:
+        for p in self._loop.parts.values():
             rounds.take(p)
             p.rows += lists.count_new(p.state.f, p.current[: p.size])
         self._clock.timed("rules", self._runner.run_rules)
-        waiting = sum(len(p.state.dirty) for p in parts) + self._exchange.waiting
-        all_votes = self._clock.timed("exchange", partial(self._exchange.run, votes(self._loop, waiting)))
-        return sum_votes(all_votes)
+        return sum_votes(self._clock.timed("exchange", partial(self._roll_over.run, self._waiting_votes)))
+
+    def _waiting_votes(self) -> Array:
+        waiting = sum(len(p.state.dirty) for p in self._loop.parts.values()) + self._exchange.waiting
+        return votes(self._loop, waiting)
 
     def _ordered_passes(self, ordered: Ordered) -> Array:
         """Apply rules to near rows. With several ranks all passes between two exchanges count as one iteration."""

@@ -16,6 +16,8 @@ from mpi_backend.state.index import reverse_edges
 from pyspark_paralagg.errors import FixpointError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mpi_backend.codegen.writer import Sites
     from mpi_backend.kernels.compiler import Array, Kernel
     from mpi_backend.state.loop_state import LoopState, Rows
@@ -46,6 +48,8 @@ class Runner:
         self._by_target = {} if traced else {n: self._sums_by_target(n, ansi=ansi) for n in self._rules_by_target()}
         self._cur = np.zeros(LENGTH, np.int64)
         self.added_by_target = 0
+        self.on_derived: Callable[[], None] | None = None
+        """Is called when a rule, suspended or at its end, has derived rows of other ranks."""
 
     def prepare(self) -> None:
         """Compile all kernels, or load them from the cache."""
@@ -203,6 +207,8 @@ class Runner:
             part.ghost_owner[ghosts] = ranks[remote]
             part.ghost_remote[before : len(part.ghosts)] = -1
             self.combine(part, part.ghost, ghosts, rows, width, stride, remote)
+            if self.on_derived is not None:
+                self.on_derived()
 
 
 def _check(cur: Array, sites: Sites, place: str) -> None:

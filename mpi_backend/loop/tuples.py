@@ -67,8 +67,9 @@ class Tuples:
         mirrored = "" if placement is None else f", {placement}"
         by_target = ", sums by target" if self._fixpoint.is_by_target else ""
         refining = "" if self._fixpoint.refining is None else f", {self._fixpoint.refining}"
+        early = f", {self._fixpoint.roll_over}" if self._fixpoint.roll_over.early else ""
         order = ", best first" if self._fixpoint.is_by_value else by_target
-        return f"rows{order}{mirrored}{refining}, in {ranks}"
+        return f"rows{order}{mirrored}{refining}{early}, in {ranks}"
 
     @property
     def iterations(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,8 @@ class Facts:
     ``spread``: rows are in ``sub_buckets`` sub-buckets of each bucket. ``mirror``: the copy whose rows drive the rules.
     ``stratum`` is then the one that the Plan has for it, and ``placement`` says where the edges lie. An end of edges is
     heavy if it has more than 1/``heavy_parts`` of a rank's fair part of them (0: none is). ``refinement``: the number
-    of sub-buckets of the relations in ``spread`` changes while the loop runs.
+    of sub-buckets of the relations in ``spread`` changes while the loop runs. A rank that holds ``roll_over_rows``
+    derived rows of other ranks sends them before the iteration ends (0: never).
     """
 
     stratum: Stratum
@@ -38,19 +39,22 @@ class Facts:
     placement: EdgePlacement | None = None
     heavy_parts: float = HEAVY_PARTS
     refinement: Refinement | None = None
+    roll_over_rows: int = 0
 
     @classmethod
     def for_stratum(
         cls, stratum: Stratum, inputs: Mapping[int, Input], sub_buckets: int = 1, heavy_parts: float = HEAVY_PARTS,
-        refinement: Refinement | None = None,
+        refinement: Refinement | None = None, roll_over_rows: int = 0,
     ) -> Facts:  # fmt: skip
         """Return the facts of ``stratum``, or of its form for sub-buckets if there are several and it has one."""
         form = None if refinement is None else refinable(stratum)
         if form is not None:
-            return cls(form.stratum, inputs, 1, form, heavy_parts=heavy_parts, refinement=refinement)
-        if sub_buckets == 1 or stratum.spread is None:
-            return cls(stratum, inputs, heavy_parts=heavy_parts)
-        return cls(stratum.spread.stratum, inputs, sub_buckets, stratum.spread)
+            found = cls(form.stratum, inputs, 1, form, heavy_parts=heavy_parts, refinement=refinement)
+        elif sub_buckets == 1 or stratum.spread is None:
+            found = cls(stratum, inputs, heavy_parts=heavy_parts)
+        else:
+            found = cls(stratum.spread.stratum, inputs, sub_buckets, stratum.spread)
+        return replace(found, roll_over_rows=roll_over_rows)
 
     def is_spread_index(self, index: int) -> bool:
         """Return whether the rows of a static index are in sub-buckets."""

@@ -96,6 +96,11 @@ class KeyMap:
             kernel.add_rows(self.slots, self.keys, self.meta, rows, at + start * step, step, len(part), part)
         return ids
 
+    def clear(self) -> None:
+        """Remove all keys, keep the room for them."""
+        self.slots[:] = -1
+        self.meta[kernel.SIZE] = 0
+
     def reorder(self, order: Words) -> Ids:
         """Renumber the keys: ``order[i]`` becomes i. Return the new ids by old id."""
         places = np.full(len(order) + 1, -1, np.int32)

@@ -179,6 +179,11 @@ class RelationPart:
         self.state.reset()
         self.rows = self.size = 0
 
+    def forget_ghosts(self) -> None:
+        """Remove all ghosts, none of which is waiting to be sent. New ones get their ids."""
+        self.ghosts.clear()
+        self.ghost.reset()
+
     def present(self) -> Array:
         """Return the ids that have a row, sorted."""
         size = min(len(self.keys), self.state.capacity)

@@ -108,6 +108,7 @@ class _Ranks:
                 "split_ratio": conf.read(self.session, conf.SUB_BUCKET_SPLIT),
                 "merge_share": conf.read(self.session, conf.SUB_BUCKET_MERGE),
                 "heavy_parts": conf.read(self.session, conf.HEAVY_PARTS),
+                "roll_over_rows": conf.read(self.session, conf.ROLL_OVER_ROWS),
                 "env": {"PYTHONPATH": ranks.python_path()},
             },
             "plan": stratum_plan.to_json(),

@@ -49,6 +49,7 @@ _PLACEMENT = {
     "split_ratio": conf.SUB_BUCKET_SPLIT,
     "merge_share": conf.SUB_BUCKET_MERGE,
     "heavy_parts": conf.HEAVY_PARTS,
+    "roll_over_rows": conf.ROLL_OVER_ROWS,
 }
 """The keys that say where ranks have their rows, by the name of the engine's setting."""
 _KEYS = {

@@ -242,6 +242,16 @@ HEAVY_PARTS = Key(
     "over all tasks or MPI ranks, if some hub has twice as much. With 0 no row is a hub.",
 )
 
+ROLL_OVER_ROWS = Key(
+    "spark.paralagg.rollOverRows",
+    "number of rows",
+    4_000_000,
+    _natural,
+    "The number of derived rows for other MPI ranks that a rank holds, where their keys are computed. With more, all "
+    "ranks exchange rows before the iteration ends. It bounds memory where few keys derive many rows at once. With 0 "
+    "ranks exchange rows at the end of an iteration only.",
+)
+
 PYTHON = Key(
     "spark.paralagg.python",
     "command",
@@ -297,6 +307,7 @@ REGISTRY: tuple[Key, ...] = (
     SUB_BUCKET_SPLIT,
     SUB_BUCKET_MERGE,
     HEAVY_PARTS,
+    ROLL_OVER_ROWS,
     PYTHON,
     PYTHON_PATH,
     SQL_REWRITE,

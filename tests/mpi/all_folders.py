@@ -19,6 +19,7 @@ from mpi_backend.load import place_edges
 from mpi_backend.load.files import read_sources, write_result
 from mpi_backend.loop import ordered
 from mpi_backend.loop.engine import run_plan
+from mpi_backend.state import loop_state
 from mpi_backend.state.facts import HEAVY_PARTS
 from mpi_backend.state.sub_buckets import Refinement
 from pyspark_paralagg.plan.read import plan_from_json
@@ -33,12 +34,15 @@ def main() -> None:
     parser.add_argument("--buckets", type=int)
     parser.add_argument("--sub-buckets", type=int, default=1)
     parser.add_argument("--refine", nargs=3, type=float, help="rounds, split ratio and merge share of sub-buckets")
+    parser.add_argument("--roll-over", type=int, default=0, help="rows for others that are sent before a round ends")
+    parser.add_argument("--out-words", type=int, default=loop_state.OUT_WORDS, help="size of the buffer of a rule")
     parser.add_argument("--enough", type=int, help="rows after which a loop by value hears of others")
     parser.add_argument("--edges-a-rank", type=int, default=place_edges.EDGES_A_RANK, help="of a row that has mirrors")
     parser.add_argument("--heavy-parts", type=float, default=HEAVY_PARTS, help="more: more are heavy")
     parser.add_argument("--only", nargs="*", help="names of folders; by default all")
     options = parser.parse_args()
     place_edges.EDGES_A_RANK = options.edges_a_rank
+    loop_state.OUT_WORDS = options.out_words
     if options.enough is not None:
         ordered._ROWS_PER_EXCHANGE = options.enough
     comm = MpiComm(MPI.COMM_WORLD, options.piece_bytes)
@@ -62,7 +66,7 @@ def _run(folder: Path, out: Path, comm: MpiComm, options: argparse.Namespace) ->
     refinement = None if options.refine is None else Refinement(int(options.refine[0]), *options.refine[1:])
     run = run_plan(
         plan, sources, comm, buckets=options.buckets, sub_buckets=options.sub_buckets, heavy_parts=options.heavy_parts,
-        refinement=refinement,
+        refinement=refinement, roll_over_rows=options.roll_over,
     )  # fmt: skip
     if comm.rank == 0:
         out.mkdir(exist_ok=True)

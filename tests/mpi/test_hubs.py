@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -34,3 +35,12 @@ def test_edges_of_hubs_are_spread(tmp_path: Path, graph: str, ranks: int, query:
     assert spread < whole
     assert spread <= MOST
     assert rows(tmp_path) == expected
+
+
+def test_a_hub_is_found_if_each_rank_reads_few_edges(tmp_path: Path) -> None:
+    """With 42 edges a rank has 21 sources. All edges over these would be five times the mean degree of 2."""
+    leaves, rng = 8 + np.arange(100), np.random.default_rng(0)
+    src = np.concatenate([np.full(12, 7), np.repeat(leaves, 2)])
+    write(tmp_path, src, np.concatenate([leaves[:12], rng.integers(8, 108, 200)]))
+    _, _, form = measure(tmp_path, "shortest paths", "mpi", 5, 8)
+    assert "edges of 1 hub spread" in form

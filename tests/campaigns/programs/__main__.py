@@ -14,7 +14,7 @@ from jvm_options import use_quick_jvms
 if TYPE_CHECKING:
     from campaigns.programs.campaign import Tally
 
-ENGINES = ("simulated", "whole", "interpreted", "local", "ranks", "spark", "dataframe", "sql", "delta")
+ENGINES = ("simulated", "whole", "interpreted", "local", "ranks", "forced", "spark", "dataframe", "sql", "delta")
 
 
 def main() -> int:
@@ -34,6 +34,8 @@ def main() -> int:
     tally = _run(options, seeds, began + options.seconds)
     for why, count in tally.refused.most_common(12):
         sys.stdout.write(f"  {count} refused: {why}\n")
+    for mechanism, count in tally.seen.most_common():
+        sys.stdout.write(f"  {mechanism} in {count} strata\n")
     sys.stdout.write(f"{options.engine}, seeds {seed}..: {tally}; {time.monotonic() - began:.0f} s\n")
     return bool(tally.failures)
 
@@ -43,8 +45,9 @@ def _run(options: argparse.Namespace, seeds: range, until: float) -> Tally:
         os.environ["NUMBA_DISABLE_JIT"] = "1"  # read when Numba is imported
     from campaigns.programs import campaign, engines  # noqa: PLC0415 - likewise
 
-    if options.engine == "ranks":
-        return campaign.run_by_ranks(seeds, options.ranks, until)
+    if options.engine in ("ranks", "forced"):
+        forced = engines.FORCED if options.engine == "forced" else ((),)
+        return campaign.run_by_ranks(seeds, options.ranks, until, options_of=forced)
     if options.engine in ("simulated", "whole", "interpreted", "local"):
         return campaign.run(seeds, getattr(engines, options.engine), until=until)
     if options.engine == "delta":

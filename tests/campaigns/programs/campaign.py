@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from campaigns.programs.draw import case_of
@@ -17,7 +18,7 @@ from campaigns.programs.shrink import shrunk
 from pyspark_paralagg.errors import UnsupportedError, VerificationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from campaigns.programs.engines import Rows
     from datalog.programs_random import Case
@@ -38,6 +39,7 @@ class Tally:
     refused: Counter[str] = field(default_factory=Counter)
     meaningless: int = 0
     failures: list[str] = field(default_factory=list)
+    seen: Counter[str] = field(default_factory=Counter)
     told: float = field(default_factory=time.monotonic)
 
     def tick(self) -> None:
@@ -87,13 +89,20 @@ def run(
     return tally
 
 
-def run_by_ranks(seeds: Iterable[int], ranks: int, until: float = float("inf"), batch: int = 5) -> Tally:
-    """Programs on real ranks, so many by one ``mpiexec``."""
+def run_by_ranks(
+    seeds: Iterable[int],
+    ranks: int,
+    until: float = float("inf"),
+    batch: int = 5,
+    options_of: Sequence[Sequence[object]] = ((),),
+) -> Tally:
+    """Programs on real ranks, so many by one ``mpiexec``; the seed of the first one selects the options."""
     tally = Tally()
     left = list(seeds)
     while left and time.monotonic() < until:
         tally.tick()
         seeds, left = left[:batch], left[batch:]
+        options = options_of[seeds[0] // batch % len(options_of)]
         ready = []
         for seed in seeds:
             case = case_of(seed)
@@ -103,18 +112,20 @@ def run_by_ranks(seeds: Iterable[int], ranks: int, until: float = float("inf"), 
                 tally.meaningless += 1
             except (VerificationError, UnsupportedError) as problem:
                 tally.refused[reason(f"{problem.code} {problem.message}")] += 1
-        for (seed, case, expected, _), found in zip(ready, on_ranks([s for *_, s in ready], ranks), strict=True):
+        results = on_ranks([s for *_, s in ready], ranks, options, tally.seen)
+        for (seed, case, expected, _), found in zip(ready, results, strict=True):
             problem = str(found) if isinstance(found, AssertionError) else compared([found], expected)
             if problem is None:
                 tally.agreed += 1
             else:
-                tally.fail(f"seed {seed}: {problem}\n{shrunk(case, _fails_on_ranks, FEW)!r}")
+                smallest = shrunk(case, partial(_fails_on_ranks, options), FEW)
+                tally.fail(f"seed {seed} {' '.join(map(str, options))}: {problem}\n{smallest!r}")
     return tally
 
 
-def _fails_on_ranks(case: Case) -> bool:
+def _fails_on_ranks(options: Sequence[object], case: Case) -> bool:
     try:
-        return difference(case, on_three_ranks) is not None
+        return difference(case, partial(on_three_ranks, options=options)) is not None
     except Exception:  # noqa: BLE001 - what is no program is no failure of one
         return False
 

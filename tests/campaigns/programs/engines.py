@@ -5,6 +5,7 @@ whole       the Plan of the whole text, on two of them
 local       the engine of ``mpi_backend`` in this process (compiles each program to machine code)
 interpreted the same, its kernels run by Python: no overflow, and far less time
 ranks       the same on real ranks of MPI
+forced      the same, with what balances ranks forced by tiny limits (``FORCED``)
 spark       the Spark engine, as ``ra.datalog`` gives it
 dataframe   plain DataFrames
 """
@@ -12,6 +13,7 @@ dataframe   plain DataFrames
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import tempfile
 import warnings
@@ -35,11 +37,29 @@ from pyspark_paralagg.datalog.text_to_program import resolve_text
 from pyspark_paralagg.errors import UnsupportedError, VerificationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections import Counter
+    from collections.abc import Callable, Sequence
 
     from datalog.programs_random import Case
     from pyspark.sql import SparkSession
 
+FORCED: tuple[tuple[object, ...], ...] = (
+    ("--roll-over", 1, "--out-words", 64),
+    ("--refine", 1, 1, 0),
+    ("--roll-over", 3, "--refine", 1, 0, 0.6),
+    ("--edges-a-rank", 1000, "--heavy-parts", 1e9),
+    ("--edges-a-rank", -1, "--heavy-parts", 2),
+    ("--sub-buckets", 3, "--roll-over", 2),
+)
+"""Options of ``all_folders``: exchanges within iterations, sub-buckets that are split and merged, edges of hubs."""
+MECHANISMS = {
+    "early exchanges": r"[1-9]\d* early exchange",
+    "splits": r"[1-9]\d* buckets? split",
+    "merges": r"[1-9]\d* merged",
+    "hubs": r"hubs? spread",
+    "mirrors": "mirrored",
+}
+"""What a stratum's form says if it happened."""
 Rows = dict[str, list[tuple[Any, ...]]]
 Engine = "Callable[[Case], list[Rows]]"
 
@@ -94,26 +114,36 @@ def interpreted(case: Case) -> list[Rows]:
         return local(case)
 
 
-def ranks(case: Case) -> list[Rows]:
+def ranks(case: Case, options: Sequence[object] = ()) -> list[Rows]:
     """One program on three ranks."""
-    found = on_ranks([staged(case)], 3)[0]
+    found = on_ranks([staged(case)], 3, options)[0]
     if isinstance(found, AssertionError):
         raise found
     return [found]
 
 
-def on_ranks(all_staged: list[Staged], count: int) -> list[Rows | AssertionError]:
-    """Programs on so many ranks, by one ``mpiexec``; where that fails, each by one of its own."""
+def on_ranks(
+    all_staged: list[Staged], count: int, options: Sequence[object] = (), seen: Counter[str] | None = None
+) -> list[Rows | AssertionError]:
+    """Programs on so many ranks, by one ``mpiexec``; where that fails, each by one of its own.
+
+    ``seen`` counts the strata in which each of ``MECHANISMS`` happened.
+    """
     with tempfile.TemporaryDirectory() as folder:
         places = [Path(folder) / f"{n:04d}" for n in range(len(all_staged))]
         for place, one in zip(places, all_staged, strict=True):
             one.write(place)
         try:
-            run_on_ranks(Path(folder), "x", count)
+            run_on_ranks(Path(folder), "x", count, *options)
         except (AssertionError, subprocess.TimeoutExpired) as problem:
             if isinstance(problem, subprocess.TimeoutExpired):
                 problem = AssertionError(str(problem))
-            return [problem] if len(all_staged) == 1 else [on_ranks([one], count)[0] for one in all_staged]
+            return (
+                [problem] if len(all_staged) == 1 else [on_ranks([one], count, options, seen)[0] for one in all_staged]
+            )
+        if seen is not None:
+            forms = [f for p in places for file in p.glob("out-x/forms") for f in file.read_text().splitlines()]
+            seen.update(name for f in forms for name, pattern in MECHANISMS.items() if re.search(pattern, f))
         return [_read(one, place / "out-x") for place, one in zip(places, all_staged, strict=True)]
 
 
