@@ -14,7 +14,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 GRADLE ?= gradle
 # The supported Sparks: a wheel has a jar for each minor, compiled against this version.
-WHEEL_SPARKS := 4.1.3 4.2.0
+WHEEL_SPARKS := 3.5.9 4.0.5 4.1.4 4.2.0 4.3.0
 # Arguments for pytest: make test PYTEST="-k doctor"
 PYTEST ?=
 # How many test files run at a time; each process has a Spark session of its own. 0: one process, as a debugger needs it.
@@ -32,7 +32,7 @@ FUZZ_SECONDS ?= inf
 
 .PHONY: help java setup demo demo-taxonomy example notebooks test test-all faults fuzz fuzz-proofs lint format format-scala lint-scala shim \
 	bench profile docs \
-	docs-serve jars wheel clean
+	docs-serve jars test-spark smoke wheel clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,10 +117,25 @@ jars: java $(VENV)/.dev ## compiles the shim for each supported Spark into build
 	for spark in $(WHEEL_SPARKS); do \
 		home=build/spark-$$spark/pyspark; \
 		if [ "$$spark" = "$$installed" ]; then home=$$($(RUN) -m pyspark_paralagg spark-home); \
-		elif [ ! -d "$$home/jars" ]; then \
-			$(RUN) -m pip --disable-pip-version-check install --quiet --no-deps --target build/spark-$$spark pyspark==$$spark || exit 1; \
+		else $(MAKE) --no-print-directory build/spark-$$spark/pyspark || exit 1; \
 		fi; \
 		SPARK_HOME=$$(realpath "$$home") $(RUN) -m pyspark_paralagg shim --into build/jars || exit 1; \
+	done
+
+build/spark-%/pyspark:
+	$(RUN) -m pip --disable-pip-version-check install --quiet --no-deps --target build/spark-$* pyspark==$*
+
+# With another Spark in front of that of .venv.
+VERSION ?= 3.5.9
+test-spark: java $(VENV)/.dev build/spark-$(VERSION)/pyspark ## the tests on another Spark: make test-spark VERSION=3.5.9
+	PYTHONPATH=$(CURDIR)/build/spark-$(VERSION) $(RUN) -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile \
+		--no-loadscope-reorder $(PYTEST)
+
+SMOKE := tests/test_fixtures.py tests/sql/test_old_spark.py tests/cluster/test_two_executors.py \
+	-k '(pagerank or string or min_by or negat or path or old_spark or in_one_jvm) and not dataframes and not secured'
+smoke: ## some fixtures and two executors on the oldest and the newest Spark
+	for spark in $(firstword $(WHEEL_SPARKS)) $(lastword $(WHEEL_SPARKS)); do \
+		$(MAKE) --no-print-directory test-spark VERSION=$$spark PYTEST="$(SMOKE)" || exit 1; \
 	done
 
 wheel: jars ## dist/*.whl, with a jar for each supported Spark

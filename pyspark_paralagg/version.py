@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 VERSION = "0.1.0"
-SUPPORTED_MINORS = ("4.1", "4.2")
-PYSPARK = "pyspark>=4.1,<4.3"
+SUPPORTED_MINORS = ("3.5", "4.0", "4.1", "4.2", "4.3")
+PYSPARK = "pyspark>=3.5,<4.4"
 """What pip has to install, as ``pyproject.toml`` says it; a test compares both."""

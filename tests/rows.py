@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import DataType, StructType, TimestampType
+from pyspark.sql.types import DataType, StructType, TimestampType, _parse_datatype_string
+from spark_versions import SPARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,9 +56,16 @@ def parse(cell: str, kind: str) -> Any:  # noqa: ANN401, PLR0911 - a value of an
     return cell
 
 
+def schema_of(ddl: str) -> StructType:
+    schema: StructType = getattr(StructType, "fromDDL", _parse_datatype_string)(ddl)  # Spark 3.5 has only the latter
+    return schema
+
+
 def frame(spark: SparkSession, ddl: str, rows: Iterable[tuple[Any, ...]]) -> DataFrame:
     """Return rows as a DataFrame that is held in the JVM."""
-    schema = StructType.fromDDL(ddl)
+    schema = schema_of(ddl)
+    if SPARK < (4, 0):  # which takes no Arrow table
+        return spark.createDataFrame(list(rows), schema)
     arrow = pa.schema([pa.field(f.name, arrow_type(f.dataType), f.nullable) for f in schema])
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(list(c), type=f.type) for c, f in zip(columns, arrow, strict=True)]

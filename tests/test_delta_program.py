@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
-from pyspark.sql.types import StructType
 from pyspark.sql.window import Window
-from rows import frame
+from rows import frame, schema_of
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.delta.program import Program, Recursion, references
@@ -31,7 +30,7 @@ def walk(d: DataFrame, t: Tables) -> DataFrame:
 def program(spark: SparkSession, base: Any = None, step: Any = walk, **options: Any) -> Program:  # noqa: ANN401 - given
     aggs = options.pop("aggs", {"dist": "min"})
     recursion = Recursion("r", "node", aggs, base or (lambda t: t["starts"]), step, options)
-    schemas = {"edges": StructType.fromDDL(EDGES), "starts": StructType.fromDDL(STARTS)}
+    schemas = {"edges": schema_of(EDGES), "starts": schema_of(STARTS)}
     return Program(spark, recursion, references(spark, schemas))
 
 
@@ -150,7 +149,7 @@ class TestFingerprintOfAWholeText:
             dist(x, 0) :- reach(x). dist(y, $MINE(d + w)) :- dist(x, d), edge(x, y, w).
         """
         types = {"edge": "x bigint, y bigint, w bigint", "start": "x bigint"}
-        schemas = {name: StructType.fromDDL(ddl) for name, ddl in types.items()}
+        schemas = {name: schema_of(ddl) for name, ddl in types.items()}
         own = [ra.aggregator("mine", combine)]
         found = Text(text, "dist", {"mode": "trust", **options}, own).program(spark, schemas)
         assert isinstance(found, WholeText)

@@ -14,6 +14,7 @@ from rows import assert_same_rows, frame, rows_of
 from test_fixtures import check
 
 import pyspark_paralagg as ra
+from pyspark_paralagg.delta.condition import condition_of
 from pyspark_paralagg.session import conf
 
 if TYPE_CHECKING:
@@ -321,7 +322,7 @@ def test_an_error_in_the_data_has_its_code_and_the_session_goes_on(
     ra.attach(session, {conf.MPI_STAGING_DIR.name: str(tmp_path)})
     with pytest.raises(QueryExecutionException) as caught:
         paths(session, backend, max_iterations=3).collect()
-    assert caught.value.getCondition() == "PARALAGG_LIMIT_REACHED"
+    assert condition_of(caught.value) == "PARALAGG_LIMIT_REACHED"
     assert "max_iterations" in str(caught.value)
     assert empties(tmp_path)
     assert paths(session, backend).count() == 51
@@ -341,7 +342,7 @@ def test_ranks_that_fail_are_an_error_or_with_fallback_a_reason(
     ra.attach(session, {conf.MPI_LAUNCHER.name: launcher})
     with pytest.raises(QueryExecutionException) as caught:
         paths(session, "mpi").collect()
-    assert caught.value.getCondition() == code
+    assert condition_of(caught.value) == code
     assert message in str(caught.value)
     assert empties(tmp_path)
     session.conf.set(conf.MPI_FALLBACK.name, "true")

@@ -15,6 +15,7 @@ from rows import frame, rows_of
 
 import pyspark_paralagg as ra
 from mpi_backend.names import listed_names, names_option, result_folder
+from pyspark_paralagg.delta.condition import condition_of
 from pyspark_paralagg.session import conf
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def test_a_relation_named_as_an_option_does_not_turn_it_on(session: SparkSession
     for backend in ("local", "mpi"):
         with pytest.raises(QueryExecutionException) as caught:
             ra.recursive(relation, step, backend=backend)["--no-ansi"].collect()
-        assert caught.value.getCondition() == "ARITHMETIC_OVERFLOW"
+        assert condition_of(caught.value) == "ARITHMETIC_OVERFLOW"
 
 
 @pytest.mark.parametrize("backend", ["spark", "local"])

@@ -13,6 +13,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
 import pyspark_paralagg as ra
+from pyspark_paralagg.delta.condition import condition_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,7 +136,7 @@ def test_an_error_of_one_value_ends_all(spark: SparkSession, tasks: int) -> None
     weights = np.where(edges[:, 0] % 40 == 17, np.iinfo(np.int64).max, 1)
     with pytest.raises(PySparkException) as caught:
         distances_from(spark, edges_of(spark, edges, weights), list(range(40))).collect()
-    assert caught.value.getCondition() == "ARITHMETIC_OVERFLOW"
+    assert condition_of(caught.value) == "ARITHMETIC_OVERFLOW"
 
 
 @TASKS

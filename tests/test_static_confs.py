@@ -17,6 +17,7 @@ from rows import frame, rows_of
 from scala_objects import scala_object
 
 import pyspark_paralagg as ra
+from pyspark_paralagg.delta.condition import condition_of
 from pyspark_paralagg.session import conf
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def test_a_session_cannot_change_a_static_key(
     before = conf.read(session, key)
     with pytest.raises(AnalysisException) as caught:
         change(session, key.name)
-    assert caught.value.getCondition() == "CANNOT_MODIFY_STATIC_CONFIG"
+    assert condition_of(caught.value) == "CANNOT_MODIFY_STATIC_CONFIG"
     assert key.name in str(caught.value)
     assert conf.read(session, key) == before
 

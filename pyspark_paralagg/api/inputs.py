@@ -32,8 +32,8 @@ def literal_rows(spark: SparkSession, source: Source) -> DataFrame:
     """Return the facts of the text as a DataFrame whose rows are in the JVM."""
     types = {NUMBER: pa.int64(), FLOAT: pa.float64(), SYMBOL: pa.string(), BOOLEAN: pa.bool_()}
     ddl = ", ".join(f"{quoted(c.name)} {c.type}" for c in source.columns)
-    if not source.rows:
-        return spark.createDataFrame([], ddl)
+    if not source.rows or spark.version.startswith("3."):  # Spark 3.5 takes no Arrow table
+        return spark.createDataFrame(list(source.rows), ddl)
     columns = list(zip(*source.rows, strict=True))
     arrays = [pa.array(list(v), type=types[c.type]) for v, c in zip(columns, source.columns, strict=True)]
     table = pa.Table.from_arrays(arrays, names=[c.name for c in source.columns])

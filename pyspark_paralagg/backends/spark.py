@@ -22,7 +22,7 @@ from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.program.sql import quoted, to_sql
 from pyspark_paralagg.report.engine_report import SPARK
 from pyspark_paralagg.session import conf
-from pyspark_paralagg.session.attach import bridge, reference
+from pyspark_paralagg.session.attach import bridge, frame_of, reference
 from pyspark_paralagg.session.interrupt import cancel_on_interrupt
 from pyspark_paralagg.session.running import is_connect
 
@@ -151,8 +151,7 @@ class Builder:
         return replace(plan, inputs=inputs), sources
 
     def _source(self, analysis: Any, source: int) -> DataFrame:  # noqa: ANN401 - a py4j object
-        dataset = self.session._jvm.org.apache.spark.sql.classic.Dataset  # type: ignore[union-attr]  # noqa: SLF001
-        return self._frame(dataset.ofRows(self.jsession, analysis.sources().apply(source)))
+        return frame_of(self.bridge.source(self.jsession, analysis, source), self.session)
 
     def _fixpoints(
         self,
@@ -178,13 +177,8 @@ class Builder:
                 node = self.bridge.fixpoint(
                     self.jsession, analysis, json.dumps(data), position, name, sources, self.reason
                 )
-                results[name] = self._frame(node)
+                results[name] = frame_of(node, self.session)
         return {s.relation.name: results[s.relation.name] for s in self.job.seeds}
-
-    def _frame(self, jdf: Any) -> DataFrame:  # noqa: ANN401 - a py4j object
-        from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame  # noqa: PLC0415 - pyspark is optional
-
-        return ClassicDataFrame(jdf, self.session)
 
 
 def analyse(job: Job, customs: Customs) -> tuple[Any, dict[str, Any]]:

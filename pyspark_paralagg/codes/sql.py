@@ -85,6 +85,13 @@ SQL = (
         tested_by="tests/test_session.py",
     ),
     ErrorCode(
+        "PARALAGG_SQL_NO_RECURSION",
+        IN_SPARK,
+        cause="Spark 3.5 does not parse `WITH RECURSIVE`.",
+        remedy="Use Spark 4.0 or later, or write the recursion as `df.recursive_agg` or as a Datalog text.",
+        tested_by="tests/sql/test_old_spark.py",
+    ),
+    ErrorCode(
         "PARALAGG_SQL_COMPILER",
         IN_SPARK,
         cause="The Python process that compiles recursive queries does not start, ends, or returns an invalid answer.",

@@ -71,7 +71,10 @@ def system_problem(problem: OSError) -> EnvironmentProblem:
 @contextmanager
 def without_spark_logs() -> Iterator[None]:
     """Suppress the log records of PySpark and py4j, which print each exception's stack before they raise it."""
-    from pyspark.logger import PySparkLogger  # noqa: PLC0415 - slow to load
+    try:
+        from pyspark.logger import PySparkLogger  # noqa: PLC0415 - slow to load
+    except ImportError:  # Spark 3.5 logs by Python's own
+        PySparkLogger = logging  # type: ignore[assignment,misc]  # noqa: N806 - a class
 
     loggers: list[logging.Logger] = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     disabled = [logger.disabled for logger in loggers]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.delta.condition import condition_of
 from pyspark_paralagg.delta.record import APPLICATION, Record
 from pyspark_paralagg.delta.tables import find_table
 from pyspark_paralagg.errors import ConflictError
@@ -121,7 +122,7 @@ class Writer:
             # Delta's Python exceptions have no common base class, unlike its Scala ones.
             if isinstance(problem, tuple(getattr(exceptions, name) for name in _CONFLICTS)):
                 raise self._conflict(type(problem).__name__) from problem
-            if problem.getCondition() in _EXISTS:
+            if condition_of(problem) in _EXISTS:
                 raise self._conflict("another writer created it") from problem
             raise
 

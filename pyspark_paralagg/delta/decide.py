@@ -7,8 +7,9 @@ sources' versions, their change feeds, then the program.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pyspark_paralagg.delta.condition import condition_of
 from pyspark_paralagg.delta.program import Program
 from pyspark_paralagg.delta.rows import count_values, materialize
 from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
@@ -140,7 +141,7 @@ def _read_feed(  # noqa: PLR0913 - the source, its versions, and the output
         else:
             changes.counts[name] = count_values(feed, _KIND)
     except (PySparkException, Py4JJavaError) as problem:
-        condition = _condition(problem)
+        condition = condition_of(problem)
         if not condition.startswith(_UNREADABLE):
             raise
         versions = f"version {first}" if first == snapshot.version else f"versions {first} to {snapshot.version}"
@@ -157,17 +158,6 @@ def _check_inserts(changes: Changes) -> None:
 
 _UNREADABLE = ("DELTA_", "FAILED_READ_FILE")
 """Prefixes of conditions for a feed that is missing, vacuumed, or has another schema."""
-
-
-def _condition(problem: Any) -> str:  # noqa: ANN401 - pyspark's converted exception, or py4j's
-    """Return the condition of Spark's error; pyspark does not convert the error of a failed job."""
-    from py4j.protocol import Py4JError  # noqa: PLC0415 - pyspark is optional
-
-    java = getattr(problem, "java_exception", None)
-    try:
-        return str((problem if java is None else java).getCondition() or "")
-    except Py4JError:  # only Spark's exceptions have this method
-        return ""
 
 
 _WORDS = {"delete": "deleted", "update_postimage": "updated"}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.delta.condition import condition_of
 from pyspark_paralagg.errors import EnvironmentProblem, UsageError
 from pyspark_paralagg.session.running import is_connect
 
@@ -159,7 +160,7 @@ def find_table(spark: SparkSession, place: str, *, is_path: bool) -> Any:  # noq
     try:
         return DeltaTable.forPath(spark, place) if is_path else DeltaTable.forName(spark, place)
     except AnalysisException as problem:
-        if problem.getCondition() in ("DELTA_MISSING_DELTA_TABLE", "DELTA_TABLE_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND"):
+        if condition_of(problem) in ("DELTA_MISSING_DELTA_TABLE", "DELTA_TABLE_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND"):
             return None
         raise
 

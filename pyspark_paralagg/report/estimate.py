@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.report.engine_report import SPARK, describe
-from pyspark_paralagg.session.attach import bridge
+from pyspark_paralagg.session.attach import bridge, frame_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,8 +101,6 @@ def estimate(df: DataFrame) -> Estimate:
       to files: 172 MiB of rows, 0 MiB of indexes (mapped)
       each row of r: 33 bytes
     """
-    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame  # noqa: PLC0415 - needs pyspark
-
     described = describe(df)
     if described is None:
         raise UsageError(
@@ -114,7 +112,7 @@ def estimate(df: DataFrame) -> Estimate:
     shim, jdf = bridge(df.sparkSession), df._jdf  # noqa: SLF001 - pyspark has no public way to the JVM DataFrame
     sizes = json.loads(shim.sizes(jdf))
     frames = [
-        None if i["derived"] else ClassicDataFrame(frame, df.sparkSession)
+        None if i["derived"] else frame_of(frame, df.sparkSession)
         for i, frame in zip(sizes["inputs"], shim.inputs(jdf), strict=True)
     ]
     counts = [None if f is None else f.count() for f in frames]

@@ -89,10 +89,15 @@ def bridge(spark: SparkSession) -> Any:  # noqa: ANN401 - a py4j object has no t
 
 def reference(spark: SparkSession, name: str, schema: StructType) -> DataFrame:
     """Return a DataFrame with the columns of ``schema`` and no rows: a step receives it in place of a relation."""
-    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame  # noqa: PLC0415 - pyspark is optional
-
     jsession = spark._jsparkSession  # noqa: SLF001 - pyspark has no public way to the JVM session
-    return ClassicDataFrame(bridge(spark).reference(jsession, name, schema.json()), spark)
+    return frame_of(bridge(spark).reference(jsession, name, schema.json()), spark)
+
+
+def frame_of(jdf: Any, spark: SparkSession) -> DataFrame:  # noqa: ANN401 - a py4j object
+    """Return the DataFrame of one in the JVM."""
+    from pyspark.sql import DataFrame  # noqa: PLC0415 - pyspark is optional
+
+    return DataFrame(jdf, spark)  # from Spark 4.0 on, an instance of its subclass for sessions with a JVM
 
 
 def keep_run(df: DataFrame) -> Callable[[], None] | None:

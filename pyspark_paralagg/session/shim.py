@@ -46,9 +46,15 @@ class ShimSources:
 
     @property
     def scala(self) -> list[Path]:
-        """Return the files that all Spark versions share, then those of this minor."""
-        folders = (self.root / "scala", self.root / f"spark-{self.minor}")
-        return [path for folder in folders for path in sorted(folder.rglob("*.scala"))]
+        """Return the files that all Spark versions share, then those for this minor.
+
+        Of files with the same name in several ``spark-<minor>``, the one of the last minor up to this one is for it.
+        """
+        found: dict[Path, Path] = {}
+        for folder in sorted(self.root.glob("spark-*"), key=_version_of):
+            if _version_of(folder) <= _version(self.minor):
+                found |= {path.relative_to(folder): path for path in folder.rglob("*.scala")}
+        return [*sorted((self.root / "scala").rglob("*.scala")), *(found[name] for name in sorted(found))]
 
     @property
     def resources(self) -> list[tuple[str, Path]]:
@@ -63,6 +69,14 @@ class ShimSources:
         for path in [*self.scala, *(path for _, path in self.resources)]:
             state.update(path.relative_to(self.root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
         return state.hexdigest()[:12]
+
+
+def _version(minor: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in minor.split("."))
+
+
+def _version_of(folder: Path) -> tuple[int, ...]:
+    return _version(folder.name.removeprefix("spark-"))
 
 
 def find_sources(minor: str) -> ShimSources:

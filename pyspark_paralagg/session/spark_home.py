@@ -72,7 +72,7 @@ def check_supported(version: str) -> None:
     if minor_of(version) not in SUPPORTED_MINORS:
         raise EnvironmentProblem(
             "PARALAGG_SPARK_UNSUPPORTED",
-            f"Spark {version} is installed; pyspark-paralagg {VERSION} supports Spark {' and '.join(SUPPORTED_MINORS)}",
+            f"Spark {version} is installed; pyspark-paralagg {VERSION} supports Spark {', '.join(SUPPORTED_MINORS)}",
             value=version,
             hint=f"run `pip install 'pyspark~={SUPPORTED_MINORS[-1]}.0'`, or install a newer pyspark-paralagg",
         )

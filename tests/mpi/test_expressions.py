@@ -17,8 +17,7 @@ import pytest
 from mpi.expressions_random import COLUMNS, Expressions, rows
 from mpi.staged import arrow
 from pyspark.errors import PySparkException
-from pyspark.sql.types import StructType
-from rows import frame
+from rows import frame, schema_of
 
 from mpi_backend.codegen.input import evaluate
 from mpi_backend.codegen.portable import unportable
@@ -78,7 +77,7 @@ def _is_typed(spark: SparkSession, text: str) -> bool:
 
 def analysed(spark: SparkSession, texts: list[str]) -> list[Input]:
     """Analyse expressions over the columns of the data. Return an input for each."""
-    schema = StructType.fromDDL(", ".join(f"{n} {t}" for n, t in TYPES))
+    schema = schema_of(", ".join(f"{n} {t}" for n, t in TYPES))
     df = reference(spark, "r", schema).selectExpr(*(f"{t} AS e{n}" for n, t in enumerate(texts)))
     analysis = bridge(spark).analyse(_java_list(spark, ["q"]), _java_list(spark, [_jdf(df)]))
     node = json.loads(analysis.json())["steps"][0]["plan"]

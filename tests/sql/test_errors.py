@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import AnalysisException, ParseException, QueryExecutionException
+from spark_versions import since
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -256,6 +257,7 @@ def test_a_text_that_cannot_be_parsed_is_shown_as_it_was_written(spark: SparkSes
     assert "(line 1, pos 81)" in str(caught.value)
 
 
+@since("4.1", "MAX RECURSION LEVEL")
 def test_more_rounds_than_are_allowed_are_an_error(spark: SparkSession) -> None:
     text = (
         "WITH RECURSIVE t(n) MAX RECURSION LEVEL {} AS (SELECT 1 UNION SELECT n + 1 FROM t WHERE n < 6) SELECT * FROM t"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from rows import assert_same_rows
+from spark_versions import since
 
 import pyspark_paralagg as ra
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = since("4.1", "its own recursive CTEs run")
 Rows = list[tuple[object, ...]]
 
 PATHS = """WITH RECURSIVE path(node, d, hops) AS (

@@ -88,6 +88,9 @@ object Bridge extends Logging {
   def analyse(names: JList[String], steps: JList[DataFrame]): Analysis =
     new Analysis(names.asScala.toSeq, steps.asScala.toSeq.map(analysed))
 
+  /** Returns a source of the steps. */
+  def source(session: SparkSession, analysis: Analysis, n: Int): DataFrame = frame(session, analysis.sources(n))
+
   /**
    * Returns the lazy result of one relation of one stratum. Its sources are those of `analysis`, then `extraSources`
    * (bases, initial rows, results of lower strata), numbered consecutively.

@@ -25,6 +25,7 @@ object ErrorCodes {
   val SqlHead = "PARALAGG_SQL_HEAD"
   val SqlHeadArgument = "PARALAGG_SQL_HEAD_ARGUMENT"
   val SqlNoBase = "PARALAGG_SQL_NO_BASE"
+  val SqlNoRecursion = "PARALAGG_SQL_NO_RECURSION"
   val SqlNotConfigured = "PARALAGG_SQL_NOT_CONFIGURED"
   val SqlPlace = "PARALAGG_SQL_PLACE"
   val SqlTypes = "PARALAGG_SQL_TYPES"

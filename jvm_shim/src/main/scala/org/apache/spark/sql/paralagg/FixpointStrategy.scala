@@ -2,7 +2,7 @@ package org.apache.spark.sql.paralagg
 
 import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Union}
-import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.{classic, SparkSession}
 import org.apache.spark.sql.execution.{FilterExec, SparkPlan, SparkStrategy, UnionExec}
 import org.apache.spark.sql.paralagg.driver.{FixpointExec, GangExchange}
 import org.apache.spark.sql.paralagg.gang.Slots
@@ -19,7 +19,7 @@ object FixpointStrategy extends SparkStrategy {
       val partitions = Slots.likely(SparkSession.active.sparkContext, plan.conf.numShufflePartitions)
       OffloadExec(inputs.map(planLater), output, spec, partitions) :: Nil
     case RecursiveAggregate(inputs, output, spec) =>
-      val session = SparkSession.active
+      val session = SparkSession.active.asInstanceOf[classic.SparkSession]
       val partitions = Slots.gang(session.sparkContext, plan.conf.numShufflePartitions)
       val children = inputs.map(i => GangExchange.plan(i, session, partitions).getOrElse(planLater(i)))
       FixpointExec(children, output, spec, partitions) :: Nil

@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.QueryExecutionException
 class ParalaggException(code: String, val text: String, val hint: String, cause: Throwable = null)
     extends QueryExecutionException(s"[$code] $text" + (if (hint.isEmpty) "" else s" Hint: $hint"), cause)
     with SparkThrowable {
-  override def getCondition: String = code
+  def getCondition: String = code // overrides nothing in Spark 3.5
   override def getErrorClass: String = code
   override def getSqlState: String = "XX000"
   override def getMessageParameters: java.util.Map[String, String] = java.util.Map.of()

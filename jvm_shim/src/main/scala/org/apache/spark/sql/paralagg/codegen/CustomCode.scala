@@ -14,7 +14,7 @@ private[codegen] object CustomCode {
     val locals = names.zip(old ++ next).map { case (name, word) => variables.bind(name, WordCode(word, "false")) }
     val (codes, results) = custom.combine.toSeq.map(variables.word).unzip
     val fails = results.filter(_.isNullable).map { r =>
-      s"if (${r.isNull}) Sums.combinedToNull(\"${custom.name}\");\n"
+      s"""if (${r.isNull}) Sums.combinedToNull("${custom.name}");\n"""
     }
     val combined = codes.mkString + fails.mkString
     val store = old.zip(results).map { case (to, z) => s"$to = ${z.word}; " }.mkString + onChange

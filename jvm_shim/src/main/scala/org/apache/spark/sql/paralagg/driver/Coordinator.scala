@@ -38,7 +38,7 @@ final class Coordinator(override val rpcEnv: RpcEnv) extends ThreadSafeRpcEndpoi
 
   override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
     case ("join", run: Long, attempt: Int, part: Int, tasks: Int, executor: String, host: String, port: Int) =>
-      val newest = sessions.keys.filter(_._1 == run).map(_._2).maxOption.getOrElse(attempt)
+      val newest = sessions.keys.filter(_._1 == run).map(_._2).fold(attempt)(_ max _)
       if (newest > attempt) context.sendFailure(new SparkException(s"attempt $attempt of run $run is over"))
       else {
         sessions.keys.filter(k => k._1 == run && k._2 < attempt).toSeq.foreach(end(_, "a newer attempt has begun"))

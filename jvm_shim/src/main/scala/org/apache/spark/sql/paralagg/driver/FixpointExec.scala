@@ -2,6 +2,8 @@ package org.apache.spark.sql.paralagg.driver
 
 import java.util.UUID
 
+import scala.util.Try
+
 import org.apache.spark.PartitionIdPassthrough
 import org.apache.spark.rdd.{PartitionPruningRDD, RDD, ShuffledRDD}
 import org.apache.spark.sql.catalyst.expressions.Attribute
@@ -79,7 +81,7 @@ case class FixpointExec(
   /** Returns the number of a conf, which `pyspark_paralagg/session/conf.py` describes. */
   private def number(key: String, default: Long, least: Long): Long = {
     val text = conf.getConfString(key, default.toString)
-    text.toLongOption.filter(_ >= least).getOrElse(throw new ParalaggException(
+    Try(text.toLong).toOption.filter(_ >= least).getOrElse(throw new ParalaggException(
         ErrorCodes.BadConf, s"$key is '$text', which is not a number from $least on.",
         s"use a number; the default is $default."))
   }

@@ -127,12 +127,14 @@ private final class RowPages {
   def rows(fields: Int): Iterator[UnsafeRow] = {
     val row = new UnsafeRow(fields)
     pages.iterator.flatMap { page =>
-      Iterator.unfold(0) { at =>
-        if (at == page.used) None
-        else {
+      new Iterator[UnsafeRow] {
+        private var at = 0
+        override def hasNext: Boolean = at < page.used
+        override def next(): UnsafeRow = {
           val size = Platform.getInt(page.bytes, Platform.BYTE_ARRAY_OFFSET + at)
           row.pointTo(page.bytes, Platform.BYTE_ARRAY_OFFSET + at + Header, size)
-          Some((row, at + Header + size))
+          at += Header + size
+          row
         }
       }
     }

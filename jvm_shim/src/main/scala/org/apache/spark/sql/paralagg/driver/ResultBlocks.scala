@@ -46,7 +46,7 @@ final class ResultBlocks(relation: RelationSpec) {
         }
         blocks.iterator.zipWithIndex.collect { case (b, t) if b.rows > 0 => (t, encode(b, strings)) }
       }
-    }.flatten
+    }.flatMap(identity)
   }
 
   private def encode(b: OpenBlock, strings: Dictionary): Array[Byte] =

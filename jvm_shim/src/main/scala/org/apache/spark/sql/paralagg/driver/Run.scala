@@ -31,7 +31,7 @@ private[paralagg] final class Run(
   private val started = System.nanoTime()
   private var lastPost = 0L
   private val posted =
-    mutable.Map.from(metrics.values.map(m => m.id -> m.value)) // not 0 after an earlier start of ranks
+    mutable.Map(metrics.values.map(m => m.id -> m.value).toSeq: _*) // not 0 after an earlier start of ranks
   private var counts = RunCounts()
   private var phase = Running
   private var seconds = 0.0

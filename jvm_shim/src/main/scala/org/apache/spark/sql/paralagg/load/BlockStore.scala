@@ -2,8 +2,7 @@ package org.apache.spark.sql.paralagg.load
 
 import java.io.{ByteArrayInputStream, ByteArrayOutputStream}
 import java.nio.{ByteBuffer, ByteOrder}
-
-import scala.collection.mutable
+import java.util.ArrayDeque
 
 import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.memory.{MemoryConsumer, MemoryMode}
@@ -13,7 +12,7 @@ import org.apache.spark.memory.{MemoryConsumer, MemoryMode}
  * task of the executor has got stay in the store of the task that read them.
  */
 final class BlockStore(context: TaskContext) extends MemoryConsumer(context.taskMemoryManager(), MemoryMode.ON_HEAP) {
-  private val inMemory = mutable.ArrayDeque.empty[Block]
+  private val inMemory = new ArrayDeque[Block]
   private var file: SpillFile = null
 
   /** The bytes that went to the file. */
@@ -22,7 +21,7 @@ final class BlockStore(context: TaskContext) extends MemoryConsumer(context.task
   def add(block: Block): Unit = {
     val bytes = block.bytes
     val granted = acquireMemory(bytes) // may call `spill`
-    if (granted == bytes) inMemory += block
+    if (granted == bytes) inMemory.addLast(block)
     else {
       freeMemory(granted)
       store(block)
@@ -32,8 +31,8 @@ final class BlockStore(context: TaskContext) extends MemoryConsumer(context.task
   /** Moves blocks to the file, oldest first. Spark calls it in this task when it needs memory. */
   override def spill(size: Long, trigger: MemoryConsumer): Long = {
     var stored = 0L
-    while (stored < size && inMemory.nonEmpty) {
-      val block = inMemory.removeHead()
+    while (stored < size && !inMemory.isEmpty) {
+      val block = inMemory.removeFirst()
       stored += block.bytes
       store(block)
     }
@@ -44,8 +43,8 @@ final class BlockStore(context: TaskContext) extends MemoryConsumer(context.task
 
   /** Returns memory of blocks that were freed. */
   def shrink(): Unit = {
-    inMemory.filterInPlace(_.bytes > 0)
-    freeMemory(math.max(0, getUsed - inMemory.iterator.map(_.bytes).sum))
+    inMemory.removeIf(_.bytes == 0)
+    freeMemory(math.max(0, getUsed - inMemory.stream.mapToLong(_.bytes).sum))
   }
 
   def close(): Unit = {

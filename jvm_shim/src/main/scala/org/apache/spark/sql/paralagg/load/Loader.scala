@@ -181,7 +181,7 @@ final class Loader(
       }
       var i = 0
       while (i < n) {
-        targets(i) = math.floorMod(targets(i), tasks)
+        targets(i) = Math.floorMod(targets(i), tasks)
         i += 1
       }
       -1

@@ -17,6 +17,6 @@ final class Owner(spec: RelationSpec, columns: Array[Int], hasMask: Boolean, tas
         if ((mask >> columns(i) & 1) == 0) hash = types(i).hash(words(at + columns(i)), hash, strings)
         i += 1
       }
-      math.floorMod(hash, tasks)
+      Math.floorMod(hash, tasks)
     }
 }

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.paralagg.load
 
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
-import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
+import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException, SparkMinor}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
@@ -40,7 +40,7 @@ object Words {
     case DoubleType => DoubleWord
     case FloatType => FloatWord
     case d: DecimalType if d.precision <= Decimal.MAX_LONG_DIGITS => DecimalWord(d.precision, d.scale)
-    case s: StringType if s.isUTF8BinaryCollation => StringWord
+    case s: StringType if SparkMinor.isBinary(s) => StringWord
     case other =>
       throw new ParalaggException(
         ErrorCodes.TypeUnsupported,

@@ -53,7 +53,7 @@ final class Checkpoint(conf: CheckpointConf, run: Long, gang: Gang, parts: Array
       if (gang.part != 0 || !files.exists(root)) 0
       else {
         files.listStatus(root).map(_.getPath).filter(p => files.exists(new Path(p, "complete")))
-          .map(_.getName.stripPrefix("iteration-").toInt).maxOption.getOrElse(0)
+          .map(_.getName.stripPrefix("iteration-").toInt).fold(0)(_ max _)
       }
     gang.allreduce(Array(iteration.toDouble))(0).toInt
   }

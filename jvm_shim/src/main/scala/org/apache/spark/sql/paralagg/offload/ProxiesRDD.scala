@@ -44,7 +44,8 @@ private final class ProxiesRDD(sc: SparkContext, below: RDD[(Int, Array[Byte])],
     val problem = if (command.isEmpty) None else runProxy(JsonMethods.parse(command).children, folder, context)
     val (code, text) = problem.getOrElse(("", ""))
     Offloads.ask(("over", runId, stage._1, code, text), context)
-    if (command.isEmpty) Iterator.empty else folder.fold(Iterator.empty[(Int, Array[Byte])])(_.results(result))
+    if (command.isEmpty) Iterator.empty
+    else folder.fold[Iterator[(Int, Array[Byte])]](Iterator.empty)(_.results(result))
   }
 
   /** Runs a proxy and returns a problem that hydra does not report. Its guard ends it with this JVM or task. */

@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.plans.{JoinType, LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.paralagg.SparkMinor
 import org.apache.spark.sql.types._
 
 /**
@@ -71,8 +72,8 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
       ("op" -> "union") ~ ("children" -> JArray(u.children.map(node).toList)) ~ ("columns" -> references(u.output)) ~
         ("child_columns" -> JArray(u.children.map(c => JArray(c.output.map(a => JString(id(a))).toList)).toList))
     case Distinct(child) => ("op" -> "distinct") ~ ("child" -> node(child))
-    case Deduplicate(keys, child) if child.outputSet.subsetOf(AttributeSet(keys)) =>
-      ("op" -> "distinct") ~ ("child" -> node(child))
+    case d: Deduplicate if d.child.outputSet.subsetOf(AttributeSet(d.keys)) =>
+      ("op" -> "distinct") ~ ("child" -> node(d.child))
     case a: Aggregate =>
       ("op" -> "aggregate") ~ ("child" -> node(a.child)) ~
         ("keys" -> JArray(a.groupingExpressions.map(expression).toList)) ~ ("outputs" -> named(a.aggregateExpressions))
@@ -127,8 +128,8 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
   }
 
   /** Returns an error with the type of the value in whose place it stands. */
-  private def raised(error: RaiseError, dataType: DataType): JValue = error.errorParms match {
-    case CreateMap(Seq(_, message), _) =>
+  private def raised(error: RaiseError, dataType: DataType): JValue = SparkMinor.messageOf(error) match {
+    case Some(message) =>
       ("fn" -> "RaiseError") ~ ("args" -> JArray(List(expression(message)))) ~
         ("type" -> Analysis.typeName(dataType)) ~ ("nullable" -> true) ~ ("handle" -> JNull) ~
         ("deterministic" -> true) ~ ("codegen" -> true)
@@ -173,16 +174,7 @@ object Analysis {
       case a: SubqueryAlias => a.child.setTagValue(Name, a.alias)
       case _ =>
     }
-    inlineCommon(ComputeCurrentTime(ReplaceExpressions(EliminateSubqueryAliases(plan))))
-  }
-
-  /** Inlines the common expressions of BETWEEN and nullif. */
-  private def inlineCommon(plan: LogicalPlan): LogicalPlan = plan.transform { case node =>
-    node.transformExpressionsUp {
-      case With(child, common) if common.forall(_.child.deterministic) =>
-        val values = common.map(c => c.id -> c.child).toMap
-        child.transform { case ref: CommonExpressionRef => values.getOrElse(ref.id, ref) }
-    }
+    SparkMinor.inlineCommon(ComputeCurrentTime(ReplaceExpressions(EliminateSubqueryAliases(plan))))
   }
 
   /** Returns the name of a source, if it has only one. */

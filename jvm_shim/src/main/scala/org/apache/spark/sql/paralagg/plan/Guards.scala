@@ -1,6 +1,7 @@
 package org.apache.spark.sql.paralagg.plan
 
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.paralagg.SparkMinor
 import org.apache.spark.sql.types.{DataType, StringType}
 
 /** The assumptions of a proof as expressions; a violation fails the query (pyspark_paralagg/compile/prove/guard.py). */
@@ -23,18 +24,15 @@ private[plan] object Guards {
 
   /** Returns the same call with overflow as an error, in any ANSI mode of the session. */
   def failingOnOverflow(call: Expression): Expression = call match {
-    case a: Add => a.copy(evalContext = ansi(a.evalContext))
-    case s: Subtract => s.copy(evalContext = ansi(s.evalContext))
-    case m: Multiply => m.copy(evalContext = ansi(m.evalContext))
+    case operation @ (_: Add | _: Subtract | _: Multiply) =>
+      SparkMinor.failing(operation.asInstanceOf[BinaryArithmetic])
     case m: UnaryMinus => m.copy(failOnError = true)
     case a: Abs => a.copy(failOnError = true)
     case c: Cast => c.copy(evalMode = EvalMode.ANSI)
     case other => throw new IllegalArgumentException(s"${other.getClass.getSimpleName} has no check of overflow")
   }
 
-  private def ansi(context: NumericEvalContext) = context.copy(evalMode = EvalMode.ANSI)
-
   /** Returns an error in the place of a value of a type. */
   def raise(message: Expression, dataType: DataType): Expression =
-    RaiseError(Literal("USER_RAISED_EXCEPTION"), CreateMap(Seq(Literal("errorMessage"), message)), dataType)
+    SparkMinor.raise(message, dataType)
 }

@@ -139,7 +139,7 @@ object Reads {
   private def text(plan: LogicalPlan): String = {
     val unlimited = SQLConf.get.clone()
     unlimited.setConf(SQLConf.MAX_TO_STRING_FIELDS, Int.MaxValue)
-    val tree = SQLConf.withExistingConf(unlimited)(plan.treeString(false, false, Int.MaxValue, false, false))
+    val tree = SQLConf.withExistingConf(unlimited)(plan.treeString(verbose = false, maxFields = Int.MaxValue))
     val numbers = mutable.HashMap.empty[String, Int]
     val code = plan.collectWithSubqueries { case p =>
       p.expressions.flatMap(_.collect { case u: PythonUDF => u.func.command.mkString(",").hashCode })

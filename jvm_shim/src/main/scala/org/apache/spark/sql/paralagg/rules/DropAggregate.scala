@@ -18,10 +18,11 @@ import org.apache.spark.sql.types.{DataType, DoubleType, NumericType}
  */
 object DropAggregate extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan.transform {
-    case a @ Aggregate(grouping, outputs, child, _)
-        if child.exists(_.isInstanceOf[RecursiveAggregate]) && isOneRowEach(grouping, child) &&
-          outputs.forall(_.collect { case e: AggregateExpression => e }.forall(forOneRow(_).isDefined)) =>
-      val values = outputs.map(_.transform { case e: AggregateExpression => forOneRow(e).get })
+    case a: Aggregate
+        if a.child.exists(_.isInstanceOf[RecursiveAggregate]) && isOneRowEach(a.groupingExpressions, a.child) &&
+          a.aggregateExpressions.forall(
+            _.collect { case e: AggregateExpression => e }.forall(forOneRow(_).isDefined)) =>
+      val values = a.aggregateExpressions.map(_.transform { case e: AggregateExpression => forOneRow(e).get })
       Project(values.map(_.asInstanceOf[NamedExpression]), a.child)
   }
 

@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.planning.PhysicalOperation
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.{Origin, TreeNodeTag}
+import org.apache.spark.sql.paralagg.SparkMinor
 import org.apache.spark.sql.paralagg.sql.{CompileRecursion, CteColumn, CteRelation, HeadAggregate, RecursiveCte}
 import org.apache.spark.util.Utils
 
@@ -93,7 +94,9 @@ object RewriteUnionLoop extends Rule[LogicalPlan] {
       argument.filter(_ => e.filter.isEmpty).map(_ -> e.aggregateFunction.prettyName).toRight(
         s"${e.sql} is not of a column")
     }
-    val (errors, pairs) = (keys ++ values).distinct.partitionMap(identity)
+    val all = (keys ++ values).distinct
+    val errors = all.collect { case Left(error) => error }
+    val pairs = all.collect { case Right(pair) => pair }
     val uses = pairs.toMap
     def isOfKeys(filter: Expression) =
       filter.deterministic && filter.references.forall(r => uses.get(r.exprId).contains("key"))
@@ -117,7 +120,7 @@ object RewriteUnionLoop extends Rule[LogicalPlan] {
     val relation = relationOf(loop, positions, names, uses)
     for {
       step <- pruned(loop, references.head, positions, relation)
-      cte = RecursiveCte(Name, Seq(relation), loop.maxDepth, Seq(projected(loop.anchor, positions), step))
+      cte = RecursiveCte(Name, Seq(relation), SparkMinor.maxDepth(loop), Seq(projected(loop.anchor, positions), step))
       fixpoint <- compiled(cte)
     } yield Project(
       positions.zip(fixpoint.output).map { case (n, a) => Alias(a, a.name)(exprId = loop.output(n).exprId) }, fixpoint)
@@ -134,9 +137,10 @@ object RewriteUnionLoop extends Rule[LogicalPlan] {
     val whole = projected(loop.recursion, positions)
     val minimal = if (dropped.isEmpty) whole else Iterator.iterate(whole)(ColumnPruning(_)).drop(Rounds).next()
     val read = reference.output.indexWhere(a => dropped.contains(a) && minimal.exists(_.references.contains(a)))
-    Option.when(read >= 0)(s"its recursion reads column ${read + 1}, which is neither a key nor aggregated").toLeft {
+    if (read >= 0) Left(s"its recursion reads column ${read + 1}, which is neither a key nor aggregated")
+    else {
       val columns = kept.zip(relation.columns.get).map { case (a, c) => a.withNullability(true).withName(c.name) }
-      minimal.transformUp { case _: UnionLoopRef => relation.reference(columns) }
+      Right(minimal.transformUp { case _: UnionLoopRef => relation.reference(columns) })
     }
   }
 

@@ -4,6 +4,7 @@ import org.apache.spark.sql.catalyst.analysis.{UnresolvedRelation, UnresolvedSub
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.paralagg.SparkMinor
 
 /** One `name(columns) AS (query)` of a parsed WITH RECURSIVE. */
 class Cte(val name: String, val alias: SubqueryAlias, val maxDepth: Option[Int], heads: Heads) {
@@ -41,7 +42,7 @@ class Cte(val name: String, val alias: SubqueryAlias, val maxDepth: Option[Int],
 
   /** Returns the query below its WITH, and a function that adds this WITH to a part of the query. */
   private def body(plan: LogicalPlan): (LogicalPlan, LogicalPlan => LogicalPlan) = plan match {
-    case w: UnresolvedWith if !w.allowRecursion => (w.child, part => w.copy(child = part))
+    case w: UnresolvedWith if !SparkMinor.allowsRecursion(w) => (w.child, part => w.copy(child = part))
     case other => (other, identity)
   }
 }
@@ -65,7 +66,8 @@ object Cte {
   /** Returns the position of the first read of one of `names`. */
   def place(plan: LogicalPlan, names: Seq[String]): Option[Origin] = plan match {
     case r: UnresolvedRelation if reads(r, names).nonEmpty => Some(r.origin)
-    case other => parts(other, names).iterator.flatMap { case (part, seen) => place(part, seen) }.nextOption()
+    case other =>
+      parts(other, names).iterator.map { case (part, seen) => place(part, seen) }.collectFirst { case Some(at) => at }
   }
 
   /**
@@ -76,7 +78,7 @@ object Cte {
   def parts(plan: LogicalPlan, names: Seq[String]): Seq[(LogicalPlan, Seq[String])] = plan match {
     case w: UnresolvedWith =>
       val visible = names.filterNot(n => w.cteRelations.exists(r => isSame(r._1, n)))
-      w.cteRelations.map(r => (r._2, if (w.allowRecursion) visible else names)) :+ ((w.child, visible))
+      w.cteRelations.map(r => (r._2, if (SparkMinor.allowsRecursion(w)) visible else names)) :+ ((w.child, visible))
     case other => (other.children ++ other.subqueries).map((_, names))
   }
 }

@@ -7,7 +7,7 @@ import org.antlr.v4.runtime.{CharStreams, Token}
 import org.apache.spark.sql.catalyst.parser.SqlBaseLexer
 import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.paralagg.ErrorCodes
+import org.apache.spark.sql.paralagg.{ErrorCodes, SparkMinor}
 
 /** An aggregate in the head of a recursive CTE: `min() AS dist`, or `min_by(dist) AS parent` with an argument. */
 case class HeadAggregate(function: String, argument: Option[String], column: String, origin: Origin)
@@ -52,7 +52,7 @@ object Heads {
     lexer.removeErrorListeners() // Spark's parser reports errors later
     val tokens = lexer.getAllTokens.asScala.filter(_.getChannel == Token.DEFAULT_CHANNEL).toIndexedSeq
     val spans = tokens.indices
-      .filter(n => is(tokens, n, SqlBaseLexer.WITH) && is(tokens, n + 1, SqlBaseLexer.RECURSIVE))
+      .filter(n => is(tokens, n, SqlBaseLexer.WITH) && is(tokens, n + 1, SparkMinor.Recursive))
       .flatMap(n => new Heads.Reader(text, tokens).heads(n + 2))
     new Heads(text, spans.sortBy(_._1))
   }

@@ -1,11 +1,12 @@
 package org.apache.spark.sql.paralagg.sql
 
-import org.apache.commons.lang3.Strings
+import java.util.Locale
 
 import org.apache.spark.sql.catalyst.{FunctionIdentifier, TableIdentifier}
 import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.catalyst.parser.{ParameterContext, ParseException, ParserInterface}
+import org.apache.spark.sql.catalyst.parser.{ParseException, ParserInterface}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.paralagg.{DelegatingParser, SparkMinor}
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /**
@@ -17,12 +18,11 @@ import org.apache.spark.sql.types.{DataType, StructType}
  *
  * @param isConfigured the session can resolve claimed CTEs; in an attached session (`Bridge.attach`) a claim is an error
  */
-class RecursionParser(delegate: ParserInterface, isConfigured: Boolean = true) extends ParserInterface {
+class RecursionParser(delegate: ParserInterface, isConfigured: Boolean = true)
+    extends DelegatingParser(delegate) {
 
   override def parsePlan(sqlText: String): LogicalPlan = parsed(sqlText)(delegate.parsePlan)
   override def parseQuery(sqlText: String): LogicalPlan = parsed(sqlText)(delegate.parseQuery)
-  override def parsePlanWithParameters(sqlText: String, parameters: ParameterContext): LogicalPlan =
-    parsed(sqlText)(delegate.parsePlanWithParameters(_, parameters))
 
   override def parseExpression(sqlText: String): Expression = delegate.parseExpression(sqlText)
   override def parseTableIdentifier(sqlText: String): TableIdentifier = delegate.parseTableIdentifier(sqlText)
@@ -31,15 +31,19 @@ class RecursionParser(delegate: ParserInterface, isConfigured: Boolean = true) e
   override def parseMultipartIdentifier(sqlText: String): Seq[String] = delegate.parseMultipartIdentifier(sqlText)
   override def parseTableSchema(sqlText: String): StructType = delegate.parseTableSchema(sqlText)
   override def parseDataType(sqlText: String): DataType = delegate.parseDataType(sqlText)
-  override def parseRoutineParam(sqlText: String): StructType = delegate.parseRoutineParam(sqlText)
 
-  private def parsed(sqlText: String)(parse: String => LogicalPlan): LogicalPlan =
-    if (!Strings.CI.contains(sqlText, "recursive")) parse(sqlText)
-    else {
+  override protected def parsed(sqlText: String)(parse: String => LogicalPlan): LogicalPlan =
+    if (!sqlText.toLowerCase(Locale.ROOT).contains("recursive")) parse(sqlText)
+    else if (SparkMinor.Recursive < 0) {
+      try parse(sqlText)
+      catch { case e: ParseException if Recursive.findFirstIn(sqlText).isDefined => SqlProblem.noRecursion(e) }
+    } else {
       val heads = Heads.in(sqlText)
       val plan =
         try parse(heads.text)
         catch { case e: ParseException if !heads.isEmpty => throw e.withCommand(sqlText) }
       new ClaimRecursion(heads, isConfigured).apply(plan)
     }
+
+  private def Recursive = "(?i)\\bwith\\s+recursive\\b".r
 }

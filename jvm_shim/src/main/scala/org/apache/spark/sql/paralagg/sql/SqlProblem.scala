@@ -1,9 +1,10 @@
 package org.apache.spark.sql.paralagg.sql
 
-import org.apache.spark.QueryContext
+import org.apache.spark.{QueryContext, SPARK_VERSION}
 import org.apache.spark.sql.AnalysisException
+import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.catalyst.trees.Origin
-import org.apache.spark.sql.paralagg.ErrorCodes
+import org.apache.spark.sql.paralagg.{ErrorCodes, SparkMinor}
 
 /**
  * An error in a recursive query with its position in the text: an AnalysisException with a code of this package as
@@ -35,9 +36,17 @@ object SqlProblem {
       "by --jars <the shim's jar> --conf spark.sql.extensions=org.apache.spark.sql.paralagg.ParalaggExtensions",
     at)
 
+  /** Throws the error for a recursive query where Spark parses none. */
+  def noRecursion(cause: ParseException): Nothing = throw new SqlProblem(
+    ErrorCodes.SqlNoRecursion,
+    s"Spark $SPARK_VERSION does not parse WITH RECURSIVE",
+    "use Spark 4.0 or later; or write the query in Python, as df.recursive_agg(keys, aggs, step), or as rules: " +
+      "ra.datalog(spark, \"dist(y, min(d + w)) :- dist(x, d), edge(x, y, w). …\", edge=edges)",
+    cause.start)
+
   private def message(code: String, text: String, hint: String, at: Origin): String = {
     val advice = if (hint.isEmpty) "" else s" Hint: $hint"
-    val summary = at.getQueryContext.map("\n" + _.summary).mkString
+    val summary = at.getQueryContext.map("\n" + SparkMinor.summary(_)).mkString
     s"[$code] $text.$advice SQLSTATE: $SqlState$summary"
   }
 }

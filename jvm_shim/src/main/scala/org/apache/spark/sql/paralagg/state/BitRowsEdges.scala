@@ -21,10 +21,10 @@ object BitRowsEdges {
   def build(
       form: BitRowsSpec, bases: Array[Array[Block]], static: Int => Array[Block], gang: Gang): BitRowsEdges = {
     val indexes = form.flows.map(_.index).filter(_ >= 0)
-    val own = distinct(bases.flatten.flatMap(columns))
+    val own = distinct(bases.flatten.flatMap(columns(_)))
     val all = gang.allgather(own, WordsCodec)
     gang.once {
-      val words = distinct(all ++ indexes.distinct.flatMap(static).flatMap(columns))
+      val words = distinct(all ++ indexes.distinct.flatMap(static(_)).flatMap(columns(_)))
       val vertices = new LongKeyMap
       if (words.nonEmpty) vertices.expect(words.head, words.last, words.length)
       words.foreach(vertices.addWord)

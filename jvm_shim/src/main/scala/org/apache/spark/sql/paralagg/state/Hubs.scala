@@ -90,7 +90,7 @@ object Hubs {
       n += picked
     }
     def edgesOf(id: Int) = counts(id) * (total.toDouble / n)
-    val most = (0 until sampled.size).map(edgesOf).maxOption.getOrElse(0.0)
+    val most = (0 until sampled.size).map(edgesOf).fold(0.0)(_ max _)
     val Array(keys, mostOfAll) = gang.allreduce(Array(sampled.size.toDouble, most), maxima = 1)
     val share = edges / (heavyParts.toDouble * gang.tasks)
     val hubs = KeyMap(keyColumns)

@@ -100,7 +100,7 @@ final class LoopBuilder(
     }
     val ids = i.alignedTo.map(r => intern(parts(r).keys))
     ends("ids")
-    val targets = mutable.Map.from(rules.map(rule => rule -> resolver.resolve(stratum.rules(rule), scratch())))
+    val targets = mutable.Map(rules.map(rule => rule -> resolver.resolve(stratum.rules(rule), scratch())): _*)
     ends("targets")
     val isInMemory = !mayMap || {
       val state = parts.map(_.bytesWhenGrown).sum

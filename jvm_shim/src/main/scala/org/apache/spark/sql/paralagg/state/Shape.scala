@@ -1,6 +1,7 @@
 package org.apache.spark.sql.paralagg.state
 
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.paralagg.SparkMinor
 import org.apache.spark.sql.paralagg.load.{DoubleWord, FloatWord, Routes}
 import org.apache.spark.sql.paralagg.plan._
 import org.apache.spark.sql.types._
@@ -92,14 +93,12 @@ final class Shape(stratum: StratumSpec, routes: Routes, contents: Array[RouteCon
   /** Spark declares every division nullable; in ANSI mode a division by zero is an error, not null. */
   private def isNullable(e: Expression, env: Map[String, Boolean]): Boolean = e.transformUp {
     case v: RuleVariable => v.copy(nullable = env(v.name))
-    case d @ Divide(a, b, context) if isTotal(a, b, context) => KnownNotNull(d)
-    case d @ IntegralDivide(a, b, context) if isTotal(a, b, context) => KnownNotNull(d)
-    case d @ Remainder(a, b, context) if isTotal(a, b, context) => KnownNotNull(d)
-    case d @ Pmod(a, b, context) if isTotal(a, b, context) => KnownNotNull(d)
+    case d: DivModLike if isTotal(d) => KnownNotNull(d)
+    case p: Pmod if isTotal(p) => KnownNotNull(p)
   }.nullable
 
-  private def isTotal(a: Expression, b: Expression, context: NumericEvalContext): Boolean =
-    context.evalMode == EvalMode.ANSI && !a.nullable && !b.nullable
+  private def isTotal(division: BinaryArithmetic): Boolean =
+    SparkMinor.isAnsi(division) && !division.left.nullable && !division.right.nullable
 }
 
 /** The identity of a dependent column's aggregate, as a word: aggregating it with a value gives the value. */
