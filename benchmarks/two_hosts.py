@@ -71,8 +71,9 @@ def run_ranks(hosts: Sequence[Host], command: Sequence[str]) -> list[dict[str, A
     ranks = len(hosts)
     addresses = ",".join(f"{host.address}:1" for host in hosts)
     launch = [mpiexec(Request(launcher="spark", ranks=ranks)), "-launcher", "manual", "-localhost", DRIVER]
-    launch += ["-hosts", addresses, "-wdir", "/", "-genvlist", "PYTHONPATH", "-n", str(ranks), *command]
-    environment = {**os.environ, "HYDRA_RMK": "user", "PYTHONPATH": str(PROJECT)}
+    launch += ["-hosts", addresses, "-wdir", "/", "-genvnone", "-n", str(ranks)]
+    launch += ["env", f"PYTHONPATH={PROJECT}", *command]
+    environment = {**os.environ, "HYDRA_RMK": "user"}
     process = subprocess.Popen(launch, stdout=subprocess.PIPE, env=environment, text=True)  # noqa: S603 - ours
     assert process.stdout is not None
     timer = threading.Timer(_SECONDS, process.kill)  # mpiexec waits forever for a proxy that does not start
