@@ -76,7 +76,7 @@ def enter() -> None:
     """Restart this script as the first process of the driver's host, with its own HOME, and return there."""
     if _INSIDE not in os.environ:
         os.environ[_INSIDE] = "1"
-        os.execvp(_APART[0], [*_APART, sys.executable, *sys.argv])  # noqa: S606 - this script
+        os.execvp(_APART[0], [*_APART, sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this script
     _run("hostname", "driver")
     _run("ip", "link", "set", "lo", "up")
     os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))  # contains the shim's jar
@@ -115,15 +115,28 @@ class Network:
         _run("ip", "link", "set", f"to-{name}", "master", "bridge0", "up")
         process.stdin.write("\n")
         process.stdin.flush()
-        return Host(name, process)
+        return Host(name, address, process)
+
+    def shape(self, host: str, discipline: str) -> str | None:
+        """Set the queueing discipline of what the bridge sends to a host. Return why the kernel refuses it, or None."""
+        command = ["tc", "qdisc", "replace", "dev", f"to-{host}", "root", *discipline.split()]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+        return None if result.returncode == 0 else result.stderr.strip()
 
 
 class Host:
     """A host as seen from the driver's host, whose namespaces contain it."""
 
-    def __init__(self, name: str, process: subprocess.Popen[str]) -> None:
+    def __init__(self, name: str, address: str, process: subprocess.Popen[str]) -> None:
         self.name = name
+        self.address = address
         self._process = process
+
+    def send(self, line: str) -> None:
+        """Write a line to the first process: a command, if that is a shell."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
 
     def processes(self, *words: str) -> list[int]:
         """Return the process ids, in the driver's namespace, of processes whose commands have these words."""
@@ -150,6 +163,7 @@ class Host:
 def _existing(visible: Sequence[Path]) -> list[str]:
     """Return the existing paths that every host mounts."""
     paths = [*map(Path, ("/usr", "/etc", "/opt", "/bin", "/sbin", "/lib", "/lib64", sys.prefix, sys.base_prefix))]
+    paths.append(Path(sys.prefix).resolve())  # the environment may be a link from ROOT to another folder
     return [str(path) for path in dict.fromkeys([*paths, ROOT, *visible]) if path.exists()]
 
 

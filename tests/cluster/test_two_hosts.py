@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hosts import obstacle
+from hosts import ROOT, obstacle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 pytestmark = [
     pytest.mark.cluster,
@@ -49,3 +53,21 @@ def test_a_killed_rank_is_named_with_its_host_and_leaves_nothing_on_either(facts
     assert result["seconds"] < PROMPT_SECONDS
     assert (result["left"], result["runs"]) == (NOTHING, 0)
     assert result["next_is_right"]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="ranks need numba")
+def test_two_ranks_give_the_rows_of_one_and_send_their_bytes_through_the_network(tmp_path: Path) -> None:
+    why = obstacle()
+    if why is not None:
+        pytest.skip(why)
+    command = [sys.executable, "-m", "benchmarks.two_hosts", "--graph", "grid-40", "--cache", str(tmp_path)]
+    command += ["--queries", "components", "--repeat", "1", "--log", str(tmp_path / "hosts.log"), "--json"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)  # noqa: S603
+    assert result.returncode == 0, result.stderr
+    facts = json.loads(result.stdout)
+    [one], [two] = facts["components"]["one"], facts["components"]["two"]
+    assert one["rows"] == two["rows"]
+    assert len(one["rows"]) == 64
+    assert ("one process" in one["form"], "2 ranks" in two["form"]) == (True, True)
+    assert 0 < two["report_bytes"] <= sum(rank["interface_bytes"] for rank in two["ranks"])
+    assert all(rank["meetings"] > 0 for rank in two["ranks"])
