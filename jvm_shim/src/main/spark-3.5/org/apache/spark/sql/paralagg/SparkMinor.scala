@@ -2,7 +2,7 @@ package org.apache.spark.sql
 
 import org.apache.spark.QueryContext
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, SubqueryAlias, UnionLoop, UnresolvedWith}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnresolvedWith}
 import org.apache.spark.sql.types.{DataType, StringType}
 
 /** The classes of sessions inside of a JVM, by the names that Spark has for them from 4.0 on. */
@@ -32,32 +32,6 @@ package paralagg {
 
   /** What Spark 3.5 has otherwise than later ones. */
   object SparkMinor {
-
-    /** Tests whether an operation fails on overflow and division by zero. */
-    def isAnsi(operation: BinaryArithmetic): Boolean = operation match {
-      case Divide(_, _, mode) => mode == EvalMode.ANSI
-      case IntegralDivide(_, _, mode) => mode == EvalMode.ANSI
-      case Remainder(_, _, mode) => mode == EvalMode.ANSI
-      case Pmod(_, _, mode) => mode == EvalMode.ANSI
-      case _ => false
-    }
-
-    /** Returns the same operation, which fails on overflow. */
-    def failing(operation: BinaryArithmetic): Expression = operation match {
-      case a: Add => a.copy(evalMode = EvalMode.ANSI)
-      case s: Subtract => s.copy(evalMode = EvalMode.ANSI)
-      case m: Multiply => m.copy(evalMode = EvalMode.ANSI)
-    }
-
-    /** Returns the CTEs of a WITH: name, query, `MAX RECURSION LEVEL`, which this Spark does not have. */
-    def ctes(w: UnresolvedWith): Seq[(String, SubqueryAlias, Option[Int])] =
-      w.cteRelations.map { case (name, query) => (name, query, None) }
-
-    def withCtes(
-        w: UnresolvedWith, child: LogicalPlan, ctes: Seq[(String, SubqueryAlias, Option[Int])]): UnresolvedWith =
-      w.copy(child = child, cteRelations = ctes.map { case (name, query, _) => (name, query) })
-
-    def maxDepth(loop: UnionLoop): Option[Int] = None
 
     /** Tests whether a WITH is a recursive one, which this Spark does not parse. */
     def allowsRecursion(w: UnresolvedWith): Boolean = false

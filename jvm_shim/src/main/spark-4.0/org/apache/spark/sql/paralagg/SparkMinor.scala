@@ -3,39 +3,11 @@ package org.apache.spark.sql.paralagg
 import org.apache.spark.QueryContext
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.parser.SqlBaseLexer
-import org.apache.spark.sql.catalyst.plans.logical.{
-  CompoundPlanStatement, LogicalPlan, SubqueryAlias, UnionLoop, UnresolvedWith
-}
+import org.apache.spark.sql.catalyst.plans.logical.{CompoundPlanStatement, LogicalPlan, UnresolvedWith}
 import org.apache.spark.sql.types.{DataType, StringType}
 
-/** What Spark 4.0 has otherwise than later ones. */
+/** What Spark 4.0 and later have otherwise than 3.5. */
 object SparkMinor {
-
-  /** Tests whether an operation fails on overflow and division by zero. */
-  def isAnsi(operation: BinaryArithmetic): Boolean = operation match {
-    case Divide(_, _, mode) => mode == EvalMode.ANSI
-    case IntegralDivide(_, _, mode) => mode == EvalMode.ANSI
-    case Remainder(_, _, mode) => mode == EvalMode.ANSI
-    case Pmod(_, _, mode) => mode == EvalMode.ANSI
-    case _ => false
-  }
-
-  /** Returns the same operation, which fails on overflow. */
-  def failing(operation: BinaryArithmetic): Expression = operation match {
-    case a: Add => a.copy(evalMode = EvalMode.ANSI)
-    case s: Subtract => s.copy(evalMode = EvalMode.ANSI)
-    case m: Multiply => m.copy(evalMode = EvalMode.ANSI)
-  }
-
-  /** Returns the CTEs of a WITH: name, query, `MAX RECURSION LEVEL`, which this Spark does not have. */
-  def ctes(w: UnresolvedWith): Seq[(String, SubqueryAlias, Option[Int])] =
-    w.cteRelations.map { case (name, query) => (name, query, None) }
-
-  def withCtes(
-      w: UnresolvedWith, child: LogicalPlan, ctes: Seq[(String, SubqueryAlias, Option[Int])]): UnresolvedWith =
-    w.copy(child = child, cteRelations = ctes.map { case (name, query, _) => (name, query) })
-
-  def maxDepth(loop: UnionLoop): Option[Int] = None
 
   /** Tests whether a WITH is a recursive one. */
   def allowsRecursion(w: UnresolvedWith): Boolean = w.allowRecursion

@@ -1,7 +1,7 @@
 package org.apache.spark.sql.paralagg.plan
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.paralagg.SparkMinor
+import org.apache.spark.sql.paralagg.{Arithmetic, SparkMinor}
 import org.apache.spark.sql.types.{DataType, StringType}
 
 /** The assumptions of a proof as expressions; a violation fails the query (pyspark_paralagg/compile/prove/guard.py). */
@@ -25,7 +25,7 @@ private[plan] object Guards {
   /** Returns the same call with overflow as an error, in any ANSI mode of the session. */
   def failingOnOverflow(call: Expression): Expression = call match {
     case operation @ (_: Add | _: Subtract | _: Multiply) =>
-      SparkMinor.failing(operation.asInstanceOf[BinaryArithmetic])
+      Arithmetic.failing(operation.asInstanceOf[BinaryArithmetic])
     case m: UnaryMinus => m.copy(failOnError = true)
     case a: Abs => a.copy(failOnError = true)
     case c: Cast => c.copy(evalMode = EvalMode.ANSI)

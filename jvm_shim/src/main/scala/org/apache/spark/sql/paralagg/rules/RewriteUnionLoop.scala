@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.planning.PhysicalOperation
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.{Origin, TreeNodeTag}
-import org.apache.spark.sql.paralagg.SparkMinor
+import org.apache.spark.sql.paralagg.Ctes
 import org.apache.spark.sql.paralagg.sql.{CompileRecursion, CteColumn, CteRelation, HeadAggregate, RecursiveCte}
 import org.apache.spark.util.Utils
 
@@ -120,7 +120,7 @@ object RewriteUnionLoop extends Rule[LogicalPlan] {
     val relation = relationOf(loop, positions, names, uses)
     for {
       step <- pruned(loop, references.head, positions, relation)
-      cte = RecursiveCte(Name, Seq(relation), SparkMinor.maxDepth(loop), Seq(projected(loop.anchor, positions), step))
+      cte = RecursiveCte(Name, Seq(relation), Ctes.maxDepth(loop), Seq(projected(loop.anchor, positions), step))
       fixpoint <- compiled(cte)
     } yield Project(
       positions.zip(fixpoint.output).map { case (n, a) => Alias(a, a.name)(exprId = loop.output(n).exprId) }, fixpoint)

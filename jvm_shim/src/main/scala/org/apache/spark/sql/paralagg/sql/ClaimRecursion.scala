@@ -3,7 +3,7 @@ package org.apache.spark.sql.paralagg.sql
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.CurrentOrigin
-import org.apache.spark.sql.paralagg.{ErrorCodes, SparkMinor}
+import org.apache.spark.sql.paralagg.{Ctes, ErrorCodes, SparkMinor}
 
 /**
  * The pass that claims the recursive CTEs of a parsed plan that Spark does not support: CTEs with an aggregate in the
@@ -25,10 +25,10 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
   private def claim(plan: LogicalPlan): LogicalPlan = {
     val inside = plan match {
       case w: UnresolvedWith =>
-        val relations = SparkMinor.ctes(w).map { case (name, alias, depth) =>
+        val relations = Ctes.of(w).map { case (name, alias, depth) =>
           (name, alias.mapChildren(claim).asInstanceOf[SubqueryAlias], depth)
         }
-        replaced(w)(SparkMinor.withCtes(w, claim(w.child), relations))
+        replaced(w)(Ctes.replaced(w, claim(w.child), relations))
       case statement if SparkMinor.isScript(statement) => withParts(statement)(claimScript)
       case other => withQueries(other.mapChildren(claim))
     }
@@ -70,7 +70,7 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
   }
 
   private def claimCtes(w: UnresolvedWith): UnresolvedWith = {
-    val ctes = SparkMinor.ctes(w).map { case (name, alias, depth) => new Cte(name, alias, depth, heads) }
+    val ctes = Ctes.of(w).map { case (name, alias, depth) => new Cte(name, alias, depth, heads) }
     val groups = ctes.map(c => c -> recursionOf(c, ctes)).filter(g => isClaimed(g._1, g._2)).toMap
     if (!isConfigured) groups.keys.headOption.foreach(cte => SqlProblem.notConfigured(cte.name, cte.alias.origin))
     groups.values.toSet.foreach(checkBases)
@@ -82,7 +82,7 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
         }
         (cte.name, alias, if (groups.contains(cte)) None else cte.maxDepth)
       }
-      replaced(w)(SparkMinor.withCtes(w, w.child, relations))
+      replaced(w)(Ctes.replaced(w, w.child, relations))
     }
   }
 

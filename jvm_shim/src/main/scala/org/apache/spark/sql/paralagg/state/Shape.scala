@@ -1,7 +1,7 @@
 package org.apache.spark.sql.paralagg.state
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.paralagg.SparkMinor
+import org.apache.spark.sql.paralagg.Arithmetic
 import org.apache.spark.sql.paralagg.load.{DoubleWord, FloatWord, Routes}
 import org.apache.spark.sql.paralagg.plan._
 import org.apache.spark.sql.types._
@@ -98,7 +98,7 @@ final class Shape(stratum: StratumSpec, routes: Routes, contents: Array[RouteCon
   }.nullable
 
   private def isTotal(division: BinaryArithmetic): Boolean =
-    SparkMinor.isAnsi(division) && !division.left.nullable && !division.right.nullable
+    Arithmetic.isAnsi(division) && !division.left.nullable && !division.right.nullable
 }
 
 /** The identity of a dependent column's aggregate, as a word: aggregating it with a value gives the value. */
