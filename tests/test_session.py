@@ -193,12 +193,12 @@ class TestDoctor:
 
     def test_says_one_cause_and_what_to_do(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "jars").mkdir()
-        (tmp_path / "jars" / "spark-core_2.13-3.5.1.jar").touch()
+        (tmp_path / "jars" / "spark-core_2.13-3.4.1.jar").touch()
         monkeypatch.setenv("SPARK_HOME", str(tmp_path))
         told = doctor()
         assert [problem.code for problem in told.problems] == ["PARALAGG_SPARK_UNSUPPORTED"]
         assert not told.is_healthy
-        assert re.search(r"^! spark +3\.5\.1$", str(told), re.MULTILINE)
+        assert re.search(r"^! spark +3\.4\.1$", str(told), re.MULTILINE)
         assert "pip install" in str(told)
 
     def test_has_started_ranks_where_it_says_so(self) -> None:

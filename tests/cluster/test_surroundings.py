@@ -44,7 +44,7 @@ def test_rows_that_memory_does_not_hold_are_spilled(scenario: Callable[..., Any]
     for kind, found in scenario("little_memory", *[how] * bool(how))["spilled"].items():
         assert found["right"], kind
         assert found["spilled"] > 5_000_000
-        assert 0.5 < found["estimated"] / found["spilled"] < 2.5  # the keys are near each other
+        assert 0.5 < found["estimated"] / found["spilled"] < 5  # the keys are near each other
         assert found["fits"]
         assert found["files"] == []
         assert found["left"] == NOTHING
