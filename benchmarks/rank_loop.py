@@ -54,7 +54,7 @@ class MeetingComm(LoopComm):
 
 @dataclass(frozen=True)
 class RankLoop:
-    """What a rank did in one loop, and in the loading before it."""
+    """Hold what a rank did in one loop, and in the loading before it."""
 
     wall: float
     in_mpi: float

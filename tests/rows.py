@@ -57,7 +57,8 @@ def parse(cell: str, kind: str) -> Any:  # noqa: ANN401, PLR0911 - a value of an
 
 
 def schema_of(ddl: str) -> StructType:
-    schema: StructType = getattr(StructType, "fromDDL", _parse_datatype_string)(ddl)  # Spark 3.5 has only the latter
+    schema = _parse_datatype_string(ddl)  # `StructType.fromDDL` in Spark 4
+    assert isinstance(schema, StructType)
     return schema
 
 

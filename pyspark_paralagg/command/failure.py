@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import logging
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from pyspark_paralagg.errors import EnvironmentProblem, FixpointError
 from pyspark_paralagg.program import patterns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _PARALAGG_ERROR = re.compile(r"\[(?P<code>PARALAGG_[A-Z0-9_]+)\] (?P<message>[^\n]*)")
 _SPARK_ERROR = re.compile(r"\[(?P<code>[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\] (?P<message>[^\n]*)")
@@ -71,12 +71,12 @@ def system_problem(problem: OSError) -> EnvironmentProblem:
 @contextmanager
 def without_spark_logs() -> Iterator[None]:
     """Suppress the log records of PySpark and py4j, which print each exception's stack before they raise it."""
-    try:
+    get_logger: Callable[[str], logging.Logger] = logging.getLogger
+    with suppress(ImportError):  # Spark 3.5 logs by Python's own
         from pyspark.logger import PySparkLogger  # noqa: PLC0415 - slow to load
-    except ImportError:  # Spark 3.5 logs by Python's own
-        PySparkLogger = logging  # type: ignore[assignment,misc]  # noqa: N806 - a class
 
-    loggers: list[logging.Logger] = [PySparkLogger.getLogger(name) for name in _LOGGERS]
+        get_logger = PySparkLogger.getLogger
+    loggers = [get_logger(name) for name in _LOGGERS]
     disabled = [logger.disabled for logger in loggers]
     for logger in loggers:
         logger.disabled = True

@@ -15,12 +15,11 @@ def struct_of(
     columns: Iterable[tuple[str, str]], like: DataFrame | None = None, *, nullable: bool = True
 ) -> StructType:
     """Return ``columns`` (name, Spark type) as a ``StructType``; a column that ``like`` has keeps its type there."""
-    from pyspark.sql.types import DataType, StructType, _parse_datatype_string  # noqa: PLC0415 - pyspark is optional
+    from pyspark.sql.types import StructType, _parse_datatype_string  # noqa: PLC0415 - pyspark is optional
 
-    parse = getattr(DataType, "fromDDL", _parse_datatype_string)  # Spark 3.5 has only the latter
     fields = [] if like is None else like.schema.fields
     types = {(f.name, f.dataType.simpleString()): f.dataType for f in fields}
     schema = StructType()
     for name, type_ in columns:
-        schema = schema.add(name, types.get((name, type_)) or parse(type_), nullable)
+        schema = schema.add(name, types.get((name, type_)) or _parse_datatype_string(type_), nullable)
     return schema

@@ -166,7 +166,7 @@ def outcome(df: DataFrame, expected: list[float]) -> dict[str, Any]:
 
 def results(spark: SparkSession, tasks: tuple[int, ...] = (1, 2, 7)) -> dict[str, Any]:
     """Compare the rows of queries with those of numpy, by query and number of tasks."""
-    found, of_names = {}, {}
+    found, names_by_tasks = {}, {}
     for n in tasks:
         spark.conf.set("spark.sql.shuffle.partitions", n)
         found[f"shortest {n}"] = outcome(shortest(spark), distances())
@@ -174,10 +174,10 @@ def results(spark: SparkSession, tasks: tuple[int, ...] = (1, 2, 7)) -> dict[str
         found[f"wide {n}"] = outcome(greatest(spark, WIDE), greatest_values(WIDE))
         found[f"sums {n}"] = outcome(summed(spark), sums())
         found[f"everywhere {n}"] = outcome(everywhere(spark), greatest_of_sources())
-        of_names[n] = names(spark)
+        names_by_tasks[n] = names(spark)
     return {
         "queries": found,
-        "names": of_names,
+        "names": names_by_tasks,
         "files": files_of(Path("local")),
         "maps": maps(spark),
         "left": left_after(spark),

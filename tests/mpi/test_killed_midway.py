@@ -7,12 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mpi.staged import Staged
-from mpi.test_refining import COLUMNS, TEXTS, inputs
+from mpi.test_refining import TEXTS, stage
 from mpi.test_supervisor import ROOT, needs_mpi, on_linux, runs
-
-from pyspark_paralagg.datalog.parse.parse import parse
-from pyspark_paralagg.datalog.text_to_program import resolve_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +24,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 @on_linux
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_killed_rank_ends_the_run_with_its_code(tmp_path: Path, runs: Callable[..., Any], name: str) -> None:
-    staged = Staged(resolve_text(parse(TEXTS["set"]), {"edge": COLUMNS["edge"]}), inputs(), ["p"])
-    staged.write(tmp_path / "case")
+    stage(tmp_path, {"case": TEXTS["set"]})
     script, file = Path(__file__).parent / "killed_midway.py", tmp_path / "killed"
     run = runs(
         3,

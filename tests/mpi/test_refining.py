@@ -23,6 +23,7 @@ from pyspark_paralagg.datalog.parse.parse import parse
 from pyspark_paralagg.datalog.text_to_program import resolve_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from mpi.staged import Row
@@ -63,15 +64,20 @@ def inputs() -> dict[str, list[Row]]:
     return {"edge": [*edges, (None, 5, 1), (5, None, 1)], "word": words, "base": base, "other": other}
 
 
-@pytest.fixture(scope="module")
-def cases(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Staged]]:
-    folder = tmp_path_factory.mktemp("refining")
+def stage(folder: Path, texts: Mapping[str, str]) -> dict[str, Staged]:
+    """Write each text with ``inputs`` to a folder of its name."""
     staged = {}
-    for name, text in TEXTS.items():
+    for name, text in texts.items():
         columns = {k: v for k, v in COLUMNS.items() if f"{k}(" in text}
         staged[name] = Staged(resolve_text(parse(text), columns), inputs(), ["p"])
         staged[name].write(folder / name)
-    return folder, staged
+    return staged
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Staged]]:
+    folder = tmp_path_factory.mktemp("refining")
+    return folder, stage(folder, TEXTS)
 
 
 @pytest.mark.parametrize("name", TEXTS)

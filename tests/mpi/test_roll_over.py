@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 from mpi.staged import Staged, run_on_ranks
-from mpi.test_refining import COLUMNS, TEXTS, inputs
+from mpi.test_refining import TEXTS, stage
 
 from benchmarks.roll_over import TEXTS as TEXTS_OF_BOWTIE
 from benchmarks.roll_over import bowtie
 from benchmarks.sub_buckets import measure, write
-from pyspark_paralagg.datalog.parse.parse import parse
-from pyspark_paralagg.datalog.text_to_program import resolve_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,12 +42,7 @@ FAILING = {
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Staged]]:
     folder = tmp_path_factory.mktemp("roll-over")
-    staged = {}
-    for name, text in ALL.items():
-        columns = {k: v for k, v in COLUMNS.items() if f"{k}(" in text}
-        staged[name] = Staged(resolve_text(parse(text), columns), inputs(), ["p"])
-        staged[name].write(folder / name)
-    return folder, staged
+    return folder, stage(folder, ALL)
 
 
 @pytest.mark.parametrize(
@@ -69,9 +62,7 @@ def test_early_exchanges_change_no_row(cases: tuple[Path, dict[str, Staged]], ra
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 def test_all_ranks_end_with_the_same_error(tmp_path: Path, ranks: int) -> None:
     """A rank whose sum overflows in an early exchange takes part in those of ranks that continue."""
-    for name, text in FAILING.items():
-        columns = {k: v for k, v in COLUMNS.items() if f"{k}(" in text}
-        Staged(resolve_text(parse(text), columns), inputs(), ["p"]).write(tmp_path / name)
+    stage(tmp_path, FAILING)
     run_on_ranks(tmp_path, "failing", ranks, *TINY)
     for name in FAILING:
         problems = (tmp_path / name / "out-failing" / "failed").read_text()

@@ -1,4 +1,4 @@
-"""What a recursive query in SQL says where Spark parses none."""
+"""Test what a recursive query in SQL says where Spark parses none."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ MECHANISMS = {
     "hubs": r"hubs? spread",
     "mirrors": "mirrored",
 }
-"""What a stratum's form says if it happened."""
+"""Patterns that a stratum's form has if they happened."""
 Rows = dict[str, list[tuple[Any, ...]]]
 Engine = "Callable[[Case], list[Rows]]"
 

@@ -215,7 +215,7 @@ object ShimTests {
   }
 
   private def dictionary(strings: String*) =
-    new Dictionary(new SortedTexts(Array(Texts(strings.map(UTF8String.fromString): _*))), isMapped = false)
+    new Dictionary(new SortedTexts(Array(Texts(strings.map(UTF8String.fromString): _*))), mappedBytes = 0)
 
   private def sample(t: DataType, i: Int): Any = t match {
     case LongType => random.nextLong()

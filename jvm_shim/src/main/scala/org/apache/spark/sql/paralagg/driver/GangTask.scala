@@ -280,17 +280,13 @@ final class GangTask(job: GangJob, context: TaskContext) {
     // If rules derive strings, the word 0, which is stored with a null, must not be one of them.
     if (stratum.makesStrings) dictionary.add(UTF8String.EMPTY_UTF8)
     if (!stratum.makesStrings && !routes.all.exists(_.stringColumns.nonEmpty))
-      new Dictionary(new SortedTexts(Array.empty), isMapped = false)
+      new Dictionary(new SortedTexts(Array.empty), mappedBytes = 0)
     else {
-      var bytes = 0L // of the run's strings, by task
-      def fits(all: Long): Boolean = {
-        bytes = all / gang.localTasks
-        memory.holdStrings(bytes)
-      }
-      val (strings, ranks) = Strings.rank(dictionary, gang, MemoryAccount.mayMap, fits)
-      if (strings.isMapped) {
+      val (strings, ranks) =
+        Strings.rank(dictionary, gang, MemoryAccount.mayMap, bytes => memory.holdStrings(bytes / gang.localTasks))
+      if (strings.mappedBytes > 0) {
         memory.holdStrings(0)
-        memory.mappedBytes += bytes
+        memory.mappedBytes += strings.mappedBytes / gang.localTasks
       }
       packed.foreach(_.foreach(b => routes.all(b.route).stringColumns.foreach(b.rank(_, ranks))))
       strings

@@ -106,16 +106,16 @@ final class BlocksCodec(routes: Array[Route]) {
         if (isString(c)) a.translated(used.number, b.nulls(c)) else a
       }
     }
+    val nulls = blocks.map(_.nulls.map(n => if (n == null) Array.emptyByteArray else n.toByteArray))
     val rows = 4 + blocks.indices.map { i =>
-      8 + columns(i).indices.map(c => ColumnHeader + nullBytes(blocks(i), c).length + columns(i)(c).bytes).sum
+      8 + columns(i).indices.map(c => ColumnHeader + nulls(i)(c).length + columns(i)(c).bytes).sum
     }.sum
     val out = ByteBuffer.allocate(Math.toIntExact(rows + TextsCodec.bytes(used)))
     out.putInt(blocks.length)
     blocks.indices.foreach { i =>
       out.putInt(blocks(i).route).putInt(blocks(i).rows)
       columns(i).indices.foreach { c =>
-        val nulls = nullBytes(blocks(i), c)
-        out.putInt(nulls.length).put(nulls).putLong(columns(i)(c).least).putLong(columns(i)(c).most)
+        out.putInt(nulls(i)(c).length).put(nulls(i)(c)).putLong(columns(i)(c).least).putLong(columns(i)(c).most)
         columns(i)(c).write(out)
       }
     }
@@ -147,9 +147,6 @@ final class BlocksCodec(routes: Array[Route]) {
     }
     (blocks, TextsCodec.read(bytes, in.position()))
   }
-
-  private def nullBytes(block: Block, column: Int): Array[Byte] =
-    if (block.nulls(column) == null) Array.emptyByteArray else block.nulls(column).toByteArray
 }
 
 /** The strings of a table that blocks use, numbered in the order of their first use. */

@@ -17,7 +17,7 @@ import org.apache.spark.unsafe.types.UTF8String
  * the next numbers of this executor. Another executor may number them otherwise, so messages between executors are
  * translated ([[StringWords]]), and such words compare by the strings' bytes.
  */
-final class Dictionary(ranked: SortedTexts, val isMapped: Boolean) extends StringTable {
+final class Dictionary(ranked: SortedTexts, val mappedBytes: Long) extends StringTable {
   private val words = new ConcurrentHashMap[UTF8String, Integer]()
   @volatile private var derived = Array.emptyObjectArray.asInstanceOf[Array[AnyRef]]
   @volatile private var derivedSize = 0

@@ -58,7 +58,7 @@ object Strings {
     val parts =
       if (isMapped) gang.allgather(MappedTexts(merged, gang), new MappedTextsCodec(gang))
       else gang.allgather[StringTable](merged, TextsCodec)
-    val dictionary = gang.once(new Dictionary(new SortedTexts(parts), isMapped))
+    val dictionary = gang.once(new Dictionary(new SortedTexts(parts), if (isMapped) bytes.toLong else 0L))
     val start = parts.take(gang.part).map(_.size).sum
     val (ranks, _) = gang.exchange(places.map(_.map(start + _.toLong)), WordsCodec, Array.emptyDoubleArray)
     val out = new Array[Int](local.size)

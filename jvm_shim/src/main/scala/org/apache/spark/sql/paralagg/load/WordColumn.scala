@@ -20,7 +20,13 @@ final class WordColumn private (longs: Array[Long], distances: Array[Int], val l
   /** The bytes in memory. */
   def bytes: Long = WordColumn.bytes(size, least, most)
 
-  def toArray: Array[Long] = if (distances == null) longs else Array.tabulate(size)(apply)
+  def toArray: Array[Long] =
+    if (distances == null) longs
+    else {
+      val words = new Array[Long](size)
+      copy(0, words, 0, size)
+      words
+    }
 
   /** Returns the column with `entries(word)` instead of each word; rows in `nulls` (or null) keep a word without meaning. */
   def translated(entries: Int => Int, nulls: BitSet): WordColumn = {

@@ -36,7 +36,7 @@ class RecursionParser(delegate: ParserInterface, isConfigured: Boolean = true)
     if (!sqlText.toLowerCase(Locale.ROOT).contains("recursive")) parse(sqlText)
     else if (SparkMinor.Recursive < 0) {
       try parse(sqlText)
-      catch { case e: ParseException if Recursive.findFirstIn(sqlText).isDefined => SqlProblem.noRecursion(e) }
+      catch { case e: ParseException if WithRecursive.findFirstIn(sqlText).isDefined => SqlProblem.noRecursion(e) }
     } else {
       val heads = Heads.in(sqlText)
       val plan =
@@ -45,5 +45,5 @@ class RecursionParser(delegate: ParserInterface, isConfigured: Boolean = true)
       new ClaimRecursion(heads, isConfigured).apply(plan)
     }
 
-  private def Recursive = "(?i)\\bwith\\s+recursive\\b".r
+  private def WithRecursive = "(?i)\\bwith\\s+recursive\\b".r
 }
