@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import QueryExecutionException
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
 from rows import assert_same_rows, frame, rows_of
-from test_fixtures import check
+from test_fixtures import CASES, FIXTURES, check
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.delta.condition import condition_of
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 pytest.importorskip("numba", reason="the MPI engine needs numba")
 pytest.importorskip("mpi4py", reason="ranks need mpi4py")
 
+WITHOUT_TEXT = [c for c in CASES if not (FIXTURES / c / "program.dl").exists()]
+"""Fixtures that only a DataFrame can say; ``test_mpi_fixtures`` has the others."""
 KEYS = [key.name for key in conf.REGISTRY if ".mpi." in key.name or ".offload." in key.name]
 OFFLOADED = pytest.mark.parametrize("backend", ["local", "mpi"])
 CLEARED_SECONDS = 5.0
@@ -65,6 +67,18 @@ def paths(spark: SparkSession, backend: str | None, length: int = 50, **options:
 def jobs(spark: SparkSession) -> int:
     """Jobs that this application has started."""
     return int(spark.sparkContext._jsc.sc().dagScheduler().nextJobId())
+
+
+@pytest.mark.rotates(runs=6)
+@OFFLOADED
+@pytest.mark.parametrize("case", WITHOUT_TEXT)
+def test_fixture_without_a_text(session: SparkSession, case: str, backend: str) -> None:
+    check(session, case, backend)
+
+
+def test_carried_column_of_rounds_goes_with_its_order(session: SparkSession) -> None:
+    """Rows are added up in rounds (``mode="iterate"``), where `via` was aggregated on its own."""
+    check(session, "max_by_source", "local")
 
 
 def empties(folder: Path) -> bool:

@@ -17,7 +17,7 @@ from mpi_backend.state.identity import identity
 from mpi_backend.state.types import type_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from contextlib import AbstractContextManager
 
     from mpi_backend.codegen.source import Source
@@ -68,25 +68,13 @@ class Accumulating:
     def join(self, row: str, values: Sequence[Value], origin: str) -> None:
         """Write the join of a row into a lattice. If any value changes, the row is listed as changed."""
         changed = self.code.keep("c", "False")
-        carriers = [j for j, d in enumerate(self.dependents) if d.order is not None]
-        custom = [j for j, d in enumerate(self.dependents) if d.custom is not None]
-        plain = [j for j in range(len(values)) if j not in carriers and j not in custom]
-        for first in custom:
-            if self.dependents[first].part == 0:
-                self._combine(first, row, values, changed)
-        for j in plain:
-            orders = {self.dependents[c].order for c in carriers}
-            carried = [c for c in carriers if self.dependents[c].order == self.dependents[j].column.name]
-            with self._if_present(values[j].null):
-                if self.dependents[j].column.name in orders:
-                    self._lexicographic(j, carried, row, values, changed)
-                else:
-                    self._single(j, row, values[j], changed)
+        self._join_columns(range(len(values)), row, values, changed)
         # A row that improves nothing may still be new. If all columns are plain, that needs identity values, so only
         # then are flags read.
         absent = f"({self.name}_f[{row}] & {PRESENT}) == 0"
-        if len(plain) == len(values) and not any(self.nullable):
-            equals_identity = [self._is_identity(j, values[j].code) for j in plain]
+        is_plain = all(d.order is None and d.custom is None for d in self.dependents)
+        if is_plain and not any(self.nullable):
+            equals_identity = [self._is_identity(j, v.code) for j, v in enumerate(values)]
             absent = " and ".join([*equals_identity, absent])
         with self.code.block(f"if {changed} or ({absent}):"):
             self._mark(row, origin)
@@ -94,17 +82,12 @@ class Accumulating:
     def add(self, row: str, values: Sequence[Value], origin: str) -> None:
         """Write the addition of a row to sums; other columns join as in a lattice. The row is always listed."""
         ignored = self.code.keep("c", "False")
-        for j, d in enumerate(self.dependents):
-            if d.custom is not None:
-                if d.part == 0:
-                    self._combine(j, row, values, ignored)
-                continue
+        sums = [j for j, d in enumerate(self.dependents) if d.definition.is_sum]
+        for j in sums:
             with self._if_present(values[j].null):
-                if d.definition.is_sum:
-                    self.code.line(f"{self._cell(j, row)} = {self._sum(j, self._cell(j, row), values[j].code)}")
-                    self._set_valid(j, row)
-                else:
-                    self._single(j, row, values[j], ignored)
+                self.code.line(f"{self._cell(j, row)} = {self._sum(j, self._cell(j, row), values[j].code)}")
+                self._set_valid(j, row)
+        self._join_columns([j for j in range(len(values)) if j not in sums], row, values, ignored)
         self._mark(row, origin)
 
     def add_change(self, row: str, values: Sequence[Value], origin: str, difference: str) -> None:
@@ -130,6 +113,21 @@ class Accumulating:
             self._mark(row, origin)
 
     # --- columns ------------------------------------------------------------------------------------------------------
+
+    def _join_columns(self, columns: Iterable[int], row: str, values: Sequence[Value], changed: str) -> None:
+        """Write the join of columns as in a lattice; a carried column goes with the column that orders it."""
+        for j in columns:
+            d = self.dependents[j]
+            if d.custom is not None:
+                if d.part == 0:
+                    self._combine(j, row, values, changed)
+            elif d.order is None:
+                carried = [c for c, other in enumerate(self.dependents) if other.order == d.column.name]
+                with self._if_present(values[j].null):
+                    if carried:
+                        self._lexicographic(j, carried, row, values, changed)
+                    else:
+                        self._single(j, row, values[j], changed)
 
     def _single(self, j: int, row: str, value: Value, changed: str) -> None:
         """Write the join of a single column: keep the better value."""
