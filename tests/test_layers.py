@@ -19,18 +19,20 @@ SHIM = "jvm_shim/src/main/scala/org/apache/spark/sql/paralagg"
 LINES = {
     "pyspark_paralagg": {
         "api": 2_020,
-        "backends": 1_180,
+        "backends": 1_410,
         "codes": 1_350,
         "command": 3_130,
         "compile": 7_510,
+        "connect": 1_480,
         "datalog": 4_920,
         "delta": 1_650,
-        "lowering": 270,
+        "lowering": 275,
         "plan": 740,
         "program": 2_820,
-        "report": 1_310,
+        "report": 1_440,
         "session": 1_860,
         "sql": 230,
+        "worker": 330,
     },
     "mpi_backend": {
         "codegen": 2_510,

@@ -93,6 +93,8 @@ SYSTEMS: dict[str, System] = {
             "this project, plain-DataFrame executor, local[2]",
             {SSSP.name: _SMALL, COMPONENTS.name: _SMALL},
         ),
+        System("connect", "connect", "this project over Spark Connect, one Python worker, local[2]", _SOME),
+        System("connect-dataframe", "connect", "this project over Spark Connect, plain DataFrames, local[2]", {}),
         System("local", "ranks", "this project, a text on the MPI engine in one process, 1 thread", _everything()),
         System("mpi-1", "ranks", "this project, a text on one rank under its supervisor", _SOME),
         System("mpi-2", "ranks", "this project, a text on two ranks", _everything()),

@@ -7,11 +7,13 @@ tries MPI ranks if a launcher is set, then the Spark engine, then plain DataFram
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.codes import OF_RANKS
 from pyspark_paralagg.errors import EnvironmentProblem, UnsupportedError, UsageError
 from pyspark_paralagg.session import conf
+from pyspark_paralagg.session.running import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,9 +30,9 @@ _BY_DEFINITION = "; the step is not proved, so each round recomputes all rows"
 def execute(job: Job, backend: str | None) -> dict[str, DataFrame]:
     """Run ``job``, or build its lazy result, on the backend of the argument, or else of the session's conf.
 
-    ``auto`` takes MPI ranks if a launcher is set and the job is large, otherwise the Spark engine. If that has an
-    obstacle or refuses the job, plain DataFrames run it, with a warning. A requested backend that cannot run the job
-    raises ``UnsupportedError`` or ``EnvironmentProblem``.
+    ``auto`` takes MPI ranks if a launcher is set and the job is large, otherwise the Spark engine, or over Connect the
+    engine in Python workers. If that has an obstacle or refuses the job, plain DataFrames run it, with a warning. A
+    requested backend that cannot run the job raises ``UnsupportedError`` or ``EnvironmentProblem``.
     """
     from pyspark_paralagg.backends.dataframe import DataFrameBackend  # noqa: PLC0415 - the compiler comes with it
 
@@ -39,10 +41,9 @@ def execute(job: Job, backend: str | None) -> dict[str, DataFrame]:
     why = f"requested by {origin}"
     if requested == "dataframe":
         return DataFrameBackend().run(job, why)
-    if requested in ("mpi", "local"):
-        return _on_ranks(job, requested, why, origin)
-    if requested == "spark":
-        return _on_spark(job, why, origin)
+    if requested != "auto":
+        is_outside = requested in ("mpi", "local")
+        return _on_ranks(job, requested, why, origin) if is_outside else _in_spark(job, requested, why, origin)
     declined = ""
     if conf.is_set(job.session, conf.MPI_LAUNCHER):
         try:
@@ -50,7 +51,10 @@ def execute(job: Job, backend: str | None) -> dict[str, DataFrame]:
         except _Declined as problem:
             declined = f"; not on MPI ranks: {problem}"
     try:
-        return _on_spark(job, f"the Spark engine runs every step that it supports{declined}", None)
+        if is_connect(job.session):
+            why = "over Spark Connect, Python workers run every step that Python can analyse"
+            return _in_spark(job, "python", why + declined, None)
+        return _in_spark(job, "spark", f"the Spark engine runs every step that it supports{declined}", None)
     except UnsupportedError as problem:
         reason = _describe(problem) + ("" if job.mode == "iterate" else _BY_DEFINITION)
     logger.warning("%s runs now on plain DataFrames, one iteration at a time: %s", job.name, reason)
@@ -79,7 +83,7 @@ def _on_ranks(job: Job, name: str, why: str, origin: str | None) -> dict[str, Da
             raise
         reason = f"{conf.MPI_FALLBACK.name}=true, and ranks cannot start: {_describe(problem)}"
     logger.warning("%s runs on Spark: %s", job.name, reason)
-    return _on_spark(job, reason, origin)
+    return _in_spark(job, "spark", reason, origin)
 
 
 def relation_class(df: DataFrame) -> str | None:
@@ -96,14 +100,17 @@ def relation_class(df: DataFrame) -> str | None:
 def analysed_aggregators(session: SparkSession, relation: Relation) -> list[DataFrame]:
     """Return the user-defined aggregators of ``relation`` as plans that Spark has analysed."""
     from pyspark_paralagg.backends.customs import Customs  # noqa: PLC0415 - pyspark is optional
+    from pyspark_paralagg.session.attach import reference  # noqa: PLC0415 - likewise
 
-    return list(Customs(session, [relation]).frames().values())
+    return list(Customs([relation], partial(reference, session)).frames().values())
 
 
-def _on_spark(job: Job, reason: str, origin: str | None) -> dict[str, DataFrame]:
-    from pyspark_paralagg.backends.spark import SparkBackend  # noqa: PLC0415 - the compiler comes with it
+def _in_spark(job: Job, name: str, reason: str, origin: str | None) -> dict[str, DataFrame]:
+    """Run on the Spark engine (``spark``), or on the engine in Python workers (``python``)."""
+    from pyspark_paralagg.backends.python import PythonBackend  # noqa: PLC0415 - the compiler comes with it
+    from pyspark_paralagg.backends.spark import SparkBackend  # noqa: PLC0415 - likewise
 
-    return _run(SparkBackend(), job, reason, origin)
+    return _run(PythonBackend() if name == "python" else SparkBackend(), job, reason, origin)
 
 
 def _run(backend: Backend, job: Job, reason: str, origin: str | None) -> dict[str, DataFrame]:

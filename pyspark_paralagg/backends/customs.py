@@ -1,6 +1,7 @@
 """Analyse the lambdas of user-defined aggregators with Spark, and add the expressions to the relations.
 
-Used by the Spark engine's adapter. They are analysed together with the steps, so that both share one table of handles.
+They are analysed together with the steps, so that both share one table of handles. ``reference`` returns the DataFrame
+that stands for a row of old and new values.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.lowering.struct_type import struct_of
 from pyspark_paralagg.program.custom import Custom, custom_from_json
-from pyspark_paralagg.session.attach import reference
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
     from pyspark_paralagg.program.program import Relation
 
@@ -25,8 +26,8 @@ _NAME = "paralagg aggregator {}"
 class Customs:
     """The user-defined aggregators of some relations, each once for each list of column types."""
 
-    def __init__(self, session: SparkSession, relations: Sequence[Relation]) -> None:
-        self._session = session
+    def __init__(self, relations: Sequence[Relation], reference: Callable[[str, StructType], DataFrame]) -> None:
+        self._reference = reference
         self._uses: list[tuple[Custom, tuple[str, ...]]] = []
         self._filled: list[Custom] = []
         for r in relations:
@@ -59,7 +60,7 @@ class Customs:
 
     def _frame(self, custom: Custom, types: tuple[str, ...]) -> DataFrame:
         fields = [(f"{side}{n}", t) for side in ("old", "new") for n, t in enumerate(types)]
-        columns = reference(self._session, custom.name, struct_of(fields, nullable=False))
+        columns = self._reference(custom.name, struct_of(fields, nullable=False))
         old, new = ([columns[f"{side}{n}"] for n in range(len(types))] for side in ("old", "new"))
         values = custom.source.combined(old, new)
         if custom.source.has_improves:

@@ -11,15 +11,13 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark_paralagg.backends.customs import Customs
-from pyspark_paralagg.errors import EnvironmentProblem, UsageError
+from pyspark_paralagg.backends.guards import guards
+from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.lowering.struct_type import struct_of
-from pyspark_paralagg.program.assumption import to_guard
-from pyspark_paralagg.program.expr import Lit
-from pyspark_paralagg.program.schema import did_you_mean
-from pyspark_paralagg.program.sql import quoted, to_sql
 from pyspark_paralagg.report.engine_report import SPARK
 from pyspark_paralagg.session import conf
 from pyspark_paralagg.session.attach import bridge, frame_of, reference
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.backends.protocol import Job, Seed
     from pyspark_paralagg.compile.compile_step import CompiledStep
     from pyspark_paralagg.plan.plan import Plan
-    from pyspark_paralagg.program.expr import Call
+    from pyspark_paralagg.program.program import Relation
 
 
 class Offload(Protocol):
@@ -95,7 +93,7 @@ class Builder:
 
         cancel_on_interrupt(self.session)
         start = time.perf_counter()
-        customs = Customs(self.session, [s.relation for s in self.job.seeds])
+        customs = Customs([s.relation for s in self.job.seeds], partial(reference, self.session))
         analysis, step_json = analyse(self.job, customs)
         step_sources = len(step_json["sources"])
         starts = [rows for s in self.job.seeds for rows in (s.base, s.initial) if rows is not None]
@@ -126,27 +124,11 @@ class Builder:
         next_source: int,
     ) -> tuple[Plan, list[DataFrame]]:
         """Wrap sources with an assumed column, so that a row that violates the assumption ends the query."""
-        by_column: dict[str, list[Call]] = {}
-        for assumption in self.job.assume:
-            by_column.setdefault(to_guard(assumption)[0], []).append(assumption)
-        column_names = {c["name"] for s in step_json["sources"] for c in s["columns"]}
-        for column in by_column:
-            if column not in column_names:
-                raise UsageError(
-                    "PARALAGG_ASSUME_COLUMN",
-                    f"no DataFrame that the step joins with has a column {column!r}",
-                    value=column,
-                    place="assume",
-                    hint=did_you_mean(column, sorted(column_names)),
-                )
         wrapped_source: dict[int, int] = {}
         sources: list[DataFrame] = []
-        for source in step_json["sources"]:
-            names = [c["name"] for c in source["columns"]]
-            if not by_column.keys() & set(names):
-                continue
-            wrapped_source[source["id"]] = next_source + len(sources)
-            sources.append(_with_check(self._source(analysis, source["id"]), names, by_column))
+        for source, with_check in guards(self.job.assume, step_json).items():
+            wrapped_source[source] = next_source + len(sources)
+            sources.append(with_check(self._source(analysis, source)))
         inputs = tuple(replace(i, source=wrapped_source.get(i.source, i.source)) for i in plan.inputs)
         return replace(plan, inputs=inputs), sources
 
@@ -181,6 +163,16 @@ class Builder:
         return {s.relation.name: results[s.relation.name] for s in self.job.seeds}
 
 
+def analysed(job: Job) -> tuple[dict[str, Any], list[DataFrame], list[Relation]]:
+    """Return the Step JSON of ``job``, each source as a DataFrame, and the relations with analysed aggregators."""
+    customs = Customs([s.relation for s in job.seeds], partial(reference, job.session))
+    analysis, step_json = analyse(job, customs)
+    jsession = job.session._jsparkSession  # noqa: SLF001 - pyspark has no public way to the JVM session
+    sources = [bridge(job.session).source(jsession, analysis, s["id"]) for s in step_json["sources"]]
+    frames = [frame_of(source, job.session) for source in sources]
+    return step_json, frames, [customs.filled(s.relation) for s in job.seeds]
+
+
 def analyse(job: Job, customs: Customs) -> tuple[Any, dict[str, Any]]:
     """Return the shim's analysis of the steps of ``job``: its py4j object, and the Step JSON."""
     session = job.session
@@ -202,22 +194,6 @@ def _offload_narrower(
             reduced_plan = replace(plan, inputs=smaller.inputs, strata=strata)
             offloaded.append({**data, "offload": offload.computed(reduced_plan, position, relation)})
     return offloaded
-
-
-def _with_check(df: DataFrame, names: Sequence[str], by_column: dict[str, list[Call]]) -> DataFrame:
-    # By position with generated names: a source may have two columns of one name.
-    plain = df.toDF(*(f"c{i}" for i in range(len(names))))
-    exprs = []
-    for i, name in enumerate(names):
-        value = f"c{i}"
-        for assumption in by_column.get(name, ()):
-            condition = to_guard(assumption)[1]
-            holds = condition.replace(quoted(name), f"c{i}", 1)
-            message = Lit(f"[PARALAGG_ASSUMPTION_VIOLATED] {condition} is assumed, but a row has ", "string")
-            raise_call = f"raise_error(concat({to_sql(message)}, cast(c{i} as string)))"
-            value = f"if(NOT ({holds}), {raise_call}, {value})"  # null is no violation
-        exprs.append(f"{value} AS c{i}")
-    return plain.selectExpr(*exprs).toDF(*names)
 
 
 def _state(session: SparkSession, seed: Seed) -> DataFrame:

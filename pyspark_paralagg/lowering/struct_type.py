@@ -15,11 +15,14 @@ def struct_of(
     columns: Iterable[tuple[str, str]], like: DataFrame | None = None, *, nullable: bool = True
 ) -> StructType:
     """Return ``columns`` (name, Spark type) as a ``StructType``; a column that ``like`` has keeps its type there."""
-    from pyspark.sql.types import StructType, _parse_datatype_string  # noqa: PLC0415 - pyspark is optional
+    from pyspark.sql import types as t  # noqa: PLC0415 - pyspark is optional
 
+    plain = (t.LongType(), t.IntegerType(), t.DoubleType(), t.StringType(), t.BooleanType(), t.DateType())
+    known = {p.simpleString(): p for p in plain}  # over Connect the server parses the names of all others
     fields = [] if like is None else like.schema.fields
     types = {(f.name, f.dataType.simpleString()): f.dataType for f in fields}
-    schema = StructType()
+    schema = t.StructType()
     for name, type_ in columns:
-        schema = schema.add(name, types.get((name, type_)) or _parse_datatype_string(type_), nullable)
+        known_type = types.get((name, type_)) or known.get(type_)
+        schema = schema.add(name, known_type or t._parse_datatype_string(type_), nullable)  # noqa: SLF001 - the only parser
     return schema

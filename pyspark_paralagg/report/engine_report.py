@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.plan import EXTRAS
+from pyspark_paralagg.report import observed
 from pyspark_paralagg.report.run_report import RunReport, find
 from pyspark_paralagg.session.attach import bridge
 from pyspark_paralagg.session.running import is_connect
@@ -28,7 +29,8 @@ def report(df: DataFrame) -> RunReport | None:
     record = find(df)
     if record is not None and record.report is not None:
         return record.report
-    return engine_report(df)
+    found = observed.find(df)
+    return engine_report(df) if found is None else found.report()
 
 
 def engine_report(df: DataFrame) -> RunReport | None:
@@ -42,11 +44,14 @@ def engine_report(df: DataFrame) -> RunReport | None:
 
 
 def describe(df: DataFrame) -> dict[str, Any] | None:
-    """Describe the Spark engine's outermost fixpoint in ``df``; return None if there is no fixpoint or no shim.
+    """Describe the outermost fixpoint in ``df``; return None if there is no fixpoint or no shim.
 
     The keys are ``plan`` (JSON), ``stratum``, ``relation``, ``reason``, ``backend``, and ``computed`` (the columns that
     remain after Spark's optimizer has pruned the query).
     """
+    found = observed.find(df)
+    if found is not None:
+        return found.described
     shim = _shim(df)
     text = None if shim is None else shim.describe(_jdf(df))
     if text is None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-BACKENDS = ("auto", "spark", "dataframe", "mpi", "local")
+BACKENDS = ("auto", "spark", "python", "dataframe", "mpi", "local")
 
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -95,9 +95,10 @@ BACKEND = Key(
     " | ".join(BACKENDS),
     "auto",
     _one_of(*BACKENDS),
-    "The executor of recursions. `auto` uses the Spark engine, or plain DataFrames if that engine does not support the "
-    "recursion; `explain` gives the reason. If an MPI launcher is set, `auto` sends large recursions to MPI ranks. "
-    "`spark`, `dataframe`, `mpi` and `local` (the MPI engine in one process) force one executor. "
+    "The executor of recursions. `auto` uses the Spark engine (over Spark Connect the engine in Python workers), or "
+    "plain DataFrames if that engine does not support the recursion; `explain` gives the reason. If an MPI launcher is "
+    "set, `auto` sends large recursions to MPI ranks. `spark`, `python` (the MPI engine in a Python worker of Spark, "
+    "which needs no jar), `dataframe`, `mpi` and `local` (the MPI engine in one process) force one executor. "
     "The argument `backend=` of a call overrides this key.",
 )
 CHECKPOINT_DIR = Key(

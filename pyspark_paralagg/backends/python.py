@@ -1,0 +1,142 @@
+"""Adapt the engine on ranks to Spark's own Python workers: no jar, so also for Spark Connect.
+
+The step is analysed in Python (``connect``) over Connect, and by the shim in a classic session. The Plan is the one
+that the Spark engine would run. The result is a lazy ``mapInArrow`` over the inputs (``worker``): one task has all of
+them. The report comes back beside the rows.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.backends.analysed import analysed
+from pyspark_paralagg.backends.guards import guards
+from pyspark_paralagg.errors import UnsupportedError
+from pyspark_paralagg.lowering.struct_type import struct_of
+from pyspark_paralagg.program.expr import columns
+from pyspark_paralagg.report.observed import observed
+from pyspark_paralagg.session import conf
+from pyspark_paralagg.worker.probe import obstacle
+from pyspark_paralagg.worker.run import REPORT, Task
+from pyspark_paralagg.worker.stream import Layout, stream_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pyspark_paralagg.backends.protocol import Job
+    from pyspark_paralagg.plan.plan import Plan, Stratum
+    from pyspark_paralagg.program.program import Input, Relation
+
+
+class PythonBackend:
+    """The engine in a Python worker of Spark."""
+
+    name = "python"
+
+    def obstacle(self, session: SparkSession) -> str | None:
+        """Return what the workers lack: a package, its version, Python's version. The first call runs a small job."""
+        return obstacle(session)
+
+    def run(self, job: Job, reason: str) -> dict[str, DataFrame]:
+        """Build the lazy result of each relation; no recursion runs yet.
+
+        Raises what the Spark engine's adapter raises, and ``UnsupportedError`` ``PARALAGG_NOT_PORTABLE`` for an
+        expression that only Spark can compute.
+        """
+        from pyspark_paralagg.compile.compile_step import compile_step  # noqa: PLC0415 - only planning needs it
+
+        job.refuse_settled("the engine in Python workers")
+        start = time.perf_counter()
+        step_json, sources, relations = analysed(job)
+        starts = [rows for s in job.seeds for rows in (s.base, s.initial) if rows is not None]
+        compiled = compile_step(
+            step_json,
+            relations,
+            conf.read(job.session, conf.BROADCAST_MAX_BYTES),
+            job.join_order,
+            name=job.name,
+            mode=job.mode,
+            assume=job.assume,
+            max_iterations=job.max_iterations,
+            on_limit=job.on_limit,
+            tolerance=job.tolerance,
+            climb_limit=conf.read(job.session, conf.CLIMB_MAX_ITERATIONS),
+        )
+        _check_portable(compiled.plan)
+        for source, with_check in guards(job.assume, step_json).items():
+            sources[source] = with_check(sources[source])
+        frames = [*sources, *starts]
+        ansi = bool(step_json["setting"]["ansi"])
+        seconds = time.perf_counter() - start
+        results = {}
+        for seed in job.seeds:
+            name = seed.relation.name
+            plan = _needed(compiled.plan, name)
+            described = {
+                "plan": compiled.to_json(plan), "stratum": len(plan.strata) - 1, "relation": name, "reason": reason,
+                "backend": self.name, "computed": [], "plan_seconds": seconds,
+            }  # fmt: skip
+            results[name] = observed(_result(plan, frames, seed.relation, seed.base, ansi=ansi), REPORT, described)
+        return results
+
+
+def _check_portable(plan: Plan) -> None:
+    from mpi_backend.codegen.portable import unportable  # noqa: PLC0415 - only this engine needs it
+
+    expression = unportable(plan, inputs=True)
+    if expression is not None:
+        raise UnsupportedError(
+            "PARALAGG_NOT_PORTABLE",
+            f"the engine in Python workers does not support {expression}",
+            value=expression,
+            place="backend=python",
+            hint="compute it before the recursion, as a column of the base or of a joined DataFrame",
+        )
+
+
+def _needed(plan: Plan, relation: str) -> Plan:
+    """Return the part of ``plan`` that computes ``relation``, with the columns of sources that it reads."""
+    by_id = {i.id: i for i in plan.inputs}
+    wanted, used = {relation}, set[int]()
+    strata: list[Stratum] = []
+    for stratum in reversed(plan.strata):
+        if wanted.isdisjoint(r.name for r in stratum.relations):
+            continue
+        strata.insert(0, stratum)
+        used |= stratum.input_ids
+        wanted |= {name for i in stratum.input_ids if (name := by_id[i].relation) is not None}
+    inputs = tuple(i for i in plan.inputs if i.id in used)
+    return replace(plan, inputs=inputs, strata=tuple(strata), narrower=())
+
+
+def _result(plan: Plan, frames: list[DataFrame], relation: Relation, base: DataFrame, *, ansi: bool) -> DataFrame:
+    """Return the rows of ``relation`` and the report, as ``evaluate`` yields them."""
+    read = _read_positions(plan.inputs)
+    inputs = tuple(
+        i if i.relation is not None else replace(i, columns=tuple(i.columns[p] for p in read[i.source]))
+        for i in plan.inputs
+    )
+    layout = Layout.of({i.source: [c.type for c in i.columns] for i in inputs if i.relation is None})
+    schema = struct_of([(c.name, c.type) for c in relation.columns], base)
+    for field, c in zip(schema.fields, relation.columns, strict=True):
+        field.nullable = c.nullable
+    schema = schema.add(REPORT, "string")
+    plan_text = json.dumps(replace(plan, inputs=inputs, reasons=()).to_json())
+    task = Task(plan_text, layout, relation.name, tuple(c.name for c in relation.columns), ansi)
+    widths = {i.source: len(i.columns) for i in plan.inputs}
+    stream = stream_of(layout, {s: (frames[s], widths[s], positions) for s, positions in read.items()})
+    return stream.mapInArrow(task.function(), schema)
+
+
+def _read_positions(inputs: tuple[Input, ...]) -> dict[int, list[int]]:
+    """Return the columns that ``inputs`` read of each source; of rows that count once if they are equal, all."""
+    read: dict[int, set[int]] = {}
+    for i in inputs:
+        if i.relation is None:
+            names = frozenset[str]().union(*map(columns, (*i.exprs, *i.filters)))
+            own = {p for p, c in enumerate(i.columns) if i.is_set or c.name in names}
+            read.setdefault(i.source, set()).update(own)
+    return {source: sorted(positions) for source, positions in read.items()}

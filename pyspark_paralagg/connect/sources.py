@@ -1,0 +1,83 @@
+"""Find the inputs of a step: its largest parts without a recursive relation, each a DataFrame of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paralagg.connect import messages
+from pyspark_paralagg.connect.scope import Attribute
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pyspark_paralagg.connect.messages import Message
+
+
+@dataclass(frozen=True)
+class Source:
+    """One input: its rows, its name if it has only one, and the DataFrames in it, by plan id."""
+
+    id: int
+    frame: DataFrame
+    columns: tuple[Attribute, ...]
+    name: str | None
+    plan_ids: tuple[int, ...]
+
+
+class Sources:
+    """The inputs of one query. Equal parts share one, so it is loaded once."""
+
+    def __init__(self, session: SparkSession, origins: tuple[DataFrame, ...]) -> None:
+        self._session = session
+        self._origins = origins
+        self._by_message: dict[bytes, Source] = {}
+
+    def __iter__(self) -> Iterator[Source]:
+        return iter(self._by_message.values())
+
+    def add(self, relation: Message) -> Source:
+        """Return the source of ``relation``, an existing one if it is the same."""
+        alias = relation.subquery_alias.alias if relation.WhichOneof("rel_type") == "subquery_alias" else None
+        plan_ids = tuple(messages.plan_ids(relation))
+        while relation.WhichOneof("rel_type") == "subquery_alias":
+            relation = relation.subquery_alias.input
+        names = set(messages.names(relation))
+        name = alias or (names.pop() if len(names) == 1 else None)
+        key = messages.identity(relation)
+        known = self._by_message.get(key)
+        if known is None:
+            frame = _frame(relation, self._session, self._origins)
+            fields = frame.schema.fields
+            columns = tuple(Attribute("", f.name, f.dataType.simpleString(), f.nullable) for f in fields)
+            known = self._by_message[key] = Source(len(self._by_message), frame, columns, name, plan_ids)
+        columns = tuple(replace(a, qualifier=name) for a in known.columns)
+        return replace(known, columns=columns, plan_ids=plan_ids)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the sources as in Step JSON. Over Connect no client knows their sizes."""
+        return [
+            {
+                "id": s.id,
+                "columns": [{"name": a.name, "type": a.type, "nullable": a.nullable} for a in s.columns],
+                "size": None,
+                "name": s.name,
+            }
+            for s in self
+        ]
+
+
+def _frame(relation: Message, session: SparkSession, origins: tuple[DataFrame, ...]) -> DataFrame:
+    """Return a part of a plan as a DataFrame, which keeps the DataFrames alive from whose plans it is."""
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame  # noqa: PLC0415 - pyspark is optional
+    from pyspark.sql.connect.plan import LogicalPlan  # noqa: PLC0415 - likewise
+
+    class Part(LogicalPlan):
+        kept = origins
+
+        def plan(self, session: Any) -> Message:  # noqa: ANN401, ARG002 - as pyspark declares it
+            return relation
+
+    return ConnectFrame(Part(None), session)  # type: ignore[arg-type]  # pyspark declares both as one class

@@ -1,0 +1,85 @@
+"""Ask a Python worker of a session what it has: Python, the packages of the engine, and this package's version."""
+
+from __future__ import annotations
+
+import json
+import platform
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from pyspark_paralagg.version import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+_PACKAGE = "pyspark-paralagg"
+_NEEDED = (_PACKAGE, "numba", "numpy", "pyarrow")
+_KNOWN: WeakKeyDictionary[SparkSession, dict[str, Any]] = WeakKeyDictionary()
+
+
+def obstacle(session: SparkSession) -> str | None:
+    """Return why the workers of ``session`` cannot run the engine; None if they can."""
+    state = state_of(session)
+    if "error" in state:
+        return f"no Python worker of this session runs: {state['error']}"
+    versions = state["versions"]
+    missing = [name for name in _NEEDED if versions[name] is None]
+    if missing:
+        lacking = " and no ".join(missing)
+        return f"the Python workers (Python {state['python']}) have no {lacking}: install {_PACKAGE} {VERSION} there"
+    if versions[_PACKAGE] != VERSION:
+        return f"the Python workers have {_PACKAGE} {versions[_PACKAGE]}, but this process has {VERSION}"
+    return None
+
+
+def state_of(session: SparkSession) -> dict[str, Any]:
+    """Return ``python`` and ``versions`` of a worker, or ``error``. A session is asked once, by a job of one row."""
+    if session not in _KNOWN:
+        _KNOWN[session] = _ask(session)
+    return _KNOWN[session]
+
+
+def _ask(session: SparkSession) -> dict[str, Any]:
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - pyspark is optional
+
+    try:
+        row = session.range(1, numPartitions=1).mapInArrow(_question(_NEEDED), "state string").collect()[0]
+    except PySparkException as problem:
+        return {"error": _cause(str(problem))}
+    state: dict[str, Any] = json.loads(row["state"])
+    return state
+
+
+def _cause(text: str) -> str:
+    """Return the line of an exception that says the cause: the last one of a worker's traceback."""
+    if "PYTHON_VERSION_MISMATCH" in text:
+        line = next(line for line in text.splitlines() if "PYTHON_VERSION_MISMATCH" in line)
+        return f"{line.strip()} (this process has Python {platform.python_version()})"
+    lines = [line.strip() for line in text.partition("JVM stacktrace")[0].splitlines() if line.strip()]
+    return lines[-1] if lines else text
+
+
+def _question(names: tuple[str, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return a function that is sent by value, so that a worker without this package can run it."""
+
+    def answer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import json  # noqa: PLC0415 - in the worker
+        import platform  # noqa: PLC0415 - likewise
+        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - likewise
+
+        import pyarrow as pa  # noqa: PLC0415 - likewise
+
+        def of(name: str) -> str | None:
+            try:
+                return version(name)
+            except PackageNotFoundError:
+                return None
+
+        for _ in batches:
+            state = {"python": platform.python_version(), "versions": {name: of(name) for name in names}}
+            yield pa.RecordBatch.from_arrays([pa.array([json.dumps(state)])], names=["state"])
+
+    return answer

@@ -1,0 +1,119 @@
+"""Evaluate a Plan in one task, from the rows of the stream to the rows of a relation. Runs in a Python worker.
+
+The first row of the result is no row of the relation: its last column has the run's report, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
+
+    from mpi_backend.loop.engine import Run
+    from pyspark_paralagg.plan.plan import Plan
+    from pyspark_paralagg.worker.stream import Layout
+
+    Batches = Iterator[pa.RecordBatch]
+
+REPORT = "paralagg report"
+"""The name of the column with the report."""
+_BATCH_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a worker evaluates: a Plan as JSON text, the stream's layout, and the relation whose columns it returns."""
+
+    plan: str
+    layout: Layout
+    relation: str
+    columns: tuple[str, ...]
+    ansi: bool
+
+    def function(self) -> Callable[[Batches], Batches]:
+        """Return the function for ``mapInArrow``. It is sent by value, so that an import that fails says its name."""
+        task = self
+
+        def run(batches: Batches) -> Batches:
+            from pyspark_paralagg.worker.run import evaluate  # noqa: PLC0415 - in the worker
+
+            yield from evaluate(task, batches)
+
+        return run
+
+
+def evaluate(task: Task, batches: Batches) -> Batches:
+    """Yield the report, then the rows of the relation."""
+    import pyarrow as pa  # noqa: PLC0415 - only workers need the engine
+
+    from mpi_backend.comm import SingleRank  # noqa: PLC0415 - likewise
+    from mpi_backend.load.files import batch_of  # noqa: PLC0415 - likewise
+    from mpi_backend.loop.engine import run_plan  # noqa: PLC0415 - likewise
+    from pyspark_paralagg.plan.read import plan_from_json  # noqa: PLC0415 - likewise
+
+    plan = plan_from_json(json.loads(task.plan))
+    start = time.perf_counter()
+    sources = _sources(plan, task.layout, batches)
+    read_at = time.perf_counter()
+    run = run_plan(plan, sources, SingleRank(), ansi=task.ansi)
+    run.seconds["load"] += read_at - start
+    relation = next(r for s in plan.strata for r in s.relations if r.name == task.relation)
+    rows = batch_of(relation, run.results[task.relation]).select(task.columns)
+    schema = rows.schema.append(pa.field(REPORT, pa.string()))
+    defaults = [pa.array([_default(f.type)], f.type) for f in rows.schema]
+    yield pa.RecordBatch.from_arrays([*defaults, pa.array([json.dumps(_report(plan, run))])], schema=schema)
+    for first in range(0, rows.num_rows, _BATCH_ROWS):
+        part = rows.slice(first, _BATCH_ROWS)
+        yield pa.RecordBatch.from_arrays([*part.columns, pa.nulls(part.num_rows, pa.string())], schema=schema)
+
+
+def _sources(plan: Plan, layout: Layout, batches: Batches) -> dict[int, Any]:
+    from mpi_backend.state.types import ColumnBuilder, Table, type_of  # noqa: PLC0415 - only workers need the engine
+    from pyspark_paralagg.worker.stream import by_source  # noqa: PLC0415 - likewise
+
+    declared = {i.source: i.columns for i in plan.inputs if i.relation is None}
+    builders = {s: [ColumnBuilder(type_of(c.type)) for c in columns] for s, columns in declared.items()}
+    counts = dict.fromkeys(declared, 0)
+    for source, columns in by_source(layout, batches):
+        counts[source] += len(columns[0]) if columns else 0
+        for builder, column in zip(builders[source], columns, strict=True):
+            builder.add(column)
+    return {s: Table(tuple(b.build() for b in own), counts[s]) for s, own in builders.items()}
+
+
+def _default(arrow_type: pa.DataType) -> Any:  # noqa: ANN401 - a value of any type
+    """Return any value of a type: Spark may have been promised that no value is null."""
+    import pyarrow as pa  # noqa: PLC0415 - only workers need it
+
+    if pa.types.is_string(arrow_type):
+        return ""
+    if pa.types.is_decimal(arrow_type):
+        return Decimal(0)
+    return 0 if pa.types.is_date(arrow_type) else pa.scalar(0).cast(arrow_type).as_py()
+
+
+def _report(plan: Plan, run: Run) -> dict[str, Any]:
+    return {
+        "name": plan.name,
+        "form": run.strata[-1]["form"],
+        "iterations": run.iterations,
+        "tuples": run.tuples,
+        "seconds": run.seconds,
+        "per_iteration": run.per_iteration,
+        "ranks": [
+            {
+                "rank": 0,
+                "host": socket.gethostname(),
+                "bytes": run.bytes,
+                "seconds": run.seconds,
+            }
+        ],
+    }
