@@ -19,7 +19,7 @@ from pyspark_paralagg.lowering.struct_type import struct_of
 from pyspark_paralagg.program.expr import columns
 from pyspark_paralagg.report.observed import observed
 from pyspark_paralagg.session import conf
-from pyspark_paralagg.worker.probe import obstacle
+from pyspark_paralagg.session.workers import obstacle
 from pyspark_paralagg.worker.run import REPORT, Task
 from pyspark_paralagg.worker.stream import Layout, stream_of
 

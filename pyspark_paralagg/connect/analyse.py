@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_paralagg.connect.refuse import refuse
 from pyspark_paralagg.connect.relations import Relations, listed
 from pyspark_paralagg.connect.scope import Attribute
-from pyspark_paralagg.connect.sources import Sources
+from pyspark_paralagg.connect.sources import MARK, Sources
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.functions import Setting
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.connect.messages import Message
 
-_EXECUTED = "[PARALAGG_STEP_RESULT] the step reads rows of its relation, which exist only while the recursion runs"
+_EXECUTED = f"[{MARK}] the step reads rows of its relation, which exist only while the recursion runs"
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,13 @@ class Reference:
 def reference(session: SparkSession, schema: StructType) -> Reference:
     """Return a reference with the columns of ``schema``."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name that everyone gives it; pyspark is optional
+    from pyspark.sql.types import AtomicType  # noqa: PLC0415 - likewise
 
+    # No constants where a text can be cast: Spark would fold a filter on them, and never come to the error.
+    text = F.nullif(F.col("id"), F.lit(-1)).cast("string")
+    columns = [(text if isinstance(f.dataType, AtomicType) else F.lit(None)).cast(f.dataType) for f in schema.fields]
     rows = session.range(1).where(F.raise_error(F.lit(_EXECUTED)).isNull())
-    return Reference(rows.select(*(F.lit(None).cast(f.dataType).alias(f.name) for f in schema.fields)), schema)
+    return Reference(rows.select(*(c.alias(f.name) for c, f in zip(columns, schema.fields, strict=True))), schema)
 
 
 def analyse(

@@ -40,6 +40,14 @@ def names(relation: Message) -> Iterator[str]:
             yield from names(child)
 
 
+def may_read_a_view(relation: Message) -> bool:
+    """Return whether ``relation`` reads something by name that may be a temporary view."""
+    kind = relation.WhichOneof("rel_type")
+    if kind == "read" and relation.read.HasField("named_table"):
+        return "." not in relation.read.named_table.unparsed_identifier
+    return kind == "sql" or any(map(may_read_a_view, inputs(relation)))
+
+
 def identity(relation: Message) -> bytes:
     """Return bytes that are equal for equal plans: ``relation`` with its plan ids numbered from 0."""
     numbers: dict[int, int] = {}

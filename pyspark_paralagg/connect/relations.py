@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     Data = dict[str, Any]
 
 _JOINS = {1: "inner", 2: "fullouter", 3: "leftouter", 4: "rightouter", 5: "leftanti", 6: "leftsemi", 7: "cross"}
+_NAMES = {
+    "with_relations": "a subquery, or spark.sql with a DataFrame as an argument,",
+    "map_partitions": "mapInPandas or mapInArrow",
+    "group_map": "applyInPandas",
+    "sql": "spark.sql",
+}
 _INTERSECT, _UNION, _EXCEPT = 1, 2, 3
 _GROUP_BY = 1
 
@@ -62,7 +68,7 @@ class Relations:
             kind = relation.WhichOneof("rel_type")
             convert = getattr(self, f"_{kind}", None)
             if convert is None:
-                name = "".join(word.capitalize() for word in kind.split("_"))
+                name = _NAMES.get(kind) or "".join(word.capitalize() for word in kind.split("_"))
                 return refuse(f"{name} in the step", name)
             node = convert(getattr(relation, kind))
         by_plan = dict(merged((node.scope.by_plan, {plan_id: node.scope.output})))

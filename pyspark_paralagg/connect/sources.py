@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.connect import messages
+from pyspark_paralagg.connect.refuse import refuse
 from pyspark_paralagg.connect.scope import Attribute
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ class Source:
     columns: tuple[Attribute, ...]
     name: str | None
     plan_ids: tuple[int, ...]
+
+
+MARK = "PARALAGG_REFERENCE_OUTSIDE_STEP"
+"""A part of the text that Spark shows of the DataFrame which a step receives."""
 
 
 class Sources:
@@ -50,6 +55,8 @@ class Sources:
         known = self._by_message.get(key)
         if known is None:
             frame = _frame(relation, self._session, self._origins)
+            if messages.may_read_a_view(relation) and MARK in _explained(frame):
+                refuse("a temporary view of the step's relation", name, "use the DataFrame that the step receives")
             fields = frame.schema.fields
             columns = tuple(Attribute("", f.name, f.dataType.simpleString(), f.nullable) for f in fields)
             known = self._by_message[key] = Source(len(self._by_message), frame, columns, name, plan_ids)
@@ -81,3 +88,8 @@ def _frame(relation: Message, session: SparkSession, origins: tuple[DataFrame, .
             return relation
 
     return ConnectFrame(Part(None), session)  # type: ignore[arg-type]  # pyspark declares both as one class
+
+
+def _explained(frame: Any) -> str:  # noqa: ANN401 - Connect's own class
+    text: str = frame._explain_string(extended=True)  # noqa: SLF001 - `explain` prints it
+    return text

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyspark_paralagg.errors import EnvironmentProblem, ParalaggError, error_from_rank
 from pyspark_paralagg.session.java import find_java
 from pyspark_paralagg.session.jvm import handshake, jvm_of, load_bridge
+from pyspark_paralagg.session.running import is_connect
 from pyspark_paralagg.session.shim import locate_jar, read_properties
 from pyspark_paralagg.session.spark_home import find_spark_home
+from pyspark_paralagg.session.workers import obstacle, state_of
 from pyspark_paralagg.version import VERSION
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -128,22 +134,38 @@ def doctor() -> Diagnosis:
     """Return what is installed, what is wrong, and how to repair it.
 
     It does not start Spark and compiles nothing. If mpi4py is installed, it starts two MPI ranks and ends them at once.
+    If the active session is one of Spark Connect, it asks a Python worker of the server for its packages.
 
     >>> print(doctor())                                                                       # doctest: +SKIP
     """
-    return examine(_examine_session())
+    return examine(*_examine_session())
 
 
-def _examine_session() -> Finding:
+def _examine_session() -> tuple[Finding, ...]:
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - this module loads without pyspark
     except ImportError:
-        return Finding("session", "none")
+        return (Finding("session", "none"),)
     spark = SparkSession.getActiveSession()
     if spark is None:
-        return Finding("session", "no session in this process")
+        return (Finding("session", "no session in this process"),)
+    if is_connect(spark):
+        return _examine_connect(spark)
     try:
         module = handshake(spark, load_bridge(jvm_of(spark)))
     except EnvironmentProblem as problem:
-        return Finding("session", f"Spark {spark.version}", problem)
-    return Finding("session", f"Spark {spark.version}, shim {module.version()}")
+        return (Finding("session", f"Spark {spark.version}", problem),)
+    return (Finding("session", f"Spark {spark.version}, shim {module.version()}"),)
+
+
+def _examine_connect(spark: SparkSession) -> tuple[Finding, Finding]:
+    session = Finding("session", f"Spark Connect, server with Spark {spark.version}")
+    why = obstacle(spark)
+    problem = None
+    if why is not None:
+        problem = EnvironmentProblem("PARALAGG_BACKEND_UNAVAILABLE", why, value="python", place="workers")
+    state = state_of(spark)
+    if "error" in state:
+        return session, Finding("workers", "none runs", problem)
+    packages = [f"{name} {version or 'missing'}" for name, version in state["versions"].items()]
+    return session, Finding("workers", f"Python {state['python']}, {', '.join(packages)}", problem)

@@ -32,7 +32,7 @@ def jvm_of(spark: SparkSession) -> Any:  # noqa: ANN401 - a py4j object has no t
             "PARALAGG_SHIM_MISSING",
             "this process cannot reach the JVM of a Spark Connect session",
             value=type(spark).__module__,
-            hint="keep spark.paralagg.backend=auto, which runs recursions as plain DataFrames there",
+            hint="keep spark.paralagg.backend=auto, which runs recursions in Python workers there",
         )
     check_running(spark)
     return spark._jvm  # noqa: SLF001 - pyspark has no public way to its JVM

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import plans as plans_of
 import test_fixtures
+from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
+
+import pyspark_paralagg as ra
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def fixture(spark: SparkSession, case: str, backend: str) -> None:
@@ -19,3 +24,103 @@ def fixture(spark: SparkSession, case: str, backend: str) -> None:
 def plans(spark: SparkSession, case: str) -> list[Any]:
     """Return the Plans of a fixture's recursions."""
     return plans_of.plans(spark, case)
+
+
+def refused(spark: SparkSession, what: str) -> str:
+    """Run shortest paths with a step that Python cannot analyse, by ``auto``; return the executor and the reason."""
+    edges = spark.createDataFrame([(1, 2, 1), (2, 3, 2), (1, 3, 9)], "src long, dst long, w long")
+    base = spark.createDataFrame([(1, 0)], "node long, dist long")
+    edges.createOrReplaceTempView("roads")
+    join = "SELECT dst AS node, dist + w AS dist FROM {} JOIN roads ON node = src"
+
+    def along(d: DataFrame) -> DataFrame:
+        return d.join(edges, d.node == edges.src).select(edges.dst.alias("node"), (d.dist + edges.w).alias("dist"))
+
+    def by_view(d: DataFrame) -> DataFrame:
+        d.createOrReplaceTempView("reached")
+        return spark.sql(join.format("reached"))
+
+    steps = {
+        "udf": lambda d: along(d).withColumn("dist", F.udf(lambda x: x, "long")("dist")),
+        "function": lambda d: along(d).where(F.upper(F.lit("a")) == "A"),
+        "view": by_view,
+        "argument": lambda d: spark.sql(join.format("{d}"), d=d),
+    }
+    result = base.recursive_agg("node", {"dist": "min"}, step=steps[what])
+    assert sorted(map(tuple, result.collect())) == [(1, 0), (2, 1), (3, 3)]
+    report = ra.report(result)
+    return f"{report.backend}: {report.reason}"
+
+
+def misused(spark: SparkSession, what: str) -> None:
+    """Run a step that is wrong, or whose data are."""
+    edges = spark.createDataFrame([(1, 2, 1), (2, 1, -2)], "src long, dst long, w long")
+    base = spark.createDataFrame([(1, 0)], "node long, dist long")
+
+    def along(d: DataFrame) -> DataFrame:
+        return d.join(edges, d.node == edges.src).select(edges.dst.alias("node"), (d.dist + edges.w).alias("dist"))
+
+    def reads_rows(d: DataFrame) -> DataFrame:
+        return along(d).limit(d.where("node > 5").count())
+
+    steps = {
+        "reads rows": reads_rows,
+        "outer join": lambda d: d.join(edges, d.node == edges.src, "left").select("node", "dist"),
+    }
+    options = {
+        "limit": {"max_iterations": 1, "mode": "iterate"},
+        "assumption": {"assume": "w >= 0"},
+        "unknown column": {"assume": "weight >= 0"},
+    }
+    step = steps.get(what, along)
+    base.recursive_agg("node", {"dist": "min"}, step=step, backend="python", **options.get(what, {})).collect()
+
+
+def datalog(spark: SparkSession, text: str, relation: str, facts: list[list[int]]) -> list[list[Any]]:
+    """Return the rows of a relation of a text over ``edge``."""
+    edge = spark.createDataFrame([tuple(f) for f in facts], "src long, dst long")
+    result = ra.datalog(spark, text, edge=edge)[relation]
+    assert ra.report(result) is None
+    rows = sorted(list(row) for row in result.collect())
+    assert ra.report(result).backend == "python"
+    return rows
+
+
+def shown(spark: SparkSession) -> dict[str, Any]:
+    """Return what the report, ``explain`` and ``doctor`` say of a run, also after further transformations."""
+    base = spark.range(1).selectExpr("id as node", "0L as hops")
+    result = base.recursive_agg(
+        "node", {"hops": "min"}, step=lambda d: d.where("node < 9").selectExpr("node + 1 as node", "hops + 1 as hops")
+    )
+    before = ra.report(result)
+    further = result.where("hops > 2").groupBy().count()
+    counted = further.collect()[0][0]
+    report = ra.report(further)
+    return {
+        "before": before,
+        "counted": counted,
+        "iterations": report.iterations,
+        "tuples": report.tuples,
+        "rounds": len(report.rounds),
+        "explained": ra.explain(further),
+        "doctor": str(ra.doctor()),
+    }
+
+
+def interrupted(spark: SparkSession) -> float:
+    """Cancel a recursion that never ends; return the seconds until its query has ended."""
+    base = spark.range(1).selectExpr("id as node", "0D as x")
+    endless = base.recursive_agg(
+        "node", {"x": "sum"}, step=lambda d: d.selectExpr("node", "x + 1 as x"), mode="iterate", max_iterations=1 << 40
+    )
+    spark.addTag("endless")
+    timer = threading.Timer(3, lambda: spark.interruptTag("endless"))
+    timer.start()
+    start = time.monotonic()
+    try:
+        endless.collect()
+    except Exception as problem:  # noqa: BLE001 - Spark's class for it differs
+        assert "CANCEL" in str(problem).upper(), problem  # noqa: PT017 - the client has no pytest
+    finally:
+        spark.removeTag("endless")
+    return time.monotonic() - start

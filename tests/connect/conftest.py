@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from spark_versions import SPARK
@@ -15,62 +12,12 @@ from spark_versions import SPARK
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from caller import Client
+
 HERE = Path(__file__).parent
 
 # pytest imports tests by path; what they share lies beside them.
 sys.path.insert(0, str(HERE))
-
-MARK = "paralagg reply "
-
-
-class FailedError(AssertionError):
-    """A call that raised in the client: its text, class and code."""
-
-    def __init__(self, reply: dict[str, Any]) -> None:
-        super().__init__(reply["error"])
-        self.text, self.kind, self.code = reply["text"], reply["kind"], reply["code"]
-
-
-class Client:
-    """The process of ``client.py``."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-
-    def ask(self, call: str, *args: Any) -> Any:  # noqa: ANN401 - JSON values
-        """Return the value of a function of ``asked.py``; raise ``FailedError`` if it raises."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"call": call, "args": args}) + "\n")
-        self._process.stdin.flush()
-        return self.reply()
-
-    def reply(self) -> Any:  # noqa: ANN401 - a JSON value
-        assert self._process.stdout is not None
-        lines = []
-        for line in self._process.stdout:
-            if line.startswith(MARK):
-                reply = json.loads(line.removeprefix(MARK))
-                if "error" in reply:
-                    raise FailedError(reply)
-                return reply["value"]
-            lines.append(line)
-        raise AssertionError("the client ended: " + "".join(lines[-40:]))
-
-
-@contextmanager
-def client_of(address: str) -> Iterator[Client]:
-    command = [sys.executable, str(HERE / "client.py"), address]
-    with subprocess.Popen(  # noqa: S603 - the client of these tests
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
-        client = Client(process)
-        client.reply()
-        try:
-            yield client
-        finally:
-            assert process.stdin is not None
-            process.stdin.close()
-            process.wait()
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +26,8 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     if SPARK < (4, 0):
         pytest.skip("Spark 4.0 and later: Spark 3.5 has its Connect server in a jar apart")
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
-    from server import connect_server  # noqa: PLC0415 - in this folder
+    from caller import client_of  # noqa: PLC0415 - in this folder
+    from server import connect_server  # noqa: PLC0415 - likewise
 
     with connect_server(tmp_path_factory.mktemp("connect")) as address, client_of(address) as client:
         yield client

@@ -6,12 +6,15 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from caller import FailedError
 from plans import plans
 from test_fixtures import CASES
 
 if TYPE_CHECKING:
-    from conftest import Client
+    from caller import Client
     from pyspark.sql import SparkSession
+
+CLOSURE = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z), x < 3."
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -23,3 +26,62 @@ def test_step_has_the_same_plan_as_in_a_classic_session(spark: SparkSession, cli
 @pytest.mark.parametrize("case", CASES)
 def test_fixture(client: Client, case: str) -> None:
     client.ask("fixture", case, "python")
+
+
+@pytest.mark.slow("plain DataFrames run a query a round")
+@pytest.mark.parametrize(
+    ("what", "reason"),
+    [
+        ("udf", "a Python UDF cannot run inside the loop (in step of r)"),
+        (
+            "function",
+            "the function upper(string), which Python does not analyse, cannot run inside the loop (in step of r)",
+        ),
+        ("view", "a temporary view of the step's relation cannot run inside the loop (in step of r)"),
+        ("argument", "a subquery, or spark.sql with a DataFrame as an argument, in the step cannot run"),
+    ],
+)
+def test_step_that_python_cannot_analyse_runs_on_plain_dataframes(client: Client, what: str, reason: str) -> None:
+    assert client.ask("refused", what).startswith(f"dataframe: {reason}")
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "text"),
+    [
+        ("reads rows", "SparkRuntimeException", "[PARALAGG_REFERENCE_OUTSIDE_STEP]"),
+        ("outer join", "UnsupportedError", "PARALAGG_STEP_UNSUPPORTED: a left outer join"),
+        ("limit", "PythonException", "FixpointError: PARALAGG_LIMIT_REACHED: r: "),
+        ("assumption", "SparkRuntimeException", "[PARALAGG_ASSUMPTION_VIOLATED] `w` >= 0 is assumed, but a row has -2"),
+        ("unknown column", "UsageError", "PARALAGG_ASSUME_COLUMN"),
+    ],
+)
+def test_misuse_is_an_error_with_a_code(client: Client, what: str, kind: str, text: str) -> None:
+    with pytest.raises(FailedError) as caught:
+        client.ask("misused", what)
+    assert caught.value.kind == kind
+    assert text in caught.value.text
+
+
+def test_datalog(client: Client) -> None:
+    assert client.ask("datalog", CLOSURE, "path", [[1, 2], [2, 3], [3, 4]]) == [
+        [1, 2],
+        [1, 3],
+        [1, 4],
+        [2, 3],
+        [2, 4],
+        [3, 4],
+    ]
+
+
+def test_report_explain_and_doctor(client: Client) -> None:
+    shown = client.ask("shown")
+    assert shown["before"] is None
+    assert (shown["counted"], shown["iterations"], shown["tuples"], shown["rounds"]) == (7, 10, 10, 10)
+    assert "Executor: python\n  why: over Spark Connect, Python workers run every step" in shown["explained"]
+    assert "session  Spark Connect, server with Spark" in shown["doctor"]
+    assert "workers  Python 3." in shown["doctor"]
+
+
+def test_cancelled_query_ends(client: Client) -> None:
+    assert 2 < client.ask("interrupted") < 20
+    assert client.ask("datalog", CLOSURE, "path", [[1, 2]]) == [[1, 2]]

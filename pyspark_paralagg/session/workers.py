@@ -7,6 +7,7 @@ import platform
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from pyspark_paralagg.session.running import is_connect
 from pyspark_paralagg.version import VERSION
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ _KNOWN: WeakKeyDictionary[SparkSession, dict[str, Any]] = WeakKeyDictionary()
 
 def obstacle(session: SparkSession) -> str | None:
     """Return why the workers of ``session`` cannot run the engine; None if they can."""
+    older = older_server(session)
+    if older is not None:
+        return older
     state = state_of(session)
     if "error" in state:
         return f"no Python worker of this session runs: {state['error']}"
@@ -33,6 +37,21 @@ def obstacle(session: SparkSession) -> str | None:
     if versions[_PACKAGE] != VERSION:
         return f"the Python workers have {_PACKAGE} {versions[_PACKAGE]}, but this process has {VERSION}"
     return None
+
+
+def older_server(session: SparkSession) -> str | None:
+    """Return the versions if a Connect server is of an older minor than this client, which Spark does not support."""
+    import pyspark  # noqa: PLC0415 - this module loads without pyspark
+
+    if not is_connect(session):
+        return None
+    server, client = (tuple(map(int, v.split(".")[:2])) for v in (session.version, pyspark.__version__))
+    if server >= client:
+        return None
+    return (
+        f"the Spark Connect server has Spark {session.version}, but this client has pyspark {pyspark.__version__}: a "
+        "client may be older than its server, not newer"
+    )
 
 
 def state_of(session: SparkSession) -> dict[str, Any]:
