@@ -30,7 +30,7 @@ LINES = {
         "plan": 740,
         "program": 2_820,
         "report": 1_440,
-        "session": 1_860,
+        "session": 2_020,
         "sql": 230,
         "worker": 330,
     },
