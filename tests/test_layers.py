@@ -23,7 +23,7 @@ LINES = {
         "codes": 1_350,
         "command": 3_130,
         "compile": 7_510,
-        "connect": 1_480,
+        "connect": 1_510,
         "datalog": 4_920,
         "delta": 1_650,
         "lowering": 275,
@@ -32,7 +32,7 @@ LINES = {
         "report": 1_440,
         "session": 2_020,
         "sql": 230,
-        "worker": 330,
+        "worker": 350,
     },
     "mpi_backend": {
         "codegen": 2_510,

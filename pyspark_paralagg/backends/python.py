@@ -1,13 +1,14 @@
 """Adapt the engine on ranks to Spark's own Python workers: no jar, so also for Spark Connect.
 
 The step is analysed in Python (``connect``) over Connect, and by the shim in a classic session. The Plan is the one
-that the Spark engine would run. The result is a lazy ``mapInArrow`` over the inputs (``worker``): one task has all of
-them. The report comes back beside the rows.
+that the Spark engine would run. The result is a lazy ``mapInArrow`` over the inputs (``worker``): in one task, or in a
+barrier stage with a rank a task. The report comes back beside the rows.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -26,9 +27,11 @@ from pyspark_paralagg.worker.stream import Layout, stream_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pyspark_paralagg.backends.protocol import Job
+    from pyspark_paralagg.backends.protocol import Job, Seed
     from pyspark_paralagg.plan.plan import Plan, Stratum
-    from pyspark_paralagg.program.program import Input, Relation
+    from pyspark_paralagg.program.program import Input
+
+_SECRET_BYTES = 32
 
 
 class PythonBackend:
@@ -69,7 +72,7 @@ class PythonBackend:
         for source, with_check in guards(job.assume, step_json).items():
             sources[source] = with_check(sources[source])
         frames = [*sources, *starts]
-        ansi = bool(step_json["setting"]["ansi"])
+        ansi, tasks = bool(step_json["setting"]["ansi"]), conf.read(job.session, conf.PYTHON_TASKS)
         seconds = time.perf_counter() - start
         results = {}
         for seed in job.seeds:
@@ -79,7 +82,7 @@ class PythonBackend:
                 "plan": compiled.to_json(plan), "stratum": len(plan.strata) - 1, "relation": name, "reason": reason,
                 "backend": self.name, "computed": [], "plan_seconds": seconds,
             }  # fmt: skip
-            results[name] = observed(_result(plan, frames, seed.relation, seed.base, ansi=ansi), REPORT, described)
+            results[name] = observed(_result(plan, frames, seed, tasks, ansi=ansi), REPORT, described)
         return results
 
 
@@ -112,23 +115,25 @@ def _needed(plan: Plan, relation: str) -> Plan:
     return replace(plan, inputs=inputs, strata=tuple(strata), narrower=())
 
 
-def _result(plan: Plan, frames: list[DataFrame], relation: Relation, base: DataFrame, *, ansi: bool) -> DataFrame:
-    """Return the rows of ``relation`` and the report, as ``evaluate`` yields them."""
+def _result(plan: Plan, frames: list[DataFrame], seed: Seed, tasks: int, *, ansi: bool) -> DataFrame:
+    """Return the rows of the relation and the report, as ``evaluate`` yields them."""
+    relation = seed.relation
     read = _read_positions(plan.inputs)
     inputs = tuple(
         i if i.relation is not None else replace(i, columns=tuple(i.columns[p] for p in read[i.source]))
         for i in plan.inputs
     )
     layout = Layout.of({i.source: [c.type for c in i.columns] for i in inputs if i.relation is None})
-    schema = struct_of([(c.name, c.type) for c in relation.columns], base)
+    schema = struct_of([(c.name, c.type) for c in relation.columns], seed.base)
     for field, c in zip(schema.fields, relation.columns, strict=True):
         field.nullable = c.nullable
     schema = schema.add(REPORT, "string")
     plan_text = json.dumps(replace(plan, inputs=inputs, reasons=()).to_json())
-    task = Task(plan_text, layout, relation.name, tuple(c.name for c in relation.columns), ansi)
+    secret = None if tasks == 1 else secrets.token_bytes(_SECRET_BYTES)
+    task = Task(plan_text, layout, relation.name, tuple(c.name for c in relation.columns), ansi, secret)
     widths = {i.source: len(i.columns) for i in plan.inputs}
-    stream = stream_of(layout, {s: (frames[s], widths[s], positions) for s, positions in read.items()})
-    return stream.mapInArrow(task.function(), schema)
+    stream = stream_of(layout, {s: (frames[s], widths[s], positions) for s, positions in read.items()}, tasks)
+    return stream.mapInArrow(task.function(), schema, barrier=tasks > 1)
 
 
 def _read_positions(inputs: tuple[Input, ...]) -> dict[int, list[int]]:

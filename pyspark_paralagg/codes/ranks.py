@@ -54,10 +54,12 @@ RANKS = (
     ErrorCode(
         "PARALAGG_MPI_ADDRESS",
         "EnvironmentProblem",
-        cause="The supervisor of the ranks cannot listen on the address of the driver.",
+        cause="The supervisor of the ranks cannot listen on the address of the driver, or ranks in tasks of Spark "
+        "cannot connect to each other.",
         remedy="Set `spark.driver.host` to an address of this machine that executors can reach, "
-        "or `spark.driver.bindAddress` to an address of this machine.",
-        tested_by="tests/mpi/test_signs.py",
+        "or `spark.driver.bindAddress` to an address of this machine. For tasks, let the machines of the executors "
+        "connect to each other's free ports, or set `spark.paralagg.python.tasks` to 1.",
+        tested_by="tests/mpi/test_signs.py, tests/mpi/test_tcp.py",
     ),
     ErrorCode(
         "PARALAGG_MPI_STAGING",

@@ -101,6 +101,14 @@ BACKEND = Key(
     "which needs no jar), `dataframe`, `mpi` and `local` (the MPI engine in one process) force one executor. "
     "The argument `backend=` of a call overrides this key.",
 )
+PYTHON_TASKS = Key(
+    "spark.paralagg.python.tasks",
+    "number of tasks",
+    1,
+    _count,
+    "The number of tasks that run a recursion with `backend=python`. With more than one, each task is a rank of a "
+    "barrier stage, which needs as many free slots at the same time; the ranks exchange rows over TCP.",
+)
 CHECKPOINT_DIR = Key(
     "spark.paralagg.checkpoint.dir",
     "path",
@@ -291,6 +299,7 @@ PROGRESS = Key(
 
 REGISTRY: tuple[Key, ...] = (
     BACKEND,
+    PYTHON_TASKS,
     CHECKPOINT_DIR,
     CHECKPOINT_INTERVAL,
     BROADCAST_MAX_BYTES,

@@ -1,6 +1,7 @@
-"""Evaluate a Plan in one task, from the rows of the stream to the rows of a relation. Runs in a Python worker.
+"""Evaluate a Plan in a Python worker, from the rows of the stream to the rows of a relation.
 
-The first row of the result is no row of the relation: its last column has the run's report, as JSON.
+One task has all rows, or each task of a barrier stage is a rank with its share. The first row of the first task is no
+row of the relation: its last column has the run's report, as JSON.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import socket
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from mpi_backend.comm import Comm
     from mpi_backend.loop.engine import Run
     from pyspark_paralagg.plan.plan import Plan
     from pyspark_paralagg.worker.stream import Layout
@@ -37,6 +40,8 @@ class Task:
     relation: str
     columns: tuple[str, ...]
     ansi: bool
+    secret: bytes | None = None
+    """What the ranks of a barrier stage know; None for one task."""
 
     def function(self) -> Callable[[Batches], Batches]:
         """Return the function for ``mapInArrow``. It is sent by value, so that an import that fails says its name."""
@@ -51,10 +56,9 @@ class Task:
 
 
 def evaluate(task: Task, batches: Batches) -> Batches:
-    """Yield the report, then the rows of the relation."""
+    """Yield the report in the first task, then this task's rows of the relation. Collective."""
     import pyarrow as pa  # noqa: PLC0415 - only workers need the engine
 
-    from mpi_backend.comm import SingleRank  # noqa: PLC0415 - likewise
     from mpi_backend.load.files import batch_of  # noqa: PLC0415 - likewise
     from mpi_backend.loop.engine import run_plan  # noqa: PLC0415 - likewise
     from pyspark_paralagg.plan.read import plan_from_json  # noqa: PLC0415 - likewise
@@ -63,16 +67,38 @@ def evaluate(task: Task, batches: Batches) -> Batches:
     start = time.perf_counter()
     sources = _sources(plan, task.layout, batches)
     read_at = time.perf_counter()
-    run = run_plan(plan, sources, SingleRank(), ansi=task.ansi)
-    run.seconds["load"] += read_at - start
+    with _ranks(task.secret) as comm:
+        run = run_plan(plan, sources, comm, ansi=task.ansi)
+        run.seconds["load"] += read_at - start
+        report = _report(plan, run, comm)
     relation = next(r for s in plan.strata for r in s.relations if r.name == task.relation)
     rows = batch_of(relation, run.results[task.relation]).select(task.columns)
     schema = rows.schema.append(pa.field(REPORT, pa.string()))
-    defaults = [pa.array([_default(f.type)], f.type) for f in rows.schema]
-    yield pa.RecordBatch.from_arrays([*defaults, pa.array([json.dumps(_report(plan, run))])], schema=schema)
+    if comm.rank == 0:
+        defaults = [pa.array([_default(f.type)], f.type) for f in rows.schema]
+        yield pa.RecordBatch.from_arrays([*defaults, pa.array([json.dumps(report)])], schema=schema)
     for first in range(0, rows.num_rows, _BATCH_ROWS):
         part = rows.slice(first, _BATCH_ROWS)
         yield pa.RecordBatch.from_arrays([*part.columns, pa.nulls(part.num_rows, pa.string())], schema=schema)
+
+
+@contextmanager
+def _ranks(secret: bytes | None) -> Iterator[Comm]:
+    """Yield this task's place among the ranks, and close their connections."""
+    if secret is None:
+        from mpi_backend.comm import SingleRank  # noqa: PLC0415 - only workers need the engine
+
+        yield SingleRank()
+        return
+    from pyspark import BarrierTaskContext  # noqa: PLC0415 - likewise
+
+    from mpi_backend.tcp import connect  # noqa: PLC0415 - likewise
+
+    context = BarrierTaskContext.get()
+    rank = context.partitionId()
+    host = context.getTaskInfos()[rank].address.rsplit(":", 1)[0]
+    with connect(rank, host, secret, context.allGather) as comm:
+        yield comm
 
 
 def _sources(plan: Plan, layout: Layout, batches: Batches) -> dict[int, Any]:
@@ -100,20 +126,15 @@ def _default(arrow_type: pa.DataType) -> Any:  # noqa: ANN401 - a value of any t
     return 0 if pa.types.is_date(arrow_type) else pa.scalar(0).cast(arrow_type).as_py()
 
 
-def _report(plan: Plan, run: Run) -> dict[str, Any]:
+def _report(plan: Plan, run: Run, comm: Comm) -> dict[str, Any]:
+    own = {"rank": comm.rank, "host": socket.gethostname(), "bytes": run.bytes, "seconds": run.seconds}
+    ranks = [json.loads(text) for text in comm.allgather_bytes(json.dumps(own).encode())]
     return {
         "name": plan.name,
         "form": run.strata[-1]["form"],
         "iterations": run.iterations,
         "tuples": run.tuples,
-        "seconds": run.seconds,
+        "seconds": {k: max(r["seconds"][k] for r in ranks) for k in run.seconds},
         "per_iteration": run.per_iteration,
-        "ranks": [
-            {
-                "rank": 0,
-                "host": socket.gethostname(),
-                "bytes": run.bytes,
-                "seconds": run.seconds,
-            }
-        ],
+        "ranks": ranks,
     }

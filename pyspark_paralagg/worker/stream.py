@@ -54,8 +54,8 @@ class Layout:
         return cls(slots, places)
 
 
-def stream_of(layout: Layout, frames: Mapping[int, tuple[DataFrame, int, Sequence[int]]]) -> DataFrame:
-    """Return the rows of all sources as one DataFrame.
+def stream_of(layout: Layout, frames: Mapping[int, tuple[DataFrame, int, Sequence[int]]], tasks: int) -> DataFrame:
+    """Return the rows of all sources as one DataFrame with a partition for each task.
 
     ``frames`` has for each source its rows, the number of their columns, and the positions of those that are read.
     """
@@ -71,7 +71,8 @@ def stream_of(layout: Layout, frames: Mapping[int, tuple[DataFrame, int, Sequenc
             for n, kind in enumerate(layout.types)
         ]
         parts.append(plain.select(F.lit(source).cast("smallint").alias(_TAG), *columns))
-    stream = reduce(lambda a, b: a.unionAll(b), parts).coalesce(1)
+    rows = reduce(lambda a, b: a.unionAll(b), parts)
+    stream = rows.coalesce(1) if tasks == 1 else rows.repartition(tasks)
     if is_connect(stream):  # `mapInArrow` asks the server for the names of the columns
         names_only = [_TAG, *(f"s{n}" for n in range(len(layout.types)))]
         stream._cached_schema = reduce(lambda s, n: s.add(n, NullType()), names_only, StructType())  # type: ignore[attr-defined]  # noqa: SLF001

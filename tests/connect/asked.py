@@ -11,14 +11,19 @@ import test_fixtures
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
 
 import pyspark_paralagg as ra
+from pyspark_paralagg.session.conf import PYTHON_TASKS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def fixture(spark: SparkSession, case: str, backend: str) -> None:
-    """Compare the rows of a fixture with those that are written down."""
-    test_fixtures.check(spark, case, backend)
+def fixture(spark: SparkSession, case: str, tasks: int) -> None:
+    """Compare the rows of a fixture, computed in this many tasks, with those that are written down."""
+    spark.conf.set(PYTHON_TASKS.name, tasks)
+    try:
+        test_fixtures.check(spark, case, "python")
+    finally:
+        spark.conf.unset(PYTHON_TASKS.name)
 
 
 def plans(spark: SparkSession, case: str) -> list[Any]:

@@ -22,10 +22,11 @@ def test_step_has_the_same_plan_as_in_a_classic_session(spark: SparkSession, cli
     assert client.ask("plans", case) == json.loads(json.dumps(plans(spark, case)))
 
 
-@pytest.mark.rotates(runs=3)
+@pytest.mark.rotates(runs=4)
+@pytest.mark.parametrize("tasks", [1, 2])
 @pytest.mark.parametrize("case", CASES)
-def test_fixture(client: Client, case: str) -> None:
-    client.ask("fixture", case, "python")
+def test_fixture(client: Client, case: str, tasks: int) -> None:
+    client.ask("fixture", case, tasks)
 
 
 @pytest.mark.slow("plain DataFrames run a query a round")
