@@ -35,6 +35,7 @@ SHIM = list((ROOT / "jvm_shim" / "src" / "main").rglob("*.scala"))
 # In the sources, in quotes, and no errors: variables of the environment, the beginning of codes, an example.
 NO_CODES = {
     "PARALAGG_KERNEL_CACHE",
+    "PARALAGG_MPI_DRIVER",
     "PARALAGG_MPI_FOLDER",
     "PARALAGG_MPI_RANKS",
     "PARALAGG_MPI_RUN",
