@@ -20,7 +20,7 @@ LINES = {
     "pyspark_paralagg": {
         "api": 2_020,
         "backends": 1_180,
-        "codes": 1_360,
+        "codes": 1_370,
         "command": 3_130,
         "compile": 7_510,
         "datalog": 4_920,
