@@ -29,7 +29,7 @@ LINES = {
         "plan": 740,
         "program": 2_820,
         "report": 1_310,
-        "session": 1_980,
+        "session": 2_000,
         "sql": 230,
     },
     "mpi_backend": {

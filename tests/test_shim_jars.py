@@ -19,6 +19,7 @@ import pytest
 
 from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.session import configure as configuring
+from pyspark_paralagg.session.doctor import doctor
 from pyspark_paralagg.session.jvm import EXTENSION, EXTENSIONS
 from pyspark_paralagg.session.shim import PROPERTIES, find_jar, read_properties
 from pyspark_paralagg.session.shim_jars import ShimJar, check
@@ -165,6 +166,28 @@ def test_a_second_jar_has_to_be_the_same(other: ShimJar) -> None:
         assert refused.value.code == CODE
         assert "/b.jar" in refused.value.message
         assert refused.value.hint
+
+
+@pytest.mark.parametrize("digest", ["ours", "0" * 12])
+def test_doctor_and_configure_know_a_jar_among_sparks_own(
+    digest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an image has it, and as one of an older image."""
+    spark = find_spark_home()
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / f"spark-core_2.13-{spark.version}.jar").touch()
+    ours = read_properties(find_jar())["shim"]
+    jar = tmp_path / "jars" / f"paralagg-spark{spark.minor}.jar"
+    with_note(jar, spark.version, ours if digest == "ours" else digest)
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    found = next(finding for finding in doctor().findings if finding.part == "shim")
+    if digest == "ours":
+        assert (find_jar(), found.problem) == (jar, None)
+        assert str(jar) in found.found
+    else:
+        assert found.problem is not None
+        assert found.problem.code == CODE
+        assert str(jar) in found.problem.message
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from pyspark_paralagg.errors import EnvironmentProblem, ParalaggError, error_fro
 from pyspark_paralagg.session.java import find_java
 from pyspark_paralagg.session.jvm import handshake, jvm_of, load_bridge
 from pyspark_paralagg.session.shim import locate_jar, read_properties
+from pyspark_paralagg.session.shim_jars import check_own_jars
 from pyspark_paralagg.session.spark_home import find_spark_home
 from pyspark_paralagg.version import VERSION
 
@@ -85,6 +86,7 @@ def _jar() -> Finding:
     except EnvironmentProblem:
         return Finding("shim", "none")  # the finding `spark` has the problem
     try:
+        check_own_jars(spark)
         jar = locate_jar(spark)
     except EnvironmentProblem as problem:
         return Finding("shim", "none", problem)

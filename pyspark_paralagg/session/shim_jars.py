@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
 from pyspark_paralagg.errors import EnvironmentProblem
-from pyspark_paralagg.session.shim import PROPERTIES
+from pyspark_paralagg.session.shim import PROPERTIES, find_sources, read_properties
 from pyspark_paralagg.session.spark_home import minor_of
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.session.spark_home import SparkHome
 
 _CODE = "PARALAGG_SHIM_MISMATCH"
 
@@ -52,6 +55,14 @@ def check(jars: list[ShimJar], spark: str) -> None:
             hint="keep the one whose path `paralagg shim` prints, and remove the other from --jars, spark.jars and the "
             "class path",
         )
+
+
+def check_own_jars(spark: SparkHome) -> None:
+    """Raise ``PARALAGG_SHIM_MISMATCH`` for a jar among Spark's own that is not of these sources; needs no JVM."""
+    notes = {jar: read_properties(jar) for jar in sorted(spark.jars.glob("*.jar")) if "paralagg" in jar.name}
+    jars = [ShimJar(str(jar), note["spark"], note["shim"]) for jar, note in notes.items() if note]
+    if jars:
+        check([*jars, ShimJar("this installation", spark.version, find_sources(spark.minor).digest)], spark.version)
 
 
 def jars_on_class_path(jvm: Any) -> list[ShimJar]:  # noqa: ANN401 - py4j objects have no type
