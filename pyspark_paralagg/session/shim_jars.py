@@ -84,8 +84,8 @@ def jars_on_class_path(jvm: Any) -> list[ShimJar]:  # noqa: ANN401 - py4j object
 
 def jar_of(java_object: Any) -> Path:  # noqa: ANN401 - py4j objects have no type
     """Return the path of the jar from which the class of ``java_object`` was loaded."""
-    location = java_object.getClass().getProtectionDomain().getCodeSource().getLocation()
-    return Path(unquote(urlparse(str(location)).path))
+    source = java_object.getClass().getProtectionDomain().getCodeSource()
+    return Path("unknown") if source is None else Path(unquote(urlparse(str(source.getLocation())).path))
 
 
 def is_with_spark(jvm: Any, jar: Path) -> bool:  # noqa: ANN401 - py4j objects have no type
