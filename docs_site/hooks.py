@@ -17,7 +17,15 @@ from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.utils import get_relative_url
 
-from docs_site import aggregators_page, api_page, command_page, configuration_page, errors_page, notebook_pages
+from docs_site import (
+    aggregators_page,
+    api_page,
+    command_page,
+    configuration_page,
+    errors_page,
+    notebook_pages,
+    troubleshooting_page,
+)
 from docs_site.fetched import fetched
 
 if TYPE_CHECKING:
@@ -54,11 +62,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Puts the section ``Try it`` of the README where the start page says ``<!-- README: Try it -->``.
 
-    Links of ``examples.md`` to notebooks become links to their pages.
+    Links of ``examples.md`` to notebooks become links to their pages; ``troubleshooting.md`` gets its tables of errors.
     """
     del config, files
     if page.file.src_uri == "examples.md":
         return notebook_pages.with_links_to_pages(markdown)
+    if page.file.src_uri == "troubleshooting.md":
+        return troubleshooting_page.with_tables(markdown)
     if page.file.src_uri != "index.md":
         return markdown
     readme = (ROOT / "README.md").read_text(encoding="utf-8")

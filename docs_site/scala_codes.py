@@ -26,8 +26,8 @@ package org.apache.spark.sql.paralagg
 object ErrorCodes {
 %s
 
-  /** Errors of the ranks and their engine, not of the query. */
-  val OfRanks: Set[String] = Set(
+  /** Errors of the ranks and their engine, not of the query. Lazy, so that `ShimJars` links with another Scala. */
+  lazy val OfRanks: Set[String] = Set(
 %s)
 }
 """

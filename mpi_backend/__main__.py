@@ -9,6 +9,10 @@ def main(argv: list[str]) -> int:
     """Run a subcommand and return its exit code. The subcommand ``run`` ends the process itself."""
     if argv[:1] == ["run"]:
         from mpi_backend.launch.heartbeat import Heartbeat  # noqa: PLC0415 - the supervisor needs none of it
+        from mpi_backend.launch.same_python import send_other_python  # noqa: PLC0415 - likewise
+
+        if send_other_python(argv[1:]):
+            return 1
 
         heartbeat = Heartbeat()  # before MPI starts, and while the process is small to fork
         from mpi_backend import worker  # noqa: PLC0415 - likewise

@@ -17,7 +17,16 @@ pytest.importorskip("nbconvert", reason="the extra `docs` is not installed")
 from mkdocs.exceptions import PluginError
 
 import pyspark_paralagg as ra
-from docs_site import aggregators_page, api_page, command_page, configuration_page, errors_page, hooks, notebook_pages
+from docs_site import (
+    aggregators_page,
+    api_page,
+    command_page,
+    configuration_page,
+    errors_page,
+    hooks,
+    notebook_pages,
+    troubleshooting_page,
+)
 from docs_site.docstrings import as_markdown
 from docs_site.public_names import NAMES, identifier
 from docs_site.templates import Templates
@@ -35,6 +44,7 @@ SHIM = list((ROOT / "jvm_shim" / "src" / "main").rglob("*.scala"))
 # In the sources, in quotes, and no errors: variables of the environment, the beginning of codes, an example.
 NO_CODES = {
     "PARALAGG_KERNEL_CACHE",
+    "PARALAGG_MPI_DRIVER",
     "PARALAGG_MPI_FOLDER",
     "PARALAGG_MPI_RANKS",
     "PARALAGG_MPI_RUN",
@@ -271,3 +281,20 @@ def test_the_search_index_is_a_script_too(tmp_path: Path) -> None:
     (tmp_path / "search" / "search_index.json").write_text('{"docs": []}', encoding="utf-8")
     hooks.on_post_build(SimpleNamespace(site_dir=str(tmp_path)))
     assert (tmp_path / "search" / "search_index.js").read_text(encoding="utf-8") == 'var __index = {"docs": []}'
+
+
+def test_troubleshooting_has_each_code_once_with_its_cause_and_remedy() -> None:
+    page = troubleshooting_page.with_tables((ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8"))
+    rows = re.findall(r"^\| \[`(PARALAGG_\w+)`\]\(reference/errors\.md#(\w+)\) \| (.+) \| (.+) \|$", page, re.MULTILINE)
+    assert sorted(row[0] for row in rows) == sorted(CODES)
+    for code, anchor, cause, remedy in rows:
+        assert (anchor, cause.replace("\\|", "|"), remedy.replace("\\|", "|")) == (
+            code,
+            CODES[code].cause,
+            CODES[code].remedy,
+        )
+
+
+def test_an_area_of_errors_that_the_page_leaves_out_ends_the_build() -> None:
+    with pytest.raises(PluginError, match="has the areas"):
+        troubleshooting_page.with_tables("<!-- errors: session -->")

@@ -98,7 +98,7 @@ def test_a_code_says_cause_and_remedy_and_has_an_example_or_a_test() -> None:
 
 
 def test_a_code_is_registered_once() -> None:
-    registered = [entry.code for area in codes._AREAS for entry in area]
+    registered = [entry.code for area in codes.AREAS.values() for entry in area]
     assert sorted(registered) == sorted(CODES)
 
 

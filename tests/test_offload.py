@@ -14,8 +14,10 @@ from rows import assert_same_rows, frame, rows_of
 from test_fixtures import CASES, FIXTURES, check
 
 import pyspark_paralagg as ra
+from mpi_backend.launch.same_python import own_python
 from pyspark_paralagg.delta.condition import condition_of
 from pyspark_paralagg.session import conf
+from pyspark_paralagg.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -347,6 +349,11 @@ def test_an_error_in_the_data_has_its_code_and_the_session_goes_on(
     [
         ("false {ranks}", "PARALAGG_MPI_RANK_FAILED", "a rank ended with exit code 1 and without a result"),
         ("sh -c 'exec {command}' {ranks}", "PARALAGG_MPI_MISMATCH", "the launcher started 2 ranks"),
+        (
+            f"sh -c 'PYTHONPATH={Path(__file__).parent / 'other_python'}:$PYTHONPATH exec {{command}}' {{ranks}}",
+            "PARALAGG_MPI_PYTHON",
+            f"of a rank is Python 3.99 with pyspark-paralagg {VERSION}, but the driver runs Python {own_python()}",
+        ),
     ],
 )
 def test_ranks_that_fail_are_an_error_or_with_fallback_a_reason(

@@ -20,6 +20,8 @@ from mpi_backend.machine import available_cores
 
 RANKS_VARIABLE = "PARALAGG_MPI_RANKS"
 """The environment variable with the number of ranks of the run."""
+PYTHON_VARIABLE = "PARALAGG_MPI_DRIVER"
+"""The environment variable with the driver's Python and package, as ``same_python.own_python`` returns them."""
 MORE_MEMORY = "use more machines, or fewer ranks on each"
 """The hint if memory has run out."""
 MORE_SPACE = "free space there, or set spark.paralagg.mpi.stagingDir or spark.local.dir to a larger disk"

@@ -109,7 +109,7 @@ class _Ranks:
                 "merge_share": conf.read(self.session, conf.SUB_BUCKET_MERGE),
                 "heavy_parts": conf.read(self.session, conf.HEAVY_PARTS),
                 "roll_over_rows": conf.read(self.session, conf.ROLL_OVER_ROWS),
-                "env": {"PYTHONPATH": ranks.python_path()},
+                "env": ranks.environment(),
             },
             "plan": stratum_plan.to_json(),
             "result": result_folder(relation),

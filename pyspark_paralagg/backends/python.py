@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.backends.analysed import analysed
 from pyspark_paralagg.backends.guards import guards
-from pyspark_paralagg.errors import UnsupportedError
+from pyspark_paralagg.errors import UnsupportedError, UsageError
 from pyspark_paralagg.lowering.struct_type import struct_of
 from pyspark_paralagg.program.expr import columns
 from pyspark_paralagg.report.observed import observed
 from pyspark_paralagg.session import conf
-from pyspark_paralagg.session.workers import obstacle
+from pyspark_paralagg.session.workers import obstacle, tasks_at_once
 from pyspark_paralagg.worker.run import REPORT, Task
 from pyspark_paralagg.worker.stream import Layout, stream_of
 
@@ -52,6 +52,7 @@ class PythonBackend:
         from pyspark_paralagg.compile.compile_step import compile_step  # noqa: PLC0415 - only planning needs it
 
         job.refuse_settled("the engine in Python workers")
+        tasks = _tasks(job.session)
         start = time.perf_counter()
         step_json, sources, relations = analysed(job)
         starts = [rows for s in job.seeds for rows in (s.base, s.initial) if rows is not None]
@@ -72,7 +73,7 @@ class PythonBackend:
         for source, with_check in guards(job.assume, step_json).items():
             sources[source] = with_check(sources[source])
         frames = [*sources, *starts]
-        ansi, tasks = bool(step_json["setting"]["ansi"]), conf.read(job.session, conf.PYTHON_TASKS)
+        ansi = bool(step_json["setting"]["ansi"])
         seconds = time.perf_counter() - start
         results = {}
         for seed in job.seeds:
@@ -84,6 +85,23 @@ class PythonBackend:
             }  # fmt: skip
             results[name] = observed(_result(plan, frames, seed, tasks, ansi=ansi), REPORT, described)
         return results
+
+
+def _tasks(session: SparkSession) -> int:
+    """Return the number of tasks; a stage of more ranks than slots would end the Spark application (4.2, with AQE)."""
+    tasks: int = conf.read(session, conf.PYTHON_TASKS)
+    if tasks == 1:
+        return 1
+    at_once = tasks_at_once(session, tasks)
+    if at_once < tasks:
+        raise UsageError(
+            "PARALAGG_MPI_TOO_MANY_RANKS",
+            f"{tasks} ranks need as many slots at the same time, but only {at_once} of so many tasks ran at once",
+            value=tasks,
+            place=conf.PYTHON_TASKS.name,
+            hint=f"set {conf.PYTHON_TASKS.name} to {at_once}, or add executors",
+        )
+    return tasks
 
 
 def _check_portable(plan: Plan) -> None:
@@ -133,7 +151,10 @@ def _result(plan: Plan, frames: list[DataFrame], seed: Seed, tasks: int, *, ansi
     task = Task(plan_text, layout, relation.name, tuple(c.name for c in relation.columns), ansi, secret)
     widths = {i.source: len(i.columns) for i in plan.inputs}
     stream = stream_of(layout, {s: (frames[s], widths[s], positions) for s, positions in read.items()}, tasks)
-    return stream.mapInArrow(task.function(), schema, barrier=tasks > 1)
+    if tasks == 1:
+        return stream.mapInArrow(task.function(), schema)
+    # A barrier stage has exactly the ranks: Spark refuses a union, a limit or another task in the same stage.
+    return stream.mapInArrow(task.function(), schema, barrier=True).repartition(tasks)
 
 
 def _read_positions(inputs: tuple[Input, ...]) -> dict[int, list[int]]:

@@ -19,11 +19,23 @@ from pyspark_paralagg.codes.run import RUN
 from pyspark_paralagg.codes.session import SESSION
 from pyspark_paralagg.codes.sql import SQL
 
-__all__ = ["CODES", "IN_SPARK", "OF_RANKS", "ErrorCode"]
+__all__ = ["AREAS", "CODES", "IN_SPARK", "OF_RANKS", "ErrorCode"]
 
-_AREAS = (RELATION, CALL, PROOF, DATALOG, SQL, SESSION, RUN, RANKS, DELTA, FILES)
+AREAS: dict[str, tuple[ErrorCode, ...]] = {
+    "relation": RELATION,
+    "call": CALL,
+    "proof": PROOF,
+    "datalog": DATALOG,
+    "sql": SQL,
+    "session": SESSION,
+    "run": RUN,
+    "ranks": RANKS,
+    "delta": DELTA,
+    "files": FILES,
+}
+"""The entries by what a user was doing. The page about troubleshooting has a table for each area."""
 
-CODES: dict[str, ErrorCode] = {entry.code: entry for area in _AREAS for entry in area}
+CODES: dict[str, ErrorCode] = {entry.code: entry for area in AREAS.values() for entry in area}
 """The entry of each code."""
 
 OF_RANKS = frozenset(entry.code for entry in RANKS)

@@ -43,6 +43,14 @@ RANKS = (
         tested_by="tests/mpi/test_preflight.py",
     ),
     ErrorCode(
+        "PARALAGG_MPI_PYTHON",
+        "EnvironmentProblem",
+        cause="Ranks on another machine have another minor of Python, or another version of pyspark-paralagg, than the "
+        "driver. The message names both.",
+        remedy="Install the same environment at the same path on all machines, for instance by an image.",
+        tested_by="tests/mpi/test_preflight.py",
+    ),
+    ErrorCode(
         "PARALAGG_MPI_TOO_MANY_RANKS",
         "UsageError",
         cause="More ranks are requested than there are cores, or slots of the application. "

@@ -79,10 +79,11 @@ SESSION = (
     ErrorCode(
         "PARALAGG_SHIM_MISMATCH",
         "EnvironmentProblem",
-        cause="The jar in the session belongs to another version of pyspark-paralagg or of Spark.",
+        cause="A jar on the class path belongs to another minor of Spark or to another version of pyspark-paralagg, or "
+        "there are jars of two versions. The message names both sides.",
         remedy="Remove the other jar from `spark.jars`, `--jars` and the class path. For recursive SQL, set "
         "`spark.paralagg.python` to the Python that started the session.",
-        tested_by="tests/test_session.py, tests/sql/test_compiler.py",
+        tested_by="tests/test_session.py, tests/test_shim_jars.py, tests/sql/test_compiler.py",
     ),
     ErrorCode(
         "PARALAGG_SHIM_BUILD",

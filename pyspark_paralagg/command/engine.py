@@ -20,7 +20,7 @@ from pyspark_paralagg.codes import CODES
 from pyspark_paralagg.command.supervised import read_lines, silent_exit_error
 from pyspark_paralagg.errors import ParalaggError, error_from_rank
 from pyspark_paralagg.report.run_progress import RunProgress
-from pyspark_paralagg.session.ranks import python_path
+from pyspark_paralagg.session.ranks import environment, python_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -100,7 +100,7 @@ def run_on_ranks(  # noqa: PLR0913, PLR0917 - the parts of a run's specification
         "launcher": request.launcher,
         "python": list(request.python),
         "oversubscribe": request.oversubscribe,
-        "env": {"PYTHONPATH": python_path()},
+        "env": environment(),
         "scratch": str(folder),
     }
     _write_json(folder / "spec.json", spec)

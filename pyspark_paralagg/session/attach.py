@@ -22,6 +22,7 @@ from pyspark_paralagg.session.jvm import (
 )
 from pyspark_paralagg.session.running import is_connect
 from pyspark_paralagg.session.shim import find_jar
+from pyspark_paralagg.session.shim_jars import jar_of
 from pyspark_paralagg.session.spark_home import check_supported
 
 if TYPE_CHECKING:
@@ -51,7 +52,9 @@ def attach(spark: SparkSession, confs: Mapping[str, object] | None = None) -> Sp
     jvm = jvm_of(spark)
     check_supported(spark.version)
     module = load_bridge(jvm)
-    jar = find_jar()
+    jar = find_jar() if module is None else jar_of(module)
+    if not jar.is_file():  # deleted after the JVM has loaded it
+        jar = find_jar()
     context = spark.sparkContext._jsc.sc()  # noqa: SLF001 - pyspark has no public way to add a jar
     # Needed even if the driver has the class: a second context in the same JVM has executors of its own.
     if not any(str(listed).endswith("/" + jar.name) for listed in scala_list(context.listJars())):

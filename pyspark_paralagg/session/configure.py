@@ -12,10 +12,10 @@ from pyspark_paralagg.session.before_session import run_actions
 from pyspark_paralagg.session.conf import PYTHON, PYTHON_PATH, check
 from pyspark_paralagg.session.existing_conf import add_to_submit_arguments, existing_value, running_jvm
 from pyspark_paralagg.session.java import find_java
-from pyspark_paralagg.session.jvm import EXTENSION, EXTENSIONS, add_to_class_path, load_bridge
-from pyspark_paralagg.session.shim import find_jar, read_properties
+from pyspark_paralagg.session.jvm import EXTENSION, EXTENSIONS, add_to_class_path, check_version, load_bridge
+from pyspark_paralagg.session.shim import find_jar
+from pyspark_paralagg.session.shim_jars import is_with_spark, jar_of, spark_version
 from pyspark_paralagg.session.spark_home import find_spark_home
-from pyspark_paralagg.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +40,8 @@ def configure(builder: SparkSession.Builder, confs: Mapping[str, object] | None 
 
     If a session already runs, ``getOrCreate`` returns that session and ignores these confs; a warning is logged.
 
-    Raises ``EnvironmentProblem`` if Java, Spark or the jar is missing or does not fit. Raises ``UsageError``
+    Raises ``EnvironmentProblem`` if Java, Spark or the jar is missing or does not fit, such as a jar for another minor
+    of Spark in ``--jars``. Raises ``UsageError``
     ``PARALAGG_BAD_CONF`` if a key of ``confs`` is unknown or has a wrong value.
 
     >>> from pyspark.sql import SparkSession                                                  # doctest: +SKIP
@@ -51,22 +52,22 @@ def configure(builder: SparkSession.Builder, confs: Mapping[str, object] | None 
     if _is_remote(builder):
         _LOG.info("a Spark Connect session cannot load the engine's jar; recursions run as plain DataFrames")
         return builder
-    spark = find_spark_home()
     jvm = running_jvm()
     if jvm is None:
+        find_spark_home()
         find_java()  # Spark's own message does not say what to install
-    jars = existing_value(builder, JARS, spark)
+    jars = existing_value(builder, JARS)
     if not _has_shim(jvm, jars):
-        jar = find_jar(spark)
+        jar = find_jar()
         builder.config(JARS, _appended(jars, str(jar)))
         if jvm is None:
             add_to_submit_arguments("--jars", str(jar))
         else:
             # The JVM read spark.jars at its start; a new context loads extensions through this class loader.
             add_to_class_path(jvm, jar)
-    builder.config(EXTENSIONS, _appended(existing_value(builder, EXTENSIONS, spark), EXTENSION))
+    builder.config(EXTENSIONS, _appended(existing_value(builder, EXTENSIONS), EXTENSION))
     for name, value in _compiler().items():
-        if not existing_value(builder, name, spark):
+        if not existing_value(builder, name):
             builder.config(name, value)
     _warn_of_running_session()
     return builder
@@ -89,15 +90,17 @@ def _appended(value: str, item: str) -> str:
 
 
 def _has_shim(jvm: Any | None, jars: str) -> bool:  # noqa: ANN401 - a py4j object has no type
-    """Return whether the driver has loaded a shim of this version and ``jars`` brings one to the executors.
+    """Return whether the driver has loaded a shim that executors get, too: from ``jars``, or as one of Spark's own.
 
-    This is the case under ``spark-submit --jars <the shim's jar>``.
+    This is the case under ``spark-submit --jars <the shim's jar>``, also where Spark's folder is not to be found: the
+    driver of YARN's cluster mode. Raises ``PARALAGG_SHIM_MISMATCH`` if the shim does not fit.
     """
     module = None if jvm is None else load_bridge(jvm)
-    if module is None or not str(module.version()).endswith(f"|{VERSION}"):
+    if module is None:
         return False
-    paths = (Path(jar.strip().removeprefix("file:")) for jar in jars.split(","))
-    return any("shim" in read_properties(path) for path in paths)
+    check_version(module, spark_version(jvm))
+    jar = jar_of(module)
+    return any(listed.strip().rpartition("/")[2] == jar.name for listed in jars.split(",")) or is_with_spark(jvm, jar)
 
 
 def _warn_of_running_session() -> None:

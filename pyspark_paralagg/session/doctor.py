@@ -10,11 +10,12 @@ import platform
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.errors import EnvironmentProblem, ParalaggError, error_from_rank
+from pyspark_paralagg.errors import EnvironmentProblem, ParalaggError, UnsupportedError, error_from_rank
 from pyspark_paralagg.session.java import find_java
 from pyspark_paralagg.session.jvm import handshake, jvm_of, load_bridge
 from pyspark_paralagg.session.running import is_connect
 from pyspark_paralagg.session.shim import locate_jar, read_properties
+from pyspark_paralagg.session.shim_jars import check_own_jars
 from pyspark_paralagg.session.spark_home import find_spark_home
 from pyspark_paralagg.session.workers import obstacle, state_of
 from pyspark_paralagg.version import VERSION
@@ -91,6 +92,7 @@ def _jar() -> Finding:
     except EnvironmentProblem:
         return Finding("shim", "none")  # the finding `spark` has the problem
     try:
+        check_own_jars(spark)
         jar = locate_jar(spark)
     except EnvironmentProblem as problem:
         return Finding("shim", "none", problem)
@@ -163,7 +165,7 @@ def _examine_connect(spark: SparkSession) -> tuple[Finding, Finding]:
     why = obstacle(spark)
     problem = None
     if why is not None:
-        problem = EnvironmentProblem("PARALAGG_BACKEND_UNAVAILABLE", why, value="python", place="workers")
+        problem = UnsupportedError("PARALAGG_BACKEND_UNAVAILABLE", why, value="python", place="workers")
     state = state_of(spark)
     if "error" in state:
         return session, Finding("workers", "none runs", problem)

@@ -12,10 +12,10 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.session.spark_home import find_spark_home
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from pyspark_paralagg.session.spark_home import SparkHome
 
 _PROPERTY = re.compile(r"\s*(?P<key>[^\s=:#!]+)\s*[=:\s]\s*(?P<value>.*?)\s*")
 _SHORT_FORMS = {"spark.jars": "--jars"}
@@ -30,7 +30,7 @@ def running_jvm() -> Any | None:  # noqa: ANN401 - a py4j object has no type
     return SparkContext._jvm  # noqa: SLF001 - likewise
 
 
-def existing_value(builder: SparkSession.Builder, key: str, spark: SparkHome) -> str:
+def existing_value(builder: SparkSession.Builder, key: str) -> str:
     """Return the value that ``key`` has for a session of this builder as it is now; "" if it is unset.
 
     The builder's own options come first. If a JVM runs, its conf comes next: spark-submit has put its arguments,
@@ -46,7 +46,7 @@ def existing_value(builder: SparkSession.Builder, key: str, spark: SparkHome) ->
         return SparkConf().get(key, "") or ""
     arguments = _submit_arguments()
     submitted = _from_arguments(arguments, key)
-    return submitted if submitted is not None else _from_defaults(arguments, key, spark)
+    return submitted if submitted is not None else _from_defaults(arguments, key)
 
 
 def add_to_submit_arguments(option: str, item: str) -> None:
@@ -88,10 +88,10 @@ def _from_arguments(arguments: list[str], key: str) -> str | None:
     return short_form_value if short_form_value is not None else conf_value  # spark-submit's own order
 
 
-def _from_defaults(arguments: list[str], key: str, spark: SparkHome) -> str:
+def _from_defaults(arguments: list[str], key: str) -> str:
     files = [value for option, value in _options(arguments) if option == "--properties-file"]
     folder = os.environ.get("SPARK_CONF_DIR")
-    defaults = (Path(folder) if folder else spark.home / "conf") / "spark-defaults.conf"
+    defaults = (Path(folder) if folder else find_spark_home().home / "conf") / "spark-defaults.conf"
     file = Path(files[-1]) if files else defaults
     if not file.is_file():
         return ""

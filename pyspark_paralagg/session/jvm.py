@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.session.running import check_running
+from pyspark_paralagg.session.shim_jars import check_class_path, class_loader
 from pyspark_paralagg.session.spark_home import minor_of
 from pyspark_paralagg.version import VERSION
 
@@ -39,14 +40,18 @@ def jvm_of(spark: SparkSession) -> Any:  # noqa: ANN401 - a py4j object has no t
 
 
 def load_bridge(jvm: Any) -> Any | None:  # noqa: ANN401 - py4j objects have no type
-    """Return the bridge, or None if the JVM cannot load it. The context class loader also finds jars added late."""
+    """Return the bridge, or None if the JVM has no jar of the shim.
+
+    Raises ``PARALAGG_SHIM_MISMATCH`` for a jar for another minor of Spark, or for jars of two versions.
+    """
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - this module loads without pyspark
 
     gateway = jvm._gateway_client  # noqa: SLF001 - identifies the JVM
     if _loaded_bridge and _loaded_bridge[0][0] is gateway:
         return _loaded_bridge[0][1]
+    check_class_path(jvm)
     try:
-        loaded = _class_loader(jvm).loadClass(BRIDGE)
+        loaded = class_loader(jvm).loadClass(BRIDGE)
     except Py4JJavaError as problem:
         if "ClassNotFoundException" in str(problem.java_exception):
             return None
@@ -60,16 +65,21 @@ def handshake(spark: SparkSession, module: Any | None) -> Any:  # noqa: ANN401 -
     if module is None:
         message = "this Spark session does not have the shim of pyspark-paralagg"
         raise EnvironmentProblem("PARALAGG_SHIM_MISSING", message, hint=_ADVICE)
+    check_version(module, spark.version)
+    return module
+
+
+def check_version(module: Any, spark: str) -> None:  # noqa: ANN401 - py4j objects have no type
+    """Raise ``PARALAGG_SHIM_MISMATCH`` unless the bridge is of this version, for the minor of ``spark``."""
     compiled_against, _, shim_version = str(module.version()).partition("|")
-    if minor_of(compiled_against) != minor_of(spark.version) or shim_version != VERSION:
+    if minor_of(compiled_against) != minor_of(spark) or shim_version != VERSION:
         raise EnvironmentProblem(
             "PARALAGG_SHIM_MISMATCH",
             f"the session's shim is {shim_version} for Spark {compiled_against}, but this is pyspark-paralagg "
-            f"{VERSION} with Spark {spark.version}",
+            f"{VERSION} with Spark {spark}",
             value=f"{compiled_against}|{shim_version}",
             hint="remove the other jar from spark.jars and the class path; ra.configure() adds the right one",
         )
-    return module
 
 
 def add_to_class_path(jvm: Any, jar: Path) -> None:  # noqa: ANN401 - a py4j object has no type
@@ -77,7 +87,7 @@ def add_to_class_path(jvm: Any, jar: Path) -> None:  # noqa: ANN401 - a py4j obj
     from py4j.protocol import Py4JError  # noqa: PLC0415 - this module loads without pyspark
 
     try:
-        _class_loader(jvm).addURL(jvm.java.net.URI(jar.as_uri()).toURL())
+        class_loader(jvm).addURL(jvm.java.net.URI(jar.as_uri()).toURL())
     except Py4JError as problem:
         raise EnvironmentProblem(
             "PARALAGG_SHIM_MISSING",
@@ -85,10 +95,6 @@ def add_to_class_path(jvm: Any, jar: Path) -> None:  # noqa: ANN401 - a py4j obj
             value=str(jar),
             hint=f"start the session with the jar: spark.jars={jar} and {EXTENSIONS}={EXTENSION}",
         ) from problem
-
-
-def _class_loader(jvm: Any) -> Any:  # noqa: ANN401 - py4j objects have no type
-    return jvm.java.lang.Thread.currentThread().getContextClassLoader()
 
 
 def scala_list(sequence: Any) -> list[Any]:  # noqa: ANN401 - py4j objects have no type

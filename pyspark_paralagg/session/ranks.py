@@ -1,4 +1,4 @@
-"""Check that ranks of ``mpi_backend`` can start, and return the ``PYTHONPATH`` on which they find the package."""
+"""Check that ranks of ``mpi_backend`` can start, and return the environment in which they find the package."""
 
 from __future__ import annotations
 
@@ -20,6 +20,14 @@ def check(request: Request) -> None:
         preflight.check(request)
     except preflight.Problem as problem:
         raise error_from_rank({**problem.fields, "kind": problem.kind}) from None
+
+
+def environment() -> dict[str, str]:
+    """Return the variables of ranks: where they find the package, and the Python with which they compare theirs."""
+    from mpi_backend.launch.preflight import PYTHON_VARIABLE  # noqa: PLC0415 - needed only to start ranks
+    from mpi_backend.launch.same_python import own_python  # noqa: PLC0415 - likewise
+
+    return {"PYTHONPATH": python_path(), PYTHON_VARIABLE: own_python()}
 
 
 def python_path() -> str:

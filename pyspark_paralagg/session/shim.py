@@ -117,10 +117,11 @@ def locate_jar(spark: SparkHome) -> Path | None:
     """Return the path of a jar that fits, or None if it has to be compiled first.
 
     A jar fits if it was compiled from these sources, against this Spark or against another patch level with which the
-    jar links.
+    jar links. A jar among Spark's own is preferred: images have it there.
     """
     digest = find_sources(spark.minor).digest
-    bundled = [(jar, read_properties(jar)) for jar in sorted(_BUNDLED_JARS.glob("*.jar"))]
+    folders = (spark.jars, _BUNDLED_JARS)
+    bundled = [(jar, read_properties(jar)) for folder in folders for jar in sorted(folder.glob("paralagg*.jar"))]
     bundled = [(jar, properties) for jar, properties in bundled if properties.get("shim") == digest]
     for jar, properties in bundled:
         if properties["spark"] == spark.version:

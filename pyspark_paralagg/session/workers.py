@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    Question = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
 _PACKAGE = "pyspark-paralagg"
 _NEEDED = (_PACKAGE, "numba", "numpy", "pyarrow")
+_WAIT_SECONDS = 0.5
+_SLOTS: WeakKeyDictionary[SparkSession, dict[int, int]] = WeakKeyDictionary()
 _KNOWN: WeakKeyDictionary[SparkSession, dict[str, Any]] = WeakKeyDictionary()
 
 
@@ -61,6 +65,34 @@ def state_of(session: SparkSession) -> dict[str, Any]:
     return _KNOWN[session]
 
 
+def tasks_at_once(session: SparkSession, wanted: int) -> int:
+    """Return how many of ``wanted`` tasks run at the same time. A session is asked once for each number, by a job."""
+    known = _SLOTS.setdefault(session, {})
+    if wanted not in known:
+        rows = session.range(wanted, numPartitions=wanted).mapInArrow(
+            _waiting(_WAIT_SECONDS), "start double, end double"
+        )
+        times = [(row["start"], row["end"]) for row in rows.collect()]
+        known[wanted] = max(sum(a <= start < b for a, b in times) for start, _ in times)
+    return known[wanted]
+
+
+def _waiting(seconds: float) -> Question:
+    """Return a function that notes when its task runs."""
+
+    def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import time  # noqa: PLC0415 - in the worker
+
+        import pyarrow as pa  # noqa: PLC0415 - likewise
+
+        start = time.time()
+        for _ in batches:
+            time.sleep(seconds)
+            yield pa.RecordBatch.from_arrays([pa.array([start]), pa.array([time.time()])], names=["start", "end"])
+
+    return wait
+
+
 def _ask(session: SparkSession) -> dict[str, Any]:
     from pyspark.errors import PySparkException  # noqa: PLC0415 - pyspark is optional
 
@@ -81,7 +113,7 @@ def _cause(text: str) -> str:
     return lines[-1] if lines else text
 
 
-def _question(names: tuple[str, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _question(names: tuple[str, ...]) -> Question:
     """Return a function that is sent by value, so that a worker without this package can run it."""
 
     def answer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

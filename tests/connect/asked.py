@@ -78,7 +78,11 @@ def misused(spark: SparkSession, what: str) -> None:
         "unknown column": {"assume": "weight >= 0"},
     }
     step = steps.get(what, along)
-    base.recursive_agg("node", {"dist": "min"}, step=step, backend="python", **options.get(what, {})).collect()
+    spark.conf.set(PYTHON_TASKS.name, 3 if what == "more tasks than slots" else 1)
+    try:
+        base.recursive_agg("node", {"dist": "min"}, step=step, backend="python", **options.get(what, {})).collect()
+    finally:
+        spark.conf.unset(PYTHON_TASKS.name)
 
 
 def datalog(spark: SparkSession, text: str, relation: str, facts: list[list[int]]) -> list[list[Any]]:

@@ -22,7 +22,7 @@ def test_step_has_the_same_plan_as_in_a_classic_session(spark: SparkSession, cli
     assert client.ask("plans", case) == json.loads(json.dumps(plans(spark, case)))
 
 
-@pytest.mark.rotates(runs=4)
+@pytest.mark.rotates(runs=8)
 @pytest.mark.parametrize("tasks", [1, 2])
 @pytest.mark.parametrize("case", CASES)
 def test_fixture(client: Client, case: str, tasks: int) -> None:
@@ -54,6 +54,7 @@ def test_step_that_python_cannot_analyse_runs_on_plain_dataframes(client: Client
         ("limit", "PythonException", "FixpointError: PARALAGG_LIMIT_REACHED: r: "),
         ("assumption", "SparkRuntimeException", "[PARALAGG_ASSUMPTION_VIOLATED] `w` >= 0 is assumed, but a row has -2"),
         ("unknown column", "UsageError", "PARALAGG_ASSUME_COLUMN"),
+        ("more tasks than slots", "UsageError", "PARALAGG_MPI_TOO_MANY_RANKS: 3 ranks need as many slots"),
     ],
 )
 def test_misuse_is_an_error_with_a_code(client: Client, what: str, kind: str, text: str) -> None:

@@ -10,9 +10,11 @@ import psutil
 import pytest
 
 from mpi_backend.launch.preflight import Problem, Request, check
+from mpi_backend.launch.same_python import check_python, own_python
 from mpi_backend.launch.world import check_world
 from mpi_backend.machine import available_cores
 from pyspark_paralagg.errors import EnvironmentProblem
+from pyspark_paralagg.version import VERSION
 
 ELSEWHERE = ("/nowhere/bin/python",)
 
@@ -83,6 +85,24 @@ def test_a_rank_that_runs_alone_by_mistake_is_an_error(monkeypatch: pytest.Monke
     with pytest.raises(EnvironmentProblem) as caught:
         check_world(1)
     assert (caught.value.code, caught.value.value) == ("PARALAGG_MPI_MISMATCH", 1)
+
+
+@pytest.mark.parametrize(
+    "driver",
+    ["3.9 with pyspark-paralagg " + VERSION, own_python().replace(VERSION, "0.0.9")],
+    ids=["python", "package"],
+)
+def test_a_rank_with_another_python_or_package_names_both(monkeypatch: pytest.MonkeyPatch, driver: str) -> None:
+    check_python()  # started by hand
+    monkeypatch.setenv("PARALAGG_MPI_DRIVER", own_python())
+    check_python()
+    monkeypatch.setenv("PARALAGG_MPI_DRIVER", driver)
+    with pytest.raises(Problem) as caught:
+        check_python()
+    fields = caught.value.fields
+    assert (fields["code"], fields["value"]) == ("PARALAGG_MPI_PYTHON", own_python())
+    for side in (driver, own_python(), sys.executable):
+        assert side in fields["message"]
 
 
 def test_the_supervisor_imports_psutil_and_the_standard_library_only() -> None:

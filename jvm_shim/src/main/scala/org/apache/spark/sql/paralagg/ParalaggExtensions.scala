@@ -24,6 +24,7 @@ import org.apache.spark.sql.paralagg.sql.{RecursionParser, ResolveRecursion}
  */
 class ParalaggExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
+    ShimJars.check()
     StaticConfs.register()
     Rules.all.foreach(rule => extensions.injectOptimizerRule(_ => rule))
     extensions.injectParser((_, delegate) => new RecursionParser(delegate))
