@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 KNOBS = ("spark.paralagg.rollOverRows", "spark.paralagg.broadcast.maxBytes")
+LEFT, RIGHT = 4000, 200
 TEXTS = ALL | {
     "two of one": "p(x, y) :- q(x, y). q(x, y) :- edge(x, y, _). q(y, z) :- p(x, y), edge(x, z, _). "
     "p(z, x) :- q(x, y), edge(y, z, _).",
@@ -84,6 +85,23 @@ def test_early_exchanges_change_no_row(
     df = query(spark, text, tasks, limit)
     assert sorted(map(tuple, df.collect()), key=repr) == expected
     assert (early(df) > 0) == (tasks > 1), form(df)
+
+
+@pytest.mark.parametrize(("limit", "least"), [(20_000, 8), (100_000, 2)])
+def test_few_rows_of_others_are_held(spark: SparkSession, limit: int, least: int) -> None:
+    """One round derives all pairs of a bowtie. Rules pause soon after the limit, and ghosts that were sent are gone."""
+    text = "p(x, y, $MIN(1)) :- edge(x, y). p(x, z, $MIN(v + 1)) :- p(x, y, v), edge(y, z)."
+    spark.conf.set("spark.sql.shuffle.partitions", 2)
+    spark.conf.set("spark.paralagg.rollOverRows", limit)
+    left = spark.range(LEFT).selectExpr("-id - 1 as x", "0L as y")
+    right = spark.range(RIGHT).selectExpr("1L as x", "id + 2 as y")
+    edges = left.union(right).union(spark.sql("select 0L, 1L"))
+    df = ra.datalog(spark, text, edge=edges, backend="spark")["p"]
+    assert df.count() == LEFT * RIGHT + 2 * (LEFT + RIGHT) + 1
+    report = ra.report(df)
+    assert report is not None
+    words = sum(r["bytes"] for r in report.rounds) / 8
+    assert least <= early(df) <= words / 2 / limit  # each sends at least the limit; `count` reads no value of a row
 
 
 @pytest.mark.parametrize("limit", [None, 0])
