@@ -44,11 +44,11 @@ LINES = {
         "state": 2_030,
     },
     SHIM: {
-        "codegen": 960,
+        "codegen": 970,
         "driver": 1_790,
         "gang": 610,
         "load": 1_660,
-        "loop": 2_460,
+        "loop": 2_520,
         "offload": 1_270,
         "plan": 1_190,
         "rules": 290,

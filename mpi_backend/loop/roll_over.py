@@ -33,13 +33,10 @@ class RollOver:
     def __init__(self, loop: LoopState, runner: Runner, exchange: DeltaExchange, *, traced: bool) -> None:
         self._loop = loop
         self._exchange = exchange
-        rules, parts = loop.facts.stratum.rules, loop.parts.values()
-        resolved = {r.head for r in rules if r.target.kind == "resolved"}
-        self._parts = [p for p in parts if p.name not in resolved]
+        self._parts = [loop.parts[name] for name in loop.facts.stratum.sent_early]
         self._limit = loop.facts.roll_over_rows
-        is_computed = any(r.target.kind == "computed" and r.head not in resolved for r in rules)
-        self.is_on = self._limit > 0 and is_computed and loop.comm.size > 1 and loop.facts.mirror is None and not traced
-        self._votes = SIZES + 2 * len(parts) if loop.facts.stratum.in_place else 0
+        self.is_on = self._limit > 0 and len(self._parts) > 0 and loop.comm.size > 1 and not traced
+        self._votes = SIZES + 2 * len(loop.parts) if loop.facts.stratum.in_place else 0
         self.early = 0
         if self.is_on:
             runner.on_derived = self._check

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.plan.plan import Probe, Spread, Target
+from pyspark_paralagg.plan.plan import Probe, Spread, Target, hashed_heads
 from pyspark_paralagg.program.expr import columns
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class _Refinable:
             mirrored=None,
             spread=None,
             hubs=None,
+            sent_early=hashed_heads(rules),
         )
         to_all = tuple(i.id for i in copies if i.id in spread.to_all)
         return Spread((), tuple(sorted(self.relations)), to_all, changed)

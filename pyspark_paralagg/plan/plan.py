@@ -17,7 +17,7 @@ from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, to_json
 if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Column, Dependent, Input
 
-VERSION = 10
+VERSION = 11
 
 RelationClass = Literal["lattice", "accumulating", "iterated"]
 Placement = Literal["partitioned", "everywhere"]
@@ -162,6 +162,12 @@ class PlannedRule:
         return probe
 
 
+def hashed_heads(rules: tuple[PlannedRule, ...]) -> tuple[str, ...]:
+    """Return the relations with rules that locate rows by hashing, and none whose row ids are resolved at load."""
+    heads = {kind: {r.head for r in rules if r.target.kind == kind} for kind in ("computed", "resolved")}
+    return tuple(sorted(heads["computed"] - heads["resolved"]))
+
+
 @dataclass(frozen=True)
 class Bitmap:
     """The bitmap form of a set relation whose rules move one key column along edges and carry the other.
@@ -279,6 +285,7 @@ class Stratum:
     relation: rows with a value of such a key derive from base rows with that value.
     ``mirrored``, ``spread``, ``hubs``: the same fixpoint with its rows placed otherwise.
     ``bitmap``, ``decomposition``, ``bit_rows``: other forms of evaluation, which an engine prefers where it can.
+    ``sent_early``: the relations whose derived rows a task may send before an iteration ends, and then forget.
     """
 
     relations: tuple[PlannedRelation, ...]
@@ -302,6 +309,7 @@ class Stratum:
     spread: Spread | None = None
     hubs: Hubs | None = None
     bit_rows: BitRows | None = None
+    sent_early: tuple[str, ...] = ()
 
     @property
     def input_ids(self) -> frozenset[int]:
@@ -384,5 +392,6 @@ __all__ = [
     "StaticIndex",
     "Stratum",
     "Target",
+    "hashed_heads",
     "to_data",
 ]

@@ -256,9 +256,9 @@ ROLL_OVER_ROWS = Key(
     "number of rows",
     4_000_000,
     _natural,
-    "The number of derived rows for other MPI ranks that a rank holds, where their keys are computed. With more, all "
-    "ranks exchange rows before the iteration ends. It bounds memory where few keys derive many rows at once. With 0 "
-    "ranks exchange rows at the end of an iteration only.",
+    "The number of derived rows for other tasks or MPI ranks that one holds, where their keys are computed. With more, "
+    "all exchange rows before the iteration ends. It bounds memory where few keys derive many rows at once. With 0, "
+    "rows are exchanged at the end of an iteration only. `explain` says where none are sent earlier.",
 )
 
 PYTHON = Key(

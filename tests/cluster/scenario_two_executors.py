@@ -45,6 +45,13 @@ SECURED = {
     "spark.io.encryption.enabled": "true",
 }
 VERTICES = 20_000
+WIDTH = 100
+BOWTIE = "p(x, y, $SUM(w)) :- edge(x, y, w). p(x, z, $SUM(v * w)) :- p(x, y, v), edge(y, z, w)."
+BOWTIE_ROWS = sorted(
+    [(f"left{n}", "middle", 1) for n in range(WIDTH)]
+    + [("middle", f"right{n}", 1) for n in range(WIDTH)]
+    + [(f"left{n}", f"right{m}", 1) for n in range(WIDTH) for m in range(WIDTH)]
+)
 
 
 def executors(spark: SparkSession) -> int:
@@ -119,6 +126,27 @@ def large_messages_of_strings(spark: SparkSession) -> dict[str, Any]:
     return {"right": rows == scattered_distances(VERTICES)}
 
 
+def early_exchanges(spark: SparkSession) -> dict[str, Any]:
+    """Run a bowtie, of which one round derives all pairs, without and with early exchanges, some in blocks."""
+    pairs = [(name, n) for n in range(WIDTH) for name in ("left", "right")]
+    vertices = spark.createDataFrame(pairs, "side string, n long").selectExpr("side", "side || n as name")
+    edges = vertices.selectExpr(
+        "if(side = 'left', name, 'middle') as x", "if(side = 'left', 'middle', name) as y", "1L as w"
+    )
+    spark.conf.set("spark.paralagg.broadcast.maxBytes", 0)
+    results = {}
+    for limit in (0, 1, 3_000):
+        spark.conf.set("spark.paralagg.rollOverRows", limit)
+        df = ra.datalog(spark, BOWTIE, edge=edges, backend="spark")["p"]
+        rows = sorted(tuple(row) for row in df.collect())
+        report = ra.report(df)
+        assert report is not None
+        results[str(limit)] = [rows == BOWTIE_ROWS, "early exchange" in report.form, report.iterations]
+    spark.conf.unset("spark.paralagg.broadcast.maxBytes")
+    spark.conf.unset("spark.paralagg.rollOverRows")
+    return results
+
+
 def cancelled_run(spark: SparkSession) -> dict[str, Any]:
     """Cancel a loop that sends messages as blocks: the caller returns, and executors keep nothing."""
     sc = spark.sparkContext
@@ -156,5 +184,5 @@ def cancelled_run(spark: SparkSession) -> dict[str, Any]:
 if __name__ == "__main__":
     secured = sys.argv[1] == "secured"
     spark = session("local-cluster[2,1,1024]", SECURED if secured else {})
-    print_facts(spark, executors, fixtures, large_messages, large_messages_of_strings, cancelled_run)
+    print_facts(spark, executors, fixtures, large_messages, large_messages_of_strings, early_exchanges, cancelled_run)
     spark.stop()

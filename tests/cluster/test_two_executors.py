@@ -35,6 +35,14 @@ def test_messages_sent_as_blocks_arrive(facts: dict[str, Any]) -> None:
     assert facts["large_messages_of_strings"] == {"right": True}
 
 
+def test_early_exchanges_change_no_row(facts: dict[str, Any]) -> None:
+    """Each run has the right rows, early exchanges only with a limit, and the same number of iterations."""
+    found = facts["early_exchanges"]
+    assert {limit: is_right for limit, (is_right, _, _) in found.items()} == {"0": True, "1": True, "3000": True}
+    assert {limit: is_early for limit, (_, is_early, _) in found.items()} == {"0": False, "1": True, "3000": True}
+    assert len({iterations for _, _, iterations in found.values()}) == 1
+
+
 def test_cancellation_frees_both_executors_and_leaves_no_block(facts: dict[str, Any]) -> None:
     result = facts["cancelled_run"]
     assert "SPARK_JOB_CANCELLED" in result["raised"][0]

@@ -1,8 +1,8 @@
 """Add to a stratum the facts that follow from its rules, so that every engine reads them and none derives them.
 
 They are the fields ``Probe.aligned``, ``Target.local``, ``PlannedRule.reads`` and ``adds_by_target``,
-``StaticIndex.read``, ``aligned_to`` and ``sorted_by``, and ``Stratum.copies_order``. Everything here depends on the
-Plan alone, not on the data.
+``StaticIndex.read``, ``aligned_to`` and ``sorted_by``, and ``Stratum.copies_order`` and ``sent_early``. Everything here
+depends on the Plan alone, not on the data.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.plan.plan import Filter, PlannedRule, Probe, StaticIndex, Stratum
+from pyspark_paralagg.plan.plan import Filter, PlannedRule, Probe, StaticIndex, Stratum, hashed_heads
 from pyspark_paralagg.program.expr import Col, columns
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class _Annotating:
             rules=rules,
             static_indexes=tuple(_index(i, rules) for i in self._stratum.static_indexes),
             copies_order=self._stratum.ordered_by is not None and self._copies(self._stratum.ordered_by),
+            sent_early=hashed_heads(rules),
         )
 
     def _rule(self, rule: PlannedRule) -> PlannedRule:

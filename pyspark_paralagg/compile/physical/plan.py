@@ -36,6 +36,7 @@ from pyspark_paralagg.plan.plan import (
     RelationClass,
     StaticIndex,
     Stratum,
+    hashed_heads,
 )
 from pyspark_paralagg.program.aggregators import is_numeric
 from pyspark_paralagg.program.expr import Col
@@ -97,7 +98,7 @@ def _stratum(
     reasons += _replicated_large_inputs(program, statics, broadcast_max_bytes)
     label = ", ".join(names)
     if chains:
-        reasons.append(f"{label}: {_epoch_reason(chains, indexes, distribution)}")
+        reasons.append(f"{label}: {_epoch_reason(chains, planned, indexes, distribution)}")
     if bitmap:
         reasons.append(
             f"{label}: evaluated in bitmaps, because it is a set that carries one key and moves the other along edges"
@@ -187,7 +188,9 @@ def _decomposition(
     return Decomposition(carried, inner)
 
 
-def _epoch_reason(chains: tuple[Chain, ...], indexes: Indexes, distribution: Distribution) -> str:
+def _epoch_reason(
+    chains: tuple[Chain, ...], planned: tuple[PlannedRule, ...], indexes: Indexes, distribution: Distribution
+) -> str:
     joins = max(len(c.lookups) for c in chains)
     rules = f"{len(chains)} rules in one epoch" if len(chains) > 1 else "one rule"
     text = f"{rules}, {joins} {'join' if joins == 1 else 'joins'} in the longest chain, every probe local"
@@ -197,7 +200,12 @@ def _epoch_reason(chains: tuple[Chain, ...], indexes: Indexes, distribution: Dis
         return f"{text}: no rows are exchanged"
     copies = sum(i.copy for i in indexes.relations)
     follow = f", and updates {'a copy' if copies == 1 else f'{copies} copies'}" if copies else ""
-    return f"{text}: each iteration exchanges the derived rows once{follow}"
+    early = ""
+    if hashed_heads(planned):
+        early = " (earlier, too, if a task holds many for others)"
+    elif any(r.target.kind == "resolved" for r in planned):
+        early = " (not earlier: row ids are resolved at load)"
+    return f"{text}: each iteration exchanges the derived rows once{early}{follow}"
 
 
 def _sums_by_target(label: str, stratum: Stratum) -> list[str]:

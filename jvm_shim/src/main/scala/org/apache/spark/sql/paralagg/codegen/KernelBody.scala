@@ -38,7 +38,7 @@ private[paralagg] final class KernelBody(
     val bodies = rules.map { case (rule, position) =>
       new RuleBody(stratum, shape, tasks, rule, position, values, locals, contributes).code
     }.map(_.replace(KernelLocals.Reload, reload)) // after all bodies, whose variables must be reloaded
-    s"""public void run(LoopState ra_loop, int ra_from, int ra_to) {
+    s"""public int run(LoopState ra_loop, int ra_from, int ra_to) {
        |  RelationPart ra_d = $driverPart;
        |  int[] ra_current = ra_d.current();
        |  long[] ra_dk = ra_d.keys().words();
@@ -47,7 +47,8 @@ private[paralagg] final class KernelBody(
        |  Dictionary ra_strings = ra_loop.strings();
        |  long ra_work = 0;
        |  ${locals.declare}
-       |  for (int ra_i = ra_from; ra_i < ra_to; ra_i++) {
+       |  int ra_i = ra_from;
+       |  for (; ra_i < ra_to && ra_work < ${Kernel.MaxWork}; ra_i++) {
        |    int ra_u = ra_current[ra_i];
        |    ${if (popsFlags) s"ra_flags[ra_u] &= ~${Accumulator.Queued};" else ""}
        |    ${if (traced) s"long ra_origin = $origin;" else ""}
@@ -55,6 +56,7 @@ private[paralagg] final class KernelBody(
        |  }
        |  ${locals.writeBack}
        |  ra_loop.work_$$eq(ra_loop.work() + ra_work);
+       |  return ra_i;
        |}
        |""".stripMargin
   }

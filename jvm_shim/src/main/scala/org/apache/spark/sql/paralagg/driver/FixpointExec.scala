@@ -65,7 +65,8 @@ case class FixpointExec(
       try {
         val job = GangJob(
           run.id, spec.program, outputs.toArray, tasks, partitions, conf.ansiEnabled, marker.id, direct = false,
-          checkpoint, oneTaskRows, number("spark.paralagg.heavyParts", 8, 0).toInt)
+          checkpoint, oneTaskRows, number("spark.paralagg.heavyParts", 8, 0).toInt,
+          number("spark.paralagg.rollOverRows", 4000000, 0))
         val stage = GangStage(sparkContext, job, sources)
         RunEnd.watch(sparkContext, run, marker, checkpoint.map(_.run(run.id)), stage.id)
         stage

@@ -35,7 +35,8 @@ case class GangJob(
     direct: Boolean,
     checkpoint: Option[CheckpointConf],
     oneTaskRows: Long,
-    heavyParts: Int) {
+    heavyParts: Int,
+    rollOverRows: Long) {
   lazy val routes: Routes = Routes.of(stratum)
   def inputTypes: Map[Int, Array[DataType]] = stratum.inputs.map(i => i.id -> i.exprs.map(_.dataType)).toMap
 }
@@ -168,7 +169,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
           loop.baseIds(p.index).zip(rows(routes.base(p.index))).map { case (ids, b) => LoadedRows(ids, p.values(b)) }
         new FixpointLoop(
           stratum, loop, new KernelCode(stratum, shape, tasks, ansi, traced), gang, memory, base, initial, checkpoints,
-          hubs)
+          hubs, rollOverRows)
       }
       def rowsOf(at: Int): Iterator[(Int, Array[Byte])] = {
         val p = loop.part(outputs(at))
@@ -234,7 +235,11 @@ final class GangTask(job: GangJob, context: TaskContext) {
     after()
     val rows = result
     val order = if (run.isByValue) "rows, best first" else if (run.isByTarget) "rows, sums by target" else "rows"
-    val form = s"$order$placement, in ${if (loop.tasks == 1) "one task" else s"${loop.tasks} tasks"}"
+    val early = run.earlyExchanges match {
+      case 0 => ""
+      case n => s", $n early exchange${if (n == 1) "" else "s"}"
+    }
+    val form = s"$order$placement$early, in ${if (loop.tasks == 1) "one task" else s"${loop.tasks} tasks"}"
     if (gang.part == 0) report(form, run.stats.iterations, run.stats.tuples, run.stats.perIteration, loaded, looped)
     rows
   }

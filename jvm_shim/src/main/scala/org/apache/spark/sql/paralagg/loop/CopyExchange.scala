@@ -12,13 +12,6 @@ import org.apache.spark.sql.paralagg.state.{Accumulator, LoopState, RelationInde
 final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
   private val copies = loop.indexes.values.filter(_.spec.copy).toArray.sortBy(_.spec.id)
   private val codec = StringWords.codec(stratum, sections, loop.strings)
-  private var sent = 0L
-
-  def takeBytes(): Double = {
-    val b = sent
-    sent = 0
-    b.toDouble
-  }
 
   def run(): Unit = if (copies.nonEmpty) {
     val out = Array.fill(gang.tasks)(new LongBuffer)
@@ -28,7 +21,7 @@ final class CopyExchange(stratum: StratumSpec, loop: LoopState, gang: Gang) {
       send(index, loop.part(index.spec.relation), out)
       out.indices.foreach(t => out(t).array(from(t)) = (out(t).size - from(t) - 1) / rowWords(index.part))
     }
-    sent += out.map(_.size * 8L).sum
+    loop.sentBytes += out.map(_.size * 8L).sum
     val (in, _) = gang.exchange(out.map(_.trimmed), codec, Array.emptyDoubleArray)
     val at = new Array[Int](gang.tasks)
     copies.foreach { index =>

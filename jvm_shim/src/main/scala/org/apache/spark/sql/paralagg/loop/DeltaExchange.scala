@@ -16,28 +16,28 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
   private val byId = Array.fill(gang.tasks)(new LongBuffer)
   private val byKey = Array.fill(gang.tasks)(new LongBuffer)
   private val codec = StringWords.codec(stratum, sections, loop.strings)
-  private var sent = 0L
 
-  /** Returns the number of rows to be sent. */
-  def waiting: Int = parts.map(_.ghost.dirtySize).sum
+  /** The number of rows that the last exchange sent. */
+  var sent = 0
 
-  /** Returns the bytes of the rows to be sent. */
-  def bytes: Double = parts.map(p => p.ghost.dirtySize * 8.0 * (1 + p.valueWords)).sum
-
-  def takeBytes(): Double = {
-    val b = sent
-    sent = 0
-    b.toDouble
+  /** Exchanges the rows and returns the sums of the votes, cast after this task's rows are encoded. */
+  def run(votes: => Array[Double], maxima: Int): Array[Double] = {
+    val (in, sums) = send(votes, maxima)
+    receive(in)
+    sums
   }
 
-  /** Exchanges the rows and returns the sums of the votes; of the last `maxima` votes the maximum. */
-  def run(votes: Array[Double], maxima: Int = 0): Array[Double] =
-    if (gang.tasks == 1) gang.allreduce(votes, maxima)
+  /** Sends the rows. Returns what tasks have sent to this one, and the votes' sums; of the last `maxima` the maximum. */
+  def send(votes: => Array[Double], maxima: Int): (Array[Array[Long]], Array[Double]) =
+    if (gang.tasks == 1) (Array.empty, gang.allreduce(votes, maxima))
     else {
-      val (in, sums) = gang.exchange(encode(), codec, votes, maxima)
-      in.foreach(words => if (words != null) receive(words))
-      sums
+      sent = parts.map(_.ghost.dirtySize).sum
+      val out = encode()
+      gang.exchange(out, codec, votes, maxima)
     }
+
+  /** Aggregates what tasks have sent. */
+  def receive(in: Array[Array[Long]]): Unit = in.foreach(words => if (words != null) receiveFrom(words))
 
   private def sections: Array[WordsSection] = parts.flatMap { p =>
     val keys = p.shape.keyWords
@@ -68,7 +68,7 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
         }
       }
     }
-    out.foreach(b => if (b != null) sent += b.size * 8L)
+    out.foreach(b => if (b != null) loop.sentBytes += b.size * 8L)
     out.map(b => if (b == null) null else b.trimmed)
   }
 
@@ -106,7 +106,7 @@ final class DeltaExchange(stratum: StratumSpec, loop: LoopState, combiners: Arra
     } else g.clearDirty()
   }
 
-  private def receive(words: Array[Long]): Unit = {
+  private def receiveFrom(words: Array[Long]): Unit = {
     var at = 0
     parts.foreach { p =>
       if (at < words.length) {

@@ -28,11 +28,12 @@ final class FixpointLoop(
     baseRows: RelationPart => Array[LoadedRows],
     initialRows: RelationPart => Option[Array[LoadedRows]],
     checkpoint: Option[Checkpoint],
-    hubs: Option[Hubs] = None) {
+    hubs: Option[Hubs] = None,
+    rollOverRows: Long = 0) {
   import FixpointLoop._
 
   private val parts = loop.parts
-  private val runner = new Runner(stratum, loop, code, () => gang.check())
+  private val runner: Runner = new Runner(stratum, loop, code, () => { gang.check(); rollOver.check() })
   private val exchange = new DeltaExchange(stratum, loop, runner.combiners, gang)
   private val copies = new CopyExchange(stratum, loop, gang)
   private val views = View.all(loop)
@@ -41,8 +42,12 @@ final class FixpointLoop(
   private var base = parts.map(baseRows)
 
   val stats = new LoopStats(stratum.relations.map(_.name), gang.tasks)
+  private val rollOver = new RollOver(stratum, loop, exchange, gang, stats, rollOverRows)
   private val passes = new Passes(
-    stratum, loop, runner, exchange, hubs.map(new HubRows(_, loop, runner, gang)), gang, stats)
+    stratum, loop, runner, exchange, rollOver, hubs.map(new HubRows(_, loop, runner, gang)), gang, stats)
+
+  /** The number of exchanges that ended no iteration. */
+  def earlyExchanges: Int = rollOver.early
 
   /** Tests whether rows were taken by their values. */
   def isByValue: Boolean = passes.appliedByValue > 0
@@ -206,7 +211,7 @@ final class FixpointLoop(
       if (stratum.isIterated) parts.foreach(p => runner.put(p, p.pending, base(p.index)))
       runner.applyRules()
     }
-    catchOverflow(exchange.run(NoVotes))
+    catchOverflow(rollOver.run(NoVotes))
     var changed = 0L
     var difference = 0.0
     derived.foreach { p =>
@@ -231,9 +236,7 @@ final class FixpointLoop(
     if (followed > 0 && stratum.tolerance.isDefined) difference = Double.PositiveInfinity
     publish()
     val failed = if (overflow == null) 0.0 else 1.0
-    gang.allreduce(
-      stats.votes(changed, difference, failed, loop, exchange.takeBytes() + copies.takeBytes()),
-      stats.maxima)
+    gang.allreduce(stats.votes(changed, difference, failed, loop), stats.maxima)
   }
 
   /** Tests for a relation without sums: with a tolerance, a change of its rows counts as an infinite difference. */

@@ -22,8 +22,8 @@ final class HubRows(hubs: Hubs, loop: LoopState, runner: Runner, gang: Gang) {
   /** Puts hubs that changed on the dirty list, for a checkpoint: they may be no hubs in the attempt that reads it. */
   def release(): Unit = ids.indices.filter(hasChanged).foreach(h => part.state.enqueue(ids(h)))
 
-  /** Sends hubs that changed to all tasks, which apply the rules to them. Returns the bytes sent. Collective. */
-  def run(): Double = {
+  /** Sends hubs that changed to all tasks, which apply the rules to them. Collective. */
+  def run(): Unit = {
     val message = new LongBuffer
     ids.indices.filter(hasChanged).foreach { h =>
       sent(h) = values(h).trimmed
@@ -37,7 +37,7 @@ final class HubRows(hubs: Hubs, loop: LoopState, runner: Runner, gang: Gang) {
     in.foreach(w => if (w != null) receive(w))
     runner.applyCopies()
     copy.currentSize = 0
-    message.size * 8.0 * (gang.tasks - 1)
+    loop.sentBytes += message.size * 8L * (gang.tasks - 1)
   }
 
   /** Tests whether a hub has a row with other values than those sent; a row settled before the run needs not be sent. */

@@ -32,20 +32,24 @@ final class LoopStats(relations: Array[String], tasks: Int) {
   /** The number of votes, at the end, of which the maximum counts instead of the sum. */
   val maxima: Int = relations.length + 1
 
+  /** The votes of a task that has nothing to vote on. */
+  val none: Array[Double] = new Array[Double](Sizes + 3 * relations.length + 1)
+
   /**
    * Returns the votes of a meeting: rows changed, Σ|Δ|, tasks with an overflow, bytes, work since the last votes, then
    * delta and total of each relation. Deltas and work follow again, as maxima: those of the task with most.
    */
-  def votes(changed: Long, difference: Double, overflows: Double, loop: LoopState, bytes: Double): Array[Double] = {
+  def votes(changed: Long, difference: Double, overflows: Double, loop: LoopState): Array[Double] = {
     val parts = loop.parts
-    val out = new Array[Double](Sizes + 3 * parts.length + 1)
+    val out = none.clone()
     out(0) = changed.toDouble
     out(1) = difference
     out(2) = overflows
-    out(Bytes) = bytes
+    out(Bytes) = loop.sentBytes.toDouble
     out(Work) = loop.work.toDouble
     out(out.length - 1) = out(Work)
     loop.work = 0
+    loop.sentBytes = 0
     var r = 0
     while (r < parts.length) {
       out(Sizes + 2 * r) = parts(r).currentSize
@@ -54,6 +58,12 @@ final class LoopStats(relations: Array[String], tasks: Int) {
       r += 1
     }
     out
+  }
+
+  /** Takes back the votes of a meeting that did not end an iteration. */
+  def retract(votes: Array[Double], loop: LoopState): Unit = {
+    loop.sentBytes += votes(Bytes).toLong
+    loop.work += votes(Work).toLong
   }
 
   /** Adds the sums of an iteration; with `ahead`, their delta is that of the previous iteration. */

@@ -64,17 +64,19 @@ private[loop] final class OrderedPasses(
 
   /** Runs an iteration: one pass of a single task; with several tasks, passes until enough rows were applied. */
   def step(): Array[Double] = {
-    val sent = hubs.fold(0.0)(_.run())
+    hubs.foreach(_.run())
     applyNear()
     part.currentSize = applied
-    val left = rows.nearSize + rows.farSize + part.state.dirtySize + exchange.waiting + hubs.fold(0)(_.waiting)
-    val own = stats.votes(left, 0.0, 0.0, loop, exchange.bytes + sent)
+    def left = rows.nearSize + rows.farSize + part.state.dirtySize + exchange.sent + hubs.fold(0)(_.waiting)
+    def own = stats.votes(left, 0.0, 0.0, loop)
     if (isAlone) {
+      val sums = gang.allreduce(own, stats.maxima)
       if (passes > maxPasses) fallBack()
-      gang.allreduce(own, stats.maxima)
+      sums
     } else {
       val reachedMost = if (passes > maxPasses) 1.0 else 0.0
-      val votes = Array(applied.toDouble, rows.farSize.toDouble) ++ own ++ Array(reachedMost, -bound)
+      val best = bound
+      def votes = Array(applied.toDouble, rows.farSize.toDouble) ++ own ++ Array(reachedMost, -best)
       val sums = exchange.run(votes, stats.maxima + 2)
       decide(sums(0), sums(1), sums(sums.length - 2) > 0, -sums.last)
       sums.slice(2, sums.length - 2)

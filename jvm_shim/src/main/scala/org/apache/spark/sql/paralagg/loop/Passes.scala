@@ -9,8 +9,8 @@ import org.apache.spark.sql.paralagg.state.LoopState
  * Passes take rows in the order of ids, or the best ones first ([[OrderedPasses]]). The exchange carries the votes.
  */
 private[loop] final class Passes(
-    stratum: StratumSpec, loop: LoopState, runner: Runner, exchange: DeltaExchange, hubs: Option[HubRows], gang: Gang,
-    stats: LoopStats) {
+    stratum: StratumSpec, loop: LoopState, runner: Runner, exchange: DeltaExchange, rollOver: RollOver,
+    hubs: Option[HubRows], gang: Gang, stats: LoopStats) {
   private val parts = loop.parts
   private val ordered =
     if (stratum.orderedBy < 0 || parts.head.isTraced || parts.head.shape.dependents(stratum.orderedBy)) None
@@ -47,14 +47,14 @@ private[loop] final class Passes(
 
   /** Applies the rules to all rows that changed. */
   private def plain(): Array[Double] = {
-    val sent = hubs.fold(0.0)(_.run())
+    hubs.foreach(_.run())
     parts.foreach { p =>
       p.takeDirty()
       p.currentSize = p.state.sortQueued(p.current, p.currentSize)
       p.count()
     }
     runner.applyRules()
-    val queued = parts.map(_.state.dirtySize).sum + hubs.fold(0)(_.waiting)
-    exchange.run(stats.votes(queued + exchange.waiting, 0.0, 0.0, loop, exchange.bytes + sent), stats.maxima)
+    def queued = parts.map(_.state.dirtySize).sum + hubs.fold(0)(_.waiting)
+    rollOver.run(stats.votes(queued + exchange.sent, 0.0, 0.0, loop))
   }
 }

@@ -63,19 +63,21 @@ final class Runner(stratum: StratumSpec, loop: LoopState, code: KernelCode, chec
     }
   }
 
-  /** Applies a kernel to the delta, in chunks of some milliseconds each, so that a cancelled task stops soon. */
+  /**
+   * Applies a kernel to the delta, in chunks of some milliseconds each. `check` comes after each: a cancelled task stops
+   * soon, and one that holds many rows for others sends them.
+   */
   private def run(kernel: Kernel, part: RelationPart): Unit = {
     var from = 0
     while (from < part.currentSize) {
-      val to = math.min(part.currentSize, from + chunk)
       val began = System.nanoTime()
-      try kernel.run(loop, from, to)
-      catch { case e: ArithmeticException if !code.ansi => throw overflows(e) }
+      from =
+        try kernel.run(loop, from, math.min(part.currentSize, from + chunk))
+        catch { case e: ArithmeticException if !code.ansi => throw overflows(e) }
       val duration = System.nanoTime() - began
       if (duration > ChunkNanos) chunk = math.max(1, chunk / 4)
       else if (duration < ChunkNanos / 8) chunk = math.min(MaxChunk, chunk * 2)
       check()
-      from = to
     }
   }
 

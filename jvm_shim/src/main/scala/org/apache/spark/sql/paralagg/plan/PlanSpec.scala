@@ -217,6 +217,7 @@ final class StratumSpec(plan: JValue, json: JValue, @transient reader: PlanReade
   val tolerance: Option[Double] = option(json \ "tolerance")(number)
   val carried: Array[Array[Int]] = array(json \ "carried")(ints)
   val climbLimit: Option[Int] = option(json \ "climb_limit")(int)
+  val sentEarly: Array[Int] = array(json \ "sent_early")(reader.relation)
 
   def relation(name: String): RelationSpec = relations.find(_.name == name).get
   def input(id: Int): InputSpec = inputs.find(_.id == id).get

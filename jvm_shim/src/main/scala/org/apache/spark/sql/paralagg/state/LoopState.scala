@@ -31,6 +31,9 @@ final class LoopState(
   /** The rows of probed sides that rules have read since the last votes: edges visited, in graphs. */
   var work: Long = 0
 
+  /** The bytes sent since the last votes. */
+  var sentBytes: Long = 0
+
   /** This task's share of the static indexes, and of what is resolved by their rows, in bytes; without mapped columns. */
   def staticBytes(stratum: StratumSpec, gang: Gang): Long = {
     def share(bytes: Long, isShared: Boolean) = if (isShared) bytes / gang.localTasks else bytes

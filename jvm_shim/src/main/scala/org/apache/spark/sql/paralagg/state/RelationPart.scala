@@ -20,7 +20,7 @@ final class RelationPart(
   def this(index: Int, spec: RelationSpec, shape: RelationShape, stratum: StratumSpec) =
     this(index, spec, shape, stratum, KeyMap(shape.keyWords))
 
-  val ghosts: KeyMap = KeyMap(shape.keyWords)
+  var ghosts: KeyMap = KeyMap(shape.keyWords)
   private val identity = spec.dependents.map(Identity.of)
 
   /** Each change records the row that it was derived from (`CycleTrace`). */
@@ -115,6 +115,14 @@ final class RelationPart(
       ghostRemote = Arrays.copyOf(ghostRemote, ghost.capacity)
       Arrays.fill(ghostRemote, from, ghost.capacity, -1)
     }
+  }
+
+  /** Removes all ghosts, none of which waits to be sent. New ones get their ids. */
+  def forgetGhosts(): Unit = {
+    ghosts = KeyMap(shape.keyWords)
+    ghost = accumulator()
+    ghostOwner = Array.emptyIntArray
+    ghostRemote = Array.emptyIntArray
   }
 
   /** Returns the id of a ghost, which is added if it is new. Generated code calls it. */
