@@ -133,3 +133,22 @@ def interrupted(spark: SparkSession) -> float:
     finally:
         spark.removeTag("endless")
     return time.monotonic() - start
+
+
+def lacking(spark: SparkSession) -> dict[str, str]:
+    """Return what a session says whose workers lack packages: the reason of ``auto``, an error, ``doctor``."""
+    base = spark.range(1).selectExpr("id as node")
+
+    def run(backend: str | None) -> DataFrame:
+        return base.recursive_agg(
+            "node", step=lambda d: d.where("node < 2").selectExpr("node + 1 as node"), backend=backend
+        )
+
+    by_auto = run(None)
+    assert sorted(row.node for row in by_auto.collect()) == [0, 1, 2]
+    try:
+        run("python")
+        error = "none"
+    except ra.errors.UnsupportedError as problem:
+        error = str(problem)
+    return {"auto": ra.report(by_auto).reason, "python": error, "doctor": str(ra.doctor())}

@@ -23,8 +23,13 @@ MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
 @contextmanager
-def connect_server(folder: Path, *, python_path: str = str(ROOT), confs: dict[str, str] | None = None) -> Iterator[str]:
-    """Yield the address of a server whose Python workers find packages in ``python_path``; its log is in ``folder``."""
+def connect_server(
+    folder: Path, *, python: str = sys.executable, python_path: str = str(ROOT), confs: dict[str, str] | None = None
+) -> Iterator[str]:
+    """Yield the address of a server; its log is in ``folder``.
+
+    Workers are processes of ``python``, which finds packages in ``python_path``, too.
+    """
     home = Path(pyspark.__file__).parent
     [jar] = home.glob("jars/spark-connect_*.jar")
     port = free_port()
@@ -41,7 +46,7 @@ def connect_server(folder: Path, *, python_path: str = str(ROOT), confs: dict[st
     command = [str(home / "bin" / "spark-submit"), "--master", "local[2]", "--class", MAIN]
     command += [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
     env = {**os.environ, "SPARK_HOME": str(home), "PYTHONPATH": python_path, "SPARK_LOCAL_IP": "127.0.0.1"}
-    env.setdefault("PYSPARK_PYTHON", sys.executable)
+    env["PYSPARK_PYTHON"] = python
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen([*command, str(jar)], stdout=log, stderr=log, env=env, cwd=folder)  # noqa: S603 - Spark
         try:
