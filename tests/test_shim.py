@@ -205,6 +205,16 @@ def test_digest_follows_names_and_contents(sources: Path) -> None:
     assert digest() != first
 
 
+def test_relation_plugin_is_compiled_where_spark_has_connect(tmp_path: Path) -> None:
+    sources = shim.find_sources("4.2")
+    without = SparkHome(tmp_path, "4.2.0")
+    (tmp_path / "jars").mkdir()
+    names = {path.name for path in sources.scala} - {path.name for path in sources.compiled_with(without)}
+    assert names == {"ParalaggRelations.scala"}
+    (tmp_path / "jars" / "spark-connect_2.13-4.2.0.jar").touch()
+    assert sources.compiled_with(without) == sources.scala
+
+
 def test_a_file_is_for_its_minor_and_later_ones_until_one_replaces_it(sources: Path) -> None:
     for minor in ("4.0", "4.2"):
         (sources / f"spark-{minor}" / "Odd.scala").write_text("class Odd\n")

@@ -35,6 +35,7 @@ def execute(job: Job, backend: str | None) -> dict[str, DataFrame]:
     requested backend that cannot run the job raises ``UnsupportedError`` or ``EnvironmentProblem``.
     """
     from pyspark_paralagg.backends.dataframe import DataFrameBackend  # noqa: PLC0415 - the compiler comes with it
+    from pyspark_paralagg.backends.spark import SparkBackend  # noqa: PLC0415 - likewise
 
     requested = backend or conf.read(job.session, conf.BACKEND)
     origin = f'backend="{requested}"' if backend else f"{conf.BACKEND.name}={requested}"
@@ -51,7 +52,7 @@ def execute(job: Job, backend: str | None) -> dict[str, DataFrame]:
         except _Declined as problem:
             declined = f"; not on MPI ranks: {problem}"
     try:
-        if is_connect(job.session):
+        if is_connect(job.session) and SparkBackend().obstacle(job.session) is not None:
             why = "over Spark Connect, Python workers run every step that Python can analyse"
             return _in_spark(job, "python", why + declined, None)
         return _in_spark(job, "spark", f"the Spark engine runs every step that it supports{declined}", None)

@@ -8,10 +8,8 @@ transformations.
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark_paralagg.backends.customs import Customs
@@ -20,14 +18,16 @@ from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.lowering.struct_type import struct_of
 from pyspark_paralagg.report.engine_report import SPARK
 from pyspark_paralagg.session import conf
-from pyspark_paralagg.session.attach import bridge, frame_of, reference
+from pyspark_paralagg.session.attach import Shim as ClassicShim
+from pyspark_paralagg.session.attach import bridge
 from pyspark_paralagg.session.interrupt import cancel_on_interrupt
 from pyspark_paralagg.session.running import is_connect
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from pyspark_paralagg.backends.protocol import Job, Seed
     from pyspark_paralagg.compile.compile_step import CompiledStep
@@ -45,15 +45,42 @@ class Offload(Protocol):
         """Return how ranks compute a relation of the stratum at ``position``, for the Plan's JSON."""
 
 
+class Shim(Protocol):
+    """The shim, in the JVM of a classic session or in a Connect server."""
+
+    def reference(self, name: str, schema: StructType) -> DataFrame:
+        """Return a DataFrame with the columns of ``schema`` and no rows: a step receives it in place of a relation."""
+
+    def analyse(self, steps: Mapping[str, DataFrame]) -> Analysis:
+        """Return the analysis of ``steps``."""
+
+
+class Analysis(Protocol):
+    """Analysed steps, with the Catalyst expressions that the engine needs."""
+
+    def json(self) -> dict[str, Any]:
+        """Return the Step JSON."""
+
+    def source(self, number: int) -> DataFrame:
+        """Return a source of the steps."""
+
+    def fixpoint(
+        self, plan: dict[str, Any], stratum: int, relation: str, sources: Sequence[DataFrame], reason: str
+    ) -> DataFrame:
+        """Return the lazy result of one relation of one stratum."""
+
+
 class SparkBackend:
     """The gang-scheduled engine of the shim."""
 
     name = SPARK
 
     def obstacle(self, session: SparkSession) -> str | None:
-        """Return the first obstacle: Connect, a missing or wrong jar, dynamic allocation, no slots."""
+        """Return the first obstacle: a missing or wrong jar, dynamic allocation, no slots."""
         if is_connect(session):
-            return "a Spark Connect session has no local JVM that can load the engine's jar"
+            from pyspark_paralagg.connect.plugin import obstacle  # noqa: PLC0415 - needs grpc
+
+            return obstacle(session)
         try:
             shim = bridge(session)
         except EnvironmentProblem as problem:
@@ -84,17 +111,17 @@ class Builder:
         self.reason = reason
         self.offload = offload
         self.session = job.session
-        self.jsession: Any = job.session._jsparkSession  # noqa: SLF001 - pyspark has no public way to the JVM session
-        self.bridge = bridge(job.session)
+        self.shim = shim_of(job.session)
 
     def build(self) -> dict[str, DataFrame]:
         """Return the lazy result of each relation."""
         from pyspark_paralagg.compile.compile_step import compile_step  # noqa: PLC0415 - only planning needs it
 
-        cancel_on_interrupt(self.session)
+        if not is_connect(self.session):
+            cancel_on_interrupt(self.session)
         start = time.perf_counter()
-        customs = Customs([s.relation for s in self.job.seeds], partial(reference, self.session))
-        analysis, step_json = analyse(self.job, customs)
+        customs = Customs([s.relation for s in self.job.seeds], self.shim.reference)
+        analysis, step_json = analyse(self.job, self.shim, customs)
         step_sources = len(step_json["sources"])
         starts = [rows for s in self.job.seeds for rows in (s.base, s.initial) if rows is not None]
         compiled = compile_step(
@@ -119,7 +146,7 @@ class Builder:
     def _guarded(
         self,
         plan: Plan,
-        analysis: Any,  # noqa: ANN401 - a py4j object
+        analysis: Analysis,
         step_json: dict[str, Any],
         next_source: int,
     ) -> tuple[Plan, list[DataFrame]]:
@@ -128,17 +155,14 @@ class Builder:
         sources: list[DataFrame] = []
         for source, with_check in guards(self.job.assume, step_json).items():
             wrapped_source[source] = next_source + len(sources)
-            sources.append(with_check(self._source(analysis, source)))
+            sources.append(with_check(analysis.source(source)))
         inputs = tuple(replace(i, source=wrapped_source.get(i.source, i.source)) for i in plan.inputs)
         return replace(plan, inputs=inputs), sources
-
-    def _source(self, analysis: Any, source: int) -> DataFrame:  # noqa: ANN401 - a py4j object
-        return frame_of(self.bridge.source(self.jsession, analysis, source), self.session)
 
     def _fixpoints(
         self,
         compiled: CompiledStep,
-        analysis: Any,  # noqa: ANN401 - a py4j object
+        analysis: Analysis,
         step_sources: int,
         extra: list[DataFrame],
     ) -> dict[str, DataFrame]:
@@ -147,7 +171,7 @@ class Builder:
         for position, (names, plan) in enumerate(compiled.strata(step_sources + len(extra))):
             data = compiled.to_json(plan)
             narrower = data["narrower"]
-            sources = _java_list(self.session, [_jdf(df) for df in (*extra, *results.values())])
+            sources = [*extra, *results.values()]
             together = [name for name in names if name in self.job.together]
             if len(together) == 1 or self.offload is not None:
                 together = []
@@ -156,31 +180,33 @@ class Builder:
                     data["offload"] = self.offload.computed(plan, position, name)
                     data["narrower"] = _offload_narrower(plan, narrower, position, name, self.offload)
                 data["together"] = together if name in together else []
-                node = self.bridge.fixpoint(
-                    self.jsession, analysis, json.dumps(data), position, name, sources, self.reason
-                )
-                results[name] = frame_of(node, self.session)
+                results[name] = analysis.fixpoint(data, position, name, sources, self.reason)
         return {s.relation.name: results[s.relation.name] for s in self.job.seeds}
 
 
 def analysed(job: Job) -> tuple[dict[str, Any], list[DataFrame], list[Relation]]:
     """Return the Step JSON of ``job``, each source as a DataFrame, and the relations with analysed aggregators."""
-    customs = Customs([s.relation for s in job.seeds], partial(reference, job.session))
-    analysis, step_json = analyse(job, customs)
-    jsession = job.session._jsparkSession  # noqa: SLF001 - pyspark has no public way to the JVM session
-    sources = [bridge(job.session).source(jsession, analysis, s["id"]) for s in step_json["sources"]]
-    frames = [frame_of(source, job.session) for source in sources]
+    shim = shim_of(job.session)
+    customs = Customs([s.relation for s in job.seeds], shim.reference)
+    analysis, step_json = analyse(job, shim, customs)
+    frames = [analysis.source(s["id"]) for s in step_json["sources"]]
     return step_json, frames, [customs.filled(s.relation) for s in job.seeds]
 
 
-def analyse(job: Job, customs: Customs) -> tuple[Any, dict[str, Any]]:
-    """Return the shim's analysis of the steps of ``job``: its py4j object, and the Step JSON."""
-    session = job.session
-    steps = job.apply({s.relation.name: _state(session, s) for s in job.seeds})
-    analysed = {**steps, **customs.frames()}
-    names, frames = _java_list(session, list(analysed)), _java_list(session, [_jdf(df) for df in analysed.values()])
-    analysis = bridge(session).analyse(names, frames)
-    return analysis, customs.read(json.loads(analysis.json()))
+def analyse(job: Job, shim: Shim, customs: Customs) -> tuple[Analysis, dict[str, Any]]:
+    """Return the shim's analysis of the steps of ``job``, and the Step JSON."""
+    steps = job.apply({s.relation.name: _state(shim, s) for s in job.seeds})
+    analysis = shim.analyse({**steps, **customs.frames()})
+    return analysis, customs.read(analysis.json())
+
+
+def shim_of(session: SparkSession) -> Shim:
+    """Return the shim of the session's JVM, or of its Connect server."""
+    if is_connect(session):
+        from pyspark_paralagg.connect.plugin import ConnectShim  # noqa: PLC0415 - needs grpc
+
+        return ConnectShim(session)
+    return ClassicShim(session)
 
 
 def _offload_narrower(
@@ -196,18 +222,7 @@ def _offload_narrower(
     return offloaded
 
 
-def _state(session: SparkSession, seed: Seed) -> DataFrame:
+def _state(shim: Shim, seed: Seed) -> DataFrame:
     """Return the reference that the step reads; all columns nullable, since later rounds may add nulls."""
     columns = [(c.name, c.type) for c in seed.relation.columns]
-    return reference(session, seed.relation.name, struct_of(columns, seed.base))
-
-
-def _jdf(df: DataFrame) -> Any:  # noqa: ANN401 - a py4j object
-    return df._jdf  # noqa: SLF001 - pyspark has no public way to the JVM DataFrame
-
-
-def _java_list(session: SparkSession, items: Sequence[Any]) -> Any:  # noqa: ANN401 - a py4j object
-    result = session._jvm.java.util.ArrayList()  # type: ignore[union-attr]  # noqa: SLF001
-    for item in items:
-        result.add(item)
-    return result
+    return shim.reference(seed.relation.name, struct_of(columns, seed.base))

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 Message: TypeAlias = Any
 """A protobuf message; its classes are made when pyspark's client is imported."""
 
+TYPE = "paralagg"
+"""The type of a relation that is a call of the shim in the server."""
 _RELATION = "spark.connect.Relation"
 
 
@@ -38,6 +40,20 @@ def names(relation: Message) -> Iterator[str]:
     else:
         for child in inputs(relation):
             yield from names(child)
+
+
+def call_in(relation: Message) -> Iterator[Message]:
+    """Yield the calls of the shim in ``relation``, the outermost first (``plugin``)."""
+    from pyspark.sql.connect import proto  # noqa: PLC0415 - needs grpc
+
+    if relation.WhichOneof("rel_type") == "extension" and relation.extension.type_url == TYPE:
+        call = proto.WithRelations()
+        call.ParseFromString(relation.extension.value)
+        yield call
+        for child in call.references:
+            yield from call_in(child)
+    for child in inputs(relation):
+        yield from call_in(child)
 
 
 def may_read_a_view(relation: Message) -> bool:

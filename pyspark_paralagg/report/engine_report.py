@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.connect.plugin import described_by, report_of
 from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.plan import EXTRAS
 from pyspark_paralagg.report import observed
@@ -36,8 +37,10 @@ def report(df: DataFrame) -> RunReport | None:
 def engine_report(df: DataFrame) -> RunReport | None:
     """Return the report of the last run of the Spark engine's outermost fixpoint in ``df``, or None."""
     described = describe(df)
-    text = None if described is None else bridge(df.sparkSession).report(_jdf(df))
-    if described is None or text is None:
+    if described is None:
+        return None
+    text = report_of(df.sparkSession, described["run"]) if is_connect(df) else bridge(df.sparkSession).report(_jdf(df))
+    if text is None:
         return None
     report = RunReport.from_json(text, plan_seconds=described["plan"].get(EXTRAS, {}).get("seconds"))
     return replace(report, reason=report.reason or described["reason"])
@@ -52,6 +55,9 @@ def describe(df: DataFrame) -> dict[str, Any] | None:
     found = observed.find(df)
     if found is not None:
         return found.described
+    if is_connect(df):
+        at_server = described_by(df)
+        return None if at_server is None else {**at_server, "backend": SPARK}
     shim = _shim(df)
     text = None if shim is None else shim.describe(_jdf(df))
     if text is None:

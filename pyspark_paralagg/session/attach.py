@@ -5,6 +5,7 @@ The Spark adapter calls the JVM only through ``bridge``, which checks that both 
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from pyspark_paralagg.session.shim_jars import jar_of
 from pyspark_paralagg.session.spark_home import check_supported
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -90,10 +91,65 @@ def bridge(spark: SparkSession) -> Any:  # noqa: ANN401 - a py4j object has no t
     return handshake(spark, module)
 
 
+class Shim:
+    """The shim in the JVM of a classic session; ``connect.plugin`` has the same for a Connect server."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+        self.bridge = bridge(session)
+        self.jsession: Any = session._jsparkSession  # noqa: SLF001 - pyspark has no public way to the JVM session
+
+    def reference(self, name: str, schema: StructType) -> DataFrame:
+        """Return a DataFrame with the columns of ``schema`` and no rows: a step receives it in place of a relation."""
+        return frame_of(self.bridge.reference(self.jsession, name, schema.json()), self.session)
+
+    def analyse(self, steps: Mapping[str, DataFrame]) -> Analysis:
+        """Return the analysis of ``steps``."""
+        names, frames = self.list_of(list(steps)), self.list_of([_jdf(df) for df in steps.values()])
+        return Analysis(self, self.bridge.analyse(names, frames))
+
+    def list_of(self, items: Sequence[Any]) -> Any:  # noqa: ANN401 - a py4j object
+        """Return a list of the JVM."""
+        result = self.session._jvm.java.util.ArrayList()  # type: ignore[union-attr]  # noqa: SLF001 - likewise
+        for item in items:
+            result.add(item)
+        return result
+
+
+class Analysis:
+    """Analysed steps, with the Catalyst expressions that the engine needs."""
+
+    def __init__(self, shim: Shim, java: Any) -> None:  # noqa: ANN401 - a py4j object
+        self._shim = shim
+        self._java = java
+
+    def json(self) -> dict[str, Any]:
+        """Return the Step JSON."""
+        step_json: dict[str, Any] = json.loads(self._java.json())
+        return step_json
+
+    def source(self, number: int) -> DataFrame:
+        """Return a source of the steps."""
+        shim = self._shim
+        return frame_of(shim.bridge.source(shim.jsession, self._java, number), shim.session)
+
+    def fixpoint(
+        self, plan: dict[str, Any], stratum: int, relation: str, sources: Sequence[DataFrame], reason: str
+    ) -> DataFrame:
+        """Return the lazy result of one relation of one stratum."""
+        shim = self._shim
+        frames = shim.list_of([_jdf(df) for df in sources])
+        node = shim.bridge.fixpoint(shim.jsession, self._java, json.dumps(plan), stratum, relation, frames, reason)
+        return frame_of(node, shim.session)
+
+
 def reference(spark: SparkSession, name: str, schema: StructType) -> DataFrame:
-    """Return a DataFrame with the columns of ``schema`` and no rows: a step receives it in place of a relation."""
-    jsession = spark._jsparkSession  # noqa: SLF001 - pyspark has no public way to the JVM session
-    return frame_of(bridge(spark).reference(jsession, name, schema.json()), spark)
+    """Return a reference of a classic session: see ``Shim.reference``."""
+    return Shim(spark).reference(name, schema)
+
+
+def _jdf(df: DataFrame) -> Any:  # noqa: ANN401 - a py4j object
+    return df._jdf  # noqa: SLF001 - pyspark has no public way to the JVM DataFrame
 
 
 def frame_of(jdf: Any, spark: SparkSession) -> DataFrame:  # noqa: ANN401 - a py4j object

@@ -10,6 +10,7 @@ import platform
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.connect.plugin import server_shim
 from pyspark_paralagg.errors import EnvironmentProblem, ParalaggError, UnsupportedError, error_from_rank
 from pyspark_paralagg.session.java import find_java
 from pyspark_paralagg.session.jvm import handshake, jvm_of, load_bridge
@@ -160,14 +161,15 @@ def _examine_session() -> tuple[Finding, ...]:
     return (Finding("session", f"Spark {spark.version}, shim {module.version()}"),)
 
 
-def _examine_connect(spark: SparkSession) -> tuple[Finding, Finding]:
+def _examine_connect(spark: SparkSession) -> tuple[Finding, ...]:
     session = Finding("session", f"Spark Connect, server with Spark {spark.version}")
     why = obstacle(spark)
     problem = None
     if why is not None:
         problem = UnsupportedError("PARALAGG_BACKEND_UNAVAILABLE", why, value="python", place="workers")
+    shim = Finding("shim", server_shim(spark) or "none in the server (optional)")
     state = state_of(spark)
     if "error" in state:
-        return session, Finding("workers", "none runs", problem)
+        return session, shim, Finding("workers", "none runs", problem)
     packages = [f"{name} {version or 'missing'}" for name, version in state["versions"].items()]
-    return session, Finding("workers", f"Python {state['python']}, {', '.join(packages)}", problem)
+    return session, shim, Finding("workers", f"Python {state['python']}, {', '.join(packages)}", problem)

@@ -56,6 +56,11 @@ class ShimSources:
                 found |= {path.relative_to(folder): path for path in folder.rglob("*.scala")}
         return [*sorted((self.root / "scala").rglob("*.scala")), *(found[name] for name in sorted(found))]
 
+    def compiled_with(self, spark: SparkHome) -> list[Path]:
+        """Return the files to compile: the relation plugin of Connect only where Spark has Connect's jar."""
+        has_connect = any(spark.jars.glob("spark-connect_*.jar"))
+        return [path for path in self.scala if has_connect or path.parent.name != "connect"]
+
     @property
     def resources(self) -> list[tuple[str, Path]]:
         """Return the files that are copied into the jar, each with its name there."""
@@ -201,7 +206,7 @@ def _compile(spark: SparkHome, sources: ShimSources, classes: Path) -> None:
         *("-Xss8m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
         *("-cp", os.pathsep.join(str(_compiler_jar(spark, name)) for name in _COMPILER_JARS), "scala.tools.nsc.Main"),
         *("-classpath", str(spark.jars / "*"), "-d", str(classes), "-nowarn", "-encoding", "UTF-8"),
-        *map(str, sources.scala),
+        *map(str, sources.compiled_with(spark)),
     ]
     compilation = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - Spark's own compiler
     if compilation.returncode != 0:

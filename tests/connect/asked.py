@@ -26,6 +26,16 @@ def fixture(spark: SparkSession, case: str, tasks: int) -> None:
         spark.conf.unset(PYTHON_TASKS.name)
 
 
+def fixture_by_shim(spark: SparkSession, case: str) -> None:
+    """Compare the rows of a fixture, computed by the shim in the server, with those that are written down."""
+    test_fixtures.check(spark, case, "spark")
+
+
+def sql(spark: SparkSession, text: str) -> list[list[Any]]:
+    """Return the rows of a query."""
+    return sorted(list(row) for row in spark.sql(text).collect())
+
+
 def plans(spark: SparkSession, case: str) -> list[Any]:
     """Return the Plans of a fixture's recursions."""
     return plans_of.plans(spark, case)
@@ -57,7 +67,7 @@ def refused(spark: SparkSession, what: str) -> str:
     return f"{report.backend}: {report.reason}"
 
 
-def misused(spark: SparkSession, what: str) -> None:
+def misused(spark: SparkSession, what: str, backend: str = "python") -> None:
     """Run a step that is wrong, or whose data are."""
     edges = spark.createDataFrame([(1, 2, 1), (2, 1, -2)], "src long, dst long, w long")
     base = spark.createDataFrame([(1, 0)], "node long, dist long")
@@ -80,7 +90,7 @@ def misused(spark: SparkSession, what: str) -> None:
     step = steps.get(what, along)
     spark.conf.set(PYTHON_TASKS.name, 3 if what == "more tasks than slots" else 1)
     try:
-        base.recursive_agg("node", {"dist": "min"}, step=step, backend="python", **options.get(what, {})).collect()
+        base.recursive_agg("node", {"dist": "min"}, step=step, backend=backend, **options.get(what, {})).collect()
     finally:
         spark.conf.unset(PYTHON_TASKS.name)
 
@@ -107,6 +117,7 @@ def shown(spark: SparkSession) -> dict[str, Any]:
     report = ra.report(further)
     return {
         "before": before,
+        "backend": report.backend,
         "counted": counted,
         "iterations": report.iterations,
         "tuples": report.tuples,

@@ -1,0 +1,148 @@
+"""Call the shim in a Spark Connect server: a call is a relation, which the server's relation plugin turns into a plan.
+
+``ParalaggRelations.scala`` is the other side. A call has arguments as JSON and the plans of DataFrames, packed into
+messages that Spark's protocol has anyway. What it returns is a DataFrame like any other: it is analysed when its schema
+is asked for, and runs when its rows are read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+from pyspark_paralagg.connect.messages import TYPE, call_in
+from pyspark_paralagg.version import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+PLUGIN = (
+    "spark.connect.extensions.relation.classes=org.apache.spark.sql.paralagg.connect.ParalaggRelations, with the jar"
+)
+_MAX_KEPT = 256
+_DESCRIBED: OrderedDict[str, dict[str, Any]] = OrderedDict()
+_SERVERS: WeakKeyDictionary[SparkSession, str | None] = WeakKeyDictionary()
+
+
+class ConnectShim:
+    """The shim of the server of ``session``."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+
+    def reference(self, name: str, schema: StructType) -> DataFrame:
+        """Return the DataFrame that a step receives."""
+        return _call(self._session, {"call": "reference", "name": name, "schema": schema.json()})
+
+    def analyse(self, steps: Mapping[str, DataFrame]) -> ConnectAnalysis:
+        """Return the analysis of ``steps``."""
+        return ConnectAnalysis(self._session, steps)
+
+
+class ConnectAnalysis:
+    """Analysed steps. The server analyses them anew for each call, with the same result."""
+
+    def __init__(self, session: SparkSession, steps: Mapping[str, DataFrame]) -> None:
+        self._session = session
+        self._names, self._frames = list(steps), list(steps.values())
+
+    def json(self) -> dict[str, Any]:
+        """Return the Step JSON."""
+        text = _text(self._session, {"call": "analyse", "names": self._names}, self._frames)
+        step_json: dict[str, Any] = json.loads(text or "")
+        return step_json
+
+    def source(self, number: int) -> DataFrame:
+        """Return a source of the steps."""
+        return _call(self._session, {"call": "source", "names": self._names, "source": number}, self._frames)
+
+    def fixpoint(
+        self, plan: dict[str, Any], stratum: int, relation: str, sources: Sequence[DataFrame], reason: str
+    ) -> DataFrame:
+        """Return the lazy result of one relation of one stratum."""
+        run = str(uuid4())
+        described = {"plan": plan, "stratum": stratum, "relation": relation, "reason": reason, "computed": []}
+        _DESCRIBED[run] = described
+        while len(_DESCRIBED) > _MAX_KEPT:
+            _DESCRIBED.popitem(last=False)
+        arguments = {"call": "fixpoint", "names": self._names, "run": run, **described, "plan": json.dumps(plan)}
+        return _call(self._session, arguments, [*self._frames, *sources])
+
+
+def obstacle(session: SparkSession) -> str | None:
+    """Return why the server's shim cannot run the Spark engine; None if it can."""
+    answer = _server(session)
+    if answer is None:
+        return f"the Spark Connect server has no relation plugin of this package ({PLUGIN})"
+    compiled_for, version, slots = answer.split("|")
+    if version != VERSION:
+        return (
+            f"the Spark Connect server has the shim {version} for Spark {compiled_for}, but this process has {VERSION}"
+        )
+    return None if int(slots) > 0 else "the Spark Connect server has no slots for a gang, or dynamic allocation is on"
+
+
+def server_shim(session: SparkSession) -> str | None:
+    """Return the version of the server's shim, its Spark and the slots, as text; None without one."""
+    answer = _server(session)
+    return None if answer is None else "{1} for Spark {0}, {2} slots".format(*answer.split("|"))
+
+
+def _server(session: SparkSession) -> str | None:
+    """Return Spark version, version and slots of the server's shim; None if no plugin answers. Asked once a session."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - pyspark is optional
+
+    if session not in _SERVERS:
+        try:
+            _SERVERS[session] = _text(session, {"call": "server"})
+        except PySparkException:  # no plugin handles the message
+            _SERVERS[session] = None
+    return _SERVERS[session]
+
+
+def described_by(df: Any) -> dict[str, Any] | None:  # noqa: ANN401 - Connect's own class
+    """Return how the outermost fixpoint in the plan of ``df`` was described, and its ``run``; None without one."""
+    if not _DESCRIBED:
+        return None
+    for call in call_in(df._plan.plan(df.sparkSession._client)):  # noqa: SLF001 - pyspark has no public way to a plan
+        run = json.loads(call.root.local_relation.schema).get("run", "")
+        if run in _DESCRIBED:
+            return {**_DESCRIBED[run], "run": run}
+    return None
+
+
+def report_of(session: SparkSession, run: str) -> str | None:
+    """Return the report of the last run of a fixpoint, as JSON; None before it."""
+    return _text(session, {"call": "report", "run": run})
+
+
+def _text(session: SparkSession, arguments: dict[str, Any], frames: Sequence[DataFrame] = ()) -> str | None:
+    text: str | None = _call(session, arguments, frames).collect()[0]["value"]
+    return text
+
+
+def _call(session: SparkSession, arguments: dict[str, Any], frames: Sequence[Any] = ()) -> DataFrame:
+    from pyspark.sql.connect import proto  # noqa: PLC0415 - needs grpc
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame  # noqa: PLC0415 - likewise
+    from pyspark.sql.connect.plan import LogicalPlan  # noqa: PLC0415 - likewise
+
+    class Call(LogicalPlan):
+        def plan(self, session: Any) -> Any:  # noqa: ANN401 - as pyspark declares it
+            call = proto.WithRelations()
+            call.root.local_relation.schema = json.dumps(arguments)
+            call.references.extend(frame._plan.plan(session) for frame in frames)  # noqa: SLF001
+            relation = self._create_proto_relation()
+            relation.extension.type_url, relation.extension.value = TYPE, call.SerializeToString()
+            return relation
+
+        @property
+        def observations(self) -> dict[str, Any]:
+            return {k: v for frame in frames for k, v in frame._plan.observations.items()}  # noqa: SLF001
+
+    return ConnectFrame(Call(None), session)  # type: ignore[arg-type]  # pyspark declares both as one class
