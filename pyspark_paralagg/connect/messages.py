@@ -56,6 +56,14 @@ def call_in(relation: Message) -> Iterator[Message]:
         yield from call_in(child)
 
 
+def metrics_in(relation: Message) -> Iterator[str]:
+    """Yield the names of the observed metrics in ``relation``, the outermost first."""
+    if relation.WhichOneof("rel_type") == "collect_metrics":
+        yield relation.collect_metrics.name
+    for child in inputs(relation):
+        yield from metrics_in(child)
+
+
 def may_read_a_view(relation: Message) -> bool:
     """Return whether ``relation`` reads something by name that may be a temporary view."""
     kind = relation.WhichOneof("rel_type")

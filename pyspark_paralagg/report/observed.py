@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.connect.messages import metrics_in
 from pyspark_paralagg.report.run_report import RunReport
 from pyspark_paralagg.session.running import check_running, is_connect
 
@@ -35,7 +36,7 @@ class Observed:
     observation: Any
 
     def report(self) -> RunReport | None:
-        """Return the report of the last run (in a classic session: the first one); None before it."""
+        """Return the report of the last run (in a classic session: of the first one); None before, and with Spark 4.0."""
         text = _text(self.observation)
         if text is None:
             return None
@@ -68,12 +69,21 @@ def _observed_here(df: DataFrame, name: str, value: Column) -> tuple[DataFrame, 
 
 def _observed_over_connect(df: Any, name: str, value: Any) -> tuple[DataFrame, Any]:  # noqa: ANN401 - Connect's own classes
     """Do what ``observe`` does, which first asks the server whether ``df`` is a stream."""
+    from pyspark import __version__  # noqa: PLC0415 - pyspark is optional
     from pyspark.sql.connect.observation import Observation  # noqa: PLC0415 - needs grpc
     from pyspark.sql.connect.plan import CollectMetrics  # noqa: PLC0415 - likewise
 
+    class Unnoticed(CollectMetrics):
+        """Metrics that are not brought back: the client of Spark 4.0 cannot join DataFrames with the same observation."""
+
+        @property
+        def observations(self) -> dict[str, Any]:
+            return {}
+
     observation = Observation(name)
     observation._result = {}  # noqa: SLF001 - as `observe` marks it
-    return type(df)(CollectMetrics(df._plan, observation, [value.alias(_VALUE)]), df.sparkSession), observation  # noqa: SLF001
+    kind = Unnoticed if __version__.startswith("4.0.") else CollectMetrics
+    return type(df)(kind(df._plan, observation, [value.alias(_VALUE)]), df.sparkSession), observation  # noqa: SLF001 - as above
 
 
 def find(df: DataFrame) -> Observed | None:
@@ -86,7 +96,8 @@ def _names(df: DataFrame) -> Iterator[str]:
     if not _BY_NAME:
         return
     if is_connect(df):
-        yield from reversed(getattr(df, "_plan").observations)  # noqa: B009 - pyspark declares one class for both kinds
+        frame: Any = df  # pyspark declares one class for both kinds
+        yield from metrics_in(frame._plan.plan(frame.sparkSession._client))  # noqa: SLF001 - pyspark has no public way to a plan
         return
     check_running(df.sparkSession)
     plans = [df._jdf.queryExecution().analyzed()]  # noqa: SLF001 - pyspark has no public way to a plan

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from caller import FailedError
 from plans import plans
+from spark_versions import since
 from test_fixtures import CASES
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def test_datalog(client: Client) -> None:
     ]
 
 
+@since("4.1", "a client that brings observations back")
 def test_report_explain_and_doctor(client: Client) -> None:
     shown = client.ask("shown")
     assert shown["before"] is None

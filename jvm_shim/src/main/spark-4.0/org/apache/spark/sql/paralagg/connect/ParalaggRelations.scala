@@ -77,7 +77,9 @@ private class Call(session: classic.SparkSession, arguments: JValue, frames: Seq
     val sources = frames.drop(names.length).map(f => f: DataFrame)
     val df = Bridge.fixpoint(
       session, analysis, text("plan"), number("stratum"), text("relation"), sources.asJava, text("reason"))
-    val node = df.asInstanceOf[classic.DataFrame].queryExecution.analyzed.collectFirst { case n: RecursiveAggregate => n }
+    val node = df.asInstanceOf[classic.DataFrame].queryExecution.analyzed.collectFirst { case n: RecursiveAggregate =>
+      n
+    }
     node.foreach(_.spec.lastRun = ParalaggRelations.runs.computeIfAbsent(text("run"), _ => new LastRun))
     df
   }
