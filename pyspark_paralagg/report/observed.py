@@ -36,7 +36,7 @@ class Observed:
     observation: Any
 
     def report(self) -> RunReport | None:
-        """Return the report of the last run (in a classic session: of the first one); None before, and with Spark 4.0."""
+        """Return the report of the last run (in a classic session of the first); None before, or with Spark 4.0."""
         text = _text(self.observation)
         if text is None:
             return None
@@ -74,7 +74,7 @@ def _observed_over_connect(df: Any, name: str, value: Any) -> tuple[DataFrame, A
     from pyspark.sql.connect.plan import CollectMetrics  # noqa: PLC0415 - likewise
 
     class Unnoticed(CollectMetrics):
-        """Metrics that are not brought back: the client of Spark 4.0 cannot join DataFrames with the same observation."""
+        """Metrics that are not brought back: the client of Spark 4.0 cannot join DataFrames with one observation."""
 
         @property
         def observations(self) -> dict[str, Any]:
