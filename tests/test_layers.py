@@ -23,7 +23,7 @@ LINES = {
         "codes": 1_380,
         "command": 3_130,
         "compile": 7_510,
-        "connect": 1_700,
+        "connect": 1_760,
         "datalog": 4_920,
         "delta": 1_650,
         "lowering": 275,

@@ -64,7 +64,11 @@ class Expressions:
             case "unresolved_attribute":
                 return self._attribute(message).col
             case "unresolved_function":
-                return self._function(body.function_name, [self.value(a) for a in body.arguments], body.is_distinct)
+                if body.is_user_defined_function:
+                    refuse(f"the function {body.function_name} of the session", body.function_name)
+                counts_rows = body.function_name.lower() == "count" and _is_star(body.arguments)
+                args: list[Expr] = [Lit(1, "int")] if counts_rows else [self.value(a) for a in body.arguments]
+                return self._function(body.function_name, args, body.is_distinct)
             case "alias":
                 return self.value(body.expr)
             case "cast":
@@ -146,6 +150,10 @@ def _raised(value: Expr, target: str) -> Expr | None:
     if isinstance(value, Call) and value.fn == "RaiseError":
         return Call("RaiseError", value.args, target)
     return None
+
+
+def _is_star(arguments: Sequence[Message]) -> bool:
+    return [a.WhichOneof("expr_type") for a in arguments] == ["unresolved_star"]
 
 
 def _is_try(cast: Message) -> bool:

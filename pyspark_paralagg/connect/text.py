@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark_paralagg.connect.calls import is_known
 from pyspark_paralagg.connect.refuse import refuse
-from pyspark_paralagg.connect.types import decimal_type, is_whole, plain
+from pyspark_paralagg.connect.types import constant_of, decimal_type, plain
 from pyspark_paralagg.program.expr import Lit
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ Node: TypeAlias = Any
 
 _INT_MAX = (1 << 31) - 1
 _DIALECT = "databricks"  # as Spark's, with CAST that may fail
+_READ = re.compile(r"(?:[^\\]|\\[\\'\"nrt])*")  # sqlglot reads fewer escape sequences than Spark
 _LOGARITHMS = {"10": "log10", "2": "log2"}
 
 
@@ -47,6 +48,8 @@ def parsed(text: str) -> Item:
     import sqlglot  # noqa: PLC0415 - only texts need it
     from sqlglot.errors import SqlglotError  # noqa: PLC0415 - likewise
 
+    if not _READ.fullmatch(text):
+        refuse(f"the text {text!r}, which has an escape sequence that Python does not read,", text)
     try:
         return _item(sqlglot.parse_one(text, dialect=_DIALECT))
     except SqlglotError as problem:
@@ -61,9 +64,9 @@ def _item(node: Node) -> Item:  # noqa: PLR0911 - a return for each kind of node
             return replace(_item(node.this), alias=node.alias)
         case exp.Paren():
             return _item(node.this)
-        case exp.Column() if isinstance(node.this, exp.Star):
+        case exp.Column() if isinstance(node.this, exp.Star) and not any(node.this.args.values()):
             return Item(".".join(p.name for p in node.parts[:-1]), is_star=True)
-        case exp.Star():
+        case exp.Star() if not any(node.args.values()):  # no EXCEPT
             return Item(is_star=True)
         case exp.Column():
             return Item(".".join("`" + p.name.replace("`", "``") + "`" for p in node.parts))
@@ -100,13 +103,10 @@ def _cast(node: Node) -> Item:
 
     target = plain(node.to.sql(dialect=_DIALECT))
     inner = node.this
-    if isinstance(inner, exp.Literal) and not inner.is_string and (is_whole(target) or target in ("float", "double")):
-        # sqlglot reads 1L and 1.5D as casts. Spark's constant of a cast is the same.
-        value = Decimal(inner.this)
-        if target in ("float", "double"):
-            return Item(Lit(float(value), target))
-        if value == int(value):
-            return Item(Lit(int(value), target))
+    if isinstance(inner, exp.Literal) and not inner.is_string:  # sqlglot reads 1L and 1.5D as casts
+        constant = constant_of(Decimal(inner.this), target)
+        if constant is not None:
+            return Item(constant)
     return Item("try" if isinstance(node, exp.TryCast) else None, (_item(inner),), cast=target)
 
 
@@ -187,11 +187,12 @@ def _date(node: Node) -> Item | None:
 
 
 def _days_between(node: Node) -> Item | None:
-    return _called("datediff", node.this, node.expression) if node.args.get("unit") is None else None
+    is_days = str(node.args.get("unit") or "DAY").upper() == "DAY"
+    return _called("datediff", node.this, node.expression) if is_days else None
 
 
 def _days_added(node: Node) -> Item | None:
-    is_days = str(node.args.get("unit")) == "DAY"
+    is_days = str(node.args.get("unit")).upper() == "DAY"
     return _called("date_add", node.this, node.expression) if is_days else None
 
 
@@ -199,10 +200,16 @@ def _rounded(node: Node) -> Item | None:
     return _called(node.key, node.this) if node.args.get("decimals") is None else None
 
 
+def _concat(node: Node) -> Item | None:
+    if all(e.key == "literal" for e in node.expressions):  # 'it''s', which Spark 4 reads as one literal
+        refuse(f"the text {node.sql(dialect=_DIALECT)} of literals side by side", node.sql(dialect=_DIALECT))
+    return None
+
+
 _SPECIAL: dict[str, Callable[[Node], Item | None]] = {
     "between": _between, "is": _is, "not": _not, "in": _in, "neg": _negative, "count": _count, "log": _logarithm,
     "tsordstodate": _date, "datediff": _days_between, "tsordsdiff": _days_between, "tsordsadd": _days_added,
-    "dateadd": _days_added, "floor": _rounded, "ceil": _rounded,
+    "dateadd": _days_added, "concat": _concat, "floor": _rounded, "ceil": _rounded,
     "regexpinstr": lambda node: _called("regexp_instr", node.this, node.expression),
     "anonymous": lambda node: _called(node.name, *node.expressions),
 }  # fmt: skip

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import re
+import struct
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.program.expr import Lit
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 _WIDTHS = ("tinyint", "smallint", "int", "bigint", "float", "double")
 _WHOLE = _WIDTHS[:4]
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _MAX_DIGITS = 38
 _SHORT_NAMES = {
@@ -102,6 +110,21 @@ def cast_may_be_null(source: str, target: str) -> bool:
         own = (1, 0) if source == "boolean" else decimal_for(source)
         return own is None or wide[0] - wide[1] < own[0] - own[1] or wide[1] < own[1]
     return not is_whole(source) and is_number(source) and is_whole(target)
+
+
+def constant_of(value: Decimal, target: str) -> Lit | None:
+    """Return a number as a constant of another type; None if it does not fit, or if that is no number in a word.
+
+    >>> from decimal import Decimal
+    >>> constant_of(Decimal(5), "tinyint"), constant_of(Decimal(300), "tinyint")
+    (Lit(value=5, type='tinyint', handle=None), None)
+    """
+    if target == "double":
+        return Lit(float(value), target)
+    if target == "float":
+        return Lit(float(struct.unpack("f", struct.pack("f", float(value)))[0]), target)
+    bound = 1 << _BITS.get(target, 0) - 1 if target in _BITS else 0
+    return Lit(int(value), target) if value == int(value) and -bound <= value < bound else None
 
 
 def bounded(precision: int, scale: int) -> str | None:
