@@ -1,22 +1,28 @@
-"""CPU seconds of the busiest rank outside of MPI, for a closure: ``mpiexec -n 4 python -m benchmarks.rank_cpu``.
+"""CPU seconds of the busiest rank outside of MPI: ``mpiexec -n 4 python -m benchmarks.rank_cpu``.
 
 Waiting ranks spin, and ranks may share cores, so neither wall time nor CPU time of a process says what a rank computes.
-The trees are those of ``benchmarks.sub_buckets``. Prints a line without sub-buckets, and one with ``auto``.
+A closure of a tree of ``benchmarks.sub_buckets``: a line without sub-buckets, and one with ``auto``, loading included.
+With ``--star in-star`` the components of a star of ``benchmarks.balance``, rules alone: a line with each edge at its
+target, and one with the edges of hubs spread (``heavyParts``).
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from mpi4py import MPI
 
+from benchmarks.balance import QUERIES, stars
 from benchmarks.scale.programs import table
 from benchmarks.sub_buckets import trees
 from mpi_backend.comm import MpiComm
 from mpi_backend.loop.engine import run_plan
+from mpi_backend.loop.runner import Runner
+from mpi_backend.state.facts import HEAVY_PARTS
 from mpi_backend.state.sub_buckets import Refinement
 from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.datalog.lower.whole import whole_program
@@ -24,10 +30,17 @@ from pyspark_paralagg.datalog.parse.parse import parse
 from pyspark_paralagg.datalog.text_to_program import resolve_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
-_TEXT = "p(x, y) :- edge(x, y). p(x, z) :- p(x, y), edge(y, z)."
-_COLUMNS = {"edge": [("x", "bigint"), ("y", "bigint")]}
+    from mpi_backend.kernels.compiler import Array
+    from mpi_backend.loop.engine import Run
+    from mpi_backend.state.types import Table
+    from pyspark_paralagg.plan.plan import Plan
+
+CLOSURE = "p(x, y) :- edge(x, y). p(x, z) :- p(x, y), edge(y, z)."
+STAR = QUERIES["components"].replace(", _)", ")")
+_COLUMNS = {"edge": [("x", "bigint"), ("y", "bigint")], "vertex": [("x", "bigint")]}
+_NO_HUBS = 1e-9
 
 
 class TimedComm(MpiComm):
@@ -53,32 +66,70 @@ class TimedComm(MpiComm):
 
 def main() -> None:
     """Print the table on rank 0."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tree", default="binary")
     parser.add_argument("--vertices", type=int, default=1 << 17)
+    parser.add_argument("--star", choices=("out-star", "in-star", "both"))
+    parser.add_argument("--leaves", type=int, default=1 << 20)
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
     comm = TimedComm(MPI.COMM_WORLD)
-    resolved = resolve_text(parse(_TEXT), _COLUMNS)
-    empty = {n for n, source in enumerate(resolved.sources) if not source.is_external}
-    plan = compile_program(whole_program(resolved.program, empty))
-    edges = [np.ascontiguousarray(c[comm.rank :: comm.size]) for c in trees(options.vertices)[options.tree]]
-    sources = {}
-    for n in range(len(resolved.sources)):
-        words = [c[:0] for c in edges] if n in empty else edges
-        sources[n] = table(words)
-    for refinement in (None, Refinement(2)):
+    if options.star is None:
+        inputs = {"edge": trees(options.vertices)[options.tree]}
+        ways: list[dict[str, Any]] = [{"refinement": None}, {"refinement": Refinement(2)}]
+        measure, text = _outside_of_mpi, CLOSURE
+    else:
+        edge = stars(options.leaves)[options.star]
+        inputs = {"edge": edge, "vertex": (np.unique(np.concatenate(edge)),)}
+        ways, measure, text = [{"heavy_parts": _NO_HUBS}, {"heavy_parts": HEAVY_PARTS}], _of_rules, STAR
+    plan, sources = _program(text, {n: [c[comm.rank :: comm.size] for c in columns] for n, columns in inputs.items()})
+    for way in ways:
         results = []
         for _ in range(options.repeat):
-            comm.seconds = 0.0
-            started_at = time.process_time()
-            run = run_plan(plan, dict(sources), comm, refinement=refinement)
-            own = time.process_time() - started_at - comm.seconds
+            own, run = measure(partial(run_plan, plan, dict(sources), comm, **way), comm)
             results.append(np.array(MPI.COMM_WORLD.allgather(own)))
         best = min(results, key=lambda r: float(r.max()))
         if comm.rank == 0:
+            ratio = best.max() / best.mean()
             form = run.strata[-1]["form"]
-            print(f"busiest rank {best.max():.2f} s, average {best.mean():.2f} s: {form}", flush=True)
+            print(f"busiest rank {best.max():.3f} s, average {best.mean():.3f} s, {ratio:.2f}: {form}", flush=True)
+
+
+def _program(text: str, inputs: Mapping[str, Sequence[Array]]) -> tuple[Plan, dict[int, Table]]:
+    """Return the Plan of a text, and this rank's rows of its sources."""
+    resolved = resolve_text(parse(text), {name: _COLUMNS[name] for name in inputs})
+    empty = {n for n, source in enumerate(resolved.sources) if not source.is_external}
+    plan = compile_program(whole_program(resolved.program, empty))
+    sources = {}
+    for n, source in enumerate(resolved.sources):
+        columns = inputs.get(source.relation, inputs["edge"])
+        sources[n] = table([np.ascontiguousarray(c[: 0 if n in empty else None]) for c in columns])
+    return plan, sources
+
+
+def _outside_of_mpi(call: Callable[[], Run], comm: TimedComm) -> tuple[float, Run]:
+    comm.seconds = 0.0
+    started_at = time.process_time()
+    run = call()
+    return time.process_time() - started_at - comm.seconds, run
+
+
+def _of_rules(call: Callable[[], Run], _: TimedComm) -> tuple[float, Run]:
+    spent = 0.0
+    run_rules = Runner.run_rules
+
+    def timed(self: Runner) -> None:
+        nonlocal spent
+        started_at = time.process_time()
+        run_rules(self)
+        spent += time.process_time() - started_at
+
+    Runner.run_rules = timed  # type: ignore[method-assign]
+    try:
+        run = call()
+    finally:
+        Runner.run_rules = run_rules  # type: ignore[method-assign]
+    return spent, run
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ drawn into the folder ``out``. `run` calls it between the start and the stop of 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,8 +32,14 @@ DELTA_CONFS = {
 }
 
 
-def session(name: str, *, with_delta: bool = False) -> SparkSession:
-    """A Spark session of this machine's cores that knows recursion, and Delta tables if it has to."""
+def session(name: str, *, with_delta: bool = False, over_connect: bool = False) -> SparkSession:
+    """A Spark session of this machine's cores that knows recursion, and Delta tables if it has to.
+
+    ``over_connect``: a client of Spark Connect, and the server that PySpark starts for it.
+    """
+    if over_connect:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # of the server's workers
+        return ra.configure(SparkSession.builder.remote("local[*]")).getOrCreate()
     builder = SparkSession.builder.master("local[*]").appName(name)
     for key, value in {**CONFS, **(DELTA_CONFS if with_delta else {})}.items():
         builder = builder.config(key, value)
@@ -45,12 +53,14 @@ def session(name: str, *, with_delta: bool = False) -> SparkSession:
     return spark
 
 
-def run(about: str, tell: Callable[[SparkSession, Path], Path], *, with_delta: bool = False) -> None:
+def run(
+    about: str, tell: Callable[[SparkSession, Path], Path], *, with_delta: bool = False, over_connect: bool = False
+) -> None:
     """Run an example from the command line; ``about`` is its docstring."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("demo-output"), help="folder of the picture")
     out = parser.parse_args().out
-    spark = session(about.partition(":")[0], with_delta=with_delta)
+    spark = session(about.partition(":")[0], with_delta=with_delta, over_connect=over_connect)
     try:
         print(f"\nPicture: {tell(spark, out)}")
     finally:

@@ -46,6 +46,14 @@ def told(name: str, spark: SparkSession, out: Path) -> dict[str, Any]:
     return names
 
 
+def test_fares_are_those_of_networkx_and_the_route_adds_up(spark: SparkSession, tmp_path: Path) -> None:
+    names = told("flights", spark, tmp_path)
+    graph = nx.from_pandas_edgelist(names["table"], "src", "dst", "fare", create_using=nx.DiGraph)
+    expected = nx.single_source_dijkstra_path_length(graph, "Reykjavík", weight="fare")
+    assert dict(zip(names["found"].airport, names["found"].fare, strict=True)) == expected
+    assert nx.path_weight(graph, names["route"], "fare") == expected["Ushuaia"]
+
+
 def test_votes_add_up_through_what_is_controlled(spark: SparkSession, tmp_path: Path) -> None:
     names = told("control", spark, tmp_path)
     shares = {(owner, company): percent for owner, company, percent in names["register"].itertuples(index=False)}

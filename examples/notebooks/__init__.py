@@ -15,7 +15,7 @@ from pathlib import Path
 
 NAMES = (
     *("roads", "isochrones", "bill_of_materials", "entities", "lineage"),
-    *("control", "packages", "taxonomy", "points_to", "offload"),
+    *("control", "packages", "taxonomy", "points_to", "offload", "flights"),
 )
 FOLDER = Path(__file__).parent
 # The tests run notebooks with a session of their own, so what makes one is a cell for itself.
