@@ -126,10 +126,100 @@ def test_pagerank_is_that_of_networkx(spark: SparkSession, seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_triangles_are_those_of_networkx(spark: SparkSession, seed: int) -> None:
     rows, edges, vertices = graphs(spark, seed)
-    g = nx.Graph(digraph(rows))
-    g.remove_edges_from(list(nx.selfloop_edges(g)))
+    g = simple(rows)
     expect(ra.graph.triangle_count(edges, vertices), nx.triangles(g))
     expect(ra.graph.clustering(edges, vertices), {v: float(c) for v, c in nx.clustering(g).items()})
+
+
+def simple(rows: list[tuple[int, int, int]]) -> nx.Graph:
+    g = nx.Graph(digraph(rows))
+    g.remove_edges_from(list(nx.selfloop_edges(g)))
+    return g
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_strong_components_are_those_of_networkx(spark: SparkSession, seed: int) -> None:
+    rows, edges, vertices = graphs(spark, seed)
+    expected = {v: min(c) for c in nx.strongly_connected_components(digraph(rows)) for v in c}
+    expect(ra.graph.strongly_connected_components(edges, vertices), expected)
+
+
+def test_a_chain_of_strong_components(spark: SparkSession) -> None:
+    """Thirty pairs in a row: each round takes many of them at once."""
+    pairs = [(2 * i, 2 * i + 1) for i in range(30)]
+    rows = [e for a, b in pairs for e in ((a, b, 1), (b, a, 1), (b, b + 1, 1))]
+    expected = {v: a for a, b in pairs for v in (a, b)} | {60: 60}
+    expect(ra.graph.strongly_connected_components(frame(spark, EDGES, rows)), expected)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_cores_are_those_of_networkx(spark: SparkSession, seed: int) -> None:
+    rows, edges, vertices = graphs(spark, seed)
+    expect(ra.graph.k_core(edges, vertices), nx.core_number(simple(rows)))
+
+
+def test_cores_of_cliques_on_a_chain(spark: SparkSession) -> None:
+    """Cliques of 2, 3, ..., 9 vertices: core numbers 1 to 8."""
+    g, expected = nx.Graph(), {}
+    for size in range(2, 10):
+        clique = range(10 * size, 11 * size)
+        g.add_edges_from((a, b) for a in clique for b in clique if a < b)
+        g.add_edge(10 * size, 10 * size + 10 if size < 9 else 0)
+        expected |= dict.fromkeys(clique, size - 1)
+    expected |= {0: 1}
+    assert nx.core_number(g) == expected
+    expect(ra.graph.k_core(frame(spark, EDGES, [(a, b, 1) for a, b in g.edges])), expected)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_hubs_and_authorities_are_the_limit_of_their_definition(spark: SparkSession, seed: int) -> None:
+    rows, edges, vertices = graphs(spark, seed)
+    g = digraph(rows)
+    hub: dict[int, float] = dict.fromkeys(g, 1.0)
+    for _ in range(3000):
+        authority = {v: sum(hub[u] for u, _ in g.in_edges(v)) for v in g}
+        hub = {v: sum(authority[u] for _, u in g.out_edges(v)) for v in g}
+        hub = {v: h / sum(hub.values()) for v, h in hub.items()}
+    whole = sum(authority.values())
+    found = ra.graph.hits(edges, vertices, tol=1e-11, max_iter=3000)
+    assert found.columns == ["id", "hub", "authority"]
+    assert {v: h for v, h, _ in rows_of(found)} == pytest.approx(hub, abs=1e-8)
+    assert {v: a for v, _, a in rows_of(found)} == pytest.approx({v: a / whole for v, a in authority.items()}, abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_levels_are_the_generations_of_networkx(spark: SparkSession, seed: int) -> None:
+    rows = [(s, d, w) for s, d, w in random_edges(seed) if s < d]
+    expected = {v: i for i, level in enumerate(nx.topological_generations(digraph(rows))) for v in level}
+    vertices = frame(spark, "id bigint", [(ISOLATED,)])
+    expect(ra.graph.topological_order(frame(spark, EDGES, rows), vertices), expected)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_quantities_are_sums_over_paths(spark: SparkSession, seed: int) -> None:
+    rows = [(s, d, w) for s, d, w in random_edges(seed) if s < d]
+    edges = frame(spark, EDGES, rows)
+    source = min(s for s, _, _ in rows)
+    needed, cost = {source: 1}, {v: float(v) for v in digraph(rows) if v != ISOLATED}
+    for s, d, w in sorted(rows):
+        if s in needed:
+            needed[d] = needed.get(d, 0) + needed[s] * w
+    for s, d, w in sorted(rows, reverse=True):
+        cost[s] += w * cost[d]
+    found = ra.graph.bill_of_materials(edges, source, "weight")
+    assert_same_rows(rows_of(found), [(source, v, q) for v, q in needed.items()])
+    expect(ra.graph.roll_up(edges, {v: v for v in cost}, "weight"), cost)
+
+
+def test_a_cycle_has_no_order_and_no_quantities(spark: SparkSession) -> None:
+    edges = frame(spark, EDGES, [(1, 2, 2), (2, 3, 1), (3, 2, 1)])
+    for circular in (
+        ra.graph.topological_order(edges),
+        ra.graph.bill_of_materials(edges, 1, "weight"),
+        ra.graph.roll_up(edges, {2: 1.0}, "weight"),
+    ):
+        with pytest.raises(Exception, match=r"PARALAGG_NO_FIXPOINT.*cycle"):
+            circular.collect()
 
 
 def propagated(rows: list[tuple[int, int, int]], rounds: int) -> dict[int, int]:
@@ -156,11 +246,24 @@ ALL = {
     "reachability": ra.graph.reachability,
     "closure": lambda e, _: ra.graph.closure(e),
     "connected_components": ra.graph.connected_components,
+    "strongly_connected_components": ra.graph.strongly_connected_components,
     "pagerank": ra.graph.pagerank,
+    "hits": ra.graph.hits,
+    "k_core": ra.graph.k_core,
+    "bill_of_materials": lambda e, v: ra.graph.bill_of_materials(e.where("weight != 2"), v, "weight"),
+    "topological_order": lambda e, v: ra.graph.topological_order(e.where("weight != 2"), v),
     "label_propagation": ra.graph.label_propagation,
     "triangle_count": ra.graph.triangle_count,
     "clustering": ra.graph.clustering,
 }
+
+
+SMALL = [(1, 2, 4), (2, 3, 1), (3, 1, 2), (3, 4, 5)]
+"""Edges with one cycle, which the algorithms for acyclic graphs leave out."""
+
+
+def small(spark: SparkSession, name: str) -> DataFrame:
+    return ALL[name](frame(spark, EDGES, SMALL), frame(spark, "id bigint", [(1,)]))
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -171,9 +274,8 @@ def test_an_empty_graph_gives_no_rows(spark: SparkSession, name: str) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_ids_may_be_texts_and_columns_have_other_names(spark: SparkSession, name: str) -> None:
-    rows = [(1, 2, 4), (2, 3, 1), (3, 1, 2), (3, 4, 5)]
-    numbers = ALL[name](frame(spark, EDGES, rows), frame(spark, "id bigint", [(1,)]))
-    texts = frame(spark, "src string, dst string, weight bigint", [(f"n{s}", f"n{d}", w) for s, d, w in rows])
+    numbers = small(spark, name)
+    texts = frame(spark, "src string, dst string, weight bigint", [(f"n{s}", f"n{d}", w) for s, d, w in SMALL])
     found = ALL[name](texts, frame(spark, "node string", [("n1",)]))
     ids = {"source", "id", "src", "dst", "component", "label"}
     columns = [c in ids for c in numbers.columns]

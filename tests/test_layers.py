@@ -26,7 +26,7 @@ LINES = {
         "connect": 1_510,
         "datalog": 4_920,
         "delta": 1_650,
-        "graph": 1_000,
+        "graph": 1_200,
         "lowering": 275,
         "plan": 740,
         "program": 2_820,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.dataframe import recursive, relation
-from pyspark_paralagg.graph.edges import bad_argument, edges_of, values_of, vertices_of
+from pyspark_paralagg.graph.edges import bad_argument, edges_of, ids_of, values_of, vertices_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -135,3 +135,95 @@ def _jumps(
     linked = jump.join(out, F.col("id") == F.col("page"), "left_semi")
     linked = linked.agg(F.coalesce(F.sum("chance"), F.lit(0.0)).alias("linked"))
     return jump, linked.selectExpr("1D AS unit", "linked")
+
+
+def hits(  # noqa: PLR0913 - names as in networkx
+    edges: DataFrame,
+    vertices: DataFrame | None = None,
+    *,
+    tol: float | None = 1e-8,
+    max_iter: int = 100,
+    src: str = "src",
+    dst: str = "dst",
+    backend: str | None = None,
+) -> DataFrame:
+    """Return ``id, hub, authority``: good hubs link to good authorities; either column sums to 1.
+
+    >>> ra.graph.hits(links).orderBy("authority").show()                                  # doctest: +SKIP
+
+    edges
+        One row an edge, with the columns ``src`` and ``dst``. A row with a null end is ignored. Parallel edges count
+        each.
+    vertices
+        A DataFrame with a column ``id`` (or with one column): vertices without edges have 0 in both columns.
+    tol
+        Ends the run when the changes of an iteration, and those of the two norms, sum to less than it. None: exactly
+        ``max_iter`` iterations.
+    max_iter
+        The most iterations; each computes first hubs, then authorities. If ``tol`` is not met by then:
+        ``PARALAGG_LIMIT_REACHED``.
+    src, dst
+        Other names of the columns of ``edges``.
+    backend
+        The executor, as in :func:`recursive_agg`.
+
+    Lazy. Iterations start with equal hubs. If the graph has several parts that are equally strong, the result depends
+    on that start. Without an edge all values are 0.
+    Source: Kleinberg 1999, "Authoritative Sources in a Hyperlinked Environment".
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
+
+    rows = edges_of(edges, src, dst)
+    parts = rows.selectExpr("src AS id", "1L AS outs", "0L AS ins").union(rows.selectExpr("dst", "0L", "1L"))
+    if vertices is not None:
+        parts = parts.union(ids_of(vertices, rows, "vertices").selectExpr("id", "0L", "0L"))
+    degrees = parts.groupBy("id").agg(F.sum("outs").alias("outs"), F.sum("ins").alias("ins"))
+    size = rows.agg(F.count("*").alias("m"))
+    heads = degrees.selectExpr("id AS head", "cast(ins AS double) AS ins")
+    tails = degrees.selectExpr("id AS tail", "cast(outs AS double) AS outs")
+
+    # `norms` are the sums of the next hubs and of the next authorities, before they are divided by them.
+    def step(scores: DataFrame, norms: DataFrame) -> dict[str, DataFrame]:
+        good = scores.crossJoin(norms)
+        cited = good.join(rows, F.col("id") == F.col("src")).selectExpr("dst AS id", "hub / next_authority AS value")
+        citing = good.join(rows, F.col("id") == F.col("dst")).selectExpr("src AS id", "authority / next_hub AS value")
+        ahead = cited.join(heads, F.col("id") == F.col("head")).selectExpr(
+            "value * ins AS next_hub", "0D AS next_authority"
+        )
+        behind = citing.join(tails, F.col("id") == F.col("tail")).selectExpr(
+            "0D AS next_hub", "value * outs AS next_authority"
+        )
+        return {
+            "scores": cited.selectExpr("id", "0D AS hub", "value AS authority").union(
+                citing.selectExpr("id", "value AS hub", "0D AS authority")
+            ),
+            "norms": ahead.union(behind),
+        }
+
+    start = degrees.crossJoin(size).crossJoin(degrees.agg(F.count("*").alias("n")))
+    start = start.selectExpr("id", "1D / n AS hub", "if(m = 0, 0D, ins / m) AS authority")
+    first = (
+        degrees.crossJoin(size)
+        .where("m > 0")
+        .agg(F.expr("sum(double(ins) * ins / m) AS next_hub"), F.expr("sum(double(outs)) / count(*) AS next_authority"))
+    )
+    return recursive(
+        {
+            "scores": relation(
+                degrees.selectExpr("id", "0D AS hub", "0D AS authority"),
+                keys="id",
+                aggs={"hub": "sum", "authority": "sum"},
+                initial=start,
+            ),
+            "norms": relation(
+                first.where("false"), keys=[], aggs={"next_hub": "sum", "next_authority": "sum"}, initial=first
+            ),
+        },
+        step,
+        name="hits",
+        mode="iterate",
+        max_iterations=2 * max_iter,
+        on_limit="return" if tol is None else "error",
+        tolerance=tol,
+        backend=backend,
+    )["scores"]
