@@ -17,7 +17,7 @@ from __future__ import annotations
 # Import these packages before the functions of the same names are bound: a later import would replace the functions.
 import pyspark_paralagg.datalog
 import pyspark_paralagg.report  # noqa: F401 - see the comment above
-from pyspark_paralagg import delta
+from pyspark_paralagg import delta, graph
 from pyspark_paralagg.api.aggregator import aggregator
 from pyspark_paralagg.api.dataframe import recursive, recursive_agg, relation
 from pyspark_paralagg.api.dataframe_method import add_method_where_pyspark_runs
@@ -67,6 +67,7 @@ __all__ = [
     "doctor",
     "estimate",
     "explain",
+    "graph",
     "max_by",
     "mcount",
     "min_by",

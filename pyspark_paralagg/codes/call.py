@@ -113,6 +113,17 @@ CALL = (
         """,
     ),
     ErrorCode(
+        "PARALAGG_GRAPH_COLUMN",
+        "UsageError",
+        cause="A DataFrame of edges, vertices or sources that is passed to `ra.graph` lacks a column, or the column "
+        "has another type: both ends of an edge and all ids have one type, and a weight is a number.",
+        remedy='Pass the names of the columns, such as `src="follower"`, or cast the column that the error names.',
+        example="""
+            edges = spark.sql("SELECT 1L AS src, 2L AS dst")
+            ra.graph.shortest_paths(edges, sources=1, weight="km")
+        """,
+    ),
+    ErrorCode(
         "PARALAGG_NO_ITERATIONS",
         "UsageError",
         cause="`report.plot()` needs counts for each iteration, but the run has none. "

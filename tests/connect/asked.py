@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import plans as plans_of
 import test_fixtures
+import test_graph
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
 
 import pyspark_paralagg as ra
@@ -65,6 +66,11 @@ def refused(spark: SparkSession, what: str) -> str:
     assert sorted(map(tuple, result.collect())) == [(1, 0), (2, 1), (3, 3)]
     report = ra.report(result)
     return f"{report.backend}: {report.reason}"
+
+
+def graph(spark: SparkSession, name: str) -> list[Any]:
+    """Return the sorted rows of an algorithm of ``ra.graph`` on a small graph."""
+    return sorted(map(list, test_graph.small(spark, name).collect()))
 
 
 def misused(spark: SparkSession, what: str, backend: str = "python") -> None:

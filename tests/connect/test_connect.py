@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+import test_graph
 from caller import FailedError
 from plans import plans
 from spark_versions import since
@@ -63,6 +64,13 @@ def test_misuse_is_an_error_with_a_code(client: Client, what: str, kind: str, te
         client.ask("misused", what)
     assert caught.value.kind == kind
     assert text in caught.value.text
+
+
+@pytest.mark.slow("twelve algorithms, of which each starts ranks")
+def test_graph_algorithms(spark: SparkSession, client: Client) -> None:
+    for name in test_graph.ALL:
+        expected = sorted(map(list, test_graph.small(spark, name).collect()))
+        assert client.ask("graph", name) == [pytest.approx(row) for row in expected], name
 
 
 def test_datalog(client: Client) -> None:

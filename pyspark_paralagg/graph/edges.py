@@ -1,0 +1,130 @@
+"""Read the arguments of all algorithms: edges, vertices and sources become DataFrames with fixed column names.
+
+An algorithm calls ``edges_of`` first, so everything after it has ``src``, ``dst`` and ``weight``, one type of ids and
+no nulls. Nothing runs here: the checks read schemas only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paralagg.api.arguments import not_a_dataframe, type_name
+from pyspark_paralagg.errors import UsageError
+from pyspark_paralagg.program.schema import did_you_mean
+from pyspark_paralagg.program.sql import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+INTEGERS = ("tinyint", "smallint", "int", "bigint")
+
+
+def edges_of(edges: DataFrame, src: str, dst: str, weight: str | None = None, *, directed: bool = True) -> DataFrame:
+    """Return the columns ``src``, ``dst`` and, if there is a weight, ``weight`` as ``bigint`` or ``double``.
+
+    A row with a null among them is no edge. Undirected edges are returned in both directions, a self-loop once.
+    """
+    types = _types(edges, "edges")
+    for name in (src, dst, *(() if weight is None else (weight,))):
+        _check_column(name, types, "edges")
+    _check_type(types[dst], dst, types[src], "edges")
+    columns = [f"{quoted(src)} AS src", f"{quoted(dst)} AS dst"]
+    if weight is not None:
+        columns.append(f"cast({quoted(weight)} AS {_weight_type(types[weight], weight)}) AS weight")
+    rows = edges.selectExpr(*columns).dropna()
+    if directed:
+        return rows
+    swapped = rows.where("src != dst").selectExpr("dst AS src", "src AS dst", *rows.columns[2:])
+    return rows.union(swapped)
+
+
+def ends_of(edges: DataFrame) -> DataFrame:
+    """Return the ends of all edges as ``id``, without duplicates; ``edges`` has the columns of ``edges_of``."""
+    return edges.selectExpr("src AS id").union(edges.select("dst")).distinct()
+
+
+def vertices_of(edges: DataFrame, vertices: DataFrame | None) -> DataFrame:
+    """Return ``id``: the ends of ``edges`` and the ids of ``vertices``, without duplicates or nulls."""
+    if vertices is None:
+        return ends_of(edges)
+    return ends_of(edges).union(ids_of(vertices, edges, "vertices")).distinct()
+
+
+def ids_of(ids: Any, edges: DataFrame, argument: str) -> DataFrame:  # noqa: ANN401 - see below
+    """Return ``ids`` as a DataFrame ``id`` in the type of ``edges.src``, without duplicates or nulls.
+
+    ``ids`` is a DataFrame with a column ``id`` or with one column, an iterable of ids, or one id.
+    """
+    from pyspark.sql import DataFrame  # noqa: PLC0415 - this module loads without pyspark
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - likewise
+
+    id_type = _types(edges, "edges")["src"]
+    if isinstance(ids, DataFrame):
+        types = _types(ids, argument)
+        name = next(iter(types)) if len(types) == 1 else "id"
+        _check_column(name, types, argument)
+        _check_type(types[name], name, id_type, argument)
+        return ids.selectExpr(f"{quoted(name)} AS id").dropna().distinct()
+    if ids is None or type_name(ids).startswith(("pandas", "pyarrow")):
+        raise not_a_dataframe(argument, ids, argument)
+    values = list(ids) if isinstance(ids, Iterable) and not isinstance(ids, str | bytes) else [ids]
+    literals = F.array(*(F.lit(value) for value in values)).cast(f"array<{id_type}>")
+    one = edges.sparkSession.range(1)
+    return one.select(F.explode(literals).alias("id")).dropna().distinct()
+
+
+def values_of(values: Any, edges: DataFrame, argument: str, column: str) -> DataFrame:  # noqa: ANN401 - see below
+    """Return ``values`` as a DataFrame of ``id`` and ``column`` (double): a dict, or a DataFrame with these columns."""
+    from pyspark.sql import DataFrame  # noqa: PLC0415 - this module loads without pyspark
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - likewise
+
+    id_type = _types(edges, "edges")["src"]
+    if isinstance(values, DataFrame):
+        types = _types(values, argument)
+        for name in ("id", column):
+            _check_column(name, types, argument)
+        _check_type(types["id"], "id", id_type, argument)
+        return values.selectExpr("id", f"cast({quoted(column)} AS double) AS {column}").dropna()
+    if not isinstance(values, dict):
+        raise not_a_dataframe(argument, values, argument)
+    pairs = F.create_map(*(F.lit(part) for pair in values.items() for part in (pair[0], float(pair[1]))))
+    literals = pairs.cast(f"map<{id_type}, double>")
+    return edges.sparkSession.range(1).select(F.explode(literals).alias("id", column))
+
+
+def bad_argument(argument: str, value: object, expected: str) -> UsageError:
+    """Return ``PARALAGG_BAD_OPTION`` for an argument of an algorithm."""
+    hint = f"set {argument} to {expected}"
+    message = f"{argument}={value!r} is not valid"
+    return UsageError("PARALAGG_BAD_OPTION", message, value=value, place=argument, hint=hint)
+
+
+def _types(df: object, argument: str) -> dict[str, str]:
+    from pyspark.sql import DataFrame  # noqa: PLC0415 - this module loads without pyspark
+
+    if not isinstance(df, DataFrame):
+        raise not_a_dataframe(argument, df, argument)
+    return {field.name: field.dataType.simpleString() for field in df.schema}
+
+
+def _check_column(name: object, types: dict[str, str], argument: str) -> None:
+    if name not in types:
+        hint = did_you_mean(str(name), types)
+        raise UsageError("PARALAGG_GRAPH_COLUMN", f"{argument} has no column {name!r}", value=name, hint=hint)
+
+
+def _check_type(found: str, name: str, expected: str, argument: str) -> None:
+    if found != expected:
+        message = f"{argument}.{name} is {found}, but the ids of the edges are {expected}"
+        hint = f'cast it: {argument}.withColumn("{name}", F.col("{name}").cast("{expected}"))'
+        raise UsageError("PARALAGG_GRAPH_COLUMN", message, value=name, place=argument, hint=hint)
+
+
+def _weight_type(found: str, name: str) -> str:
+    if found in INTEGERS:
+        return "bigint"
+    if found in {"float", "double"} or found.startswith("decimal"):
+        return "double"
+    hint = "name a column of numbers, or cast it"
+    raise UsageError("PARALAGG_GRAPH_COLUMN", f"the weight {name} is {found}, not a number", value=name, hint=hint)
