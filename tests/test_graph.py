@@ -158,6 +158,7 @@ def test_cores_are_those_of_networkx(spark: SparkSession, seed: int) -> None:
     expect(ra.graph.k_core(edges, vertices), nx.core_number(simple(rows)))
 
 
+@pytest.mark.slow("k_core is a loop of recursions")
 def test_cores_of_cliques_on_a_chain(spark: SparkSession) -> None:
     """Cliques of 2, 3, ..., 9 vertices: core numbers 1 to 8."""
     g, expected = nx.Graph(), {}
@@ -375,6 +376,45 @@ def test_the_examples_of_graphalytics(spark: SparkSession, algorithm: str, kind:
     expected = {int(v): float(x) for v, x in read(folder / "expected.tsv", str, str)}
     assert {v: found.get(v, unreached.get(algorithm)) for v in expected} == pytest.approx(expected, rel=1e-4)
     assert found.keys() <= expected.keys()
+
+
+def real_graph(spark: SparkSession, name: str) -> DataFrame:
+    rows = read(DATA / "graphs" / f"{name}.tsv.gz", int, int, float)
+    schema = "src bigint, dst bigint" + (", weight double" if len(rows[0]) > 2 else "")
+    return frame(spark, schema, rows)
+
+
+REAL = {
+    "kcore wiki-Vote": lambda e, _: ra.graph.k_core(e),
+    "kcore ca-GrQc": lambda e, _: ra.graph.k_core(e),
+    "wcc email-Eu-core": lambda e, _: ra.graph.connected_components(e),
+    "pagerank wiki-Vote": lambda e, _: ra.graph.pagerank(e.distinct(), tol=1e-10, max_iter=300),
+    "pagerank email-Eu-core": lambda e, _: ra.graph.pagerank(e.distinct(), tol=1e-10, max_iter=300),
+    "bfs p2p-Gnutella08": lambda e, p: ra.graph.bfs(e, p["source"]),
+    "sssp osm-helsinki-cm": lambda e, p: ra.graph.shortest_paths(e, p["source"], "weight").select("id", "distance"),
+    "widest celegansneural": lambda e, p: ra.graph.widest_paths(e, p["source"], "weight").select("id", "width"),
+    "dag_longest_path go-bp": lambda e, _: ra.graph.topological_order(e, src="dst", dst="src"),
+}
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="../shared/conformance is absent (it is not part of the project)")
+@pytest.mark.slow("k_core of a real graph is a loop of recursions")
+@pytest.mark.parametrize("case", REAL)
+def test_real_graphs_have_the_published_results(spark: SparkSession, case: str) -> None:
+    algorithm, name = case.split()
+    index = json.loads((DATA / "reference" / "_index.json").read_text())
+    params = next(r["params"] for r in index if (r["graph"], r["algo"]) == (name, algorithm))
+    found = dict(rows_of(REAL[case](real_graph(spark, name), params)))
+    expected = {v: float(x) for v, x in read(DATA / "reference" / name / f"{algorithm}.tsv.gz", int, str)}
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="../shared/conformance is absent (it is not part of the project)")
+def test_strong_components_of_a_real_graph(spark: SparkSession) -> None:
+    edges = real_graph(spark, "wiki-Vote")
+    g = nx.DiGraph([(s, d) for s, d in rows_of(edges)])
+    expected = {v: min(c) for c in nx.strongly_connected_components(g) for v in c}
+    assert dict(rows_of(ra.graph.strongly_connected_components(edges))) == expected
 
 
 def read(path: Path, *types: type) -> list[tuple[Any, ...]]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.api.dataframe import recursive_agg
+from pyspark_paralagg.api.dataframe import recursive, relation
 from pyspark_paralagg.graph.edges import edges_of, vertices_of
 from pyspark_paralagg.program.aggregators import MCount
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame
 
 
@@ -31,15 +33,18 @@ def k_core(
     **Eager**: the call runs a recursion for each bit of the largest core number, 7 for cores up to 127, and keeps their
     results by ``localCheckpoint`` until they are garbage. On Spark Connect this needs Spark 4.0.
     """
-    rows = edges_of(edges, src, dst).where("src != dst")
-    both = rows.union(rows.select("dst", "src")).distinct().localCheckpoint()
-    core = vertices_of(edges_of(edges, src, dst), vertices).selectExpr("id", "0L AS core").localCheckpoint()
-    step = 1 << (_largest(both).bit_length() - 1) if not both.isEmpty() else 0
-    while step:
-        # A group is the vertices with one lower bound `core`: their core numbers are below core + 2 * step.
-        core = _raised(both, core, step, backend).localCheckpoint()
-        step //= 2
-    return core
+    rows = edges_of(edges, src, dst)
+    simple = rows.where("src != dst")
+    inside = simple.union(simple.select("dst", "src")).distinct().localCheckpoint()
+    state = vertices_of(rows, vertices).selectExpr("id", "0L AS core", "0L AS above").localCheckpoint()
+    bit = 1 << _largest(inside).bit_length() >> 1
+    while bit:
+        # A group is the vertices with one lower bound `core`: their core numbers are below core + 2 * bit. `inside` has
+        # the edges within groups, `above` the number of neighbours in higher groups, which are in the core anyway.
+        removed = _removed(inside, state, bit, backend).localCheckpoint()
+        inside, state = _split(inside, state, removed, bit)
+        bit >>= 1
+    return state.select("id", "core")
 
 
 def _largest(both: DataFrame) -> int:
@@ -55,35 +60,45 @@ def _largest(both: DataFrame) -> int:
     return bound
 
 
-def _raised(both: DataFrame, core: DataFrame, step: int, backend: str | None) -> DataFrame:
-    """Return ``core`` plus ``step`` for the vertices that are in the core of that number.
+def _removed(inside: DataFrame, state: DataFrame, bit: int, backend: str | None) -> DataFrame:
+    """Return ``id``: the vertices that are not in the core of number ``core + bit``.
 
-    In each group, vertices with too few neighbours are removed until none is left. Neighbours of a higher group stay
-    whatever is removed here, and those of a lower group are not in the core.
+    Those with too few neighbours are removed, then those that have too few left, until all have enough.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
 
-    bounds = both.join(core.selectExpr("id AS src", "core"), "src").join(
-        core.selectExpr("id AS dst", "core AS other"), "dst"
+    degrees = inside.groupBy("src").agg(F.count("*").alias("degree"))
+    slack = state.join(degrees, F.col("id") == F.col("src"), "left").selectExpr(
+        "id AS vertex", f"coalesce(degree, 0L) + above - core - {bit}L AS slack"
     )
-    kept = bounds.where("other >= core").groupBy("src").agg((F.count("*") - F.first("core") - step).alias("slack"))
-    slack = kept.selectExpr("src AS id", "slack").localCheckpoint()
-    inside = bounds.where("other = core").select("src", "dst")
-    first = core.join(slack, "id", "left").where("slack IS NULL OR slack < 0").select("id")
-    lost = recursive_agg(
-        first.join(inside, F.col("id") == F.col("src")).selectExpr("dst AS id", "src AS who"),
-        "id",
-        {"n": MCount("who")},
-        step=lambda known: (
-            known.join(slack.selectExpr("id AS vertex", "slack"), F.col("id") == F.col("vertex"))
-            .where("n > slack")
-            .join(inside, F.col("id") == F.col("src"))
-            .selectExpr("dst AS id", "src AS who")
-        ),
+    slack = slack.localCheckpoint()
+    aggs: Mapping[str, MCount] = {"n": MCount("who")}
+    none = slack.where("false").selectExpr("vertex AS id", "vertex AS who")
+    found = recursive(
+        {
+            "removed": relation(slack.where("slack < 0").selectExpr("vertex AS id"), keys="id"),
+            "lost": relation(none, keys="id", aggs=aggs),
+        },
+        step=lambda removed, lost: {
+            "removed": lost.join(slack, F.col("id") == F.col("vertex")).where("n > slack").select("id"),
+            "lost": removed.join(inside, F.col("id") == F.col("src")).selectExpr("dst AS id", "src AS who"),
+        },
         name="k_core",
         backend=backend,
     )
-    removed = lost.join(slack, "id").where("n > slack").select("id").union(first).distinct()
-    # Semi joins keep Spark's estimate of the size; it would be squared by each phase otherwise.
-    stays = core.join(removed, "id", "left_anti").selectExpr("id", f"core + {step}L AS core")
-    return stays.union(core.join(removed, "id", "left_semi"))
+    return found["removed"]
+
+
+def _split(inside: DataFrame, state: DataFrame, removed: DataFrame, bit: int) -> tuple[DataFrame, DataFrame]:
+    """Return edges and state after a phase: each group is now those that were removed, and the others above them."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
+
+    # Semi joins and unions keep Spark's estimates of sizes; other joins would square them in each phase.
+    tails, heads = removed.withColumnRenamed("id", "src"), removed.withColumnRenamed("id", "dst")
+    low, high = inside.join(tails, "src", "left_semi"), inside.join(tails, "src", "left_anti")
+    upwards = low.join(heads, "dst", "left_anti").selectExpr("src AS id", "0L AS core", "1L AS above")
+    stays = state.join(removed, "id", "left_anti").selectExpr("id", f"core + {bit}L AS core", "above")
+    parts = stays.union(state.join(removed, "id", "left_semi")).union(upwards)
+    split = parts.groupBy("id").agg(F.sum("core").alias("core"), F.sum("above").alias("above"))
+    edges = low.join(heads, "dst", "left_semi").union(high.join(heads, "dst", "left_anti")).select("src", "dst")
+    return edges.localCheckpoint(), split.localCheckpoint()
