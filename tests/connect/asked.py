@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-import plans as plans_of
+import compiled_plans
 import test_fixtures
 import test_graph
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
@@ -39,7 +39,7 @@ def sql(spark: SparkSession, text: str) -> list[list[Any]]:
 
 def plans(spark: SparkSession, case: str) -> list[Any]:
     """Return the Plans of a fixture's recursions."""
-    return plans_of.plans(spark, case)
+    return compiled_plans.plans(spark, case)
 
 
 def refused(spark: SparkSession, what: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import test_graph
 from caller import FailedError
-from plans import plans
+from compiled_plans import plans
 from spark_versions import since
 from test_fixtures import CASES
 

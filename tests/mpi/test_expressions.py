@@ -7,7 +7,6 @@ expressions in each test. Each is compiled once and then loaded from the cache o
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from dataclasses import dataclass
@@ -25,12 +24,11 @@ from mpi_backend.comm import SingleRank
 from mpi_backend.load.files import table_of
 from mpi_backend.load.inputs import intern
 from mpi_backend.state.types import to_arrow
-from pyspark_paralagg.backends.spark import _java_list, _jdf
 from pyspark_paralagg.errors import ParalaggError
 from pyspark_paralagg.plan.plan import Plan
 from pyspark_paralagg.program.expr import Col, Lit, from_json, walk
 from pyspark_paralagg.program.program import Column, Input
-from pyspark_paralagg.session.attach import bridge, reference
+from pyspark_paralagg.session.attach import Shim
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,9 +76,10 @@ def _is_typed(spark: SparkSession, text: str) -> bool:
 def analysed(spark: SparkSession, texts: list[str]) -> list[Input]:
     """Analyse expressions over the columns of the data. Return an input for each."""
     schema = schema_of(", ".join(f"{n} {t}" for n, t in TYPES))
-    df = reference(spark, "r", schema).selectExpr(*(f"{t} AS e{n}" for n, t in enumerate(texts)))
-    analysis = bridge(spark).analyse(_java_list(spark, ["q"]), _java_list(spark, [_jdf(df)]))
-    node = json.loads(analysis.json())["steps"][0]["plan"]
+    shim = Shim(spark)
+    df = shim.reference("r", schema).selectExpr(*(f"{t} AS e{n}" for n, t in enumerate(texts)))
+    analysis = shim.analyse({"q": df})
+    node = analysis.json()["steps"][0]["plan"]
     assert node["op"] == "project", node
     columns = tuple(Column(c["col"], t) for c, (_, t) in zip(node["child"]["columns"], TYPES, strict=True))
     exprs = [from_json(e["expr"]) for e in node["exprs"]]

@@ -44,7 +44,7 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
 
   def toJson: JValue = {
     val sourcesJson = sourcePlans.zipWithIndex.map { case (plan, id) =>
-      ("id" -> id) ~ ("columns" -> references(plan.output)) ~ ("size" -> plan.stats.sizeInBytes) ~
+      ("id" -> id) ~ ("columns" -> references(plan.output)) ~ ("size" -> plan.stats.sizeInBytes.min(Long.MaxValue)) ~
         ("name" -> Analysis.nameOf(plan)): JValue
     }
     val conf = SQLConf.get
