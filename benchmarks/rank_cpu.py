@@ -2,7 +2,7 @@
 
 Waiting ranks spin, and ranks may share cores, so neither wall time nor CPU time of a process says what a rank computes.
 A closure of a tree of ``benchmarks.sub_buckets``: a line without sub-buckets, and one with ``auto``, loading included.
-With ``--star in-star`` the components of a star of ``benchmarks.balance``, rules alone: a line with each edge at its
+With ``--star in-star`` the components of a star of ``benchmarks.balance``, the loop alone: a line with each edge at its
 target, and one with the edges of hubs spread (``heavyParts``).
 """
 
@@ -21,7 +21,7 @@ from benchmarks.scale.programs import table
 from benchmarks.sub_buckets import trees
 from mpi_backend.comm import MpiComm
 from mpi_backend.loop.engine import run_plan
-from mpi_backend.loop.runner import Runner
+from mpi_backend.loop.tuples import Tuples
 from mpi_backend.state.facts import HEAVY_PARTS
 from mpi_backend.state.sub_buckets import Refinement
 from pyspark_paralagg.compile import compile_program
@@ -81,7 +81,7 @@ def main() -> None:
     else:
         edge = stars(options.leaves)[options.star]
         inputs = {"edge": edge, "vertex": (np.unique(np.concatenate(edge)),)}
-        ways, measure, text = [{"heavy_parts": _NO_HUBS}, {"heavy_parts": HEAVY_PARTS}], _of_rules, STAR
+        ways, measure, text = [{"heavy_parts": _NO_HUBS}, {"heavy_parts": HEAVY_PARTS}], _of_loop, STAR
     plan, sources = _program(text, {n: [c[comm.rank :: comm.size] for c in columns] for n, columns in inputs.items()})
     for way in ways:
         results = []
@@ -114,21 +114,21 @@ def _outside_of_mpi(call: Callable[[], Run], comm: TimedComm) -> tuple[float, Ru
     return time.process_time() - started_at - comm.seconds, run
 
 
-def _of_rules(call: Callable[[], Run], _: TimedComm) -> tuple[float, Run]:
+def _of_loop(call: Callable[[], Run], comm: TimedComm) -> tuple[float, Run]:
     spent = 0.0
-    run_rules = Runner.run_rules
+    whole = Tuples.run
 
-    def timed(self: Runner) -> None:
+    def timed(self: Tuples) -> None:
         nonlocal spent
-        started_at = time.process_time()
-        run_rules(self)
-        spent += time.process_time() - started_at
+        comm.seconds, started_at = 0.0, time.process_time()
+        whole(self)
+        spent = time.process_time() - started_at - comm.seconds
 
-    Runner.run_rules = timed  # type: ignore[method-assign]
+    Tuples.run = timed  # type: ignore[method-assign]
     try:
         run = call()
     finally:
-        Runner.run_rules = run_rules  # type: ignore[method-assign]
+        Tuples.run = whole  # type: ignore[method-assign]
     return spent, run
 
 
