@@ -101,7 +101,25 @@ class SingleRank:
         return [data]
 
 
-class MpiComm:
+class VotingExchange:
+    """The exchanges of ``Comm`` without votes, by the one with votes."""
+
+    def exchange_and_vote(self, words: Array, counts: Array, votes: Array) -> tuple[Array, Array, Array]:
+        """Exchange words and votes as ``Comm`` says."""
+        raise NotImplementedError
+
+    def exchange(self, words: Sequence[Array]) -> list[Array]:
+        """Exchange without votes."""
+        counts = np.array([len(w) for w in words], np.int64)
+        received, received_counts, _ = self.exchange_and_vote(np.concatenate(words), counts, np.zeros(0))
+        return np.split(received, np.cumsum(received_counts)[:-1])
+
+    def alltoallv(self, words: Array, counts: Array) -> Array:
+        """Exchange without votes."""
+        return self.exchange_and_vote(words, counts, np.zeros(0))[0]
+
+
+class MpiComm(VotingExchange):
     """The ranks of an MPI communicator. ``sent_bytes`` counts the bytes sent to other ranks."""
 
     def __init__(self, comm: Any, piece_bytes: int = PIECE_BYTES) -> None:  # noqa: ANN401 - mpi4py's, which is optional
@@ -128,16 +146,6 @@ class MpiComm:
         minimum = np.empty(1)
         self._comm.Allreduce(np.array([value]), minimum, op=_mpi().MIN)
         return float(minimum[0])
-
-    def exchange(self, words: Sequence[Array]) -> list[Array]:
-        """Exchange without votes."""
-        counts = np.array([len(w) for w in words], np.int64)
-        received, received_counts, _ = self.exchange_and_vote(np.concatenate(words), counts, np.zeros(0))
-        return np.split(received, np.cumsum(received_counts)[:-1])
-
-    def alltoallv(self, words: Array, counts: Array) -> Array:
-        """Exchange without votes."""
-        return self.exchange_and_vote(words, counts, np.zeros(0))[0]
 
     def exchange_and_vote(self, words: Array, counts: Array, votes: Array) -> tuple[Array, Array, Array]:
         """Send counts and votes by ``Alltoall``, then words by ``Alltoallv`` in pieces, if any rank has words."""

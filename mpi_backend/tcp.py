@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpi_backend.comm import VotingExchange
 from pyspark_paralagg.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _BUFFERED = 1 << 15
 """Bytes that a socket takes without waiting: a peer is at most one call behind, and two of these fit into buffers."""
 
 
-class TcpComm:
+class TcpComm(VotingExchange):
     """The ranks of a job, connected pairwise; a context manager that closes the connections."""
 
     def __init__(self, rank: int, peers: Sequence[socket.socket | None]) -> None:
@@ -65,23 +66,11 @@ class TcpComm:
         """Send the value to all."""
         return float(self.allgather(np.array([value])).min())
 
-    def exchange(self, words: Sequence[Array]) -> list[Array]:
-        """Exchange without votes."""
-        counts = np.array([len(w) for w in words], np.int64)
-        received, received_counts, _ = self.exchange_and_vote(np.concatenate(words), counts, np.zeros(0))
-        return np.split(received, np.cumsum(received_counts)[:-1])
-
-    def alltoallv(self, words: Array, counts: Array) -> Array:
-        """Exchange without votes."""
-        return self.exchange_and_vote(words, counts, np.zeros(0))[0]
-
     def exchange_and_vote(self, words: Array, counts: Array, votes: Array) -> tuple[Array, Array, Array]:
         """Send each peer a header (its number of words, the votes), then its words."""
         words, ends = np.ascontiguousarray(words), np.cumsum(counts)
-        header = np.empty(1 + len(votes))
-        header[1:] = votes
-        headers = np.tile(header, (self.size, 1))
-        headers[:, 0] = counts
+        headers = np.empty((self.size, 1 + len(votes)))
+        headers[:, 0], headers[:, 1:] = counts, votes
         sending = self._send([(headers[r], words[ends[r] - counts[r] : ends[r]]) for r in self._ranks()])
         received_headers = headers.copy()
         for r in self._ranks():

@@ -55,6 +55,11 @@ class Job:
     join_order: JoinOrder = "cost"
     together: tuple[str, ...] = ()
 
+    @property
+    def starts(self) -> list[DataFrame]:
+        """Return bases and initial rows, in the order in which the compiler numbers them as sources."""
+        return [rows for s in self.seeds for rows in (s.base, s.initial) if rows is not None]
+
     def refuse_settled(self, executors: str) -> None:
         """Raise ``UnsupportedError`` if a relation continues from settled rows, which ``executors`` cannot."""
         for seed in self.seeds:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.backends.analysed import analysed
+from pyspark_paralagg.backends.compiled import compiled_job
 from pyspark_paralagg.backends.guards import guards
 from pyspark_paralagg.errors import UnsupportedError, UsageError
 from pyspark_paralagg.lowering.struct_type import struct_of
@@ -49,30 +50,15 @@ class PythonBackend:
         Raises what the Spark engine's adapter raises, and ``UnsupportedError`` ``PARALAGG_NOT_PORTABLE`` for an
         expression that only Spark can compute.
         """
-        from pyspark_paralagg.compile.compile_step import compile_step  # noqa: PLC0415 - only planning needs it
-
         job.refuse_settled("the engine in Python workers")
         tasks = _tasks(job.session)
         start = time.perf_counter()
         step_json, sources, relations = analysed(job)
-        starts = [rows for s in job.seeds for rows in (s.base, s.initial) if rows is not None]
-        compiled = compile_step(
-            step_json,
-            relations,
-            conf.read(job.session, conf.BROADCAST_MAX_BYTES),
-            job.join_order,
-            name=job.name,
-            mode=job.mode,
-            assume=job.assume,
-            max_iterations=job.max_iterations,
-            on_limit=job.on_limit,
-            tolerance=job.tolerance,
-            climb_limit=conf.read(job.session, conf.CLIMB_MAX_ITERATIONS),
-        )
+        compiled = compiled_job(job, step_json, relations)
         _check_portable(compiled.plan)
         for source, with_check in guards(job.assume, step_json).items():
             sources[source] = with_check(sources[source])
-        frames = [*sources, *starts]
+        frames = [*sources, *job.starts]
         ansi = bool(step_json["setting"]["ansi"])
         seconds = time.perf_counter() - start
         results = {}

@@ -12,12 +12,12 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pyspark_paralagg.backends.compiled import compiled_job
 from pyspark_paralagg.backends.customs import Customs
 from pyspark_paralagg.backends.guards import guards
 from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.lowering.struct_type import struct_of
 from pyspark_paralagg.report.engine_report import SPARK
-from pyspark_paralagg.session import conf
 from pyspark_paralagg.session.attach import Shim as ClassicShim
 from pyspark_paralagg.session.attach import bridge
 from pyspark_paralagg.session.interrupt import cancel_on_interrupt
@@ -115,28 +115,14 @@ class Builder:
 
     def build(self) -> dict[str, DataFrame]:
         """Return the lazy result of each relation."""
-        from pyspark_paralagg.compile.compile_step import compile_step  # noqa: PLC0415 - only planning needs it
-
         if not is_connect(self.session):
             cancel_on_interrupt(self.session)
         start = time.perf_counter()
         customs = Customs([s.relation for s in self.job.seeds], self.shim.reference)
         analysis, step_json = analyse(self.job, self.shim, customs)
         step_sources = len(step_json["sources"])
-        starts = [rows for s in self.job.seeds for rows in (s.base, s.initial) if rows is not None]
-        compiled = compile_step(
-            step_json,
-            [customs.filled(s.relation) for s in self.job.seeds],
-            conf.read(self.session, conf.BROADCAST_MAX_BYTES),
-            self.job.join_order,
-            name=self.job.name,
-            mode=self.job.mode,
-            assume=self.job.assume,
-            max_iterations=self.job.max_iterations,
-            on_limit=self.job.on_limit,
-            tolerance=self.job.tolerance,
-            climb_limit=conf.read(self.session, conf.CLIMB_MAX_ITERATIONS),
-        )
+        starts = self.job.starts
+        compiled = compiled_job(self.job, step_json, [customs.filled(s.relation) for s in self.job.seeds])
         if self.offload is not None:
             self.offload.admit(compiled.plan)
         plan, guarded = self._guarded(compiled.plan, analysis, step_json, step_sources + len(starts))

@@ -115,7 +115,7 @@ class Expressions:
 
     def _star(self, target: str, plan_id: int | None) -> tuple[Attribute, ...]:
         if plan_id is not None:
-            own = {a.id for a in self._scope.of_plan(plan_id) or refuse(f"the star of DataFrame {plan_id}")}
+            own = {a.id for a in self._scope.by_plan.get(plan_id) or refuse(f"the star of DataFrame {plan_id}")}
             return tuple(a for a in self._scope.output if a.id in own)
         qualifier = target.removesuffix(".*").strip("`")
         if qualifier in ("", "*"):

@@ -8,7 +8,6 @@ is asked for, and runs when its rows are read.
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 PLUGIN = (
     "spark.connect.extensions.relation.classes=org.apache.spark.sql.paralagg.connect.ParalaggRelations, with the jar"
 )
-_MAX_KEPT = 256
-_DESCRIBED: OrderedDict[str, dict[str, Any]] = OrderedDict()
 _SERVERS: WeakKeyDictionary[SparkSession, str | None] = WeakKeyDictionary()
 
 
@@ -66,12 +63,8 @@ class ConnectAnalysis:
         self, plan: dict[str, Any], stratum: int, relation: str, sources: Sequence[DataFrame], reason: str
     ) -> DataFrame:
         """Return the lazy result of one relation of one stratum."""
-        run = str(uuid4())
-        described = {"plan": plan, "stratum": stratum, "relation": relation, "reason": reason, "computed": []}
-        _DESCRIBED[run] = described
-        while len(_DESCRIBED) > _MAX_KEPT:
-            _DESCRIBED.popitem(last=False)
-        arguments = {"call": "fixpoint", "names": self._names, "run": run, **described, "plan": json.dumps(plan)}
+        described = {"plan": json.dumps(plan), "stratum": stratum, "relation": relation, "reason": reason}
+        arguments = {"call": "fixpoint", "names": self._names, "run": str(uuid4()), **described}
         return _call(self._session, arguments, [*self._frames, *sources])
 
 
@@ -108,12 +101,10 @@ def _server(session: SparkSession) -> str | None:
 
 def described_by(df: Any) -> dict[str, Any] | None:  # noqa: ANN401 - Connect's own class
     """Return how the outermost fixpoint in the plan of ``df`` was described, and its ``run``; None without one."""
-    if not _DESCRIBED:
-        return None
     for call in call_in(df._plan.plan(df.sparkSession._client)):  # noqa: SLF001 - pyspark has no public way to a plan
-        run = json.loads(call.root.local_relation.schema).get("run", "")
-        if run in _DESCRIBED:
-            return {**_DESCRIBED[run], "run": run}
+        arguments: dict[str, Any] = json.loads(call.root.local_relation.schema)
+        if arguments["call"] == "fixpoint":
+            return {**arguments, "plan": json.loads(arguments["plan"]), "computed": []}
     return None
 
 

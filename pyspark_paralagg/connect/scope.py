@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.errors import UnsupportedError
+from pyspark_paralagg.connect.refuse import refuse
 from pyspark_paralagg.program.expr import Col
 
 if TYPE_CHECKING:
@@ -69,24 +69,16 @@ class Scope:
         """
         parts = [quoted.replace("``", "`") if quoted else bare for quoted, bare in _PART.findall(identifier)]
         if plan_id is not None:
-            found = self._of_plan(parts[-1], plan_id) if len(parts) == 1 else []
+            found = self._named_in(parts[-1], plan_id) if len(parts) == 1 else []
         else:
             found = self.named(parts[0], self.output) if len(parts) == 1 else []
             if len(parts) > 1:
                 found = [a for a in self.named(parts[-1], self.output) if self._is_qualified(a, parts[-2])]
         if len({a.id for a in found}) != 1:
-            raise UnsupportedError(
-                "PARALAGG_STEP_UNSUPPORTED",
-                f"the column {identifier}, which Python finds {len(found)} times in the step,",
-                value=identifier,
-            )
+            refuse(f"the column {identifier}, which Python finds {len(found)} times in the step,", identifier)
         return found[0]
 
-    def of_plan(self, plan_id: int) -> tuple[Attribute, ...] | None:
-        """Return the columns of the DataFrame with this plan id; None if it is not below, or occurs twice."""
-        return self.by_plan.get(plan_id)
-
-    def _of_plan(self, name: str, plan_id: int) -> list[Attribute]:
+    def _named_in(self, name: str, plan_id: int) -> list[Attribute]:
         available = {a.id: a for a in (*self.output, *self.hidden)}
         own = self.by_plan.get(plan_id) or ()
         return [available[a.id] for a in self.named(name, own) if a.id in available]

@@ -50,7 +50,9 @@ def configure(builder: SparkSession.Builder, confs: Mapping[str, object] | None 
     run_actions()
     _set(builder, confs or {})
     if _is_remote(builder):
-        _LOG.info("a Spark Connect session cannot load the engine's jar; recursions run as plain DataFrames")
+        _LOG.info(
+            "a Spark Connect session cannot load the engine's jar; recursions run in the server, or as plain DataFrames"
+        )
         return builder
     jvm = running_jvm()
     if jvm is None:
