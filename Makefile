@@ -122,8 +122,10 @@ jars: java $(VENV)/.dev ## compiles the shim for each supported Spark into build
 		SPARK_HOME=$$(realpath "$$home") $(RUN) -m pyspark_paralagg shim --into build/jars || exit 1; \
 	done
 
+# The pinned Delta is for Spark 4.0 to 4.2; for 4.3 there is none.
 build/spark-%/pyspark:
-	$(RUN) -m pip --disable-pip-version-check install --quiet --no-deps --target build/spark-$* pyspark==$*
+	$(RUN) -m pip --disable-pip-version-check install --quiet --no-deps --target build/spark-$* pyspark==$* \
+		$(if $(filter 3.5.%,$*),delta-spark==3.3.3)
 
 # With another Spark in front of that of .venv.
 VERSION ?= 3.5.9

@@ -11,7 +11,6 @@ import argparse
 import errno
 import json
 import os
-import resource
 import socket
 import sys
 import time
@@ -25,6 +24,7 @@ from mpi_backend.launch.messages import FOLDER_VARIABLE, FileLink, SocketLink
 from mpi_backend.launch.preflight import MORE_MEMORY, MORE_SPACE, RANKS_VARIABLE
 from mpi_backend.launch.world import check_world
 from mpi_backend.names import listed_names
+from mpi_backend.run_report import gathered_report, peak_memory
 from mpi_backend.state.facts import HEAVY_PARTS
 from mpi_backend.state.sub_buckets import Refinement
 from pyspark_paralagg.errors import ParalaggError
@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from mpi_backend.comm import Comm
     from mpi_backend.launch.heartbeat import Heartbeat
     from mpi_backend.launch.messages import SupervisorLink
-    from mpi_backend.loop.engine import Run
     from mpi_backend.loop.loop_stats import Counts
-    from pyspark_paralagg.plan.plan import Plan
 
 FAILED = 1
 _PROGRESS_SECONDS = 0.2
@@ -181,10 +179,12 @@ def _run(options: argparse.Namespace, comm: Comm, link: SupervisorLink, started_
         if options.outputs is None or relation.name in options.outputs:
             rows = run.results[relation.name]
             write_result(relation, rows, Path(options.out), options.format, partitions, comm.rank, comm.size)
-    run.seconds["start"] = run_started_at - started_at
+    run.seconds = {"start": run_started_at - started_at, **run.seconds}
     run.seconds["load"] += read_at - run_started_at
     run.seconds["store"] += time.perf_counter() - computed_at
-    _send_report(run, plan, comm, link)
+    report = gathered_report(plan, run, comm)
+    if comm.rank == 0:
+        link.send_report(report)
 
 
 def _reader_position(options: argparse.Namespace, comm: Comm) -> tuple[int, int]:
@@ -192,31 +192,6 @@ def _reader_position(options: argparse.Namespace, comm: Comm) -> tuple[int, int]
     if options.tell is None:
         return comm.rank, comm.size
     return int(os.environ["MPI_LOCALRANKID"]), int(os.environ["MPI_LOCALNRANKS"])
-
-
-def _send_report(run: Run, plan: Plan, comm: Comm, link: SupervisorLink) -> None:
-    rank_report = {
-        "rank": comm.rank,
-        "host": socket.gethostname(),
-        "bytes": run.bytes,
-        "seconds": run.seconds,
-        "memory": _peak_memory(),
-    }
-    ranks = [json.loads(b) for b in comm.allgather_bytes(json.dumps(rank_report).encode())]
-    if comm.rank == 0:
-        report = {
-            "backend": "mpi" if comm.size > 1 else "local",
-            "name": plan.name,
-            "form": run.strata[-1]["form"],
-            "iterations": run.iterations,
-            "tuples": run.tuples,
-            "tasks": comm.size,
-            "seconds": {k: max(r["seconds"][k] for r in ranks) for k in ("start", "load", "loop", "store")},
-            "per_iteration": run.per_iteration,
-            "strata": run.strata,
-            "ranks": ranks,
-        }
-        link.send_report(report)
 
 
 class UnusedImportBlocker:
@@ -256,7 +231,7 @@ def _error_fields(problem: BaseException, rank: int) -> dict[str, Any]:
         fields |= {"code": problem.code, "message": problem.message, "value": value}
         fields |= {"place": problem.place, "hint": problem.hint}
     elif isinstance(problem, MemoryError):
-        peak = _peak_memory()
+        peak = peak_memory()
         message = f"the rank ran out of memory at {peak >> 20} MB: {problem}".rstrip(": ")
         fields |= {"code": "PARALAGG_MPI_OUT_OF_MEMORY", "message": message, "value": str(peak), "hint": MORE_MEMORY}
     elif _is_full_disk(problem):
@@ -271,8 +246,3 @@ def _error_fields(problem: BaseException, rank: int) -> dict[str, Any]:
 
 def _is_full_disk(problem: BaseException) -> bool:
     return isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
-def _peak_memory() -> int:
-    """Return the peak memory of this process in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

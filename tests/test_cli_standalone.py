@@ -151,7 +151,7 @@ def test_whatever_ra_explain_knows_is_explained(case: Callable[..., int], capfd:
             ".decl z(x: float)\nz(1).\n.decl q(x: symbol)\n.output q\nq(to_string(x)) :- z(x).",
             {},
             WRONG,
-            "PARALAGG_NOT_PORTABLE: the engine outside of Spark does not support",
+            "PARALAGG_NOT_PORTABLE: the engine outside of the JVM does not support",
         ),
         (DISTANCES.replace(".output dist", ".output dist(IO=delta)"), {"edge": EDGES}, WRONG, "DELTA_NEEDS_SPARK"),
         (

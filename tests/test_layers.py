@@ -36,7 +36,7 @@ LINES = {
         "worker": 360,
     },
     "mpi_backend": {
-        "codegen": 2_510,
+        "codegen": 2_520,
         "exchange": 560,
         "kernels": 1_620,
         "launch": 1_710,

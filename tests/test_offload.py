@@ -268,7 +268,7 @@ def test_an_expression_that_is_not_portable_is_named(session: SparkSession) -> N
     session.conf.set(conf.OFFLOAD_MIN_CORES.name, "1")
     told = ra.explain(reached("auto", "sin(node) < 2"))
     assert "Executor: spark" in told
-    assert "not on MPI ranks: the engine outside of Spark does not support" in told
+    assert "not on MPI ranks: the engine outside of the JVM does not support" in told
     # It gives null where the engine would raise an error.
     for condition in ("try_add(node, 1L) < 5", "try_cast(node AS tinyint) < 5"):
         with pytest.raises(ra.UnsupportedError, match=r"Try(Add|Cast)"):

@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 _AGGREGATOR = "the aggregator"
 
 
+def check_portable(plan: Plan, *, hint: str, place: str | None = None, inputs: bool = False) -> None:
+    """Raise ``UnsupportedError`` ``PARALAGG_NOT_PORTABLE`` if the engine cannot run ``plan``: see ``unportable``."""
+    expression = unportable(plan, inputs=inputs)
+    if expression is not None:
+        message = f"the engine outside of the JVM does not support {expression}"
+        raise UnsupportedError("PARALAGG_NOT_PORTABLE", message, value=expression, place=place, hint=hint)
+
+
 def unportable(plan: Plan, *, inputs: bool = False) -> str | None:
     """Return what the engine cannot compute, where, and why; None if it can run ``plan``.
 

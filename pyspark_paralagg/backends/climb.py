@@ -15,12 +15,12 @@ def only_translates(job: Job) -> bool:
 
     Return False if it is unknown: without the jar, or with functions unknown to the compiler.
     """
-    from pyspark_paralagg.backends.analysed import analysed  # noqa: PLC0415 - only a long run needs it
+    from pyspark_paralagg.backends.analysed import analysed, analyser_of  # noqa: PLC0415 - only a long run needs it
     from pyspark_paralagg.compile.compile_step import compile_step  # noqa: PLC0415 - as above
 
     try:
-        step_json, _, relations = analysed(job)
-        plan = compile_step(step_json, relations, mode="trust" if job.mode == "trust" else "auto").plan
+        found = analysed(job, analyser_of(job.session))
+        plan = compile_step(found.json, found.relations, mode="trust" if job.mode == "trust" else "auto").plan
     except (EnvironmentProblem, UnsupportedError, VerificationError):
         return False
     return all(s.cycle_check and s.climb_limit is None for s in plan.strata)

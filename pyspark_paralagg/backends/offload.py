@@ -94,7 +94,13 @@ class _Ranks:
     def computed(self, plan: Plan, position: int, relation: str) -> dict[str, Any]:
         """Return the JSON for `OffloadSpec.scala`; raise ``UnsupportedError`` if an expression is not portable."""
         stratum_plan = _stratum_plan(plan, position)
-        _check_portable(stratum_plan, self.backend)
+        from mpi_backend.codegen.portable import check_portable  # noqa: PLC0415 - only this engine needs it
+
+        check_portable(
+            stratum_plan,
+            place=f"backend={self.backend}",
+            hint='use backend="spark", which runs any deterministic expression of Spark',
+        )
         return {
             "backend": self.backend,
             "supervisor": [*self.request.python, "-m", "mpi_backend.launch"],
@@ -145,20 +151,6 @@ def _check(request: Request, session: SparkSession) -> None:
 def _slots(session: SparkSession) -> int:
     """Return the number of tasks that can run at once; 0 under dynamic allocation, where no gang can run."""
     return int(bridge(session).slots(session._jsparkSession))  # noqa: SLF001 - no public way to it
-
-
-def _check_portable(plan: Plan, backend: str) -> None:
-    from mpi_backend.codegen.portable import unportable  # noqa: PLC0415 - only offloading needs it
-
-    unportable_expression = unportable(plan)
-    if unportable_expression is not None:
-        raise UnsupportedError(
-            "PARALAGG_NOT_PORTABLE",
-            f"the engine outside of Spark does not support {unportable_expression}",
-            value=unportable_expression,
-            place=f"backend={backend}",
-            hint='use backend="spark", which runs any deterministic expression of Spark',
-        )
 
 
 def _check_size(plan: Plan, session: SparkSession) -> None:

@@ -13,10 +13,10 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.backends.analysed import analysed
+from pyspark_paralagg.backends.analysed import analysed, analyser_of
 from pyspark_paralagg.backends.compiled import compiled_job
 from pyspark_paralagg.backends.guards import guards
-from pyspark_paralagg.errors import UnsupportedError, UsageError
+from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.lowering.struct_type import struct_of
 from pyspark_paralagg.program.expr import columns
 from pyspark_paralagg.report.observed import observed
@@ -53,13 +53,21 @@ class PythonBackend:
         job.refuse_settled("the engine in Python workers")
         tasks = _tasks(job.session)
         start = time.perf_counter()
-        step_json, sources, relations = analysed(job)
-        compiled = compiled_job(job, step_json, relations)
-        _check_portable(compiled.plan)
-        for source, with_check in guards(job.assume, step_json).items():
+        found = analysed(job, analyser_of(job.session))
+        compiled = compiled_job(job, found.json, found.relations)
+        from mpi_backend.codegen.portable import check_portable  # noqa: PLC0415 - only this engine needs it
+
+        check_portable(
+            compiled.plan,
+            place=f"backend={self.name}",
+            hint="compute it before the recursion, as a column of the base or of a joined DataFrame",
+            inputs=True,
+        )
+        sources = found.sources
+        for source, with_check in guards(job.assume, found.json).items():
             sources[source] = with_check(sources[source])
         frames = [*sources, *job.starts]
-        ansi = bool(step_json["setting"]["ansi"])
+        ansi = bool(found.json["setting"]["ansi"])
         seconds = time.perf_counter() - start
         results = {}
         for seed in job.seeds:
@@ -88,20 +96,6 @@ def _tasks(session: SparkSession) -> int:
             hint=f"set {conf.PYTHON_TASKS.name} to {at_once}, or add executors",
         )
     return tasks
-
-
-def _check_portable(plan: Plan) -> None:
-    from mpi_backend.codegen.portable import unportable  # noqa: PLC0415 - only this engine needs it
-
-    expression = unportable(plan, inputs=True)
-    if expression is not None:
-        raise UnsupportedError(
-            "PARALAGG_NOT_PORTABLE",
-            f"the engine in Python workers does not support {expression}",
-            value=expression,
-            place="backend=python",
-            hint="compute it before the recursion, as a column of the base or of a joined DataFrame",
-        )
 
 
 def _needed(plan: Plan, relation: str) -> Plan:

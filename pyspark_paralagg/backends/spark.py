@@ -12,27 +12,24 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pyspark_paralagg.backends.analysed import Analysis, analysed
 from pyspark_paralagg.backends.compiled import compiled_job
-from pyspark_paralagg.backends.customs import Customs
 from pyspark_paralagg.backends.guards import guards
 from pyspark_paralagg.errors import EnvironmentProblem
-from pyspark_paralagg.lowering.struct_type import struct_of
 from pyspark_paralagg.report.engine_report import SPARK
-from pyspark_paralagg.session.attach import Shim as ClassicShim
-from pyspark_paralagg.session.attach import bridge
+from pyspark_paralagg.session.attach import Shim, bridge
 from pyspark_paralagg.session.interrupt import cancel_on_interrupt
 from pyspark_paralagg.session.running import is_connect
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
-    from pyspark_paralagg.backends.protocol import Job, Seed
+    from pyspark_paralagg.backends.analysed import Analysed, Analyser
+    from pyspark_paralagg.backends.protocol import Job
     from pyspark_paralagg.compile.compile_step import CompiledStep
     from pyspark_paralagg.plan.plan import Plan
-    from pyspark_paralagg.program.program import Relation
 
 
 class Offload(Protocol):
@@ -45,24 +42,8 @@ class Offload(Protocol):
         """Return how ranks compute a relation of the stratum at ``position``, for the Plan's JSON."""
 
 
-class Shim(Protocol):
-    """The shim, in the JVM of a classic session or in a Connect server."""
-
-    def reference(self, name: str, schema: StructType) -> DataFrame:
-        """Return a DataFrame with the columns of ``schema`` and no rows: a step receives it in place of a relation."""
-
-    def analyse(self, steps: Mapping[str, DataFrame]) -> Analysis:
-        """Return the analysis of ``steps``."""
-
-
-class Analysis(Protocol):
+class EngineAnalysis(Analysis, Protocol):
     """Analysed steps, with the Catalyst expressions that the engine needs."""
-
-    def json(self) -> dict[str, Any]:
-        """Return the Step JSON."""
-
-    def source(self, number: int) -> DataFrame:
-        """Return a source of the steps."""
 
     def fixpoint(
         self, plan: dict[str, Any], stratum: int, relation: str, sources: Sequence[DataFrame], reason: str
@@ -111,44 +92,36 @@ class Builder:
         self.reason = reason
         self.offload = offload
         self.session = job.session
-        self.shim = shim_of(job.session)
 
     def build(self) -> dict[str, DataFrame]:
         """Return the lazy result of each relation."""
         if not is_connect(self.session):
             cancel_on_interrupt(self.session)
         start = time.perf_counter()
-        customs = Customs([s.relation for s in self.job.seeds], self.shim.reference)
-        analysis, step_json = analyse(self.job, self.shim, customs)
-        step_sources = len(step_json["sources"])
+        found = analysed(self.job, shim_of(self.session))
+        step_sources = len(found.json["sources"])
         starts = self.job.starts
-        compiled = compiled_job(self.job, step_json, [customs.filled(s.relation) for s in self.job.seeds])
+        compiled = compiled_job(self.job, found.json, found.relations)
         if self.offload is not None:
             self.offload.admit(compiled.plan)
-        plan, guarded = self._guarded(compiled.plan, analysis, step_json, step_sources + len(starts))
+        plan, guarded = self._guarded(compiled.plan, found, step_sources + len(starts))
         compiled = replace(compiled, plan=plan, seconds=time.perf_counter() - start)
-        return self._fixpoints(compiled, analysis, step_sources, [*starts, *guarded])
+        return self._fixpoints(compiled, found.analysis, step_sources, [*starts, *guarded])
 
-    def _guarded(
-        self,
-        plan: Plan,
-        analysis: Analysis,
-        step_json: dict[str, Any],
-        next_source: int,
-    ) -> tuple[Plan, list[DataFrame]]:
+    def _guarded(self, plan: Plan, found: Analysed[EngineAnalysis], next_source: int) -> tuple[Plan, list[DataFrame]]:
         """Wrap sources with an assumed column, so that a row that violates the assumption ends the query."""
         wrapped_source: dict[int, int] = {}
         sources: list[DataFrame] = []
-        for source, with_check in guards(self.job.assume, step_json).items():
+        for source, with_check in guards(self.job.assume, found.json).items():
             wrapped_source[source] = next_source + len(sources)
-            sources.append(with_check(analysis.source(source)))
+            sources.append(with_check(found.analysis.source(source)))
         inputs = tuple(replace(i, source=wrapped_source.get(i.source, i.source)) for i in plan.inputs)
         return replace(plan, inputs=inputs), sources
 
     def _fixpoints(
         self,
         compiled: CompiledStep,
-        analysis: Analysis,
+        analysis: EngineAnalysis,
         step_sources: int,
         extra: list[DataFrame],
     ) -> dict[str, DataFrame]:
@@ -170,29 +143,13 @@ class Builder:
         return {s.relation.name: results[s.relation.name] for s in self.job.seeds}
 
 
-def analysed(job: Job) -> tuple[dict[str, Any], list[DataFrame], list[Relation]]:
-    """Return the Step JSON of ``job``, each source as a DataFrame, and the relations with analysed aggregators."""
-    shim = shim_of(job.session)
-    customs = Customs([s.relation for s in job.seeds], shim.reference)
-    analysis, step_json = analyse(job, shim, customs)
-    frames = [analysis.source(s["id"]) for s in step_json["sources"]]
-    return step_json, frames, [customs.filled(s.relation) for s in job.seeds]
-
-
-def analyse(job: Job, shim: Shim, customs: Customs) -> tuple[Analysis, dict[str, Any]]:
-    """Return the shim's analysis of the steps of ``job``, and the Step JSON."""
-    steps = job.apply({s.relation.name: _state(shim, s) for s in job.seeds})
-    analysis = shim.analyse({**steps, **customs.frames()})
-    return analysis, customs.read(analysis.json())
-
-
-def shim_of(session: SparkSession) -> Shim:
+def shim_of(session: SparkSession) -> Analyser[EngineAnalysis]:
     """Return the shim of the session's JVM, or of its Connect server."""
     if is_connect(session):
         from pyspark_paralagg.connect.plugin import ConnectShim  # noqa: PLC0415 - needs grpc
 
         return ConnectShim(session)
-    return ClassicShim(session)
+    return Shim(session)
 
 
 def _offload_narrower(
@@ -206,9 +163,3 @@ def _offload_narrower(
             reduced_plan = replace(plan, inputs=smaller.inputs, strata=strata)
             offloaded.append({**data, "offload": offload.computed(reduced_plan, position, relation)})
     return offloaded
-
-
-def _state(shim: Shim, seed: Seed) -> DataFrame:
-    """Return the reference that the step reads; all columns nullable, since later rounds may add nulls."""
-    columns = [(c.name, c.type) for c in seed.relation.columns]
-    return shim.reference(seed.relation.name, struct_of(columns, seed.base))

@@ -155,16 +155,9 @@ def _compile(
         plan = compile_program(program, settings.broadcast_max_bytes)
     except (VerificationError, UnsupportedError) as problem:
         raise located(problem, resolved) from None
-    from mpi_backend.codegen.portable import unportable  # noqa: PLC0415 - not needed on Spark
+    from mpi_backend.codegen.portable import check_portable  # noqa: PLC0415 - not needed on Spark
 
-    expression = unportable(plan, inputs=True)
-    if expression is not None:
-        raise UnsupportedError(
-            "PARALAGG_NOT_PORTABLE",
-            f"the engine outside of Spark does not support {expression}",
-            value=expression,
-            hint="use --backend spark, which runs any deterministic expression",
-        )
+    check_portable(plan, hint="use --backend spark, which runs any deterministic expression", inputs=True)
     return program, plan
 
 

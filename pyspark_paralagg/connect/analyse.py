@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.connect.frames import plan_of
 from pyspark_paralagg.connect.refuse import refuse
 from pyspark_paralagg.connect.relations import Relations, listed
 from pyspark_paralagg.connect.scope import Attribute
@@ -13,12 +14,10 @@ from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.functions import Setting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-    from pyspark_paralagg.connect.messages import Message
 
 _EXECUTED = f"[{MARK}] the step reads rows of its relation, which exist only while the recursion runs"
 
@@ -27,12 +26,49 @@ _EXECUTED = f"[{MARK}] the step reads rows of its relation, which exist only whi
 class Reference:
     """What a step receives in place of a relation: rows that can be analysed but not run; ``schema`` has its nulls."""
 
+    name: str
     frame: DataFrame
     schema: StructType
 
 
-def reference(session: SparkSession, schema: StructType) -> Reference:
-    """Return a reference with the columns of ``schema``."""
+class PythonAnalyser:
+    """The analysis of one job's steps in this process, without a jar in the server of ``session``."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._references: list[Reference] = []
+
+    def reference(self, name: str, schema: StructType) -> DataFrame:
+        """Return the DataFrame that a step receives."""
+        frame = _reference(self._session, schema)
+        self._references.append(Reference(name, frame, schema))
+        return frame
+
+    def analyse(self, steps: Mapping[str, DataFrame]) -> PythonAnalysis:
+        """Return the analysis of ``steps``, as the shim makes it.
+
+        Raises ``UnsupportedError`` ``PARALAGG_STEP_UNSUPPORTED`` for what Python cannot analyse.
+        """
+        return _analysed(self._session, steps, self._references)
+
+
+@dataclass(frozen=True)
+class PythonAnalysis:
+    """Analysed steps: the Step JSON and the inputs."""
+
+    step_json: dict[str, Any]
+    frames: tuple[DataFrame, ...]
+
+    def json(self) -> dict[str, Any]:
+        """Return the Step JSON."""
+        return self.step_json
+
+    def source(self, number: int) -> DataFrame:
+        """Return a source of the steps."""
+        return self.frames[number]
+
+
+def _reference(session: SparkSession, schema: StructType) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name that everyone gives it; pyspark is optional
     from pyspark.sql.types import AtomicType  # noqa: PLC0415 - likewise
 
@@ -40,21 +76,15 @@ def reference(session: SparkSession, schema: StructType) -> Reference:
     text = F.nullif(F.col("id"), F.lit(-1)).cast("string")
     columns = [(text if isinstance(f.dataType, AtomicType) else F.lit(None)).cast(f.dataType) for f in schema.fields]
     rows = session.range(1).where(F.raise_error(F.lit(_EXECUTED)).isNull())
-    return Reference(rows.select(*(c.alias(f.name) for c, f in zip(columns, schema.fields, strict=True))), schema)
+    return rows.select(*(c.alias(f.name) for c, f in zip(columns, schema.fields, strict=True)))
 
 
-def analyse(
-    session: SparkSession, steps: Mapping[str, DataFrame], references: Mapping[str, Reference]
-) -> tuple[dict[str, Any], list[DataFrame]]:
-    """Return the Step JSON of ``steps``, as the shim's ``Analysis`` makes it, and the DataFrame of each source.
-
-    Raises ``UnsupportedError`` ``PARALAGG_STEP_UNSUPPORTED`` for what Python cannot analyse.
-    """
+def _analysed(session: SparkSession, steps: Mapping[str, DataFrame], references: Sequence[Reference]) -> PythonAnalysis:
     confs = session.conf.getAll
     setting = Setting(confs.get("spark.sql.ansi.enabled", "true") == "true", confs.get("spark.sql.session.timeZone"))
-    sources = Sources(session, (*steps.values(), *(r.frame for r in references.values())))
+    sources = Sources(session, (*steps.values(), *(r.frame for r in references)))
     relations = Relations(
-        {_plan(r.frame).common.plan_id: (name, _columns(r.schema)) for name, r in references.items()},
+        {plan_of(r.frame).common.plan_id: (r.name, _columns(r.schema)) for r in references},
         sources,
         setting,
         is_case_sensitive=confs.get("spark.sql.caseSensitive", "false") == "true",
@@ -62,7 +92,7 @@ def analyse(
     steps_json = []
     for name, step in steps.items():
         try:
-            node = relations.node(_plan(step))
+            node = relations.node(plan_of(step))
         except UnsupportedError as problem:
             place = problem.place or f"step of {name}"
             raise UnsupportedError(
@@ -75,12 +105,7 @@ def analyse(
         "sources": sources.to_json(),
         "setting": {"ansi": setting.ansi, "time_zone": setting.time_zone},
     }
-    return step_json, [s.frame for s in sources]
-
-
-def _plan(df: DataFrame) -> Message:
-    frame: Any = df  # pyspark declares the class for both kinds of sessions
-    return frame._plan.plan(frame.sparkSession._client)  # noqa: SLF001 - pyspark has no public way to a plan
+    return PythonAnalysis(step_json, tuple(s.frame for s in sources))
 
 
 def _columns(schema: StructType) -> tuple[Attribute, ...]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.connect import calls
 from pyspark_paralagg.connect.messages import type_name
 from pyspark_paralagg.connect.refuse import refuse
-from pyspark_paralagg.connect.text import Item, parsed
 from pyspark_paralagg.connect.types import decimal_type, plain
 from pyspark_paralagg.program.expr import Call, Expr, Lit
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.connect.messages import Message
     from pyspark_paralagg.connect.scope import Attribute, Scope
+    from pyspark_paralagg.connect.text import Item
     from pyspark_paralagg.program.functions import Setting
 
 _NUMBERS = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
@@ -41,6 +41,11 @@ class Named:
     name: str
     expr: Expr
     attribute: Attribute | None = None
+
+    @classmethod
+    def same(cls, attribute: Attribute) -> Named:
+        """Return a column of the child as it is."""
+        return cls(attribute.name, attribute.col, attribute)
 
 
 class Expressions:
@@ -74,7 +79,7 @@ class Expressions:
             case "cast":
                 return self._cast(body)
             case "expression_string":
-                return self.item(parsed(body.expression))
+                return self.item(_parsed(body.expression))
             case _:
                 return refuse(_REFUSED.get(kind, f"the expression {kind}"))
 
@@ -94,20 +99,20 @@ class Expressions:
         if kind == "unresolved_star":
             star = message.unresolved_star
             for a in self._star(star.unparsed_target, star.plan_id if star.HasField("plan_id") else None):
-                yield Named(a.name, a.col, a)
+                yield Named.same(a)
         elif kind == "unresolved_attribute":
             a = self._attribute(message)
-            yield Named(a.name, a.col, a)
+            yield Named.same(a)
         elif kind == "alias":
             yield Named(message.alias.name[0], self.value(message.alias.expr))
         elif kind == "expression_string":
-            item = parsed(message.expression_string.expression)
+            item = _parsed(message.expression_string.expression)
             if item.is_star:
                 for a in self._star(str(item.value or ""), None):
-                    yield Named(a.name, a.col, a)
+                    yield Named.same(a)
             elif not item.is_call and item.cast is None and item.alias is None and not isinstance(item.value, Lit):
                 a = self._scope.resolve(str(item.value))
-                yield Named(a.name, a.col, a)
+                yield Named.same(a)
             else:
                 yield Named(item.alias or "", self.item(item))
         else:
@@ -143,6 +148,17 @@ class Expressions:
         value = self.value(body.expr)
         target = plain(body.type_str) if body.HasField("type_str") else type_name(body.type)
         return _raised(value, target) or calls.cast(value, target, may_fail_as_null=_is_try(body))
+
+
+def _parsed(text: str) -> Item:
+    try:
+        from pyspark_paralagg.connect.text import parsed  # noqa: PLC0415 - needs sqlglot
+    except ModuleNotFoundError as problem:
+        if problem.name is None or problem.name.split(".")[0] != "sqlglot":
+            raise
+        hint = "install sqlglot in this process: pip install 'pyspark-paralagg[connect]'"
+        return refuse(f"the SQL text {text!r}, which needs sqlglot to be read,", text, hint)
+    return parsed(text)
 
 
 def _raised(value: Expr, target: str) -> Expr | None:

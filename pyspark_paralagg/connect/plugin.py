@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
+from pyspark_paralagg.connect.frames import frame_of, plan_of
 from pyspark_paralagg.connect.messages import TYPE, call_in
 from pyspark_paralagg.version import VERSION
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from pyspark_paralagg.connect.messages import Message
 
 PLUGIN = (
     "spark.connect.extensions.relation.classes=org.apache.spark.sql.paralagg.connect.ParalaggRelations, with the jar"
@@ -99,9 +102,9 @@ def _server(session: SparkSession) -> str | None:
     return _SERVERS[session]
 
 
-def described_by(df: Any) -> dict[str, Any] | None:  # noqa: ANN401 - Connect's own class
+def described_by(df: DataFrame) -> dict[str, Any] | None:
     """Return how the outermost fixpoint in the plan of ``df`` was described, and its ``run``; None without one."""
-    for call in call_in(df._plan.plan(df.sparkSession._client)):  # noqa: SLF001 - pyspark has no public way to a plan
+    for call in call_in(plan_of(df)):
         arguments: dict[str, Any] = json.loads(call.root.local_relation.schema)
         if arguments["call"] == "fixpoint":
             return {**arguments, "plan": json.loads(arguments["plan"]), "computed": []}
@@ -118,22 +121,14 @@ def _text(session: SparkSession, arguments: dict[str, Any], frames: Sequence[Dat
     return text
 
 
-def _call(session: SparkSession, arguments: dict[str, Any], frames: Sequence[Any] = ()) -> DataFrame:
-    from pyspark.sql.connect import proto  # noqa: PLC0415 - needs grpc
-    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame  # noqa: PLC0415 - likewise
-    from pyspark.sql.connect.plan import LogicalPlan  # noqa: PLC0415 - likewise
+def _call(session: SparkSession, arguments: dict[str, Any], frames: Sequence[DataFrame] = ()) -> DataFrame:
+    def relation(empty: Message, client: Any) -> Message:  # noqa: ANN401 - as pyspark declares it
+        from pyspark.sql.connect import proto  # noqa: PLC0415 - needs grpc
 
-    class Call(LogicalPlan):
-        def plan(self, session: Any) -> Any:  # noqa: ANN401 - as pyspark declares it
-            call = proto.WithRelations()
-            call.root.local_relation.schema = json.dumps(arguments)
-            call.references.extend(frame._plan.plan(session) for frame in frames)  # noqa: SLF001
-            relation = self._create_proto_relation()
-            relation.extension.type_url, relation.extension.value = TYPE, call.SerializeToString()
-            return relation
+        call = proto.WithRelations()
+        call.root.local_relation.schema = json.dumps(arguments)
+        call.references.extend(plan_of(frame, client) for frame in frames)
+        empty.extension.type_url, empty.extension.value = TYPE, call.SerializeToString()
+        return empty
 
-        @property
-        def observations(self) -> dict[str, Any]:
-            return {k: v for frame in frames for k, v in frame._plan.observations.items()}  # noqa: SLF001
-
-    return ConnectFrame(Call(None), session)  # type: ignore[arg-type]  # pyspark declares both as one class
+    return frame_of(session, relation, frames, is_observed=True)

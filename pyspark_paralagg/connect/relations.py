@@ -126,7 +126,7 @@ class Relations:
         firsts, seconds = [a for a, _ in keys], [b for _, b in keys]
         others = [a for a in node.scope.output if a not in firsts and a not in seconds]
         hidden = () if is_filter else tuple(b for b in seconds if b in right.scope.output)
-        columns = [Named(a.name, a.col, a) for a in (*firsts, *others, *hidden)]
+        columns = [Named.same(a) for a in (*firsts, *others, *hidden)]
         projected = self._projected(node, columns)
         visible = projected.scope.output[: len(firsts) + len(others)]
         return replace(projected, scope=replace(projected.scope, output=visible, hidden=hidden))
@@ -137,7 +137,7 @@ class Relations:
             refuse("unionByName with missing columns")
         if body.by_name:
             columns = [self._only(right, a.name) for a in left.scope.output]
-            right = self._projected(right, [Named(a.name, a.col, a) for a in columns])
+            right = self._projected(right, [Named.same(a) for a in columns])
         left, right = self._same_types(left, right)
         if body.set_op_type == _UNION:
             union = self._union(left, right)
@@ -222,7 +222,7 @@ class Relations:
     def _with_columns(self, body: Message) -> Node:
         child = self.node(body.input)
         over = self._over(child)
-        columns = [Named(a.name, a.col, a) for a in child.scope.output]
+        columns = [Named.same(a) for a in child.scope.output]
         for alias in body.aliases:
             new = Named(alias.name[0], over.value(alias.expr))
             places = [n for n, c in enumerate(columns) if child.scope.same(c.name, new.name)]
@@ -239,7 +239,7 @@ class Relations:
         columns = []
         for a in child.scope.output:
             new = next((new for old, new in renames.items() if child.scope.same(old.strip("`"), a.name)), None)
-            columns.append(Named(a.name, a.col, a) if new is None else Named(new, a.col))
+            columns.append(Named.same(a) if new is None else Named(new, a.col))
         return self._projected(child, columns)
 
     def _drop(self, body: Message) -> Node:
@@ -248,7 +248,7 @@ class Relations:
         dropped = {a.id for name in body.column_names for a in scope.named(name, scope.output)}
         for column in over.columns(body.columns):
             dropped.add(column.attribute.id if column.attribute else refuse("drop of an expression"))
-        return self._projected(child, [Named(a.name, a.col, a) for a in scope.output if a.id not in dropped])
+        return self._projected(child, [Named.same(a) for a in scope.output if a.id not in dropped])
 
     def _projected(self, child: Node, columns: Sequence[Named]) -> Node:
         """Return a projection; a column of the child keeps its id."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.connect import messages
+from pyspark_paralagg.connect.frames import frame_of
 from pyspark_paralagg.connect.refuse import refuse
 from pyspark_paralagg.connect.scope import Attribute
 
@@ -54,7 +55,7 @@ class Sources:
         key = messages.identity(relation)
         known = self._by_message.get(key)
         if known is None:
-            frame = _frame(relation, self._session, self._origins)
+            frame = frame_of(self._session, lambda *_, part=relation: part, self._origins)
             if messages.may_read_a_view(relation) and MARK in _explained(frame):
                 refuse("a temporary view of the step's relation", name, "use the DataFrame that the step receives")
             fields = frame.schema.fields
@@ -74,20 +75,6 @@ class Sources:
             }
             for s in self
         ]
-
-
-def _frame(relation: Message, session: SparkSession, origins: tuple[DataFrame, ...]) -> DataFrame:
-    """Return a part of a plan as a DataFrame, which keeps the DataFrames alive from whose plans it is."""
-    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame  # noqa: PLC0415 - pyspark is optional
-    from pyspark.sql.connect.plan import LogicalPlan  # noqa: PLC0415 - likewise
-
-    class Part(LogicalPlan):
-        kept = origins
-
-        def plan(self, session: Any) -> Message:  # noqa: ANN401, ARG002 - as pyspark declares it
-            return relation
-
-    return ConnectFrame(Part(None), session)  # type: ignore[arg-type]  # pyspark declares both as one class
 
 
 def _explained(frame: Any) -> str:  # noqa: ANN401 - Connect's own class

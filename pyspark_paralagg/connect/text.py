@@ -8,6 +8,10 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
 from pyspark_paralagg.connect.calls import is_known
 from pyspark_paralagg.connect.refuse import refuse
 from pyspark_paralagg.connect.types import constant_of, decimal_type, plain
@@ -16,9 +20,7 @@ from pyspark_paralagg.program.expr import Lit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Node: TypeAlias = Any
-"""A node of sqlglot, which is imported with the first text."""
-
+Node: TypeAlias = Any  # sqlglot types few attributes of its nodes
 _INT_MAX = (1 << 31) - 1
 _DIALECT = "databricks"  # as Spark's, with CAST that may fail
 _READ = re.compile(r"(?:[^\\]|\\[\\'\"nrt])*")  # sqlglot reads fewer escape sequences than Spark
@@ -45,9 +47,6 @@ def parsed(text: str) -> Item:
     >>> parsed("d + 1 AS d").alias
     'd'
     """
-    import sqlglot  # noqa: PLC0415 - only texts need it
-    from sqlglot.errors import SqlglotError  # noqa: PLC0415 - likewise
-
     if not _READ.fullmatch(text):
         refuse(f"the text {text!r}, which has an escape sequence that Python does not read,", text)
     try:
@@ -57,8 +56,6 @@ def parsed(text: str) -> Item:
 
 
 def _item(node: Node) -> Item:  # noqa: PLR0911 - a return for each kind of node
-    from sqlglot import exp  # noqa: PLC0415 - only texts need it
-
     match node:
         case exp.Alias():
             return replace(_item(node.this), alias=node.alias)
@@ -99,8 +96,6 @@ def _literal(node: Node) -> Lit:
 
 
 def _cast(node: Node) -> Item:
-    from sqlglot import exp  # noqa: PLC0415 - only texts need it
-
     target = plain(node.to.sql(dialect=_DIALECT))
     inner = node.this
     if isinstance(inner, exp.Literal) and not inner.is_string:  # sqlglot reads 1L and 1.5D as casts
@@ -111,8 +106,6 @@ def _cast(node: Node) -> Item:
 
 
 def _case(node: Node) -> Item:
-    from sqlglot import exp  # noqa: PLC0415 - only texts need it
-
     if isinstance(node, exp.If):
         default = node.args.get("false")
         return _called("if", node.this, node.args["true"], exp.Null() if default is None else default)
@@ -125,8 +118,6 @@ def _case(node: Node) -> Item:
 
 
 def _call(node: Node) -> Item:
-    from sqlglot import exp  # noqa: PLC0415 - only texts need it
-
     special = _SPECIAL.get(node.key)
     found = special(node) if special is not None else None
     if found is not None:
@@ -141,8 +132,6 @@ def _call(node: Node) -> Item:
 
 
 def _between(node: Node) -> Item:
-    from sqlglot import exp  # noqa: PLC0415 - only texts need it
-
     low = exp.GTE(this=node.this.copy(), expression=node.args["low"])
     return _called("and", low, exp.LTE(this=node.this.copy(), expression=node.args["high"]))
 
@@ -168,8 +157,6 @@ def _negative(node: Node) -> Item | None:
 
 
 def _count(node: Node) -> Item:
-    from sqlglot import exp  # noqa: PLC0415 - only texts need it
-
     inner = exp.Literal.number(1) if node.this.key == "star" else node.this
     if inner.key == "distinct":
         return replace(_called("count", *inner.expressions), is_distinct=True)
@@ -217,8 +204,6 @@ _SPECIAL: dict[str, Callable[[Node], Item | None]] = {
 
 def _function_name(node: Node) -> str | None:
     """Return Spark's name of a function that sqlglot knows by several names; its arguments are in Spark's order."""
-    from sqlglot import exp  # noqa: PLC0415 - only texts need it
-
     names = [n.lower() for n in type(node).sql_names()] if isinstance(node, exp.Func) else []
     return next((n for n in names if is_known(n)), None)
 
@@ -230,8 +215,6 @@ def _called(name: str, *args: Node) -> Item:
 @lru_cache(maxsize=1)
 def _operators() -> dict[type, str]:
     """Return Spark's name of each operator."""
-    from sqlglot import exp  # noqa: PLC0415 - only texts need it
-
     return {
         exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "div", exp.Mod: "%",
         exp.EQ: "=", exp.NEQ: "!=", exp.NullSafeEQ: "<=>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",

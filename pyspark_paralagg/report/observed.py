@@ -8,12 +8,13 @@ after ``filter``, ``join`` and the like.
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.connect.frames import plan_of
 from pyspark_paralagg.connect.messages import metrics_in
+from pyspark_paralagg.report.recent import Recent
 from pyspark_paralagg.report.run_report import RunReport
 from pyspark_paralagg.session.running import check_running, is_connect
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 _PREFIX = "paralagg python-"
 _NUMBERS = count(1)
-_MAX_KEPT = 256
 _VALUE = "report"
 
 
@@ -44,7 +44,7 @@ class Observed:
         return RunReport.from_json(json.dumps(data), plan_seconds=self.described["plan_seconds"])
 
 
-_BY_NAME: OrderedDict[str, Observed] = OrderedDict()
+_BY_NAME: Recent[str, Observed] = Recent()
 
 
 def observed(df: DataFrame, column: str, described: dict[str, Any]) -> DataFrame:
@@ -55,8 +55,6 @@ def observed(df: DataFrame, column: str, described: dict[str, Any]) -> DataFrame
     report = F.col(f"`{column}`")
     with_metrics, observation = (_observed_over_connect if is_connect(df) else _observed_here)(df, name, F.max(report))
     _BY_NAME[name] = Observed(described, observation)
-    while len(_BY_NAME) > _MAX_KEPT:
-        _BY_NAME.popitem(last=False)
     return with_metrics.where(report.isNull()).drop(column)
 
 
@@ -96,8 +94,7 @@ def _names(df: DataFrame) -> Iterator[str]:
     if not _BY_NAME:
         return
     if is_connect(df):
-        frame: Any = df  # pyspark declares one class for both kinds
-        yield from metrics_in(frame._plan.plan(frame.sparkSession._client))  # noqa: SLF001 - pyspark has no public way to a plan
+        yield from metrics_in(plan_of(df))
         return
     check_running(df.sparkSession)
     plans = [df._jdf.queryExecution().analyzed()]  # noqa: SLF001 - pyspark has no public way to a plan

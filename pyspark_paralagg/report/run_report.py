@@ -8,11 +8,11 @@ is therefore found after ``filter``, ``join`` and the like. Over Connect only th
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.errors import EnvironmentProblem, UsageError
+from pyspark_paralagg.report.recent import Recent
 from pyspark_paralagg.session.running import check_running, is_connect
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pyspark.sql import DataFrame
 
-_MAX_RECORDS = 256
 _COLUMNS = ("iteration", "relation", "delta", "total", "seconds", "bytes", "balance", "work", "work_balance")
 
 
@@ -183,7 +182,7 @@ class Record:
     plan_seconds: float = 0.0
 
 
-_BY_CHECKPOINT: OrderedDict[tuple[str, int], Record] = OrderedDict()
+_BY_CHECKPOINT: Recent[tuple[str, int], Record] = Recent()
 _ATTRIBUTE = "_paralagg_record"
 
 
@@ -192,8 +191,6 @@ def keep(df: DataFrame, record: Record) -> None:
     setattr(df, _ATTRIBUTE, record)
     for checkpoint in _checkpoints(df):
         _BY_CHECKPOINT[checkpoint] = record
-        while len(_BY_CHECKPOINT) > _MAX_RECORDS:
-            _BY_CHECKPOINT.popitem(last=False)
 
 
 def find(df: DataFrame) -> Record | None:

@@ -7,7 +7,6 @@ row of the relation: its last column has the run's report, as JSON.
 from __future__ import annotations
 
 import json
-import socket
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from mpi_backend.comm import Comm
-    from mpi_backend.loop.engine import Run
     from pyspark_paralagg.plan.plan import Plan
     from pyspark_paralagg.worker.stream import Layout
 
@@ -61,6 +59,7 @@ def evaluate(task: Task, batches: Batches) -> Batches:
 
     from mpi_backend.load.files import batch_of  # noqa: PLC0415 - likewise
     from mpi_backend.loop.engine import run_plan  # noqa: PLC0415 - likewise
+    from mpi_backend.run_report import gathered_report  # noqa: PLC0415 - likewise
     from pyspark_paralagg.plan.read import plan_from_json  # noqa: PLC0415 - likewise
 
     plan = plan_from_json(json.loads(task.plan))
@@ -70,7 +69,7 @@ def evaluate(task: Task, batches: Batches) -> Batches:
     with _ranks(task.secret) as comm:
         run = run_plan(plan, sources, comm, ansi=task.ansi)
         run.seconds["load"] += read_at - start
-        report = _report(plan, run, comm)
+        report = gathered_report(plan, run, comm)
     relation = next(r for s in plan.strata for r in s.relations if r.name == task.relation)
     rows = batch_of(relation, run.results[task.relation]).select(task.columns)
     schema = rows.schema.append(pa.field(REPORT, pa.string()))
@@ -124,17 +123,3 @@ def _default(arrow_type: pa.DataType) -> Any:  # noqa: ANN401 - a value of any t
     if pa.types.is_decimal(arrow_type):
         return Decimal(0)
     return 0 if pa.types.is_date(arrow_type) else pa.scalar(0).cast(arrow_type).as_py()
-
-
-def _report(plan: Plan, run: Run, comm: Comm) -> dict[str, Any]:
-    own = {"rank": comm.rank, "host": socket.gethostname(), "bytes": run.bytes, "seconds": run.seconds}
-    ranks = [json.loads(text) for text in comm.allgather_bytes(json.dumps(own).encode())]
-    return {
-        "name": plan.name,
-        "form": run.strata[-1]["form"],
-        "iterations": run.iterations,
-        "tuples": run.tuples,
-        "seconds": {k: max(r["seconds"][k] for r in ranks) for k in run.seconds},
-        "per_iteration": run.per_iteration,
-        "ranks": ranks,
-    }

@@ -8,7 +8,7 @@ from rows import frame, read_table
 from test_fixtures import FIXTURES, load
 
 from pyspark_paralagg.api import dataframe
-from pyspark_paralagg.backends.analysed import analysed
+from pyspark_paralagg.backends.analysed import analysed, analyser_of
 from pyspark_paralagg.compile.compile_step import compile_step
 from pyspark_paralagg.errors import ParalaggError
 from pyspark_paralagg.lowering.struct_type import struct_of
@@ -50,13 +50,14 @@ def plans(spark: SparkSession, case: str) -> list[Any]:
 
 
 def _plan(job: Job) -> Any:  # noqa: ANN401 - JSON
-    step_json, _, relations = analysed(job)
+    found = analysed(job, analyser_of(job.session))
+    step_json = found.json
     for source in step_json["sources"]:
         source["size"] = None
     try:
         compiled = compile_step(
             step_json,
-            relations,
+            found.relations,
             join_order=job.join_order,
             mode=job.mode,
             assume=job.assume,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from decimal import Decimal
 
 import pytest
 
+from pyspark_paralagg.connect.expressions import Expressions
+from pyspark_paralagg.connect.scope import Scope
 from pyspark_paralagg.connect.text import Item, parsed
 from pyspark_paralagg.connect.types import constant_of
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.expr import Lit
-
-pytest.importorskip("sqlglot")
+from pyspark_paralagg.program.functions import Setting
 
 
 @pytest.mark.parametrize(
@@ -84,3 +86,13 @@ def test_what_python_might_read_otherwise_than_spark_is_refused(text: str) -> No
     with pytest.raises(UnsupportedError) as caught:
         parsed(text)
     assert caught.value.code == "PARALAGG_STEP_UNSUPPORTED"
+
+
+def test_without_sqlglot_a_text_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    proto = pytest.importorskip("pyspark.sql.connect.proto")
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
+    monkeypatch.delitem(sys.modules, "pyspark_paralagg.connect.text")
+    text = proto.Expression(expression_string=proto.Expression.ExpressionString(expression="d + 1"))
+    with pytest.raises(UnsupportedError, match="needs sqlglot") as found:
+        Expressions(Scope(()), Setting(ansi=True)).value(text)
+    assert "pip install" in str(found.value.hint)
