@@ -32,7 +32,7 @@ FUZZ_SECONDS ?= inf
 
 .PHONY: help java setup demo demo-taxonomy example notebooks test test-all faults fuzz fuzz-proofs lint format format-scala lint-scala shim \
 	bench profile docs \
-	docs-serve jars test-spark smoke wheel clean
+	docs-serve jars test-spark sparks smoke wheel clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -132,6 +132,10 @@ VERSION ?= 3.5.9
 test-spark: java $(VENV)/.dev build/spark-$(VERSION)/pyspark ## the tests on another Spark: make test-spark VERSION=3.5.9
 	PYTHONPATH=$(CURDIR)/build/spark-$(VERSION) $(RUN) -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile \
 		--no-loadscope-reorder $(PYTEST)
+
+# Tests of each front and engine on each Spark, as the table of docs/deployment/index.md.
+sparks: java $(VENV)/.dev $(foreach v,$(WHEEL_SPARKS),build/spark-$(v)/pyspark) ## counts of passed tests by front, engine and Spark
+	PYTHONPATH=.:tests $(RUN) -m campaigns.sparks $(WHEEL_SPARKS)
 
 SMOKE := tests/test_fixtures.py tests/sql/test_old_spark.py tests/cluster/test_two_executors.py \
 	-k '(pagerank or string or min_by or negat or path or old_spark or in_one_jvm) and not dataframes and not secured'

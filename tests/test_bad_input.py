@@ -157,8 +157,8 @@ def test_conf_of_another_type(t: Tables, spark: SparkSession) -> None:
         (["dst AS node", "dist AS cost"], "PARALAGG_STEP_COLUMNS_MISSING"),
         (["dst AS node", "dist", "w"], "PARALAGG_STEP_COLUMNS_EXTRA"),
         (["dst AS node", "dist", "dist"], "PARALAGG_STEP_COLUMNS_EXTRA"),
-        (["dst AS node", "CAST(dist AS float) AS dist"], "PARALAGG_STEP_COLUMNS_TYPE"),
-        (["CAST(dst AS int) AS node", "dist"], "PARALAGG_STEP_COLUMNS_TYPE"),
+        (["dst AS node", "CAST(dist AS string) AS dist"], "PARALAGG_STEP_COLUMNS_TYPE"),
+        (["CAST(dst AS string) AS node", "dist"], "PARALAGG_STEP_COLUMNS_TYPE"),
     ],
 )
 def test_columns_of_a_step(t: Tables, columns: list[str], code: str, backend: str) -> None:
@@ -204,7 +204,7 @@ def test_relations_that_are_none(t: Tables) -> None:
 
 
 def test_initial_rows_of_another_schema(t: Tables) -> None:
-    for initial in (t["base"].select("node"), t["base"].withColumn("dist", F.lit(1)), t["edges"]):
+    for initial in (t["base"].select("node"), t["base"].withColumn("dist", F.lit("1")), t["edges"]):
         with pytest.raises(ra.UsageError) as e:
             t["base"].recursive_agg("node", {"dist": "min"}, step=shortest(t), initial=initial)
         assert e.value.code == "PARALAGG_INITIAL_SCHEMA"

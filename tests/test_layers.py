@@ -18,7 +18,7 @@ ENGINES = {"pyspark", "py4j", "mpi4py", "numpy", "pandas"}
 SHIM = "jvm_shim/src/main/scala/org/apache/spark/sql/paralagg"
 LINES = {
     "pyspark_paralagg": {
-        "api": 2_020,
+        "api": 2_170,
         "backends": 1_460,
         "codes": 1_395,
         "command": 3_130,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pyspark_paralagg.api.arguments import not_a_dataframe, type_name
+from pyspark_paralagg.api.fitting import NarrowBaseError, widened
 from pyspark_paralagg.api.relations import Aggregations, Keys, columns_of, conform, typed_relation
 from pyspark_paralagg.backends.choose import execute
 from pyspark_paralagg.backends.protocol import Job, Seed
@@ -55,7 +56,9 @@ def recursive_agg(  # noqa: PLR0913 - the arguments of the API, as the documenta
     ...         .select(edges.dst.alias("node"), (d.dist + edges.weight).alias("dist")))
 
     keys
-        The column names that identify a row: one name or several. ``[]`` makes a relation of one row.
+        The column names that identify a row: one name or several. ``[]`` makes a relation of one row. Case matters
+        only with ``spark.sql.caseSensitive``. A column gets the wider type of base and step if that loses no value, as
+        in ``UNION``: ``SELECT 1 AS node`` becomes ``bigint`` where the step returns it so.
     aggs
         Every non-key column of the base with its aggregate: ``"min" "max" "sum" "count" "any" "all" "bit_or" "bit_and"
         "gcd"``, ``ra.min_by("dist")``, ``ra.max_by("gain")``, or your own (``ra.aggregator``). None: a set of keys.
@@ -96,14 +99,9 @@ def recursive_agg(  # noqa: PLR0913 - the arguments of the API, as the documenta
     """
     name = name or "r"
     _check_step(step)
-    seed = _seed(name, relation(base, keys=keys, aggs=aggs, initial=initial), 0)
-
-    def apply(state: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-        return {name: _conform_result(step(state[name]), seed.relation)}
-
-    job = Job(name, base.sparkSession, (seed,), apply)
-    job = _with_options(job, mode, assume, max_iterations, on_limit, tolerance, join_order)
-    return execute(job, _check_backend(backend))[name]
+    declared = {name: relation(base, keys=keys, aggs=aggs, initial=initial)}
+    options = _Options(mode, assume, max_iterations, on_limit, tolerance, join_order, backend)
+    return _run(name, declared, lambda state: {name: step(state[name])}, options)[name]
 
 
 @dataclass(frozen=True)
@@ -120,6 +118,10 @@ class Declaration:
     initial: DataFrame | None = None
     settled: bool = False
     is_output: bool = False
+
+    def widened(self, types: Mapping[str, str]) -> Declaration:
+        """Return the relation with columns of wider types."""
+        return replace(self, base=widened(self.base, types), initial=self.initial and widened(self.initial, types))
 
 
 def relation(
@@ -155,7 +157,6 @@ def recursive(  # noqa: PLR0913 - the arguments of the API, as the documentation
     if not relations:
         raise UsageError("PARALAGG_BAD_OPTION", "ra.recursive needs at least one relation", value=relations)
     _check_step(step)
-    seeds: list[Seed] = []
     for key, declaration in relations.items():
         if not isinstance(declaration, Declaration):
             raise UsageError(
@@ -164,18 +165,50 @@ def recursive(  # noqa: PLR0913 - the arguments of the API, as the documentation
                 value=declaration,
                 hint=f"write {{{key!r}: ra.relation(base, keys=..., aggs=...)}}",
             )
-        seeds.append(_seed(key, declaration, 2 * len(seeds)))
     parameters = _parameters(step, relations)
 
-    def apply(state: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    def apply(state: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
         result = step(**{p: state[p] for p in parameters})
         _check_names(result, relations)
-        return {s.relation.name: _conform_result(result[s.relation.name], s.relation) for s in seeds}
+        return result
 
-    outputs = tuple(key for key, declaration in relations.items() if declaration.is_output)
-    job = Job(name or "_".join(relations), seeds[0].base.sparkSession, tuple(seeds), apply, together=outputs)
-    job = _with_options(job, mode, assume, max_iterations, on_limit, tolerance, join_order)
-    return execute(job, _check_backend(backend))
+    options = _Options(mode, assume, max_iterations, on_limit, tolerance, join_order, backend)
+    return _run(name or "_".join(relations), relations, apply, options)
+
+
+@dataclass(frozen=True)
+class _Options:
+    """The options of a call, not yet checked."""
+
+    mode: Mode
+    assume: str | Sequence[str] | None
+    max_iterations: int | None
+    on_limit: OnLimit
+    tolerance: float | None
+    join_order: JoinOrder
+    backend: str | None
+
+
+def _run(
+    name: str,
+    declared: Mapping[str, Declaration],
+    step: Callable[[Mapping[str, DataFrame]], Mapping[str, DataFrame]],
+    options: _Options,
+) -> dict[str, DataFrame]:
+    """Check all arguments and execute; again with a wider base if the step or initial rows have wider types."""
+    try:
+        seeds = tuple(_seed(key, declaration, 2 * n) for n, (key, declaration) in enumerate(declared.items()))
+
+        def apply(state: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+            result = step(state)
+            return {s.relation.name: _conform_result(result[s.relation.name], s.relation) for s in seeds}
+
+        outputs = tuple(key for key, declaration in declared.items() if declaration.is_output)
+        job = Job(name, seeds[0].base.sparkSession, seeds, apply, together=outputs)
+        return execute(_with_options(job, options), _check_backend(options.backend))
+    except NarrowBaseError as narrow:
+        declared = {**declared, narrow.relation: declared[narrow.relation].widened(narrow.types)}
+    return _run(name, declared, step, options)
 
 
 def _seed(name: str, declaration: Declaration, input_id: int) -> Seed:
@@ -254,15 +287,9 @@ def _parameters(step: Callable[..., object], relations: Mapping[str, Declaration
     return tuple(p.name for p in required)
 
 
-def _with_options(  # noqa: PLR0913, PLR0917 - one check an option
-    job: Job,
-    mode: Mode,
-    assume: str | Sequence[str] | None,
-    max_iterations: int | None,
-    on_limit: OnLimit,
-    tolerance: float | None,
-    join_order: JoinOrder,
-) -> Job:
+def _with_options(job: Job, options: _Options) -> Job:
+    mode, on_limit, join_order = options.mode, options.on_limit, options.join_order
+    max_iterations, tolerance = options.max_iterations, options.tolerance
     if mode not in get_args(Mode):
         raise _bad_option("mode", mode, f"one of {', '.join(get_args(Mode))}")
     if on_limit not in get_args(OnLimit):
@@ -283,7 +310,7 @@ def _with_options(  # noqa: PLR0913, PLR0917 - one check an option
         job,
         mode=mode,
         join_order=join_order,
-        assume=parse_assumptions(assume),
+        assume=parse_assumptions(options.assume),
         max_iterations=max_iterations,
         on_limit=on_limit,
         tolerance=None if tolerance is None else float(tolerance),

@@ -6,12 +6,14 @@ step is called, each with its code.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.api.arguments import check_aggs, not_a_name
 from pyspark_paralagg.api.dependents import Aggregation, typed_dependents
+from pyspark_paralagg.api.fitting import NarrowBaseError, is_wider, renamed, widened
 from pyspark_paralagg.errors import UsageError
+from pyspark_paralagg.program.aggregators import MCount, MSum
 from pyspark_paralagg.program.program import Column, Relation
 from pyspark_paralagg.program.schema import check_step_columns, did_you_mean
 from pyspark_paralagg.program.sql import quoted
@@ -33,7 +35,8 @@ Aggregations = (
 
 def typed_relation(name: str, base: DataFrame, keys: Keys, aggs: Aggregations, input_id: int) -> Relation:
     """Return the relation that the arguments describe; its rows are input ``input_id``. Raises as ``make_relation``."""
-    return make_relation(name, columns_of(base), keys, aggs, input_id, base.sparkSession)
+    columns = columns_of(renamed(base, _names(keys, aggs)))
+    return make_relation(name, columns, keys, aggs, input_id, base.sparkSession)
 
 
 def make_relation(  # noqa: PLR0913, PLR0917 - all parts of a relation
@@ -85,15 +88,22 @@ def make_relation(  # noqa: PLR0913, PLR0917 - all parts of a relation
 def conform(df: DataFrame, relation: Relation, place: str | None = None, owner: Owner = "the step") -> DataFrame:
     """Return ``df`` with the relation's supplied columns, in its order and types. Raises as ``check_step_columns``.
 
-    A ``count`` column becomes the number that the row adds: 1 if the row has no value.
+    A ``count`` column becomes the number that the row adds: 1 if the row has no value. Raises ``NarrowBaseError`` if
+    the relation would need wider types.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name that everyone gives it; pyspark is optional
 
+    expected = {c.name: c.type for c in relation.supplied}
+    df = widened(df, expected)
     columns = columns_of(df)
-    check_step_columns(relation, columns, place, owner)
     types = dict(columns)
+    counts = {d.column.name for d in relation.dependents if d.definition.counts_rows}
+    wider = {c: types[c] for c, t in expected.items() if c in types and c not in counts and is_wider(types[c], t)}
+    if wider:
+        raise NarrowBaseError(relation.name, wider)
+    check_step_columns(relation, columns, place, owner)
     counted = {f.name for f in df.schema.fields if f.dataType.simpleString() == "bigint" and not f.nullable}
-    uncounted = {d.column.name for d in relation.dependents if d.definition.counts_rows} - counted
+    uncounted = counts - counted
     if not uncounted and columns == [(c.name, c.type) for c in relation.supplied]:
         return df  # a select would analyse the whole plan once more
     exprs = []
@@ -111,6 +121,16 @@ def conform(df: DataFrame, relation: Relation, place: str | None = None, owner: 
 def columns_of(df: DataFrame) -> list[tuple[str, str]]:
     """Return name and Spark type of each column."""
     return [(field.name, field.dataType.simpleString()) for field in df.schema.fields]
+
+
+def _names(keys: Keys, aggs: Aggregations) -> Iterator[str]:
+    """Yield the columns that the arguments name, as far as they are names."""
+    named: list[object] = [keys] if isinstance(keys, str) else list(keys) if isinstance(keys, Collection) else []
+    for column, agg in (aggs or {}).items() if isinstance(aggs, Mapping) else ():
+        named += [column] if isinstance(column, str) else column
+        if isinstance(agg, MCount | MSum):
+            named += [agg.value, *agg.witnesses]
+    yield from (n for n in named if isinstance(n, str))
 
 
 def _key_names(keys: Keys, place: str) -> tuple[str, ...]:

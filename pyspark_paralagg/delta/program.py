@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.arguments import not_a_dataframe
 from pyspark_paralagg.api.dataframe import Declaration, recursive
+from pyspark_paralagg.api.fitting import NarrowBaseError, widened
 from pyspark_paralagg.api.relations import Aggregations, Keys, conform, typed_relation
 from pyspark_paralagg.backends.choose import analysed_aggregators, relation_class
 from pyspark_paralagg.errors import UsageError
@@ -125,6 +126,16 @@ class Program:
         self.recursion = recursion
         self._spark = spark
         base = self._call("base", sources, lambda: recursion.base(sources))
+        try:
+            self._analyse(base, sources)
+        except NarrowBaseError as narrow:
+            self._analyse(widened(base, narrow.types), sources)
+        self._check_untracked()
+        self.fingerprint = self._fingerprint()
+        self.obstacle = self._obstacle()
+
+    def _analyse(self, base: DataFrame, sources: Sources) -> None:
+        recursion, spark = self.recursion, self._spark
         self.relation = typed_relation(recursion.name, base, recursion.keys, recursion.aggs, 0)
         self._base = self._template(conform(base, self.relation, "base"))
         # A step reads the relation's columns, not the supplied ones (witnesses).
@@ -132,9 +143,6 @@ class Program:
         state = reference(spark, recursion.name, columns)
         step = self._call("step", sources, lambda: recursion.step(state, sources))
         self._step = self._template(conform(step, self.relation))
-        self._check_untracked()
-        self.fingerprint = self._fingerprint()
-        self.obstacle = self._obstacle()
 
     @property
     def columns(self) -> dict[str, str]:
