@@ -32,7 +32,7 @@ LINES = {
         "program": 3_010,
         "report": 1_480,
         "session": 2_240,
-        "sql": 230,
+        "sql": 255,
         "worker": 360,
     },
     "mpi_backend": {
@@ -53,7 +53,7 @@ LINES = {
         "offload": 1_270,
         "plan": 1_190,
         "rules": 290,
-        "sql": 1_060,
+        "sql": 1_200,
         "state": 1_940,
     },
 }
