@@ -20,7 +20,7 @@ LINES = {
     "pyspark_paralagg": {
         "api": 2_320,
         "backends": 1_460,
-        "codes": 1_430,
+        "codes": 1_450,
         "command": 3_130,
         "compile": 7_750,
         "connect": 1_760,

@@ -113,10 +113,10 @@ RELATION = (
     ErrorCode(
         "PARALAGG_PATH",
         "UsageError",
-        cause="A column of `ra.path` or `ra.hops` is not defined: it follows a column that is no minimum or maximum, "
-        "the base has a column of its name, a branch of the step reads the relation twice "
-        'or reads another one, or `on_limit="return"` ends the run while parents still change.',
-        remedy="Do what the message says; often the path belongs into a recursion of its own.",
+        cause="A column of `ra.path` or `ra.hops` is not defined. It follows a column that is no minimum or maximum. "
+        "Or the base has a column of its name. Or a branch of the step reads the relation twice, or another one. "
+        'Or `on_limit="return"` ends the run while parents still change.',
+        remedy="Do what the message says. Often the path belongs into a recursion of its own.",
         example="""
             base = spark.sql("SELECT 1L AS node, 0D AS dist")
             base.recursive_agg("node", {"dist": "min", "route": ra.path("cost")}, step=lambda r: r)
