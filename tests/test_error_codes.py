@@ -20,7 +20,7 @@ from pyspark_paralagg.codes import CODES, IN_SPARK, ErrorCode
 from pyspark_paralagg.command import cli, started
 from pyspark_paralagg.command.failure import system_problem
 from pyspark_paralagg.compile import PASSES
-from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.read import read
 from pyspark_paralagg.datalog.text_to_program import resolve_text
 from pyspark_paralagg.errors import ParalaggError
 from pyspark_paralagg.plan.plan import Plan
@@ -60,7 +60,7 @@ def code_of(problem: Exception) -> str | None:
 
 def compile_text(text: str) -> None:
     """Compile a text without Spark, as far as its proof."""
-    program = resolve_text(parse(text), {}).program
+    program = resolve_text(read(text), {}).program
     for run in PASSES:
         program = run(program)
 
@@ -276,5 +276,5 @@ def test_a_rule_that_is_too_long_for_ranks(monkeypatch: pytest.MonkeyPatch) -> N
     text += "p(x, w) :- p(x, y), e(y, z), p(z, v), e(v, w)."
     rows: dict[str, Any] = {"e": [(1, 2), (2, 3)]}
     with pytest.raises(ra.UnsupportedError) as caught:
-        Staged(resolve_text(parse(text), {}), rows, ["p"]).run_local()
+        Staged(resolve_text(read(text), {}), rows, ["p"]).run_local()
     assert caught.value.code == "PARALAGG_RULE_TOO_LONG"

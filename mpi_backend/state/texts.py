@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.errors import ParalaggError, UnsupportedError
-from pyspark_paralagg.program import patterns
+from pyspark_paralagg.program import fields, patterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,6 +103,8 @@ TEXT_FUNCTIONS: dict[str, Callable[..., Scalar]] = {
     "EndsWith": lambda text, part: text.endswith(part),
     "RLike": _matches,
     "RegExpInStr": _position,
+    fields.PACK: fields.pack,
+    fields.FIELD: fields.field,
 }
 
 

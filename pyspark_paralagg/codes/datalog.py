@@ -18,10 +18,33 @@ DATALOG = (
     ErrorCode(
         "PARALAGG_DATALOG_UNSUPPORTED",
         "DatalogError",
-        cause="The text uses a feature of Soufflé that this package does not support, such as records or `eqrel`.",
+        cause="The text uses a feature of Soufflé that this package does not support, such as choice or subsumption.",
         remedy="Use the alternative that the message names.",
         example="""
-            .decl p(x: number, y: number) eqrel
+            .decl p(x: number, y: number) choice-domain x
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_DATALOG_COMPONENT",
+        "DatalogError",
+        cause="A component does not exist, has the wrong number of parameters, or contains or inherits itself. "
+        "Or it overrides a relation that no base declares as `overridable`.",
+        remedy="Follow the hint.",
+        example="""
+            .comp Graph<N> { .decl edge(x: N, y: N) }
+            .init g = Graph
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_DATALOG_STRUCTURE",
+        "DatalogError",
+        cause="The type of a record or of a branch is unknown, or the number of its fields is wrong. "
+        "Or a field of a value is `_`, or a file of facts would have to contain a structure.",
+        remedy="Use the structure as an argument of a declared relation, or name its type: `as([1, nil], List)`.",
+        example="""
+            .type List = [head: number, tail: List]
+            .decl p(x: List)
+            p([1]).
         """,
     ),
     ErrorCode(

@@ -154,6 +154,9 @@ def argument_parser() -> argparse.ArgumentParser:
         help="print the plan without running it (html: a page; program, plan, mermaid or a pass: only that part)",
     )
     run.add_argument("--report", type=Path, metavar="FILE", help="write the RunReport of each output to FILE")
+    run.add_argument(
+        "--cpp", action="store_true", help="run the C preprocessor over the program first, as Soufflé does"
+    )
     run.add_argument("-q", "--quiet", action="store_true", help="write no progress and no warnings to standard error")
     run.add_argument("--debug", action="store_true", help="show tracebacks and all output of Spark")
     commands.add_parser("doctor", help="check the installation (also without a command)")
@@ -203,6 +206,7 @@ def _run_program(args: argparse.Namespace) -> None:
         explain=args.explain,
         report=args.report,
         is_quiet=args.quiet,
+        uses_cpp=args.cpp,
         shows_jvm=args.debug,
     )
     with warnings.catch_warnings():

@@ -15,11 +15,12 @@ from pyspark_paralagg.api.datalog import verify
 from pyspark_paralagg.api.explain import formats
 from pyspark_paralagg.command import directives, facts
 from pyspark_paralagg.command.failure import interruption
+from pyspark_paralagg.command.preprocess import source_of
 from pyspark_paralagg.command.staging import Staging
 from pyspark_paralagg.command.task import Options, RequestedOutputs, Task
 from pyspark_paralagg.command.work import work_folder
-from pyspark_paralagg.datalog.parse.parse import parse
 from pyspark_paralagg.datalog.parse.syntax import Declaration, Directive
+from pyspark_paralagg.datalog.read import read
 from pyspark_paralagg.datalog.resolve.faults import with_all_problems
 from pyspark_paralagg.datalog.resolve.types import declared_types, unsigned_columns
 from pyspark_paralagg.datalog.text_to_program import resolve_once
@@ -40,7 +41,7 @@ def run(options: Options) -> None:
         message = f"--explain has no format {options.explain!r}"
         hint = f"use one of {', '.join(formats())}"
         raise UsageError("PARALAGG_BAD_OPTION", message, value=options.explain, place="--explain", hint=hint)
-    text = _read(options.program)
+    text = read(source_of(options.program, uses_cpp=options.uses_cpp), str(options.program))
     _check(options, text)
     requested = RequestedOutputs(directives.outputs(text, options.out, options.format), directives.printed_sizes(text))
     if not requested.names:
@@ -99,15 +100,3 @@ def _run_standalone(task: Task, fallback_reason: str | None = None) -> None:
 def has_pyspark() -> bool:
     """Return whether pyspark is installed."""
     return importlib.util.find_spec("pyspark") is not None
-
-
-def _read(program: Path) -> Text:
-    try:
-        source = program.read_text(encoding="utf-8")
-    except OSError as problem:
-        message = f"cannot read {program}: {problem.strerror}"
-        raise UsageError("PARALAGG_NO_PROGRAM", message, value=str(program)) from None
-    except UnicodeDecodeError as problem:
-        message = f"{program} is not UTF-8, at byte {problem.start}"
-        raise UsageError("PARALAGG_NO_PROGRAM", message, value=str(program)) from None
-    return parse(source, str(program))

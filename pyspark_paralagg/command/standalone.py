@@ -14,7 +14,7 @@ from pyspark_paralagg.api.datalog import located
 from pyspark_paralagg.api.explain import explain_plan
 from pyspark_paralagg.command import engine, outputs, tables
 from pyspark_paralagg.command.progress import Progress
-from pyspark_paralagg.command.table_results import TableResult
+from pyspark_paralagg.command.table_results import TableResult, decoded_table
 from pyspark_paralagg.command.work import work_folder
 from pyspark_paralagg.compile import compile_program, explain_texts
 from pyspark_paralagg.datalog.lower.requested import recursion_of, requested_program
@@ -137,7 +137,8 @@ def run(task: Task, fallback_reason: str | None = None) -> None:
             results = {}
             for name in task.requested.names:
                 report = _report(result, resolved, name, backend, reason, planned)
-                results[name] = TableResult(result.tables[name].select(list(resolved.names(name))), report)
+                table = result.tables[name].select(list(resolved.names(name)))
+                results[name] = TableResult(decoded_table(table, task.text, name), report)
             outputs.write_all(task, results, progress)
 
 

@@ -9,12 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_paralagg.command.tables import needs_spark, spark_type
+from pyspark_paralagg.datalog.desugar.structures import decoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pyspark_paralagg.command.staging import Staging
+    from pyspark_paralagg.datalog.parse.syntax import Text
     from pyspark_paralagg.report.run_report import RunReport
 
 _BATCH_ROWS = 1 << 16
@@ -67,6 +69,16 @@ class TableResult:
                 keys[f"{n} is NaN"] = pc.is_nan(column)
             keys[str(n)] = column
         return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
+
+
+def decoded_table(table: pa.Table, text: Text, relation: str) -> pa.Table:
+    """Return the rows of ``relation`` with records and branches in Soufflé's text instead of their encoding."""
+    for n, structure in enumerate(text.columns.get(relation, ())):
+        if structure is not None:
+            decode = decoder(structure, text.structures)
+            values = pa.chunked_array([[decode(v) for v in table.column(n).to_pylist()]], pa.string())
+            table = table.set_column(n, table.schema.names[n], values)
+    return table
 
 
 def _printable(column: pa.Array) -> pa.Array:

@@ -32,6 +32,7 @@ class Options:
     explain: str | None = None
     report: Path | None = None
     is_quiet: bool = False
+    uses_cpp: bool = False
     shows_jvm: bool = False
 
 

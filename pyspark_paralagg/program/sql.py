@@ -6,9 +6,10 @@ It supports only the functions to which Datalog's terms translate. Expressions f
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.program.expr import ASSERT_UNSIGNED, Col, Expr, Lit
+from pyspark_paralagg.program.expr import ASSERT_UNSIGNED, Call, Col, Expr, Lit
+from pyspark_paralagg.program.fields import FIELD, PACK, field_sql, pack_sql
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,9 +59,20 @@ def to_sql(  # noqa: PLR0911 - a return for each kind of expression
         assert isinstance(message, Lit)  # noqa: S101 - its constructor passes a literal
         error = _literal(replace(message, value=f"[PARALAGG_DATALOG_UNSIGNED] {message.value}"))
         return f"if({args[0]} < 0L, cast(raise_error({error}) as {expr.type}), {args[0]})"
+    if expr.fn in (PACK, FIELD):
+        return _fields(expr, args)
     if expr.fn == "Cast":
         return f"cast({args[0]} {note}as {expr.type})"
     return f"{_CALLS[expr.fn]}({', '.join(args)})"
+
+
+def _fields(call: Call, args: list[str]) -> str:
+    """Return the text of a function of ``fields``, whose layout is constant."""
+    values: list[Any] = [a.value if isinstance(a, Lit) else None for a in call.args]
+    if call.fn == PACK:
+        return pack_sql(args[0], len(values[0]), args[1:])
+    _, prefix, count, index, _ = values
+    return field_sql(args[0], args[1], len(prefix), count, index, args[4])
 
 
 def quoted(name: str) -> str:

@@ -29,6 +29,16 @@ TEXTS = {
     ".input a(headers=true)": '.input a(headers="true")',
     ".limit r {sum[Δr]<0.001}": ".limit r(tolerance=0.001)",
     ".assume e.w>-1": ".assume e.w > -1",
+    '.pragma "a" "b" .pragma "c"': '.pragma "a" "b"\n.pragma "c"',
+    ".comp A<T>:B<T>,C{.decl p(x:T) .override q p(1).}": (
+        ".comp A<T> : B<T>, C {\n.decl p(x: T)\n.override q\np(1).\n}"
+    ),
+    ".init a=A<x.T,U> a.p(x):-a.b.q(x).": ".init a = A<x.T, U>\na.p(x) :- a.b.q(x).",
+    ".type L=[h:number,t:L]": ".type L = [h: number, t: L]",
+    ".type E=A{}|B{l:E,r:E}": ".type E = A {} | B {l: E, r: E}",
+    "p([x,nil],[]):-q([_,[x,y]]),x=$Add($Leaf(y),$End).": (
+        "p([x, nil], []) :- q([_, [x, y]]), x = $Add($Leaf(y), $End)."
+    ),
 }
 
 

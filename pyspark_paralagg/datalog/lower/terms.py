@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.datalog.lower import unsigned
 from pyspark_paralagg.datalog.parse import syntax
 from pyspark_paralagg.datalog.resolve.types import BASES
-from pyspark_paralagg.program import patterns
+from pyspark_paralagg.program import fields, patterns
 from pyspark_paralagg.program.expr import Call, Expr, Lit
 from pyspark_paralagg.program.schema import did_you_mean
 
@@ -193,6 +193,8 @@ class Terms:
             return Call("Cast", (Call("Length", (args[0],), "int"),), NUMBER)
         if name == "substr":
             return self._substring(args, span)
+        if name in (fields.PACK, fields.FIELD):  # no text can call them: `desugar` writes them for records
+            return Call(name, tuple(args), SYMBOL)
         raise self._unknown(name, span)
 
     def _bits(self, name: str, args: list[Expr], span: Span) -> Expr:

@@ -82,6 +82,20 @@ class Directives(Transformer[Token, Any]):
             names.append("number" if children[0] == ".number_type" else "symbol")
         return syntax.TypeAlias(names[0], tuple(names[1:]), between(children[0], children[-1]))
 
+    def fields(self, children: list[Any]) -> Bracketed:
+        return self.attributes(children)
+
+    def record_type(self, children: list[Any]) -> syntax.RecordType:
+        return syntax.RecordType(str(children[1]), children[-1].items, between(children[0], children[-1]))
+
+    def branch_type(self, children: list[Any]) -> syntax.BranchType:
+        fields = tuple(c for c in children if isinstance(c, syntax.Attribute))
+        return syntax.BranchType(str(children[0]), fields, between(children[0], children[-1]))
+
+    def algebraic_type(self, children: list[Any]) -> syntax.AlgebraicType:
+        branches = tuple(c for c in children if isinstance(c, syntax.BranchType))
+        return syntax.AlgebraicType(str(children[1]), branches, between(children[0], children[-1]))
+
     def directive(self, children: list[Any]) -> list[syntax.Clause]:
         word, names = children[0], children[1]
         parameters = tuple((str(p.name), p.value) for p in children[2].items) if len(children) > 2 else ()  # noqa: PLR2004
@@ -101,6 +115,25 @@ class Directives(Transformer[Token, Any]):
 
     def value(self, children: list[Token]) -> list[Token]:
         return children[:]
+
+    def pragma(self, children: list[Token]) -> syntax.Pragma:
+        value = string(children[2]) if len(children) > 2 else ""  # noqa: PLR2004
+        return syntax.Pragma(string(children[1]), value, between(children[0], children[-1]))
+
+    def component_type(self, children: list[Token]) -> syntax.ComponentType:
+        names = tuple(str(c) for c in children if c.type == "NAME")
+        return syntax.ComponentType(names[0], names[1:], between(children[0], children[-1]))
+
+    def component(self, children: list[Any]) -> syntax.Component:
+        types = [c for c in children[1:] if isinstance(c, syntax.ComponentType)]
+        clauses = self.text([c for c in children[1:] if not isinstance(c, syntax.ComponentType)])
+        return syntax.Component(types[0], tuple(types[1:]), tuple(clauses), between(children[0], types[-1]))
+
+    def init(self, children: list[Any]) -> syntax.Init:
+        return syntax.Init(str(children[1]), children[-1], between(children[0], children[-1]))
+
+    def override(self, children: list[Any]) -> list[syntax.Clause]:
+        return [syntax.Override(str(n), place(n)) for n in children[1]]
 
     def limit(self, children: list[Any]) -> syntax.Limit:
         word, relation, bound = children

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from lark import Token
 
 _NUMBER_LIMIT = 2**64
+_ADDRESS_DOTS = 3
+_BYTE_LIMIT = 256
 _ESCAPES = {
     '"': '"', "'": "'", "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
 }  # fmt: skip
@@ -23,6 +25,8 @@ def leaf(token: Token) -> syntax.Term:
         return syntax.Variable(str(token), span)
     if token.type == "WILDCARD":
         return syntax.Wildcard(span)
+    if token.type == "NIL":
+        return syntax.Nil(span)
     if token.type == "NUMBER":
         return number(token)
     if token.type == "STRING":
@@ -33,6 +37,8 @@ def leaf(token: Token) -> syntax.Term:
 def number(token: Token) -> syntax.Number:
     """Return the number that ``token`` denotes."""
     text, span = str(token).lower(), place(token)
+    if text.count(".") == _ADDRESS_DOTS:
+        return syntax.Number(_address(text.split("."), span), span=span)
     has_radix_prefix = text[:2] in ("0x", "0b")
     is_unsigned = text.endswith("u")
     digits = text.removesuffix("u")
@@ -47,6 +53,16 @@ def number(token: Token) -> syntax.Number:
     if is_too_large:
         raise Problem("this number is too large", span, "use a number of 64 bits, or a float below 1.8e308")
     return syntax.Number(value, is_unsigned, span)
+
+
+def _address(parts: list[str], span: syntax.Span) -> int:
+    """Return the number of an IPv4 address: ``10.0.0.1`` is 167772161."""
+    value = 0
+    for part in parts:
+        if int(part) >= _BYTE_LIMIT:
+            raise Problem("this is not an IPv4 address", span, f"`{part}` is above 255")
+        value = value * _BYTE_LIMIT + int(part)
+    return value
 
 
 def string(token: Token) -> str:

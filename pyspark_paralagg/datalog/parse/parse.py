@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.datalog.parse.places import Places
-from pyspark_paralagg.datalog.parse.syntax import Rule, Span, Text
+from pyspark_paralagg.datalog.parse.syntax import Component, Rule, Span, Text
 from pyspark_paralagg.errors import combine_errors
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lark import Lark, Token
 
     from pyspark_paralagg.datalog.parse.problems import Problem
+    from pyspark_paralagg.datalog.parse.syntax import Clause
 
 MAX_PROBLEMS = 20
 """The maximum number of problems of a text that one error reports."""
@@ -38,7 +39,7 @@ def parse(source: str, name: str = "<text>") -> Text:
         places = Places(source, name)
         raise combine_errors([places.error(p.code, p.message, p.span, hint=p.hint) for p in problems]) from None
     starts = _line_starts(source)
-    return Text(tuple(_with_text(c, source, starts) if isinstance(c, Rule) else c for c in clauses), source, name)
+    return Text(tuple(_with_text(c, source, starts) for c in clauses), source, name)
 
 
 def _clauses(source: str) -> tuple[Sequence[Any], list[Problem]]:
@@ -116,7 +117,12 @@ def _line_starts(source: str) -> list[int]:
     return starts
 
 
-def _with_text(rule: Rule, source: str, line_starts: Sequence[int]) -> Rule:
+def _with_text(rule: Clause, source: str, line_starts: Sequence[int]) -> Clause:
+    """Return ``rule`` with its text, and a component with that of its rules."""
+    if isinstance(rule, Component):
+        return replace(rule, clauses=tuple(_with_text(c, source, line_starts) for c in rule.clauses))
+    if not isinstance(rule, Rule):
+        return rule
     span: Span = rule.span
     text = source[line_starts[span.line - 1] + span.column - 1 : line_starts[span.end_line - 1] + span.end_column - 1]
     return replace(rule, text=text)

@@ -57,22 +57,6 @@ _REFUSED = {
         "choice-domain is not supported: it keeps any one row of each key",
         "choose the row to keep in the head: `r(x, $MIN(y)) :- ...`, or `$MIN_BY(y, cost)`",
     ),
-    "eqrel": (
-        "eqrel relations are not supported",
-        "write the rules: `r(y, x) :- r(x, y).` and `r(x, z) :- r(x, y), r(y, z).` (and `r(x, x) :- r(x, _).`)",
-    ),
-    "record": (
-        "records are not supported",
-        "use a column for each field: `p(a, b)` instead of `p([a, b])`",
-    ),
-    "algebraic": (
-        "algebraic data types are not supported",
-        "use a relation for each case, or a column for the case and one for each field",
-    ),
-    "component": (
-        "components are not supported",
-        "write out the relations and rules, with a prefix for the component: `graph_edge(x, y)`",
-    ),
     "subsumption": (
         "subsumption is not supported",
         "aggregate in the head, which keeps the best row: `dist(x, $MIN(d)) :- ...`, `$MAX` or `$MIN_BY(v, x)`",
@@ -90,19 +74,17 @@ _REFUSED = {
         "define one with `ra.aggregator(...)` and use it in a rule's head: `$NAME(x)`",
     ),
     "annotation": ("annotations are not supported", "remove the `@[...]`, which does not change the result"),
-    "pragma": ("pragmas are not supported", "remove the line, and pass options to the run"),
     "preprocessor": (
         "preprocessor lines are not supported",
-        "run the preprocessor first, as Soufflé does: `cpp -P program.dl > expanded.dl`",
+        "run the preprocessor first, as Soufflé does: `paralagg run --cpp program.dl`, or `cpp -P program.dl`",
     ),
-    "include": ("`.include` and `.once` are not supported", "join the files into one text"),
+    "include": (
+        "`.include` and `.once` need a file: `paralagg run` reads them as lines of their own",
+        "join the files into one text",
+    ),
     "lattice": (
         "lattices are not supported in this form",
         "aggregate in the head: `r(x, $MAX(y)) :- ...`, or define the lattice's join with `ra.aggregator(...)`",
-    ),
-    "address": (
-        "addresses are not supported as numbers",
-        'write the address as text, "10.0.0.1", or as its number',
     ),
     "debug_delta": ("debug_delta is not supported", "read the changed rows of each iteration in the report of the run"),
 }

@@ -34,25 +34,47 @@ def show(text: Text) -> str:
     return "".join(f"{show_clause(c)}\n" for c in text.clauses)
 
 
-def show_clause(clause: Clause) -> str:
+def show_clause(clause: Clause) -> str:  # noqa: C901, PLR0911 - one case for each kind
     """Return one clause without a line end."""
     match clause:
         case syntax.Rule():
             return _rule(clause)
         case syntax.Declaration():
-            attributes = ", ".join(f"{a.name}: {a.type}" for a in clause.attributes)
-            return " ".join((f".decl {clause.relation}({attributes})", *clause.qualifiers))
+            return " ".join((f".decl {clause.relation}({_attributes(clause.attributes)})", *clause.qualifiers))
         case syntax.TypeAlias():
             return f".type {clause.name} {'<:' if len(clause.types) == 1 else '='} {' | '.join(clause.types)}"
+        case syntax.RecordType():
+            return f".type {clause.name} = [{_attributes(clause.fields)}]"
+        case syntax.AlgebraicType():
+            branches = (f"{b.name} {{{_attributes(b.fields)}}}" for b in clause.branches)
+            return f".type {clause.name} = {' | '.join(branches)}"
         case syntax.Directive():
             parameters = _list(f"{name}={_string(value)}" for name, value in clause.parameters)
             return f".{clause.kind} {clause.relation}{f'({parameters})' if parameters else ''}"
         case syntax.Limit():
             limits = {"iterations": clause.iterations, "tolerance": clause.tolerance}
             return f".limit {clause.relation}({_list(f'{k}={v}' for k, v in limits.items() if v is not None)})"
+        case syntax.Pragma():
+            return f".pragma {_string(clause.name)}{f' {_string(clause.value)}' if clause.value else ''}"
+        case syntax.Component():
+            bases = f" : {_list(_component_type(b) for b in clause.bases)}" if clause.bases else ""
+            body = "".join(f"{show_clause(c)}\n" for c in clause.clauses)
+            return f".comp {_component_type(clause.type)}{bases} {{\n{body}}}"
+        case syntax.Init():
+            return f".init {clause.name} = {_component_type(clause.type)}"
+        case syntax.Override():
+            return f".override {clause.relation}"
         case syntax.Assume():
             column = clause.column if clause.relation is None else f"{clause.relation}.{clause.column}"
             return f".assume {column} {clause.op} {clause.value}"
+
+
+def _attributes(attributes: Iterable[syntax.Attribute]) -> str:
+    return ", ".join(f"{a.name}: {a.type}" for a in attributes)
+
+
+def _component_type(node: syntax.ComponentType) -> str:
+    return f"{node.name}<{_list(node.parameters)}>" if node.parameters else node.name
 
 
 def _rule(rule: syntax.Rule) -> str:
@@ -104,7 +126,7 @@ def show_term(term: Term, min_level: int = 0) -> str:
     return text if level >= min_level else f"({text})"
 
 
-def _term(term: Term) -> tuple[str, int]:  # noqa: PLR0911 - one for each kind
+def _term(term: Term) -> tuple[str, int]:  # noqa: C901, PLR0911 - one for each kind
     """Return a value as text, and the level of its outermost operator."""
     match term:
         case syntax.Variable():
@@ -116,6 +138,13 @@ def _term(term: Term) -> tuple[str, int]:  # noqa: PLR0911 - one for each kind
             return text, PREFIX if text.startswith("-") else _OPERAND
         case syntax.String():
             return _string(term.value), _OPERAND
+        case syntax.Nil():
+            return "nil", _OPERAND
+        case syntax.Record():
+            return f"[{_list(map(show_term, term.args))}]", _OPERAND
+        case syntax.Branch():
+            args = _list(map(show_term, term.args))
+            return f"${term.name}({args})" if args else f"${term.name}", _OPERAND
         case syntax.Cast():
             return f"as({show_term(term.term)}, {term.type})", _OPERAND
         case syntax.BodyAggregate():

@@ -12,7 +12,7 @@ from lark import Token
 
 from pyspark_paralagg.datalog.parse import syntax
 from pyspark_paralagg.datalog.parse.leaves import leaf
-from pyspark_paralagg.datalog.parse.problems import Problem, place, refused
+from pyspark_paralagg.datalog.parse.problems import Problem, place
 
 if TYPE_CHECKING:
     from pyspark_paralagg.datalog.parse.syntax import Span
@@ -69,7 +69,9 @@ def term(node: Raw) -> syntax.Term:
     if isinstance(node, Group):
         return term(node.content)
     if isinstance(node, Dollar):
-        refuse_dollar(node)
+        if is_aggregate(node):
+            refuse_dollar(node)
+        return syntax.Branch(str(node.name)[1:], tuple(term(a) for a in node.args), node.span)
     hint = None
     if isinstance(node, syntax.Conjunction | syntax.Disjunction | syntax.Negation):
         hint = "write one expression in parentheses: `(a + b)`"
@@ -126,7 +128,13 @@ def head(call: Call) -> syntax.Atom:
 
 def _aggregate(node: Dollar) -> syntax.HeadAggregate:
     args = tuple(a if isinstance(a, syntax.Comparison) else term(a) for a in (_ungrouped(a) for a in node.args))
-    return syntax.HeadAggregate(str(node.name)[1:].upper(), args, node.span)
+    return syntax.HeadAggregate(str(node.name)[1:].upper(), args, node.span, str(node.name)[1:])
+
+
+def is_aggregate(node: Dollar) -> bool:
+    """Return whether ``node`` can only be an aggregate; else it may be a branch of an algebraic data type."""
+    name = str(node.name)[1:]
+    return name.isupper() and name in _AGGREGATORS
 
 
 def _ungrouped(node: Raw) -> Raw:
@@ -143,6 +151,4 @@ def refuse_dollar(
 ) -> NoReturn:
     """Raise the problem of an aggregate outside a head."""
     name = str(node.name)
-    if name[1:].upper() not in _AGGREGATORS and not name[1:].isupper():
-        raise refused("algebraic", node.span, name)
     raise Problem(f"`{name}` is in the wrong place: {message}", node.span, hint)

@@ -106,6 +106,8 @@ class Stuck:
         if "LPAR" in self.accepts and not self.accepts & {"WILDCARD", "INFIX"}:
             phrases.append("`(`")
         suggested = self.accepts & self._suggested_types() - {"LPAR", "EQUAL"}
+        if "WILDCARD" in self.accepts:
+            suggested -= {"LSQB"}  # a record is one of the values
         phrases += [f"`{sign}`" for type_, sign in SIGNS.items() if type_ in suggested]
         if not phrases:
             phrases.append("a comparison" if "COMPARE" in self.accepts else "another sign")

@@ -9,7 +9,10 @@ ignores, so texts that differ only in layout have equal trees.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,30 @@ class String:
 
 
 @dataclass(frozen=True)
+class Nil:
+    """The record without fields that ends a list: ``nil``."""
+
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record: ``[head, tail]``."""
+
+    args: tuple[Term, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A branch of an algebraic data type: ``$Add(x, y)``, ``$Leaf``. ``name`` has no dollar."""
+
+    name: str
+    args: tuple[Term, ...] = ()
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
 class Apply:
     """An operator or functor: ``+ - * / % ^ band bor bxor bshl bshr bnot land lor lnot``, ``neg`` (minus), a name.
 
@@ -106,9 +133,10 @@ class HeadAggregate:
     name: str
     args: tuple[Term | Comparison, ...]
     span: Span = _span()
+    written: str = field(default="", compare=False, repr=False)
 
 
-Term = Variable | Wildcard | Number | String | Apply | Cast | BodyAggregate
+Term = Variable | Wildcard | Number | String | Nil | Record | Branch | Apply | Cast | BodyAggregate
 
 # --- bodies ----------------------------------------------------------------------------------------------------------
 
@@ -219,6 +247,33 @@ class TypeAlias:
 
 
 @dataclass(frozen=True)
+class RecordType:
+    """A record type: ``.type List = [head: number, tail: List]``."""
+
+    name: str
+    fields: tuple[Attribute, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class BranchType:
+    """A branch of an algebraic data type: ``Add {left: Expr, right: Expr}``."""
+
+    name: str
+    fields: tuple[Attribute, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class AlgebraicType:
+    """An algebraic data type: ``.type Expr = Number {n: number} | Add {left: Expr, right: Expr}``."""
+
+    name: str
+    branches: tuple[BranchType, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
 class Directive:
     """One relation of a directive such as ``.input edge(filename="e.csv", delimiter=",")``."""
 
@@ -252,13 +307,77 @@ class Assume:
     span: Span = _span()
 
 
-Clause = Rule | Declaration | TypeAlias | Directive | Limit | Assume
+@dataclass(frozen=True)
+class Pragma:
+    """An option of Soufflé's: ``.pragma "magic-transform" "*"``. It has no effect on the rows."""
+
+    name: str
+    value: str = ""
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class ComponentType:
+    """A component with its parameters or arguments: ``Graph<Node>``."""
+
+    name: str
+    parameters: tuple[str, ...] = ()
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Component:
+    """A component: ``.comp Graph<N> : Base<N> { clauses }``."""
+
+    type: ComponentType
+    bases: tuple[ComponentType, ...]
+    clauses: tuple[Clause, ...]
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Init:
+    """An instance of a component: ``.init g = Graph<City>``."""
+
+    name: str
+    type: ComponentType
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
+class Override:
+    """A relation of a base component whose rules a component replaces: ``.override edge``."""
+
+    relation: str
+    span: Span = _span()
+
+
+Clause = (
+    Rule
+    | Declaration
+    | TypeAlias
+    | RecordType
+    | AlgebraicType
+    | Directive
+    | Limit
+    | Assume
+    | Pragma
+    | Component
+    | Init
+    | Override
+)
 
 
 @dataclass(frozen=True)
 class Text:
-    """A whole text: its clauses in order, and its source for messages."""
+    """A whole text: its clauses in order, and its source for messages.
+
+    ``columns`` and ``structures`` are set if records were reduced to symbols: the structure of each column of the
+    relations that have one, and the structures by name (``desugar.structures``).
+    """
 
     clauses: tuple[Clause, ...]
     source: str = field(default="", compare=False, repr=False)
     name: str = field(default="<text>", compare=False)
+    columns: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict, compare=False, repr=False)
+    structures: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)

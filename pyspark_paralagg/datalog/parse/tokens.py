@@ -46,11 +46,33 @@ _QUALIFIED = re.compile(r"(?:\.(?:[^\W\d]|\?)[\w?]*)+")
 _WORD = re.compile(r"[\w?.]*[\w?]")
 _ADDRESS = re.compile(r"\d+(\.\d+){3}")
 
-_ENDS_OPERAND = frozenset(("NAME", "WILDCARD", "NUMBER", "STRING", "TRUTH", "RPAR", "RBRACE", "DOLLAR_NAME"))
-_CONTINUES_DIRECTIVE = frozenset(("COMMA", "EQUAL", "SUBTYPE", "VBAR", *DIRECTIVES.values()))
-_BEFORE_A_RELATION = frozenset(
-    ("DOT", "ARROW", "COMMA", "SEMICOLON", "LPAR", "LBRACE", "BANG", "COLON", "SUBTYPE", "VBAR", *DIRECTIVES.values())
+_ENDS_OPERAND = frozenset(
+    ("NAME", "WILDCARD", "NUMBER", "STRING", "TRUTH", "RPAR", "RBRACE", "RSQB", "NIL", "DOLLAR_NAME")
 )
+_CONTINUES_DIRECTIVE = frozenset(("COMMA", "EQUAL", "SUBTYPE", "VBAR", "COLON", "LT", *DIRECTIVES.values()))
+_BEFORE_A_RELATION = frozenset(
+    (
+        "DOT",
+        "ARROW",
+        "COMMA",
+        "SEMICOLON",
+        "LPAR",
+        "LBRACE",
+        "BANG",
+        "COLON",
+        "SUBTYPE",
+        "VBAR",
+        "LT",
+        "RBRACE",
+        "NAME",
+        "QUALIFIER",
+        "GT",
+        "RPAR",
+        "STRING",
+        *DIRECTIVES.values(),
+    )
+)
+_QUALIFIED_AFTER_EQUAL = ("TYPE", "INIT")
 _MAX_DEPTH = 100  # open brackets; later passes recurse over them
 
 
@@ -83,6 +105,7 @@ class _Tokenizer:
         self._open: list[int] = []  # positions of the open brackets in tokens
         self._directive = ""  # the type of the current clause's directive, "" in a rule
         self._has_arrow = False
+        self._components = 0  # the number of open component bodies
 
     def run(self) -> None:
         source, size = self._source, len(self._source)
@@ -133,11 +156,12 @@ class _Tokenizer:
             self._directive = ""  # a name that does not continue the directive begins a rule
             self.starts.append(len(self.tokens))
         rest = _QUALIFIED.match(self._source, self._position + len(text))
-        if rest and (self._previous in _BEFORE_A_RELATION or (self._directive == "TYPE" and self._previous == "EQUAL")):
+        if rest and (
+            self._previous in _BEFORE_A_RELATION
+            or (self._directive in _QUALIFIED_AFTER_EQUAL and self._previous == "EQUAL")
+        ):
             text += rest.group()
-            if self._directive != "ASSUME":
-                raise refused("component", self._span(text), text)
-            self._add("QUALIFIED", text)
+            self._add("QUALIFIED" if self._directive == "ASSUME" else "NAME", text)
         elif is_in_brackets:
             self._add("NAME", text)
         elif text in REFUSED_WORDS:
@@ -152,8 +176,6 @@ class _Tokenizer:
             raise refused("choice-domain", self._span("choice-domain"))
         if self._follows("(", len(text)):  # the head of a rule
             return False
-        if text == "eqrel":
-            raise refused("eqrel", self._span(text))
         if text in QUALIFIERS:
             self._add("QUALIFIER", text)
         return text in QUALIFIERS
@@ -167,6 +189,8 @@ class _Tokenizer:
         if text not in SIGNS:
             raise self._unknown_sign(text)
         kind = SIGNS[text]
+        if self._add_component_sign(text):
+            return
         if text == "-" and self._previous not in _ENDS_OPERAND:
             kind = "PREFIX"
         elif kind == "DOT":
@@ -176,16 +200,28 @@ class _Tokenizer:
         elif kind == "COMMA":
             self._make_functor()
         elif kind in CLOSES.values():
-            self._open_bracket(kind, text)
+            self._open_bracket(text)
         elif kind in CLOSES and self._open and self.tokens[self._open[-1]].type == CLOSES[kind]:
             self._open.pop()
         self._add(kind, text)
 
-    def _open_bracket(self, kind: str, text: str) -> None:
-        if kind == "LSQB" and self._directive != "LIMIT":
-            raise refused("record", self._span(text))
-        if kind == "LBRACE" and self._directive == "TYPE":
-            raise refused("algebraic", self._span(text))
+    def _add_component_sign(self, text: str) -> bool:
+        """Add the braces of a component's body, and the angle brackets of its parameters."""
+        if self._directive in ("COMP", "INIT") and text in "<>":
+            self._add("LT" if text == "<" else "GT", text)
+        elif self._directive == "COMP" and text == "{":
+            self._components += 1
+            self._directive = ""
+            self._add("LBRACE", text)
+        elif text == "}" and self._components and not self._open:
+            self._components -= 1
+            self._directive, self._has_arrow = "", False
+            self._add("RBRACE", text)
+        else:
+            return False
+        return True
+
+    def _open_bracket(self, text: str) -> None:
         if len(self._open) == _MAX_DEPTH:
             message = f"more than {_MAX_DEPTH} brackets are open here"
             raise Problem(message, self._span(text), "split the rule")
@@ -208,12 +244,14 @@ class _Tokenizer:
         if self._follows("(", len(word)):
             raise Problem(f"a relation name starts with a letter: `{word}`", self._span(word), f"use `r{word}`")
         if _ADDRESS.fullmatch(word):
-            raise refused("address", self._span(word), word)
+            self._add("NUMBER", word)
+            return
         raise Problem(f"`{word}` is neither a number nor a name", self._span(word), "start a name with a letter")
 
     def _add_directive(self, text: str) -> None:
         after = self._source[self._position + len(text) : self._position + len(text) + 1]
-        is_first = not self._source[self._line_start : self._position].strip() or self._previous == "DOT"
+        before = self._source[self._line_start : self._position].strip()
+        is_first = not before or self._previous in ("DOT", "LBRACE", "RBRACE")
         if text in DIRECTIVES and (is_first or not after.strip()):
             self._directive, self._has_arrow = DIRECTIVES[text], False
             self._open.clear()

@@ -15,7 +15,18 @@ from pyspark_paralagg.datalog.parse import syntax
 from pyspark_paralagg.datalog.parse.directives import Directives
 from pyspark_paralagg.datalog.parse.operators import fold
 from pyspark_paralagg.datalog.parse.problems import Problem, between, place
-from pyspark_paralagg.datalog.parse.sorts import Arguments, Call, Dollar, Group, Raw, head, literal, refuse_dollar, term
+from pyspark_paralagg.datalog.parse.sorts import (
+    Arguments,
+    Call,
+    Dollar,
+    Group,
+    Raw,
+    head,
+    is_aggregate,
+    literal,
+    refuse_dollar,
+    term,
+)
 
 _EXPRESSION_TOKENS = ("INFIX", "PREFIX", "NUMBER")
 
@@ -31,7 +42,7 @@ class Transform(Directives):
         if second.type == "ARROW":
             atoms = tuple(head(h) for h in heads)
             return syntax.Rule(atoms, literal(children[2]), plan, span=span)
-        for dollar in (a for h in heads for a in h.args if isinstance(a, Dollar)):
+        for dollar in (a for h in heads for a in h.args if isinstance(a, Dollar) and is_aggregate(a)):
             hint = "write the value itself; it is aggregated with those of the rules"
             refuse_dollar(dollar, "a fact has no rows to aggregate", hint)
         return syntax.Rule(tuple(head(h) for h in heads), None, plan, span=span)
@@ -66,6 +77,9 @@ class Transform(Directives):
 
     def arguments(self, children: list[Any]) -> Arguments:
         return Arguments(tuple(children[1:-1:2]), between(children[0], children[-1]))
+
+    def record(self, children: list[Any]) -> syntax.Record:
+        return syntax.Record(tuple(term(c) for c in children[1:-1:2]), between(children[0], children[-1]))
 
     def dollar(self, children: list[Any]) -> Dollar:
         items = children[1].items if len(children) > 1 else ()

@@ -12,24 +12,24 @@ CLOSES = {"RPAR": "LPAR", "RBRACE": "LBRACE", "RSQB": "LSQB"}
 WORDS = {
     **dict.fromkeys(("count", "sum", "min", "max", "mean"), "AGGREGATE"), "true": "TRUTH", "false": "TRUTH",
     **dict.fromkeys(("band", "bor", "bxor", "bshl", "bshr", "bshru", "land", "lor", "lxor"), "INFIX"),
-    "bnot": "PREFIX", "lnot": "PREFIX", "_": "WILDCARD",
+    "bnot": "PREFIX", "lnot": "PREFIX", "_": "WILDCARD", "nil": "NIL",
 }  # fmt: skip
 REFUSED_WORDS = {
-    "nil": "record", "autoinc": "counter", "recursive_iteration_cnt": "counter", "debug_delta": "debug_delta",
+    "autoinc": "counter", "recursive_iteration_cnt": "counter", "debug_delta": "debug_delta",
     "__FILE__": "preprocessor", "__LINE__": "preprocessor", "__INCL__": "preprocessor",
 }  # fmt: skip
 DIRECTIVES = {
     ".decl": "DECL", ".type": "TYPE", ".number_type": "TYPE", ".symbol_type": "TYPE", ".limit": "LIMIT",
-    ".assume": "ASSUME", ".plan": "PLAN",
+    ".assume": "ASSUME", ".plan": "PLAN", ".pragma": "PRAGMA",
+    ".comp": "COMP", ".init": "INIT", ".override": "OVERRIDE",
     **dict.fromkeys((".input", ".output", ".printsize", ".limitsize"), "DIRECTIVE"),
 }  # fmt: skip
 REFUSED_DIRECTIVES = {
-    ".comp": "component", ".init": "component", ".override": "component", ".functor": "functor", ".pragma": "pragma",
-    ".include": "include", ".once": "include", ".lattice": "lattice",
+    ".functor": "functor", ".include": "include", ".once": "include", ".lattice": "lattice",
 }  # fmt: skip
 REFUSED_SIGNS = {"$": "counter", "@": "functor", "@@": "aggregator", "@[": "annotation", "@!": "annotation"}
 QUALIFIERS = (
-    "inline", "no_inline", "magic", "no_magic", "brie", "btree", "btree_delete", "overridable",
+    "inline", "no_inline", "magic", "no_magic", "brie", "btree", "btree_delete", "overridable", "eqrel",
     "input", "output", "printsize",
 )  # fmt: skip
 FOREIGN = {

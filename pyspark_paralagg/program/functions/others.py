@@ -7,6 +7,7 @@ import operator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.program import fields
 from pyspark_paralagg.program.expr import ASSERT_UNSIGNED, Call, Lit
 from pyspark_paralagg.program.functions.arithmetic import to_number
 from pyspark_paralagg.program.functions.function import Args, Function, Setting, Shape, unmoved
@@ -102,4 +103,6 @@ FUNCTIONS = (
     Function("BitLength", None, _length),
     Function("OctetLength", None, _length),
     Function("Substring", _substring),
+    Function(fields.PACK, fields.pack),
+    Function(fields.FIELD, fields.field),
 )

@@ -1,0 +1,1 @@
+"""Reduce Soufflé's larger constructs to declarations and plain rules: components, equivalence relations, records."""
