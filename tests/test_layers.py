@@ -29,7 +29,7 @@ LINES = {
         "graph": 1_200,
         "lowering": 275,
         "plan": 740,
-        "program": 2_820,
+        "program": 2_890,
         "report": 1_480,
         "session": 2_240,
         "sql": 230,
