@@ -37,6 +37,8 @@ from pyspark_paralagg.program.aggregators import MaxBy as max_by  # noqa: N813 -
 from pyspark_paralagg.program.aggregators import MCount as mcount  # noqa: N813 - likewise
 from pyspark_paralagg.program.aggregators import MinBy as min_by  # noqa: N813 - likewise
 from pyspark_paralagg.program.aggregators import MSum as msum  # noqa: N813 - likewise
+from pyspark_paralagg.program.trace import Hops as hops  # noqa: N813 - likewise
+from pyspark_paralagg.program.trace import Path as path  # noqa: N813 - likewise
 from pyspark_paralagg.report.engine_report import report
 from pyspark_paralagg.report.estimate import Estimate, estimate
 from pyspark_paralagg.report.progress import progress
@@ -68,10 +70,12 @@ __all__ = [
     "estimate",
     "explain",
     "graph",
+    "hops",
     "max_by",
     "mcount",
     "min_by",
     "msum",
+    "path",
     "progress",
     "recursive",
     "recursive_agg",

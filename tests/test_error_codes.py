@@ -41,6 +41,7 @@ ALSO = {
     "PARALAGG_DATALOG_UNSIGNED": {"FixpointError"},  # a rank computes the value
     "PARALAGG_MPI_STAGING": {"FixpointError"},  # the disk of a rank is full
     "PARALAGG_SQL_HEAD_ARGUMENT": {"UsageError"},  # the compiler raises it, Spark passes it on
+    "PARALAGG_SQL_USING_KEY": {"UsageError"},  # likewise, for count
 }
 """Further classes that raise a code, besides exceptions of Spark."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from pyspark_paralagg.api.arguments import not_a_dataframe, type_name
 from pyspark_paralagg.api.fitting import NarrowBaseError, widened
 from pyspark_paralagg.api.relations import Aggregations, Keys, columns_of, conform, typed_relation
+from pyspark_paralagg.api.routes import with_traces
 from pyspark_paralagg.backends.choose import execute
 from pyspark_paralagg.backends.protocol import Job, Seed
 from pyspark_paralagg.errors import UsageError
@@ -64,7 +65,8 @@ def recursive_agg(  # noqa: PLR0913 - the arguments of the API, as the documenta
         "gcd"``, ``ra.min_by("dist")``, ``ra.max_by("gain")``, or your own (``ra.aggregator``). None: a set of keys.
         ``count`` counts a row without a value as 1. Integers are summed as ``bigint``, floats as ``double``, decimals
         in their own type. ``{"n": ra.mcount("who")}`` and ``{"total": ra.msum("share", "who")}`` compute a column from
-        others (who, share), which base and step have and the relation does not show.
+        others (who, share), which base and step have and the relation does not show. ``{"route": ra.path("dist")}`` and
+        ``{"legs": ra.hops("dist")}`` return the way to each row, which neither base nor step has.
     step
         Receives the relation as a DataFrame and returns one with the same columns, by name. It may use the relation
         several times, join it with other DataFrames, filter, union, and aggregate as declared. It must return the same
@@ -205,10 +207,14 @@ def _run(
 
         outputs = tuple(key for key, declaration in declared.items() if declaration.is_output)
         job = Job(name, seeds[0].base.sparkSession, seeds, apply, together=outputs)
-        return execute(_with_options(job, options), _check_backend(options.backend))
+        results = execute(_with_options(job, options), _check_backend(options.backend))
     except NarrowBaseError as narrow:
         declared = {**declared, narrow.relation: declared[narrow.relation].widened(narrow.types)}
-    return _run(name, declared, step, options)
+        return _run(name, declared, step, options)
+    for relation in (s.relation for s in seeds if s.relation.traces):
+        columns = [k.name for k in relation.keys] + _columns(declared[relation.name].aggs)
+        results[relation.name] = with_traces(results[relation.name], relation, columns)
+    return results
 
 
 def _seed(name: str, declaration: Declaration, input_id: int) -> Seed:
@@ -234,6 +240,11 @@ def _seed(name: str, declaration: Declaration, input_id: int) -> Seed:
             + ", ".join(f"{n} {t}" for n, t in columns_of(declaration.base)),
         ) from None
     return Seed(replace(typed, initial=input_id + 1, settled=declaration.settled), base, initial)
+
+
+def _columns(aggs: Aggregations) -> list[str]:
+    """Return the aggregated columns, in the order of the call."""
+    return [c for name in aggs or {} for c in ((name,) if isinstance(name, str) else name)]
 
 
 def _check_step(step: object) -> None:

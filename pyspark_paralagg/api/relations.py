@@ -17,6 +17,8 @@ from pyspark_paralagg.program.aggregators import MCount, MSum
 from pyspark_paralagg.program.program import Column, Relation
 from pyspark_paralagg.program.schema import check_step_columns, did_you_mean
 from pyspark_paralagg.program.sql import quoted
+from pyspark_paralagg.program.trace import Hops, Path, Trace
+from pyspark_paralagg.program.traced import check_traces
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,9 +27,9 @@ if TYPE_CHECKING:
 
 Keys = str | Sequence[str] | None
 Aggregations = (
-    Mapping[str, Aggregation]
+    Mapping[str, Aggregation | Hops | Path]
     | Mapping[tuple[str, ...], Aggregation]
-    | Mapping[str | tuple[str, ...], Aggregation]
+    | Mapping[str | tuple[str, ...], Aggregation | Hops | Path]
     | None
 )
 """The type of ``aggs``: aggregates by column, or by several columns that belong together."""
@@ -57,8 +59,15 @@ def make_relation(  # noqa: PLR0913, PLR0917 - all parts of a relation
     types = dict(columns)
     key_names = _key_names(keys, place)
     check_aggs(aggs, place)
-    aggregations: dict[str | tuple[str, ...], Aggregation] = dict((aggs or {}).items())
-    aggregated = {c for name in aggregations for c in ((name,) if isinstance(name, str) else name)}
+    aggregations: dict[str | tuple[str, ...], Aggregation] = {}
+    kinds: dict[str, Hops | Path] = {}
+    for column, agg in (aggs or {}).items():
+        if isinstance(agg, Hops | Path):
+            kinds[str(column)] = agg
+        else:
+            aggregations[column] = agg
+    aggregated = {c for name in (*aggregations, *kinds) for c in ((name,) if isinstance(name, str) else name)}
+    traces = _traces(kinds, types, place)
     for position, (column, _) in enumerate(columns):
         if column in [c for c, _ in columns[:position]]:
             raise UsageError(
@@ -71,7 +80,9 @@ def make_relation(  # noqa: PLR0913, PLR0917 - all parts of a relation
     for position, key in enumerate(key_names):
         _check_key(key, types, place, is_twice=key in key_names[:position], is_aggregated=key in aggregated)
     dependents = typed_dependents(aggregations, key_names, types, place, session)
-    relation = Relation(name, tuple(Column(k, types[k]) for k in key_names), dependents, input_id)
+    relation = Relation(name, tuple(Column(k, types[k]) for k in key_names), dependents, input_id, traces=traces)
+    if traces:
+        check_traces(relation, place)
     supplied = [c.name for c in relation.supplied]
     for column in types:
         if column not in supplied:
@@ -83,6 +94,21 @@ def make_relation(  # noqa: PLR0913, PLR0917 - all parts of a relation
                 hint="add it to keys or aggs, or drop it from the base",
             )
     return relation
+
+
+def _traces(kinds: Mapping[str, Hops | Path], types: Mapping[str, str], place: str) -> tuple[Trace, ...]:
+    """Return the columns of hops and paths, which no base has."""
+    traces = tuple(Trace(name, kind) for name, kind in kinds.items())
+    for trace in traces:
+        if trace.name in types:
+            raise UsageError(
+                "PARALAGG_PATH",
+                f"the base has a column {trace.name!r}, which {trace.kind!r} computes",
+                value=trace.name,
+                place=place,
+                hint="drop it from the base and from the step, or name the other column otherwise",
+            )
+    return traces
 
 
 def conform(df: DataFrame, relation: Relation, place: str | None = None, owner: Owner = "the step") -> DataFrame:

@@ -15,7 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.backends.climb import only_translates
-from pyspark_paralagg.errors import FixpointError
+from pyspark_paralagg.errors import FixpointError, UnsupportedError
 from pyspark_paralagg.report.progress import publish
 from pyspark_paralagg.report.run_progress import RunProgress
 from pyspark_paralagg.report.run_report import Record, RunReport, keep
@@ -55,6 +55,7 @@ class DataFrameBackend:
     def run(self, job: Job, reason: str) -> dict[str, DataFrame]:
         """Run ``job`` now. Raises ``FixpointError`` ``PARALAGG_LIMIT_REACHED`` or ``PARALAGG_NO_FIXPOINT``."""
         job.refuse_settled("plain DataFrames")
+        _refuse_traces(job, reason)
         if not is_connect(job.session):
             cancel_on_interrupt(job.session)
         loop = _Loop(job)
@@ -67,6 +68,18 @@ class DataFrameBackend:
             raise
         loop.publish_state("done")
         return loop.store(reason)
+
+
+def _refuse_traces(job: Job, reason: str) -> None:
+    for seed in job.seeds:
+        if seed.relation.traces:
+            raise UnsupportedError(
+                "PARALAGG_PATH_UNSUPPORTED",
+                f"plain DataFrames compute no hops and paths, which {seed.relation.name!r} has",
+                value=seed.relation.traces[0].name,
+                place=f"relation {seed.relation.name}",
+                hint=f"use a step that an engine supports; plain DataFrames were to run it because of this: {reason}",
+            )
 
 
 class _Loop:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from pyspark_paralagg.errors import UnsupportedError
+from pyspark_paralagg.program.traced import traced
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,6 +29,11 @@ class Seed:
     relation: Relation
     base: DataFrame
     initial: DataFrame | None = None
+
+    @property
+    def output(self) -> Relation:
+        """Return the relation of the compiled program that has the rows: with hops and parents, if they are asked."""
+        return traced(self.relation).result if self.relation.traces else self.relation
 
     @property
     def accumulating(self) -> tuple[str, ...]:

@@ -71,13 +71,13 @@ class PythonBackend:
         seconds = time.perf_counter() - start
         results = {}
         for seed in job.seeds:
-            name = seed.relation.name
+            name = seed.output.name
             plan = _needed(compiled.plan, name)
             described = {
                 "plan": compiled.to_json(plan), "stratum": len(plan.strata) - 1, "relation": name, "reason": reason,
                 "backend": self.name, "computed": [], "plan_seconds": seconds,
             }  # fmt: skip
-            results[name] = observed(_result(plan, frames, seed, tasks, ansi=ansi), REPORT, described)
+            results[seed.relation.name] = observed(_result(plan, frames, seed, tasks, ansi=ansi), REPORT, described)
         return results
 
 
@@ -115,7 +115,7 @@ def _needed(plan: Plan, relation: str) -> Plan:
 
 def _result(plan: Plan, frames: list[DataFrame], seed: Seed, tasks: int, *, ansi: bool) -> DataFrame:
     """Return the rows of the relation and the report, as ``evaluate`` yields them."""
-    relation = seed.relation
+    relation = seed.output
     read = _read_positions(plan.inputs)
     inputs = tuple(
         i if i.relation is not None else replace(i, columns=tuple(i.columns[p] for p in read[i.source]))

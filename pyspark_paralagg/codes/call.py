@@ -50,12 +50,12 @@ CALL = (
     ErrorCode(
         "PARALAGG_STEP_COLUMNS_TYPE",
         "UsageError",
-        cause="The type of a column differs between step and relation. Only a narrower number under `sum` or `count` "
-        "is widened.",
+        cause="The types of a column in step and relation differ, and neither has all values of the other. Otherwise "
+        "both get the wider type, as in `UNION`.",
         remedy="Cast the column in the step, or give the base the type of the step.",
         example="""
             base = spark.sql("SELECT 1L AS node, 0D AS dist")
-            base.recursive_agg("node", {"dist": "min"}, step=lambda r: r.selectExpr("node", "int(dist) AS dist"))
+            base.recursive_agg("node", {"dist": "min"}, step=lambda r: r.selectExpr("node", "string(dist) AS dist"))
         """,
     ),
     ErrorCode(

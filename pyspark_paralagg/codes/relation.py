@@ -111,6 +111,29 @@ RELATION = (
         """,
     ),
     ErrorCode(
+        "PARALAGG_PATH",
+        "UsageError",
+        cause="A column of `ra.path` or `ra.hops` is not defined. It follows a column that is no minimum or maximum. "
+        "Or the base has a column of its name. Or a branch of the step reads the relation twice, or another one. "
+        'Or `on_limit="return"` ends the run while parents still change.',
+        remedy="Do what the message says. Often the path belongs into a recursion of its own.",
+        example="""
+            base = spark.sql("SELECT 1L AS node, 0D AS dist")
+            base.recursive_agg("node", {"dist": "min", "route": ra.path("cost")}, step=lambda r: r)
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_PATH_UNSUPPORTED",
+        "UnsupportedError",
+        cause="Plain DataFrames were to run a recursion with `ra.path` or `ra.hops`, because the backend was requested "
+        "or no engine takes the step. Only the engines compute them.",
+        remedy="Rewrite the step as the hint says, so that an engine takes it.",
+        example="""
+            base = spark.sql("SELECT 1L AS node")
+            base.recursive_agg("node", {"n": ra.hops()}, step=lambda r: r, backend="dataframe")
+        """,
+    ),
+    ErrorCode(
         "PARALAGG_WITNESS",
         "UsageError",
         cause="The columns of `ra.mcount` or `ra.msum` are invalid. A witness is missing, is a key or equals the "

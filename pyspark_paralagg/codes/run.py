@@ -121,4 +121,26 @@ RUN = (
         remedy="Correct the problem that the message reports for the file.",
         tested_by="tests/test_error_codes.py",
     ),
+    ErrorCode(
+        "PARALAGG_PATH_WORKERS",
+        "EnvironmentProblem",
+        cause="`ra.path` makes its arrays in a Python worker of Spark, and the workers lack numpy or pyarrow, or "
+        "are of another Python version.",
+        remedy="Install both where the workers run, and set `PYSPARK_PYTHON` or `spark.pyspark.python` to that Python.",
+        tested_by="tests/test_paths.py",
+    ),
+    ErrorCode(
+        "PARALAGG_PATH_LOST",
+        IN_SPARK,
+        cause="A row has no path (`ra.path`), because its key is null, or because the step derives it from such a row.",
+        remedy="Give the rows a key that is not null.",
+        tested_by="tests/test_paths.py",
+    ),
+    ErrorCode(
+        "PARALAGG_PATH_TOO_LONG",
+        IN_SPARK,
+        cause="A path has more rows than the `limit` of `ra.path`.",
+        remedy="Raise the limit, or bound the length in the step.",
+        tested_by="tests/test_paths.py",
+    ),
 )

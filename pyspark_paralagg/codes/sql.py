@@ -26,6 +26,17 @@ SQL = (
         """,
     ),
     ErrorCode(
+        "PARALAGG_SQL_USING_KEY",
+        IN_SPARK,
+        cause="A `USING KEY` clause does not give a row for each key. It has no aggregate, omits a column, lists "
+        "one twice, has an item that is no column, or has `count`, which counts rows in DuckDB.",
+        remedy="List every column once, as a key or under an aggregate: `r(node, dist, parent) "
+        "USING KEY (node, min(dist), min_by(parent, dist))`.",
+        example="""
+            spark.sql("WITH RECURSIVE t(n, d) USING KEY (n) AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t")
+        """,
+    ),
+    ErrorCode(
         "PARALAGG_SQL_NO_BASE",
         IN_SPARK,
         cause="Every branch of a recursive CTE reads the recursion, so the recursion has no base rows.",

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.compile import BROADCAST_MAX_BYTES, compile_program, explain_texts
+from pyspark_paralagg.compile.rewrite.trace_paths import trace_paths
 from pyspark_paralagg.plan import EXTRAS
 from pyspark_paralagg.plan.plan import to_data
 from pyspark_paralagg.plan.read import program_from_json
@@ -87,7 +88,7 @@ def compile_step(
     start = time.perf_counter()
     relations = tuple(relations)
     base_inputs = _start_inputs(relations, len(step_json["sources"]))
-    program = program_from_step(step_json, relations, base_inputs, join_order, **options)
+    program = trace_paths(program_from_step(step_json, relations, base_inputs, join_order, **options))
     plan = compile_program(program, broadcast_max_bytes)
     return CompiledStep(program, plan, broadcast_max_bytes, time.perf_counter() - start)
 

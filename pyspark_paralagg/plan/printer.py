@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark_paralagg.plan.plan import Plan
 from pyspark_paralagg.program.expr import from_json
-from pyspark_paralagg.program.text import show, source_name
+from pyspark_paralagg.program.text import show, show_size, source_name
 
 Json = dict[str, Any]
 
@@ -30,7 +30,7 @@ def show_input(source: Json) -> str:
     """Return an input as text, like ``in1(src, dst) := source 0, w > 0  [1,000 bytes]``."""
     origin = f"result of {source['relation']}" if source["relation"] else source["name"] or f"source {source['source']}"
     filters = "".join(f", {_show(f)}" for f in source["filters"])
-    size = "" if source["size_bytes"] is None else f"  [{source['size_bytes']:,} bytes]"
+    size = "" if source["size_bytes"] is None else f"  [{show_size(source['size_bytes']) or 'size unknown'}]"
     return f"{name_of(source)}({', '.join(_show(e) for e in source['exprs'])}) := {origin}{filters}{size}"
 
 

@@ -17,6 +17,7 @@ from pyspark_paralagg.program.functions.function import DEFAULT_SETTING, Setting
 if TYPE_CHECKING:
     from pyspark_paralagg.program.custom import Custom
     from pyspark_paralagg.program.expr import Expr
+    from pyspark_paralagg.program.trace import Trace
 
 AtomKind = Literal["join", "semi", "anti"]
 Mode = Literal["auto", "iterate", "trust"]
@@ -79,7 +80,8 @@ class Relation:
     """A recursive relation. Its columns are the independent (key) columns, then the dependent ones.
 
     ``base`` and ``initial`` are ids of inputs whose columns are ``supplied``, in the same order. ``settled``: the
-    initial rows are a fixpoint without the base; the result is only the rows that the base changes.
+    initial rows are a fixpoint without the base; the result is only the rows that the base changes. ``traces`` are
+    columns of hops and paths, which ``trace_paths`` turns into dependents and further relations.
     """
 
     name: str
@@ -88,6 +90,7 @@ class Relation:
     base: int
     initial: int | None = None
     settled: bool = False
+    traces: tuple[Trace, ...] = ()
 
     @property
     def is_idempotent(self) -> bool:

@@ -35,6 +35,9 @@ _INFIX = {
 _HIGHEST_PRECEDENCE = 9
 
 
+_UNKNOWN_BYTES = (1 << 63) - 1  # the default of spark.sql.defaultSizeInBytes
+
+
 def show(expr: Expr, level: int = 0) -> str:
     """Render ``expr`` with the parentheses that it needs; ``level`` is the precedence of the operator around it.
 
@@ -103,6 +106,15 @@ def source_name(relation: str | None, name: str | None, number: int) -> str:
     ('roads_2', 'in2')
     """
     return relation or (f"{name}_{number}" if name else f"in{number}")
+
+
+def show_size(size: int | None) -> str | None:
+    """Return a size of an input as text, None for an unknown one. Spark estimates that as 2^63 - 1 bytes or more.
+
+    >>> show_size(1000), show_size(2**63 - 1), show_size(None)
+    ('1,000 bytes', None, None)
+    """
+    return None if size is None or size >= _UNKNOWN_BYTES else f"{size:,} bytes"
 
 
 def show_rule(rule: Rule, program: Program) -> str:

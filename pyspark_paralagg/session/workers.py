@@ -30,17 +30,25 @@ def obstacle(session: SparkSession) -> str | None:
     older = older_server(session)
     if older is not None:
         return older
-    state = state_of(session)
-    if "error" in state:
-        return f"no Python worker of this session runs: {state['error']}"
-    versions = state["versions"]
-    missing = [name for name in _NEEDED if versions[name] is None]
-    if missing:
-        lacking = " and no ".join(missing)
-        return f"the Python workers (Python {state['python']}) have no {lacking}: install {_PACKAGE} {VERSION} there"
+    missing = lacks(session, _NEEDED)
+    if missing is not None:
+        return missing
+    versions = state_of(session)["versions"]
     if versions[_PACKAGE] != VERSION:
         return f"the Python workers have {_PACKAGE} {versions[_PACKAGE]}, but this process has {VERSION}"
     return None
+
+
+def lacks(session: SparkSession, packages: tuple[str, ...]) -> str | None:
+    """Return which of ``packages`` the workers of ``session`` do not have, or why none runs; None if they have all."""
+    state = state_of(session)
+    if "error" in state:
+        return f"no Python worker of this session runs: {state['error']}"
+    missing = [name for name in packages if state["versions"][name] is None]
+    if not missing:
+        return None
+    lacking = " and no ".join(missing)
+    return f"the Python workers (Python {state['python']}) have no {lacking}: install {_PACKAGE} {VERSION} there"
 
 
 def older_server(session: SparkSession) -> str | None:

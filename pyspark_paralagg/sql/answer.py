@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Relation
 
 _ONLY_ENGINE = "use df.recursive_agg, because SQL queries run only on the Spark engine and not on plain DataFrames"
+_DUCKDB_NAMES = {"arg_min": MinBy.aggregator, "arg_max": MaxBy.aggregator, "bool_or": "any", "bool_and": "all"}
 _NO_MODE = "use df.recursive_agg to set a mode, because SQL has none"
 
 
@@ -129,19 +130,37 @@ def _relation(declaration: dict[str, Any], input_id: int) -> Relation:
 
 
 def _aggregation(column: str, call: dict[str, Any]) -> Aggregation:
-    """Return the value of ``aggs`` for ``min()`` or ``min_by(dist)``."""
+    """Return the value of ``aggs`` for ``min()`` or ``min_by(dist)``; in USING KEY, for ``min_by(parent, dist)``."""
     function, argument = str(call["function"]), call.get("argument")
+    is_clause = bool(call.get("using_key"))
+    if is_clause:
+        function = _DUCKDB_NAMES.get(function, function)
+        _check_meaning(column, function)
     aggregator = AGGREGATORS.get(function)
     parameters = aggregator.parameters if aggregator is not None else ""
     if parameters == "order" and argument is not None:
         return MinBy(argument) if function == MinBy.aggregator else MaxBy(argument)
+    where = "USING KEY" if is_clause else "a head"
     if parameters == "order":
-        message, hint = f"{function}() in a head names no column", f"name one, as in {function}(dist) AS {column}"
+        written = f"{function}({column})" if is_clause else f"{function}()"
+        advice = f"{function}({column}, dist)" if is_clause else f"{function}(dist) AS {column}"
+        message, hint = f"{written} in {where} names no column that decides", f"name one, as in {advice}"
     elif parameters == "witnesses":
-        message, hint = f"{function} is not allowed in a head", "use df.recursive_agg or Datalog, which support it"
+        message, hint = f"{function} is not allowed in {where}", "use df.recursive_agg or Datalog, which support it"
+    elif aggregator is not None and argument is not None and is_clause:
+        message = f"{function}({column}, {argument}) in {where}: {function} takes one column there"
+        hint = f"write {function}({column})"
     elif aggregator is not None and argument is not None:
-        message = f"{function}({argument}) in a head: {function}() takes no argument there"
+        message = f"{function}({argument}) in {where}: {function}() takes no argument there"
         hint = f"write {function}() AS {column}; the branches supply its values"
     else:
         return function
     raise HeadError(UsageError("PARALAGG_SQL_HEAD_ARGUMENT", message, value=argument, hint=hint), column)
+
+
+def _check_meaning(column: str, function: str) -> None:
+    """Refuse ``count`` in a USING KEY clause: DuckDB counts rows there, and a head adds the selected numbers."""
+    if function == "count":
+        message = f"count({column}) in USING KEY: in a recursion, count adds the numbers that the branches select"
+        hint = f"select 1 in the branches and write sum({column}), or write the head as count() AS {column}"
+        raise HeadError(UsageError("PARALAGG_SQL_USING_KEY", message, value=function, hint=hint), column)

@@ -238,6 +238,16 @@ def test_a_later_relation_is_a_later_stratum() -> None:
     assert (lower.relation, lower.source) == ("dist", -1)
 
 
+def test_the_size_that_spark_estimates_for_an_unknown_input_is_unknown() -> None:
+    program = programs.same_generation()
+    sized = replace(program, inputs=tuple(replace(i, size_bytes=2**63 - 1) for i in program.inputs))
+    plan: Plan = compile_program(sized)
+    assert "in1(child, par) := source 0  [size unknown]" in show_plan(plan)
+    assert any("of unknown size" in reason for reason in plan.reasons)
+    assert "9,223,372,036,854" not in show_plan(plan)
+    assert "223372036854" not in "".join(plan.reasons).replace(",", "")
+
+
 def test_every_choice_has_a_reason() -> None:
     plan: Plan = compile_program(programs.closure_left())
     text = "\n".join(plan.reasons)

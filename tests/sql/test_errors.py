@@ -65,6 +65,86 @@ WRONG = {
         "PARALAGG_SQL_HEAD",
         "is not recursive",
     ),
+    "USING KEY without an aggregate": (
+        "WITH RECURSIVE t(n, d) «USING KEY (n)» AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_USING_KEY",
+        "by an aggregate for each other column: USING KEY (n, min(d), min_by(parent, d))",
+    ),
+    "USING KEY without an aggregate or columns": (
+        "WITH RECURSIVE t «using  key (n, d)» AS (SELECT 1 AS n, 1 AS d UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_USING_KEY",
+        "has no aggregate",
+    ),
+    "USING KEY omits a column": (
+        "WITH RECURSIVE t(n, d, p) «USING KEY (n, min(d))» AS (SELECT 1, 1, 1 UNION SELECT n, d, n FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_USING_KEY",
+        "min(p), or min_by(p, d) for the p of the row with the least d",
+    ),
+    "USING KEY has a name that is no column": (
+        "WITH RECURSIVE t(n, d) USING KEY (n, «min(e)») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_USING_KEY",
+        "its columns are n, d",
+    ),
+    "USING KEY has a key that is no column": (
+        "WITH RECURSIVE t USING KEY («m», min(d)) AS (SELECT 1 AS n, 1 AS d UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_USING_KEY",
+        "USING KEY lists m, which is no column of t",
+    ),
+    "USING KEY lists a column twice": (
+        "WITH RECURSIVE t(n, d) USING KEY (n, d, «min(D)») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_USING_KEY",
+        "lists the column d twice",
+    ),
+    "USING KEY aggregates an expression": (
+        "WITH RECURSIVE t(n, d) USING KEY (n, «min(d + 1)») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_USING_KEY",
+        "compute values in the branches",
+    ),
+    "USING KEY has an alias": (
+        "WITH RECURSIVE t(n, d) USING KEY (n, «min(d) AS z») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_USING_KEY",
+        "is neither a column nor an aggregate of a column",
+    ),
+    "USING KEY has an expression as a key": (
+        "WITH RECURSIVE t(n, d) USING KEY («n + 1», min(d)) AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_USING_KEY",
+        "is neither a column nor an aggregate of a column",
+    ),
+    "USING KEY beside aggregates in the head": (
+        "WITH RECURSIVE t(n, min() AS d) «USING KEY (n, min(d))» AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_USING_KEY",
+        "write the aggregates in one of the two",
+    ),
+    "USING KEY counts": (
+        "WITH RECURSIVE t(n, d) USING KEY (n, «count(d)») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_USING_KEY",
+        "select 1 in the branches and write sum(d)",
+    ),
+    "USING KEY has an aggregate of the first row": (
+        "WITH RECURSIVE t(n, d) USING KEY (n, «first(d)») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_UNKNOWN_AGGREGATE",
+        "'first' is not an aggregate for the column 'd'",
+    ),
+    "USING KEY with min_by of one column": (
+        "WITH RECURSIVE t(n, d) USING KEY (n, «arg_min(d)») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_HEAD_ARGUMENT",
+        "name one, as in min_by(d, dist)",
+    ),
+    "USING KEY with min of two columns": (
+        "WITH RECURSIVE t(n, d) USING KEY (n, «min(d, n)») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_HEAD_ARGUMENT",
+        "write min(d)",
+    ),
+    "USING KEY where nothing recurses": (
+        "WITH RECURSIVE t(n, d) USING KEY (n, «min(d)») AS (SELECT 1, 1 UNION SELECT 2, 3) SELECT * FROM t",
+        "PARALAGG_SQL_HEAD",
+        "is not recursive",
+    ),
+    "a step that is not monotone under USING KEY": (
+        "WITH RECURSIVE t(n, d) USING KEY (n, min(d)) AS (SELECT 1, 1 UNION «SELECT n, -d FROM t») SELECT * FROM t",
+        "PARALAGG_NOT_MONOTONE",
+        "-d gives",
+    ),
     "a column that is a key and aggregated": (
         "WITH RECURSIVE t(d, «min() AS d») AS (SELECT 1, 1 UNION SELECT d, d FROM t) SELECT * FROM t",
         "PARALAGG_KEY_AGGREGATED",

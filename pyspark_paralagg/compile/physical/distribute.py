@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.program.expr import Col, Expr
+from pyspark_paralagg.program.text import show_size
 
 if TYPE_CHECKING:
     from pyspark_paralagg.compile.physical.bit_rows import BitForm
@@ -45,7 +46,8 @@ def distribute(
     """Return the distribution of a stratum's relations for ``chains``; for ``bit_form`` if there is one."""
     size = _static_bytes(chains, program)
     fits = size is not None and size <= broadcast_max_bytes
-    large = "of unknown size" if size is None else f"{_megabytes(size)}, more than {_megabytes(broadcast_max_bytes)}"
+    is_known = show_size(size) is not None
+    large = f"{_megabytes(size or 0)}, more than {_megabytes(broadcast_max_bytes)}" if is_known else "of unknown size"
     note = ""
     if bit_form is not None and fits:
         by: dict[str, tuple[int, ...]] = {r.name: (bit_form.carried[r.name],) for r in relations}

@@ -40,7 +40,7 @@ from pyspark_paralagg.plan.plan import (
 )
 from pyspark_paralagg.program.aggregators import is_numeric
 from pyspark_paralagg.program.expr import Col
-from pyspark_paralagg.program.text import input_name
+from pyspark_paralagg.program.text import input_name, show_size
 
 if TYPE_CHECKING:
     from pyspark_paralagg.compile.physical.chain import Chain
@@ -238,7 +238,7 @@ def _replicated_large_inputs(program: Program, statics: tuple[StaticIndex, ...],
     for index in statics:
         source = program.input(index.input)
         if index.placement == "everywhere" and (source.size_bytes is None or source.size_bytes > broadcast_max_bytes):
-            size = "of unknown size" if source.size_bytes is None else f"{source.size_bytes:,} bytes"
+            size = show_size(source.size_bytes) or "of unknown size"
             reasons.append(
                 f"{input_name(source)} ({size}) is stored in every task, because no key of the recursion alone looks "
                 "it up"

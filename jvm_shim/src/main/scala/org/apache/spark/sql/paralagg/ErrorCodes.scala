@@ -30,6 +30,7 @@ object ErrorCodes {
   val SqlPlace = "PARALAGG_SQL_PLACE"
   val SqlTypes = "PARALAGG_SQL_TYPES"
   val SqlUnionAll = "PARALAGG_SQL_UNION_ALL"
+  val SqlUsingKey = "PARALAGG_SQL_USING_KEY"
   val TypeUnsupported = "PARALAGG_TYPE_UNSUPPORTED"
 
   /** Errors of the ranks and their engine, not of the query. Lazy, so that `ShimJars` links with another Scala. */

@@ -105,7 +105,7 @@ object CompileRecursion {
     JArray(names.zip(types).map { case (name, t) => JArray(List(JString(name), JString(t.simpleString))) }.toList)
 
   private def aggregates(r: CteRelation): JValue = JObject(r.aggregates.toList.sortBy(_._1).map { case (column, a) =>
-    column -> (("function" -> a.function) ~ ("argument" -> a.argument))
+    column -> (("function" -> a.function) ~ ("argument" -> a.argument) ~ ("using_key" -> r.usingKey.isDefined))
   })
 
   /** Throws the compiler's refusal with the position of the aggregate in a head, or of the branch. */

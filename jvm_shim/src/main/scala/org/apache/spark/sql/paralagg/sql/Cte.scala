@@ -9,16 +9,24 @@ import org.apache.spark.sql.paralagg.SparkMinor
 /** One `name(columns) AS (query)` of a parsed WITH RECURSIVE. */
 class Cte(val name: String, val alias: SubqueryAlias, val maxDepth: Option[Int], heads: Heads) {
 
-  private val (headNames, query) = alias.child match {
-    case UnresolvedSubqueryColumnAliases(names, child) => (Some(names), child)
-    case other => (None, other)
+  private val (head, query) = alias.child match {
+    case UnresolvedSubqueryColumnAliases(names, child) => (names.map(n => heads.part(n).toRight(n)), child)
+    case other => (Nil, other)
   }
 
+  /** Its USING KEY clause. */
+  val usingKey: Option[UsingKey] = head.collectFirst { case Right(clause: UsingKey) => clause }
+
+  /** The aggregates by column. With a USING KEY clause, columns are as written there until the first branch is resolved. */
   val aggregates: Map[String, HeadAggregate] =
-    headNames.toSeq.flatten.flatMap(heads.aggregate).map(a => a.column -> a).toMap
+    (usingKey.toSeq.flatMap(_.aggregates) ++ head.collect { case Right(a: HeadAggregate) => a }).map(a =>
+      a.column -> a).toMap
 
   /** The names of its columns, if the head has them. */
-  val columnNames: Option[Seq[String]] = headNames.map(_.map(n => heads.aggregate(n).fold(n)(_.column)))
+  val columnNames: Option[Seq[String]] = Some(head.collect {
+    case Left(name) => name
+    case Right(a: HeadAggregate) => a.column
+  }).filter(_.nonEmpty)
 
   val isUnion: Boolean = body(query)._1 match {
     case Distinct(u: Union) => !u.byName

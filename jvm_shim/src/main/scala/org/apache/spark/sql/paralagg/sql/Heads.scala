@@ -9,17 +9,27 @@ import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.paralagg.{ErrorCodes, SparkMinor}
 
+/** A part of the head of a recursive CTE that Spark cannot parse. */
+abstract class HeadPart { def origin: Origin }
+
 /** An aggregate in the head of a recursive CTE: `min() AS dist`, or `min_by(dist) AS parent` with an argument. */
-case class HeadAggregate(function: String, argument: Option[String], column: String, origin: Origin)
+case class HeadAggregate(function: String, argument: Option[String], column: String, origin: Origin) extends HeadPart
 
 /**
- * A text with masked aggregates in its heads, so that Spark can parse it. Each `min() AS dist` is replaced by a quoted
- * identifier of the same length with the aggregate's number. All positions stay the same.
+ * A text with masked parts in its heads, so that Spark can parse it. Each `min() AS dist` is replaced by a quoted
+ * identifier of the same length with the part's number, and a USING KEY clause by a last column that is such an
+ * identifier. All positions stay the same.
  */
-class Heads(val original: String, spans: IndexedSeq[(Int, Int, HeadAggregate)]) {
+class Heads(val original: String, spans: IndexedSeq[(Int, Int, HeadPart)]) {
   import Heads.Mark
 
-  private val masks = spans.zipWithIndex.map { case ((start, end, _), n) => s"`$Mark$n`".padTo(end - start, ' ') }
+  private val masks = spans.zipWithIndex.map { case ((start, end, part), n) =>
+    val mask = part match {
+      case _: HeadAggregate => s"`$Mark$n`"
+      case clause: UsingKey => if (clause.hasColumns) s", `$Mark$n`)" else s"(`$Mark$n`)"
+    }
+    mask.padTo(end - start, ' ')
+  }
 
   /** The text for Spark's parser. */
   val text: String = spans.zip(masks).foldLeft(original) { case (result, ((start, end, _), mask)) =>
@@ -28,8 +38,8 @@ class Heads(val original: String, spans: IndexedSeq[(Int, Int, HeadAggregate)]) 
 
   def isEmpty: Boolean = spans.isEmpty
 
-  /** Returns the aggregate that a masked column name stands for; None for a name of the user. */
-  def aggregate(column: String): Option[HeadAggregate] =
+  /** Returns the part that a masked column name stands for; None for a name of the user. */
+  def part(column: String): Option[HeadPart] =
     if (!isEmpty && column.startsWith(Mark)) Some(spans(column.substring(Mark.length).toInt)._3) else None
 
   /** Returns a piece of the parsed text as the user wrote it. */
@@ -64,14 +74,47 @@ object Heads {
     import SqlBaseLexer.{AS, COMMA, LEFT_PAREN, RIGHT_PAREN}
 
     /** Returns the aggregates of consecutive CTEs; token `at` is the name of the first one. */
-    def heads(at: Int): Seq[(Int, Int, HeadAggregate)] = {
-      val (aggregates, body) = if (is(tokens, at + 1, LEFT_PAREN) && !isQuery(at + 2)) {
-        val end = closing(at + 1)
-        (items(at + 2, end).filter(isAggregate).map(aggregate), end + 1)
-      } else (Nil, at + 1)
+    def heads(at: Int): Seq[(Int, Int, HeadPart)] = {
+      val hasColumns = is(tokens, at + 1, LEFT_PAREN) && !isQuery(at + 2)
+      val end = if (hasColumns) closing(at + 1) else at
+      val aggregates = if (hasColumns) items(at + 2, end).filter(isAggregate).map(aggregate) else Nil
+      val clause = if (isUsingKey(end + 1)) Some(usingKey(end + 1, hasColumns)) else None
+      if (aggregates.nonEmpty) clause.foreach(c => UsingKey.refuseBoth(c._3.origin))
+      val body = if (clause.isDefined) closing(end + 3) + 1 else end + 1
       val open = tokens.indexWhere(_.getType == LEFT_PAREN, body) // past MAX RECURSION LEVEL n, AS
       val next = if (open < 0) tokens.length else closing(open) + 1
-      aggregates ++ (if (is(tokens, next, COMMA)) heads(next + 1) else Nil)
+      aggregates ++ clause ++ (if (is(tokens, next, COMMA)) heads(next + 1) else Nil)
+    }
+
+    private def isUsingKey(at: Int): Boolean = is(tokens, at, SqlBaseLexer.USING) &&
+      is(tokens, at + 2, LEFT_PAREN) && source(Seq(tokens(at + 1))).equalsIgnoreCase("key") && closing(
+        at + 2) < tokens.length
+
+    /** Reads the clause at token `at`. Its span begins at the parenthesis that closes the columns, if there are some. */
+    private def usingKey(at: Int, hasColumns: Boolean): (Int, Int, HeadPart) = {
+      val close = closing(at + 2)
+      val clause = tokens.slice(at, close + 1)
+      val written = items(at + 3, close).filter(_.nonEmpty)
+      val (calls, columns) = written.partition(isAggregate)
+      columns.filter(_.length > 1).foreach(c => UsingKey.refuseItem(source(c), origin(c.head, c.last)))
+      val place = origin(clause.head, clause.last)
+      if (calls.isEmpty) UsingKey.refuseBare(source(clause), columns.headOption.fold("k")(source), place)
+      val first = if (hasColumns) tokens(at - 1) else clause.head
+      (index(first.getStartIndex), index(clause.last.getStopIndex + 1),
+        UsingKey(columns.map(c => KeyColumn(name(c.head), origin(c.head, c.head))), calls.map(keyed), hasColumns,
+          place))
+    }
+
+    /** Reads `min(dist)`, or `min_by(parent, dist)` with the column that decides. */
+    private def keyed(item: IndexedSeq[Token]): HeadAggregate = {
+      val at = origin(item.head, item.last)
+      val isCall = item(1).getType == LEFT_PAREN && item.last.getType == RIGHT_PAREN
+      val arguments = if (isCall) item.slice(2, item.length - 1) else IndexedSeq.empty
+      arguments.map(_.getType) match {
+        case Seq(column) if column != COMMA => HeadAggregate(function(item), None, name(arguments.head), at)
+        case Seq(_, COMMA, _) => HeadAggregate(function(item), Some(name(arguments(2))), name(arguments.head), at)
+        case _ => UsingKey.refuseItem(source(item), at)
+      }
     }
 
     /** Tests for `t (SELECT …)`: AS is optional, and without it there may be no head. */
@@ -96,7 +139,9 @@ object Heads {
 
     private def isAggregate(item: IndexedSeq[Token]): Boolean = item.exists(_.getType == LEFT_PAREN)
 
-    private def aggregate(item: IndexedSeq[Token]): (Int, Int, HeadAggregate) = {
+    private def function(item: IndexedSeq[Token]): String = source(item.take(1)).toLowerCase(java.util.Locale.ROOT)
+
+    private def aggregate(item: IndexedSeq[Token]): (Int, Int, HeadPart) = {
       val at = origin(item.head, item.last)
       val close = item.indexWhere(_.getType == RIGHT_PAREN)
       val argument = item.slice(2, close)
@@ -114,9 +159,8 @@ object Heads {
           "write min() without an argument: it aggregates the column of the branches at its position; min_by(dist) names a column",
           origin(argument.head, argument.last))
       }
-      val function = source(item.take(1)).toLowerCase(java.util.Locale.ROOT)
       val (start, end) = (index(item.head.getStartIndex), index(item.last.getStopIndex + 1))
-      (start, end, HeadAggregate(function, argument.headOption.map(name), name(item.last), at))
+      (start, end, HeadAggregate(function(item), argument.headOption.map(name), name(item.last), at))
     }
 
     private def name(token: Token): String = {
@@ -125,7 +169,7 @@ object Heads {
       quotes.find(raw.startsWith).fold(raw)(q => raw.substring(1, raw.length - 1).replace(q + q, q))
     }
 
-    private def source(item: IndexedSeq[Token]): String =
+    private def source(item: Seq[Token]): String =
       text.substring(index(item.head.getStartIndex), index(item.last.getStopIndex + 1))
 
     /** Returns the index in `text` of a token's position, which counts code points. */

@@ -25,7 +25,12 @@ case class CteRelation(
     steps: Int,
     places: Seq[Origin],
     origin: Origin,
-    columns: Option[Seq[CteColumn]] = None) {
+    columns: Option[Seq[CteColumn]] = None,
+    usingKey: Option[UsingKey] = None) {
+
+  /** Returns this relation with the aggregates of its USING KEY clause under the `names` of its columns. */
+  def withKeys(names: Seq[String]): CteRelation =
+    usingKey.fold(this)(clause => copy(aggregates = clause.resolved(name, names)))
 
   /** Reorders `items`, one for each column of the head, in the order of the relation: keys, then aggregated columns. */
   def inOrder[A](items: Seq[A]): Seq[A] = {

@@ -52,7 +52,8 @@ object ResolveRecursion extends Rule[LogicalPlan] {
       checkArity(cte, r)
       val names = r.columnNames.getOrElse(branches.head.output.map(_.name))
       val types = branches.map(_.output.map(_.dataType)).reduceLeft[Seq[DataType]](wider(r, _, _))
-      r.copy(columns = Some(CompileRecursion.declared(r, names, types)))
+      val keyed = r.withKeys(names)
+      keyed.copy(columns = Some(CompileRecursion.declared(keyed, names, types)))
     }
   })
 

@@ -1,0 +1,130 @@
+"""Make the arrays of ``ra.path`` from the parents that the engines return, in one Python task of Spark.
+
+Rows are numbered, and all paths are followed at once, from each row to its base row: as many array operations as the
+longest path has steps. A batch of paths has at most ``_BATCH`` elements, so memory is bounded by rows, not by paths.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paralagg.errors import EnvironmentProblem
+from pyspark_paralagg.program.sql import quoted
+from pyspark_paralagg.program.trace import Path
+from pyspark_paralagg.program.traced import traced
+from pyspark_paralagg.session.workers import lacks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from pyspark_paralagg.program.program import Relation
+
+_BATCH = 1 << 22
+
+
+def with_traces(df: DataFrame, relation: Relation, order: list[str]) -> DataFrame:
+    """Return ``df``, the engine's rows of ``traced(relation).result``, with the columns ``order``."""
+    paths = {t.name: t.kind for t in relation.traces if isinstance(t.kind, Path)}
+    if not paths:
+        return df.select(*map(quoted, order))
+    _check_workers(df, next(iter(paths)))
+    names = traced(relation)
+    types = {f.name: f.dataType.simpleString() for f in df.schema.fields}
+    keys = [k.name for k in relation.keys]
+    made = {name: list(path.columns) or keys for name, path in paths.items()}
+    limits = {name: path.limit for name, path in paths.items()}
+    for name, shown in made.items():
+        fields = ", ".join(f"{quoted(c)}: {types[c]}" for c in shown)
+        types[name] = f"array<{types[shown[0]]}>" if len(shown) == 1 else f"array<struct<{fields}>>"
+    schema = ", ".join(f"{quoted(c)} {types[c]}" for c in order)
+    walk = _walk(order, keys, list(names.parents), names.hops, made, limits)
+    return df.repartition(1).mapInArrow(walk, schema)
+
+
+def _check_workers(df: DataFrame, path: str) -> None:
+    missing = lacks(df.sparkSession, ("numpy", "pyarrow"))
+    if missing is not None:
+        raise EnvironmentProblem(
+            "PARALAGG_PATH_WORKERS",
+            f"a Python worker of Spark makes the arrays of {path!r}, but {missing}",
+            value=path,
+            place="ra.path",
+            hint="install numpy and pyarrow where Spark's workers run, and name that Python in PYSPARK_PYTHON or "
+            "spark.pyspark.python",
+        )
+
+
+def _walk(  # noqa: C901, PLR0913, PLR0915, PLR0917 - all that the worker gets; it may lack this package
+    order: list[str],
+    keys: list[str],
+    parents: list[str],
+    hops: str,
+    made: dict[str, list[str]],
+    limits: dict[str, int | None],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function for ``mapInArrow``. It is sent by value and imports nothing of this package."""
+    batch_elements = _BATCH
+
+    def walk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # noqa: C901 - as above
+        import numpy as np  # noqa: PLC0415 - in the worker
+        import pyarrow as pa  # noqa: PLC0415 - likewise
+
+        received = list(batches)
+        if not received:
+            return
+        table = pa.Table.from_batches(received).combine_chunks()
+        rows = table.num_rows
+        if rows == 0:
+            return
+
+        def column(name: str) -> Any:  # noqa: ANN401 - an array of any type
+            chunks = table.column(name).chunks
+            return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+
+        depth = column(hops).fill_null(1 << 62).to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = np.zeros(2 * rows, dtype=np.int64)
+        for key, parent in zip(keys, parents, strict=True):
+            both = pa.concat_arrays([column(key), column(parent)]).dictionary_encode(null_encoding="encode")
+            codes = codes * (len(both.dictionary) + 1) + both.indices.to_numpy(zero_copy_only=False)
+            codes = np.unique(codes, return_inverse=True)[1]
+        own, of_parent = codes[:rows], codes[rows:]
+        position = np.full(int(codes.max()) + 1, -1, dtype=np.int64)
+        position[own] = np.arange(rows)
+        before = np.where(depth > 0, position[of_parent], -1)
+        lost = np.flatnonzero((depth > 0) & ((before < 0) | (depth[before] != depth - 1)))
+        if len(lost):
+            row = {key: column(key)[int(lost[0])].as_py() for key in keys}
+            text = f"[PARALAGG_PATH_LOST] {len(lost)} rows have no parent, such as {row}"
+            raise ValueError(text + ": rows with a null key, and rows that are derived from them, have no path")
+        for name, limit in limits.items():
+            if limit is not None and int(depth.max()) >= limit:
+                row = {key: column(key)[int(depth.argmax())].as_py() for key in keys}
+                text = f"[PARALAGG_PATH_TOO_LONG] the path {name} of {row} has {int(depth.max()) + 1} rows"
+                raise ValueError(f"{text}, more than limit={limit}")
+        ends = np.cumsum(depth + 1)
+        first = 0
+        while first < rows:
+            last = max(first + 1, int(np.searchsorted(ends, ends[first] - depth[first] - 1 + batch_elements)))
+            offsets = np.concatenate([[0], np.cumsum(depth[first:last] + 1)])
+            elements = np.empty(offsets[-1], dtype=np.int64)
+            current, at = np.arange(first, last), offsets[1:] - 1
+            while len(current):
+                elements[at] = current
+                current = before[current]
+                going = current >= 0
+                current, at = current[going], at[going] - 1
+            arrays = []
+            for name in order:
+                if name not in made:
+                    arrays.append(column(name).slice(first, last - first))
+                    continue
+                taken = [column(c).take(pa.array(elements)) for c in made[name]]
+                values = taken[0] if len(taken) == 1 else pa.StructArray.from_arrays(taken, names=made[name])
+                arrays.append(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values))
+            yield pa.RecordBatch.from_arrays(arrays, names=order)
+            first = last
+
+    return walk

@@ -1,0 +1,226 @@
+"""Add the columns of ``ra.hops`` and ``ra.path`` to a Program, as a search of its own over the final rows.
+
+    dist(v, $MIN(d)) :- dist(u, d1), edges(u, v, w), d = d1 + w
+    dist_route(v, d, $MIN(h), u by h) :-
+        dist_route(u, _, h1), dist(u, d1), edges(u, v, w), dist(v, d), d = d1 + w, h = h1 + 1
+
+A rule instance is *tight* if it derives the final value of its head. The search starts at base rows that have the final
+value and follows tight instances, so each row gets the fewest hops and the smallest of the parents that give them.
+Whatever the weights are, parents cannot form a cycle, because each has one hop less. (Hops that the loop itself carried
+would be wrong where values tie: under ``least(width, d)`` a wider way with more hops may replace one that is as good.)
+Further keys of the parent follow, two in a stage. All engines run the result as any other Program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.errors import UsageError
+from pyspark_paralagg.program.expr import Call, Col, Lit
+from pyspark_paralagg.program.program import Atom, Rule
+from pyspark_paralagg.program.traced import HOPS_TYPE, traced
+
+if TYPE_CHECKING:
+    from pyspark_paralagg.program.expr import Expr
+    from pyspark_paralagg.program.program import Program, Relation
+    from pyspark_paralagg.program.traced import Traced
+
+_NO_HOPS = Lit(0, HOPS_TYPE)
+
+
+def trace_paths(program: Program) -> Program:
+    """Return the program with further relations that compute the traces of each relation.
+
+    Raises ``UsageError`` ``PARALAGG_PATH`` for limits that return unfinished rows, and for a rule whose rows have no
+    single parent.
+    """
+    for relation in program.relations:
+        if relation.traces:
+            program = _Tracer(program, relation).run()
+    return program
+
+
+@dataclass(frozen=True)
+class _Parent:
+    """The row before, in a rule: the body that reads it, its keys, the head's hops, and how its two atoms agree."""
+
+    body: tuple[Atom, ...]
+    keys: tuple[Col, ...]
+    hops: Expr
+    same: tuple[Expr, ...]
+
+
+class _Tracer:
+    """Traces one relation."""
+
+    def __init__(self, program: Program, relation: Relation) -> None:
+        self._program = program
+        self._relation = replace(relation, traces=())
+        self._names: Traced = traced(relation)
+        self._order = relation.traces[0].kind.order
+        self._rules = [r for r in program.rules if r.head == relation.name]
+
+    def run(self) -> Program:
+        self._check_limit()
+        for rule in self._rules:
+            self._check_parents(rule)
+        relations = [self._relation if r.name == self._relation.name else r for r in self._program.relations]
+        self._program = replace(self._program, relations=tuple(relations))
+        first, *others = self._names.stages
+        starts = [self._start(i) for i in (self._relation.base, self._relation.initial) if i is not None]
+        rules = [_copied(self._relation, first), *starts]  # a copy first: a row that no search finds has null hops
+        self._add(first, rules + [self._search(r, first) for r in self._rules])
+        for before, stage in zip(self._names.stages, others, strict=False):
+            self._add(
+                stage, [_copied(before, stage)] + [self._parent(r, before, stage) for r in self._rules if _reads(r)]
+            )
+        return self._program
+
+    def _check_limit(self) -> None:
+        iterations = self._program.max_iterations
+        if self._program.on_limit == "return" and iterations is not None:
+            raise UsageError(
+                "PARALAGG_PATH",
+                f"max_iterations={iterations} returns rows whose parents may have changed since, so they have no path",
+                value=iterations,
+                place=f"relation {self._relation.name}",
+                hint="count the steps in a key and bound it: keys=['node', 'legs'], and .where('legs < 3') in the step",
+            )
+
+    def _check_parents(self, rule: Rule) -> None:
+        reads = _reads(rule)
+        if len(reads) > 1 or any(a.relation != self._relation.name or a.kind != "join" for a in reads):
+            raise UsageError(
+                "PARALAGG_PATH",
+                f"a row of {self._relation.name!r} has no single parent: this branch reads "
+                + ", ".join(f"{a.relation} ({a.kind})" for a in reads),
+                value=self._relation.name,
+                place=rule.place,
+                hint="read the relation once in each branch, joined with inputs: dist JOIN edges, not dist JOIN dist",
+            )
+
+    def _add(self, stage: Relation, rules: list[Rule]) -> None:
+        """Add a relation whose rows all come from ``rules``."""
+        program = self._program
+        base = program.input(self._relation.base)
+        base = replace(
+            base,
+            id=max(i.id for i in program.inputs) + 1,
+            exprs=tuple(Lit(None, c.type) for c in stage.columns),
+            filters=(*base.filters, Lit(value=False, type="boolean")),
+        )
+        self._program = replace(
+            program,
+            relations=(*program.relations, replace(stage, base=base.id, initial=None)),
+            inputs=(*program.inputs, base),
+            rules=(*program.rules, *rules),
+        )
+
+    def _start(self, input_id: int) -> Rule:
+        """Return the rule of base rows that have the final value."""
+        stage, place = self._names.stages[0], f"base of {self._relation.name}"
+        rows = self._program.input(input_id)
+        variables = tuple(f"base_{c.name}" for c in self._relation.supplied)
+        derived = tuple(Col(v, e.type) for v, e in zip(variables, rows.exprs, strict=True))
+        rule = Rule(stage.name, derived, (Atom(variables, input=input_id),), place=place)
+        return self._tight(rule, rule.body, (_NO_HOPS, *self._no_parents(stage)), stage)
+
+    def _search(self, rule: Rule, stage: Relation) -> Rule:
+        """Return the rule of rows that follow in one hop, or that need no other row."""
+        if not _reads(rule):
+            return self._tight(rule, rule.body, (_NO_HOPS, *self._no_parents(stage)), stage)
+        parent = self._from(rule, stage)
+        found = (parent.hops, *parent.keys[: len(self._names.parents[:1])])
+        return self._tight(replace(rule, conditions=(*rule.conditions, *parent.same)), parent.body, found, stage)
+
+    def _parent(self, rule: Rule, before: Relation, stage: Relation) -> Rule:
+        """Return the rule that adds the next keys of the parent."""
+        parent = self._from(rule, before)
+        row = self._row(rule, before)
+        columns = len(self._relation.columns)
+        number = len(before.columns) - columns - 1
+        known = row[columns:]
+        same = [_equal(r, e) for r, e in zip(known, (parent.hops, *parent.keys[:number]), strict=True)]
+        new = parent.keys[number : len(stage.columns) - columns - 1]
+        return self._joined(rule, parent.body, before, row, [*parent.same, *same], stage, (*known, *new))
+
+    def _tight(self, rule: Rule, body: tuple[Atom, ...], found: tuple[Expr, ...], stage: Relation) -> Rule:
+        return self._joined(rule, body, self._relation, self._row(rule, self._relation), [], stage, found)
+
+    def _joined(  # noqa: PLR0913, PLR0917 - all parts of a rule
+        self,
+        rule: Rule,
+        body: tuple[Atom, ...],
+        rows: Relation,
+        row: tuple[Col, ...],
+        same: list[Expr],
+        stage: Relation,
+        found: tuple[Expr, ...],
+    ) -> Rule:
+        """Return the rule with the row that it derives from ``rows``, and ``found`` behind its columns."""
+        columns = self._relation.columns
+        derived = dict(zip((c.name for c in self._relation.supplied), rule.exprs, strict=True))
+        decided = [k.name for k in self._relation.keys] + ([] if self._order is None else [self._order])
+        equal = [_equal(r, derived[c.name]) for r, c in zip(row, columns, strict=False) if c.name in decided]
+        return replace(
+            rule,
+            head=stage.name,
+            exprs=(*row[: len(columns)], *found),
+            body=(*body, Atom(tuple(c.name for c in row), rows.name)),
+            conditions=(*rule.conditions, *equal, *same),
+            place=f"{rule.place}, {stage.name}",
+        )
+
+    def _from(self, rule: Rule, stage: Relation) -> _Parent:
+        """Return what reads the parent's row of ``stage`` beside its row of the relation.
+
+        Values are read from the relation itself: it is final, so they may decide what is joined.
+        """
+        reader = _reads(rule)[0]
+        count = len(self._relation.keys)
+        named = zip(reader.variables[:count], self._relation.keys, strict=True)
+        keys = tuple(v or _variable(rule, f"from_{k.name}") for v, k in named)
+        seen = replace(reader, variables=(*keys, *reader.variables[count:]))
+        hops = _variable(rule, "hops")
+        found = tuple(_variable(rule, f"found_{k.name}") for k in self._relation.keys)
+        values, others = (None,) * len(self._relation.dependents), (None,) * len(self._names.parents)
+        known = Atom((*found, *values, hops, *others)[: len(stage.columns)], stage.name)
+        types = [k.type for k in self._relation.keys]
+        same = tuple(_equal(Col(f, t), Col(k, t)) for f, k, t in zip(found, keys, types, strict=True))
+        return _Parent(
+            body=(known, *(seen if a is reader else a for a in rule.body)),
+            keys=tuple(Col(v, t) for v, t in zip(keys, types, strict=True)),
+            hops=Call("Add", (Col(hops, HOPS_TYPE, nullable=False), Lit(1, HOPS_TYPE)), HOPS_TYPE, nullable=False),
+            same=same,
+        )
+
+    def _row(self, rule: Rule, rows: Relation) -> tuple[Col, ...]:
+        return tuple(Col(_variable(rule, f"of_{c.name}"), c.type) for c in rows.columns)
+
+    def _no_parents(self, stage: Relation) -> tuple[Expr, ...]:
+        return tuple(Lit(None, c.type) for c in stage.columns[len(self._relation.columns) + 1 :])
+
+
+def _copied(before: Relation, stage: Relation) -> Rule:
+    """Return the rule that takes over all rows, with nulls for what ``stage`` adds."""
+    row = tuple(Col(c.name, c.type) for c in before.columns)
+    nulls = tuple(Lit(None, c.type) for c in stage.columns[len(before.columns) :])
+    return Rule(stage.name, (*row, *nulls), (Atom(tuple(c.name for c in row), before.name),), place=stage.name)
+
+
+def _reads(rule: Rule) -> list[Atom]:
+    return [a for a in rule.body if a.relation is not None]
+
+
+def _equal(left: Expr, right: Expr) -> Expr:
+    return Call("EqualTo", (left, right), "boolean")
+
+
+def _variable(rule: Rule, stem: str) -> str:
+    """Return a name that no variable of ``rule`` has."""
+    used = {v for a in rule.body for v in a.variables}
+    name, n = stem, 2
+    while name in used:
+        name, n = f"{stem}_{n}", n + 1
+    return name

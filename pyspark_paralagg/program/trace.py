@@ -1,0 +1,70 @@
+"""Define columns that neither base nor step has: ``ra.hops``, ``ra.path``. They trace how the best row was derived.
+
+``program.traced`` names the relations that compute them, and ``compile.rewrite.trace_paths`` adds these to a Program:
+the hops inside of the recursion, the parents after it. ``api.routes`` makes the routes of parents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True)
+class Hops:
+    """Count the steps that derive the best row from a base row, which has 0.
+
+    ``order`` is the column that decides which row is best, aggregated with ``"min"`` or ``"max"``. Among rows that are
+    equally good, the fewest steps count. Without ``order`` (for a relation of keys alone) it is the least number of
+    steps to the key. The column is a ``bigint`` that neither base nor step has, null for a row with a null key.
+
+    >>> {"dist": "min", "legs": Hops("dist")}["legs"]
+    hops('dist')
+    """
+
+    order: str | None = None
+
+    def __repr__(self) -> str:
+        return f"hops({'' if self.order is None else repr(self.order)})"
+
+
+@dataclass(frozen=True, init=False)
+class Path:
+    """Return the keys of the rows along the derivation of the best row, from a base row to this one, both included.
+
+    ``order`` is as for :class:`Hops`. The column is an ``array`` of the key's type, or of structs if there are several
+    keys; neither base nor step has it. With ``columns`` it is an array of structs of these columns of the relation:
+    ``ra.path("dist", columns=["node", "dist"])``. Of equally good derivations the one with the fewest steps is taken,
+    then the smallest parent (first key, then second, as ``min_by``). ``limit`` is the most rows of a path; a longer
+    one is an error.
+
+    Parents are found after the loop, by a search over the inputs; the arrays are made in one task, which holds keys and
+    parents of all rows, in a Python worker with numpy and pyarrow. Each branch of the step may read the relation once,
+    and no other relation of the recursion. A row with a null key has no path: ``PARALAGG_PATH_LOST``.
+
+    >>> {"dist": "min", "route": Path("dist")}["route"]
+    path('dist')
+    """
+
+    order: str | None
+    columns: tuple[str, ...]
+    limit: int | None
+
+    def __init__(self, order: str | None = None, *, columns: Sequence[str] = (), limit: int | None = None) -> None:
+        object.__setattr__(self, "order", order)
+        object.__setattr__(self, "columns", (columns,) if isinstance(columns, str) else tuple(columns))
+        object.__setattr__(self, "limit", limit)
+
+    def __repr__(self) -> str:
+        return f"path({'' if self.order is None else repr(self.order)})"
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A traced column of a relation."""
+
+    name: str
+    kind: Hops | Path

@@ -1,0 +1,119 @@
+"""Name the relations and columns that compute the hops and paths of a relation, and check what they follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.errors import UsageError
+from pyspark_paralagg.program.aggregators import MinBy
+from pyspark_paralagg.program.program import Column, Dependent, Relation
+from pyspark_paralagg.program.trace import Hops, Path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark_paralagg.program.trace import Trace
+
+HOPS_TYPE = "bigint"
+_ORDERS = ("min", "max")
+
+
+@dataclass(frozen=True)
+class Traced:
+    """The relations that compute the traces of one relation, and the names of their columns.
+
+    The first of ``stages`` searches for hops and the parent's first key; each further one adds two keys.
+    """
+
+    stages: tuple[Relation, ...]
+    hops: str
+    parents: tuple[str, ...]
+
+    @property
+    def result(self) -> Relation:
+        """Return the relation that the engines return."""
+        return self.stages[-1]
+
+
+def traced(relation: Relation) -> Traced:
+    """Return what computes the traces of ``relation``, which has at least one.
+
+    >>> from pyspark_paralagg.program.trace import Trace
+    >>> relation = Relation("dist", (Column("node", "bigint"),), (Dependent(Column("d", "bigint"), "min"),), 0,
+    ...                     traces=(Trace("route", Path("d")),))
+    >>> [c.name for c in traced(relation).result.columns]
+    ['node', 'd', 'route_hops', 'route_from_node']
+    """
+    names = [c.name for c in (*relation.columns, *relation.supplied)] + [t.name for t in relation.traces]
+    path = next((t.name for t in relation.traces if isinstance(t.kind, Path)), None)
+    own = next((t.name for t in relation.traces if isinstance(t.kind, Hops)), None)
+    hops = own or _fresh(f"{path}_hops", names)
+    keys = relation.keys if path is not None else ()
+    parents = [Column(_fresh(f"{path}_from_{key.name}", names), key.type) for key in keys]
+    dependents = (
+        *map(_copy, relation.dependents),
+        Dependent(Column(hops, HOPS_TYPE), "min"),
+        *(Dependent(c, MinBy.aggregator, hops) for c in parents[:1]),
+    )
+    stages = [replace(relation, name=f"{relation.name}_{path or own}", dependents=dependents, traces=())]
+    for n in range(1, len(parents), 2):
+        first, *second = parents[n : n + 2]
+        added = Dependent(first, "min"), *(Dependent(c, MinBy.aggregator, first.name) for c in second)
+        dependents = (*dependents, *added)
+        stages.append(replace(stages[0], name=f"{stages[0].name}_{len(stages) + 1}", dependents=dependents))
+    return Traced(tuple(stages), hops, tuple(c.name for c in parents))
+
+
+def _copy(d: Dependent) -> Dependent:
+    """Return a column that takes over a final value: whatever it was aggregated with, all its rows are equal."""
+    return Dependent(d.column, d.aggregator if d.column.type == "boolean" else "min")
+
+
+def check_traces(relation: Relation, place: str) -> None:
+    """Raise ``UsageError`` ``PARALAGG_PATH`` if the traces of ``relation`` are not defined over its columns."""
+    orders = {t.kind.order for t in relation.traces}
+    if len(orders) > 1:
+        shown = ", ".join(map(repr, sorted(orders, key=str)))
+        raise _wrong("hops and paths of one relation follow several columns", shown, place, "use one order for all")
+    for trace in relation.traces:
+        _check_order(trace, relation, place)
+        if isinstance(trace.kind, Path):
+            _check_path(trace.name, trace.kind, relation, place)
+
+
+def _check_order(trace: Trace, relation: Relation, place: str) -> None:
+    order = trace.kind.order
+    aggregators = {d.column.name: d.aggregator for d in relation.dependents}
+    word = "hops" if isinstance(trace.kind, Hops) else "path"
+    hint = (
+        f'aggregate a column with "min" or "max", and name it: ra.{word}("{order or next(iter(aggregators), "dist")}")'
+    )
+    if order is None and aggregators:
+        raise _wrong(f"{trace.kind!r} of {trace.name!r} names no column that decides", trace.name, place, hint)
+    if order is not None and aggregators.get(order) not in _ORDERS:
+        raise _wrong(f"{trace.kind!r} of {trace.name!r} follows {order!r}, no minimum or maximum", order, place, hint)
+
+
+def _check_path(name: str, path: Path, relation: Relation, place: str) -> None:
+    known = [c.name for c in relation.columns]
+    for column in path.columns:
+        if column not in known:
+            hint = f"name some of {', '.join(known)}"
+            raise _wrong(f"the path {name!r} shows {column!r}, no column of the relation", column, place, hint)
+    if path.limit is not None and path.limit < 1:
+        raise _wrong(f"the path {name!r} has limit={path.limit}", path.limit, place, "set it to at least 1 row")
+    if not relation.keys:
+        raise _wrong("a relation without keys has no paths", relation.name, place, "name its keys")
+
+
+def _wrong(message: str, value: object, place: str, hint: str) -> UsageError:
+    return UsageError("PARALAGG_PATH", message, value=value, place=place, hint=hint)
+
+
+def _fresh(stem: str, taken: Iterable[str]) -> str:
+    used = {t.lower() for t in taken}
+    name, n = stem, 2
+    while name.lower() in used:
+        name, n = f"{stem}_{n}", n + 1
+    return name

@@ -1,0 +1,230 @@
+"""Paths and hops as columns of a result: on each engine the same, against a search in Python."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - as pyspark's documentation
+
+import pyspark_paralagg as ra
+from pyspark_paralagg.session import workers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    Edge = tuple[Any, Any, int]
+
+ENGINES = ("spark", "local", "python", "mpi")
+CYCLES = [(1, 2, 7), (2, 3, 1), (1, 3, 9), (3, 4, 0), (4, 3, 0), (4, 5, 0), (5, 6, 2), (3, 6, 2), (6, 6, 0), (7, 1, 1)]
+
+
+def shortest(edges: DataFrame) -> Callable[[DataFrame], DataFrame]:
+    return lambda d: d.join(edges, d.node == edges.src).select(
+        edges.dst.alias("node"), (d.dist + edges.weight).alias("dist")
+    )
+
+
+def expected(edges: list[Edge], sources: dict[Any, int]) -> dict[Any, tuple[int, list[Any]]]:
+    """Return distance and route of each node: the least distance, then the fewest hops, then the smallest parent."""
+    best = {node: (dist, 0) for node, dist in sources.items()}
+    for _ in range(len(edges) + len(sources)):
+        for u, v, w in edges:
+            if u in best:
+                best[v] = min(best.get(v, (1 << 60, 0)), (best[u][0] + w, best[u][1] + 1))
+    routes: dict[Any, list[Any]] = {}
+    for node in sorted(best, key=lambda n: best[n][1]):
+        before = [u for u, v, w in edges if v == node and u in best and (best[u][0] + w, best[u][1] + 1) == best[node]]
+        routes[node] = [*routes[min(before)], node] if best[node][1] else [node]
+    return {node: (dist, routes[node]) for node, (dist, _) in best.items()}
+
+
+def found(df: DataFrame) -> dict[Any, tuple[int, list[Any]]]:
+    rows = df.collect()
+    assert all(r.legs == len(r.route) - 1 for r in rows)
+    assert len({r.node for r in rows}) == len(rows)
+    return {r.node: (r.dist, r.route) for r in rows}
+
+
+def routes(base: DataFrame, edges: DataFrame, **options: Any) -> DataFrame:  # noqa: ANN401 - of recursive_agg
+    aggs = {"route": ra.path("dist"), "dist": "min", "legs": ra.hops("dist")}
+    return base.recursive_agg("node", aggs, step=shortest(edges), **options)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("partitions", [1, 7])
+def test_routes_are_those_of_a_search(spark: SparkSession, engine: str, partitions: int) -> None:
+    """Two edges of weight 0 form a cycle, a node has an edge to itself, two ways are equally long."""
+    edges = spark.createDataFrame(CYCLES, "src long, dst long, weight long").repartition(partitions)
+    base = spark.createDataFrame([(1, 0), (4, 20), (9, 5)], "node long, dist long")
+    df = routes(base, edges, backend=engine)
+    assert df.dtypes == [("node", "bigint"), ("route", "array<bigint>"), ("dist", "bigint"), ("legs", "bigint")]
+    assert found(df) == expected(CYCLES, {1: 0, 4: 20, 9: 5})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_graphs(spark: SparkSession, seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311 - no secret
+    nodes = [f"n{n}" for n in range(30)]
+    drawn = [(rng.choice(nodes), rng.choice(nodes), rng.choice((0, 0, 1, 2, 5))) for _ in range(90)]
+    edges = spark.createDataFrame(drawn, "src string, dst string, weight long")
+    base = spark.createDataFrame([("n0", 0), ("n1", 3)], "node string, dist long")
+    assert found(routes(base, edges)) == expected(drawn, {"n0": 0, "n1": 3})
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_sets_have_paths_of_fewest_steps(spark: SparkSession, engine: str) -> None:
+    edges = spark.createDataFrame(CYCLES, "src long, dst long, weight long")
+    reach = spark.sql("SELECT 1L AS node").recursive_agg(
+        "node",
+        {"n": ra.hops(), "route": ra.path()},
+        step=lambda r: r.join(edges, r.node == edges.src).select(edges.dst.alias("node")),
+        backend=engine,
+    )
+    unweighted = expected([(u, v, 1) for u, v, _ in CYCLES], {1: 0})
+    assert {r.node: (r.n, r.route) for r in reach.collect()} == unweighted
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_several_keys_and_columns_along_the_way(spark: SparkSession, engine: str) -> None:
+    """Three keys need two stages; the widest route by legs, with the capacity and the line of each leg."""
+    lines = [("a", "b", 5, "x"), ("a", "b", 5, "w"), ("b", "c", 3, "y"), ("a", "c", 3, "z"), ("c", "d", 9, "x")]
+    edges = spark.createDataFrame(lines, "src string, dst string, width long, line string")
+    base = spark.sql("SELECT 'a' AS stop, DATE'2026-01-01' AS day, 0 AS legs, 99L AS width, '' AS line")
+
+    def step(r: DataFrame) -> DataFrame:
+        return r.join(edges, (r.stop == edges.src) & (r.legs < 3)).select(
+            edges.dst.alias("stop"),
+            r.day,
+            (r.legs + 1).alias("legs"),
+            F.least(r.width, edges.width).alias("width"),
+            edges.line.alias("line"),
+        )
+
+    widest = base.recursive_agg(
+        ["stop", "day", "legs"],
+        {
+            "width": "max",
+            "line": ra.max_by("width"),
+            "route": ra.path("width"),
+            "way": ra.path("width", columns=["stop", "width", "line"]),
+        },
+        step=step,
+        backend=engine,
+    )
+    rows = {(r.stop, r.legs): r for r in widest.collect()}
+    assert set(rows) == {("a", 0), ("b", 1), ("c", 1), ("c", 2), ("d", 2), ("d", 3)}
+    assert [tuple(x) for x in rows["d", 3].way] == [("a", 99, ""), ("b", 5, "w"), ("c", 3, "y"), ("d", 3, "x")]
+    assert [(x.stop, str(x.day), x.legs) for x in rows["d", 2].route] == [
+        ("a", "2026-01-01", 0),
+        ("c", "2026-01-01", 1),
+        ("d", "2026-01-01", 2),
+    ]
+
+
+def test_all_pairs_and_deep_graphs(spark: SparkSession) -> None:
+    chain = spark.range(2000).selectExpr("id AS src", "id + 1 AS dst")
+    base = spark.sql("SELECT 0L AS node")
+    deep = base.recursive_agg(
+        "node", {"route": ra.path()}, step=lambda r: r.join(chain, r.node == chain.src).select(chain.dst.alias("node"))
+    )
+    last = deep.where("node = 2000").collect()
+    assert [r.route for r in last] == [list(range(2001))]
+
+    edges = spark.createDataFrame(CYCLES, "src long, dst long, weight long")
+    pairs = edges.selectExpr("src", "dst", "weight AS dist").recursive_agg(
+        ["src", "dst"],
+        {"dist": "min", "route": ra.path("dist", columns="dst")},
+        step=lambda p: p.join(edges, p.dst == edges.src).select(
+            p.src, edges.dst, (p.dist + edges.weight).alias("dist")
+        ),
+    )
+    assert {(r.src, r.dst): r.route for r in pairs.collect()}[7, 6] == [1, 2, 3, 6]
+
+
+@pytest.mark.parametrize("engine", ["spark", "local"])
+def test_a_limit_of_rows(spark: SparkSession, engine: str) -> None:
+    edges = spark.createDataFrame(CYCLES, "src long, dst long, weight long")
+    base = spark.sql("SELECT 1L AS node, 0L AS dist")
+    short = {"dist": "min", "route": ra.path("dist", limit=5)}
+    assert (
+        max(len(r.route) for r in base.recursive_agg("node", short, step=shortest(edges), backend=engine).collect())
+        == 5
+    )
+    short["route"] = ra.path("dist", limit=4)
+    with pytest.raises(Exception, match=r"\[PARALAGG_PATH_TOO_LONG\] the path route of .* has 5 rows"):
+        base.recursive_agg("node", short, step=shortest(edges), backend=engine).collect()
+
+
+def test_a_null_key_has_no_path(spark: SparkSession) -> None:
+    base = spark.sql("SELECT CAST(NULL AS BIGINT) AS node")
+
+    def step(r: DataFrame) -> DataFrame:
+        return r.selectExpr("coalesce(node + 1, 5L) AS node").where("node < 7")
+
+    reach = base.recursive_agg("node", {"route": ra.path()}, step=step)
+    with pytest.raises(Exception, match=r"\[PARALAGG_PATH_LOST\] 3 rows have no parent"):
+        reach.collect()
+    counted = base.recursive_agg("node", {"n": ra.hops()}, step=step)
+    assert {r.node: r.n for r in counted.collect()} == {None: None, 5: None, 6: None}
+
+
+def test_explain_and_report(spark: SparkSession) -> None:
+    edges = spark.createDataFrame(CYCLES, "src long, dst long, weight long")
+    df = routes(spark.sql("SELECT 1L AS node, 0L AS dist"), edges)
+    df.collect()
+    assert ra.report(df).backend == "spark"
+    assert "route_from_node" in ra.explain(df)
+
+
+@pytest.mark.parametrize(
+    ("aggs", "says"),
+    [
+        ({"dist": "min", "route": ra.path("cost")}, "no minimum or maximum"),
+        ({"dist": "sum", "route": ra.path("dist")}, "no minimum or maximum"),
+        ({"dist": "min", "route": ra.path()}, "names no column that decides"),
+        ({"dist": "min", "n": ra.hops()}, "names no column that decides"),
+        ({"dist": "min", "route": ra.path("dist", columns=["line"])}, "no column of the relation"),
+        ({"dist": "min", "route": ra.path("dist", limit=0)}, "limit=0"),
+        ({"dist": ra.path()}, "the base has a column"),
+    ],
+)
+def test_a_trace_that_is_not_defined(spark: SparkSession, aggs: dict[str, Any], says: str) -> None:
+    base = spark.sql("SELECT 1L AS node, 0L AS dist")
+    with pytest.raises(ra.UsageError, match=says) as e:
+        base.recursive_agg("node", aggs, step=lambda r: r)
+    assert e.value.code == "PARALAGG_PATH"
+
+
+def test_rows_without_a_single_parent(spark: SparkSession) -> None:
+    edges = spark.createDataFrame(CYCLES, "src long, dst long, weight long")
+    pairs = edges.selectExpr("src", "dst", "weight AS dist")
+    with pytest.raises(ra.UsageError, match="no single parent") as e:
+        pairs.recursive_agg(
+            ["src", "dst"],
+            {"dist": "min", "route": ra.path("dist")},
+            step=_doubled,
+        )
+    assert e.value.code == "PARALAGG_PATH"
+    with pytest.raises(ra.UsageError, match="parents may have changed"):
+        routes(spark.sql("SELECT 1L AS node, 0L AS dist"), edges, max_iterations=3, on_limit="return")
+
+
+def _doubled(p: DataFrame) -> DataFrame:
+    second = p.toDF("mid", "end", "more")
+    return p.join(second, p.dst == second.mid).selectExpr("src", "end AS dst", "dist + more AS dist")
+
+
+def test_plain_dataframes_and_workers_without_arrow(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    edges = spark.createDataFrame(CYCLES, "src long, dst long, weight long")
+    base = spark.sql("SELECT 1L AS node, 0L AS dist")
+    with pytest.raises(ra.UnsupportedError) as e:
+        routes(base, edges, backend="dataframe")
+    assert e.value.code == "PARALAGG_PATH_UNSUPPORTED"
+    monkeypatch.setitem(workers._KNOWN, spark, {"error": "ModuleNotFoundError: No module named 'pyarrow'"})
+    with pytest.raises(ra.EnvironmentProblem, match="pyarrow") as missing:
+        routes(base, edges)
+    assert missing.value.code == "PARALAGG_PATH_WORKERS"
