@@ -29,7 +29,7 @@ LINES = {
         "graph": 1_200,
         "lowering": 275,
         "plan": 740,
-        "program": 3_010,
+        "program": 3_080,
         "report": 1_480,
         "session": 2_240,
         "sql": 255,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, columns, substitute
+from pyspark_paralagg.program.instead import instead_of, instead_of_aggregate
 from pyspark_paralagg.program.program import Atom, AtomKind, Column, Dependent, Relation, Rule
 from pyspark_paralagg.program.text import show
 
@@ -119,7 +120,7 @@ def to_rule(relation: Relation, column_ids: dict[str, str], branch: Branch, plac
             continue
         if branch.group_keys is not None and not _is_function_of(expr, branch.group_keys):
             kind = "key" if column in relation.keys else "witness"
-            _refuse(f"the {kind} {column.name} is the result of an aggregate", place)
+            _refuse(f"the {kind} {column.name} is the result of an aggregate", place, instead_of("an aggregated key"))
         exprs.append(expr)
     rename = _names(branch)
 
@@ -225,9 +226,9 @@ class _Grouped:
         rename = _names(self.branch)
         text = show(substitute(expr, lambda c: replace(c, name=rename[c.name])))
         cause = f"the column {d.column.name} is {text} of a groupBy, but the relation aggregates it by {d.aggregator}"
-        _refuse(cause, self.place)
+        _refuse(cause, self.place, instead_of_aggregate(d.column.name, d.aggregator))
 
 
-def _refuse(cause: str, place: str) -> NoReturn:
+def _refuse(cause: str, place: str, hint: str) -> NoReturn:
     text = f"{cause}: this cannot run inside the loop"
-    raise UnsupportedError("PARALAGG_STEP_UNSUPPORTED", text, value=cause, place=place)
+    raise UnsupportedError("PARALAGG_STEP_UNSUPPORTED", text, value=cause, place=place, hint=hint)

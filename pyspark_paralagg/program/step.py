@@ -16,6 +16,7 @@ from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.branch import Branch, Leaf, split_null_safe, to_rule
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, columns, conjuncts, from_json, walk
 from pyspark_paralagg.program.functions import Setting
+from pyspark_paralagg.program.instead import instead_of
 from pyspark_paralagg.program.program import Column, Input, JoinOrder, Program, Relation, Rule
 from pyspark_paralagg.program.schema import check_step_columns
 
@@ -251,7 +252,11 @@ class _StepReader:
 
     def _refuse(self, operator: str) -> NoReturn:
         raise UnsupportedError(
-            "PARALAGG_STEP_UNSUPPORTED", f"{operator} cannot run inside the loop", value=operator, place=self._place
+            "PARALAGG_STEP_UNSUPPORTED",
+            f"{operator} cannot run inside the loop",
+            value=operator,
+            place=self._place,
+            hint=instead_of(operator),
         )
 
 

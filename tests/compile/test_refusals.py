@@ -122,6 +122,38 @@ def test_windows_sorts_and_limits_are_named() -> None:
         unsupported(lambda _, d, e, name=name: along(d, e, dist=d["dist"]).opaque(name), name)
 
 
+@pytest.mark.parametrize(
+    ("operator", "advice"),
+    [
+        ("Window", "declare the aggregate in aggs"),
+        ("GlobalLimit", "limit the result"),
+        ("Sort", "sort the result"),
+        ("MapInPandas", "pyspark.sql.functions"),
+        ("Generate", "explode the array before the recursion"),
+        ("Unknown", "write the step with joins, filters and unions"),
+    ],
+)
+def test_a_refused_operator_has_a_hint_of_its_own(operator: str, advice: str) -> None:
+    with pytest.raises(UnsupportedError) as error:
+        program(lambda _, d, e: along(d, e, dist=d["dist"]).opaque(operator))
+    assert advice in (error.value.hint or "")
+    assert 'backend="dataframe"' in (error.value.hint or "")
+
+
+@pytest.mark.parametrize("how", ["leftouter", "rightouter", "fullouter"])
+def test_an_outer_join_has_a_hint_of_its_own(how: str) -> None:
+    with pytest.raises(UnsupportedError) as error:
+        program(lambda _, d, e: along(d, e, how, dist=d["dist"]))
+    assert "anti join" in (error.value.hint or "")
+
+
+def test_python_udf_has_a_hint_of_its_own() -> None:
+    udf = call("PythonUDF", lit(1, "bigint"), type_="bigint", codegen=False)
+    with pytest.raises(UnsupportedError) as error:
+        program(lambda _, d, e: along(d, e, dist=udf))
+    assert "pyspark.sql.functions" in (error.value.hint or "")
+
+
 def test_python_udf() -> None:
     udf = lambda d: call("PythonUDF", d["dist"], type_="bigint", codegen=False)  # noqa: E731
     unsupported(lambda _, d, e: along(d, e, dist=udf(d)), "Python UDF")
