@@ -33,6 +33,7 @@ from pyspark_paralagg.errors import (
     UsageError,
     VerificationError,
 )
+from pyspark_paralagg.maintenance.maintain import Maintained, maintain
 from pyspark_paralagg.program.aggregators import MaxBy as max_by  # noqa: N813 - a function in aggs={...}
 from pyspark_paralagg.program.aggregators import MCount as mcount  # noqa: N813 - likewise
 from pyspark_paralagg.program.aggregators import MinBy as min_by  # noqa: N813 - likewise
@@ -52,6 +53,7 @@ __all__ = [
     "EnvironmentProblem",
     "Estimate",
     "FixpointError",
+    "Maintained",
     "ParalaggError",
     "Relations",
     "RunProgress",
@@ -68,6 +70,7 @@ __all__ = [
     "estimate",
     "explain",
     "graph",
+    "maintain",
     "max_by",
     "mcount",
     "min_by",
