@@ -33,6 +33,7 @@ from pyspark_paralagg.errors import (
     UsageError,
     VerificationError,
 )
+from pyspark_paralagg.maintenance.maintain import Maintained, maintain
 from pyspark_paralagg.program.aggregators import MaxBy as max_by  # noqa: N813 - a function in aggs={...}
 from pyspark_paralagg.program.aggregators import MCount as mcount  # noqa: N813 - likewise
 from pyspark_paralagg.program.aggregators import MinBy as min_by  # noqa: N813 - likewise
@@ -54,6 +55,7 @@ __all__ = [
     "EnvironmentProblem",
     "Estimate",
     "FixpointError",
+    "Maintained",
     "ParalaggError",
     "Relations",
     "RunProgress",
@@ -71,6 +73,7 @@ __all__ = [
     "explain",
     "graph",
     "hops",
+    "maintain",
     "max_by",
     "mcount",
     "min_by",

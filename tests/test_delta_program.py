@@ -10,8 +10,8 @@ from pyspark.sql.window import Window
 from rows import frame, schema_of
 
 import pyspark_paralagg as ra
-from pyspark_paralagg.delta.program import Program, Recursion, references
 from pyspark_paralagg.delta.text import Text, WholeText
+from pyspark_paralagg.maintenance.program import Program, Recursion, references
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -92,12 +92,20 @@ def continued(  # noqa: PLR0913, PLR0917 - a recursion
     return ra.recursive({"r": settled}, lambda **state: {"r": step(state["r"])}, backend=backend)["r"]
 
 
-@pytest.mark.parametrize("backend", ["dataframe", "local"])
-def test_who_begins_anew_each_time_says_so(spark: SparkSession, backend: str) -> None:
+def test_plain_dataframes_do_not_go_on(spark: SparkSession) -> None:
     before = spark.sql("SELECT 0L AS node, 0L AS dist")
     with pytest.raises(ra.UnsupportedError, match="cannot continue 'r' from its stored rows") as caught:
-        continued(before, before, "node", {"dist": "min"}, walk(frame(spark, EDGES, [])), backend)
+        continued(before, before, "node", {"dist": "min"}, walk(frame(spark, EDGES, [])), "dataframe")
     assert caught.value.code == "PARALAGG_NOT_CONTINUABLE"
+
+
+@pytest.mark.parametrize("backend", ["local", "python"])
+def test_engines_without_settled_rows_return_the_same_rows(spark: SparkSession, backend: str) -> None:
+    edges = [(0, 1, 5), (1, 2, 1), (2, 1, 1), (0, 2, 2), (7, 8, 1)]
+    before = spark.sql("SELECT * FROM VALUES (0L, 0L), (1L, 5L), (2L, 6L) AS r(node, dist)")
+    candidates = spark.sql("SELECT 2L AS node, 2L AS dist")
+    changed = continued(candidates, before, "node", {"dist": "min"}, walk(frame(spark, EDGES, edges)), backend)
+    assert sorted(tuple(r) for r in changed.collect()) == [(1, 3), (2, 2)]
 
 
 def test_a_sum_does_not_go_on(spark: SparkSession) -> None:

@@ -56,10 +56,10 @@ class OffloadBackend:
         Raises ``EnvironmentProblem`` or ``UsageError`` if ranks could not start, and ``UnsupportedError`` if an
         expression is not portable, or if ``auto`` finds the job too small to offload.
         """
-        job.refuse_settled("ranks")
         request = self._request(job.session)
         _check(request, job.session)
-        return Builder(job, reason, _Ranks(self.name, job.session, request, is_tried=self._is_tried)).build()
+        offload = _Ranks(self.name, job.session, request, is_tried=self._is_tried)
+        return job.changed_only(Builder(job.restarted(), reason, offload).build())
 
     def _request(self, session: SparkSession) -> Request:
         from mpi_backend.launch.preflight import Request  # noqa: PLC0415 - only offloading needs it

@@ -8,6 +8,18 @@ _SCENARIO = "tests/cluster/test_refresh.py"
 
 DELTA = (
     ErrorCode(
+        "PARALAGG_MAINTAIN_ROWS",
+        "UsageError",
+        cause="The rows of `ra.maintain` do not match: `inserted` or `deleted` name no source or have other columns "
+        "than it, or `old` has other columns than the result.",
+        remedy="Pass DataFrames by the names that `base` and `step` use, with the columns of the source.",
+        example="""
+            old = starts = spark.sql("SELECT 1L AS node")
+            base, step = lambda t: t["starts"], lambda r, t: r
+            ra.maintain(old, keys="node", sources={"starts": starts}, base=base, step=step, deleted={"start": starts})
+        """,
+    ),
+    ErrorCode(
         "PARALAGG_DELTA_MISSING",
         "EnvironmentProblem",
         cause="delta-spark is not installed, the session runs without its extension, or it is a Spark Connect session.",
@@ -37,8 +49,8 @@ DELTA = (
     ErrorCode(
         "PARALAGG_DELTA_PROGRAM",
         "UsageError",
-        cause="`base` or `step` of a recursive table does not match the columns of the sources, or does not return a "
-        "DataFrame.",
+        cause="`base` or `step` of a recursive table or of `ra.maintain` does not match the columns of the "
+        "sources, or does not return a DataFrame.",
         remedy="Correct the columns; the hint lists the columns of each source.",
         tested_by=_SCENARIO,
     ),

@@ -147,7 +147,7 @@ PROOF = (
         "PARALAGG_NOT_CONTINUABLE",
         "UnsupportedError",
         cause="A refresh continues from stored rows, but the backend or the aggregate does not support it. "
-        "Only the Spark engine continues, and only with aggregates that keep the best value.",
+        "Plain DataFrames cannot continue, and only aggregates that keep the best value can.",
         remedy='Use `backend="spark"`. `ra.delta.RecursiveTable` recomputes all rows in the other cases.',
         tested_by="tests/test_settled.py",
     ),

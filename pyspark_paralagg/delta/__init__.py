@@ -9,9 +9,9 @@ A refresh passes through the modules in this order:
     view      RecursiveTable: the API
     refresh   the steps of one refresh
     tables    Delta tables: versions, snapshots, change feeds, history
-    program   base and step, analysed once over references to the sources; text makes a program of a Datalog text
+    text      a program of a Datalog text; ``maintenance`` has the programs of base and step
     record    the metadata of a refresh: consumed versions and the program's fingerprint
-    decide    full, incremental or nothing, and the first reason
+    decide    full, incremental or nothing, and the first reason; ``maintenance`` continues the fixpoint
     commit    rows and record in one commit; conflicts with other writers
     report    the result of a refresh, and the status of a table
 

@@ -76,8 +76,12 @@ class Writer:
                 rows.writeTo(self._target.place).options(**self._options).append()
         return self._find_commit()
 
-    def merge(self, rows: DataFrame, keys: Sequence[str], dependents: Sequence[str]) -> Commit:
+    def merge(
+        self, rows: DataFrame, keys: Sequence[str], dependents: Sequence[str], *, removed: str | None = None
+    ) -> Commit:
         """Merge rows with new keys or new values. ``rows`` must be materialized, because Delta reads them twice.
+
+        If the column ``removed`` of a row is true, the row of its keys is deleted.
 
         MERGE takes record and number only from the session's conf. It therefore runs in a clone of the user's session,
         whose own confs stay unchanged.
@@ -89,14 +93,15 @@ class Writer:
         session.conf.set(_MATERIALIZE, "none")
         table = find_table(session, self._target.place, is_path=self._target.is_path)
         condition = " AND ".join(f"t.{quoted(k)} <=> s.{quoted(k)}" for k in keys) or "true"
+        merge = table.alias("t").merge(rows.alias("s"), condition)
+        if removed is not None:
+            merge = merge.whenMatchedDelete(f"s.{quoted(removed)}")
+        if dependents:
+            merge = merge.whenMatchedUpdate(set={quoted(c): f"s.{quoted(c)}" for c in dependents})
+        values = {quoted(c): f"s.{quoted(c)}" for c in (*keys, *dependents)}
+        is_new = None if removed is None else f"NOT s.{quoted(removed)}"
         with self._convert_conflicts():
-            (
-                table.alias("t")
-                .merge(rows.alias("s"), condition)
-                .whenMatchedUpdate(set={quoted(c): f"s.{quoted(c)}" for c in dependents})
-                .whenNotMatchedInsert(values={quoted(c): f"s.{quoted(c)}" for c in (*keys, *dependents)})
-                .execute()
-            )
+            merge.whenNotMatchedInsert(condition=is_new, values=values).execute()
         return self._find_commit()
 
     def _find_commit(self) -> Commit:

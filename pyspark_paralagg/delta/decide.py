@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.delta.condition import condition_of
-from pyspark_paralagg.delta.program import Program
-from pyspark_paralagg.delta.rows import count_values, materialize
 from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
-from pyspark_paralagg.session import conf
+from pyspark_paralagg.maintenance.net import unsupported_columns
+from pyspark_paralagg.maintenance.program import Program, continuing_backend
+from pyspark_paralagg.maintenance.rows import count_values, materialize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.delta.record import Consumed, LastRefresh
     from pyspark_paralagg.delta.report import Kind
-    from pyspark_paralagg.delta.rows import MaterializedRows
     from pyspark_paralagg.delta.tables import Snapshot, Table
     from pyspark_paralagg.delta.text import WholeText
+    from pyspark_paralagg.maintenance.rows import MaterializedRows
 
-_ENGINES = ("auto", "spark")
 _KIND = CHANGE_COLUMNS[0]
 
 
@@ -84,15 +83,14 @@ def decide(  # noqa: PLR0913 - all inputs of a decision
         if not any(changes.counts.values()):
             reason = "no source has new rows" if newer else "no source has a new version"
             return Decision("none", reason, changes)
-        _check_inserts(changes)
         _check_program(program, obstacle, changes)
+        _check_types(changes, {name: snapshot for name, (_, snapshot) in sources.items()})
     except _FullRefresh as reason:
         return Decision("full", str(reason), changes)
     except BaseException:
         changes.free()
         raise
-    count = ", ".join(f"{counts['insert']:,} into {name}" for name, counts in changes.counts.items() if counts)
-    return Decision("incremental", f"the sources had only inserts: {count}", changes)
+    return Decision("incremental", _summary(changes), changes)
 
 
 def _require_record(last: LastRefresh | None) -> LastRefresh:
@@ -148,28 +146,39 @@ def _read_feed(  # noqa: PLR0913 - the source, its versions, and the output
         raise _FullRefresh(f"the change feed of {name} cannot be read for {versions}: {condition}") from problem
 
 
-def _check_inserts(changes: Changes) -> None:
+def _summary(changes: Changes) -> str:
+    """Return the numbers of changed rows by source, as the reason for an incremental refresh."""
+    changed = {name: counts for name, counts in changes.counts.items() if counts}
+    if all(counts.keys() == {"insert"} for counts in changed.values()):
+        inserts = ", ".join(f"{counts['insert']:,} into {name}" for name, counts in changed.items())
+        return f"the sources had only inserts: {inserts}"
+    rows = (
+        f"{', '.join(f'{n:,} {_WORDS[kind]}' for kind, n in sorted(counts.items()) if kind in _WORDS)} in {name}"
+        for name, counts in changed.items()
+    )
+    return f"the changes can be maintained: {'; '.join(rows)}"
+
+
+def _check_types(changes: Changes, snapshots: Mapping[str, Snapshot]) -> None:
     for name, counts in changes.counts.items():
-        others = {kind: n for kind, n in sorted(counts.items()) if kind not in ("insert", "update_preimage")}
-        if others:
-            summary = ", ".join(f"{n:,} {_WORDS.get(kind, kind)}" for kind, n in others.items())
-            raise _FullRefresh(f"rows of {name} were updated or deleted ({summary})")
+        reason = unsupported_columns(name, snapshots[name].schema) if counts.keys() - {"insert"} else None
+        if reason is not None:
+            raise _FullRefresh(reason)
 
 
 _UNREADABLE = ("DELTA_", "FAILED_READ_FILE")
 """Prefixes of conditions for a feed that is missing, vacuumed, or has another schema."""
 
 
-_WORDS = {"delete": "deleted", "update_postimage": "updated"}
+_WORDS = {"delete": "deleted", "insert": "inserted", "update_postimage": "updated"}
 
 
 def _obstacle(spark: SparkSession, program: Program | WholeText, last: LastRefresh, backend: str | None) -> str | None:
     """Return why no refresh can be incremental, whatever the changes; None if it depends on them."""
     if program.obstacle is not None:
         return program.obstacle
-    chosen = backend or conf.read(spark, conf.BACKEND)
-    if chosen not in _ENGINES:
-        return f"{chosen} is requested, but only the Spark engine continues from stored rows"
+    if continuing_backend(spark, backend) is None:
+        return "plain DataFrames are requested, and they recompute all rows in each iteration"
     return last.record.obstacle
 
 

@@ -3,23 +3,25 @@
 ``view`` calls it, and it calls ``decide``, ``program`` and ``commit`` in this order:
 
     target and its record -> decide -> full: whole fixpoint -> overwrite
-                                    -> incremental: candidates -> continued fixpoint -> merge of the changed rows
+                                    -> incremental: continued fixpoint -> merge of the rows that differ
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.delta.commit import Writer, create_empty
 from pyspark_paralagg.delta.decide import Decision, decide
-from pyspark_paralagg.delta.program import Program
 from pyspark_paralagg.delta.record import APPLICATION, Consumed, Record, last_refresh
 from pyspark_paralagg.delta.report import RefreshReport, SourceVersions
-from pyspark_paralagg.delta.rows import materialize
 from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
 from pyspark_paralagg.errors import UnsupportedError, UsageError
+from pyspark_paralagg.maintenance.continuation import NotMaintainableError, continue_fixpoint
+from pyspark_paralagg.maintenance.net import net_changes
+from pyspark_paralagg.maintenance.program import Program, continuing_backend
+from pyspark_paralagg.maintenance.rows import materialize
 from pyspark_paralagg.program.sql import quoted
 from pyspark_paralagg.report.engine_report import report
 
@@ -30,9 +32,10 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.delta.decide import Changes
     from pyspark_paralagg.delta.record import LastRefresh
-    from pyspark_paralagg.delta.rows import MaterializedRows
     from pyspark_paralagg.delta.tables import Commit, Snapshot, Table
     from pyspark_paralagg.delta.text import WholeText
+    from pyspark_paralagg.maintenance.continuation import Continuation
+    from pyspark_paralagg.maintenance.rows import MaterializedRows
     from pyspark_paralagg.report.run_report import RunReport
 
 
@@ -85,12 +88,15 @@ class Refresh:
         self._record_time("changes")
         try:
             if decision.kind == "none":
-                return self._report(decision, None, None, 0, 0)
+                return self._report(decision, None, None, _Counts())
             if decision.kind == "incremental" and isinstance(self._program, Program) and self._snapshot is not None:
                 try:
-                    return self._incremental(self._program, decision, self._snapshot)
+                    return self._incremental(self._program, decision, self._snapshot, backend)
+                except NotMaintainableError as too_many:
+                    decision = replace(decision, kind="full", reason=str(too_many))
                 except UnsupportedError as problem:
                     decision = replace(decision, kind="full", reason=f"the engine cannot continue: {problem.message}")
+                self._record_time("changes")
             return self._full(decision)
         finally:
             decision.changes.free()
@@ -109,36 +115,56 @@ class Refresh:
         writer = self._writer(decision, self._program.obstacle_after(whole))
         commit = writer.create(whole) if self._snapshot is None else writer.overwrite(whole)
         self._record_time("write")
-        return self._report(decision, commit, report(whole), int(commit.metrics.get("numOutputRows", 0)), 0)
+        return self._report(decision, commit, report(whole), _Counts(int(commit.metrics.get("numOutputRows", 0))))
 
-    def _incremental(self, program: Program, decision: Decision, snapshot: Snapshot) -> RefreshReport:
+    def _incremental(
+        self, program: Program, decision: Decision, snapshot: Snapshot, backend: str | None
+    ) -> RefreshReport:
         frames = self._frames()
         stored = self._target.read(snapshot.version).select(*map(quoted, program.columns))
-        candidates = program.candidates(_inserted(decision.changes), frames, stored)
-        writer = self._writer(decision, None)
-        if candidates is None:
-            return self._report(decision, writer.append(stored.limit(0)), None, 0, 0)
-        fixpoint = program.changes(candidates, frames, stored)
-        changed = materialize(fixpoint)
-        self._record_time("fixpoint")
+        inserted, deleted = _net(decision.changes)
+        engine = continuing_backend(self._spark, backend)
+        continued = continue_fixpoint(program, stored, frames, inserted, deleted, backend=engine)
         try:
-            inserted, updated, commit = self._write(program, writer, changed)
+            return self._commit(continued, decision)
+        finally:
+            continued.free()
+
+    def _commit(self, continued: Continuation, decision: Decision) -> RefreshReport:
+        """Run the continued fixpoint and write the rows that differ from the stored ones."""
+        writer = self._writer(decision, None)
+        fixpoint = continued.changed
+        if fixpoint is None and not continued.has_fallen:
+            return self._report(decision, writer.append(continued.stored.limit(0)), None, _Counts())
+        changed = materialize(continued.stored.limit(0) if fixpoint is None else fixpoint)
+        try:
+            difference = materialize(with_flag(continued, changed.df)) if continued.has_fallen else changed
+            self._record_time("fixpoint")
+            try:
+                counts, commit = self._write(continued, writer, difference)
+            finally:
+                difference.free()
         finally:
             changed.free()
         self._record_time("write")
-        return self._report(decision, commit, report(fixpoint), inserted, updated)
+        return self._report(decision, commit, None if fixpoint is None else report(fixpoint), counts)
 
-    def _write(self, program: Program, writer: Writer, changed: MaterializedRows) -> tuple[int, int, Commit]:
-        """Write the changed rows; return the number of inserted and updated rows and the commit.
+    def _write(self, continued: Continuation, writer: Writer, difference: MaterializedRows) -> tuple[_Counts, Commit]:
+        """Write the changed rows; return the number of rows of each kind and the commit.
 
         Without changed rows, the commit has only the record with the consumed versions.
         """
-        dependents = [d.column.name for d in program.relation.dependents]
-        if not dependents or changed.count == 0:
-            return changed.count, 0, writer.append(changed.df)  # a changed row of a set is always new
-        commit = writer.merge(changed.df, [k.name for k in program.relation.keys], dependents)
-        inserted, updated = (int(commit.metrics.get(f"numTargetRows{kind}", 0)) for kind in ("Inserted", "Updated"))
-        return inserted, updated, commit
+        relation = continued.program.relation
+        dependents = [d.column.name for d in relation.dependents]
+        has_flag = continued.has_fallen
+        if difference.count == 0 or not (dependents or has_flag):
+            rows = difference.df.drop(REMOVED) if has_flag else difference.df
+            return _Counts(difference.count), writer.append(rows)  # a changed row of a set is always new
+        keys = [k.name for k in relation.keys]
+        commit = writer.merge(difference.df, keys, dependents, removed=REMOVED if has_flag else None)
+        kinds = ("Inserted", "Updated", "Deleted")
+        counts = (int(commit.metrics.get(f"numTargetRows{kind}", 0)) for kind in kinds)
+        return _Counts(*counts), commit
 
     def _writer(self, decision: Decision, obstacle: str | None) -> Writer:
         snapshot = self._snapshot
@@ -186,21 +212,54 @@ class Refresh:
         self._began = now
 
     def _report(
-        self, decision: Decision, commit: Commit | None, run: RunReport | None, inserted: int, updated: int
+        self, decision: Decision, commit: Commit | None, run: RunReport | None, counts: _Counts
     ) -> RefreshReport:
         return RefreshReport(
             target=self._target.place,
             kind=decision.kind,
             reason=decision.reason,
             sources=self.versions,
-            inserted=inserted,
-            updated=updated,
+            inserted=counts.inserted,
+            updated=counts.updated,
+            deleted=counts.deleted,
             seconds=dict(self._seconds),
             version=None if commit is None else commit.version,
             run=run,
         )
 
 
-def _inserted(changes: Changes) -> dict[str, DataFrame]:
-    """Return the new rows of each source, without the feed's own columns."""
-    return {name: rows.df.drop(*CHANGE_COLUMNS) for name, rows in changes.rows.items()}
+REMOVED = "paralagg removed"
+"""The column that marks the rows of a difference whose keys leave the target."""
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """The numbers of rows that a commit wrote."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+
+def with_flag(continued: Continuation, changed: DataFrame) -> DataFrame:
+    """Return the difference to the stored rows: new and changed rows, and rows to remove, by the column ``REMOVED``."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
+
+    upserts = continued.upserts(changed).withColumn(REMOVED, F.lit(col=False))
+    return upserts.unionAll(continued.removed(changed).withColumn(REMOVED, F.lit(col=True)))
+
+
+def _net(changes: Changes) -> tuple[dict[str, DataFrame], dict[str, DataFrame]]:
+    """Return inserted and deleted rows of each source, without the feed's own columns and without what cancels out."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
+
+    inserted, deleted = {}, {}
+    for name, rows in changes.rows.items():
+        plain = rows.df.drop(*CHANGE_COLUMNS)
+        if changes.counts[name].keys() == {"insert"}:
+            inserted[name] = plain
+            continue
+        kind = F.col(CHANGE_COLUMNS[0])
+        sign = F.when(kind.isin("insert", "update_postimage"), F.lit(1)).otherwise(F.lit(-1))
+        inserted[name], deleted[name] = net_changes(rows.df, sign, plain.columns)
+    return inserted, deleted

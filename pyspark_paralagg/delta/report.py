@@ -36,11 +36,12 @@ class RefreshReport:
     """The report of one ``refresh()``.
 
     ``kind`` is ``"full"``, ``"incremental"`` or ``"none"``, and ``reason`` is the first reason for it. ``sources`` has
-    the version of each source that was consumed before, and the newest one. ``inserted`` and ``updated`` count rows of
-    the target; a full refresh inserts all rows. ``version`` is the version of the target that was written, None if
-    nothing was written. ``seconds`` has ``changes`` (versions, feeds, the decision), ``fixpoint`` (joining the new rows
-    with the stored result, and the iterations from there) and ``write``. A full refresh on the Spark engine computes
-    while it writes, so its fixpoint is in ``write``. ``run`` is the report of the fixpoint, None if none ran.
+    the version of each source that was consumed before, and the newest one. ``inserted``, ``updated`` and ``deleted``
+    count rows of the target; a full refresh inserts all rows. ``version`` is the version of the target that was
+    written, None if nothing was written. ``seconds`` has ``changes`` (versions, feeds, the decision, and an incremental
+    refresh that was given up), ``fixpoint`` (the rows that fall, joining the new rows with the stored result, and the
+    iterations from there) and ``write``. A full refresh on the Spark engine computes while it writes, so its fixpoint
+    is in ``write``. ``run`` is the report of the fixpoint, None if none ran.
     """
 
     target: str
@@ -52,6 +53,7 @@ class RefreshReport:
     seconds: Mapping[str, float]
     version: int | None = None
     run: RunReport | None = None
+    deleted: int = 0
 
     @property
     def iterations(self) -> int:
@@ -62,20 +64,23 @@ class RefreshReport:
         """Return the report as one JSON object."""
         run = None if self.run is None else json.loads(self.run.to_json())
         sources = {name: asdict(versions) for name, versions in self.sources.items()}
-        fields = {name: getattr(self, name) for name in ("target", "kind", "reason", "inserted", "updated", "version")}
+        fields = {
+            name: getattr(self, name)
+            for name in ("target", "kind", "reason", "inserted", "updated", "deleted", "version")
+        }
         seconds = dict(self.seconds)
         return json.dumps({**fields, "iterations": self.iterations, "sources": sources, "seconds": seconds, "run": run})
 
     def __repr__(self) -> str:
         """Return some lines of text."""
         version = "nothing written" if self.version is None else f"version {self.version} written"
-        rows = f"{self.inserted:,} rows inserted, {self.updated:,} updated, {self.iterations} iterations"
+        rows = f"{self.inserted:,} rows inserted, {self.updated:,} updated, {self.deleted:,} deleted"
         spent = ", ".join(f"{name} {value:.3f} s" for name, value in self.seconds.items())
         return (
             f"{self.kind} refresh of {self.target}: {version}\n"
             f"  why {self.kind}: {self.reason}\n"
             f"  sources: {_format_sources(self.sources)}\n"
-            f"  {rows}\n"
+            f"  {rows}, {self.iterations} iterations\n"
             f"  time: {spent}"
         )
 

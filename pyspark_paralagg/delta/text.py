@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.datalog import Relations, datalog
-from pyspark_paralagg.delta.program import (
+from pyspark_paralagg.maintenance.program import (
     IGNORED_OPTIONS,
     Program,
     Recursion,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from pyspark_paralagg.delta.program import Frames
+    from pyspark_paralagg.maintenance.program import Frames
 
 
 @dataclass(frozen=True)

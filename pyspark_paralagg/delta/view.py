@@ -10,12 +10,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.dataframe import recursive
-from pyspark_paralagg.delta.program import Program, Recursion, Sources, references
 from pyspark_paralagg.delta.record import refreshes
 from pyspark_paralagg.delta.refresh import Refresh
 from pyspark_paralagg.delta.report import RefreshReport, Status
 from pyspark_paralagg.delta.tables import Table, check_session, open_sources, source_snapshot
 from pyspark_paralagg.delta.text import Text, WholeText
+from pyspark_paralagg.maintenance.program import Program, Recursion, Sources, references
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -46,7 +46,7 @@ def closure_by_doubling(spark: SparkSession, lake: Lake) -> ra.delta.RecursiveTa
     )
 
 
-def components(spark: SparkSession, lake: Lake) -> ra.delta.RecursiveTable:
+def components(spark: SparkSession, lake: Lake, target: str = "labels") -> ra.delta.RecursiveTable:
     """Return a table that reads the edges four times: twice in the base, twice in the step."""
 
     def step(d: DataFrame, t: Tables) -> DataFrame:
@@ -60,7 +60,7 @@ def components(spark: SparkSession, lake: Lake) -> ra.delta.RecursiveTable:
 
     return ra.delta.RecursiveTable(
         spark,
-        "labels",
+        target,
         keys="node",
         aggs={"label": "min"},
         sources={"edges": lake.path("edges")},
@@ -182,6 +182,44 @@ def equal(spark: SparkSession) -> dict[str, Any]:
     }
 
 
+def deletes(spark: SparkSession) -> dict[str, Any]:
+    """Delete, update and merge rows of the edges, with an OPTIMIZE between. Compare every table with the fixpoint."""
+    rng = random.Random(12)  # noqa: S311 - reproducible
+    lake = Lake(spark, "deletes")
+    lake.add("edges", [*edges_of(rng, 14, 30), (0, 1, 4), (0, 1, 4)], EDGES)
+    lake.add("starts", [(0, 0), (1, 5)], STARTS)
+    views = {name: make(spark, lake) for name, make in PROGRAMS.items()}
+    views["labels"] = components(spark, lake, "deleted_labels")
+    views["dist"] = lake.shortest("dist")
+    for view in views.values():
+        view.refresh()
+    lake.sql("DELETE FROM {} WHERE dst IN (3, 4)", "edges")
+    lake.sql("OPTIMIZE {}", "edges")
+    lake.sql("UPDATE {} SET w = w + 2 WHERE src < 5", "edges")
+    first = {name: view.refresh() for name, view in views.items()}
+    same = {name: [_has_full_fixpoint(view)] for name, view in views.items()}
+    spark.createDataFrame(edges_of(rng, 14, 9), EDGES).createOrReplaceTempView("more")
+    lake.sql(
+        "MERGE INTO {} t USING (SELECT src, dst, min(w) AS w FROM more GROUP BY src, dst) m "
+        "ON t.src = m.src AND t.dst = m.dst "
+        "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *",
+        "edges",
+    )
+    lake.sql("DELETE FROM {} WHERE node = 1", "starts")
+    second = {name: view.refresh() for name, view in views.items()}
+    for name, view in views.items():
+        same[name].append(_has_full_fixpoint(view))
+    lake.add("edges", [(0, 50, 1)], EDGES)
+    lake.sql("DELETE FROM {} WHERE dst = 50", "edges")
+    last = views["dist"].refresh()
+    return {
+        "kinds": {name: [first[name].kind, second[name].kind] for name in views},
+        "same": same,
+        "reasons": [first["dist"].reason, second["dist"].reason],
+        "duplicate": [last.kind, last.inserted, last.updated, last.deleted],
+    }
+
+
 def _has_full_fixpoint(view: ra.delta.RecursiveTable) -> bool:
     """Return whether the table has rows, and those of the full fixpoint over the current sources."""
     program, sources = view._read_sources()
@@ -268,7 +306,7 @@ def reasons(spark: SparkSession) -> dict[str, Any]:
     lake.sql("DELETE FROM {} WHERE src = 1", "edges")
     facts["delete"] = view.status().reason
     done = view.refresh()
-    facts["done"] = [done.kind, done.reason == facts["delete"], lake.rows("dist")]
+    facts["done"] = [done.kind, done.reason == facts["delete"], done.deleted, lake.rows("dist")]
     lake.sql("UPDATE {} SET w = 5 WHERE src = 0", "edges")
     facts["update"] = view.status().reason
     view.refresh()

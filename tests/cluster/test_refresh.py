@@ -16,7 +16,7 @@ pytestmark = [
     pytest.mark.delta,
     pytest.mark.slow("sixty refreshes of Delta tables of one to three seconds each, in one JVM; four JVMs are killed"),
 ]
-FACTS = ("pipeline", "equal", "reports", "reasons", "bad", "conflicts", "texts", "written")
+FACTS = ("pipeline", "equal", "deletes", "reports", "reasons", "bad", "conflicts", "texts", "written")
 
 
 @pytest.fixture
@@ -102,15 +102,13 @@ def test_the_session_keeps_its_confs(fact: Callable[[str], Any]) -> None:
         ("another constant", "the program has changed since the last refresh"),
         ("clock", "the program calls current_date, which is not deterministic"),
         ("limit", "max_iterations is set, and a continued run has other rounds than a full one"),
-        ("backend", "dataframe is requested, but only the Spark engine continues from stored rows"),
+        ("backend", "plain DataFrames are requested, and they recompute all rows in each iteration"),
         (
             "anti join",
             "the program reads edges below the right side of an anti join, where new rows may remove result rows",
         ),
         ("aggregate", "the program reads starts below an aggregate, where new rows may remove result rows"),
         ("sum", "a sum or count cannot continue from stored rows; only a lattice (min, max, sets, ...) can"),
-        ("delete", "rows of edges were updated or deleted (1 deleted)"),
-        ("update", "rows of edges were updated or deleted (1 updated)"),
         ("another writer", "another writer changed the table: WRITE in version 3"),
         ("vacuumed", "the change feed of edges cannot be read for versions 4 to *: FAILED_READ_FILE.FILE_NOT_EXIST"),
         ("no feed", "the source starts has no change feed (delta.enableChangeDataFeed)"),
@@ -121,10 +119,18 @@ def test_a_full_refresh_has_its_reason(fact: Callable[[str], Any], case: str, re
     assert fnmatchcase(fact("reasons")[case], reason)
 
 
+def test_deletes_and_updates_are_maintained(fact: Callable[[str], Any]) -> None:
+    result = fact("deletes")
+    assert result["same"] == {name: [True, True] for name in ("closure", "labels", "hops", "widest", "dist")}
+    assert {kind for kinds in result["kinds"].values() for kind in kinds} == {"incremental"}
+    assert result["reasons"][0].startswith("the changes can be maintained: ")
+    assert result["duplicate"] == ["incremental", 0, 0, 0]
+
+
 def test_a_full_refresh_removes_outdated_rows(fact: Callable[[str], Any]) -> None:
     result = fact("reasons")
     assert result["incremental"] == "incremental"
-    assert result["done"] == ["full", True, [[0, 0], [2, 6], [4, 1]]]
+    assert result["done"] == ["incremental", True, 1, [[0, 0], [2, 6], [4, 1]]]
     assert result["its rows are gone"]
     assert result["after vacuum"] == ["full", True]
 

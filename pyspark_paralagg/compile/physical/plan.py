@@ -122,7 +122,15 @@ def _stratum(
     may_climb = _may_climb(program, relation_class, rules)
     stratum = Stratum(
         tuple(
-            PlannedRelation(r.name, r.keys, r.dependents, distribution.by[r.name], r.base, r.initial, r.settled)
+            PlannedRelation(
+                r.name,
+                r.keys,
+                r.dependents,
+                distribution.by[r.name],
+                r.base,
+                r.initial,
+                r.settled and r.initial is not None,
+            )
             for r in relations
         ),
         statics,

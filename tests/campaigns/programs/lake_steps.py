@@ -1,9 +1,9 @@
 """Random changes of Delta tables, and the recursions that are kept over them, refreshed after each or some.
 
-Each step changes a source by an insert, a delete, an update, a merge, or a restore of an earlier version, and then
-refreshes shortest paths and reachability. A refresh may end in the middle: before its commit, after it and before it
-has heard of it, or because its process is killed. The next one has to give the right rows. Rows are compared with those
-computed in Python of what the sources have.
+Each step changes a source by an insert, a delete, an update, a merge, an OPTIMIZE, or a restore of an earlier version,
+and then refreshes shortest paths, reachability and widest paths. A refresh may end in the middle: before its commit,
+after it and before it has heard of it, or because its process is killed. The next one has to give the right rows. Rows
+are compared with those computed in Python of what the sources have.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STEPS = 20
 """In each pair of source tables."""
 _KILLED = 0.04
 """Share of the steps that kill a refresh in another process."""
-CHANGES = ("insert", "insert", "insert", "delete", "update", "merge", "restore", "nothing")
+CHANGES = ("insert", "insert", "delete", "delete", "update", "merge", "upsert_delete", "restore", "optimize", "nothing")
 
 
 class Interrupted(Exception):  # noqa: N818 - as if the process were killed there
@@ -73,6 +73,16 @@ def run(seeds: Iterable[int], until: float = float("inf")) -> Tally:
     return tally
 
 
+def widths(edges: list[tuple[Any, ...]], starts: list[tuple[Any, ...]]) -> list[tuple[int, int]]:
+    """Return the widest paths (node, width), by passes over all edges until nothing changes."""
+    best = {node: 20 for node, _ in starts}
+    for _ in range(len(edges) + 1):
+        for src, dst, w in edges:
+            if src in best:
+                best[dst] = max(best.get(dst, 0), min(best[src], w))
+    return sorted(best.items())
+
+
 class _Walk:
     """Steps over one pair of source tables."""
 
@@ -105,19 +115,34 @@ class _Walk:
             return f"dist has {self.lake.rows('dist')}, expected {meant}, of {edges} and {starts}"
         if self.lake.rows("reach") != sorted((node,) for _, node in meant):
             return f"reach has {self.lake.rows('reach')}, expected the nodes of {meant}"
+        wide = widths(edges, starts)
+        if self.lake.rows("narrow") != wide:
+            return f"narrow has {self.lake.rows('narrow')}, expected {wide}, of {edges} and {starts}"
         return None
 
     def _tables(self) -> list[ra.delta.RecursiveTable]:
         lake = self.lake
+        sources = {"edges": lake.path("edges"), "starts": lake.path("starts")}
         reach = ra.delta.RecursiveTable(
             lake.spark,
             lake.path("reach"),
             keys="node",
-            sources={"edges": lake.path("edges"), "starts": lake.path("starts")},
+            sources=sources,
             base=lambda t: t["starts"].select("node"),
             step=lambda d, t: d.join(t["edges"], d.node == t["edges"].src).select(t["edges"].dst.alias("node")),
         )
-        return [lake.shortest("dist"), reach]
+        narrow = ra.delta.RecursiveTable(
+            lake.spark,
+            lake.path("narrow"),
+            keys="node",
+            aggs={"width": "max"},
+            sources=sources,
+            base=lambda t: t["starts"].selectExpr("node", "20L AS width"),
+            step=lambda d, t: d.join(t["edges"], d.node == t["edges"].src).selectExpr(
+                "dst AS node", "least(width, w) AS width"
+            ),
+        )
+        return [lake.shortest("dist"), reach, narrow]
 
     def _interrupted(self, table: ra.delta.RecursiveTable) -> None:
         owner, name = self.dice.choice(((refresh.Refresh, "_write"), (commit.Writer, "_find_commit")))
@@ -181,6 +206,22 @@ class _Walk:
             "WHEN NOT MATCHED THEN INSERT *",
             source,
         )
+
+    def upsert_delete(self, source: str) -> None:
+        """A merge that deletes what it finds, so that rows come and go in one commit."""
+        key = "src" if source == "edges" else "node"
+        schema = EDGES if source == "edges" else STARTS
+        rows = {row[0]: row for row in self._rows(source)}
+        self.lake.spark.createDataFrame(list(rows.values()), schema).createOrReplaceTempView("more")
+        self.lake.sql(
+            f"MERGE INTO {{}} t USING more m ON t.{key} = m.{key} "
+            "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *",
+            source,
+        )
+
+    def optimize(self, source: str) -> None:
+        """Other files, the same rows."""
+        self.lake.sql("OPTIMIZE {}", source)
 
     def restore(self, source: str) -> None:
         version = self.dice.randint(0, self.lake.version(source))

@@ -22,8 +22,8 @@ import org.apache.spark.sql.internal.SQLConf
 
 /**
  * The facts of an analysed plan over [[RecursiveReference]]s that a maintained table needs
- * (pyspark_paralagg/delta/program.py): its reads of references, in the order of `substitute`, its other sources, and
- * its text.
+ * (pyspark_paralagg/maintenance/program.py): its reads of references, in the order of `substitute`, its other sources,
+ * and its text.
  *
  * {{{ {"reads": [{"name", "blocker", "branches": {"0": 1}}], "others": ["table x"], "unstable": "rand()" | null, "text", "rows"} }}}
  *

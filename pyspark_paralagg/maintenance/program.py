@@ -1,4 +1,4 @@
-"""Analyse base and step once over references to the sources, and substitute rows for the references in each refresh.
+"""Analyse base and step once over references to the sources, and substitute rows for the references in each run.
 
 ``base(t)`` and ``step(d, t)`` are called with references (`RecursiveReference`), so one analysed plan serves two uses.
 A full refresh substitutes every source at its version. An incremental refresh substitutes, for one *read* of a changed
@@ -28,6 +28,7 @@ from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.lowering.struct_type import struct_of
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.report.engine_report import report
+from pyspark_paralagg.session import conf
 from pyspark_paralagg.session.attach import bridge, reference
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class Program:
         if kind is None:
             run = report(whole)
             reason = "" if run is None else f": {run.reason}"
-            return f"the last full refresh ran on plain DataFrames, without a proof{reason}"
+            return f"the last full run was on plain DataFrames, without a proof{reason}"
         return f"{self.recursion.name} is {kind}, and only a lattice can continue from stored rows"
 
     def obstacle_for(self, changed: set[str]) -> str | None:
@@ -187,13 +188,30 @@ class Program:
         rows = [conform(part, self.relation) for part in parts]
         return reduce(lambda a, b: a.unionAll(b), rows) if rows else None
 
-    def changes(self, candidates: DataFrame, frames: Frames, stored: DataFrame) -> DataFrame:
+    def derived_from(self, some: DataFrame, frames: Frames, stored: DataFrame) -> list[DataFrame]:
+        """Return the rows that the step derives with the rows ``some`` in place of one read of the relation.
+
+        There is one DataFrame for each of those reads. The other reads have all ``stored`` rows.
+        """
+        reads = [read for read in self._step.reads if read.source is None]
+        parts = (self._step.fill(_substitution(read, some, frames, stored)) for read in reads)
+        return [conform(part, self.relation) for part in parts]
+
+    def all_candidates(self, frames: Frames, stored: DataFrame) -> DataFrame:
+        """Return the rows that base and step derive from all rows of the sources and from ``stored``."""
+        base = self._base.fill(lambda read: frames[read.source or ""])
+        step = self._step.fill(lambda read: stored if read.source is None else frames[read.source])
+        return conform(base, self.relation).unionAll(conform(step, self.relation))
+
+    def changes(
+        self, candidates: DataFrame, frames: Frames, stored: DataFrame, backend: str | None = "spark"
+    ) -> DataFrame:
         """Continue the fixpoint ``stored`` with ``candidates``; return the rows that change; lazy.
 
-        Raises ``UnsupportedError`` if the Spark engine does not support it.
+        Raises ``UnsupportedError`` if ``backend`` does not support it.
         """
         settled = Declaration(candidates, self.recursion.keys, self.recursion.aggs, stored, settled=True)
-        return self._run(settled, frames, {"backend": "spark"})
+        return self._run(settled, frames, {"backend": backend})
 
     def _run(self, declaration: Declaration, frames: Frames, options: Mapping[str, Any]) -> DataFrame:
         name = self.recursion.name
@@ -238,7 +256,7 @@ class Program:
                     f"the program reads {other}, which is not one of its sources",
                     value=other,
                     place=self.recursion.name,
-                    hint='make it a Delta table, name it in sources, and read it as t["name"]',
+                    hint='name it in sources, and read it as t["name"]; a recursive table needs Delta tables',
                 )
 
     def _fingerprint(self) -> str:
@@ -270,6 +288,15 @@ class Program:
         """Return why the same rows may give another result (the clock, random numbers); None if they cannot."""
         names = [t.facts.get("unstable") for t in (self._base, self._step)]
         return next((f"the program calls {name}, which is not deterministic" for name in names if name), None)
+
+
+def continuing_backend(session: SparkSession, requested: str | None) -> str | None:
+    """Return the engine that continues a fixpoint where ``requested`` (or the session's conf) computes it; else None.
+
+    Plain DataFrames cannot: they recompute all rows in each iteration.
+    """
+    backend = requested or conf.read(session, conf.BACKEND)
+    return {"auto": "spark", "dataframe": None}.get(backend, backend)
 
 
 def semantic_confs(spark: SparkSession) -> list[str | None]:

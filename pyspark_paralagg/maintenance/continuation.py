@@ -1,0 +1,128 @@
+"""Continue a stored fixpoint after inserts and deletes in its sources: delete, derive again, go on.
+
+    deleted rows  -> over_delete: the stored rows that fall -> the rows that stay
+    what stays    -> candidates: all derivations of fallen keys, and those from inserted rows
+    candidates    -> Program.changes: the fixpoint goes on from the rows that stay -> the rows that change
+
+Each part is a recursion or a query over the user's own step, so every engine runs it, and sees only DataFrames.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paralagg.lowering.joins import within, without
+from pyspark_paralagg.maintenance.over_delete import compares_values, fallen_rows
+from pyspark_paralagg.maintenance.rows import materialize
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame
+
+    from pyspark_paralagg.maintenance.program import Frames, Program
+    from pyspark_paralagg.maintenance.rows import MaterializedRows
+
+MAX_FALLEN = 0.2
+"""The share of the stored rows that may fall. If more do, a full run is faster than deriving them again."""
+_MIN_FALLEN = 1_000
+"""So few rows may always fall."""
+
+
+class NotMaintainableError(Exception):
+    """The reason why the whole fixpoint has to be computed again; not an error of the user."""
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A continued fixpoint.
+
+    ``changed`` are the rows that are new or have another value, and those that fell and were derived again; lazy.
+    None: no rule reads a changed source. ``fallen`` are the stored rows that fell; None if no row was deleted.
+    """
+
+    program: Program
+    stored: DataFrame
+    changed: DataFrame | None
+    fallen: MaterializedRows | None
+
+    def upserts(self, changed: DataFrame) -> DataFrame:
+        """Return the rows of ``changed``, the evaluated rows, that differ from the stored ones."""
+        columns = [c.name for c in self.program.relation.columns]
+        return changed if self.fallen is None or not self.has_fallen else without(changed, self.fallen.df, columns)
+
+    def removed(self, changed: DataFrame) -> DataFrame:
+        """Return the stored rows whose keys leave the result."""
+        if self.fallen is None or not self.has_fallen:
+            return self.stored.limit(0)
+        return without(self.fallen.df, changed, [k.name for k in self.program.relation.keys])
+
+    @property
+    def has_fallen(self) -> bool:
+        """Return whether a stored row fell, so that rows may be removed."""
+        return self.fallen is not None and self.fallen.count > 0
+
+    def free(self) -> None:
+        """Free the fallen rows."""
+        if self.fallen is not None:
+            self.fallen.free()
+
+
+def continue_fixpoint(  # noqa: PLR0913 - the sources before and after, and the stored rows
+    program: Program,
+    stored: DataFrame,
+    frames: Frames,
+    inserted: Frames,
+    deleted: Frames,
+    *,
+    whole: DataFrame | None = None,
+    backend: str | None = "spark",
+) -> Continuation:
+    """Continue the fixpoint ``stored`` over sources that now have the rows ``frames``.
+
+    ``inserted`` and ``deleted`` are the changed rows of some sources. It runs the recursion of the fallen rows; the
+    rest is lazy. ``whole`` is the fixpoint over ``frames``, which is analysed and not run.
+
+    Raises ``NotMaintainableError`` if too many rows fall, ``UnsupportedError`` if the engine cannot continue.
+    """
+    fallen = _fallen(program, stored, frames, deleted, whole, backend) if deleted else None
+    kept, keys = stored, [k.name for k in program.relation.keys]
+    candidates = []
+    try:
+        if fallen is not None and fallen.count:
+            kept = without(stored, fallen.df, keys)
+            candidates.append(within(program.all_candidates(frames, kept), fallen.df, keys))
+        new = program.candidates(inserted, frames, kept) if inserted else None
+        candidates += [] if new is None else [new]
+        if not candidates:
+            return Continuation(program, stored, None, fallen)
+        rows = candidates[0] if len(candidates) == 1 else candidates[0].unionAll(candidates[1])
+        return Continuation(program, stored, program.changes(rows, frames, kept, backend), fallen)
+    except BaseException:
+        if fallen is not None:
+            fallen.free()
+        raise
+
+
+def _fallen(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
+    program: Program,
+    stored: DataFrame,
+    frames: Frames,
+    deleted: Frames,
+    whole: DataFrame | None,
+    backend: str | None,
+) -> MaterializedRows | None:
+    before = {name: rows.unionByName(deleted[name]) if name in deleted else rows for name, rows in frames.items()}
+    by_value = compares_values(program.whole(frames) if whole is None else whole, program.recursion.name)
+    options: Mapping[str, Any] = {"backend": backend}
+    lazy = fallen_rows(program, deleted, before, stored, by_value=by_value, options=options)
+    if lazy is None:
+        return None
+    fallen = materialize(lazy)
+    count = stored.count() if fallen.count > _MIN_FALLEN else 0
+    if fallen.count > max(_MIN_FALLEN, MAX_FALLEN * count):
+        fallen.free()
+        message = f"{fallen.count:,} of {count:,} stored rows may have lost their support"
+        raise NotMaintainableError(message)
+    return fallen

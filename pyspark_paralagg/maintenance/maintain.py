@@ -1,0 +1,206 @@
+"""Define ``maintain``: bring a stored result up to date with changed sources, given as DataFrames."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from pyspark_paralagg.api.dataframe import recursive
+from pyspark_paralagg.api.relations import columns_of
+from pyspark_paralagg.errors import UnsupportedError, UsageError
+from pyspark_paralagg.lowering.joins import without
+from pyspark_paralagg.maintenance.continuation import NotMaintainableError, continue_fixpoint
+from pyspark_paralagg.maintenance.net import net_changes as net
+from pyspark_paralagg.maintenance.net import unsupported_columns
+from pyspark_paralagg.maintenance.program import Program, Recursion, continuing_backend, references
+from pyspark_paralagg.maintenance.rows import materialize
+from pyspark_paralagg.program.sql import quoted
+from pyspark_paralagg.report.engine_report import report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+
+    from pyspark_paralagg.api.relations import Aggregations, Keys
+    from pyspark_paralagg.maintenance.program import Frames, Sources
+    from pyspark_paralagg.report.run_report import RunReport
+
+
+@dataclass(frozen=True)
+class Maintained:
+    """The result of ``ra.maintain``.
+
+    ``rows`` is the new result. ``upserts`` are its rows that are new or have another value than before, and ``removed``
+    the old rows whose keys left. ``kind`` is ``"incremental"``, ``"full"`` (computed again) or ``"none"`` (no row of a
+    source changed), and ``reason`` is the first reason for it. ``fallen`` counts the old rows that may have lost their
+    support and were derived again or removed; None if none were searched. ``run`` is the report of the continued
+    fixpoint.
+    """
+
+    rows: DataFrame
+    upserts: DataFrame
+    removed: DataFrame
+    kind: Literal["incremental", "full", "none"]
+    reason: str
+    fallen: int | None = None
+    run: RunReport | None = None
+
+
+def maintain(  # noqa: PLR0913 - the arguments of the API, as the documentation has them
+    old: DataFrame,
+    *,
+    keys: Keys,
+    aggs: Aggregations = None,
+    sources: Mapping[str, DataFrame],
+    base: Callable[[Sources], DataFrame],
+    step: Callable[[DataFrame, Sources], DataFrame],
+    inserted: Mapping[str, DataFrame] | None = None,
+    deleted: Mapping[str, DataFrame] | None = None,
+    name: str = "r",
+    **options: Any,  # noqa: ANN401 - those of recursive_agg
+) -> Maintained:
+    """Bring ``old``, the stored result of a recursion, up to date with changed sources; runs at the call.
+
+    >>> new = ra.maintain(                                                                # doctest: +SKIP
+    ...     old, keys="node", aggs={"dist": "min"},
+    ...     sources={"edges": edges, "starts": starts}, deleted={"edges": closed_roads},
+    ...     base=lambda t: t["starts"],
+    ...     step=lambda d, t: d.join(t["edges"], d.node == t["edges"].src)
+    ...         .select(t["edges"].dst.alias("node"), (d.dist + t["edges"].weight).alias("dist")))
+    >>> new.rows                                                                          # doctest: +SKIP
+
+    old
+        The rows of the result before the change. They must be the fixpoint over the sources before the change: this is
+        not checked. They are read several times, so pass stored or cached rows.
+    keys, aggs, base, step, name, options
+        As in ``ra.delta.RecursiveTable``: ``base`` and ``step`` read the sources as ``t["edges"]``.
+    sources
+        All rows of each source **after** the change.
+    inserted, deleted
+        The rows that came and went, by source. An updated row is deleted with its old values and inserted with its new
+        ones. For two snapshots: ``inserted={"edges": after.exceptAll(before)}``,
+        ``deleted={"edges": before.exceptAll(after)}``.
+
+    The result always equals that of a full run over ``sources``. It is continued from ``old`` if the recursion is a
+    lattice (``min``, ``max``, sets, ``min_by``, ...), and computed again otherwise, for the reason in ``reason``:
+    sums, an aggregate or the right side of an anti join over a changed source, ``max_iterations``, or more than a fifth
+    of the old rows that may have lost their support.
+
+    Raises ``UsageError`` ``PARALAGG_MAINTAIN_ROWS`` if rows do not match the source or the result, the codes of
+    ``RecursiveTable`` for base and step, and the errors of :func:`recursive_agg`.
+    """
+    inspect.signature(recursive).bind({}, step, name=name, **options)  # raises TypeError for an unknown option
+    frames, new, gone = (
+        _frames(argument, rows)
+        for argument, rows in (("sources", sources), ("inserted", inserted or {}), ("deleted", deleted or {}))
+    )
+    session = old.sparkSession
+    for argument, changed in (("inserted", new), ("deleted", gone)):
+        _check_changed(argument, changed, frames)
+    program = Program(
+        session,
+        Recursion(name, keys, aggs, base, step, options),
+        references(session, {n: f.schema for n, f in frames.items()}),
+    )
+    stored = _stored(old, program)
+    if not new and not gone:
+        return Maintained(stored, stored.limit(0), stored.limit(0), "none", "no row was inserted or deleted")
+    return _maintained(program, stored, frames, new, gone, options.get("backend"))
+
+
+def _maintained(  # noqa: PLR0913, PLR0917 - the sources before and after, and the stored rows
+    program: Program, stored: DataFrame, frames: Frames, new: Frames, gone: Frames, requested: str | None
+) -> Maintained:
+    whole = program.whole(frames)
+    changed = {*new, *gone}
+    backend = continuing_backend(stored.sparkSession, requested)
+    reason = (
+        program.obstacle
+        or program.unstable
+        or (None if backend else "plain DataFrames recompute all rows in each iteration")
+        or program.obstacle_after(whole)
+        or program.obstacle_for(changed)
+        or next(filter(None, (unsupported_columns(n, frames[n].schema) for n in sorted(gone))), None)
+    )
+    if reason is not None:
+        return _full(program, stored, whole, reason)
+    try:
+        inserted, deleted = _net(new, gone)
+        continued = continue_fixpoint(program, stored, frames, inserted, deleted, whole=whole, backend=backend)
+        rows = stored.limit(0) if continued.changed is None else materialize(continued.changed).df
+    except NotMaintainableError as too_many:
+        return _full(program, stored, whole, str(too_many))
+    except UnsupportedError as problem:
+        return _full(program, stored, whole, f"the engine cannot continue: {problem.message}")
+    key_columns = [k.name for k in program.relation.keys]
+    kept = stored if continued.fallen is None else without(stored, continued.fallen.df, key_columns)
+    run = None if continued.changed is None else report(continued.changed)
+    fallen = None if continued.fallen is None else continued.fallen.count
+    return Maintained(
+        without(kept, rows, key_columns).unionAll(rows),
+        continued.upserts(rows),
+        continued.removed(rows),
+        "incremental",
+        f"the changes of {', '.join(sorted(changed))} can be maintained",
+        fallen,
+        run,
+    )
+
+
+def _full(program: Program, stored: DataFrame, whole: DataFrame, reason: str) -> Maintained:
+    columns = [c.name for c in program.relation.columns]
+    removed = without(stored, whole, [k.name for k in program.relation.keys])
+    return Maintained(whole, without(whole, stored, columns), removed, "full", reason)
+
+
+def _net(new: Frames, gone: Frames) -> tuple[dict[str, DataFrame], dict[str, DataFrame]]:
+    """Return the inserted and the deleted rows of each source, without those that are both."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
+
+    inserted, deleted = {n: rows for n, rows in new.items() if n not in gone}, {}
+    for name, rows in gone.items():
+        signed = rows.withColumn("paralagg change", F.lit(-1))
+        if name in new:
+            signed = signed.unionByName(new[name].withColumn("paralagg change", F.lit(1)))
+        plus, deleted[name] = net(signed, F.col(quoted("paralagg change")), rows.columns)
+        if name in new:
+            inserted[name] = plus
+    return inserted, deleted
+
+
+def _frames(argument: str, frames: object) -> dict[str, DataFrame]:
+    from pyspark.sql import DataFrame as AnyDataFrame  # noqa: PLC0415 - pyspark is optional
+
+    if not isinstance(frames, Mapping):
+        raise _bad_rows(
+            argument, f"{argument} is a {type(frames).__name__}, not a mapping of names to DataFrames", frames
+        )
+    for name, rows in frames.items():
+        if not isinstance(rows, AnyDataFrame):
+            raise _bad_rows(argument, f"{argument}[{name!r}] is a {type(rows).__name__}, not a DataFrame", rows)
+    return dict(frames)
+
+
+def _check_changed(argument: str, changed: Frames, frames: Frames) -> None:
+    for name, rows in changed.items():
+        if name not in frames:
+            raise _bad_rows(argument, f"{argument} has rows of {name!r}, which is not one of sources", name)
+        if sorted(columns_of(rows)) != sorted(columns_of(frames[name])):
+            text = ", ".join(f"{n} {t}" for n, t in columns_of(rows))
+            raise _bad_rows(argument, f"{argument}[{name!r}] has other columns than the source: {text}", text)
+
+
+def _stored(old: DataFrame, program: Program) -> DataFrame:
+    if dict(columns_of(old)) != program.columns:
+        text = ", ".join(f"{n} {t}" for n, t in columns_of(old))
+        expected = ", ".join(f"{n} {t}" for n, t in program.columns.items())
+        raise _bad_rows("old", f"old has the columns {text}, but the result has {expected}", text)
+    return old.select(*map(quoted, program.columns))
+
+
+def _bad_rows(place: str, message: str, value: object) -> UsageError:
+    hint = 'pass DataFrames by the names that base and step use: sources={"edges": edges}, deleted={"edges": rows}'
+    return UsageError("PARALAGG_MAINTAIN_ROWS", message, value=value, place=place, hint=hint)

@@ -1,0 +1,38 @@
+"""Reduce inserted and deleted rows of a source to their difference: a row may come and go several times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.program.sql import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
+
+_SIGN = "paralagg sign"
+
+
+def net_changes(rows: DataFrame, sign: Column, columns: Sequence[str]) -> tuple[DataFrame, DataFrame]:
+    """Return the rows that were inserted more often than deleted, and those deleted more often; each row once.
+
+    ``sign`` is 1 for an inserted row and -1 for a deleted one. Duplicates do not matter to a lattice, so one row stands
+    for all. A deleted row may still have a duplicate in the source.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
+
+    counted = rows.select(*map(quoted, columns), sign.alias(_SIGN))
+    sums = counted.groupBy(*map(quoted, columns)).agg(F.sum(quoted(_SIGN)).alias(_SIGN))
+    sign_sum = F.col(quoted(_SIGN))
+    plus, minus = (sums.where(condition).select(*map(quoted, columns)) for condition in (sign_sum > 0, sign_sum < 0))
+    return plus, minus
+
+
+def unsupported_columns(name: str, schema: StructType) -> str | None:
+    """Return why deleted rows of the source ``name`` cannot be compared; None if they can."""
+    for field in schema.fields:
+        if "map<" in field.dataType.simpleString() or "variant" in field.dataType.simpleString():
+            return f"rows of {name} were deleted, and its column {field.name} has a type that cannot be compared"
+    return None

@@ -1,0 +1,96 @@
+"""Find the rows of a stored fixpoint that may have lost their support: the first half of delete and re-derive.
+
+A row *falls* if a derivation of it uses a deleted source row or a fallen row. That is a recursion itself: a set, whose
+base are the rows derived from deleted source rows, and whose step is the user's step with fallen rows in place of one
+read of the relation, and all stored rows in place of its other reads. Cycles that only support themselves fall with
+their first row. Rows that have another derivation fall too; ``continuation`` derives them again.
+
+If ``compile.prove.find_support`` allows it, only a derivation of the row's stored value counts. Without that, every
+derivation of its keys does.
+
+Gupta, Mumick and Subrahmanian 1993, "Maintaining views incrementally", section 7 (DRed).
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paralagg.api.dataframe import Declaration, recursive
+from pyspark_paralagg.lowering.joins import other, renamed, same
+from pyspark_paralagg.plan import EXTRAS
+from pyspark_paralagg.plan.read import program_from_json
+from pyspark_paralagg.program.functions.value_range import is_float
+from pyspark_paralagg.program.sql import quoted
+from pyspark_paralagg.report.engine_report import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+    from pyspark_paralagg.maintenance.program import Frames, Program
+    from pyspark_paralagg.program.program import Relation
+
+_ROUNDING = {"double": 1e-9, "float": 1e-4}
+"""Relative differences below which values count as equal: an engine may compute another last digit than Spark."""
+
+
+def compares_values(whole: DataFrame, relation: str) -> bool:
+    """Return whether only derivations of a stored value support it, according to the compiled fixpoint ``whole``."""
+    from pyspark_paralagg.compile.prove.find_support import supports_have_the_value  # noqa: PLC0415 - only this needs it
+
+    described = describe(whole)
+    if described is None:
+        return False
+    return supports_have_the_value(program_from_json(described["plan"][EXTRAS]["program"]), relation)
+
+
+def fallen_rows(  # noqa: PLR0913 - the two states of the sources, and the stored rows
+    program: Program,
+    deleted: Frames,
+    before: Frames,
+    stored: DataFrame,
+    *,
+    by_value: bool,
+    options: Mapping[str, Any],
+) -> DataFrame | None:
+    """Return the rows of ``stored`` that fall; lazy. Return None if the program reads no source of ``deleted``.
+
+    ``before`` has at least all rows that the sources had when ``stored`` was computed. ``by_value`` is the result of
+    ``compares_values``. Raises ``UnsupportedError`` if the engine of ``options`` does not support the recursion.
+    """
+    start = program.candidates(deleted, before, stored)
+    if start is None:
+        return None
+    columns = [c.name for c in program.relation.columns]
+
+    def supported(derived: DataFrame) -> DataFrame:
+        on = _same_row(program.relation, by_value=by_value)
+        return renamed(derived, columns).join(stored, on).select(*map(quoted, columns))
+
+    def step(**state: DataFrame) -> dict[str, DataFrame]:
+        parts = [supported(part) for part in program.derived_from(state[name], before, stored)]
+        return {name: reduce(lambda a, b: a.unionAll(b), parts) if parts else state[name]}
+
+    name = "fallen"
+    declaration = Declaration(supported(start).distinct(), columns, None)
+    return recursive({name: declaration}, step, name=name, mode="trust", **options)[name]
+
+
+def _same_row(relation: Relation, *, by_value: bool) -> Column:
+    """Return the condition that a derived row, on the other side, supports a stored row."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
+
+    from pyspark_paralagg.compile.prove.find_support import value_column  # noqa: PLC0415 - the compiler comes with it
+
+    on = same([k.name for k in relation.keys])
+    value = value_column(relation) if by_value else None
+    if value is None:
+        return on
+    old, new = F.col(quoted(value.column.name)), F.col(quoted(other(value.column.name)))
+    # A null counts as equal: a row that falls without need is derived again.
+    is_same = F.coalesce(new == old, F.lit(col=True))
+    if is_float(value.column.type):
+        is_same |= F.abs(new - old) <= F.abs(old) * F.lit(_ROUNDING[value.column.type])
+    return on & is_same

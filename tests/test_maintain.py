@@ -1,0 +1,274 @@
+"""``ra.maintain``: a stored result after inserts and deletes equals a full run, for every lattice and engine."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rows import frame
+
+import pyspark_paralagg as ra
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    Tables = Mapping[str, DataFrame]
+    Rows = list[tuple[Any, ...]]
+
+EDGES, STARTS = "src bigint, dst bigint, w bigint", "node bigint, dist bigint"
+
+
+def walk(d: DataFrame, t: Tables) -> DataFrame:
+    e = t["edges"]
+    return d.join(e, d.node == e.src).select(e.dst.alias("node"), (d.dist + e.w).alias("dist"))
+
+
+def tree(d: DataFrame, t: Tables) -> DataFrame:
+    return d.join(t["edges"], d.node == t["edges"].src).selectExpr("dst AS node", "dist + w AS dist", "src AS via")
+
+
+def capped(d: DataFrame, t: Tables) -> DataFrame:
+    """Rows whose value hides what it was derived from."""
+    return d.join(t["edges"], d.node == t["edges"].src).selectExpr("dst AS node", "least(dist, w) AS dist")
+
+
+def label(d: DataFrame, t: Tables) -> DataFrame:
+    e = t["edges"]
+    there = d.join(e, d.node == e.src).selectExpr("dst AS node", "dist")
+    return there.unionAll(d.join(e, d.node == e.dst).selectExpr("src AS node", "dist"))
+
+
+def double(d: DataFrame, _: Tables) -> DataFrame:
+    on = d.selectExpr("src AS via", "dst AS last")
+    return d.join(on, d.dst == on.via).selectExpr("src", "last AS dst")
+
+
+def two_hops(d: DataFrame, t: Tables) -> DataFrame:
+    far = t["edges"].selectExpr("src AS mid", "dst AS last", "w AS more")
+    pairs = t["edges"].join(far, t["edges"].dst == far.mid)
+    return d.join(pairs, d.node == pairs.src).selectExpr("last AS node", "dist + w + more AS dist")
+
+
+def lengths(d: DataFrame, t: Tables) -> DataFrame:
+    return d.join(t["edges"], d.node == t["edges"].src).selectExpr("dst AS node", "dist + abs(w / 3D) AS dist")
+
+
+def words(d: DataFrame, t: Tables) -> DataFrame:
+    e = t["edges"].selectExpr("cast(src AS string) AS a", "nullif(cast(dst AS string), '3') AS b", "w")
+    return d.join(e, d.node == e.a).selectExpr("b AS node", "least(dist, w) AS dist")
+
+
+def starts(t: Tables) -> DataFrame:
+    return t["starts"]
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "shortest paths": {"keys": "node", "aggs": {"dist": "min"}, "base": starts, "step": walk},
+    "parents": {
+        "keys": "node",
+        "aggs": {"dist": "min", "via": ra.min_by("dist")},
+        "base": lambda t: t["starts"].selectExpr("node", "dist", "-1L AS via"),
+        "step": tree,
+    },
+    "values that hide their origin": {"keys": "node", "aggs": {"dist": "min"}, "base": starts, "step": capped},
+    "components": {
+        "keys": "node",
+        "aggs": {"dist": "min"},
+        "base": lambda t: t["edges"].selectExpr("src AS node", "src AS dist"),
+        "step": label,
+    },
+    "closure by doubling": {
+        "keys": ["src", "dst"],
+        "base": lambda t: t["edges"].select("src", "dst"),
+        "step": double,
+    },
+    "two reads of the edges": {"keys": "node", "aggs": {"dist": "min"}, "base": starts, "step": two_hops},
+    "doubles": {
+        "keys": "node",
+        "aggs": {"dist": "min"},
+        "base": lambda t: t["starts"].selectExpr("node", "cast(dist AS double) AS dist"),
+        "step": lengths,
+    },
+    "strings and nulls": {
+        "keys": "node",
+        "aggs": {"dist": "max"},
+        "base": lambda t: t["starts"].selectExpr("nullif(cast(node AS string), '1') AS node", "100L AS dist"),
+        "step": words,
+    },
+    "distances of subsets": {
+        "keys": "node",
+        "aggs": {"dist": "bit_or"},
+        "base": lambda t: t["starts"].selectExpr("node", "1L << cast(node AS int) AS dist"),
+        "step": lambda d, t: d.join(t["edges"], d.node == t["edges"].src).selectExpr("dst AS node", "dist"),
+    },
+}
+
+
+def full(case: str, tables: Tables) -> DataFrame:
+    """Return the result of a full run, by an API without maintenance."""
+    p = CASES[case]
+    return p["base"](tables).recursive_agg(
+        p["keys"], p.get("aggs"), step=lambda d: p["step"](d, tables), backend="spark", mode="trust"
+    )
+
+
+def batch(rng: random.Random, edges: Rows, nodes: int, count: int) -> tuple[Rows, Rows, Rows]:
+    """Return the edges after a change, the inserted and the deleted ones: self-loops, duplicates, and both at once."""
+    deleted = [edges[n] for n in rng.sample(range(len(edges) - 1), count)] + edges[-1:]
+    inserted = [(rng.randrange(nodes), rng.randrange(nodes), rng.randrange(6)) for _ in range(count - 1)]
+    inserted.append(rng.choice(edges))  # a duplicate, or a row that is deleted too
+    after = list(edges)
+    for row in deleted:
+        after.remove(row)
+    return after + inserted, inserted, deleted
+
+
+def values(rows: Rows) -> set[tuple[Any, ...]]:
+    return {tuple(round(v, 6) if isinstance(v, float) else v for v in row) for row in rows}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_equals_a_full_run(spark: SparkSession, case: str) -> None:
+    rng = random.Random(case)  # noqa: S311 - the same each time
+    edges = [(rng.randrange(14), rng.randrange(14), rng.randrange(6)) for _ in range(26)]
+    edges += [(2, 2, 0), edges[0], (20, 21, 1), (21, 20, 1), (0, 20, 1)]  # the last one leads to a cycle
+    first = frame(spark, STARTS, [(0, 0), (1, 5)])
+    old = full(case, {"edges": frame(spark, EDGES, edges), "starts": first}).localCheckpoint()
+    partitions = (1, 2, 7)[list(CASES).index(case) % 3]
+    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    edges, inserted, deleted = batch(rng, edges, 15, 4)
+    tables = {"edges": frame(spark, EDGES, edges), "starts": first}
+    found = ra.maintain(
+        old,
+        sources=tables,
+        inserted={"edges": frame(spark, EDGES, inserted)},
+        deleted={"edges": frame(spark, EDGES, deleted)},
+        mode="trust",
+        backend="spark",
+        **CASES[case],
+    )
+    assert (found.kind, found.reason) == ("incremental", "the changes of edges can be maintained")
+    rows = found.rows.collect()
+    expected, before = values(full(case, tables).collect()), values(old.collect())
+    assert values(rows) == expected != before
+    assert len(rows) == len(expected)
+    assert values(found.upserts.collect()) == expected - before
+    width = 1 if isinstance(CASES[case]["keys"], str) else 2
+    left = {row[:width] for row in before} - {row[:width] for row in expected}
+    assert {row[:width] for row in values(found.removed.collect())} == left
+
+
+def distances(edges: Rows) -> set[tuple[int, int]]:
+    """Return shortest paths from node 0, by passes over all edges until nothing changes."""
+    best = {0: 0}
+    for _ in range(len(edges) + 1):
+        for src, dst, w in edges:
+            if src in best:
+                best[dst] = min(best.get(dst, 1 << 40), best[src] + w)
+    return set(best.items())
+
+
+@pytest.mark.parametrize("backend", ["spark", "local", "python", "dataframe", "mpi"])
+def test_every_engine_gives_the_rows_of_a_plain_loop(spark: SparkSession, backend: str) -> None:
+    if backend == "mpi":
+        pytest.importorskip("mpi4py")
+        spark.conf.set("spark.paralagg.mpi.ranks", "2")
+        spark.conf.set("spark.paralagg.mpi.oversubscribe", "true")
+    edges = [(0, 1, 1), (1, 2, 1), (2, 1, 0), (0, 3, 9), (3, 2, 9), (2, 4, 1), (4, 4, 0), (2, 4, 1)]
+    old = frame(spark, STARTS, sorted(distances(edges)))
+    gone, new = [(0, 1, 1), (2, 4, 1)], [(3, 5, 2)]
+    after = [(1, 2, 1), (2, 1, 0), (0, 3, 9), (3, 2, 9), (2, 4, 1), (4, 4, 0), (3, 5, 2)]
+    found = ra.maintain(
+        old,
+        sources={"edges": frame(spark, EDGES, after), "starts": frame(spark, STARTS, [(0, 0)])},
+        inserted={"edges": frame(spark, EDGES, new)},
+        deleted={"edges": frame(spark, EDGES, gone)},
+        backend=backend,
+        mode="iterate" if backend == "dataframe" else "auto",
+        **CASES["shortest paths"],
+    )
+    assert values(found.rows.collect()) == distances(after)
+    assert found.kind == ("full" if backend == "dataframe" else "incremental")
+
+
+def test_a_cycle_that_only_supports_itself_leaves(spark: SparkSession) -> None:
+    edges = [(1, 2, 0), (2, 3, 0), (3, 1, 0)]
+    found = maintained(spark, [(0, 0), (1, 4), (2, 4), (3, 4)], edges, gone=[(0, 1, 4)])
+    assert (values(found.rows.collect()), found.kind, found.fallen) == ({(0, 0)}, "incremental", 3)
+
+
+def test_only_rows_of_the_same_value_fall(spark: SparkSession) -> None:
+    edges = [(0, 1, 1), (1, 2, 1), (2, 3, 1)]
+    found = maintained(spark, [(0, 0), (1, 1), (2, 2), (3, 3)], edges, gone=[(0, 1, 7)])
+    assert (found.kind, found.fallen, values(found.removed.collect())) == ("incremental", 0, set())
+
+
+def maintained(spark: SparkSession, old: Rows, edges: Rows, gone: Rows, **options: Any) -> Any:  # noqa: ANN401
+    return ra.maintain(
+        frame(spark, STARTS, old),
+        sources={"edges": frame(spark, EDGES, edges), "starts": frame(spark, STARTS, [(0, 0)])},
+        deleted={"edges": frame(spark, EDGES, gone)},
+        **{**CASES["shortest paths"], **options},
+    )
+
+
+def test_more_fallen_rows_than_a_fifth_are_computed_again(spark: SparkSession) -> None:
+    old = [(0, 0)] + [(n, 1) for n in range(1, 1_300)]
+    found = maintained(spark, old, [(0, 2_000, 1)], gone=[(0, n, 1) for n in range(1, 1_300)])
+    assert (found.kind, values(found.rows.collect())) == ("full", {(0, 0), (2_000, 1)})
+    assert found.reason == "1,299 of 1,300 stored rows may have lost their support"
+
+
+REASONS: dict[str, tuple[dict[str, Any], str]] = {
+    "a sum": ({"aggs": {"dist": "sum"}, "step": lambda d, t: walk(d, t).where("false")}, "a sum or count cannot"),
+    "a limit": ({"max_iterations": 9, "on_limit": "return"}, "max_iterations is set"),
+    "an anti join": (
+        {"base": lambda t: t["starts"].join(t["edges"].selectExpr("dst AS node"), "node", "left_anti")},
+        "the program reads edges below the right side of an anti join",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_the_rest_is_computed_again_for_a_reason(spark: SparkSession, name: str) -> None:
+    options, reason = REASONS[name]
+    found = maintained(spark, [(0, 0), (1, 1)], [(5, 6, 1)], gone=[(0, 1, 1)], **options)
+    assert (found.kind, values(found.rows.collect())) == ("full", {(0, 0)})
+    assert found.reason.startswith(reason)
+    assert values(found.removed.collect()) == {(1, 1)}
+
+
+def test_without_changes_nothing_runs(spark: SparkSession) -> None:
+    found = ra.maintain(frame(spark, STARTS, [(0, 0)]), sources={"starts": frame(spark, STARTS, [(0, 0)])},
+                        **{**CASES["shortest paths"], "step": lambda d, _: d})  # fmt: skip
+    assert (found.kind, values(found.rows.collect())) == ("none", {(0, 0)})
+
+
+WRONG: dict[str, Callable[[DataFrame], dict[str, Any]]] = {
+    "deleted has rows of 'edge', which is not one of sources": lambda e: {"deleted": {"edge": e}},
+    "inserted\\['edges'\\] has other columns than the source: src bigint": lambda e: {
+        "inserted": {"edges": e.select("src")}
+    },
+    "deleted\\['edges'\\] is a list, not a DataFrame": lambda _: {"deleted": {"edges": [1]}},
+    "sources is a list, not a mapping": lambda _: {"sources": []},
+    "old has the columns node bigint, but the result has node bigint, dist bigint": lambda e: {
+        "old": e.selectExpr("src AS node")
+    },
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_wrong_rows_are_refused(spark: SparkSession, message: str) -> None:
+    edges, first = frame(spark, EDGES, [(0, 1, 1)]), frame(spark, STARTS, [(0, 0)])
+    given = {
+        "old": first,
+        "sources": {"edges": edges, "starts": first},
+        **CASES["shortest paths"],
+        **WRONG[message](edges),
+    }
+    with pytest.raises(ra.UsageError, match=message) as caught:
+        ra.maintain(given.pop("old"), **given)
+    assert caught.value.code == "PARALAGG_MAINTAIN_ROWS"
