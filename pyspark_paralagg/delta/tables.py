@@ -6,6 +6,7 @@ second of a refresh. Snapshots and the newest commits are therefore read from th
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import json
 from dataclasses import dataclass
@@ -122,15 +123,22 @@ class Table:
         """Yield the commits from version ``newest`` backwards, as far as the log has them; each is read on demand."""
         log = self._delta()._jdt.deltaLog()  # noqa: SLF001 - see the module docstring
         none = self.spark._jvm.scala.Option.empty()  # type: ignore[union-attr]  # noqa: SLF001 - no public way
+        table = () if importlib.metadata.version("delta-spark").startswith("3.") else (none,)  # of a catalog
         for version in range(newest, -1, -1):
-            changes = log.getChanges(version, version, none, False)  # noqa: FBT003 - py4j takes no keyword arguments
+            changes = log.getChanges(version, version, *table, False)  # noqa: FBT003 - py4j takes no keyword arguments
             if not changes.hasNext():
                 return
             actions = _iterate(changes.next()._2().iterator())  # noqa: SLF001 - a Scala pair
             commit_info = next((a for a in actions if a.getClass().getSimpleName() == "CommitInfo"), None)
-            info = {} if commit_info is None else json.loads(commit_info.json())["commitInfo"]
+            if commit_info is None:
+                yield Commit(version, "unknown", None, {})
+                continue
+            metadata, metrics = commit_info.userMetadata(), commit_info.operationMetrics()
             yield Commit(
-                version, info.get("operation", "unknown"), info.get("userMetadata"), info.get("operationMetrics", {})
+                version,
+                str(commit_info.operation()),
+                str(metadata.get()) if metadata.isDefined() else None,
+                {m._1(): m._2() for m in _iterate(metrics.get().iterator())} if metrics.isDefined() else {},  # noqa: SLF001 - Scala pairs
             )
 
     def history(self) -> list[tuple[Commit, Any]]:

@@ -43,6 +43,8 @@ def materialize(df: DataFrame) -> MaterializedRows:
     """Run ``df`` and return its rows."""
     checkpoint = df.localCheckpoint()
     try:
+        if not hasattr(checkpoint, "toArrow"):  # Spark 3.5, which makes no DataFrame of an Arrow table either
+            return MaterializedRows(checkpoint, checkpoint.count(), None, checkpoint)
         table = checkpoint.limit(MAX_DRIVER_ROWS + 1).toArrow()
         count = table.num_rows if table.num_rows <= MAX_DRIVER_ROWS else checkpoint.count()
     except BaseException:
