@@ -272,3 +272,11 @@ def test_wrong_rows_are_refused(spark: SparkSession, message: str) -> None:
     with pytest.raises(ra.UsageError, match=message) as caught:
         ra.maintain(given.pop("old"), **given)
     assert caught.value.code == "PARALAGG_MAINTAIN_ROWS"
+
+
+def test_a_maintained_result_has_no_paths(spark: SparkSession) -> None:
+    first = frame(spark, STARTS, [(0, 0)])
+    options = {**CASES["shortest paths"], "aggs": {"dist": "min", "route": ra.path("dist")}}
+    with pytest.raises(ra.UsageError, match="no paths and hops") as caught:
+        ra.maintain(first, sources={"starts": first, "edges": frame(spark, EDGES, [(0, 1, 1)])}, **options)
+    assert caught.value.code == "PARALAGG_PATH"

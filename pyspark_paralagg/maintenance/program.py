@@ -138,6 +138,15 @@ class Program:
     def _analyse(self, base: DataFrame, sources: Sources) -> None:
         recursion, spark = self.recursion, self._spark
         self.relation = typed_relation(recursion.name, base, recursion.keys, recursion.aggs, 0)
+        if self.relation.traces:
+            trace = self.relation.traces[0]
+            raise UsageError(
+                "PARALAGG_PATH",
+                f"a maintained result has no paths and hops: {trace.kind!r} of {trace.name!r}",
+                value=trace.name,
+                place=f"relation {recursion.name}",
+                hint="keep a parent by ra.min_by, or compute the paths by recursive_agg when they are read",
+            )
         self._base = self._template(conform(base, self.relation, "base"))
         # A step reads the relation's columns, not the supplied ones (witnesses).
         columns = struct_of([(c.name, c.type) for c in self.relation.columns], base)
