@@ -125,6 +125,32 @@ def test_several_keys_and_columns_along_the_way(spark: SparkSession, engine: str
     ]
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_columns_that_only_the_step_has(spark: SparkSession, engine: str) -> None:
+    """Of parallel legs from one parent the values of one leg stay together, also where one of them is null."""
+    legs = [("a", "b", 2, "x", 9), ("a", "b", 2, "w", 7), ("b", "c", 1, None, 5), ("c", "d", 1, "z", None)]
+    edges = spark.createDataFrame(legs, "src string, dst string, weight long, line string, track int")
+    dist = spark.sql("SELECT 'a' AS node, 0 AS dist").recursive_agg(
+        "node",
+        {
+            "dist": "min",
+            "lines": ra.path("dist", columns=["line"]),
+            "way": ra.path("dist", columns=["node", "line", "track"]),
+        },
+        step=lambda d: d.join(edges, d.node == edges.src).select(
+            edges.dst.alias("node"), (d.dist + edges.weight).alias("dist"), "line", edges.track.alias("TRACK")
+        ),
+        backend=engine,
+    )
+    rows = {r.node: (r.dist, r.lines, [tuple(x) for x in r.way]) for r in dist.collect()}
+    assert rows["d"] == (
+        4,
+        [None, "w", None, "z"],
+        [("a", None, None), ("b", "w", 7), ("c", None, 5), ("d", "z", None)],
+    )
+    assert dist.columns == ["node", "dist", "lines", "way"]
+
+
 def test_all_pairs_and_deep_graphs(spark: SparkSession) -> None:
     chain = spark.range(2000).selectExpr("id AS src", "id + 1 AS dst")
     base = spark.sql("SELECT 0L AS node")
@@ -187,7 +213,7 @@ def test_explain_and_report(spark: SparkSession) -> None:
         ({"dist": "sum", "route": ra.path("dist")}, "no minimum or maximum"),
         ({"dist": "min", "route": ra.path()}, "names no column that decides"),
         ({"dist": "min", "n": ra.hops()}, "names no column that decides"),
-        ({"dist": "min", "route": ra.path("dist", columns=["line"])}, "no column of the relation"),
+        ({"dist": "min", "route": ra.path("dist", columns=["line"])}, "neither the relation nor the step has"),
         ({"dist": "min", "route": ra.path("dist", limit=0)}, "limit=0"),
         ({"dist": ra.path()}, "the base has a column"),
     ],

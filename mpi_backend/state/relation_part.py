@@ -233,6 +233,8 @@ class RelationPart:
         """Return dependent column ``j`` with these words."""
         column_type = type_of(self.planned.dependents[j].column.type)
         plain = words_of_doubles(words.view(np.float64)) if column_type.kind == "fraction" else words
+        if nulls is not None:  # the word of a null is 0, as in inputs: a higher stratum may read the column as one
+            plain = np.where(nulls, 0, plain)
         return Column(column_type, plain, nulls, strings.all() if column_type.kind == "text" else None)
 
     def grow(self) -> None:

@@ -21,6 +21,7 @@ from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.assumption import parse_assumptions
 from pyspark_paralagg.program.program import JoinOrder, Mode, Relation
 from pyspark_paralagg.program.schema import did_you_mean
+from pyspark_paralagg.program.traced import step_columns
 from pyspark_paralagg.session.conf import BACKENDS
 from pyspark_paralagg.session.running import check_running
 
@@ -257,7 +258,17 @@ def _conform_result(result: DataFrame, relation: Relation) -> DataFrame:
     if not _is_dataframe(result):
         argument = f"the step's result for {relation.name!r}"
         raise not_a_dataframe(argument, result, f"step of {relation.name}", "PARALAGG_STEP_RESULT")
-    return conform(result, relation)
+    shown = step_columns(relation)
+    for name in shown:
+        if name.lower() not in [c.lower() for c in result.columns]:
+            raise UsageError(
+                "PARALAGG_PATH",
+                f"a path shows {name!r}, which neither the relation nor the step has",
+                value=name,
+                place=f"step of {relation.name}",
+                hint=f"select it in the step, or show some of {', '.join(c.name for c in relation.columns)}",
+            )
+    return conform(result, relation, shown=shown)
 
 
 def _check_names(result: Any, relations: Mapping[str, Declaration]) -> None:  # noqa: ANN401 - anything

@@ -111,17 +111,23 @@ def _traces(kinds: Mapping[str, Hops | Path], types: Mapping[str, str], place: s
     return traces
 
 
-def conform(df: DataFrame, relation: Relation, place: str | None = None, owner: Owner = "the step") -> DataFrame:
+def conform(
+    df: DataFrame,
+    relation: Relation,
+    place: str | None = None,
+    owner: Owner = "the step",
+    shown: Sequence[str] = (),
+) -> DataFrame:
     """Return ``df`` with the relation's supplied columns, in its order and types. Raises as ``check_step_columns``.
 
     A ``count`` column becomes the number that the row adds: 1 if the row has no value. Raises ``NarrowBaseError`` if
-    the relation would need wider types.
+    the relation would need wider types. ``shown`` are further columns, which paths show.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name that everyone gives it; pyspark is optional
 
     expected = {c.name: c.type for c in relation.supplied}
-    df = widened(df, expected)
-    columns = columns_of(df)
+    df = renamed(widened(df, expected), [*expected, *shown])
+    columns = [(c, t) for c, t in columns_of(df) if c not in shown]
     types = dict(columns)
     counts = {d.column.name for d in relation.dependents if d.definition.counts_rows}
     wider = {c: types[c] for c, t in expected.items() if c in types and c not in counts and is_wider(types[c], t)}
@@ -130,7 +136,7 @@ def conform(df: DataFrame, relation: Relation, place: str | None = None, owner: 
     check_step_columns(relation, columns, place, owner)
     counted = {f.name for f in df.schema.fields if f.dataType.simpleString() == "bigint" and not f.nullable}
     uncounted = counts - counted
-    if not uncounted and columns == [(c.name, c.type) for c in relation.supplied]:
+    if not uncounted and not shown and columns == [(c.name, c.type) for c in relation.supplied]:
         return df  # a select would analyse the whole plan once more
     exprs = []
     for column in relation.supplied:
@@ -141,7 +147,7 @@ def conform(df: DataFrame, relation: Relation, place: str | None = None, owner: 
             exprs.append(F.col(quoted(column.name)).cast(column.type).alias(column.name))
         else:
             exprs.append(F.col(quoted(column.name)))
-    return df.select(*exprs)
+    return df.select(*exprs, *(F.col(quoted(c)) for c in shown))
 
 
 def columns_of(df: DataFrame) -> list[tuple[str, str]]:

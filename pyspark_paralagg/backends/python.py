@@ -115,20 +115,23 @@ def _needed(plan: Plan, relation: str) -> Plan:
 
 def _result(plan: Plan, frames: list[DataFrame], seed: Seed, tasks: int, *, ansi: bool) -> DataFrame:
     """Return the rows of the relation and the report, as ``evaluate`` yields them."""
-    relation = seed.output
+    name = seed.output.name
+    planned = next(r for s in plan.strata for r in s.relations if r.name == name)
+    own = {c.name: c.nullable for c in seed.relation.columns}
+    columns = [replace(c, nullable=own.get(c.name, True)) for c in planned.columns]
     read = _read_positions(plan.inputs)
     inputs = tuple(
         i if i.relation is not None else replace(i, columns=tuple(i.columns[p] for p in read[i.source]))
         for i in plan.inputs
     )
     layout = Layout.of({i.source: [c.type for c in i.columns] for i in inputs if i.relation is None})
-    schema = struct_of([(c.name, c.type) for c in relation.columns], seed.base)
-    for field, c in zip(schema.fields, relation.columns, strict=True):
+    schema = struct_of([(c.name, c.type) for c in columns], seed.base)
+    for field, c in zip(schema.fields, columns, strict=True):
         field.nullable = c.nullable
     schema = schema.add(REPORT, "string")
     plan_text = json.dumps(replace(plan, inputs=inputs, reasons=()).to_json())
     secret = None if tasks == 1 else secrets.token_bytes(_SECRET_BYTES)
-    task = Task(plan_text, layout, relation.name, tuple(c.name for c in relation.columns), ansi, secret)
+    task = Task(plan_text, layout, name, tuple(c.name for c in columns), ansi, secret)
     widths = {i.source: len(i.columns) for i in plan.inputs}
     stream = stream_of(layout, {s: (frames[s], widths[s], positions) for s, positions in read.items()}, tasks)
     if tasks == 1:

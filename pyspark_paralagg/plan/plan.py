@@ -39,6 +39,11 @@ class PlannedRelation:
     initial: int | None = None
     settled: bool = False
 
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Return key columns, then dependent columns."""
+        return (*self.keys, *(d.column for d in self.dependents))
+
 
 @dataclass(frozen=True)
 class StaticIndex:

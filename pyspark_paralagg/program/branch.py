@@ -14,6 +14,7 @@ from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, columns, substit
 from pyspark_paralagg.program.instead import instead_of, instead_of_aggregate
 from pyspark_paralagg.program.program import Atom, AtomKind, Column, Dependent, Relation, Rule
 from pyspark_paralagg.program.text import show
+from pyspark_paralagg.program.traced import step_columns
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
@@ -108,7 +109,10 @@ def split_null_safe(condition: Expr, right_columns: AbstractSet[str]) -> tuple[t
 
 
 def to_rule(relation: Relation, column_ids: dict[str, str], branch: Branch, place: str) -> Rule:
-    """Convert a branch to a rule; ``column_ids`` maps the relation's column names to the step's column ids."""
+    """Convert a branch to a rule; ``column_ids`` maps the relation's column names to the step's column ids.
+
+    The head's expressions are followed by those of ``step_columns``, which ``trace_paths`` takes away.
+    """
     exprs: list[Expr] = []
     grouped = _Grouped(relation, column_ids, branch, place)
     owners = {c.name: d for d in relation.dependents for c in d.supplied[:1] or (d.column,) if _is_value(c, d)}
@@ -121,6 +125,11 @@ def to_rule(relation: Relation, column_ids: dict[str, str], branch: Branch, plac
         if branch.group_keys is not None and not _is_function_of(expr, branch.group_keys):
             kind = "key" if column in relation.keys else "witness"
             _refuse(f"the {kind} {column.name} is the result of an aggregate", place, instead_of("an aggregated key"))
+        exprs.append(expr)
+    for name in step_columns(relation):
+        expr = branch.outputs[column_ids[name]]
+        if branch.group_keys is not None and not _is_function_of(expr, branch.group_keys):
+            _refuse(f"the path's column {name} is the result of an aggregate", place, "show a key or a joined column")
         exprs.append(expr)
     rename = _names(branch)
 

@@ -19,6 +19,7 @@ from pyspark_paralagg.program.functions import Setting
 from pyspark_paralagg.program.instead import instead_of
 from pyspark_paralagg.program.program import Column, Input, JoinOrder, Program, Relation, Rule
 from pyspark_paralagg.program.schema import check_step_columns
+from pyspark_paralagg.program.traced import step_columns
 
 _MAX_CASES = 16
 _UNKNOWN_BYTES = 1 << 50
@@ -45,7 +46,8 @@ def program_from_step(
     for step in step_json["steps"]:
         relation = next(r for r in relations if r.name == step["name"])
         place = branch_place(relation.name)
-        check_step_columns(relation, [(c["name"], c["type"]) for c in step["columns"]], place)
+        shown = step_columns(relation)
+        check_step_columns(relation, [(c["name"], c["type"]) for c in step["columns"] if c["name"] not in shown], place)
         column_ids = {c["name"]: c["col"] for c in step["columns"]}
         reader = _StepReader(relations, {source: i.id for source, i in inputs.items()}, relation, place)
         branches = reader.branches(step["plan"])

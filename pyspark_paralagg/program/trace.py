@@ -36,10 +36,13 @@ class Path:
     """Return the keys of the rows along the derivation of the best row, from a base row to this one, both included.
 
     ``order`` is as for :class:`Hops`. The column is an ``array`` of the key's type, or of structs if there are several
-    keys; neither base nor step has it. With ``columns`` it is an array of structs of these columns of the relation:
-    ``ra.path("dist", columns=["node", "dist"])``. Of equally good derivations the one with the fewest steps is taken,
-    then the smallest parent (first key, then second, as ``min_by``). ``limit`` is the most rows of a path; a longer
-    one is an error.
+    keys; neither base nor step has it. With ``columns`` it is an array of these columns, or of structs if there are
+    several: ``ra.path("dist", columns=["node", "line"])``. They are columns of the relation, or others that the step
+    returns only for the path, such as the line of each leg; for a base row these are null.
+
+    Of equally good derivations the one with the fewest steps is taken, then the smallest parent (first key, then
+    second), then the smallest values of the step's columns. ``limit`` is the most rows of a path; a longer one is an
+    error.
 
     Parents are found after the loop, by a search over the inputs; the arrays are made in one task, which holds keys and
     parents of all rows, in a Python worker with numpy and pyarrow. Each branch of the step may read the relation once,

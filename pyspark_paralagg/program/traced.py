@@ -11,7 +11,7 @@ from pyspark_paralagg.program.program import Column, Dependent, Relation
 from pyspark_paralagg.program.trace import Hops, Path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pyspark_paralagg.program.trace import Trace
 
@@ -23,7 +23,8 @@ _ORDERS = ("min", "max")
 class Traced:
     """The relations that compute the traces of one relation, and the names of their columns.
 
-    The first of ``stages`` searches for hops and the parent's first key; each further one adds two keys.
+    The first of ``stages`` searches for hops and the parent's first key. Each further one adds two keys, or a column of
+    the step, which may be null and therefore orders no other.
     """
 
     stages: tuple[Relation, ...]
@@ -36,8 +37,17 @@ class Traced:
         return self.stages[-1]
 
 
-def traced(relation: Relation) -> Traced:
+def step_columns(relation: Relation) -> tuple[str, ...]:
+    """Return the columns that only the step has, and that a path shows."""
+    own = {c.name for c in relation.columns}
+    paths = [t.kind for t in relation.traces if isinstance(t.kind, Path)]
+    return tuple(dict.fromkeys(c for path in paths for c in path.columns if c not in own))
+
+
+def traced(relation: Relation, step_types: Sequence[str] = ()) -> Traced:
     """Return what computes the traces of ``relation``, which has at least one.
+
+    ``step_types`` are the types of ``step_columns``; who needs only names may leave them out.
 
     >>> from pyspark_paralagg.program.trace import Trace
     >>> relation = Relation("dist", (Column("node", "bigint"),), (Dependent(Column("d", "bigint"), "min"),), 0,
@@ -51,14 +61,17 @@ def traced(relation: Relation) -> Traced:
     hops = own or _fresh(f"{path}_hops", names)
     keys = relation.keys if path is not None else ()
     parents = [Column(_fresh(f"{path}_from_{key.name}", names), key.type) for key in keys]
+    names_of_step = step_columns(relation)
+    types = step_types or [HOPS_TYPE] * len(names_of_step)
+    shown = [Column(name, type_) for name, type_ in zip(names_of_step, types, strict=True)]
     dependents = (
         *map(_copy, relation.dependents),
         Dependent(Column(hops, HOPS_TYPE), "min"),
         *(Dependent(c, MinBy.aggregator, hops) for c in parents[:1]),
     )
     stages = [replace(relation, name=f"{relation.name}_{path or own}", dependents=dependents, traces=())]
-    for n in range(1, len(parents), 2):
-        first, *second = parents[n : n + 2]
+    further = [*(parents[n : n + 2] for n in range(1, len(parents), 2)), *([c] for c in shown)]
+    for first, *second in further:
         added = Dependent(first, "min"), *(Dependent(c, MinBy.aggregator, first.name) for c in second)
         dependents = (*dependents, *added)
         stages.append(replace(stages[0], name=f"{stages[0].name}_{len(stages) + 1}", dependents=dependents))
@@ -96,11 +109,6 @@ def _check_order(trace: Trace, relation: Relation, place: str) -> None:
 
 
 def _check_path(name: str, path: Path, relation: Relation, place: str) -> None:
-    known = [c.name for c in relation.columns]
-    for column in path.columns:
-        if column not in known:
-            hint = f"name some of {', '.join(known)}"
-            raise _wrong(f"the path {name!r} shows {column!r}, no column of the relation", column, place, hint)
     if path.limit is not None and path.limit < 1:
         raise _wrong(f"the path {name!r} has limit={path.limit}", path.limit, place, "set it to at least 1 row")
     if not relation.keys:

@@ -57,20 +57,26 @@ class _Tracer:
     def __init__(self, program: Program, relation: Relation) -> None:
         self._program = program
         self._relation = replace(relation, traces=())
-        self._names: Traced = traced(relation)
         self._order = relation.traces[0].kind.order
-        self._rules = [r for r in program.rules if r.head == relation.name]
+        count = len(relation.supplied)
+        written = [r for r in program.rules if r.head == relation.name]
+        self._shown = {r.place: r.exprs[count:] for r in written}
+        self._rules = [replace(r, exprs=r.exprs[:count]) for r in written]
+        types = [e.type for e in written[0].exprs[count:]] if written else ()
+        self._names: Traced = traced(relation, types)
 
     def run(self) -> Program:
         self._check_limit()
         for rule in self._rules:
             self._check_parents(rule)
-        relations = [self._relation if r.name == self._relation.name else r for r in self._program.relations]
-        self._program = replace(self._program, relations=tuple(relations))
+        program, name = self._program, self._relation.name
+        relations = [self._relation if r.name == name else r for r in program.relations]
+        rules = [*(r for r in program.rules if r.head != name), *self._rules]
+        self._program = replace(program, relations=tuple(relations), rules=tuple(rules))
         first, *others = self._names.stages
         starts = [self._start(i) for i in (self._relation.base, self._relation.initial) if i is not None]
-        rules = [_copied(self._relation, first), *starts]  # a copy first: a row that no search finds has null hops
-        self._add(first, rules + [self._search(r, first) for r in self._rules])
+        begin = [_copied(self._relation, first), *starts]  # a copy first: a row that no search finds has null hops
+        self._add(first, begin + [self._search(r, first) for r in self._rules])
         for before, stage in zip(self._names.stages, others, strict=False):
             self._add(
                 stage, [_copied(before, stage)] + [self._parent(r, before, stage) for r in self._rules if _reads(r)]
@@ -141,8 +147,9 @@ class _Tracer:
         columns = len(self._relation.columns)
         number = len(before.columns) - columns - 1
         known = row[columns:]
-        same = [_equal(r, e) for r, e in zip(known, (parent.hops, *parent.keys[:number]), strict=True)]
-        new = parent.keys[number : len(stage.columns) - columns - 1]
+        found = (*parent.keys, *self._shown[rule.place])
+        same = [_same(r, e) for r, e in zip(known, (parent.hops, *found[:number]), strict=True)]
+        new = found[number : len(stage.columns) - columns - 1]
         return self._joined(rule, parent.body, before, row, [*parent.same, *same], stage, (*known, *new))
 
     def _tight(self, rule: Rule, body: tuple[Atom, ...], found: tuple[Expr, ...], stage: Relation) -> Rule:
@@ -184,8 +191,9 @@ class _Tracer:
         seen = replace(reader, variables=(*keys, *reader.variables[count:]))
         hops = _variable(rule, "hops")
         found = tuple(_variable(rule, f"found_{k.name}") for k in self._relation.keys)
-        values, others = (None,) * len(self._relation.dependents), (None,) * len(self._names.parents)
-        known = Atom((*found, *values, hops, *others)[: len(stage.columns)], stage.name)
+        values = (None,) * len(self._relation.dependents)
+        others = (None,) * (len(stage.columns) - len(self._relation.columns) - 1)
+        known = Atom((*found, *values, hops, *others), stage.name)
         types = [k.type for k in self._relation.keys]
         same = tuple(_equal(Col(f, t), Col(k, t)) for f, k, t in zip(found, keys, types, strict=True))
         return _Parent(
@@ -211,6 +219,11 @@ def _copied(before: Relation, stage: Relation) -> Rule:
 
 def _reads(rule: Rule) -> list[Atom]:
     return [a for a in rule.body if a.relation is not None]
+
+
+def _same(left: Expr, right: Expr) -> Expr:
+    """Return whether two values are the same; columns of a step may be null."""
+    return Call("EqualNullSafe", (left, right), "boolean", nullable=False)
 
 
 def _equal(left: Expr, right: Expr) -> Expr:
