@@ -171,6 +171,10 @@ class _Resolver:
         for c in self.text.clauses:
             if isinstance(c, syntax.Directive | syntax.Limit) and c.relation not in self.shapes.shapes:
                 self.shapes.check(syntax.Atom(c.relation, (), c.span))
+            if isinstance(c, syntax.Directive) and c.kind == "limitsize":
+                message = "`.limitsize` is not supported: which rows a relation has first depends on the engine"
+                hint = "bound the recursion by a condition or `.limit`, or take some rows of the result"
+                raise self.places.error("PARALAGG_DATALOG_UNSUPPORTED", message, c.span, value=c.relation, hint=hint)
 
     def _check_typed(self, slot_types: SlotTypes) -> None:
         for name, shape in self.shapes.shapes.items():
