@@ -399,13 +399,13 @@ def _overtaken(lake: Lake, *, within: bool) -> dict[str, Any]:
     flag, arrived, go = Path(f"go-{within}").absolute(), threading.Event(), threading.Event()
     merge, ended = commit.Writer.merge, []
 
-    def slow(writer: commit.Writer, rows: DataFrame, *columns: Sequence[str]) -> Commit:
+    def slow(writer: commit.Writer, rows: DataFrame, *columns: Sequence[str], removed: str | None = None) -> Commit:
         arrived.set()
         if not within:
             go.wait(60)
-            return merge(writer, rows, *columns)
+            return merge(writer, rows, *columns, removed=removed)
         waiting = rows.coalesce(1).mapInArrow(_waiter(str(flag)), rows.schema)
-        return merge(writer, waiting, *columns)
+        return merge(writer, waiting, *columns, removed=removed)
 
     def run() -> None:
         try:
