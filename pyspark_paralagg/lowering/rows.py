@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from pyspark_paralagg.program.expr import Expr, columns
+from pyspark_paralagg.program.names import fresh_name
 from pyspark_paralagg.program.sql import quoted, to_sql
 
 if TYPE_CHECKING:
@@ -69,10 +70,7 @@ def _aliases(rule: Rule, alias: Callable[[Atom, int], str | None]) -> dict[str, 
             requested = alias(atom, p)
             if v is None or requested is None:
                 continue
-            name, n = requested, 2
-            while name in aliases.values():
-                name, n = f"{requested}_{n}", n + 1
-            aliases[v] = name
+            aliases[v] = fresh_name(requested, aliases.values())
     return aliases
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, columns, substitute
 from pyspark_paralagg.program.instead import instead_of, instead_of_aggregate
+from pyspark_paralagg.program.names import fresh_name
 from pyspark_paralagg.program.program import Atom, AtomKind, Column, Dependent, Relation, Rule
 from pyspark_paralagg.program.text import show
 from pyspark_paralagg.program.traced import step_columns
@@ -151,11 +152,8 @@ def _names(branch: Branch) -> dict[str, str]:
     used: set[str] = set()
     for leaf in branch.leaves:
         for c in leaf.columns:
-            name, n = branch.names[c], 2
-            while name in used:
-                name, n = f"{branch.names[c]}_{n}", n + 1
-            used.add(name)
-            names[c] = name
+            names[c] = fresh_name(branch.names[c], used)
+            used.add(names[c])
     return names
 
 

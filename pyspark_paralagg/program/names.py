@@ -5,6 +5,12 @@ No language of the front ends allows ``@`` in a name, so an added relation never
 
 from __future__ import annotations
 
+import itertools
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+
 _MARK = "@"
 
 
@@ -15,6 +21,21 @@ def added_name(stem: str, suffix: object) -> str:
     'count@1'
     """
     return f"{stem}{_MARK}{suffix}"
+
+
+def numbered(stem: str) -> Iterator[str]:
+    """Yield ``stem``, then ``stem_2``, ``stem_3`` and so on: what a name may be if others are taken."""
+    yield stem
+    yield from (f"{stem}_{n}" for n in itertools.count(2))
+
+
+def fresh_name(stem: str, taken: Container[str]) -> str:
+    """Return the first name of ``numbered`` that is not taken.
+
+    >>> fresh_name("node", {"node", "node_2"})
+    'node_3'
+    """
+    return next(name for name in numbered(stem) if name not in taken)
 
 
 def is_added(name: str) -> bool:

@@ -8,7 +8,7 @@ too; the passes find them. A step DataFrame with a union becomes one rule for ea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from pyspark_paralagg.program.aggregators import AGGREGATORS, Aggregator
@@ -214,3 +214,8 @@ class Program:
     def input(self, input_id: int) -> Input:
         """Return the input with this id."""
         return next(i for i in self.inputs if i.id == input_id)
+
+    def with_new_input(self, rows: Input) -> tuple[Program, int]:
+        """Return the program with ``rows`` as a further input, even if an equal one exists, and its new id."""
+        added = replace(rows, id=max(i.id for i in self.inputs) + 1)
+        return replace(self, inputs=(*self.inputs, added)), added.id

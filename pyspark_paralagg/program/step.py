@@ -17,6 +17,7 @@ from pyspark_paralagg.program.branch import Branch, Leaf, split_null_safe, to_ru
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, columns, conjuncts, from_json, walk
 from pyspark_paralagg.program.functions import Setting
 from pyspark_paralagg.program.instead import instead_of
+from pyspark_paralagg.program.names import fresh_name
 from pyspark_paralagg.program.program import Column, Input, JoinOrder, Program, Relation, Rule
 from pyspark_paralagg.program.schema import check_step_columns
 from pyspark_paralagg.program.traced import step_columns
@@ -80,9 +81,7 @@ def _source(input_id: int, source: dict[str, Any]) -> Input:
     used: set[str] = set()
     source_columns = []
     for c in source["columns"]:
-        name, n = c["name"], 2
-        while name in used:
-            name, n = f"{c['name']}_{n}", n + 1
+        name = fresh_name(c["name"], used)
         used.add(name)
         source_columns.append(Column(name, c["type"], c["nullable"]))
     exprs = tuple(Col(c.name, c.type, c.nullable) for c in source_columns)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.aggregators import MinBy
+from pyspark_paralagg.program.names import numbered
 from pyspark_paralagg.program.program import Column, Dependent, Relation
 from pyspark_paralagg.program.trace import Hops, Path
 
@@ -121,7 +122,4 @@ def _wrong(message: str, value: object, place: str, hint: str) -> UsageError:
 
 def _fresh(stem: str, taken: Iterable[str]) -> str:
     used = {t.lower() for t in taken}
-    name, n = stem, 2
-    while name.lower() in used:
-        name, n = f"{stem}_{n}", n + 1
-    return name
+    return next(name for name in numbered(stem) if name.lower() not in used)

@@ -17,6 +17,7 @@ from pyspark_paralagg.compile.rewrite.order_joins import next_atom
 from pyspark_paralagg.compile.rewrite.scope import inlined, variables
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.expr import Col, columns
+from pyspark_paralagg.program.names import fresh_name
 from pyspark_paralagg.program.program import Atom, Column, Input, Program, Relation, Rule
 
 if TYPE_CHECKING:
@@ -51,11 +52,7 @@ def drive_static(program: Program) -> Program:
 
 
 def _fresh(stem: str, program: Program) -> str:
-    names = {r.name for r in program.relations}
-    name, n = stem, 2
-    while name in names:
-        name, n = f"{stem}_{n}", n + 1
-    return name
+    return fresh_name(stem, {r.name for r in program.relations})
 
 
 def _from_one_atom(program: Program, rule: Rule, name: str, source_id: int) -> tuple[Relation, Input, Rule]:

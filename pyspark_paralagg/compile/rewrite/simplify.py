@@ -132,5 +132,4 @@ def with_input(program: Program, requested: Input) -> tuple[Program, int]:
     for existing in program.inputs:
         if existing.id not in bases and replace(existing, id=requested.id) == requested:
             return program, existing.id
-    added = replace(requested, id=max(i.id for i in program.inputs) + 1)
-    return replace(program, inputs=(*program.inputs, added)), added.id
+    return program.with_new_input(requested)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.expr import Call, Col, Lit
+from pyspark_paralagg.program.names import fresh_name
 from pyspark_paralagg.program.program import Atom, Rule
 from pyspark_paralagg.program.traced import HOPS_TYPE, traced
 
@@ -108,18 +109,16 @@ class _Tracer:
 
     def _add(self, stage: Relation, rules: list[Rule]) -> None:
         """Add a relation whose rows all come from ``rules``."""
-        program = self._program
-        base = program.input(self._relation.base)
-        base = replace(
-            base,
-            id=max(i.id for i in program.inputs) + 1,
+        rows = self._program.input(self._relation.base)
+        nothing = replace(
+            rows,
             exprs=tuple(Lit(None, c.type) for c in stage.columns),
-            filters=(*base.filters, Lit(value=False, type="boolean")),
+            filters=(*rows.filters, Lit(value=False, type="boolean")),
         )
+        program, base = self._program.with_new_input(nothing)
         self._program = replace(
             program,
-            relations=(*program.relations, replace(stage, base=base.id, initial=None)),
-            inputs=(*program.inputs, base),
+            relations=(*program.relations, replace(stage, base=base, initial=None)),
             rules=(*program.rules, *rules),
         )
 
@@ -232,8 +231,4 @@ def _equal(left: Expr, right: Expr) -> Expr:
 
 def _variable(rule: Rule, stem: str) -> str:
     """Return a name that no variable of ``rule`` has."""
-    used = {v for a in rule.body for v in a.variables}
-    name, n = stem, 2
-    while name in used:
-        name, n = f"{stem}_{n}", n + 1
-    return name
+    return fresh_name(stem, {v for a in rule.body for v in a.variables if v is not None})

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.program.expr import Expr, Lit
-from pyspark_paralagg.program.program import Column, Dependent, Input, Program, Relation, Rule, View
+from pyspark_paralagg.program.names import fresh_name
+from pyspark_paralagg.program.program import Column, Dependent, Program, Relation, Rule, View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,9 +94,7 @@ class _Tracker:
         return _Source(relation, (*self._keys, *(w.name for w in witnesses), *values))
 
     def _fresh(self, stem: str) -> str:
-        name, n = stem, 2
-        while name in self._taken:
-            name, n = f"{stem}_{n}", n + 1
+        name = fresh_name(stem, self._taken)
         self._taken.add(name)
         return name
 
@@ -109,7 +108,7 @@ class _Tracker:
 
     def _with_input(self, program: Program, input_id: int, source: _Source) -> tuple[Program, int]:
         rows = program.input(input_id)
-        return _with_input(program, replace(rows, exprs=self._select(rows.exprs, source)))
+        return program.with_new_input(replace(rows, exprs=self._select(rows.exprs, source)))
 
     def _empty_input(self, program: Program) -> tuple[Program, int]:
         """Add an empty input: the base of a relation of views."""
@@ -120,7 +119,7 @@ class _Tracker:
             Lit(0, d.column.type) if d.supplied else expr_of[d.column.name] for d in self._relation.dependents
         )
         never = Lit(value=False, type="boolean")
-        return _with_input(program, replace(rows, exprs=(*keys, *values), filters=(*rows.filters, never)))
+        return program.with_new_input(replace(rows, exprs=(*keys, *values), filters=(*rows.filters, never)))
 
     def _rules(self, rule: Rule, sources: Sequence[_Source]) -> tuple[Rule, ...]:
         if rule.head != self._relation.name:
@@ -137,8 +136,3 @@ def _witnesses(d: Dependent) -> tuple[Column, ...]:
 
 def _value(d: Dependent) -> str | None:
     return d.supplied[0].name if d.definition.has_shares else None
-
-
-def _with_input(program: Program, rows: Input) -> tuple[Program, int]:
-    added = replace(rows, id=max(i.id for i in program.inputs) + 1)
-    return replace(program, inputs=(*program.inputs, added)), added.id

@@ -21,6 +21,7 @@ from pyspark_paralagg.datalog.parse import syntax
 from pyspark_paralagg.datalog.resolve.expand import names_in, nodes
 from pyspark_paralagg.program.aggregators import aggregator_named
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
+from pyspark_paralagg.program.names import fresh_name
 from pyspark_paralagg.program.program import Atom
 
 if TYPE_CHECKING:
@@ -206,9 +207,7 @@ class _Binder:
 
     def fresh(self, stem: str) -> str:
         """Return a variable name that is new in the rule."""
-        name, n = stem, 2
-        while name in self.taken:
-            name, n = f"{stem}_{n}", n + 1
+        name = fresh_name(stem, self.taken)
         self.taken.add(name)
         return name
 
