@@ -48,8 +48,12 @@ from pyspark_paralagg.report.run_report import RunReport
 from pyspark_paralagg.session.attach import attach
 from pyspark_paralagg.session.configure import configure
 from pyspark_paralagg.session.doctor import doctor
+from pyspark_paralagg.why.absence import Absence
+from pyspark_paralagg.why.ask import why, why_not
+from pyspark_paralagg.why.proof import Proof
 
 __all__ = [
+    "Absence",
     "ConflictError",
     "DatalogError",
     "EnvironmentProblem",
@@ -57,6 +61,7 @@ __all__ = [
     "FixpointError",
     "Maintained",
     "ParalaggError",
+    "Proof",
     "Relations",
     "RunProgress",
     "RunReport",
@@ -84,6 +89,8 @@ __all__ = [
     "recursive_agg",
     "relation",
     "report",
+    "why",
+    "why_not",
 ]
 
 add_method_where_pyspark_runs()

@@ -54,6 +54,7 @@ def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSes
         .config("spark.driver.memory", "3g")
         .config("spark.local.dir", str(tmp_path_factory.mktemp("local")))
         .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.ansi.enabled", "true")  # off by default in 3.5; a test that means it off says so
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.default.parallelism", "2")
         .config("spark.ui.showConsoleProgress", "false")

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 from pyspark.sql.types import DataType, StructType, TimestampType, _parse_datatype_string
 from spark_versions import SPARK
 
@@ -65,12 +65,27 @@ def schema_of(ddl: str) -> StructType:
 def frame(spark: SparkSession, ddl: str, rows: Iterable[tuple[Any, ...]]) -> DataFrame:
     """Return rows as a DataFrame that is held in the JVM."""
     schema = schema_of(ddl)
-    if SPARK < (4, 0):  # which takes no Arrow table
-        return spark.createDataFrame(list(rows), schema)
     arrow = pa.schema([pa.field(f.name, arrow_type(f.dataType), f.nullable) for f in schema])
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(list(c), type=f.type) for c, f in zip(columns, arrow, strict=True)]
-    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), schema)
+    return arrow_frame(spark, pa.Table.from_arrays(arrays, schema=arrow), schema)
+
+
+def arrow_frame(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
+    """Return an Arrow table as a DataFrame that is held in the JVM."""
+    if SPARK >= (4, 0):
+        return spark.createDataFrame(table, schema)
+    # Spark 3.5 takes no Arrow table. From pandas it makes Arrow again, and a relation of known size.
+    import pandas as pd  # noqa: PLC0415 - slow to load
+
+    columns = {name: pd.Series(table.column(name).to_pylist(), dtype=object) for name in table.column_names}
+    spark.conf.set("spark.sql.execution.arrow.pyspark.enabled", "true")
+    spark.conf.set("spark.sql.execution.arrow.pyspark.fallback.enabled", "false")
+    try:
+        return spark.createDataFrame(pd.DataFrame(columns), schema or from_arrow_schema(table.schema))
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.pyspark.enabled")
+        spark.conf.unset("spark.sql.execution.arrow.pyspark.fallback.enabled")
 
 
 def arrow_type(spark_type: DataType) -> pa.DataType:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from bit_cases import TEXTS, BitCase, bit_case, many_values
+from rows import arrow_frame
 
 import pyspark_paralagg as ra
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def relations(spark: SparkSession, case: BitCase) -> dict[str, DataFrame]:
     """Return the relations of a case."""
-    frames = {name: spark.createDataFrame(table) for name, table in case.facts.items()}
+    frames = {name: arrow_frame(spark, table) for name, table in case.facts.items()}
     found = ra.datalog(spark, case.text, frames, backend="spark")
     return {name: found[name] for name in case.rows}
 
@@ -46,7 +47,7 @@ def test_rows_of_several_blocks(spark: SparkSession, tasks: int) -> None:
 
 def test_a_null_key_is_a_row_of_tuples(spark: SparkSession) -> None:
     case = bit_case("points-to", 0)
-    frames = {name: spark.createDataFrame(table) for name, table in case.facts.items()}
+    frames = {name: arrow_frame(spark, table) for name, table in case.facts.items()}
     frames["new"] = frames["new"].union(spark.sql("SELECT CAST(NULL AS BIGINT), 5L"))
     found = ra.datalog(spark, case.text, frames, backend="spark")["pt"]
     rows = [tuple(r) for r in found.collect()]

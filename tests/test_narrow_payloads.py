@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - as pyspark's documentation
-from rows import assert_same_rows, rows_of
+from rows import arrow_frame, assert_same_rows, rows_of
 
 import pyspark_paralagg as ra
 
@@ -80,7 +80,7 @@ def test_one_carried_value_at_a_time(spark: SparkSession, tasks: int, beyond: in
     spark.conf.set("spark.sql.shuffle.partitions", tasks)
     weights = [GREATEST, 1, beyond, 5] * 10
     steps = {"src": range(40), "dst": range(1, 41), "w": weights}
-    edges = spark.createDataFrame(pa.table({name: list(column) for name, column in steps.items()}))  # of known size
+    edges = arrow_frame(spark, pa.table({name: list(column) for name, column in steps.items()}))  # of known size
     base = spark.createDataFrame([(s, s, 0) for s in range(40)], "start bigint, node bigint, d bigint")
     df = base.recursive_agg(
         ["start", "node"],

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from ordered_cases import CASES, LABELS, OrderedCase
 from pyspark.errors import PySparkException
+from rows import arrow_frame
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
@@ -34,7 +35,7 @@ def form_of(spark: SparkSession, case: OrderedCase, tasks: int, one_task_rows: i
     """Check the rows of a case. Return the form of its run."""
     spark.conf.set("spark.sql.shuffle.partitions", tasks)
     spark.conf.set("spark.paralagg.oneTask.maxRows", one_task_rows)
-    frames = {name: spark.createDataFrame(table) for name, table in case.facts.items()}
+    frames = {name: arrow_frame(spark, table) for name, table in case.facts.items()}
     found = ra.datalog(spark, case.text, frames, backend="spark")["found"]
     assert sorted(tuple(r) for r in found.collect()) == case.rows
     report = ra.report(found)
@@ -78,7 +79,7 @@ def test_a_conf_that_is_no_number(
 
 def edges_of(spark: SparkSession, edges: np.ndarray, weights: np.ndarray) -> DataFrame:  # type: ignore[type-arg]
     """Return edges of a known size, which may be copied to every task."""
-    return spark.createDataFrame(pa.table({"src": edges[:, 0], "dst": edges[:, 1], "w": weights}))
+    return arrow_frame(spark, pa.table({"src": edges[:, 0], "dst": edges[:, 1], "w": weights}))
 
 
 def distances_from(spark: SparkSession, edges: DataFrame, sources: list[int]) -> DataFrame:

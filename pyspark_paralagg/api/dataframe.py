@@ -28,6 +28,8 @@ from pyspark_paralagg.session.running import check_running
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from pyspark_paralagg.program.question import Question
+
 OnLimit = Literal["error", "return"]
 
 
@@ -192,11 +194,35 @@ class _Options:
     backend: str | None
 
 
+@dataclass(frozen=True)
+class Recursion:
+    """A call whose arguments are checked, which ``ra.why`` runs again with a question."""
+
+    name: str
+    declared: Mapping[str, Declaration]
+    step: Callable[[Mapping[str, DataFrame]], Mapping[str, DataFrame]]
+    options: _Options
+
+    def ask(self, question: Question) -> DataFrame:
+        """Return the answer to ``question``; lazy. Raises ``UnsupportedError`` if no engine runs the step."""
+        return _run(self.name, self.declared, self.step, self.options, question)[question.name]
+
+
+_ATTRIBUTE = "_paralagg_recursion"
+
+
+def recursion_of(df: DataFrame) -> tuple[str, Recursion] | None:
+    """Return the relation and the call whose result ``df`` is; None for any other DataFrame."""
+    found: tuple[str, Recursion] | None = vars(df).get(_ATTRIBUTE)
+    return found
+
+
 def _run(
     name: str,
     declared: Mapping[str, Declaration],
     step: Callable[[Mapping[str, DataFrame]], Mapping[str, DataFrame]],
     options: _Options,
+    question: Question | None = None,
 ) -> dict[str, DataFrame]:
     """Check all arguments and execute; again with a wider base if the step or initial rows have wider types."""
     try:
@@ -207,14 +233,16 @@ def _run(
             return {s.relation.name: _conform_result(result[s.relation.name], s.relation) for s in seeds}
 
         outputs = tuple(key for key, declaration in declared.items() if declaration.is_output)
-        job = Job(name, seeds[0].base.sparkSession, seeds, apply, together=outputs)
+        job = Job(name, seeds[0].base.sparkSession, seeds, apply, together=outputs, question=question)
         results = execute(_with_options(job, options), _check_backend(options.backend))
     except NarrowBaseError as narrow:
         declared = {**declared, narrow.relation: declared[narrow.relation].widened(narrow.types)}
-        return _run(name, declared, step, options)
+        return _run(name, declared, step, options, question)
     for relation in (s.relation for s in seeds if s.relation.traces):
         columns = [k.name for k in relation.keys] + _columns(declared[relation.name].aggs)
         results[relation.name] = with_traces(results[relation.name], relation, columns)
+    for key in declared:
+        setattr(results[key], _ATTRIBUTE, (key, Recursion(name, declared, step, options)))
     return results
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.arguments import not_a_dataframe
@@ -94,6 +94,28 @@ def datalog(  # noqa: PLR0913 - as recursive has them
     return Relations(spark, resolved, frames, {"backend": backend, "mode": mode}, own_aggregators, decoders)
 
 
+@dataclass(frozen=True)
+class TextRelation:
+    """A relation of a text and what its rows come from: what ``ra.why`` needs of it.
+
+    ``inputs`` are the DataFrames by relation, in the text's columns; ``decoders`` write structures as Soufflé's text.
+    """
+
+    name: str
+    resolved: Resolved
+    inputs: Mapping[str, DataFrame]
+    decoders: Mapping[str, Sequence[Callable[[str], str] | None]]
+
+
+_ATTRIBUTE = "_paralagg_text_relation"
+
+
+def text_relation_of(df: DataFrame) -> TextRelation | None:
+    """Return the relation of a text that ``df`` is; None for any other DataFrame."""
+    found: TextRelation | None = vars(df).get(_ATTRIBUTE)
+    return found
+
+
 class Relations(Mapping[str, "DataFrame"]):
     """The relations of a text: a mapping from name to lazy DataFrame.
 
@@ -116,10 +138,10 @@ class Relations(Mapping[str, "DataFrame"]):
         from pyspark_paralagg.api.strata import Strata  # noqa: PLC0415 - likewise
 
         self._resolved = resolved
-        conform = {
+        self._inputs = {
             s.relation: conform_input(inputs[s.relation], s, resolved) for s in resolved.sources if s.relation in inputs
         }
-        self._strata = Strata(spark, resolved, conform, options, aggregators)
+        self._strata = Strata(spark, resolved, self._inputs, options, aggregators)
         self._outputs = resolved.outputs
         self._decoders = decoders
         self._finalizer = weakref.finalize(self, self._strata.unpersist)
@@ -128,9 +150,11 @@ class Relations(Mapping[str, "DataFrame"]):
         """Return the relation ``name``, with the text's columns."""
         self._check_name(name)
         try:
-            return self._decoded(self._strata.frame(name), name)
+            df = self._decoded(self._strata.frame(name), name)
         except (VerificationError, UnsupportedError) as problem:
             raise self._strata.located(problem) from None
+        setattr(df, _ATTRIBUTE, TextRelation(name, self._resolved, self._inputs, self._decoders))
+        return df
 
     def _decoded(self, df: DataFrame, name: str) -> DataFrame:
         """Return ``df`` with records and branches as Soufflé's text."""

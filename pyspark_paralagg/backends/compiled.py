@@ -23,6 +23,7 @@ def compiled_job(job: Job, step_json: dict[str, Any], relations: Sequence[Relati
         relations,
         conf.read(job.session, conf.BROADCAST_MAX_BYTES),
         job.join_order,
+        job.question,
         name=job.name,
         mode=job.mode,
         assume=job.assume,

@@ -71,6 +71,14 @@ class DataFrameBackend:
 
 
 def _refuse_traces(job: Job, reason: str) -> None:
+    if job.question is not None:
+        raise UnsupportedError(
+            "PARALAGG_WHY_UNSUPPORTED",
+            f"plain DataFrames explain no rows, and they were to run {job.name!r}: {reason}",
+            value=job.name,
+            place=f"relation {job.name}",
+            hint="use a step that an engine supports",
+        )
     for seed in job.seeds:
         if seed.relation.traces:
             raise UnsupportedError(

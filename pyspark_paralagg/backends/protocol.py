@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.program.expr import Call
     from pyspark_paralagg.program.program import JoinOrder, Mode, Relation
+    from pyspark_paralagg.program.question import Question
 
 Step = Callable[[Mapping[str, "DataFrame"]], "dict[str, DataFrame]"]
 
@@ -59,6 +60,7 @@ class Job:
 
     ``apply`` is the user's step with its result checked and conformed: it maps relation names to rows, in and out.
     ``together`` are relations that the user reads: where they are mutually recursive, one run computes them all.
+    ``question`` adds a relation with its answer to the results.
     """
 
     name: str
@@ -72,6 +74,13 @@ class Job:
     tolerance: float | None = None
     join_order: JoinOrder = "cost"
     together: tuple[str, ...] = ()
+    question: Question | None = None
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """Return the relations of the compiled program that the engine returns, by the names of the results."""
+        own = {s.relation.name: s.output.name for s in self.seeds}
+        return own if self.question is None else {**own, self.question.name: self.question.name}
 
     @property
     def starts(self) -> list[DataFrame]:

@@ -70,14 +70,15 @@ class PythonBackend:
         ansi = bool(found.json["setting"]["ansi"])
         seconds = time.perf_counter() - start
         results = {}
-        for seed in job.seeds:
-            name = seed.output.name
+        seeds = {s.relation.name: s for s in job.seeds}
+        for result, name in job.outputs.items():
             plan = _needed(compiled.plan, name)
             described = {
                 "plan": compiled.to_json(plan), "stratum": len(plan.strata) - 1, "relation": name, "reason": reason,
                 "backend": self.name, "computed": [], "plan_seconds": seconds,
             }  # fmt: skip
-            results[seed.relation.name] = observed(_result(plan, frames, seed, tasks, ansi=ansi), REPORT, described)
+            rows = _result(plan, frames, name, seeds.get(result), tasks, ansi=ansi)
+            results[result] = observed(rows, REPORT, described)
         return settled.changed_only(results)
 
 
@@ -113,11 +114,12 @@ def _needed(plan: Plan, relation: str) -> Plan:
     return replace(plan, inputs=inputs, strata=tuple(strata), narrower=())
 
 
-def _result(plan: Plan, frames: list[DataFrame], seed: Seed, tasks: int, *, ansi: bool) -> DataFrame:
-    """Return the rows of the relation and the report, as ``evaluate`` yields them."""
-    name = seed.output.name
+def _result(  # noqa: PLR0913 - all parts of a task
+    plan: Plan, frames: list[DataFrame], name: str, seed: Seed | None, tasks: int, *, ansi: bool
+) -> DataFrame:
+    """Return the rows of relation ``name``, that of ``seed`` if any, and the report, as ``evaluate`` yields them."""
     planned = next(r for s in plan.strata for r in s.relations if r.name == name)
-    own = {c.name: c.nullable for c in seed.relation.columns}
+    own = {} if seed is None else {c.name: c.nullable for c in seed.relation.columns}
     columns = [replace(c, nullable=own.get(c.name, True)) for c in planned.columns]
     read = _read_positions(plan.inputs)
     inputs = tuple(
@@ -125,7 +127,7 @@ def _result(plan: Plan, frames: list[DataFrame], seed: Seed, tasks: int, *, ansi
         for i in plan.inputs
     )
     layout = Layout.of({i.source: [c.type for c in i.columns] for i in inputs if i.relation is None})
-    schema = struct_of([(c.name, c.type) for c in columns], seed.base)
+    schema = struct_of([(c.name, c.type) for c in columns], None if seed is None else seed.base)
     for field, c in zip(schema.fields, columns, strict=True):
         field.nullable = c.nullable
     schema = schema.add(REPORT, "string")

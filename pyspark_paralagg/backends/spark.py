@@ -140,7 +140,7 @@ class Builder:
                     data["narrower"] = _offload_narrower(plan, narrower, position, name, self.offload)
                 data["together"] = together if name in together else []
                 results[name] = analysis.fixpoint(data, position, name, sources, self.reason)
-        return {s.relation.name: results[s.output.name] for s in self.job.seeds}
+        return {name: results[output] for name, output in self.job.outputs.items()}
 
 
 def shim_of(session: SparkSession) -> Analyser[EngineAnalysis]:

@@ -134,6 +134,28 @@ RELATION = (
         """,
     ),
     ErrorCode(
+        "PARALAGG_WHY",
+        "UsageError",
+        cause="`ra.why` or `ra.why_not` cannot answer. The DataFrame is no result of a recursion, or the keys are "
+        "wrong. Or several columns have derivations of their own. Or the result has no such row (`why_not`: has one).",
+        remedy="Pass the DataFrame that the call returned, and a value for each key.",
+        example="""
+            base = spark.sql("SELECT 1L AS node")
+            ra.why(base.recursive_agg("node", step=lambda r: r), node=2)
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_WHY_UNSUPPORTED",
+        "UnsupportedError",
+        cause="`ra.why` or `ra.why_not` was asked about a result that only plain DataFrames, or only Spark, can "
+        "compute. The engines explain rows.",
+        remedy="Rewrite the step as the message says, so that an engine takes it.",
+        example="""
+            base = spark.sql("SELECT 1L AS node")
+            ra.why(base.recursive_agg("node", step=lambda r: r, backend="dataframe"), node=1)
+        """,
+    ),
+    ErrorCode(
         "PARALAGG_WITNESS",
         "UsageError",
         cause="The columns of `ra.mcount` or `ra.msum` are invalid. A witness is missing, is a key or equals the "

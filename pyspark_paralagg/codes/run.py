@@ -122,6 +122,13 @@ RUN = (
         tested_by="tests/test_error_codes.py",
     ),
     ErrorCode(
+        "PARALAGG_WHY_LARGE",
+        "FixpointError",
+        cause="More derivations lie below the row of `ra.why` than its `limit` allows.",
+        remedy="Raise the limit. All derivations are read into the driver's memory.",
+        tested_by="tests/test_why.py",
+    ),
+    ErrorCode(
         "PARALAGG_PATH_WORKERS",
         "EnvironmentProblem",
         cause="`ra.path` makes its arrays in a Python worker of Spark, and the workers lack numpy or pyarrow, or "

@@ -83,8 +83,13 @@ def _check_combination(parser: argparse.ArgumentParser, args: argparse.Namespace
     """Exit with the usage if options of ``run`` contradict each other."""
     if args.explain and args.backend == "dataframe":
         parser.error("--explain runs nothing, but --backend dataframe computes a recursion while it builds the plan")
-    if args.explain and args.report:
-        parser.error("--explain runs nothing, so --report has nothing to write")
+    questions = [o for o in ("explain", "why", "why_not") if getattr(args, o) is not None]
+    if len(questions) > 1:
+        parser.error("use one of --explain, --why and --why-not")
+    if questions and args.report:
+        parser.error(f"--{questions[0].replace('_', '-')} writes no outputs, so --report has nothing to write")
+    if (args.why or args.why_not) and args.backend not in (None, "auto", "local"):
+        parser.error(f"--why and --why-not run in this process, not with --backend {args.backend}")
     if args.ranks is not None and args.backend != "mpi":
         parser.error(f"--ranks needs --backend mpi, but the backend is {args.backend or 'auto'}")
     if args.master is not None and args.backend in ("mpi", "local"):
@@ -153,6 +158,12 @@ def argument_parser() -> argparse.ArgumentParser:
         metavar="STAGE",
         help="print the plan without running it (html: a page; program, plan, mermaid or a pass: only that part)",
     )
+    run.add_argument(
+        "--why",
+        metavar="ROW",
+        help="print how a row is derived, and no outputs: 'dist(7, _)', with _ for what is no key; runs without Spark",
+    )
+    run.add_argument("--why-not", metavar="ROW", help="print what each rule lacks that could derive a missing row")
     run.add_argument("--report", type=Path, metavar="FILE", help="write the RunReport of each output to FILE")
     run.add_argument(
         "--cpp", action="store_true", help="run the C preprocessor over the program first, as Soufflé does"
@@ -204,6 +215,8 @@ def _run_program(args: argparse.Namespace) -> None:
         ranks=args.ranks,
         confs=tuple(args.conf),
         explain=args.explain,
+        why=args.why,
+        why_not=args.why_not,
         report=args.report,
         is_quiet=args.quiet,
         uses_cpp=args.cpp,

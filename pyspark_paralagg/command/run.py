@@ -64,10 +64,14 @@ def _run(options: Options, text: Text, requested: RequestedOutputs, work: Path, 
     inputs = directives.inputs(text, options.facts)
     types = declared_types(text)
     input_files = facts.examine(text, inputs, types, unsigned_columns(text))
-    if not options.explain:
+    if not (options.explain or options.why or options.why_not):
         requested = requested.placed(staging, options.report)
     task = Task(options, text, requested, types, input_files, work, staging)
-    if options.backend in STANDALONE:
+    if options.why or options.why_not:
+        from pyspark_paralagg.command import question  # noqa: PLC0415 - only these options need it
+
+        question.run(replace(task, options=replace(options, backend="local")))
+    elif options.backend in STANDALONE:
         _run_standalone(task)
     elif options.backend in (None, "auto") and not has_pyspark():
         _run_standalone(replace(task, options=replace(options, backend="local")), "pyspark is not installed")

@@ -171,7 +171,7 @@ def _compute(  # noqa: PLR0913, PLR0917 - all results of the steps before
     progress: Progress,
 ) -> EngineResult:
     names, request = task.requested.names, settings.request
-    sources = dict(_sources(resolved, plan, open_inputs))
+    sources = dict(sources_of(resolved, plan, open_inputs))
     rate = Rate()
 
     def show(run: RunProgress) -> None:
@@ -189,7 +189,7 @@ def _compute(  # noqa: PLR0913, PLR0917 - all results of the steps before
         return engine.run_on_ranks(plan, sources, names, show, request, folder, engine_settings)
 
 
-def _sources(
+def sources_of(
     resolved: Resolved, plan: Plan, open_inputs: Mapping[str, list[OpenInput]]
 ) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
     """Yield each source that the plan reads, with its rows."""

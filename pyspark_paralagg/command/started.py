@@ -31,6 +31,8 @@ _QUIET = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
 }
+_MEANING = {"spark.sql.ansi.enabled": "true"}
+"""The confs that decide results, as runs without Spark have them: Spark 3.5 wraps overflowing numbers by default."""
 _SHOWN_LINES = 8
 _EXIT_TIMEOUT_SECONDS = 10
 
@@ -122,7 +124,7 @@ def _new_session(running: SparkSession, confs: Mapping[str, str]) -> SparkSessio
     from pyspark.errors import PySparkException  # noqa: PLC0415 - slow to load
 
     new_session = running.newSession()
-    for key, value in confs.items():
+    for key, value in {**_MEANING, **confs}.items():
         try:
             new_session.conf.set(key, value)
         except PySparkException as problem:  # noqa: PERF203 - each conf is set separately
@@ -143,7 +145,7 @@ def _start(name: str, master: str, confs: Mapping[str, str], log: Path | None, *
 
     builder = SparkSession.builder.master(master).appName(f"paralagg {name}")
     quiet = _QUIET if log else {}
-    for key, value in {**quiet, **(DELTA_CONFS if uses_delta else {}), **confs}.items():
+    for key, value in {**_MEANING, **quiet, **(DELTA_CONFS if uses_delta else {}), **confs}.items():
         builder = builder.config(key, value)
     if uses_delta and "spark.jars.packages" not in confs:
         builder = _with_delta(builder)

@@ -30,6 +30,8 @@ class Options:
     ranks: int | None = None
     confs: tuple[tuple[str, str], ...] = ()
     explain: str | None = None
+    why: str | None = None
+    why_not: str | None = None
     report: Path | None = None
     is_quiet: bool = False
     uses_cpp: bool = False

@@ -17,6 +17,7 @@ from pyspark_paralagg.compile.rewrite.trace_paths import trace_paths
 from pyspark_paralagg.plan import EXTRAS
 from pyspark_paralagg.plan.plan import to_data
 from pyspark_paralagg.plan.read import program_from_json
+from pyspark_paralagg.program.doubtful import with_doubts
 from pyspark_paralagg.program.expr import Col
 from pyspark_paralagg.program.program import Input
 from pyspark_paralagg.program.step import program_from_step
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.plan.plan import Plan
     from pyspark_paralagg.program.program import JoinOrder, Program, Relation
+    from pyspark_paralagg.program.question import Question
 
 
 @dataclass(frozen=True)
@@ -82,13 +84,16 @@ def compile_step(
     relations: Iterable[Relation],
     broadcast_max_bytes: int = BROADCAST_MAX_BYTES,
     join_order: JoinOrder = "cost",
+    question: Question | None = None,
     **options: Any,  # noqa: ANN401 - the fields of Program that the caller sets
 ) -> CompiledStep:
-    """Compile an analysed step; raises what ``program_from_step`` and ``compile_program`` raise."""
+    """Compile an analysed step, with the rules of a question; raises what its parts raise."""
     start = time.perf_counter()
     relations = tuple(relations)
     base_inputs = _start_inputs(relations, len(step_json["sources"]))
-    program = trace_paths(program_from_step(step_json, relations, base_inputs, join_order, **options))
+    program = trace_paths(with_doubts(program_from_step(step_json, relations, base_inputs, join_order, **options)))
+    if question is not None:
+        program = question.rewrite(program)
     plan = compile_program(program, broadcast_max_bytes)
     return CompiledStep(program, plan, broadcast_max_bytes, time.perf_counter() - start)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from conftest import submit
+from spark_versions import since
 from user_jars import EXTENSION, as_package
 
 from pyspark_paralagg.session.jvm import EXTENSION as OURS
@@ -76,11 +77,13 @@ def test_dataframes_and_datalog_work(facts: Callable[[str], Any], how: str) -> N
     assert result["datalog"] == ROWS
 
 
+@since("4.0", "Spark 3.5 parses no recursive query")
 @pytest.mark.parametrize("how", ["configure", "listed"])
 def test_recursive_sql_works(facts: Callable[[str], Any], how: str) -> None:
     assert facts(how)["sql"] == ROWS
 
 
+@since("4.0", "Spark 3.5 parses no recursive query")
 def test_recursive_sql_in_an_attached_session_is_an_error_with_a_hint(facts: Callable[[str], Any]) -> None:
     message = facts("attach")["sql_refused"]
     assert "PARALAGG_SQL_NOT_CONFIGURED" in message

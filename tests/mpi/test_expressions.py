@@ -24,6 +24,7 @@ from mpi_backend.comm import SingleRank
 from mpi_backend.load.files import table_of
 from mpi_backend.load.inputs import intern
 from mpi_backend.state.types import to_arrow
+from pyspark_paralagg.delta.condition import condition_of
 from pyspark_paralagg.errors import ParalaggError
 from pyspark_paralagg.plan.plan import Plan
 from pyspark_paralagg.program.expr import Col, Lit, from_json, walk
@@ -198,7 +199,7 @@ def _condition(df: DataFrame, sql: str) -> str | None:
     try:
         df.selectExpr(sql).collect()
     except PySparkException as problem:
-        return str(problem.getCondition())
+        return str(condition_of(problem))
     return None
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from rows import arrow_frame
 
 from mpi_backend.comm import SingleRank
 from mpi_backend.load.files import table_of
@@ -117,7 +118,7 @@ def test_buckets_are_those_of_sparks_hash_partitioning(spark: SparkSession, name
     schema = pa.schema([("x", type_of(name).arrow), ("n", pa.int64())])
     numbers = list(range(len(values)))
     table = pa.Table.from_arrays([pa.array(values, schema.field(0).type), pa.array(numbers)], schema=schema)
-    df = spark.createDataFrame(table)
+    df = arrow_frame(spark, table)
     expected = df.selectExpr("n", "pmod(hash(x), 1009) p", "pmod(hash(n, x), 1009) q").orderBy("n").collect()
     assert _buckets([(name, values)], 1009) == [row.p for row in expected]
     assert _buckets([("bigint", numbers), (name, values)], 1009) == [row.q for row in expected]

@@ -16,9 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.compile.rewrite.added import fresh_variable, is_equal, is_same, reads, with_relation
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.expr import Call, Col, Lit
-from pyspark_paralagg.program.names import fresh_name
 from pyspark_paralagg.program.program import Atom, Rule
 from pyspark_paralagg.program.traced import HOPS_TYPE, traced
 
@@ -80,7 +80,7 @@ class _Tracer:
         self._add(first, begin + [self._search(r, first) for r in self._rules])
         for before, stage in zip(self._names.stages, others, strict=False):
             self._add(
-                stage, [_copied(before, stage)] + [self._parent(r, before, stage) for r in self._rules if _reads(r)]
+                stage, [_copied(before, stage)] + [self._parent(r, before, stage) for r in self._rules if reads(r)]
             )
         return self._program
 
@@ -96,31 +96,19 @@ class _Tracer:
             )
 
     def _check_parents(self, rule: Rule) -> None:
-        reads = _reads(rule)
-        if len(reads) > 1 or any(a.relation != self._relation.name or a.kind != "join" for a in reads):
+        read = reads(rule)
+        if len(read) > 1 or any(a.relation != self._relation.name or a.kind != "join" for a in read):
             raise UsageError(
                 "PARALAGG_PATH",
                 f"a row of {self._relation.name!r} has no single parent: this branch reads "
-                + ", ".join(f"{a.relation} ({a.kind})" for a in reads),
+                + ", ".join(f"{a.relation} ({a.kind})" for a in read),
                 value=self._relation.name,
                 place=rule.place,
                 hint="read the relation once in each branch, joined with inputs: dist JOIN edges, not dist JOIN dist",
             )
 
     def _add(self, stage: Relation, rules: list[Rule]) -> None:
-        """Add a relation whose rows all come from ``rules``."""
-        rows = self._program.input(self._relation.base)
-        nothing = replace(
-            rows,
-            exprs=tuple(Lit(None, c.type) for c in stage.columns),
-            filters=(*rows.filters, Lit(value=False, type="boolean")),
-        )
-        program, base = self._program.with_new_input(nothing)
-        self._program = replace(
-            program,
-            relations=(*program.relations, replace(stage, base=base, initial=None)),
-            rules=(*program.rules, *rules),
-        )
+        self._program = with_relation(self._program, stage, rules)
 
     def _start(self, input_id: int) -> Rule:
         """Return the rule of base rows that have the final value."""
@@ -133,7 +121,7 @@ class _Tracer:
 
     def _search(self, rule: Rule, stage: Relation) -> Rule:
         """Return the rule of rows that follow in one hop, or that need no other row."""
-        if not _reads(rule):
+        if not reads(rule):
             return self._tight(rule, rule.body, (_NO_HOPS, *self._no_parents(stage)), stage)
         parent = self._from(rule, stage)
         found = (parent.hops, *parent.keys[: len(self._names.parents[:1])])
@@ -147,7 +135,7 @@ class _Tracer:
         number = len(before.columns) - columns - 1
         known = row[columns:]
         found = (*parent.keys, *self._shown[rule.place])
-        same = [_same(r, e) for r, e in zip(known, (parent.hops, *found[:number]), strict=True)]
+        same = [is_same(r, e) for r, e in zip(known, (parent.hops, *found[:number]), strict=True)]
         new = found[number : len(stage.columns) - columns - 1]
         return self._joined(rule, parent.body, before, row, [*parent.same, *same], stage, (*known, *new))
 
@@ -168,7 +156,7 @@ class _Tracer:
         columns = self._relation.columns
         derived = dict(zip((c.name for c in self._relation.supplied), rule.exprs, strict=True))
         decided = [k.name for k in self._relation.keys] + ([] if self._order is None else [self._order])
-        equal = [_equal(r, derived[c.name]) for r, c in zip(row, columns, strict=False) if c.name in decided]
+        equal = [is_equal(r, derived[c.name]) for r, c in zip(row, columns, strict=False) if c.name in decided]
         return replace(
             rule,
             head=stage.name,
@@ -183,18 +171,18 @@ class _Tracer:
 
         Values are read from the relation itself: it is final, so they may decide what is joined.
         """
-        reader = _reads(rule)[0]
+        reader = reads(rule)[0]
         count = len(self._relation.keys)
         named = zip(reader.variables[:count], self._relation.keys, strict=True)
-        keys = tuple(v or _variable(rule, f"from_{k.name}") for v, k in named)
+        keys = tuple(v or fresh_variable(rule, f"from_{k.name}") for v, k in named)
         seen = replace(reader, variables=(*keys, *reader.variables[count:]))
-        hops = _variable(rule, "hops")
-        found = tuple(_variable(rule, f"found_{k.name}") for k in self._relation.keys)
+        hops = fresh_variable(rule, "hops")
+        found = tuple(fresh_variable(rule, f"found_{k.name}") for k in self._relation.keys)
         values = (None,) * len(self._relation.dependents)
         others = (None,) * (len(stage.columns) - len(self._relation.columns) - 1)
         known = Atom((*found, *values, hops, *others), stage.name)
         types = [k.type for k in self._relation.keys]
-        same = tuple(_equal(Col(f, t), Col(k, t)) for f, k, t in zip(found, keys, types, strict=True))
+        same = tuple(is_equal(Col(f, t), Col(k, t)) for f, k, t in zip(found, keys, types, strict=True))
         return _Parent(
             body=(known, *(seen if a is reader else a for a in rule.body)),
             keys=tuple(Col(v, t) for v, t in zip(keys, types, strict=True)),
@@ -203,7 +191,7 @@ class _Tracer:
         )
 
     def _row(self, rule: Rule, rows: Relation) -> tuple[Col, ...]:
-        return tuple(Col(_variable(rule, f"of_{c.name}"), c.type) for c in rows.columns)
+        return tuple(Col(fresh_variable(rule, f"of_{c.name}"), c.type) for c in rows.columns)
 
     def _no_parents(self, stage: Relation) -> tuple[Expr, ...]:
         return tuple(Lit(None, c.type) for c in stage.columns[len(self._relation.columns) + 1 :])
@@ -214,21 +202,3 @@ def _copied(before: Relation, stage: Relation) -> Rule:
     row = tuple(Col(c.name, c.type) for c in before.columns)
     nulls = tuple(Lit(None, c.type) for c in stage.columns[len(before.columns) :])
     return Rule(stage.name, (*row, *nulls), (Atom(tuple(c.name for c in row), before.name),), place=stage.name)
-
-
-def _reads(rule: Rule) -> list[Atom]:
-    return [a for a in rule.body if a.relation is not None]
-
-
-def _same(left: Expr, right: Expr) -> Expr:
-    """Return whether two values are the same; columns of a step may be null."""
-    return Call("EqualNullSafe", (left, right), "boolean", nullable=False)
-
-
-def _equal(left: Expr, right: Expr) -> Expr:
-    return Call("EqualTo", (left, right), "boolean")
-
-
-def _variable(rule: Rule, stem: str) -> str:
-    """Return a name that no variable of ``rule`` has."""
-    return fresh_name(stem, {v for a in rule.body for v in a.variables if v is not None})

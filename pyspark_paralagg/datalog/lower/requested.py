@@ -5,19 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.compile.rewrite.added import without_rows
 from pyspark_paralagg.datalog.lower.dependencies import Dependencies
 from pyspark_paralagg.datalog.lower.whole import whole_program
 from pyspark_paralagg.program.program import Column, Relation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from pyspark_paralagg.datalog.lower.resolved import Resolved
-    from pyspark_paralagg.program.program import Program
+    from pyspark_paralagg.program.program import Input, Program
+    from pyspark_paralagg.program.question import Question
 
 
-def requested_program(resolved: Resolved, names: Sequence[str]) -> Program:
-    """Return the Program of the relations ``names`` and those that they need.
+def requested_program(resolved: Resolved, names: Sequence[str], question: Question | None = None) -> Program:
+    """Return the Program of the relations ``names`` and those that they need, with the answer to ``question``.
 
     A relation without rules has the rows of its source, without duplicates.
     """
@@ -38,7 +40,17 @@ def requested_program(resolved: Resolved, names: Sequence[str]) -> Program:
         rules=tuple(r for r in program.rules if r.head in reached),
         limits=tuple(x for x in program.limits if x.relation in reached),
     )
-    return whole_program(requested, {n for n, s in enumerate(resolved.sources) if not s.rows and not s.is_external})
+    empty = {n for n, s in enumerate(resolved.sources) if not s.rows and not s.is_external}
+    if question is not None:
+        inputs = (i if i.relation is not None else _named(i, resolved, empty) for i in requested.inputs)
+        requested = question.rewrite(replace(requested, inputs=tuple(inputs)))
+    return whole_program(requested, empty)
+
+
+def _named(rows: Input, resolved: Resolved, empty: Container[int]) -> Input:
+    """Return an input with the name of its relation, for messages."""
+    named = replace(rows, name=resolved.sources[rows.source].relation)
+    return without_rows(named) if rows.source in empty else named
 
 
 def recursion_of(program: Program, name: str) -> tuple[str, ...] | None:

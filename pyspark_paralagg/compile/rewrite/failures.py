@@ -1,0 +1,126 @@
+"""Ask a Program why a row is missing: how far each rule comes that could derive it.
+
+    why_not@(1, 1, $COUNT) :- edges(u, 9, w)
+    why_not@(1, 2, $COUNT) :- edges(u, 9, w), dist(u, d)
+
+The atoms of a rule are joined one after the other, those first that the asked keys bind. The first one that leaves no
+row is why the rule derives nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.compile.rewrite.added import is_equal, name_of, starts, with_relation
+from pyspark_paralagg.program.expr import Col, Lit, columns
+from pyspark_paralagg.program.names import added_name
+from pyspark_paralagg.program.program import Atom, Column, Dependent, Relation, Rule
+from pyspark_paralagg.program.text import show
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark_paralagg.program.expr import Expr
+    from pyspark_paralagg.program.program import AtomKind, Program
+
+RULE, ATOMS, FOUND = "rule", "atoms", "found"
+"""The columns of the answer: the number of the attempt, how many atoms are joined, and how many rows that leaves."""
+
+
+@dataclass(frozen=True)
+class Try:
+    """An atom of a rule, in the order in which they are joined, and the conditions that hold from there on, as text."""
+
+    name: str
+    kind: AtomKind
+    conditions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A rule that could derive the asked row: its place, and its atoms."""
+
+    place: str
+    tries: tuple[Try, ...]
+
+
+@dataclass
+class Failures:
+    """The question why ``relation`` has no row with the keys ``row``; ``rewrite`` fills ``attempts``, a rule each.
+
+    The answer has a row for each rule and number of atoms that leave rows; rule -1 if the row exists.
+    """
+
+    relation: str
+    row: tuple[Lit, ...]
+    attempts: list[Attempt] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Return the name of the relation with the answer."""
+        return added_name("why_not", self.relation)
+
+    def rewrite(self, program: Program) -> Program:
+        """Return ``program`` with the relation of the answer."""
+        self.attempts = []
+        relation = program.relation(self.relation)
+        rules = list(self._exists(relation))
+        for number, rule in enumerate(
+            [*starts(program, relation), *(r for r in program.rules if r.head == self.relation)]
+        ):
+            keys = zip(rule.exprs, self.row, strict=False)
+            asked = replace(rule, conditions=(*rule.conditions, *(is_equal(k, v) for k, v in keys)))
+            rules += self._prefixes(program, asked, number)
+        keys_of_answer = (Column(RULE, "int"), Column(ATOMS, "int"))
+        answer = Relation(self.name, keys_of_answer, (Dependent(Column(FOUND, "bigint"), "count"),), base=-1)
+        return with_relation(program, answer, rules)
+
+    def _exists(self, relation: Relation) -> Iterator[Rule]:
+        row = tuple(Col(c.name, c.type) for c in relation.columns)
+        same = tuple(is_equal(k, v) for k, v in zip(row, self.row, strict=False))
+        body = (Atom(tuple(c.name for c in row), relation.name),)
+        yield Rule(self.name, _answered(-1, 0), body, same, place="why_not")
+
+    def _prefixes(self, program: Program, rule: Rule, number: int) -> Iterator[Rule]:
+        """Yield a rule for each number of joined atoms, and note the attempt."""
+        ordered = _ordered(rule)
+        remaining, bound = list(rule.conditions), set[str]()
+        holding: list[Expr] = []
+        tries = []
+        for count, atom in enumerate(ordered, 1):
+            own = {v for v in atom.variables if v is not None}
+            if atom.kind == "join":
+                bound |= own
+            ready = [c for c in remaining if columns(c) <= bound | own]
+            remaining = [c for c in remaining if c not in ready]
+            holding += ready
+            tries.append(Try(name_of(atom, program), atom.kind, tuple(map(show, ready))))
+            place = f"{rule.place}, {count} atoms"
+            yield Rule(self.name, _answered(number, count), tuple(ordered[:count]), tuple(holding), place=place)
+        self.attempts.append(Attempt(rule.place, tuple(tries)))
+
+
+def _answered(rule: int, atoms: int) -> tuple[Lit, ...]:
+    return Lit(rule, "int"), Lit(atoms, "int"), Lit(1, "bigint")
+
+
+def _ordered(rule: Rule) -> list[Atom]:
+    """Return the atoms in the order in which they are joined: those that are bound first, absent rows last."""
+    bound = {c for e in rule.conditions if any(isinstance(a, Lit) for a in getattr(e, "args", ())) for c in columns(e)}
+    waiting = [a for a in rule.body if a.kind == "join"]
+    order: list[Atom] = []
+    while waiting:
+        linked = [a for a in waiting if bound & _variables(a)] or waiting
+        atom = linked[0]
+        waiting.remove(atom)
+        order.append(atom)
+        bound |= _variables(atom)
+        for condition in rule.conditions:
+            if columns(condition) & bound:
+                bound |= columns(condition)
+    return [*order, *(a for a in rule.body if a.kind != "join")]
+
+
+def _variables(atom: Atom) -> set[str]:
+    return {v for v in atom.variables if v is not None}

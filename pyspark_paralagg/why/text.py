@@ -1,0 +1,119 @@
+"""Explain a row of a relation of a text: the whole text is computed once more, by the engine of ``mpi_backend``.
+
+A text may have many recursions, one above the other. On Spark each is a job of its own, so a proof that crosses them is
+computed where all of them are one Program: in this process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark_paralagg.compile import BROADCAST_MAX_BYTES, compile_program
+from pyspark_paralagg.compile.rewrite.derivations import Derivations
+from pyspark_paralagg.compile.rewrite.failures import Failures
+from pyspark_paralagg.datalog.lower.requested import requested_program
+from pyspark_paralagg.errors import EnvironmentProblem, UnsupportedError
+from pyspark_paralagg.program.functions import Setting
+from pyspark_paralagg.why.absence import absence_of
+from pyspark_paralagg.why.constants import constants, shown
+from pyspark_paralagg.why.prover import check_size, first_proof
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from pyspark_paralagg.api.datalog import TextRelation
+    from pyspark_paralagg.datalog.lower.resolved import Resolved, Source
+    from pyspark_paralagg.plan.plan import Plan
+    from pyspark_paralagg.program.expr import Lit
+    from pyspark_paralagg.program.question import Question
+    from pyspark_paralagg.why.absence import Absence
+    from pyspark_paralagg.why.proof import Proof
+
+_PLACE = "ra.why"
+
+
+def why_in_text(df: DataFrame, relation: TextRelation, given: Mapping[str, Any], of: str | None, limit: int) -> Proof:
+    """Return the proof of a row of a text's relation; the inputs are read into this process."""
+    question = Derivations(relation.name, [keys_of(relation.resolved, relation.name, given)], of)
+    found = _answer(df, relation, question)
+    check_size(len(found), limit, relation.name)
+    return first_proof(question, found, shown(relation.name, given), relation.decoders)
+
+
+def why_not_in_text(df: DataFrame, relation: TextRelation, given: Mapping[str, Any]) -> Absence:
+    """Return why a text's relation has no such row; the inputs are read into this process."""
+    question = Failures(relation.name, keys_of(relation.resolved, relation.name, given))
+    return absence_of(question, _answer(df, relation, question), shown(relation.name, given))
+
+
+def keys_of(resolved: Resolved, name: str, given: Mapping[str, Any]) -> tuple[Lit, ...]:
+    """Return the given keys of the relation ``name`` of a text; raise ``UsageError`` ``PARALAGG_WHY``."""
+    relations = {r.name: r for r in resolved.program.relations}
+    if name in relations:
+        keys = {k.name: k.type for k in relations[name].keys}
+    else:
+        keys = {c.name: c.type for s in resolved.sources if s.relation == name for c in s.columns}
+    return constants(given, keys, name)
+
+
+def compiled_question(
+    resolved: Resolved, question: Question, name: str, setting: Setting, broadcast_max_bytes: int = BROADCAST_MAX_BYTES
+) -> Plan:
+    """Return the Plan of the answer; raise ``UnsupportedError`` if only Spark can compute the text."""
+    program = replace(requested_program(resolved, [name], question), setting=setting)
+    plan = compile_program(program, broadcast_max_bytes)
+    try:
+        from mpi_backend.codegen.portable import check_portable  # noqa: PLC0415 - numba is slow to load
+    except ModuleNotFoundError as problem:
+        message = f"a row of a text is explained in this process, and {problem.name} is not installed"
+        hint = "pip install 'pyspark-paralagg[mpi]'"
+        raise EnvironmentProblem("PARALAGG_PACKAGE_MISSING", message, value=problem.name, hint=hint) from problem
+    try:
+        check_portable(plan, place=_PLACE, hint="compute it before the text, as a column of an input", inputs=True)
+    except UnsupportedError as problem:
+        message = f"a row of a text is explained in this process, which cannot compute it: {problem.message}"
+        raise UnsupportedError(
+            "PARALAGG_WHY_UNSUPPORTED", message, value=problem.value, place=problem.place, hint=problem.hint
+        ) from problem
+    return plan
+
+
+def _answer(df: DataFrame, relation: TextRelation, question: Question) -> list[dict[str, Any]]:
+    resolved = relation.resolved
+    setting = Setting(df.sparkSession.conf.get("spark.sql.ansi.enabled") == "true")
+    plan = compiled_question(resolved, question, relation.name, setting)
+    read = {i.source for i in plan.inputs if i.relation is None}
+    sources = {n: _batches(resolved.sources[n], relation.inputs) for n in sorted(read)}
+    return _run(plan, sources, question.name, ansi=setting.ansi)
+
+
+def _run(plan: Plan, sources: Mapping[int, Iterator[pa.RecordBatch]], name: str, *, ansi: bool) -> list[dict[str, Any]]:
+    from mpi_backend.comm import SingleRank  # noqa: PLC0415 - numba is slow to load
+    from mpi_backend.load.files import batch_of, table_of  # noqa: PLC0415 - likewise
+    from mpi_backend.loop.engine import run_plan  # noqa: PLC0415 - likewise
+
+    columns = {i.source: i.columns for i in plan.inputs if i.relation is None}
+    tables = {n: table_of(columns[n], batches) for n, batches in sources.items()}
+    result = run_plan(plan, tables, SingleRank(), ansi=ansi).results[name]
+    planned = next(r for s in plan.strata for r in s.relations if r.name == name)
+    rows: list[dict[str, Any]] = batch_of(planned, result).to_pylist()
+    return rows
+
+
+def _batches(source: Source, inputs: Mapping[str, DataFrame]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a source: those of its DataFrame, and the facts of the text."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to load
+
+    from mpi_backend.state.types import type_of  # noqa: PLC0415 - numba is slow to load
+
+    schema = pa.schema([(c.name, type_of(c.type).arrow) for c in source.columns])
+    rows = [tuple(r) for r in inputs[source.relation].collect()] if source.relation in inputs else []
+    for part in (rows, source.rows):
+        if part:
+            columns = zip(*part, strict=True)
+            arrays = [pa.array(list(values), field.type) for values, field in zip(columns, schema, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
