@@ -32,7 +32,7 @@ FUZZ_SECONDS ?= inf
 
 .PHONY: help java setup demo demo-taxonomy example notebooks test test-all faults fuzz fuzz-proofs lint format format-scala lint-scala shim \
 	bench profile docs \
-	docs-serve jars test-spark sparks smoke wheel clean
+	docs-serve jars test-spark sparks smoke wheel try-wheel clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -149,6 +149,9 @@ wheel: jars ## dist/*.whl, with a jar for each supported Spark
 	mkdir -p pyspark_paralagg/_shim
 	cp -r build/jars pyspark_paralagg/_shim/jars
 	$(RUN) -m build --wheel --no-isolation
+
+try-wheel: ## installs that wheel with each supported Spark in a clean environment, and runs a recursion there
+	$(RUN) tests/campaigns/wheels.py $(WHEEL_SPARKS)
 
 setup: $(VENV)/.dev ## .venv with all that tests, benchmarks and demos need
 
