@@ -46,3 +46,4 @@ def test_examples_of_the_readme_run(spark: SparkSession, capsys: pytest.CaptureF
     output = capsys.readouterr().out
     assert "Executor: spark" in output
     assert "iterations" in output
+    assert "r(node=3, dist=8)   by step of r" in output
