@@ -62,6 +62,7 @@ fuzz: java $(VENV)/.dev ## random programs on all engines (takes many hours): ma
 	$(CAMPAIGN) simulated --count 100000 $(FUZZ)
 	$(CAMPAIGN) whole --count 20000 $(FUZZ)
 	$(CAMPAIGN) interpreted --count 20000 $(FUZZ)
+	$(CAMPAIGN) explained --count 5000 $(FUZZ)
 	$(CAMPAIGN) local --count 500 $(FUZZ)
 	$(CAMPAIGN) ranks --count 500 $(FUZZ)
 	$(CAMPAIGN) forced --count 500 $(FUZZ)

@@ -75,6 +75,9 @@ def arrow_frame(spark: SparkSession, table: pa.Table, schema: StructType | None 
     """Return an Arrow table as a DataFrame that is held in the JVM."""
     if SPARK >= (4, 0):
         return spark.createDataFrame(table, schema)
+    types = schema or from_arrow_schema(table.schema)
+    if any(pa.types.is_floating(f.type) for f in table.schema):  # pandas has one sign for NaN and null
+        return spark.createDataFrame(list(zip(*(c.to_pylist() for c in table.columns), strict=True)), types)
     # Spark 3.5 takes no Arrow table. From pandas it makes Arrow again, and a relation of known size.
     import pandas as pd  # noqa: PLC0415 - slow to load
 
@@ -82,7 +85,7 @@ def arrow_frame(spark: SparkSession, table: pa.Table, schema: StructType | None 
     spark.conf.set("spark.sql.execution.arrow.pyspark.enabled", "true")
     spark.conf.set("spark.sql.execution.arrow.pyspark.fallback.enabled", "false")
     try:
-        return spark.createDataFrame(pd.DataFrame(columns), schema or from_arrow_schema(table.schema))
+        return spark.createDataFrame(pd.DataFrame(columns), types)
     finally:
         spark.conf.unset("spark.sql.execution.arrow.pyspark.enabled")
         spark.conf.unset("spark.sql.execution.arrow.pyspark.fallback.enabled")

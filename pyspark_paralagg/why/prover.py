@@ -53,8 +53,9 @@ def first_proof(
         hint = "ra.why_not says why a row is missing"
         raise UsageError("PARALAGG_WHY", f"there is no row {shown}", value=shown, place="ra.why", hint=hint)
     if asked[0] not in instances:
-        hint = "a row with a null key, or derived from one, has no proof"
-        raise UsageError("PARALAGG_WHY", f"no rule derives {shown} again", value=shown, place="ra.why", hint=hint)
+        message = f"no rule derives {shown} from rows of the result, but for itself"
+        hint = "its key is null, or its value comes from an earlier value of a row, which a better one has replaced"
+        raise UsageError("PARALAGG_WHY", message, value=shown, place="ra.why", hint=hint)
     return _Prover(question, instances, decoders or {}).proof(asked[0])
 
 

@@ -88,10 +88,13 @@ def _answer(df: DataFrame, relation: TextRelation, question: Question) -> list[d
     plan = compiled_question(resolved, question, relation.name, setting)
     read = {i.source for i in plan.inputs if i.relation is None}
     sources = {n: _batches(resolved.sources[n], relation.inputs) for n in sorted(read)}
-    return _run(plan, sources, question.name, ansi=setting.ansi)
+    return run_plan_here(plan, sources, question.name, ansi=setting.ansi)
 
 
-def _run(plan: Plan, sources: Mapping[int, Iterator[pa.RecordBatch]], name: str, *, ansi: bool) -> list[dict[str, Any]]:
+def run_plan_here(
+    plan: Plan, sources: Mapping[int, Iterator[pa.RecordBatch]], name: str, *, ansi: bool
+) -> list[dict[str, Any]]:
+    """Return the rows of the relation ``name`` of a Plan, whose sources have these rows; computed in this process."""
     from mpi_backend.comm import SingleRank  # noqa: PLC0415 - numba is slow to load
     from mpi_backend.load.files import batch_of, table_of  # noqa: PLC0415 - likewise
     from mpi_backend.loop.engine import run_plan  # noqa: PLC0415 - likewise

@@ -14,7 +14,19 @@ from jvm_options import use_quick_jvms
 if TYPE_CHECKING:
     from campaigns.programs.campaign import Tally
 
-ENGINES = ("simulated", "whole", "interpreted", "local", "ranks", "forced", "spark", "dataframe", "sql", "delta")
+ENGINES = (
+    "simulated",
+    "whole",
+    "interpreted",
+    "explained",
+    "local",
+    "ranks",
+    "forced",
+    "spark",
+    "dataframe",
+    "sql",
+    "delta",
+)
 
 
 def main() -> int:
@@ -41,13 +53,17 @@ def main() -> int:
 
 
 def _run(options: argparse.Namespace, seeds: range, until: float) -> Tally:
-    if options.engine == "interpreted":
+    if options.engine in ("interpreted", "explained"):
         os.environ["NUMBA_DISABLE_JIT"] = "1"  # read when Numba is imported
     from campaigns.programs import campaign, engines  # noqa: PLC0415 - likewise
 
     if options.engine in ("ranks", "forced"):
         forced = engines.FORCED if options.engine == "forced" else ((),)
         return campaign.run_by_ranks(seeds, options.ranks, until, options_of=forced)
+    if options.engine == "explained":
+        from campaigns.programs.rows_explained import explained  # noqa: PLC0415 - likewise
+
+        return campaign.run(seeds, explained, until=until)
     if options.engine in ("simulated", "whole", "interpreted", "local"):
         return campaign.run(seeds, getattr(engines, options.engine), until=until)
     if options.engine == "delta":
