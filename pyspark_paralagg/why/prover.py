@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.compile.rewrite.derivations import RULE, TIMES
 from pyspark_paralagg.errors import FixpointError, UsageError
+from pyspark_paralagg.program.names import is_added
 from pyspark_paralagg.why.proof import Proof
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class _Prover:
         decoders = self._decoders.get(read.name, ())
         if len(decoders) == len(row):
             row = [v if d is None or v is None else d(v) for v, d in zip(row, decoders, strict=True)]
-        return dict(zip(read.columns, row, strict=True))
+        return {c: v for c, v in zip(read.columns, row, strict=True) if not is_added(c)}
 
 
 def _identity(read: Read, values: Mapping[str, Any]) -> _Row:

@@ -42,6 +42,20 @@ def plans(spark: SparkSession, case: str) -> list[Any]:
     return compiled_plans.plans(spark, case)
 
 
+def why(spark: SparkSession) -> list[str]:
+    """Return the proof of a row, and why another one is missing."""
+    edges = spark.createDataFrame([(1, 2, 1), (2, 3, 2), (1, 3, 9)], "src long, dst long, w long").alias("roads")
+    base = spark.createDataFrame([(1, 0)], "node long, dist long")
+    df = base.recursive_agg(
+        "node",
+        {"dist": "min"},
+        step=lambda d: d.join(edges, d.node == edges.src).select(
+            edges.dst.alias("node"), (d.dist + edges.w).alias("dist")
+        ),
+    )
+    return [*str(ra.why(df, node=3)).splitlines(), *str(ra.why_not(df, node=4)).splitlines()]
+
+
 def refused(spark: SparkSession, what: str) -> str:
     """Run shortest paths with a step that Python cannot analyse, by ``auto``; return the executor and the reason."""
     edges = spark.createDataFrame([(1, 2, 1), (2, 3, 2), (1, 3, 9)], "src long, dst long, w long")

@@ -85,6 +85,13 @@ def test_datalog(client: Client) -> None:
     ]
 
 
+def test_rows_are_explained(client: Client) -> None:
+    proof = client.ask("why")
+    assert proof[0] == "r(node=3, dist=3)   by step of r"
+    assert proof[5] == "there is no row r(node=4)"
+    assert len(proof) == 8
+
+
 @since("4.1", "a client that brings observations back")
 def test_report_explain_and_doctor(client: Client) -> None:
     shown = client.ask("shown")
