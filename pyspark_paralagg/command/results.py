@@ -6,7 +6,6 @@ gives the same value.
 
 from __future__ import annotations
 
-import functools
 from typing import IO, TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -111,7 +110,6 @@ def _field(column: pa.Array, rows: Rows) -> pa.Array:
         return pa.array([None if x is None else repr(x) for x in column.to_pylist()], pa.string())
     text = column.cast(pa.string())
     if rows.is_quoted and pa.types.is_string(column.type):
-        special = functools.reduce(pc.or_, (pc.match_substring(text, c) for c in ('"', "\r", "\n", rows.delimiter)))
         doubled = pc.replace_substring(text, '"', '""')
-        return pc.if_else(special, pc.binary_join_element_wise('"', doubled, '"', ""), text)
+        return pc.binary_join_element_wise('"', doubled, '"', "")
     return text

@@ -84,7 +84,8 @@ class _Expander:
         prefix = f"{init.name}."
         names = {c.relation: prefix + c.relation for c in local if isinstance(c, syntax.Declaration)}
         types = {c.name: prefix + c.name for c in local if isinstance(c, _NAMED_TYPES)}
-        return [_renamed(c, names, types) for c in local]
+        branches = {b.name: prefix + b.name for c in local if isinstance(c, syntax.AlgebraicType) for b in c.branches}
+        return [_renamed(c, names, types, branches) for c in local]
 
     def _content(self, type_: ComponentType, scope: Scope, path: tuple[str, ...]) -> tuple[list[Clause], Scope]:
         """Return the clauses of a component and its bases, with arguments for parameters, and the components in it."""
@@ -152,14 +153,20 @@ def _bound(node: Any, bound: Mapping[str, str]) -> Any:  # noqa: ANN401 - any no
     return rewritten(node, change)
 
 
-def _renamed(clause: Clause, relations: Mapping[str, str], types: Mapping[str, str]) -> Clause:
-    """Return ``clause`` with new names for ``relations`` and ``types``."""
+def _renamed(
+    clause: Clause, relations: Mapping[str, str], types: Mapping[str, str], branches: Mapping[str, str]
+) -> Clause:
+    """Return ``clause`` with new names for ``relations``, ``types`` and ``branches``."""
 
     def change(n: Any) -> Any:  # noqa: ANN401 - any node of the tree
         if isinstance(n, syntax.Atom | syntax.Declaration | syntax.Directive | syntax.Limit | syntax.Assume):
             return replace(n, relation=relations.get(n.relation or "", n.relation))  # type: ignore[arg-type] # only Assume has None, and keeps it
         if isinstance(n, _NAMED_TYPES):
             n = replace(n, name=types.get(n.name, n.name))
+        if isinstance(n, syntax.Branch | syntax.BranchType):
+            n = replace(n, name=branches.get(n.name, n.name))
+        if isinstance(n, syntax.HeadAggregate):
+            n = replace(n, written=branches.get(n.written, n.written))
         return _with_types(n, types)
 
     result: Clause = rewritten(clause, change)

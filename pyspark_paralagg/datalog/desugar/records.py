@@ -44,13 +44,6 @@ def without_structures(text: syntax.Text) -> syntax.Text:
             clauses.append(_Rule(c, types, Places(text.source, text.name)).rewritten())
         else:
             clauses.append(c)
-    for c in clauses:
-        if isinstance(c, syntax.Directive) and c.kind == "input" and types.columns.get(c.relation):
-            message = f"`{c.relation}` has records or branches, which a file of facts cannot give"
-            hint = "read the fields as columns of another relation, and build the structure in a rule"
-            raise Places(text.source, text.name).error(
-                "PARALAGG_DATALOG_STRUCTURE", message, c.span, value=c.relation, hint=hint
-            )
     return replace(text, clauses=tuple(clauses), columns=types.columns, structures=types.structures)
 
 

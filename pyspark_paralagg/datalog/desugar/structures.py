@@ -64,7 +64,7 @@ def as_text(term: Term, type_: str, span: syntax.Span) -> Term:
     if isinstance(term, Number) and not (type_ == "float" or isinstance(term.value, float)):
         return String(str(term.value), span)
     if isinstance(term, Number) and type_ == "float":
-        return String(_float_text(float(term.value)), span)
+        return String(float_text(float(term.value)), span)
     return Apply("to_string", (term,), span)
 
 
@@ -85,10 +85,10 @@ def field_of(term: Term, structure: Structure, branch: str, index: int, span: sy
     return Apply(f"to_{types[index]}", (text,), span) if is_number else text
 
 
-def _float_text(value: float) -> str:
+def float_text(value: float) -> str:
     """Return the text that Spark casts a double to, so that literals and computed values are equal.
 
-    >>> _float_text(1.5), _float_text(1e20), _float_text(-2.5e-7)
+    >>> float_text(1.5), float_text(1e20), float_text(-2.5e-7)
     ('1.5', '1.0E20', '-2.5E-7')
     """
     if value == 0 or _PLAIN_MIN <= abs(value) < _PLAIN_MAX:
