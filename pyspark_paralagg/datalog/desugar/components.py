@@ -100,7 +100,8 @@ class _Expander:
         if len(parameters) != len(arguments):
             message = f"component `{type_.name}` has {len(parameters)} parameters, but here {len(arguments)}"
             raise self._error(message, type_.span, type_.name, f"see {self._places.describe(component.span)}")
-        bound = dict(zip(parameters, arguments, strict=True))
+        defined = {c.name for c in component.clauses if isinstance(c, _NAMED_TYPES)}  # they hide parameters
+        bound = {p: a for p, a in zip(parameters, arguments, strict=True) if p not in defined}
         own = [_bound(c, bound) for c in component.clauses]
         overridden = {c.relation: c.span for c in own if isinstance(c, syntax.Override)}
         clauses: list[Clause] = []
@@ -129,7 +130,9 @@ class _Expander:
 
 
 def _defines(clause: Clause, relations: Mapping[str, Span]) -> bool:
-    """Return whether ``clause`` is a rule of one of ``relations``."""
+    """Return whether ``clause`` is a rule or a subsumption of one of ``relations``."""
+    if isinstance(clause, syntax.Subsumption):
+        return clause.lesser.relation in relations
     return isinstance(clause, syntax.Rule) and any(h.relation in relations for h in clause.heads)
 
 

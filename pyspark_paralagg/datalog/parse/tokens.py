@@ -49,7 +49,7 @@ _ADDRESS = re.compile(r"\d+(\.\d+){3}")
 _ENDS_OPERAND = frozenset(
     ("NAME", "WILDCARD", "NUMBER", "STRING", "TRUTH", "RPAR", "RBRACE", "RSQB", "NIL", "DOLLAR_NAME")
 )
-_CONTINUES_DIRECTIVE = frozenset(("COMMA", "EQUAL", "SUBTYPE", "VBAR", "COLON", "LT", *DIRECTIVES.values()))
+_CONTINUES_DIRECTIVE = frozenset(("COMMA", "EQUAL", "SUBTYPE", "VBAR", "COLON", "LT", "CHOICE", *DIRECTIVES.values()))
 _BEFORE_A_RELATION = frozenset(
     (
         "DOT",
@@ -173,7 +173,8 @@ class _Tokenizer:
 
     def _add_qualifier(self, text: str) -> bool:
         if text == "choice" and self._source.startswith("-domain", self._position + len(text)):
-            raise refused("choice-domain", self._span("choice-domain"))
+            self._add("CHOICE", "choice-domain")
+            return True
         if self._follows("(", len(text)):  # the head of a rule
             return False
         if text in QUALIFIERS:
@@ -197,6 +198,8 @@ class _Tokenizer:
             self._directive, self._has_arrow = "", False
         elif kind == "ARROW":
             self._has_arrow = True
+        elif text == "<=" and self._is_after_a_head():
+            kind = "SUBSUMES"
         elif kind == "COMMA":
             self._make_functor()
         elif kind in CLOSES.values():
@@ -204,6 +207,9 @@ class _Tokenizer:
         elif kind in CLOSES and self._open and self.tokens[self._open[-1]].type == CLOSES[kind]:
             self._open.pop()
         self._add(kind, text)
+
+    def _is_after_a_head(self) -> bool:
+        return self._previous == "RPAR" and not (self._open or self._has_arrow or self._directive)
 
     def _add_component_sign(self, text: str) -> bool:
         """Add the braces of a component's body, and the angle brackets of its parameters."""
