@@ -28,9 +28,7 @@ def encoded(df: DataFrame, tree: Text, relation: str) -> DataFrame:
     return _converted(df, tree, relation, lambda type_: StructureReader(type_, tree.structures).encode)
 
 
-def _converted(
-    df: DataFrame, tree: Text, relation: str, converter: Callable[[str], Callable[[str], str]]
-) -> DataFrame:
+def _converted(df: DataFrame, tree: Text, relation: str, converter: Callable[[str], Callable[[str], str]]) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the usual name; pyspark is optional
 
     for column, type_ in zip(df.columns, tree.columns.get(relation, ()), strict=False):

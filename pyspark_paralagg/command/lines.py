@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import codecs
 import csv
+import dataclasses
 import gzip
 import io
 import re
-from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,7 +44,7 @@ _GZIP = b"\x1f\x8b"
 _MAX_SHOWN = 60
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class FactLines:
     """A text file of facts and its format.
 
@@ -58,7 +58,7 @@ class FactLines:
     delimiter: str = "\t"
     has_header: bool = False
     is_quoted: bool = False
-    readers: Mapping[str, StructureReader] = field(default_factory=dict)
+    readers: Mapping[str, StructureReader] = dataclasses.field(default_factory=dict)
 
     @property
     def schema(self) -> pa.Schema:
@@ -122,11 +122,16 @@ def _open(path: Path) -> IO[bytes]:
     """Open a file of facts, which may be compressed with gzip."""
     with path.open("rb") as file:
         is_compressed = file.read(len(_GZIP)) == _GZIP
-    return gzip.open(path) if is_compressed else path.open("rb")
+    return cast("IO[bytes]", gzip.open(path)) if is_compressed else path.open("rb")
 
 
 def _read_fast(lines: FactLines, number: int, block: bytes) -> pa.Table:
-    if lines.readers or lines.columns[0][1] == NULLARY or len(lines.delimiter.encode()) != 1 or not _is_plain(lines, number, block):
+    if (
+        lines.readers
+        or lines.columns[0][1] == NULLARY
+        or len(lines.delimiter.encode()) != 1
+        or not _is_plain(lines, number, block)
+    ):
         raise _NeedsCarefulReader
     table = pa_csv.read_csv(
         pa.BufferReader(block),

@@ -19,7 +19,7 @@ from pyspark_paralagg.program.names import added_name
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pyspark_paralagg.datalog.parse.syntax import Declaration
+    from pyspark_paralagg.datalog.parse.syntax import Declaration, Term
 
 _UNSUPPORTED = "PARALAGG_DATALOG_UNSUPPORTED"
 
@@ -76,7 +76,7 @@ def _chosen(declaration: Declaration, key: frozenset[str], candidates: Candidate
     for n, column in enumerate(values):
         is_last = n == len(values) - 1
         minimum = syntax.HeadAggregate("MIN", (variables[column],), span, "MIN")
-        args = {**{c: variables[c] for c in known}, column: minimum}
+        args: dict[str, Term | syntax.HeadAggregate] = {**{c: variables[c] for c in known}, column: minimum}
         name = relation if is_last else added_name(relation, f"chosen{n + 1}")
         order = columns if is_last else [*known, column]
         head = syntax.Atom(name, tuple(args[c] for c in order), span)

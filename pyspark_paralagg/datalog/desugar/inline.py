@@ -18,7 +18,7 @@ from pyspark_paralagg.datalog.resolve.expand import alternatives, names_in, node
 from pyspark_paralagg.datalog.resolve.scope import bound_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark_paralagg.datalog.parse.syntax import Atom, Body, Literal_, Rule, Term
 
@@ -37,12 +37,7 @@ def without_inlined(text: syntax.Text) -> syntax.Text:
         if isinstance(c, syntax.Rule):
             for h in c.heads:
                 rules.setdefault(h.relation, []).append(replace(c, heads=(h,)))
-    names = {n for n in inline - outputs if not all(map(_is_bound, rules.get(n, ())))}
-    while True:  # a relation that reads one of them is bound only after the replacement
-        more = {n for n in inline - outputs - names if any(_reads(r, names) for r in rules.get(n, ()))}
-        if not more:
-            break
-        names |= more
+    names = _unbound(inline - outputs, rules)
     if not names:
         return text
     inliner = _Inliner({n: rules[n] for n in names}, Places(text.source, text.name))
@@ -55,6 +50,14 @@ def without_inlined(text: syntax.Text) -> syntax.Text:
         elif not (isinstance(c, syntax.Declaration) and c.relation in names):
             clauses.append(c)
     return replace(text, clauses=tuple(c for c in clauses if not _defines(c, names)))
+
+
+def _unbound(inline: set[str], rules: Mapping[str, list[Rule]]) -> set[str]:
+    """Return the relations of ``inline`` with a rule that does not bind its head, and those that read them."""
+    names = {n for n in inline if not all(map(_is_bound, rules.get(n, ())))}
+    while more := {n for n in inline - names if any(_reads(r, names) for r in rules.get(n, ()))}:
+        names |= more
+    return names
 
 
 def _defines(clause: syntax.Clause, names: set[str]) -> bool:
@@ -121,30 +124,26 @@ class _Inliner:
         number = next(self._number)
         names: dict[str, Term] = {}
         equations: list[Literal_] = []
+        others: list[tuple[Any, Any]] = []
         for argument, parameter in zip(atom.args, rule.heads[0].args, strict=True):
-            if isinstance(parameter, syntax.Variable) and parameter.name not in names:
-                is_plain = isinstance(argument, syntax.Variable | syntax.Number | syntax.String)
+            if not isinstance(parameter, syntax.Variable) or parameter.name in names:
+                others.append((argument, parameter))
+            elif isinstance(argument, syntax.Variable | syntax.Number | syntax.String):
+                names[parameter.name] = argument
+            else:
                 variable = syntax.Variable(f"inline@{number}_{len(names)}", atom.span)
-                names[parameter.name] = argument if is_plain else variable  # type: ignore[assignment] # no aggregate of a head
-                if not is_plain and not isinstance(argument, syntax.Wildcard):
-                    equations.extend(_equations(variable, argument, atom))
-            elif not isinstance(argument, syntax.Wildcard):
-                equations.extend(_equations(argument, parameter, atom))
+                names[parameter.name] = variable
+                equations.extend(_equations(variable, argument, atom))
 
         def change(node: Any) -> Any:  # noqa: ANN401 - any node of the tree
-            if not isinstance(node, syntax.Variable) or "@" in node.name:
+            if not isinstance(node, syntax.Variable):
                 return node
             return names.setdefault(node.name, syntax.Variable(f"{node.name}@{number}", node.span))
 
-        own = tuple(replace(e, right=rewritten(e.right, change)) if _is_parameter(e, rule) else e for e in equations)
+        for argument, parameter in others:
+            equations.extend(_equations(argument, rewritten(parameter, change), atom))
         body = () if rule.body is None else (self.body(rewritten(rule.body, change), depth + 1),)
-        return syntax.Conjunction((*own, *body), atom.span)
-
-
-def _is_parameter(equation: Literal_, rule: Rule) -> bool:
-    """Return whether the right side comes from the head of ``rule``."""
-    right = equation.right if isinstance(equation, syntax.Comparison) else None
-    return any(right is n for n in nodes(rule.heads[0].args))
+        return syntax.Conjunction((*equations, *body), atom.span)
 
 
 def _equations(left: Any, right: Any, atom: Atom) -> Iterator[syntax.Comparison]:  # noqa: ANN401 - terms

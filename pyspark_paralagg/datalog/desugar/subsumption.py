@@ -129,9 +129,7 @@ def _dominated(candidates: Candidates, name: str, node: Subsumption) -> syntax.R
     equations: list[syntax.Literal_] = []
     lesser = _columns(node.lesser, "lesser", equations)
     greater = _columns(node.greater, "greater", equations)
-    different = tuple(
-        syntax.Comparison("!=", a, b, node.span) for a, b in zip(lesser, greater, strict=True) if a != b
-    )
+    different = tuple(syntax.Comparison("!=", a, b, node.span) for a, b in zip(lesser, greater, strict=True) if a != b)
     if not different:
         return None
     atoms = (

@@ -34,7 +34,7 @@ def show(text: Text) -> str:
     return "".join(f"{show_clause(c)}\n" for c in text.clauses)
 
 
-def show_clause(clause: Clause) -> str:  # noqa: C901, PLR0911 - one case for each kind
+def show_clause(clause: Clause) -> str:  # noqa: C901, PLR0911, PLR0912 - one case for each kind
     """Return one clause without a line end."""
     match clause:
         case syntax.Rule():

@@ -185,11 +185,11 @@ class _Tokenizer:
         return self._source[self._position + offset :].lstrip()[:1] == sign
 
     def _add_sign(self, text: str) -> None:
-        if text == "<-" and (self._open or self._has_arrow or self._previous != "RPAR"):
+        if text == "<-" and not self._is_after_a_head():
             text = "<"
         if text not in SIGNS:
             raise self._unknown_sign(text)
-        kind = SIGNS[text]
+        kind = "SUBSUMES" if text == "<=" and self._is_after_a_head() else SIGNS[text]
         if self._add_component_sign(text):
             return
         if text == "-" and self._previous not in _ENDS_OPERAND:
@@ -198,8 +198,6 @@ class _Tokenizer:
             self._directive, self._has_arrow = "", False
         elif kind == "ARROW":
             self._has_arrow = True
-        elif text == "<=" and self._is_after_a_head():
-            kind = "SUBSUMES"
         elif kind == "COMMA":
             self._make_functor()
         elif kind in CLOSES.values():
@@ -209,7 +207,7 @@ class _Tokenizer:
         self._add(kind, text)
 
     def _is_after_a_head(self) -> bool:
-        return self._previous == "RPAR" and not (self._open or self._has_arrow or self._directive)
+        return self._previous == "RPAR" and not (self._open or self._has_arrow)
 
     def _add_component_sign(self, text: str) -> bool:
         """Add the braces of a component's body, and the angle brackets of its parameters."""
