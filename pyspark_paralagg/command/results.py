@@ -6,7 +6,8 @@ gives the same value.
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING, Protocol
+import gzip
+from typing import IO, TYPE_CHECKING, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -55,9 +56,12 @@ def write(result: Result, rows: Rows, staged: Path, staging: Staging, *, is_null
         return result.write_delta(staged, staging)
     if rows.format == "parquet":
         return _write_parquet(result, staged)
-    with staged.open("wb") as file:
-        file.write(_header(result, rows, is_nullary=is_nullary))
-        return _write_text(result, rows, file, is_nullary=is_nullary)
+    with staged.open("wb") as plain:
+        # Without a name and a time, equal rows give equal files.
+        file = gzip.GzipFile("", "wb", fileobj=plain, mtime=0) if rows.is_compressed else plain
+        with file:
+            file.write(_header(result, rows, is_nullary=is_nullary))
+            return _write_text(result, rows, cast("IO[bytes]", file), is_nullary=is_nullary)
 
 
 def write_framed(result: Result, rows: Rows, file: IO[bytes], *, is_nullary: bool) -> int:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.datalog.desugar.structures import Structure
     from pyspark_paralagg.datalog.parse.syntax import Span, Term
 
+_OF_TEXTS = ("+", "cat", "strlen", "substr")
 _STRUCTURED = (syntax.Record, syntax.Branch, syntax.Nil)
 
 
@@ -194,6 +195,9 @@ class _Rule:
         """Return ``term`` without structures; what it needs is added to ``extra``."""
 
         def change(node: Any) -> Any:  # noqa: ANN401 - any node of the tree
+            if isinstance(node, syntax.Apply) and node.name in _OF_TEXTS and any(map(self._type, node.args)):
+                message = f"`{node.name}` takes no structure"
+                raise self._error(message, node.span, node.name, "take the structure apart, and use its fields")
             if isinstance(node, _STRUCTURED):
                 return self._value(node, type_ if node is term else None, extra, bound)
             if isinstance(node, syntax.Cast) and node.type in self._types.structures:

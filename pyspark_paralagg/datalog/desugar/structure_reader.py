@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from pyspark_paralagg.datalog.desugar.structures import float_text
-from pyspark_paralagg.program.fields import pack
+from pyspark_paralagg.program.fields import float_text, pack
 
 if TYPE_CHECKING:
     from pyspark_paralagg.datalog.desugar.structures import Structure, Structures
