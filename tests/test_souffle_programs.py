@@ -246,7 +246,6 @@ def test_algebraic_types_on_spark(spark: SparkSession) -> None:
         ("q(x) :- r(x), [x, nil] != [x, nil].", "nothing determines the type of this record"),
         ("q(x) :- r(x), x = $Nothing(1).", "no type has the branch `$Nothing`"),
         ("q(1) :- t($B(1, 2)).", "`$B` has 1 fields, but here 2"),
-        (".input p", "`p` has records or branches, which a file of facts cannot give"),
         (".type V = B {}", "branch `B` is defined twice"),
     ],
 )

@@ -12,6 +12,7 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.compile.rewrite.stratify import strongly_connected
 from pyspark_paralagg.datalog.parse import syntax
 from pyspark_paralagg.datalog.parse.places import Places
 from pyspark_paralagg.datalog.resolve.expand import alternatives, names_in, nodes, rewritten
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pyspark_paralagg.datalog.parse.syntax import Atom, Body, Literal_, Rule, Term
-
-_MAX_DEPTH = 50
 
 
 def without_inlined(text: syntax.Text) -> syntax.Text:
@@ -40,13 +39,14 @@ def without_inlined(text: syntax.Text) -> syntax.Text:
     names = _unbound(inline - outputs, rules)
     if not names:
         return text
-    inliner = _Inliner({n: rules[n] for n in names}, Places(text.source, text.name))
+    _check_acyclic({n: rules[n] for n in names}, Places(text.source, text.name))
+    inliner = _Inliner({n: rules[n] for n in names})
     clauses: list[syntax.Clause] = []
     for c in text.clauses:
         if isinstance(c, syntax.Rule) and c.body is not None:
             heads = tuple(h for h in c.heads if h.relation not in names)
             if heads:
-                clauses.append(replace(c, heads=heads, body=inliner.body(c.body, 0)))
+                clauses.append(replace(c, heads=heads, body=inliner.body(c.body)))
         elif not (isinstance(c, syntax.Declaration) and c.relation in names):
             clauses.append(c)
     return replace(text, clauses=tuple(c for c in clauses if not _defines(c, names)))
@@ -58,6 +58,17 @@ def _unbound(inline: set[str], rules: Mapping[str, list[Rule]]) -> set[str]:
     while more := {n for n in inline - names if any(_reads(r, names) for r in rules.get(n, ()))}:
         names |= more
     return names
+
+
+def _check_acyclic(rules: Mapping[str, list[Rule]], places: Places) -> None:
+    read = {n: {a.relation for r in rules[n] for a in nodes(r.body) if isinstance(a, syntax.Atom)} for n in rules}
+    needs = {n: relations & rules.keys() for n, relations in read.items()}
+    for names in strongly_connected(needs):
+        if len(names) > 1 or names[0] in needs[names[0]]:
+            message = f"the inline relation `{names[0]}` reads itself"
+            hint = "remove `inline`, and bind the head's variables in the body"
+            span = rules[names[0]][0].span
+            raise places.error("PARALAGG_DATALOG_UNBOUND", message, span, value=names[0], hint=hint)
 
 
 def _defines(clause: syntax.Clause, names: set[str]) -> bool:
@@ -94,32 +105,27 @@ def _variables(term: object) -> Iterator[syntax.Variable]:
 
 
 class _Inliner:
-    def __init__(self, rules: dict[str, list[Rule]], places: Places) -> None:
+    def __init__(self, rules: dict[str, list[Rule]]) -> None:
         self._rules = rules
-        self._places = places
         self._number = itertools.count(1)
 
-    def body(self, body: Body, depth: int) -> Body:
+    def body(self, body: Body) -> Body:
         """Return ``body`` with the bodies of the rules in place of the atoms."""
 
         def change(node: Any) -> Any:  # noqa: ANN401 - any node of the tree
             if isinstance(node, syntax.Atom) and node.relation in self._rules:
-                return self._expanded(node, depth)
+                return self._expanded(node)
             return node
 
         result: Body = rewritten(body, change)
         return result
 
-    def _expanded(self, atom: Atom, depth: int) -> Body:
+    def _expanded(self, atom: Atom) -> Body:
         rules = self._rules[atom.relation]
-        if depth > _MAX_DEPTH:
-            message = f"the inline relation `{atom.relation}` reads itself"
-            hint = "remove `inline`, and bind the head's variables in the body"
-            raise self._places.error("PARALAGG_DATALOG_UNBOUND", message, atom.span, value=atom.relation, hint=hint)
-        parts = tuple(self._instance(atom, rule, depth) for rule in rules if len(rule.heads[0].args) == len(atom.args))
+        parts = tuple(self._instance(atom, rule) for rule in rules if len(rule.heads[0].args) == len(atom.args))
         return parts[0] if len(parts) == 1 else syntax.Disjunction(parts, atom.span)
 
-    def _instance(self, atom: Atom, rule: Rule, depth: int) -> syntax.Conjunction:
+    def _instance(self, atom: Atom, rule: Rule) -> syntax.Conjunction:
         """Return the body of ``rule`` for the arguments of ``atom``, its other variables renamed."""
         number = next(self._number)
         names: dict[str, Term] = {}
@@ -142,7 +148,7 @@ class _Inliner:
 
         for argument, parameter in others:
             equations.extend(_equations(argument, rewritten(parameter, change), atom))
-        body = () if rule.body is None else (self.body(rewritten(rule.body, change), depth + 1),)
+        body = () if rule.body is None else (self.body(rewritten(rule.body, change)),)
         return syntax.Conjunction((*equations, *body), atom.span)
 
 

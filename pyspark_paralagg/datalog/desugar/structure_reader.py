@@ -20,7 +20,7 @@ _BLANKS = re.compile(r"\s*")
 _BRANCH = re.compile(r"\$(?P<name>[\w?]+(?:\.[\w?]+)*)")
 _NIL = re.compile(r"nil(?![\w?])")
 _QUOTED = re.compile(r'"(?P<text>(?:\\.|[^"\\])*)"', re.DOTALL)
-_PLAIN = re.compile(r"[^,)\]]*")
+_SYMBOL, _NUMBER = re.compile(r"[^,)\]]*"), re.compile(r"[^,)\]\s]*")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _MAX_SHOWN = 40
 
@@ -115,7 +115,7 @@ def _plain(text: str, position: int, type_: str) -> tuple[str, int]:
     quoted = _QUOTED.match(text, position) if type_ == "symbol" else None
     if quoted:
         return re.sub(r"\\(.)", r"\1", quoted["text"], flags=re.DOTALL), quoted.end()
-    match = _PLAIN.match(text, position)
+    match = (_SYMBOL if type_ == "symbol" else _NUMBER).match(text, position)
     value, end = ("", position) if match is None else (match.group().rstrip(), match.end())
     if type_ == "float":
         try:
