@@ -39,7 +39,7 @@ DATALOG = (
         "PARALAGG_DATALOG_STRUCTURE",
         "DatalogError",
         cause="The type of a record or of a branch is unknown, or the number of its fields is wrong. "
-        "Or a field of a value is `_`, or a file of facts would have to contain a structure.",
+        "Or a field of a value is `_`.",
         remedy="Use the structure as an argument of a declared relation, or name its type: `as([1, nil], List)`.",
         example="""
             .type List = [head: number, tail: List]
