@@ -133,6 +133,11 @@ def test_what_recurses_with_the_relation_reads_all_its_rows() -> None:
     assert "t(x) :- p(x)." in text
 
 
+def test_a_limit_is_that_of_the_recursion() -> None:
+    text = show(read("p(x + 1) :- p(x). p(x) <= p(y) :- s(x, y). p(0). .limit p(iterations=3)"))
+    assert ".limit p@all(iterations=3)" in text
+
+
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [

@@ -60,6 +60,8 @@ class Candidates:
         for c in self._text.clauses:
             if isinstance(c, syntax.Rule) and any(h.relation in component for h in c.heads):
                 result.extend(self._split(c, component))
+            elif isinstance(c, syntax.Limit) and c.relation == self.relation:
+                result.append(replace(c, relation=self.name))
             else:
                 result.append(c)
             if isinstance(c, syntax.Declaration) and c.relation == self.relation:
