@@ -29,8 +29,10 @@ QUERY ?=
 NAME ?=
 # `make fuzz`: for how many seconds each engine begins new programs; SEED is that of the first program.
 FUZZ_SECONDS ?= inf
+# A checkout of Soufflé for `make souffle`.
+SOUFFLE ?=
 
-.PHONY: help java setup demo demo-taxonomy example notebooks test test-all faults fuzz fuzz-proofs lint format format-scala lint-scala shim \
+.PHONY: help java setup demo demo-taxonomy example notebooks test test-all faults souffle fuzz fuzz-proofs lint format format-scala lint-scala shim \
 	bench profile docs \
 	docs-serve jars test-spark sparks smoke wheel try-wheel clean
 
@@ -85,6 +87,10 @@ format: $(VENV)/.dev ## ruff's formatter and its safe fixes
 
 faults: java $(VENV)/.dev ## the fault campaign: make faults COUNT=500 SEED=1 (Linux, as root or with user namespaces)
 	PYTHONPATH=.:tests $(RUN) -m campaigns.faults --count $(COUNT) $(if $(SEED),--seed $(SEED))
+
+souffle: $(VENV)/.dev ## Soufflé's own tests on `local`: make souffle SOUFFLE=path to a checkout of it
+	@test -n "$(SOUFFLE)" || { echo "which checkout? make souffle SOUFFLE=path"; exit 1; }
+	PYTHONPATH=. $(RUN) tests/campaigns/souffle.py $(SOUFFLE)
 
 shim: java $(VENV)/.dev ## the Scala side by Gradle: compile, run its tests
 	$(GRADLE) --no-daemon --console=plain build -Ppython=$(RUN)

@@ -122,7 +122,7 @@ def test_parameters_of_output(case: Callable[..., int], capfd: pytest.CaptureFix
     """
     assert case(text) == OK
     assert Path("out/deep/er.txt").read_text() == 'x, s\n1, a\n2, b,"c"\n'
-    assert Path("out/quoted.csv").read_text() == '1,a\n2,"b,""c"""\n'
+    assert Path("out/quoted.csv").read_text() == '1,"a"\n2,"b,""c"""\n'
     assert pq.read_table("out/p.parquet").to_pydict() == {"x": [1, 2], "s": ["a", 'b,"c"']}
     assert capfd.readouterr().out == (
         '---------------\np\nx\ts\n===============\n1\ta\n2\tb,"c"\n===============\np\t2\n'

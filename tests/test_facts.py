@@ -214,7 +214,7 @@ def test_what_arrow_takes_the_careful_reader_takes_too(
         fast = lines._read_fast(source, first, block)
     except (pa.ArrowInvalid, lines._NeedsCarefulReader):
         return  # the careful one decides
-    careful = lines._read_carefully(source, first, block)
+    careful = lines._read_carefully(source, first, block, encodes=True)
     assert repr(careful.to_pydict()) == repr(fast.to_pydict())  # by repr: NaN
 
 

@@ -206,9 +206,11 @@ def test_a_structure_is_shown_as_its_text(spark: SparkSession) -> None:
     long(l) :- lists(l, 2).
     """
     relations = ra.datalog(spark, source)
-    packed = relations._strata.frame("long").collect()[0].l
-    proof = ra.why(relations["long"], l=packed)
+    proof = ra.why(relations["long"], l="[1, [0, nil]]")
     assert proof.row == {"l": "[1, [0, nil]]"}
+    assert proof.premises[0].row == {"l": "[1, [0, nil]]", "n": 2}
+    with pytest.raises(ra.UsageError, match="the key 'l' has 'x' at character 1"):
+        ra.why(relations["long"], l="x")
 
 
 def test_why_not_names_what_each_rule_lacks(text: ra.Relations, spark: SparkSession) -> None:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.arguments import not_a_dataframe
 from pyspark_paralagg.api.relations import columns_of
+from pyspark_paralagg.api.structures import decoded, encoded
 from pyspark_paralagg.errors import ParalaggError, UnsupportedError, UsageError, VerificationError
 from pyspark_paralagg.program.names import is_added
 from pyspark_paralagg.program.schema import did_you_mean
-from pyspark_paralagg.program.sql import quoted
 from pyspark_paralagg.session.running import check_running
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.api.dataframe import Declaration
     from pyspark_paralagg.datalog.lower.resolved import Resolved
+    from pyspark_paralagg.datalog.parse.syntax import Text
     from pyspark_paralagg.program.program import Mode, Relation
 
 
@@ -65,7 +66,6 @@ def datalog(  # noqa: PLR0913 - as recursive has them
     ``problems``. The language is Soufflé's Datalog with PARALAGG's aggregates in heads (Sun et al. 2023) and
     PowerLog's indexed rules; ``docs/datalog.md`` describes it.
     """
-    from pyspark_paralagg.datalog.desugar.structures import decoder  # noqa: PLC0415 - likewise
     from pyspark_paralagg.datalog.lower.unsigned import check_ansi  # noqa: PLC0415 - likewise
     from pyspark_paralagg.datalog.read import read  # noqa: PLC0415 - the compiler loads when it is needed
     from pyspark_paralagg.datalog.text_to_program import resolve_text  # noqa: PLC0415 - likewise
@@ -87,24 +87,20 @@ def datalog(  # noqa: PLR0913 - as recursive has them
     tree = read(text, name, frames)
     resolved = resolve_text(tree, columns, tuple(own_aggregators), check)
     resolved = replace(resolved, program=replace(resolved.program, mode=mode))
-    decoders = {
-        relation: [None if t is None else decoder(t, tree.structures) for t in types]
-        for relation, types in tree.columns.items()
-    }
-    return Relations(spark, resolved, frames, {"backend": backend, "mode": mode}, own_aggregators, decoders)
+    return Relations(spark, resolved, frames, {"backend": backend, "mode": mode}, own_aggregators, tree)
 
 
 @dataclass(frozen=True)
 class TextRelation:
     """A relation of a text and what its rows come from: what ``ra.why`` needs of it.
 
-    ``inputs`` are the DataFrames by relation, in the text's columns; ``decoders`` write structures as Soufflé's text.
+    ``inputs`` are the DataFrames by relation, in the text's columns; ``tree`` has the types of structures.
     """
 
     name: str
     resolved: Resolved
     inputs: Mapping[str, DataFrame]
-    decoders: Mapping[str, Sequence[Callable[[str], str] | None]]
+    tree: Text
 
 
 _ATTRIBUTE = "_paralagg_text_relation"
@@ -132,37 +128,30 @@ class Relations(Mapping[str, "DataFrame"]):
         inputs: Mapping[str, DataFrame],
         options: Mapping[str, Any],
         aggregators: Mapping[str, Any],
-        decoders: Mapping[str, Sequence[Callable[[str], str] | None]],
+        tree: Text,
     ) -> None:
         from pyspark_paralagg.api.inputs import conform_input  # noqa: PLC0415 - pyspark is optional
         from pyspark_paralagg.api.strata import Strata  # noqa: PLC0415 - likewise
 
         self._resolved = resolved
         self._inputs = {
-            s.relation: conform_input(inputs[s.relation], s, resolved) for s in resolved.sources if s.relation in inputs
+            s.relation: encoded(conform_input(inputs[s.relation], s, resolved), tree, s.relation)
+            for s in resolved.sources
+            if s.relation in inputs
         }
         self._strata = Strata(spark, resolved, self._inputs, options, aggregators)
         self._outputs = resolved.outputs
-        self._decoders = decoders
+        self._tree = tree
         self._finalizer = weakref.finalize(self, self._strata.unpersist)
 
     def __getitem__(self, name: str) -> DataFrame:
         """Return the relation ``name``, with the text's columns."""
         self._check_name(name)
         try:
-            df = self._decoded(self._strata.frame(name), name)
+            df = decoded(self._strata.frame(name), self._tree, name)
         except (VerificationError, UnsupportedError) as problem:
             raise self._strata.located(problem) from None
-        setattr(df, _ATTRIBUTE, TextRelation(name, self._resolved, self._inputs, self._decoders))
-        return df
-
-    def _decoded(self, df: DataFrame, name: str) -> DataFrame:
-        """Return ``df`` with records and branches as Soufflé's text."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the usual name; pyspark is optional
-
-        for column, decode in zip(df.columns, self._decoders.get(name, ()), strict=False):
-            if decode is not None:
-                df = df.withColumn(column, F.udf(decode, "string", useArrow=False)(F.col(quoted(column))))
+        setattr(df, _ATTRIBUTE, TextRelation(name, self._resolved, self._inputs, self._tree))
         return df
 
     def __contains__(self, name: object) -> bool:

@@ -18,10 +18,10 @@ DATALOG = (
     ErrorCode(
         "PARALAGG_DATALOG_UNSUPPORTED",
         "DatalogError",
-        cause="The text uses a feature of Soufflé that this package does not support, such as choice or subsumption.",
+        cause="The text uses a feature of Soufflé that this package does not support, such as counters or functors.",
         remedy="Use the alternative that the message names.",
         example="""
-            .decl p(x: number, y: number) choice-domain x
+            p($, x) :- q(x).
         """,
     ),
     ErrorCode(
@@ -39,12 +39,23 @@ DATALOG = (
         "PARALAGG_DATALOG_STRUCTURE",
         "DatalogError",
         cause="The type of a record or of a branch is unknown, or the number of its fields is wrong. "
-        "Or a field of a value is `_`, or a file of facts would have to contain a structure.",
+        "Or a field of a value is `_`.",
         remedy="Use the structure as an argument of a declared relation, or name its type: `as([1, nil], List)`.",
         example="""
             .type List = [head: number, tail: List]
             .decl p(x: List)
             p([1]).
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_DATALOG_KEPT_ROWS",
+        "DatalogError",
+        cause="A subsumption compares rows of two relations, or a `choice-domain` names an unknown column. "
+        "Or a relation that keeps some of its rows is an input.",
+        remedy="Compare rows of one relation; give the input another name and derive the relation from it.",
+        example="""
+            .decl p(x: number, y: number) choice-domain z
+            p(1, 2).
         """,
     ),
     ErrorCode(

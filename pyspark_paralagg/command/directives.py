@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Format = Literal["text", "parquet", "delta"]
 
 _CODE = "PARALAGG_BAD_DIRECTIVE"
-_PARAMETERS = ("filename", "delimiter", "headers", "rfc4180", "IO")
+_PARAMETERS = ("filename", "delimiter", "headers", "rfc4180", "compress", "IO")
 _LOG = "_delta_log"
 _SUFFIXES: dict[str, Format] = {".parquet": "parquet", ".delta": "delta"}
 _FORMATS: dict[str, Format] = {"parquet": "parquet", "delta": "delta"}
@@ -35,6 +35,7 @@ class Rows:
     delimiter: str
     has_header: bool
     is_quoted: bool
+    is_compressed: bool
     span: Span
 
 
@@ -122,8 +123,8 @@ class _Reader:
             raise self._error(f"{delimiter!r} is not a valid delimiter", delimiter, 'use "\\t", the default')
         if is_quoted and (len(delimiter) > 1 or delimiter == '"'):
             raise self._error(f"with rfc4180, {delimiter!r} is not a valid delimiter", delimiter, "use one character")
-        has_header = self._flag("headers")
-        return Rows(self.directive.relation, path, form, delimiter, has_header, is_quoted, self.directive.span)
+        has_header, is_compressed, span = self._flag("headers"), self._flag("compress"), self.directive.span
+        return Rows(self.directive.relation, path, form, delimiter, has_header, is_quoted, is_compressed, span)
 
     def _io(self, subject: str, *, stdout: bool) -> str:
         formats = ("file", "parquet", "delta", *(("stdout",) if stdout else ()))

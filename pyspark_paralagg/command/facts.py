@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.command.lines import FactLines
 from pyspark_paralagg.command.values import NULLARY
+from pyspark_paralagg.datalog.desugar.structure_reader import StructureReader
 from pyspark_paralagg.datalog.parse.places import Places
 from pyspark_paralagg.datalog.resolve.shapes import HOLDS
 from pyspark_paralagg.errors import UsageError
@@ -81,10 +82,27 @@ def examine(
             fields = columns or ((HOLDS, NULLARY),)
             columns = columns or ((HOLDS, "boolean"),)
             lines = FactLines(
-                path, rows.relation, fields, unsigned_names, rows.delimiter, rows.has_header, rows.is_quoted
+                path,
+                rows.relation,
+                fields,
+                unsigned_names,
+                rows.delimiter,
+                rows.has_header,
+                rows.is_quoted,
+                _readers(text, rows.relation, fields),
             )
         result.append(InputFile(rows, path, columns, unsigned_names, lines))
     return result
+
+
+def _readers(text: Text, relation: str, columns: Columns) -> dict[str, StructureReader]:
+    """Return a reader for each column with records or branches."""
+    types = text.columns.get(relation, ())
+    return {
+        name: StructureReader(type_, text.structures)
+        for (name, _), type_ in zip(columns, types, strict=False)
+        if type_ is not None
+    }
 
 
 def unreadable(item: InputFile, reason: str) -> UsageError:

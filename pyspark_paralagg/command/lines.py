@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import codecs
 import csv
+import dataclasses
+import gzip
 import io
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,8 +26,10 @@ from pyspark_paralagg.command.values import FALSE, NULLARY, TRUE, converter
 from pyspark_paralagg.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+
+    from pyspark_paralagg.datalog.desugar.structure_reader import StructureReader
 
 _ARROW = {
     "bigint": pa.int64(),
@@ -37,12 +40,16 @@ _ARROW = {
 }
 _KINDS = {"bigint": "number", "double": "float", "string": "symbol", "boolean": "boolean", NULLARY: NULLARY}
 _BLOCK = 1 << 23
+_GZIP = b"\x1f\x8b"
 _MAX_SHOWN = 60
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class FactLines:
-    """A text file of facts and its format. ``columns`` are names and Spark types."""
+    """A text file of facts and its format.
+
+    ``columns`` are names and Spark types; ``readers`` has the columns with records or branches.
+    """
 
     path: Path
     relation: str
@@ -51,6 +58,7 @@ class FactLines:
     delimiter: str = "\t"
     has_header: bool = False
     is_quoted: bool = False
+    readers: Mapping[str, StructureReader] = dataclasses.field(default_factory=dict)
 
     @property
     def schema(self) -> pa.Schema:
@@ -59,6 +67,8 @@ class FactLines:
 
     def kind(self, column: str) -> str:
         """Return the Datalog type of a column."""
+        if column in self.readers:
+            return self.readers[column].type
         return "unsigned" if column in self.unsigned else _KINDS[dict(self.columns)[column]]
 
 
@@ -67,31 +77,34 @@ class _NeedsCarefulReader(Exception):  # noqa: N818 - not an error: the careful 
 
 
 def copy_to_parquet(lines: FactLines, target: Path) -> int:
-    """Write the facts to the file ``target`` and return their number.
+    """Write the facts to the file ``target`` and return their number; structures stay text, as a DataFrame has them.
 
     Raise ``UsageError`` ``PARALAGG_BAD_FACT`` for the first line that is not a fact of the relation.
     """
     rows = 0
     with pq.ParquetWriter(target, lines.schema, compression="none") as writer:
-        for facts in tables(lines):
+        for facts in tables(lines, encodes=False):
             writer.write_table(facts)
             rows += facts.num_rows
     return rows
 
 
-def tables(lines: FactLines) -> Iterator[pa.Table]:
-    """Yield the facts, about 8 MB of text at a time; raise like ``copy_to_parquet``."""
+def tables(lines: FactLines, *, encodes: bool = True) -> Iterator[pa.Table]:
+    """Yield the facts, about 8 MB of text at a time, structures as the engine has them; raise like ``copy_to_parquet``.
+
+    Without ``encodes``, structures are checked and stay text.
+    """
     for number, block in _blocks(lines):
         try:
             yield _read_fast(lines, number, block)
         except (pa.ArrowInvalid, _NeedsCarefulReader):  # noqa: PERF203 - each block is read separately
-            yield _read_carefully(lines, number, block)
+            yield _read_carefully(lines, number, block, encodes=encodes)
 
 
 def _blocks(lines: FactLines) -> Iterator[tuple[int, bytes]]:
     """Yield blocks of whole lines, about 8 MB each, with the first line's number; no quoted value spans blocks."""
     number, rest = 1, b""
-    with lines.path.open("rb") as file:
+    with _open(lines.path) as file:
         while data := file.read(_BLOCK):
             data = rest + data
             end = data.rfind(b"\n") + 1
@@ -105,8 +118,20 @@ def _blocks(lines: FactLines) -> Iterator[tuple[int, bytes]]:
         yield number, rest
 
 
+def _open(path: Path) -> IO[bytes]:
+    """Open a file of facts, which may be compressed with gzip."""
+    with path.open("rb") as file:
+        is_compressed = file.read(len(_GZIP)) == _GZIP
+    return cast("IO[bytes]", gzip.open(path)) if is_compressed else path.open("rb")
+
+
 def _read_fast(lines: FactLines, number: int, block: bytes) -> pa.Table:
-    if lines.columns[0][1] == NULLARY or len(lines.delimiter.encode()) != 1 or not _is_plain(lines, number, block):
+    if (
+        lines.readers
+        or lines.columns[0][1] == NULLARY
+        or len(lines.delimiter.encode()) != 1
+        or not _is_plain(lines, number, block)
+    ):
         raise _NeedsCarefulReader
     table = pa_csv.read_csv(
         pa.BufferReader(block),
@@ -150,13 +175,20 @@ def _is_plain(lines: FactLines, number: int, block: bytes) -> bool:
     return not lines.is_quoted or block.count(b'"') % 2 == 0
 
 
-def _read_carefully(lines: FactLines, number: int, block: bytes) -> pa.Table:
-    converters = [converter(spark_type, name in lines.unsigned) for name, spark_type in lines.columns]
+def _read_carefully(lines: FactLines, number: int, block: bytes, *, encodes: bool) -> pa.Table:
+    converters = [_converter(lines, name, spark_type, encodes=encodes) for name, spark_type in lines.columns]
     columns: list[list[Any]] = [[] for _ in converters]
     for fact in _facts(lines, number, block, converters):
         for column, value in zip(columns, fact, strict=True):
             column.append(value)
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, lines.schema, strict=True)], schema=lines.schema)
+
+
+def _converter(lines: FactLines, name: str, spark_type: str, *, encodes: bool) -> Callable[[str], Any]:
+    if name not in lines.readers:
+        return converter(spark_type, name in lines.unsigned)
+    encode = lines.readers[name].encode
+    return encode if encodes else lambda text: text if encode(text) is not None else None
 
 
 def _facts(lines: FactLines, first: int, block: bytes, converters: list[Callable[[str], Any]]) -> Iterator[list[Any]]:
@@ -177,7 +209,26 @@ def _facts(lines: FactLines, first: int, block: bytes, converters: list[Callable
 
 def _plain_fields(lines: FactLines, first: int, block: bytes) -> Iterator[tuple[int, list[str]]]:
     for number, text in _texts(lines, first, block):
-        yield number, text.split(lines.delimiter)
+        yield number, _split_structures(lines, number, text) if lines.readers else text.split(lines.delimiter)
+
+
+def _split_structures(lines: FactLines, number: int, text: str) -> list[str]:
+    """Split a line whose structures may contain the delimiter."""
+    fields: list[str] = []
+    position = 0
+    for name, _ in lines.columns:
+        start = position
+        if name in lines.readers:
+            try:
+                _, position = lines.readers[name].read(text, start)
+            except ValueError as problem:
+                _refuse_value(lines, number, name, text[start:], str(problem))
+        end = text.find(lines.delimiter, position)
+        fields.append(text[start:] if end < 0 else text[start:end])
+        if end < 0:
+            return fields
+        position = end + len(lines.delimiter)
+    return [*fields, *text[position:].split(lines.delimiter)]
 
 
 def _quoted_fields(lines: FactLines, first: int, block: bytes) -> Iterator[tuple[int, list[str]]]:

@@ -19,7 +19,7 @@ _INCLUDE = re.compile(
     r'^[ \t]*\.(?P<word>include|once)\b[ \t]*(?:"(?P<file>[^"\n]*)")?[ \t]*(?://[^\n]*)?$', re.MULTILINE
 )
 _MAX_DEPTH = 100
-_COMMAND = ("cpp", "-P", "-undef", "-nostdinc", "-w")
+_COMMAND = ("cpp", "-P", "-undef", "-nostdinc", "-w", "-DRAM_DOMAIN_SIZE=64")  # Soufflé defines the size of a number
 
 
 def source_of(program: Path, *, uses_cpp: bool) -> str:

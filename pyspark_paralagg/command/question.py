@@ -11,7 +11,6 @@ from pyspark_paralagg.command import engine, tables
 from pyspark_paralagg.command.standalone import Settings, sources_of
 from pyspark_paralagg.compile.rewrite.derivations import Derivations
 from pyspark_paralagg.compile.rewrite.failures import Failures
-from pyspark_paralagg.datalog.desugar.structures import decoder
 from pyspark_paralagg.datalog.lower.unsigned import check_ansi
 from pyspark_paralagg.datalog.text_to_program import resolve_text
 from pyspark_paralagg.errors import UsageError
@@ -20,7 +19,7 @@ from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.why.absence import absence_of
 from pyspark_paralagg.why.constants import shown
 from pyspark_paralagg.why.prover import first_proof
-from pyspark_paralagg.why.text import compiled_question, keys_of
+from pyspark_paralagg.why.text import compiled_question, decoders_of, keys_of
 
 if TYPE_CHECKING:
     from pyspark_paralagg.command.task import Task
@@ -39,19 +38,15 @@ def run(task: Task) -> None:
     check_ansi(resolved, ansi=settings.ansi)
     option = "--why" if task.options.why else "--why-not"
     name, given = _read(task.options.why or task.options.why_not or "", option, resolved)
-    keys = keys_of(resolved, name, given)
+    keys = keys_of(resolved, task.text, name, given)
     question = Derivations(name, [keys]) if option == "--why" else Failures(name, keys)
     plan = compiled_question(resolved, question, name, Setting(settings.ansi), settings.broadcast_max_bytes)
     sources = dict(sources_of(resolved, plan, inputs))
     result = engine.run_in_process(plan, sources, [question.name], lambda _: None, ansi=settings.ansi)
     rows_found = result.tables[question.name].to_pylist()
     if isinstance(question, Derivations):
-        structures = task.text.structures
-        decoders = {
-            relation: [None if t is None else decoder(t, structures) for t in types]
-            for relation, types in task.text.columns.items()
-        }
-        sys.stdout.write(f"{first_proof(question, rows_found, shown(name, given), decoders)}\n")
+        proof = first_proof(question, rows_found, shown(name, given), decoders_of(task.text))
+        sys.stdout.write(f"{proof}\n")
     else:
         sys.stdout.write(f"{absence_of(question, rows_found, shown(name, given))}\n")
 

@@ -6,8 +6,8 @@ gives the same value.
 
 from __future__ import annotations
 
-import functools
-from typing import IO, TYPE_CHECKING, Protocol
+import gzip
+from typing import IO, TYPE_CHECKING, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -56,9 +56,12 @@ def write(result: Result, rows: Rows, staged: Path, staging: Staging, *, is_null
         return result.write_delta(staged, staging)
     if rows.format == "parquet":
         return _write_parquet(result, staged)
-    with staged.open("wb") as file:
-        file.write(_header(result, rows, is_nullary=is_nullary))
-        return _write_text(result, rows, file, is_nullary=is_nullary)
+    with staged.open("wb") as plain:
+        # Without a name and a time, equal rows give equal files.
+        file = gzip.GzipFile("", "wb", fileobj=plain, mtime=0) if rows.is_compressed else plain
+        with file:
+            file.write(_header(result, rows, is_nullary=is_nullary))
+            return _write_text(result, rows, cast("IO[bytes]", file), is_nullary=is_nullary)
 
 
 def write_framed(result: Result, rows: Rows, file: IO[bytes], *, is_nullary: bool) -> int:
@@ -111,7 +114,6 @@ def _field(column: pa.Array, rows: Rows) -> pa.Array:
         return pa.array([None if x is None else repr(x) for x in column.to_pylist()], pa.string())
     text = column.cast(pa.string())
     if rows.is_quoted and pa.types.is_string(column.type):
-        special = functools.reduce(pc.or_, (pc.match_substring(text, c) for c in ('"', "\r", "\n", rows.delimiter)))
         doubled = pc.replace_substring(text, '"', '""')
-        return pc.if_else(special, pc.binary_join_element_wise('"', doubled, '"', ""), text)
+        return pc.binary_join_element_wise('"', doubled, '"', "")
     return text

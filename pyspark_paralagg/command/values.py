@@ -75,7 +75,7 @@ def _boolean(text: str) -> bool:
 
 
 def _holds(text: str) -> bool:
-    if text.strip(_BLANKS) != NULLARY:
+    if text.strip(_BLANKS) not in ("", NULLARY):
         message = f"is not {NULLARY}, the one fact of a relation without columns"
         raise ValueError(message)
     return True

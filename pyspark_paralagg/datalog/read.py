@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.datalog.desugar.choice import without_choices
 from pyspark_paralagg.datalog.desugar.components import without_components
 from pyspark_paralagg.datalog.desugar.equivalences import without_equivalences
+from pyspark_paralagg.datalog.desugar.inline import without_inlined
+from pyspark_paralagg.datalog.desugar.ordinals import without_ordinals
 from pyspark_paralagg.datalog.desugar.records import without_structures
+from pyspark_paralagg.datalog.desugar.subsumption import without_subsumption
 from pyspark_paralagg.datalog.parse.parse import parse
 
 if TYPE_CHECKING:
@@ -28,4 +32,6 @@ def read(source: str, name: str = "<text>", inputs: Collection[str] = ()) -> Tex
     >>> [type(c).__name__ for c in text.clauses], text.clauses[1].heads[0].relation
     (['Declaration', 'Rule'], 'c.p')
     """
-    return without_structures(without_equivalences(without_components(parse(source, name)), inputs))
+    text = without_ordinals(without_inlined(without_components(parse(source, name))))
+    text = without_choices(without_subsumption(text, inputs), inputs)
+    return without_structures(without_equivalences(text, inputs))

@@ -8,6 +8,7 @@ ends, plus 10,000,000, so that it always has 8 digits. Equal fields give equal t
 
 from __future__ import annotations
 
+import decimal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ PACK, FIELD = "PackFields", "FieldOf"
 
 WIDTH = 8
 BASE = 10**7
+_PLAIN_MIN, _PLAIN_MAX = 1e-3, 1e7
 
 
 def pack(prefix: str, *fields: str) -> str:
@@ -73,3 +75,18 @@ def field_sql(text: str, prefix: str, prefix_size: int, count: int, index: int, 
     begin = end(index - 1)
     part = f"substring({text}, {begin} + 1, {end(index)} - {begin})"
     return f"if(startswith({text}, {prefix}), {part}, {default})"
+
+
+def float_text(value: float) -> str:
+    """Return the text that Spark casts a double to, so that literals and computed values are equal.
+
+    >>> float_text(1.5), float_text(1e20), float_text(-2.5e-7)
+    ('1.5', '1.0E20', '-2.5E-7')
+    """
+    if value == 0 or _PLAIN_MIN <= abs(value) < _PLAIN_MAX:
+        return repr(value)
+    digits, _, exponent = f"{value!r}".partition("e")
+    if not exponent:  # repr writes more values without an exponent
+        _, _, exponent = f"{value:e}".partition("e")
+        digits = format(decimal.Decimal(repr(value)).scaleb(-int(exponent)).normalize(), "f")
+    return f"{digits if '.' in digits else f'{digits}.0'}E{int(exponent)}"

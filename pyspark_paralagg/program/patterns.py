@@ -17,8 +17,22 @@ BEFORE, AFTER = "^(?:", r")(?![\s\S])"
 _ESCAPED = re.compile(r"\\.", re.DOTALL)
 _ESCAPED_OR_CLASS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _EMPTY_CLASS = re.compile(r"\[\^?\]")  # in ECMAScript; elsewhere the bracket is a character of the class
+_NAMED_CLASS = re.compile(r"(?<=[\[^\]])\[:(\w+):\]")
+_NAMED = {
+    "digit": "0-9", "alpha": "a-zA-Z", "alnum": "0-9a-zA-Z", "upper": "A-Z", "lower": "a-z", "xdigit": "0-9a-fA-F",
+    "space": r"\s", "blank": r" \t",
+}  # fmt: skip
 _REPETITION = re.compile(r"\{[0-9]+(?:,[0-9]*)?\}")
 _JAVA_ONLY = re.compile(r"\\[^dwsDWSbB.\\+*?()\[\]{}|^$/-]|\(\?[^:]|[*+?}]\+|&&|\[\[|\[:")
+
+
+def without_named_classes(pattern: str) -> str:
+    """Return ``pattern`` with the characters of ECMAScript's named classes in place of their names.
+
+    >>> without_named_classes("[[:digit:]_]+")
+    '[0-9_]+'
+    """
+    return _NAMED_CLASS.sub(lambda match: _NAMED.get(match[1], match[0]), pattern)
 
 
 def is_portable(pattern: str) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.compile.rewrite.derivations import RULE, TIMES
 from pyspark_paralagg.errors import FixpointError, UsageError
-from pyspark_paralagg.program.names import is_added
+from pyspark_paralagg.program.names import is_added, stem_of
 from pyspark_paralagg.why.proof import Proof
 
 if TYPE_CHECKING:
@@ -97,19 +97,19 @@ class _Prover:
         shown = self._shown(shape.row, values)
         if row[0] not in self._summed:
             premises = tuple(self._read(r, values) for r in shape.body)
-            return Proof(shape.row.name, shown, shape.place, premises, shape.excluded)
+            return Proof(stem_of(shape.row.name), shown, shape.place, premises, shape.excluded)
         contributions = sorted((self._contribution(s, v) for s, v in options), key=_by_size)
-        return Proof(shape.row.name, shown, "contributions", tuple(contributions), contributions=True)
+        return Proof(stem_of(shape.row.name), shown, "contributions", tuple(contributions), contributions=True)
 
     def _contribution(self, shape: Shape, values: Mapping[str, Any]) -> Proof:
         assert shape.derived is not None  # noqa: S101 - only asked rows have none
-        premises = tuple(Proof(r.name, self._shown(r, values)) for r in shape.body)
+        premises = tuple(Proof(stem_of(r.name), self._shown(r, values)) for r in shape.body)
         derived = self._shown(shape.derived, values)
-        return Proof(shape.row.name, derived, shape.place, premises, shape.excluded, times=values[TIMES])
+        return Proof(stem_of(shape.row.name), derived, shape.place, premises, shape.excluded, times=values[TIMES])
 
     def _read(self, read: Read, values: Mapping[str, Any]) -> Proof:
         known = None if read.relation is None else self._made.get(_identity(read, values))
-        return known or Proof(read.name, self._shown(read, values))
+        return known or Proof(stem_of(read.name), self._shown(read, values))
 
     def _shown(self, read: Read, values: Mapping[str, Any]) -> dict[str, Any]:
         row = [values[slot] for slot in read.slots]

@@ -12,21 +12,24 @@ from typing import TYPE_CHECKING, Any
 from pyspark_paralagg.compile import BROADCAST_MAX_BYTES, compile_program
 from pyspark_paralagg.compile.rewrite.derivations import Derivations
 from pyspark_paralagg.compile.rewrite.failures import Failures
+from pyspark_paralagg.datalog.desugar.structure_reader import StructureReader
+from pyspark_paralagg.datalog.desugar.structures import decoder
 from pyspark_paralagg.datalog.lower.requested import requested_program
-from pyspark_paralagg.errors import EnvironmentProblem, UnsupportedError
+from pyspark_paralagg.errors import EnvironmentProblem, UnsupportedError, UsageError
 from pyspark_paralagg.program.functions import Setting
 from pyspark_paralagg.why.absence import absence_of
 from pyspark_paralagg.why.constants import constants, shown
 from pyspark_paralagg.why.prover import check_size, first_proof
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from pyspark_paralagg.api.datalog import TextRelation
     from pyspark_paralagg.datalog.lower.resolved import Resolved, Source
+    from pyspark_paralagg.datalog.parse.syntax import Text
     from pyspark_paralagg.plan.plan import Plan
     from pyspark_paralagg.program.expr import Lit
     from pyspark_paralagg.program.question import Question
@@ -38,26 +41,48 @@ _PLACE = "ra.why"
 
 def why_in_text(df: DataFrame, relation: TextRelation, given: Mapping[str, Any], of: str | None, limit: int) -> Proof:
     """Return the proof of a row of a text's relation; the inputs are read into this process."""
-    question = Derivations(relation.name, [keys_of(relation.resolved, relation.name, given)], of)
+    question = Derivations(relation.name, [keys_of(relation.resolved, relation.tree, relation.name, given)], of)
     found = _answer(df, relation, question)
     check_size(len(found), limit, relation.name)
-    return first_proof(question, found, shown(relation.name, given), relation.decoders)
+    return first_proof(question, found, shown(relation.name, given), decoders_of(relation.tree))
 
 
 def why_not_in_text(df: DataFrame, relation: TextRelation, given: Mapping[str, Any]) -> Absence:
     """Return why a text's relation has no such row; the inputs are read into this process."""
-    question = Failures(relation.name, keys_of(relation.resolved, relation.name, given))
+    question = Failures(relation.name, keys_of(relation.resolved, relation.tree, relation.name, given))
     return absence_of(question, _answer(df, relation, question), shown(relation.name, given))
 
 
-def keys_of(resolved: Resolved, name: str, given: Mapping[str, Any]) -> tuple[Lit, ...]:
-    """Return the given keys of the relation ``name`` of a text; raise ``UsageError`` ``PARALAGG_WHY``."""
+def decoders_of(tree: Text) -> dict[str, list[Callable[[str], str] | None]]:
+    """Return what writes the columns of each relation with structures as Soufflé's text."""
+    return {
+        name: [None if t is None else decoder(t, tree.structures) for t in types]
+        for name, types in tree.columns.items()
+    }
+
+
+def keys_of(resolved: Resolved, tree: Text, name: str, given: Mapping[str, Any]) -> tuple[Lit, ...]:
+    """Return the given keys of the relation ``name`` of a text; raise ``UsageError`` ``PARALAGG_WHY``.
+
+    A key that is a structure is given as Soufflé's text: ``[1, nil]``.
+    """
+    structured = dict(zip(resolved.names(name), tree.columns.get(name, ()), strict=False))
+    given = {k: v if structured.get(k) is None else _encoded(k, v, str(structured[k]), tree) for k, v in given.items()}
     relations = {r.name: r for r in resolved.program.relations}
     if name in relations:
         keys = {k.name: k.type for k in relations[name].keys}
     else:
         keys = {c.name: c.type for s in resolved.sources if s.relation == name for c in s.columns}
     return constants(given, keys, name)
+
+
+def _encoded(column: str, value: object, type_: str, tree: Text) -> str:
+    try:
+        return StructureReader(type_, tree.structures).encode(str(value))
+    except ValueError as problem:
+        message = f"the key {column!r} {problem}"
+        hint = f"write the {type_} as the result shows it"
+        raise UsageError("PARALAGG_WHY", message, value=value, place=_PLACE, hint=hint) from None
 
 
 def compiled_question(

@@ -25,6 +25,10 @@ TEXTS = {
     "p(n):-n=sum x:{q(x)}+count:{q(_),r(_)}.": "p(n) :- n = sum x : q(x) + count : { q(_), r(_) }.",
     "p(x):-q(x). .plan 0:(2,1)": "p(x) :- q(x). .plan 0:(2, 1)",
     ".decl a,b(x:number)inline": ".decl a(x: number) inline\n.decl b(x: number) inline",
+    "p(x,a)<=p(x,b):-a<b.": "p(x, a) <= p(x, b) :- a < b.",
+    ".decl p(x:number,y:number)brie choice-domain x,(x,y)": (
+        ".decl p(x: number, y: number) brie choice-domain x, (x, y)"
+    ),
     ".type N=number .type U=A|B": ".type N <: number\n.type U = A | B",
     ".input a(headers=true)": '.input a(headers="true")',
     ".limit r {sum[Δr]<0.001}": ".limit r(tolerance=0.001)",
@@ -134,7 +138,14 @@ small = st.floats(0, 1e300) | st.integers(0, 99).map(float)
 clauses: Any = st.one_of(
     st.builds(syntax.Rule, several(heads, 1), conditions, st.none() | plans),
     st.builds(syntax.Rule, several(atoms, 1)),
-    st.builds(syntax.Declaration, names, attributes, several(st.sampled_from(QUALIFIERS[:8]))),
+    st.builds(
+        syntax.Declaration,
+        names,
+        attributes,
+        several(st.sampled_from(QUALIFIERS[:8])),
+        several(several(names, 1)),
+    ),
+    st.builds(syntax.Subsumption, atoms, atoms, conditions),
     st.builds(syntax.TypeAlias, names, several(names, 1)),
     st.builds(
         syntax.Directive,

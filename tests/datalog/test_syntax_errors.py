@@ -298,18 +298,6 @@ PREPROCESSOR = (
 @pytest.mark.parametrize(
     ("text", "column", "message", "hint"),
     [
-        (
-            ".decl e(x: number, y: number) choice-domain x",
-            31,
-            "choice-domain is not supported: it keeps any one row of each key",
-            "choose the row to keep in the head: `r(x, $MIN(y)) :- ...`, or `$MIN_BY(y, cost)`",
-        ),
-        (
-            "a(x) <= a(y) :- a(x), a(y), x < y.",
-            6,
-            "subsumption is not supported",
-            "aggregate in the head, which keeps the best row: `dist(x, $MIN(d)) :- ...`, `$MAX` or `$MIN_BY(v, x)`",
-        ),
         ("p($, x) :- q(x).", 3, *COUNTER),
         ("p(autoinc(), x) :- q(x).", 3, f"`autoinc`: {COUNTER[0]}", COUNTER[1]),
         (".functor f(x: number): number", 1, f"`.functor`: {FUNCTOR[0]}", FUNCTOR[1]),

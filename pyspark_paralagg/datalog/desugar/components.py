@@ -84,7 +84,8 @@ class _Expander:
         prefix = f"{init.name}."
         names = {c.relation: prefix + c.relation for c in local if isinstance(c, syntax.Declaration)}
         types = {c.name: prefix + c.name for c in local if isinstance(c, _NAMED_TYPES)}
-        return [_renamed(c, names, types) for c in local]
+        branches = {b.name: prefix + b.name for c in local if isinstance(c, syntax.AlgebraicType) for b in c.branches}
+        return [_renamed(c, names, types, branches) for c in local]
 
     def _content(self, type_: ComponentType, scope: Scope, path: tuple[str, ...]) -> tuple[list[Clause], Scope]:
         """Return the clauses of a component and its bases, with arguments for parameters, and the components in it."""
@@ -99,7 +100,8 @@ class _Expander:
         if len(parameters) != len(arguments):
             message = f"component `{type_.name}` has {len(parameters)} parameters, but here {len(arguments)}"
             raise self._error(message, type_.span, type_.name, f"see {self._places.describe(component.span)}")
-        bound = dict(zip(parameters, arguments, strict=True))
+        defined = {c.name for c in component.clauses if isinstance(c, _NAMED_TYPES)}  # they hide parameters
+        bound = {p: a for p, a in zip(parameters, arguments, strict=True) if p not in defined}
         own = [_bound(c, bound) for c in component.clauses]
         overridden = {c.relation: c.span for c in own if isinstance(c, syntax.Override)}
         clauses: list[Clause] = []
@@ -128,7 +130,9 @@ class _Expander:
 
 
 def _defines(clause: Clause, relations: Mapping[str, Span]) -> bool:
-    """Return whether ``clause`` is a rule of one of ``relations``."""
+    """Return whether ``clause`` is a rule or a subsumption of one of ``relations``."""
+    if isinstance(clause, syntax.Subsumption):
+        return clause.lesser.relation in relations
     return isinstance(clause, syntax.Rule) and any(h.relation in relations for h in clause.heads)
 
 
@@ -152,14 +156,20 @@ def _bound(node: Any, bound: Mapping[str, str]) -> Any:  # noqa: ANN401 - any no
     return rewritten(node, change)
 
 
-def _renamed(clause: Clause, relations: Mapping[str, str], types: Mapping[str, str]) -> Clause:
-    """Return ``clause`` with new names for ``relations`` and ``types``."""
+def _renamed(
+    clause: Clause, relations: Mapping[str, str], types: Mapping[str, str], branches: Mapping[str, str]
+) -> Clause:
+    """Return ``clause`` with new names for ``relations``, ``types`` and ``branches``."""
 
     def change(n: Any) -> Any:  # noqa: ANN401 - any node of the tree
         if isinstance(n, syntax.Atom | syntax.Declaration | syntax.Directive | syntax.Limit | syntax.Assume):
             return replace(n, relation=relations.get(n.relation or "", n.relation))  # type: ignore[arg-type] # only Assume has None, and keeps it
         if isinstance(n, _NAMED_TYPES):
             n = replace(n, name=types.get(n.name, n.name))
+        if isinstance(n, syntax.Branch | syntax.BranchType):
+            n = replace(n, name=branches.get(n.name, n.name))
+        if isinstance(n, syntax.HeadAggregate):
+            n = replace(n, written=branches.get(n.written, n.written))
         return _with_types(n, types)
 
     result: Clause = rewritten(clause, change)

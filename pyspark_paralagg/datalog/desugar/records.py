@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.datalog.desugar.structures import Structure
     from pyspark_paralagg.datalog.parse.syntax import Span, Term
 
+_OF_TEXTS = ("+", "cat", "strlen", "substr")
 _STRUCTURED = (syntax.Record, syntax.Branch, syntax.Nil)
 
 
@@ -44,13 +45,6 @@ def without_structures(text: syntax.Text) -> syntax.Text:
             clauses.append(_Rule(c, types, Places(text.source, text.name)).rewritten())
         else:
             clauses.append(c)
-    for c in clauses:
-        if isinstance(c, syntax.Directive) and c.kind == "input" and types.columns.get(c.relation):
-            message = f"`{c.relation}` has records or branches, which a file of facts cannot give"
-            hint = "read the fields as columns of another relation, and build the structure in a rule"
-            raise Places(text.source, text.name).error(
-                "PARALAGG_DATALOG_STRUCTURE", message, c.span, value=c.relation, hint=hint
-            )
     return replace(text, clauses=tuple(clauses), columns=types.columns, structures=types.structures)
 
 
@@ -201,6 +195,9 @@ class _Rule:
         """Return ``term`` without structures; what it needs is added to ``extra``."""
 
         def change(node: Any) -> Any:  # noqa: ANN401 - any node of the tree
+            if isinstance(node, syntax.Apply) and node.name in _OF_TEXTS and any(map(self._type, node.args)):
+                message = f"`{node.name}` takes no structure"
+                raise self._error(message, node.span, node.name, "take the structure apart, and use its fields")
             if isinstance(node, _STRUCTURED):
                 return self._value(node, type_ if node is term else None, extra, bound)
             if isinstance(node, syntax.Cast) and node.type in self._types.structures:

@@ -6,21 +6,19 @@ plus 10,000,000; ``nil`` is the empty text. Joins and keys compare texts, so eve
 
 from __future__ import annotations
 
-import decimal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.datalog.parse import syntax
 from pyspark_paralagg.datalog.parse.syntax import Apply, Number, String
-from pyspark_paralagg.program.fields import BASE, FIELD, PACK, WIDTH, field, pack
+from pyspark_paralagg.program.fields import BASE, FIELD, PACK, WIDTH, field, float_text, pack
 
 if TYPE_CHECKING:
     from pyspark_paralagg.datalog.parse.syntax import Term
 
 _NUMBERS = ("number", "unsigned", "float")
 _RECORD_MARK = "r"
-_PLAIN_MIN, _PLAIN_MAX = 1e-3, 1e7
 
 Fields = tuple[str, ...]
 """The resolved types of fields: ``number``, ``unsigned``, ``float``, ``symbol``, ``boolean``, or a structure's name."""
@@ -64,7 +62,7 @@ def as_text(term: Term, type_: str, span: syntax.Span) -> Term:
     if isinstance(term, Number) and not (type_ == "float" or isinstance(term.value, float)):
         return String(str(term.value), span)
     if isinstance(term, Number) and type_ == "float":
-        return String(_float_text(float(term.value)), span)
+        return String(float_text(float(term.value)), span)
     return Apply("to_string", (term,), span)
 
 
@@ -83,21 +81,6 @@ def field_of(term: Term, structure: Structure, branch: str, index: int, span: sy
     layout = (String(structure.prefix(branch), span), Number(len(types), span=span), Number(index, span=span))
     text = Apply(FIELD, (term, *layout, default), span)
     return Apply(f"to_{types[index]}", (text,), span) if is_number else text
-
-
-def _float_text(value: float) -> str:
-    """Return the text that Spark casts a double to, so that literals and computed values are equal.
-
-    >>> _float_text(1.5), _float_text(1e20), _float_text(-2.5e-7)
-    ('1.5', '1.0E20', '-2.5E-7')
-    """
-    if value == 0 or _PLAIN_MIN <= abs(value) < _PLAIN_MAX:
-        return repr(value)
-    digits, _, exponent = f"{value!r}".partition("e")
-    if not exponent:  # repr writes more values without an exponent
-        _, _, exponent = f"{value:e}".partition("e")
-        digits = format(decimal.Decimal(repr(value)).scaleb(-int(exponent)).normalize(), "f")
-    return f"{digits if '.' in digits else f'{digits}.0'}E{int(exponent)}"
 
 
 # --- results ---------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ numbers gives a number (``/`` truncates), one with a float gives a float. Number
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.datalog.lower import unsigned
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 NUMBER, FLOAT, SYMBOL, BOOLEAN = "bigint", "double", "string", "boolean"
 DATALOG_TYPES = {NUMBER: "number", FLOAT: "float", SYMBOL: "symbol"}
 
+_OTHER_BASES = re.compile(r"(-?)0(?:[xX]([0-9a-fA-F]{1,15})|[bB]([01]{1,62}))")
 _ARITHMETIC = {"+": "Add", "-": "Subtract", "*": "Multiply", "%": "Remainder"}
 _BITS = {"band": "BitwiseAnd", "bor": "BitwiseOr", "bxor": "BitwiseXor"}
 _SHIFTS = {"bshl": "ShiftLeft", "bshr": "ShiftRight", "bshru": "ShiftRightUnsigned"}
@@ -119,6 +121,7 @@ class Terms:
     def _match(self, pattern: Expr, text: Expr, span: Span) -> Expr:
         """Translate Soufflé's ``match``, which matches the whole text."""
         if isinstance(pattern, Lit):
+            pattern = Lit(patterns.without_named_classes(str(pattern.value)), SYMBOL)
             fault = patterns.fault(str(pattern.value))
             if fault is not None:
                 raise self._places.error(patterns.CODE, fault, span, value=pattern.value, hint=patterns.HINT)
@@ -166,6 +169,8 @@ class Terms:
         name, span = term.name, term.span
         if name in _ARITY and len(args) != _ARITY[name]:
             raise self._wrong_count(name, _ARITY[name], len(args), span)
+        if name == "+" and all(a.type == SYMBOL for a in args):
+            return Call("Concat", tuple(args), SYMBOL)
         if name in _ARITHMETIC or name in ("/", "^"):
             for a in args:
                 self._expect(a, (NUMBER, FLOAT), name, span)
@@ -231,6 +236,10 @@ class Terms:
             name, (NUMBER, FLOAT, SYMBOL) if name.startswith("to_") else (NUMBER, FLOAT)
         )
         self._expect(expr, allowed, name, span)
+        if isinstance(expr, Lit) and type_ == NUMBER and (match := _OTHER_BASES.fullmatch(str(expr.value))):
+            return Lit(int(f"{match[1]}{match[2] or match[3]}", 16 if match[2] else 2), NUMBER)
+        if isinstance(expr, Lit) and isinstance(expr.value, float) and type_ == SYMBOL:
+            return Lit(fields.float_text(expr.value), SYMBOL)
         return expr if expr.type == type_ else Call("Cast", (expr,), type_)
 
     def _substring(self, args: list[Expr], span: Span) -> Expr:

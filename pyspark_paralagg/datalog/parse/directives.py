@@ -34,6 +34,13 @@ class Parameter(NamedTuple):
     span: Span
 
 
+class Choice(NamedTuple):
+    """The keys of a ``choice-domain x, (y, z)``."""
+
+    keys: tuple[tuple[str, ...], ...]
+    span: Span
+
+
 class Bracketed(NamedTuple):
     """The items between brackets: ``(a=1, b="text")``, ``(x: number)``."""
 
@@ -62,11 +69,20 @@ class Directives(Transformer[Token, Any]):
         names, attributes, *tags = children[1:]
         span = between(children[0], children[-1])
         # Soufflé's old syntax allows directives such as `output` after a declaration.
-        directives = [t for t in tags if t in _KINDS]
-        qualifiers = tuple(str(t) for t in tags if t not in _KINDS)
-        declared = [syntax.Declaration(str(n), attributes.items, qualifiers, span) for n in names]
+        choices = tuple(key for t in tags if isinstance(t, Choice) for key in t.keys)
+        words = [t for t in tags if isinstance(t, Token)]
+        directives = [t for t in words if t in _KINDS]
+        qualifiers = tuple(str(t) for t in words if t not in _KINDS)
+        declared = [syntax.Declaration(str(n), attributes.items, qualifiers, choices, span) for n in names]
         kinds: list[Any] = [str(t) for t in directives]
         return [*declared, *(syntax.Directive(k, str(n), (), span) for k in kinds for n in names)]
+
+    def choice(self, children: list[Any]) -> Choice:
+        last = children[-1]
+        return Choice(tuple(tuple(map(str, key)) for key in children[1:]), between(children[0], last[-1]))
+
+    def key(self, children: list[Token]) -> list[Token]:
+        return children[:]
 
     def attributes(self, children: list[Any]) -> Bracketed:
         items = tuple(c for c in children if isinstance(c, syntax.Attribute))

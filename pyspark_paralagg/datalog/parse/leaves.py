@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 _NUMBER_LIMIT = 2**64
 _ADDRESS_DOTS = 3
 _BYTE_LIMIT = 256
+_ADDRESSES = _BYTE_LIMIT**4
 _ESCAPES = {
     '"': '"', "'": "'", "\\": "\\", "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
 }  # fmt: skip
@@ -56,13 +57,13 @@ def number(token: Token) -> syntax.Number:
 
 
 def _address(parts: list[str], span: syntax.Span) -> int:
-    """Return the number of an IPv4 address: ``10.0.0.1`` is 167772161."""
+    """Return the number of an IPv4 address, 32 bits with a sign: ``10.0.0.1`` is 167772161, ``255.255.255.255`` -1."""
     value = 0
     for part in parts:
         if int(part) >= _BYTE_LIMIT:
             raise Problem("this is not an IPv4 address", span, f"`{part}` is above 255")
         value = value * _BYTE_LIMIT + int(part)
-    return value
+    return value - _ADDRESSES if value >= _ADDRESSES // 2 else value
 
 
 def string(token: Token) -> str:

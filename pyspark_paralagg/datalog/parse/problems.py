@@ -53,14 +53,6 @@ def between(first: Token | Placed, last: Token | Placed) -> Span:
 
 
 _REFUSED = {
-    "choice-domain": (
-        "choice-domain is not supported: it keeps any one row of each key",
-        "choose the row to keep in the head: `r(x, $MIN(y)) :- ...`, or `$MIN_BY(y, cost)`",
-    ),
-    "subsumption": (
-        "subsumption is not supported",
-        "aggregate in the head, which keeps the best row: `dist(x, $MIN(d)) :- ...`, `$MAX` or `$MIN_BY(v, x)`",
-    ),
     "counter": (
         "counters (`$`, `autoinc()`, `recursive_iteration_cnt()`) are not supported: a rule's rows have no order",
         "number the rows of an input with `row_number()` or `monotonically_increasing_id()` on the DataFrame",

@@ -34,13 +34,17 @@ def show(text: Text) -> str:
     return "".join(f"{show_clause(c)}\n" for c in text.clauses)
 
 
-def show_clause(clause: Clause) -> str:  # noqa: C901, PLR0911 - one case for each kind
+def show_clause(clause: Clause) -> str:  # noqa: C901, PLR0911, PLR0912 - one case for each kind
     """Return one clause without a line end."""
     match clause:
         case syntax.Rule():
             return _rule(clause)
+        case syntax.Subsumption():
+            return f"{_atom(clause.lesser)} <= {_atom(clause.greater)} :- {show_body(clause.body)}."
         case syntax.Declaration():
-            return " ".join((f".decl {clause.relation}({_attributes(clause.attributes)})", *clause.qualifiers))
+            keys = _list(f"({_list(key)})" if len(key) > 1 else key[0] for key in clause.choices)
+            choice = (f"choice-domain {keys}",) if keys else ()
+            return " ".join((f".decl {clause.relation}({_attributes(clause.attributes)})", *clause.qualifiers, *choice))
         case syntax.TypeAlias():
             return f".type {clause.name} {'<:' if len(clause.types) == 1 else '='} {' | '.join(clause.types)}"
         case syntax.RecordType():

@@ -219,6 +219,16 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class Subsumption:
+    """A subsumption: ``sp(x, c1) <= sp(x, c2) :- c2 <= c1.`` removes the row of ``lesser``."""
+
+    lesser: Atom
+    greater: Atom
+    body: Body
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
 class Attribute:
     """An attribute of a declaration: ``name: type``."""
 
@@ -229,11 +239,15 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Declaration:
-    """One name of ``.decl a, b(x: number, y: symbol) inline``. Qualifiers are in lower case, as written."""
+    """One name of ``.decl a, b(x: number, y: symbol) inline choice-domain x, (x, y)``.
+
+    Qualifiers are in lower case, as written; ``choices`` are the keys of ``choice-domain``.
+    """
 
     relation: str
     attributes: tuple[Attribute, ...]
     qualifiers: tuple[str, ...] = ()
+    choices: tuple[tuple[str, ...], ...] = ()
     span: Span = _span()
 
 
@@ -354,6 +368,7 @@ class Override:
 
 Clause = (
     Rule
+    | Subsumption
     | Declaration
     | TypeAlias
     | RecordType

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 
-from pyspark_paralagg.datalog.parse.problems import Problem, place, refused
+from pyspark_paralagg.datalog.parse.problems import Problem, place
 from pyspark_paralagg.datalog.parse.stuck import DIRECTIVE_TYPES, OPENS, SIGNS, Stuck
 from pyspark_paralagg.datalog.parse.words import QUALIFIERS
 
@@ -141,11 +141,6 @@ def _second_arrow(p: Stuck) -> Problem | None:
     return Problem("a rule has two `:-`", place(p.token), "end the first rule with `.`")
 
 
-def _subsumption(p: Stuck) -> Problem | None:
-    is_head = "ARROW" in p.accepts and p.before is not None and p.before.type == "RPAR"
-    return refused("subsumption", place(p.token)) if is_head and str(p.token) == "<=" else None
-
-
 def _chained_comparison(p: Stuck) -> Problem | None:
     if p.token.type not in ("COMPARE", "EQUAL") or p.before is None or "COMMA" not in p.accepts:
         return None
@@ -202,6 +197,5 @@ _MISTAKES = (
     _missing_part,
     _missing_bracket,
     _missing_dot,
-    _subsumption,
     _chained_comparison,
 )

@@ -35,7 +35,7 @@ _TOKEN = re.compile(
         | [0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)? | [0-9]+[eE][+-]?[0-9]+ | [0-9]+u? )
     | (?P<NAME> (?:[^\W\d]|[?∆]) [\w?∆]* )
     | (?P<STRING> "(?:\\.|[^"\\\n])*" )
-    | (?P<DOLLAR_NAME> \$[^\W\d]\w* )
+    | (?P<DOLLAR_NAME> \$(?:[^\W\d]|\?)[\w?]*(?:\.(?:[^\W\d]|\?)[\w?]*)* )
     | (?P<DIRECTIVE> \.[^\W\d]\w* )
     | (?P<FOREIGN> == | => | =< | <> | -> | := | && | \|\| | \*\* | \\\+ | [&~'\\] )
     | (?P<SIGN> :- | <- | <: | <= | >= | != | /\* | @@ | @\[ | @! | . )
@@ -49,7 +49,7 @@ _ADDRESS = re.compile(r"\d+(\.\d+){3}")
 _ENDS_OPERAND = frozenset(
     ("NAME", "WILDCARD", "NUMBER", "STRING", "TRUTH", "RPAR", "RBRACE", "RSQB", "NIL", "DOLLAR_NAME")
 )
-_CONTINUES_DIRECTIVE = frozenset(("COMMA", "EQUAL", "SUBTYPE", "VBAR", "COLON", "LT", *DIRECTIVES.values()))
+_CONTINUES_DIRECTIVE = frozenset(("COMMA", "EQUAL", "SUBTYPE", "VBAR", "COLON", "LT", "CHOICE", *DIRECTIVES.values()))
 _BEFORE_A_RELATION = frozenset(
     (
         "DOT",
@@ -173,7 +173,8 @@ class _Tokenizer:
 
     def _add_qualifier(self, text: str) -> bool:
         if text == "choice" and self._source.startswith("-domain", self._position + len(text)):
-            raise refused("choice-domain", self._span("choice-domain"))
+            self._add("CHOICE", "choice-domain")
+            return True
         if self._follows("(", len(text)):  # the head of a rule
             return False
         if text in QUALIFIERS:
@@ -184,11 +185,11 @@ class _Tokenizer:
         return self._source[self._position + offset :].lstrip()[:1] == sign
 
     def _add_sign(self, text: str) -> None:
-        if text == "<-" and (self._open or self._has_arrow or self._previous != "RPAR"):
+        if text == "<-" and not self._is_after_a_head():
             text = "<"
         if text not in SIGNS:
             raise self._unknown_sign(text)
-        kind = SIGNS[text]
+        kind = "SUBSUMES" if text == "<=" and self._is_after_a_head() else SIGNS[text]
         if self._add_component_sign(text):
             return
         if text == "-" and self._previous not in _ENDS_OPERAND:
@@ -204,6 +205,9 @@ class _Tokenizer:
         elif kind in CLOSES and self._open and self.tokens[self._open[-1]].type == CLOSES[kind]:
             self._open.pop()
         self._add(kind, text)
+
+    def _is_after_a_head(self) -> bool:
+        return self._previous == "RPAR" and not (self._open or self._has_arrow)
 
     def _add_component_sign(self, text: str) -> bool:
         """Add the braces of a component's body, and the angle brackets of its parameters."""

@@ -47,6 +47,11 @@ class Transform(Directives):
             refuse_dollar(dollar, "a fact has no rows to aggregate", hint)
         return syntax.Rule(tuple(head(h) for h in heads), None, plan, span=span)
 
+    def subsumption(self, children: list[Any]) -> syntax.Subsumption:
+        lesser, greater = head(children[0]), head(children[2])
+        dot = children[-2 if isinstance(children[-1], syntax.Plan) else -1]
+        return syntax.Subsumption(lesser, greater, literal(children[4]), between(lesser, dot))
+
     def heads(self, children: list[Call]) -> list[Call]:
         return children
 

@@ -72,7 +72,7 @@ class Scope:
         target = names_in(aggregate.value)
         free = free_names(aggregate)
         shared = (free & bound_without) - target
-        bound_inside = reduce(frozenset.__and__, (bound_by(b) for b in alternatives(aggregate.body)))
+        bound_inside = reduce(frozenset.__and__, (bound_by(b) for b in alternatives(aggregate.body)), free)
         witnesses = sorted((free & self._outside & bound_inside) - bound)
         for name in witnesses:
             self._check_witness(name, aggregate)

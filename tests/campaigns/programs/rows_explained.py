@@ -54,7 +54,7 @@ def _proof(case: Case, resolved: Resolved, name: str, row: tuple[Any, ...]) -> P
     given = _keys(resolved, name, row)
     if None in given.values():
         return None
-    question = Derivations(name, [keys_of(resolved, name, given)])
+    question = Derivations(name, [keys_of(resolved, parse(case.text), name, given)])
     missing = Failures(name, question.rows[0])
     if "there is a row" not in (_refused(case, resolved, missing, name) or ""):
         raise AssertionError(f"why_not does not find {name}{row}")
