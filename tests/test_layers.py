@@ -25,7 +25,7 @@ LINES = {
         "compile": 7_870,
         "connect": 1_760,
         "datalog": 6_050,
-        "delta": 1_500,
+        "delta": 1_550,
         "graph": 1_200,
         "lowering": 325,
         "maintenance": 1_000,
