@@ -1,123 +1,225 @@
-"""Recursive tables on Delta: what a refresh after 0.1 % new edges costs beside a full one.
+"""Recursive tables on Delta: seconds of a refresh by kind and size of the change, compared with a full run.
 
-    python -m benchmarks.refresh                            # components and shortest paths, R-MAT 2^18
-    python -m benchmarks.refresh --graph rmat-16 --rounds 5
+    python -m benchmarks.refresh                              # all cases, R-MAT 2^18
+    python -m benchmarks.refresh --case inserts --graph rmat-20
+    python -m benchmarks.refresh --case day --day-graph rmat-16 --commits 24
+    python -m benchmarks.refresh --case sizes --picture docs/images/refresh.svg
 
-Needs the extras `bench` and `delta`. The edges lie in a Delta table with a change feed; all but the last ones are there
-at first. A first full refresh and a first incremental one warm up and are not counted; each counted round puts 0.1 %
-in, refreshes, and then computes the whole into another table, whose rows have to be the same.
+Needs the extras `bench` and `delta`. Every refresh is followed by a full one of the same recursion into another table,
+and both tables must have the same rows. The first change of each table warms up and is not counted. Making the change
+itself is not counted either.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
 import statistics
 import time
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
 
 import pyspark_paralagg as ra
-from benchmarks.datasets import DEFAULT_CACHE, open_graph
+from benchmarks.datasets import DEFAULT_CACHE
+from benchmarks.refresh_lake import Graph, Parts
 from benchmarks.systems.spark_session import builder
 from pyspark_paralagg.delta.tables import DELTA_CONFS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
+CASES = ("inserts", "mixed", "parts", "day", "sizes")
+QUERIES = {"components": "#00897b", "sssp": "#3949ab"}
+SIZES = (1, 100, 1_000, 10_000, 100_000)
 SHARE = 0.001
-QUERIES = ("components", "sssp")
+FOLDER = DEFAULT_CACHE.absolute() / "refresh"
+HEADER = (
+    "| case | query | changed rows | kind | fixpoint, s | whole, s | full, s | ÷ full | reason |\n"
+    "|---|---|--:|---|--:|--:|--:|--:|---|"
+)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One refresh and the full run after it, in seconds; `reason` is that of the refresh."""
+
+    case: str
+    query: str
+    rows: int
+    kind: str
+    reason: str
+    phases: dict[str, float]
+    whole: float
+    full: float
+
+    @property
+    def fixpoint(self) -> float:
+        """Return the seconds of the fixpoint; those of a full refresh are part of `write`."""
+        return self.phases["fixpoint"]
+
+    def line(self) -> str:
+        """Return a row of the table."""
+        numbers = f"{self.fixpoint:.2f} | {self.whole:.2f} | {self.full:.2f} | {self.whole / self.full:.2f}"
+        return f"| {self.case} | {self.query} | {self.rows:,} | {self.kind} | {numbers} | {self.reason} |"
 
 
 def session(memory: str) -> SparkSession:
-    """Return a session with Delta, its files below the working folder."""
+    """Return a session with Delta."""
     from delta import configure_spark_with_delta_pip  # noqa: PLC0415 - an extra
 
-    made = builder(memory)
+    unconfigured = builder(memory)
     confs = {**DELTA_CONFS, "spark.databricks.delta.snapshotPartitions": "2", "spark.sql.shuffle.partitions": "2"}
     for key, value in confs.items():
-        made = made.config(key, value)
-    return configure_spark_with_delta_pip(ra.configure(made)).getOrCreate()
+        unconfigured = unconfigured.config(key, value)
+    return configure_spark_with_delta_pip(ra.configure(unconfigured)).getOrCreate()
 
 
-def view(spark: SparkSession, query: str, folder: Path, target: str) -> ra.delta.RecursiveTable:
-    """Return the maintained table of a query."""
+class Pair:
+    """A maintained table, and one of the same recursion that is always refreshed in full."""
 
-    def labels(t: Mapping[str, DataFrame]) -> DataFrame:
-        e = t["edges"]
-        return e.selectExpr("src AS node", "src AS label").unionAll(e.selectExpr("dst AS node", "dst AS label"))
+    def __init__(
+        self, spark: SparkSession, case: str, query: str, view: Callable[[str], ra.delta.RecursiveTable]
+    ) -> None:
+        self._spark, self._case, self._query = spark, case, query
+        self.kept, self._whole = view("kept"), view("whole")
+        self.kept.refresh()
+        self._whole.refresh()
 
-    def spread(d: DataFrame, t: Mapping[str, DataFrame]) -> DataFrame:
-        e = t["edges"]
-        there = d.join(e, d.node == e.src).selectExpr("dst AS node", "label")
-        return there.unionAll(d.join(e, d.node == e.dst).selectExpr("src AS node", "label"))
-
-    def walk(d: DataFrame, t: Mapping[str, DataFrame]) -> DataFrame:
-        e = t["edges"]
-        return d.join(e, d.node == e.src).selectExpr("dst AS node", "dist + w AS dist")
-
-    sources = {"edges": str(folder / "edges")}
-    options: dict[str, Any] = {"aggs": {"label": "min"}, "base": labels, "step": spread}
-    if query == "sssp":
-        sources["starts"] = str(folder / "starts")
-        options = {"aggs": {"dist": "min"}, "base": lambda t: t["starts"], "step": walk}
-    return ra.delta.RecursiveTable(spark, str(folder / target), keys="node", sources=sources, **options)
-
-
-def measure(spark: SparkSession, query: str, graph: str, folder: Path, rounds: int) -> None:
-    """Print a line for each round and the medians."""
-    shutil.rmtree(folder, ignore_errors=True)
-    found = open_graph(graph)
-    edges = spark.read.parquet(found.edges_file).cache()
-    part = f"pmod(xxhash64(src, dst), {round(1 / SHARE)})"
-
-    def put(condition: str) -> None:
-        writer = edges.where(condition).write.format("delta").mode("append")
-        writer.option("delta.enableChangeDataFeed", "true").save(str(folder / "edges"))
-
-    put(f"{part} > {rounds}")
-    starts = spark.sql(f"SELECT {found.source}L AS node, 0L AS dist")
-    starts.write.format("delta").option("delta.enableChangeDataFeed", "true").save(str(folder / "starts"))
-    kept = view(spark, query, folder, "kept")
-    kept.refresh()
-    spent: dict[str, list[float]] = {"incremental": [], "full": []}
-    for turn in range(rounds + 1):
-        put(f"{part} = {turn}")
-        spark.read.format("delta").load(str(folder / "edges")).isEmpty()  # neither of the two pays for opening the log
+    def refresh(self, rows: int) -> Timing:
+        """Refresh both tables after a change of `rows` rows; raise `AssertionError` if their rows differ."""
+        self.kept.status()  # opens the new log entries, so that neither of the two pays for it
         began = time.perf_counter()
-        report = kept.refresh()
+        report = self.kept.refresh()
         between = time.perf_counter()
-        whole = view(spark, query, folder, f"whole-{turn}").refresh()
+        self._whole.refresh(full=True)
         ended = time.perf_counter()
-        assert (report.kind, whole.kind) == ("incremental", "full"), report.reason
-        tables = [spark.read.format("delta").load(str(folder / name)) for name in ("kept", f"whole-{turn}")]
-        assert tables[0].exceptAll(tables[1]).isEmpty()
-        assert tables[0].count() == tables[1].count()
-        phases = ", ".join(f"{name} {seconds:.2f}" for name, seconds in report.seconds.items())
-        print(
-            f"{query} {graph}: incremental {between - began:.2f} s ({phases}; {report.inserted:,} + "
-            f"{report.updated:,} rows), full {ended - between:.2f} s{' (not counted)' if turn == 0 else ''}"
+        kept, whole = (self._spark.read.format("delta").load(view._target.place) for view in (self.kept, self._whole))  # noqa: SLF001 - no public way
+        assert kept.exceptAll(whole).isEmpty(), report
+        assert kept.count() == whole.count(), report
+        spent = dict(report.seconds)
+        return Timing(
+            self._case, self._query, rows, report.kind, report.reason, spent, between - began, ended - between
         )
-        if turn > 0:
-            spent["incremental"].append(between - began)
-            spent["full"].append(ended - between)
-    of = {kind: statistics.median(seconds) for kind, seconds in spent.items()}
-    print(f"{query} {graph}: {of['incremental']:.2f} s of {of['full']:.2f} s, {of['incremental'] / of['full']:.0%}")
+
+
+def median(timings: list[Timing]) -> Timing:
+    """Return the timing with the medians of all seconds, and kind and reason of the last one."""
+    last = timings[-1]
+    phases = {name: statistics.median(t.phases[name] for t in timings) for name in last.phases}
+    whole, full = (statistics.median(getattr(t, name) for t in timings) for name in ("whole", "full"))
+    return Timing(last.case, last.query, last.rows, last.kind, last.reason, phases, whole, full)
+
+
+def changes_of_a_graph(
+    spark: SparkSession, case: str, name: str, rounds: int, sizes: tuple[int, ...]
+) -> Iterator[Timing]:
+    """Yield the medians of components and shortest paths for each size of the change.
+
+    `inserts` appends rows; `mixed` deletes as many rows as it appends.
+    """
+    for query in QUERIES:
+        graph = Graph(spark, name, FOLDER / query)
+        pair = Pair(spark, case, query, lambda target, g=graph, q=query: g.view(q, target))  # type: ignore[misc]
+        for position, size in enumerate(sizes or (round(graph.edges * SHARE),)):
+            timings = []
+            for _ in range(rounds + (position == 0)):
+                if case == "mixed":
+                    graph.delete(size)
+                graph.insert(size)
+                timings.append(pair.refresh(size * (1 + (case == "mixed"))))
+                print("  " + ", ".join(f"{k} {v:.2f}" for k, v in timings[-1].phases.items()), flush=True)
+            yield median(timings[position == 0 :])
+
+
+def change_of_a_part(spark: SparkSession, count: int, rounds: int) -> Iterator[Timing]:
+    """Yield the median of a refresh after one changed row."""
+    parts = Parts(spark, count, FOLDER / "parts")
+    pair = Pair(spark, "parts", "ready day", parts.view)
+    timings = []
+    for _ in range(rounds + 1):
+        parts.change()
+        timings.append(pair.refresh(1))
+    yield median(timings[1:])
+
+
+def day(spark: SparkSession, name: str, commits: int) -> Iterator[Timing]:
+    """Yield each refresh of three tables over one graph, after each of `commits` mixed commits."""
+    graph = Graph(spark, name, FOLDER / "day")
+    queries = ("sssp", "components", "reach")
+    pairs = [Pair(spark, "day", q, lambda target, q=q: graph.view(q, target)) for q in queries]  # type: ignore[misc]
+    for number in range(commits):
+        kind = ("insert", "delete", "update", "merge")[number % 4]
+        size = int(graph.dice.integers(1, 200))
+        getattr(graph, kind)(size)
+        for pair in pairs:
+            yield pair.refresh(size)
+
+
+def totals(timings: list[Timing]) -> Iterator[str]:
+    """Yield a line for each table of the day, and one for all: total seconds against those of full refreshes."""
+    names = [*dict.fromkeys(t.query for t in timings), "all"]
+    for name in names:
+        of = [t for t in timings if name in (t.query, "all")]
+        whole, full = sum(t.whole for t in of), sum(t.full for t in of)
+        kinds = ", ".join(f"{sum(t.kind == k for t in of)} {k}" for k in ("incremental", "full", "none"))
+        numbers = f"{whole:.1f} | {full:.1f} | {whole / full:.2f}"
+        yield f"| day, total | {name} | {len(of)} refreshes | {kinds} | | {numbers} | |"
+
+
+def draw(timings: list[Timing], graph: str) -> Figure:
+    """Draw seconds over the number of inserted rows: the refresh, its fixpoint, and a full run."""
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    axes.set(xscale="log", yscale="log", xlabel="edges inserted", ylabel="seconds")
+    axes.set_title(f"Refresh of a Delta table after inserts, {graph}", loc="left")
+    for query, colour in QUERIES.items():
+        of = [t for t in timings if t.query == query]
+        x = [t.rows for t in of]
+        for label, style in (("refresh", "-"), ("its fixpoint", ":"), ("full", "--")):
+            y = [{"refresh": t.whole, "its fixpoint": t.fixpoint, "full": t.full}[label] for t in of]
+            axes.plot(x, y, label=f"{query}: {label}", color=colour, ls=style, marker="o", markersize=4)
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.grid(visible=True, color="#e0e0e0")
+    figure.legend(handles=axes.get_lines(), loc="outside right upper", frameon=False)
+    return figure
 
 
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.refresh", description=__doc__.splitlines()[0])
+    parser.add_argument("--case", choices=CASES, action="append")
     parser.add_argument("--graph", default="rmat-18")
-    parser.add_argument("--query", choices=QUERIES, action="append")
+    parser.add_argument("--day-graph", default="rmat-16")
+    parser.add_argument("--parts", type=int, default=1_000_000)
+    parser.add_argument("--commits", type=int, default=24)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--memory", default="6g")
-    asked = parser.parse_args()
-    spark = session(asked.memory)
-    for query in asked.query or QUERIES:
-        measure(spark, query, asked.graph, DEFAULT_CACHE.absolute() / "refresh" / query, asked.rounds)
+    parser.add_argument("--picture", type=Path, help="file of the picture of the case `sizes`")
+    options = parser.parse_args()
+    spark = session(options.memory)
+    print(HEADER)
+    for case in options.case or CASES:
+        if case == "parts":
+            found = change_of_a_part(spark, options.parts, options.rounds)
+        elif case == "day":
+            found = day(spark, options.day_graph, options.commits)
+        else:
+            sizes = {"inserts": (), "mixed": (1_000,), "sizes": SIZES}[case]
+            found = changes_of_a_graph(spark, case, options.graph, options.rounds, sizes)
+        timings = []
+        for timing in found:
+            print(timing.line(), flush=True)
+            timings.append(timing)
+        if case == "day":
+            print(*totals(timings), sep="\n")
+        if case == "sizes" and options.picture is not None:
+            with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "refresh", "font.size": 9.5}):
+                draw(timings, options.graph).savefig(options.picture, metadata={"Date": None})
     spark.stop()
 
 

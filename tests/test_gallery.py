@@ -7,6 +7,7 @@ scipy and DuckDB, a real run of the analysed program, and arithmetic by hand say
 from __future__ import annotations
 import __future__
 
+import io
 import itertools
 import json
 import os
@@ -23,7 +24,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from examples import control, data, isochrones, layers, notebooks, points_to, warehouse
+from examples import control, data, deliveries, isochrones, layers, notebooks, points_to, warehouse
 from pyspark_paralagg.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
@@ -246,28 +247,59 @@ def test_ranks_find_the_rows_of_spark(spark: SparkSession, tmp_path: Path) -> No
     assert len(ranks_report.ranks) >= 1
 
 
-@pytest.mark.slow("an example with six refreshes of Delta tables")
-def test_the_bill_of_materials_is_refreshed_by_what_came_in(tmp_path: Path) -> None:
+def told_with_delta(name: str, out: Path) -> str:
+    """Run an example in a process of its own, whose session has Delta; return what it prints."""
     pytest.importorskip("delta")
     ran = subprocess.run(  # noqa: S603 - the example itself
-        [sys.executable, "-W", "ignore", "-m", "examples.bill_of_materials", "--out", str(tmp_path)],
+        [sys.executable, "-W", "ignore", "-m", f"examples.{name}", "--out", str(out)],
         cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     if "unresolved dependenc" in ran.stderr:
         pytest.skip("Delta's jars cannot be resolved here")
     assert ran.returncode == 0, ran.stderr[-2000:]
-    refreshed = re.findall(r"^(\w+) refresh of .*/(\w+):", ran.stdout, flags=re.MULTILINE)
+    assert (out / f"{name}.png").read_bytes().startswith(PNG)
+    return ran.stdout
+
+
+@pytest.mark.slow("an example with six refreshes of Delta tables")
+def test_the_bill_of_materials_is_refreshed_by_what_came_in(tmp_path: Path) -> None:
+    printed = told_with_delta("bill_of_materials", tmp_path)
+    refreshed = re.findall(r"^(\w+) refresh of .*/(\w+):", printed, flags=re.MULTILINE)
     ready, needed = "ready", "needed"
     assert refreshed == [("full", ready), ("full", needed), ("incremental", ready), ("full", needed), ("none", ready)]
     # By hand: the bought parts of a city bicycle are 8 tubes and a fork, two wheels of 36 (rim, 32 spokes, 2 bearings,
     # tyre), a chain and 2 bearings, 4 pads and the lights; the motor's cells are there on day 60.
-    products = re.findall(
-        r"^  (\w+) bicycle +(\d+) parts, +([\d.]+) to buy, ready on day (\d+)", ran.stdout, re.MULTILINE
-    )
+    products = re.findall(r"^  (\w+) bicycle +(\d+) parts, +([\d.]+) to buy, ready on day (\d+)", printed, re.MULTILINE)
     city, cargo = ("City", "89", "252.40", "28"), ("Cargo", "96", "290.40", "28")
     assert sorted(products[:2]) == [cargo, city]
     assert sorted(products[2:]) == [("Cargo", "140", "773.80", "65"), city]
-    assert (tmp_path / "bill_of_materials.png").read_bytes().startswith(PNG)
+
+
+def nearest_by_dijkstra(roads: pd.DataFrame, bakeries: pd.DataFrame) -> dict[str, tuple[int, str]]:
+    graph = nx.from_pandas_edgelist(roads, "src", "dst", "km")
+    lengths = nx.single_source_dijkstra_path_length
+    ways = [(lengths(graph, shop, weight="km"), bakery) for shop, bakery in bakeries.itertuples(index=False)]
+    return {shop: min((km[shop], b) for km, b in ways if shop in km) for shop in set().union(*(km for km, _ in ways))}
+
+
+@pytest.mark.slow("an example with four refreshes of Delta tables")
+def test_deliveries_after_each_delete_are_those_of_networkx(tmp_path: Path) -> None:
+    printed = told_with_delta("deliveries", tmp_path)
+    kinds = re.findall(r"^(\w+) refresh of .*/nearest:", printed, flags=re.MULTILINE)
+    assert kinds == ["full", "incremental", "incremental", "none"]
+    roads, bakeries = (pd.read_csv(io.StringIO(text)) for text in (deliveries.ROADS, deliveries.BAKERIES))
+    src, dst = deliveries.CLOSED
+    open_roads = roads[(roads.src != src) | (roads.dst != dst)]
+    states = [(roads, bakeries), (open_roads, bakeries), (open_roads, bakeries[bakeries.bakery != deliveries.DROPPED])]
+    tables = [
+        {
+            shop: (int(km), bakery)
+            for shop, km, bakery in re.findall(r"^  (\w+) +(\d+) km from (.+)$", part, re.MULTILINE)
+        }
+        for part in re.split(r"^\w+ refresh of .*", printed, flags=re.MULTILINE)[1:4]
+    ]
+    assert tables == [nearest_by_dijkstra(*state) for state in states]
+    assert "2 deleted" in printed  # nobody supplies the farm and the spring any more
 
 
 def test_arrows_have_lanes_where_they_pass_a_layer() -> None:

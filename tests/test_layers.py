@@ -25,7 +25,7 @@ LINES = {
         "compile": 8_440,
         "connect": 1_760,
         "datalog": 6_750,
-        "delta": 1_400,
+        "delta": 1_550,
         "graph": 1_200,
         "lowering": 325,
         "maintenance": 1_000,
@@ -34,7 +34,7 @@ LINES = {
         "report": 1_480,
         "session": 2_240,
         "sql": 255,
-        "why": 710,
+        "why": 740,
         "worker": 360,
     },
     "mpi_backend": {

@@ -42,8 +42,9 @@ DELTA = (
         "PARALAGG_DELTA_SOURCE",
         "UsageError",
         cause="A source is not a Delta table, or is neither a path nor a name. Reading a source that `sources` does "
-        "not name raises the same error.",
-        remedy="Name paths with a slash, or tables of the catalog, in `sources`.",
+        "not name raises the same error. So does `follow` if a source has no change feed.",
+        remedy="Name paths with a slash, or tables of the catalog, in `sources`. Set `delta.enableChangeDataFeed` on "
+        "a source to follow.",
         tested_by=_SCENARIO,
     ),
     ErrorCode(

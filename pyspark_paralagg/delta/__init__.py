@@ -13,6 +13,7 @@ A refresh passes through the modules in this order:
     record    the metadata of a refresh: consumed versions and the program's fingerprint
     decide    full, incremental or nothing, and the first reason; ``maintenance`` continues the fixpoint
     commit    rows and record in one commit; conflicts with other writers
+    follow    refreshes that a stream over the change feeds drives
     report    the result of a refresh, and the status of a table
 
 Neither pyspark nor delta is imported before a RecursiveTable is created.

@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.dataframe import recursive
+from pyspark_paralagg.delta.follow import follow_sources
 from pyspark_paralagg.delta.record import refreshes
 from pyspark_paralagg.delta.refresh import Refresh
 from pyspark_paralagg.delta.report import RefreshReport, Status
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
     from pyspark_paralagg.api.relations import Aggregations, Keys
@@ -146,6 +148,27 @@ class RecursiveTable:
         """
         began = time.perf_counter()
         return Refresh(self._spark, self._target, *self._read_sources(), began).run(self._backend, full=full)
+
+    def follow(self, checkpoint: str, **trigger: Any) -> StreamingQuery:  # noqa: ANN401 - those of Spark
+        """Start a streaming query that refreshes the table when a source has a new commit, and return it.
+
+        >>> query = view.follow("lake/_checkpoints/dist", processingTime="10 seconds")    # doctest: +SKIP
+        >>> query.stop()                                                                  # doctest: +SKIP
+
+        checkpoint
+            The folder of the query's state: one for each table. After a restart with the same folder it goes on.
+        trigger
+            The arguments of Spark's ``DataStreamWriter.trigger``, such as ``processingTime="1 minute"`` or
+            ``availableNow=True``. Without any, a refresh runs as soon as the one before it has ended.
+
+        The first refresh runs at once. A refresh takes all commits since the last one, so rows and reports
+        (``history()``) are those of ``refresh()``. Its errors end the query: ``query.exception()`` has them.
+
+        Raises ``UsageError`` ``PARALAGG_DELTA_SOURCE`` if a source does not exist or has no change feed. Spark raises
+        its own errors for a wrong trigger, and the query ends with Delta's error if a source's columns change.
+        """
+        _, sources = self._read_sources()
+        return follow_sources(self._spark, sources, self.refresh, checkpoint, trigger)
 
     def status(self) -> Status:
         """Return what the next refresh would do, and why. Reads no rows except those of the sources' change feeds.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark_paralagg.api.dataframe import recursive
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from pyspark_paralagg.api.relations import Aggregations, Keys
+    from pyspark_paralagg.maintenance.continuation import Continuation
     from pyspark_paralagg.maintenance.program import Frames, Sources
+    from pyspark_paralagg.maintenance.rows import MaterializedRows
     from pyspark_paralagg.report.run_report import RunReport
 
 
@@ -36,8 +38,11 @@ class Maintained:
     ``rows`` is the new result. ``upserts`` are its rows that are new or have another value than before, and ``removed``
     the old rows whose keys left. ``kind`` is ``"incremental"``, ``"full"`` (computed again) or ``"none"`` (no row of a
     source changed), and ``reason`` is the first reason for it. ``fallen`` counts the old rows that may have lost their
-    support and were derived again or removed; None if none were searched. ``run`` is the report of the continued
-    fixpoint.
+    support and were derived again or removed; None if none were searched. ``run`` is the report of the fixpoint; None
+    if none ran.
+
+    More than 100,000 computed rows stay in the executors until ``free`` is called or the session ends. ``free`` ends
+    the use of all three DataFrames: write them before.
     """
 
     rows: DataFrame
@@ -47,6 +52,16 @@ class Maintained:
     reason: str
     fallen: int | None = None
     run: RunReport | None = None
+    _computed: tuple[MaterializedRows, ...] = field(default=(), repr=False)
+
+    def free(self) -> None:
+        """Free the computed rows; a second call does nothing.
+
+        >>> new.rows.write.format("delta").mode("overwrite").save("lake/dist")            # doctest: +SKIP
+        >>> new.free()                                                                    # doctest: +SKIP
+        """
+        for rows in self._computed:
+            rows.free()
 
 
 def maintain(  # noqa: PLR0913 - the arguments of the API, as the documentation has them
@@ -130,30 +145,43 @@ def _maintained(  # noqa: PLR0913, PLR0917 - the sources before and after, and t
     try:
         inserted, deleted = _net(new, gone)
         continued = continue_fixpoint(program, stored, frames, inserted, deleted, whole=whole, backend=backend)
-        rows = stored.limit(0) if continued.changed is None else materialize(continued.changed).df
+        return _continued(continued, f"the changes of {', '.join(sorted(changed))} can be maintained")
     except NotMaintainableError as too_many:
         return _full(program, stored, whole, str(too_many))
     except UnsupportedError as problem:
         return _full(program, stored, whole, f"the engine cannot continue: {problem.message}")
-    key_columns = [k.name for k in program.relation.keys]
-    kept = stored if continued.fallen is None else without(stored, continued.fallen.df, key_columns)
-    run = None if continued.changed is None else report(continued.changed)
-    fallen = None if continued.fallen is None else continued.fallen.count
+
+
+def _continued(continued: Continuation, reason: str) -> Maintained:
+    """Run the continued fixpoint."""
+    stored, fallen = continued.stored, continued.fallen
+    try:
+        changed = None if continued.changed is None else materialize(continued.changed)
+    except BaseException:
+        continued.free()
+        raise
+    rows = stored.limit(0) if changed is None else changed.df
+    key_columns = [k.name for k in continued.program.relation.keys]
+    kept = stored if fallen is None else without(stored, fallen.df, key_columns)
     return Maintained(
         without(kept, rows, key_columns).unionAll(rows),
         continued.upserts(rows),
         continued.removed(rows),
         "incremental",
-        f"the changes of {', '.join(sorted(changed))} can be maintained",
-        fallen,
-        run,
+        reason,
+        None if fallen is None else fallen.count,
+        None if continued.changed is None else report(continued.changed),
+        tuple(computed for computed in (changed, fallen) if computed is not None),
     )
 
 
 def _full(program: Program, stored: DataFrame, whole: DataFrame, reason: str) -> Maintained:
-    columns = [c.name for c in program.relation.columns]
-    removed = without(stored, whole, [k.name for k in program.relation.keys])
-    return Maintained(whole, without(whole, stored, columns), removed, "full", reason)
+    """Run the whole fixpoint once; all three DataFrames read its rows."""
+    computed = materialize(whole)
+    rows, columns = computed.df, [c.name for c in program.relation.columns]
+    removed = without(stored, rows, [k.name for k in program.relation.keys])
+    upserts = without(rows, stored, columns)
+    return Maintained(rows, upserts, removed, "full", reason, run=report(whole), _computed=(computed,))
 
 
 def _net(new: Frames, gone: Frames) -> tuple[dict[str, DataFrame], dict[str, DataFrame]]:
