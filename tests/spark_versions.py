@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pyspark
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 SPARK = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
+
+RUN_ERRORS: tuple[type[Exception], ...] = (PySparkException,) if SPARK >= (4, 0) else (PySparkException, Py4JJavaError)
+"""What a job raises that a row ends; PySpark 3.5 converts only the errors of the driver."""
 
 
 def since(minor: str, what: str) -> pytest.MarkDecorator:
