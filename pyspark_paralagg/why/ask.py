@@ -108,7 +108,7 @@ def _recursion(df: DataFrame, function: str) -> tuple[str, Recursion]:
             f"{function} explains rows of recursive_agg, recursive or a text's relation, and this is none of them",
             value=type(df).__name__,
             place=function,
-            hint="pass the DataFrame that the call returned, before filters, joins and caching",
+            hint="pass the DataFrame that the call returned, before filters and joins",
         )
     return found
 
