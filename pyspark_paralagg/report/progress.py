@@ -57,9 +57,10 @@ def progress(listener: Listener | None = None, *, spark: SparkSession | None = N
     ...     dist.count()
 
     The context covers every recursion of the JVM, including those that other threads run. ``spark`` is the session
-    (default: the active one); without one ``UsageError`` ``PARALAGG_NO_SESSION`` is raised. If the session has no shim
-    (Spark Connect), the context covers only the DataFrame executor, which is the only one that runs there. Runs by
-    bitmaps, or value by value, report their start and end, but no single iterations.
+    (default: the active one); without one ``UsageError`` ``PARALAGG_NO_SESSION`` is raised. Over Spark Connect the
+    context covers plain DataFrames only: other runs are one Spark job, whose tasks Spark's own progress handlers show,
+    and their report comes back with the rows. Runs by bitmaps, or value by value, report their start and end, but no
+    single iterations.
     """
     session = spark or _active_session()
     if listener is not None:
