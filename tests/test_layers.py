@@ -34,7 +34,7 @@ LINES = {
         "report": 1_480,
         "session": 2_240,
         "sql": 255,
-        "why": 740,
+        "why": 750,
         "worker": 360,
     },
     "mpi_backend": {

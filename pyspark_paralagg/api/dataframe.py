@@ -23,7 +23,7 @@ from pyspark_paralagg.program.program import JoinOrder, Mode, Relation
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.program.traced import step_columns
 from pyspark_paralagg.session.conf import BACKENDS
-from pyspark_paralagg.session.running import check_running
+from pyspark_paralagg.session.running import check_running, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -241,7 +241,9 @@ def _run(
     for relation in (s.relation for s in seeds if s.relation.traces):
         columns = [k.name for k in relation.keys] + _columns(declared[relation.name].aggs)
         results[relation.name] = with_traces(results[relation.name], relation, columns)
-    for key in declared:
+    # The step may read a variable that holds the result. Over Spark Connect such a cycle would keep checkpoints until
+    # Python ends, and pyspark then waits for ever when it frees them.
+    for key in () if is_connect(seeds[0].base) else declared:
         setattr(results[key], _ATTRIBUTE, (key, Recursion(name, declared, step, options)))
     return results
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.dataframe import recursion_of
 from pyspark_paralagg.api.datalog import text_relation_of
-from pyspark_paralagg.errors import UsageError
+from pyspark_paralagg.errors import UnsupportedError, UsageError
+from pyspark_paralagg.session.running import is_connect
 from pyspark_paralagg.why.absence import absence_of
 from pyspark_paralagg.why.constants import constants, shown
 
@@ -102,6 +103,14 @@ def why_not(df: DataFrame, row: Mapping[str, Any] | None = None, /, **keys: Any)
 
 def _recursion(df: DataFrame, function: str) -> tuple[str, Recursion]:
     found = recursion_of(df)
+    if found is None and is_connect(df):
+        raise UnsupportedError(
+            "PARALAGG_WHY_UNSUPPORTED",
+            "over Spark Connect only rows of a text's relations are explained",
+            value="Spark Connect",
+            place=function,
+            hint="write the recursion as a text (ra.datalog), or ask in a classic session",
+        )
     if found is None:
         raise UsageError(
             "PARALAGG_WHY",

@@ -43,7 +43,7 @@ def plans(spark: SparkSession, case: str) -> list[Any]:
 
 
 def why(spark: SparkSession) -> list[str]:
-    """Return the proof of a row, and why another one is missing."""
+    """Return the proof of a row of a text, and what is said about a row of a DataFrame's recursion."""
     edges = spark.createDataFrame([(1, 2, 1), (2, 3, 2), (1, 3, 9)], "src long, dst long, w long").alias("roads")
     base = spark.createDataFrame([(1, 0)], "node long, dist long")
     df = base.recursive_agg(
@@ -53,7 +53,18 @@ def why(spark: SparkSession) -> list[str]:
             edges.dst.alias("node"), (d.dist + edges.w).alias("dist")
         ),
     )
-    return [*str(ra.why(df, node=3)).splitlines(), *str(ra.why_not(df, node=4)).splitlines()]
+    text = ra.datalog(
+        spark,
+        "dist(x, 0) :- start(x). dist(y, $MIN(d + w)) :- dist(x, d), road(x, y, w).",
+        road=edges,
+        start=base.select("node"),
+    )
+    proof = str(ra.why(text["dist"], {text["dist"].columns[0]: 3})).splitlines()
+    try:
+        ra.why(df, node=3)
+    except ra.UnsupportedError as problem:
+        return [*proof, problem.code]
+    return proof
 
 
 def refused(spark: SparkSession, what: str) -> str:
