@@ -10,7 +10,9 @@ counted. The table has the medians, and their ratio to the query's.
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -34,6 +36,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--memory", default="4g")
     options = parser.parse_args()
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers make the routes
     spark = ra.configure(builder(options.memory)).getOrCreate()
     graph = open_graph(options.graph)
     edges = spark.read.parquet(str(graph.edges_file)).alias("edges")
