@@ -1,4 +1,4 @@
-"""What it costs to ask for more than the value: hops, routes, and the proof of one row, beside the query itself.
+"""Measure what more than the value costs: hops, routes, and the proof of one row, beside the query itself.
 
     python -m benchmarks.explained                        # shortest paths, R-MAT 2^16
     python -m benchmarks.explained --graph grid-300 --backend local --repeat 5

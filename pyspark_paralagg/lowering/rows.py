@@ -41,7 +41,7 @@ def rows_of(
     for n in joins:
         atom = rule.body[n]
         part = _renamed(frame(atom), atom, names)
-        bound |= {v for v in atom.variables if v is not None}
+        bound |= atom.bound
         ready = [c for c in remaining if columns(c) <= bound]
         remaining = [c for c in remaining if c not in ready]
         if df is None:
@@ -52,8 +52,7 @@ def rows_of(
             df = df.crossJoin(part)
     assert df is not None  # noqa: S101 - every rule of a text has an atom
     for atom in (a for a in rule.body if a.kind != "join"):
-        atom_variables = {v for v in atom.variables if v is not None}
-        ready = [c for c in remaining if columns(c) & atom_variables]
+        ready = [c for c in remaining if columns(c) & atom.bound]
         remaining = [c for c in remaining if c not in ready]
         part = _renamed(frame(atom), atom, names)
         join_type = "left_anti" if atom.kind == "anti" else "left_semi"

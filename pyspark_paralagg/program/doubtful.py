@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.program.expr import columns
-from pyspark_paralagg.program.text import input_name
+from pyspark_paralagg.program.text import read_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,15 +34,15 @@ def _ignored(program: Program) -> Iterator[str]:
 
 def _unconnected(rule: Rule, program: Program) -> Iterator[str]:
     """Yield a warning if the body falls into parts that no condition connects."""
-    parts = [({v for v in a.variables if v is not None}, [a]) for a in rule.body if a.kind == "join"]
+    parts = [(a.bound, [a]) for a in rule.body if a.kind == "join"]
     for condition in rule.conditions:
         touched = [p for p in parts if p[0] & columns(condition)]
         if len(touched) > 1:
             parts = [p for p in parts if p not in touched]
-            parts.append((set().union(*(p[0] for p in touched)), [a for p in touched for a in p[1]]))
+            parts.append((frozenset[str]().union(*(p[0] for p in touched)), [a for p in touched for a in p[1]]))
     large = [atoms for _, atoms in parts if not all(_is_small(a, program) for a in atoms)]
     if len(large) > 1:
-        left, right = (", ".join(_name(a, program) for a in atoms) for atoms in large[:2])
+        left, right = (", ".join(read_name(a, program) for a in atoms) for atoms in large[:2])
         yield (
             f"{rule.place} joins {left} with {right} without a condition, so each row with each: add a condition, such "
             "as r.node == edges.src"
@@ -54,7 +54,3 @@ def _is_small(atom: Atom, program: Program) -> bool:
         return not program.relation(atom.relation).keys
     size = program.input(atom.input or 0).size_bytes
     return size is not None and size < _SMALL_BYTES
-
-
-def _name(atom: Atom, program: Program) -> str:
-    return atom.relation or input_name(program.input(atom.input or 0))

@@ -142,6 +142,11 @@ class Atom:
     input: int | None = None
     kind: AtomKind = "join"
 
+    @property
+    def bound(self) -> frozenset[str]:
+        """Return the variables that it binds."""
+        return frozenset(v for v in self.variables if v is not None)
+
 
 @dataclass(frozen=True)
 class Rule:

@@ -99,6 +99,11 @@ def input_name(source: Input) -> str:
     return source_name(source.relation, source.name, source.id)
 
 
+def read_name(atom: Atom, program: Program) -> str:
+    """Return the name of what an atom reads: a relation, or ``input_name``."""
+    return atom.relation if atom.relation is not None else input_name(program.input(atom.input or 0))
+
+
 def source_name(relation: str | None, name: str | None, number: int) -> str:
     """Return the name of an input, as ``input_name``, from the parts of its JSON.
 
@@ -124,8 +129,7 @@ def show_rule(rule: Rule, program: Program) -> str:
 
 
 def _body_atom(atom: Atom, program: Program) -> str:
-    name = atom.relation if atom.relation is not None else input_name(program.input(atom.input or 0))
-    return {"join": "", "semi": "exists ", "anti": "!"}[atom.kind] + show_atom(name, atom.variables)
+    return {"join": "", "semi": "exists ", "anti": "!"}[atom.kind] + show_atom(read_name(atom, program), atom.variables)
 
 
 def show_input(source: Input) -> str:

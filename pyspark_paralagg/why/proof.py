@@ -131,8 +131,7 @@ class Proof:
         """Return the tree as text, down to 20 levels."""
         return self.show(_SHOWN_LEVELS)
 
-    def __repr__(self) -> str:
-        return self.show(_SHOWN_LEVELS)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """Return the tree for notebooks: rows that open when they are clicked."""

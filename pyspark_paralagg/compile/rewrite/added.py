@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.expr import Call, Col, Lit
 from pyspark_paralagg.program.names import fresh_name
 from pyspark_paralagg.program.program import Atom, Rule
@@ -25,13 +26,8 @@ def without_rows(rows: Input) -> Input:
 
 def with_relation(program: Program, added: Relation, rules: Sequence[Rule]) -> Program:
     """Return ``program`` with a relation whose rows all come from ``rules``; its own base is replaced by no rows."""
-    rows = program.inputs[0]
-    nothing = replace(
-        rows,
-        exprs=tuple(Lit(None, c.type) for c in added.supplied),
-        filters=(*rows.filters, _NOTHING),
-    )
-    program, base = program.with_new_input(nothing)
+    nulls = tuple(Lit(None, c.type) for c in added.supplied)
+    program, base = program.with_new_input(without_rows(replace(program.inputs[0], exprs=nulls)))
     relation = replace(added, base=base, initial=None)
     return replace(program, relations=(*program.relations, relation), rules=(*program.rules, *rules))
 
@@ -40,13 +36,36 @@ def starts(program: Program, relation: Relation) -> Iterator[Rule]:
     """Yield the rules that say that rows of the base, and initial rows, are rows of ``relation``."""
     for input_id, word in ((relation.base, "base"), (relation.initial, "initial rows")):
         if input_id is not None and _NOTHING not in program.input(input_id).filters:
-            exprs = program.input(input_id).exprs
-            row = tuple(Col(c.name, e.type) for c, e in zip(relation.supplied, exprs, strict=True))
+            source = program.input(input_id)
+            row = tuple(Col(c.name, e.type) for c, e in zip(relation.supplied, source.exprs, strict=True))
             body = (Atom(tuple(c.name for c in row), input=input_id),)
-            is_input = (
-                program.input(input_id).name == relation.name
-            )  # of a text, where relations have rows of their own
+            is_input = source.name == relation.name  # of a text, where relations have rows of their own
             yield Rule(relation.name, row, body, place=f"{'facts' if is_input else word} of {relation.name}")
+
+
+def rules_of(program: Program, relation: Relation) -> list[Rule]:
+    """Return all that derives rows of ``relation``: its ``starts``, then its rules."""
+    return [*starts(program, relation), *(r for r in program.rules if r.head == relation.name)]
+
+
+def rows_with_keys(relation: Relation, keys: Sequence[Expr], place: str) -> Rule:
+    """Return the rule for the rows of ``relation`` with these keys; who calls it sets the head."""
+    row = tuple(Col(c.name, c.type) for c in relation.columns)
+    conditions = tuple(is_equal(c, k) for c, k in zip(row, keys, strict=False))
+    return Rule(relation.name, row, (Atom(tuple(c.name for c in row), relation.name),), conditions, place=place)
+
+
+def check_is_finished(program: Program, relation: Relation, code: str, consequence: str) -> None:
+    """Raise ``UsageError`` ``code`` if a limit returns rows that are not final, with the ``consequence``."""
+    iterations = program.max_iterations
+    if program.on_limit == "return" and iterations is not None:
+        raise UsageError(
+            code,
+            f"max_iterations={iterations} returns rows {consequence}",
+            value=iterations,
+            place=f"relation {relation.name}",
+            hint="count the steps in a key and bound it: keys=['node', 'legs'], and .where('legs < 3') in the step",
+        )
 
 
 def name_of(atom: Atom, program: Program) -> str:
@@ -74,4 +93,4 @@ def is_same(left: Expr, right: Expr) -> Expr:
 
 def fresh_variable(rule: Rule, stem: str) -> str:
     """Return a name that no variable of ``rule`` has."""
-    return fresh_name(stem, {v for a in rule.body for v in a.variables if v is not None})
+    return fresh_name(stem, frozenset[str]().union(*(a.bound for a in rule.body)))

@@ -22,19 +22,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.rewrite.added import is_equal, name_of, starts, with_relation
+from pyspark_paralagg.compile.rewrite.added import check_is_finished, name_of, rows_with_keys, rules_of, with_relation
 from pyspark_paralagg.compile.rewrite.tight import HEIGHT, Tight
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.expr import Col, Lit
 from pyspark_paralagg.program.names import added_name
-from pyspark_paralagg.program.program import Atom, Column, Dependent, Relation, Rule
+from pyspark_paralagg.program.program import Column, Dependent, Relation
 from pyspark_paralagg.program.text import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark_paralagg.program.expr import Expr
-    from pyspark_paralagg.program.program import Program
+    from pyspark_paralagg.program.program import Atom, Program, Rule
 
 _ORDERS = ("min", "max")
 RULE, TIMES = "rule", "times"
@@ -112,15 +112,18 @@ class _Writer:
         question.summed |= self._asked.keys() - self._height.keys()
 
     def run(self) -> Program:
-        self._check_limit()
+        asked = self._asked[self._question.relation]
+        check_is_finished(
+            self._program, asked, "PARALAGG_WHY", "before the last ones are derived, so they have no proof"
+        )
         heights: dict[str, list[Rule]] = {n: [] for n in self._height}
         needed: dict[str, list[Rule]] = {n: [] for n in self._needed}
-        needed[self._question.relation] = list(self._asks())
-        answers = [self._asked_answer(rule, n) for n, rule in enumerate(self._asks())]
-        for rule in [
-            *(s for r in self._asked.values() for s in starts(self._program, r)),
-            *(r for r in self._program.rules if r.head in self._asked),
-        ]:
+        answers: list[tuple[Rule, dict[str, Expr]]] = []
+        for n, wanted in enumerate(self._question.rows):
+            row = rows_with_keys(asked, wanted, f"row {n + 1} of why")
+            needed[asked.name].append(replace(row, head=self._needed[asked.name].name, exprs=row.exprs[: len(wanted)]))
+            answers.append(self._asked_answer(row, asked, n))
+        for rule in [rule for relation in self._asked.values() for rule in rules_of(self._program, relation)]:
             tight = Tight(rule, self._program, self._decided, self._height)
             if rule.head in heights:
                 heights[rule.head].append(tight.height())
@@ -137,17 +140,6 @@ class _Writer:
         times = Dependent(Column(TIMES, "bigint"), "count")
         answer = Relation(self._question.name, keys, (times,), base=-1)
         return with_relation(program, answer, [self._filled(rule, values, keys) for rule, values in answers])
-
-    def _check_limit(self) -> None:
-        iterations = self._program.max_iterations
-        if self._program.on_limit == "return" and iterations is not None:
-            raise UsageError(
-                "PARALAGG_WHY",
-                f"max_iterations={iterations} returns rows before the last ones are derived, so they have no proof",
-                value=iterations,
-                place=f"relation {self._question.relation}",
-                hint="count the steps in a key and bound it: keys=['node', 'legs'], and .where('legs < 3') in the step",
-            )
 
     def _columns_that_decide(self, relation: Relation) -> tuple[str, ...] | None:
         """Return the columns that one derivation has to give: a minimum or maximum, and what it carries.
@@ -173,23 +165,11 @@ class _Writer:
         carried = [d.column.name for d in relation.dependents if d.order == order]
         return (order, *carried) if order in orders else None
 
-    def _asks(self) -> Iterator[Rule]:
-        relation = self._asked[self._question.relation]
-        row = tuple(Col(c.name, c.type) for c in relation.columns)
-        keys = row[: len(relation.keys)]
-        for n, values in enumerate(self._question.rows, 1):
-            conditions = tuple(is_equal(k, v) for k, v in zip(keys, values, strict=True))
-            body = (Atom(tuple(c.name for c in row), relation.name),)
-            yield Rule(self._needed[relation.name].name, keys, body, conditions, place=f"row {n} of why")
-
-    def _asked_answer(self, rule: Rule, number: int) -> tuple[Rule, dict[str, Expr]]:
-        """Return the rule of one asked row, without its head, and the values of the answer's columns."""
+    def _asked_answer(self, rule: Rule, relation: Relation, number: int) -> tuple[Rule, dict[str, Expr]]:
+        """Return the rule of one asked row, and the values of the answer's columns."""
         instance = self._slots.instance(Lit(number, "int"))
-        relation = self._asked[self._question.relation]
         columns = tuple(c.name for c in relation.columns)
-        row = Read(
-            relation.name, columns, instance.take([Col(c.name, c.type) for c in relation.columns]), relation.name
-        )
+        row = Read(relation.name, columns, instance.take(rule.exprs), relation.name)
         self._question.shapes.append(Shape(row, None, (), rule.place))
         return rule, instance.values
 

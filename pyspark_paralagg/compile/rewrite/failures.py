@@ -12,17 +12,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.rewrite.added import is_equal, name_of, starts, with_relation
-from pyspark_paralagg.program.expr import Col, Lit, columns
+from pyspark_paralagg.compile.rewrite.added import is_equal, name_of, rows_with_keys, rules_of, with_relation
+from pyspark_paralagg.program.expr import Lit, columns
 from pyspark_paralagg.program.names import added_name
-from pyspark_paralagg.program.program import Atom, Column, Dependent, Relation, Rule
+from pyspark_paralagg.program.program import Column, Dependent, Relation, Rule
 from pyspark_paralagg.program.text import show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark_paralagg.program.expr import Expr
-    from pyspark_paralagg.program.program import AtomKind, Program
+    from pyspark_paralagg.program.program import Atom, AtomKind, Program
 
 RULE, ATOMS, FOUND = "rule", "atoms", "found"
 """The columns of the answer: the number of the attempt, how many atoms are joined, and how many rows that leaves."""
@@ -65,22 +65,15 @@ class Failures:
         """Return ``program`` with the relation of the answer."""
         self.attempts = []
         relation = program.relation(self.relation)
-        rules = list(self._exists(relation))
-        for number, rule in enumerate(
-            [*starts(program, relation), *(r for r in program.rules if r.head == self.relation)]
-        ):
+        exists = rows_with_keys(relation, self.row, "why_not")
+        rules = [replace(exists, head=self.name, exprs=_answered(-1, 0))]
+        for number, rule in enumerate(rules_of(program, relation)):
             keys = zip(rule.exprs, self.row, strict=False)
             asked = replace(rule, conditions=(*rule.conditions, *(is_equal(k, v) for k, v in keys)))
             rules += self._prefixes(program, asked, number)
         keys_of_answer = (Column(RULE, "int"), Column(ATOMS, "int"))
         answer = Relation(self.name, keys_of_answer, (Dependent(Column(FOUND, "bigint"), "count"),), base=-1)
         return with_relation(program, answer, rules)
-
-    def _exists(self, relation: Relation) -> Iterator[Rule]:
-        row = tuple(Col(c.name, c.type) for c in relation.columns)
-        same = tuple(is_equal(k, v) for k, v in zip(row, self.row, strict=False))
-        body = (Atom(tuple(c.name for c in row), relation.name),)
-        yield Rule(self.name, _answered(-1, 0), body, same, place="why_not")
 
     def _prefixes(self, program: Program, rule: Rule, number: int) -> Iterator[Rule]:
         """Yield a rule for each number of joined atoms, and note the attempt."""
@@ -89,10 +82,9 @@ class Failures:
         holding: list[Expr] = []
         tries = []
         for count, atom in enumerate(ordered, 1):
-            own = {v for v in atom.variables if v is not None}
             if atom.kind == "join":
-                bound |= own
-            ready = [c for c in remaining if columns(c) <= bound | own]
+                bound |= atom.bound
+            ready = [c for c in remaining if columns(c) <= bound | atom.bound]
             remaining = [c for c in remaining if c not in ready]
             holding += ready
             tries.append(Try(name_of(atom, program), atom.kind, tuple(map(show, ready))))
@@ -111,16 +103,12 @@ def _ordered(rule: Rule) -> list[Atom]:
     waiting = [a for a in rule.body if a.kind == "join"]
     order: list[Atom] = []
     while waiting:
-        linked = [a for a in waiting if bound & _variables(a)] or waiting
+        linked = [a for a in waiting if bound & a.bound] or waiting
         atom = linked[0]
         waiting.remove(atom)
         order.append(atom)
-        bound |= _variables(atom)
+        bound |= atom.bound
         for condition in rule.conditions:
             if columns(condition) & bound:
                 bound |= columns(condition)
     return [*order, *(a for a in rule.body if a.kind != "join")]
-
-
-def _variables(atom: Atom) -> set[str]:
-    return {v for v in atom.variables if v is not None}

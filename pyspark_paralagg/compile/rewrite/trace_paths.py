@@ -16,7 +16,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.rewrite.added import fresh_variable, is_equal, is_same, reads, with_relation
+from pyspark_paralagg.compile.rewrite.added import (
+    check_is_finished,
+    fresh_variable,
+    is_equal,
+    is_same,
+    reads,
+    with_relation,
+)
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.expr import Call, Col, Lit
 from pyspark_paralagg.program.program import Atom, Rule
@@ -67,7 +74,9 @@ class _Tracer:
         self._names: Traced = traced(relation, types)
 
     def run(self) -> Program:
-        self._check_limit()
+        check_is_finished(
+            self._program, self._relation, "PARALAGG_PATH", "whose parents may have changed since, so they have no path"
+        )
         for rule in self._rules:
             self._check_parents(rule)
         program, name = self._program, self._relation.name
@@ -83,17 +92,6 @@ class _Tracer:
                 stage, [_copied(before, stage)] + [self._parent(r, before, stage) for r in self._rules if reads(r)]
             )
         return self._program
-
-    def _check_limit(self) -> None:
-        iterations = self._program.max_iterations
-        if self._program.on_limit == "return" and iterations is not None:
-            raise UsageError(
-                "PARALAGG_PATH",
-                f"max_iterations={iterations} returns rows whose parents may have changed since, so they have no path",
-                value=iterations,
-                place=f"relation {self._relation.name}",
-                hint="count the steps in a key and bound it: keys=['node', 'legs'], and .where('legs < 3') in the step",
-            )
 
     def _check_parents(self, rule: Rule) -> None:
         read = reads(rule)
