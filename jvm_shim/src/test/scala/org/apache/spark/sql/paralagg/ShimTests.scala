@@ -2,7 +2,9 @@ package org.apache.spark.sql.paralagg
 
 import java.io.File
 import java.nio.ByteBuffer
-import java.nio.file.Files
+import java.nio.channels.{ClosedChannelException, FileChannel}
+import java.nio.file.{Files, Paths}
+import java.nio.file.StandardOpenOption.{READ, WRITE}
 
 import scala.util.Random
 
@@ -12,13 +14,15 @@ import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.paralagg.codegen.{SumOverflow, Sums}
 import org.apache.spark.sql.paralagg.gang.{SingleTask, Votes}
 import org.apache.spark.sql.paralagg.load.{
-  BlocksCodec, Dictionary, LocalDictionary, OpenBlock, Route, SortedRun, SortedTexts, Strings, StringWords, Texts,
-  TextsCodec, WordColumn, Words, WordsSection
+  BlocksCodec, Dictionary, LocalDictionary, MappedFile, OpenBlock, Route, SortedRun, SortedTexts, Strings, StringWords,
+  Texts, TextsCodec, WordColumn, Words, WordsSection
 }
 import org.apache.spark.sql.paralagg.offload.PrivateFiles
 import org.apache.spark.sql.paralagg.state.{KeyMap, LongKeyMap}
 import org.apache.spark.sql.types._
+import org.apache.spark.storage.StorageUtils
 import org.apache.spark.unsafe.types.UTF8String
+import org.apache.spark.util.UninterruptibleThread
 
 /** Tests of the shim's data structures, without a Spark session; the engine as a whole is tested from Python. */
 object ShimTests {
@@ -70,6 +74,28 @@ object ShimTests {
       PrivateFiles.deleteFolder(folder)
       assert(Thread.interrupted())
       assert(!folder.exists())
+    }
+
+    test("a task that is interrupted while it maps a file leaves nothing mapped") {
+      val path = Files.createTempFile("paralagg-test-", "-mapped")
+      Files.write(path, new Array[Byte](1 << 16))
+      (0 until 5000).foreach { _ =>
+        val file = FileChannel.open(path, READ, WRITE)
+        val task = new UninterruptibleThread("a task") {
+          override def run(): Unit =
+            try StorageUtils.dispose(MappedFile.map(file, 1 << 16))
+            catch { case _: ClosedChannelException => () }
+        }
+        task.start()
+        val until = System.nanoTime() + random.nextInt(200000)
+        while (System.nanoTime() < until) Thread.onSpinWait()
+        task.interrupt()
+        task.join()
+        file.close()
+      }
+      val maps = Paths.get("/proc/self/maps") // on Linux
+      assert(!Files.exists(maps) || !new String(Files.readAllBytes(maps)).contains(path.getFileName.toString))
+      Files.delete(path)
     }
 
     test("votes are added up, and of the last ones the greatest counts") {

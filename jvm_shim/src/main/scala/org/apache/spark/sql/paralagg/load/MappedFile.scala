@@ -4,6 +4,7 @@ import java.nio.ByteBuffer
 import java.nio.channels.FileChannel
 
 import org.apache.spark.storage.StorageUtils
+import org.apache.spark.util.UninterruptibleThread
 import sun.nio.ch.DirectBuffer
 
 /**
@@ -26,7 +27,7 @@ private[paralagg] final class MappedFile(content: String, bytes: Long) extends A
           page.clear().limit(math.min(page.capacity.toLong, bytes - at).toInt)
           at += file.channel.write(page, at)
         }
-        file.channel.map(FileChannel.MapMode.READ_WRITE, 0, bytes)
+        MappedFile.map(file.channel, bytes)
       }
     finally file.channel.close() // the mapping keeps the file
   }
@@ -41,4 +42,16 @@ private[paralagg] object MappedFile {
 
   /** The most bytes of one mapping in Java 17. */
   val MostBytes: Long = Int.MaxValue
+
+  /**
+   * Maps a file. An interrupt (Spark cancels queries with one) has to wait: `FileChannel.map` would throw after it has
+   * mapped the file, and nothing could ever unmap it.
+   */
+  def map(channel: FileChannel, bytes: Long): ByteBuffer = {
+    def mapped: ByteBuffer = channel.map(FileChannel.MapMode.READ_WRITE, 0, bytes)
+    Thread.currentThread match {
+      case task: UninterruptibleThread => task.runUninterruptibly(mapped)
+      case _ => mapped
+    }
+  }
 }
