@@ -218,17 +218,43 @@ def test_assumption_that_is_no_comparison(t: Tables, assume: Any) -> None:  # no
 
 
 def test_assumptions_are_read() -> None:
-    found = parse_assumptions(["w >= 0", "`a b` < -1.5e3"])
+    found = parse_assumptions(["w >= 0", "`a b` < -1.5e3", "roads.`a b`<=2"])
     assert [(a.fn, a.args[0].name, a.args[1].value) for a in found] == [
         ("GreaterThanOrEqual", "w", 0),
         ("LessThan", "a b", -1500.0),
+        ("LessThanOrEqual", "roads.a b", 2),
     ]
 
 
-def test_assumption_about_an_unknown_column(t: Tables) -> None:
+@pytest.mark.parametrize("assume", ["weight >= 0", "edges.w >= 0"])
+def test_assumption_about_an_unknown_column(t: Tables, assume: str) -> None:
     with pytest.raises(ra.UsageError) as e:
-        t["base"].recursive_agg("node", {"dist": "min"}, step=shortest(t), assume="weight >= 0", backend="spark")
+        t["base"].recursive_agg("node", {"dist": "min"}, step=shortest(t), assume=assume, backend="spark")
     assert e.value.code == "PARALAGG_ASSUME_COLUMN"
+
+
+@pytest.mark.parametrize("backend", ["spark", "python"])
+def test_an_assumption_names_one_of_two_sources_with_the_column(spark: SparkSession, backend: str) -> None:
+    base = frame(spark, "node bigint, p double", [(1, 1.0)])
+    ways, gains = (
+        frame(spark, "src bigint, dst bigint, f double", [(1, 2, factor), (2, 3, factor)]).alias(name)
+        for name, factor in (("ways", 0.5), ("gains", -1.0))
+    )
+
+    def step(r: DataFrame) -> DataFrame:
+        joined = r.join(ways, r.node == F.col("ways.src")).join(gains, F.col("gains.src") == F.col("ways.src"))
+        return joined.select(F.col("ways.dst").alias("node"), (r.p * F.col("ways.f")).alias("p"))
+
+    def run(assume: str | None) -> DataFrame:
+        return base.recursive_agg("node", {"p": "max"}, step=step, assume=assume, backend=backend)
+
+    with pytest.raises(ra.VerificationError, match=r'add assume="ways\.f >= 0"'):
+        run(None)
+    assert sorted(run("ways.f >= 0").collect()) == [(1, 1.0), (2, 0.5), (3, 0.25)]
+    with pytest.raises(Exception, match=r"PARALAGG_ASSUMPTION_VIOLATED.*0\.5"):
+        run("ways.f >= 1").collect()
+    with pytest.raises(ra.UsageError, match="PARALAGG_ASSUME_COLUMN"):
+        run("f_2 >= 0")
 
 
 def test_a_violated_assumption_ends_the_query_with_the_value(t: Tables, spark: SparkSession) -> None:

@@ -54,6 +54,7 @@ class PythonBackend:
         tasks = _tasks(job.session)
         start = time.perf_counter()
         found = analysed(job, analyser_of(job.session))
+        checks = guards(job.assume, found.json)  # before the proof, which knows no wrong names
         compiled = compiled_job(job, found.json, found.relations)
         from mpi_backend.codegen.portable import check_portable  # noqa: PLC0415 - only this engine needs it
 
@@ -64,7 +65,7 @@ class PythonBackend:
             inputs=True,
         )
         sources = found.sources
-        for source, with_check in guards(job.assume, found.json).items():
+        for source, with_check in checks.items():
             sources[source] = with_check(sources[source])
         frames = [*sources, *job.starts]
         ansi = bool(found.json["setting"]["ansi"])

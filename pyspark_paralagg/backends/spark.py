@@ -22,11 +22,11 @@ from pyspark_paralagg.session.interrupt import cancel_on_interrupt
 from pyspark_paralagg.session.running import is_connect
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from pyspark_paralagg.backends.analysed import Analysed, Analyser
+    from pyspark_paralagg.backends.analysed import Analyser
     from pyspark_paralagg.backends.protocol import Job
     from pyspark_paralagg.compile.compile_step import CompiledStep
     from pyspark_paralagg.plan.plan import Plan
@@ -101,22 +101,13 @@ class Builder:
         found = analysed(self.job, shim_of(self.session))
         step_sources = len(found.json["sources"])
         starts = self.job.starts
+        checks = guards(self.job.assume, found.json)  # before the proof, which knows no wrong names
         compiled = compiled_job(self.job, found.json, found.relations)
         if self.offload is not None:
             self.offload.admit(compiled.plan)
-        plan, guarded = self._guarded(compiled.plan, found, step_sources + len(starts))
+        plan, guarded = _guarded(compiled.plan, found.analysis, checks, step_sources + len(starts))
         compiled = replace(compiled, plan=plan, seconds=time.perf_counter() - start)
         return self._fixpoints(compiled, found.analysis, step_sources, [*starts, *guarded])
-
-    def _guarded(self, plan: Plan, found: Analysed[EngineAnalysis], next_source: int) -> tuple[Plan, list[DataFrame]]:
-        """Wrap sources with an assumed column, so that a row that violates the assumption ends the query."""
-        wrapped_source: dict[int, int] = {}
-        sources: list[DataFrame] = []
-        for source, with_check in guards(self.job.assume, found.json).items():
-            wrapped_source[source] = next_source + len(sources)
-            sources.append(with_check(found.analysis.source(source)))
-        inputs = tuple(replace(i, source=wrapped_source.get(i.source, i.source)) for i in plan.inputs)
-        return replace(plan, inputs=inputs), sources
 
     def _fixpoints(
         self,
@@ -141,6 +132,19 @@ class Builder:
                 data["together"] = together if name in together else []
                 results[name] = analysis.fixpoint(data, position, name, sources, self.reason)
         return {name: results[output] for name, output in self.job.outputs.items()}
+
+
+def _guarded(
+    plan: Plan, analysis: EngineAnalysis, checks: Mapping[int, Callable[[DataFrame], DataFrame]], next_source: int
+) -> tuple[Plan, list[DataFrame]]:
+    """Wrap sources with an assumed column, so that a row that violates the assumption ends the query."""
+    wrapped_source: dict[int, int] = {}
+    sources: list[DataFrame] = []
+    for source, with_check in checks.items():
+        wrapped_source[source] = next_source + len(sources)
+        sources.append(with_check(analysis.source(source)))
+    inputs = tuple(replace(i, source=wrapped_source.get(i.source, i.source)) for i in plan.inputs)
+    return replace(plan, inputs=inputs), sources
 
 
 def shim_of(session: SparkSession) -> Analyser[EngineAnalysis]:

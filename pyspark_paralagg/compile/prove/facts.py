@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.program.aggregators import is_numeric
+from pyspark_paralagg.program.assumption import assumptions_about
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, conjuncts
 from pyspark_paralagg.program.functions import Setting
 from pyspark_paralagg.program.functions.arithmetic import to_number
@@ -187,6 +188,7 @@ def input_facts(source: Input, program: Program, invariants: Invariants, *, assu
     for condition in source.filters:
         facts = facts.assuming(condition)
     if assumes and source.relation is None:
-        for implied in filter(None, map(fact, program.assume)):
+        assumed = assumptions_about(source.name, [c.name for c in source.columns], program.assume)
+        for implied in filter(None, map(fact, assumed)):
             facts = facts.with_range(*implied)  # null is no violation
     return facts

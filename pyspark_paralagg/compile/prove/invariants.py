@@ -16,6 +16,7 @@ from pyspark_paralagg.compile.prove.rule_facts import facts_of
 from pyspark_paralagg.compile.rewrite.scope import inlined, variables
 from pyspark_paralagg.compile.rewrite.simplify import with_input
 from pyspark_paralagg.program.aggregators import is_integral, is_numeric
+from pyspark_paralagg.program.assumption import assumptions_about
 from pyspark_paralagg.program.expr import Call, Col, Expr, columns, substitute, walk
 from pyspark_paralagg.program.functions.value_range import Range, is_float, type_range
 
@@ -181,18 +182,29 @@ def premises_of(rule: Rule, program: Program) -> tuple[Expr, ...]:
         for v, e in zip(atom.variables, source.exprs, strict=True):
             if v is not None and isinstance(e, Col):
                 variable_of.setdefault(e.name, Col(v, e.type, e.nullable))
-        conditions = [*source.filters, *(program.assume if source.relation is None else ())]
+        assumed = () if source.relation else assumptions_about(source.name, variable_of, program.assume)
+        conditions = [*source.filters, *assumed]
         premises += [c for g in conditions if (c := _with_variables(g, variable_of)) is not None]
     return tuple(dict.fromkeys(premises))
 
 
 def assumable_in(rule: Rule, program: Program) -> dict[str, Col]:
-    """Return the numeric variables of ``rule`` that come from the user's rows, with the user's column names."""
+    """Return the numeric variables of ``rule`` that come from the user's rows, as ``assume`` names their columns.
+
+    A column that other sources have too is named with its source, if that has a name.
+    """
     assumable: dict[str, Col] = {}
+    owners: dict[str, set[int]] = {}
+    for i in program.inputs:
+        for c in i.columns if i.relation is None else ():
+            owners.setdefault(c.name, set()).add(i.source)
     for name, v in variables(rule, program).items():
-        source = rule.body[v.atom].input
-        if source is not None and program.input(source).relation is None and is_numeric(v.column.type):
-            assumable[name] = Col(v.column.name, v.column.type, v.column.nullable)
+        read = rule.body[v.atom].input
+        source = None if read is None else program.input(read)
+        if source is not None and source.relation is None and is_numeric(v.column.type):
+            is_shared = len(owners.get(v.column.name, ())) > 1
+            shown = f"{source.name}.{v.column.name}" if is_shared and source.name else v.column.name
+            assumable[name] = Col(shown, v.column.type, v.column.nullable)
     return assumable
 
 
