@@ -50,7 +50,7 @@ LINES = {
         "codegen": 970,
         "driver": 1_790,
         "gang": 610,
-        "load": 1_660,
+        "load": 1_670,
         "loop": 2_520,
         "offload": 1_270,
         "plan": 1_190,
