@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
+from delta.tables import DeltaTable
 from matplotlib.figure import Figure
 
 import pyspark_paralagg as ra
@@ -92,7 +93,9 @@ class Pair:
 
     def refresh(self, rows: int) -> Timing:
         """Refresh both tables after a change of `rows` rows; raise `AssertionError` if their rows differ."""
-        self.kept.status()  # opens the new log entries, so that neither of the two pays for it
+        for source in self.kept._sources.values():  # noqa: SLF001 - no public way
+            # Reads the new log entries and the list of files, as every first reader of a version has to.
+            DeltaTable.forPath(self._spark, source.place).detail().collect()
         began = time.perf_counter()
         report = self.kept.refresh()
         between = time.perf_counter()

@@ -53,6 +53,33 @@ def _process(folder: Path, text: str, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
+PATHS = """
+.decl dist(x: symbol, d: float, route: path, legs: number)
+.decl edge(x: symbol, y: symbol, w: float)
+.input edge
+dist("a", 0.0, $PATH(), $HOPS()).
+dist(y, $MIN(d + w), $PATH(d + w), $HOPS()) :- dist(x, d, _, _), edge(x, y, w).
+.output dist
+.output dist(filename="paths.parquet")
+.printsize dist
+.assume edge.w >= 0
+"""
+
+
+@pytest.mark.parametrize("backend", ["local", "mpi"])
+def test_paths_are_written_as_text_and_as_lists(
+    case: Callable[..., int], capfd: pytest.CaptureFixture[str], backend: str
+) -> None:
+    assert case(PATHS, "--backend", backend, edge="a\tb\t5\na\tc\t1.5\nc\tb\t1\n") == OK
+    rows = "a\t0.0\t[a]\t0\nb\t2.5\t[a, c, b]\t2\nc\t1.5\t[a, c]\t1\n"
+    assert Path("out/dist.csv").read_text(encoding="utf-8") == rows
+    written = pq.read_table("out/paths.parquet").to_pydict()
+    assert written["route"] == [["a"], ["a", "c", "b"], ["a", "c"]]
+    assert capfd.readouterr().out == "dist\t3\n"
+    assert case(PATHS, "--backend", backend, "-D", "no", edge="b\tc\t1\n") == OK
+    assert Path("no/dist.csv").read_text(encoding="utf-8") == "a\t0.0\t[a]\t0\n"
+
+
 def test_outputs_reports_and_what_is_said(case: Callable[..., int], capfd: pytest.CaptureFixture[str]) -> None:
     text = DISTANCES + '.output edge(filename="e.parquet")\n.printsize edge'
     assert case(text, "--report", "r.json", edge=EDGES + EDGES) == OK

@@ -18,13 +18,13 @@ ENGINES = {"pyspark", "py4j", "mpi4py", "numpy", "pandas"}
 SHIM = "jvm_shim/src/main/scala/org/apache/spark/sql/paralagg"
 LINES = {
     "pyspark_paralagg": {
-        "api": 2_430,
+        "api": 2_450,
         "backends": 1_500,
         "codes": 1_510,
-        "command": 3_390,
+        "command": 3_410,
         "compile": 8_440,
         "connect": 1_760,
-        "datalog": 6_750,
+        "datalog": 7_000,
         "delta": 1_550,
         "graph": 1_200,
         "lowering": 325,

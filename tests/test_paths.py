@@ -244,6 +244,37 @@ def _doubled(p: DataFrame) -> DataFrame:
     return p.join(second, p.dst == second.mid).selectExpr("src", "end AS dst", "dist + more AS dist")
 
 
+TEXT = """
+.decl road(x: number, y: number, w: number)
+.decl dist(node: number, route: path, dist: number, legs: number)
+road(x, y, w) :- edge(x, y, w), w < 1000.
+dist(x, $PATH(0), 0, $HOPS()) :- start(x).
+dist(y, $PATH(d + w), $MIN(d + w), $HOPS()) :- dist(x, _, d, _), road(x, y, w).
+far(x, d) :- dist(x, _, d, _), d > 4.
+.assume edge.weight >= 0
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_text_has_the_same_paths(spark: SparkSession, engine: str) -> None:
+    edges = spark.createDataFrame(CYCLES, "src long, dst long, weight long")
+    relations = ra.datalog(spark, TEXT, edge=edges, start=spark.sql("SELECT 1L AS x"), backend=engine)
+    df = relations["dist"]
+    assert df.columns == ["node", "route", "dist", "legs"]
+    assert found(df) == expected(CYCLES, {1: 0})
+    assert {r.x: r.d for r in relations["far"].collect()} == {
+        node: dist for node, (dist, _) in expected(CYCLES, {1: 0}).items() if dist > 4
+    }
+
+
+def test_a_path_that_no_rule_of_a_text_gives_has_its_line(spark: SparkSession) -> None:
+    text = "r(x, y, $PATH()) :- edge(x, y, _).\nr(x, z, $PATH()) :- r(x, y, _), r(y, z, _)."
+    edges = spark.createDataFrame(CYCLES, "src long, dst long, weight long")
+    relations = ra.datalog(spark, text, edge=edges)
+    with pytest.raises(ra.UsageError, match=r"no single parent.*line 2, column 1"):
+        _ = relations["r"]
+
+
 def test_plain_dataframes_and_workers_without_arrow(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     edges = spark.createDataFrame(CYCLES, "src long, dst long, weight long")
     base = spark.sql("SELECT 1L AS node, 0L AS dist")

@@ -149,7 +149,7 @@ class Relations(Mapping[str, "DataFrame"]):
         self._check_name(name)
         try:
             df = decoded(self._strata.frame(name), self._tree, name)
-        except (VerificationError, UnsupportedError) as problem:
+        except (VerificationError, UnsupportedError, UsageError) as problem:
             raise self._strata.located(problem) from None
         setattr(df, _ATTRIBUTE, TextRelation(name, self._resolved, self._inputs, self._tree))
         return df

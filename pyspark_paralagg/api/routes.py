@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyspark_paralagg.errors import EnvironmentProblem
+from pyspark_paralagg.errors import EnvironmentProblem, FixpointError
 from pyspark_paralagg.program.sql import quoted
 from pyspark_paralagg.program.trace import Path
 from pyspark_paralagg.program.traced import traced
@@ -27,21 +27,47 @@ _BATCH = 1 << 22
 
 def with_traces(df: DataFrame, relation: Relation, order: list[str]) -> DataFrame:
     """Return ``df``, the engine's rows of ``traced(relation).result``, with the columns ``order``."""
-    paths = {t.name: t.kind for t in relation.traces if isinstance(t.kind, Path)}
+    paths = _shown(relation)
     if not paths:
         return df.select(*map(quoted, order))
     _check_workers(df, next(iter(paths)))
-    names = traced(relation)
     types = {f.name: f.dataType.simpleString() for f in df.schema.fields}
-    keys = [k.name for k in relation.keys]
-    made = {name: list(path.columns) or keys for name, path in paths.items()}
-    limits = {name: path.limit for name, path in paths.items()}
-    for name, shown in made.items():
+    for name, shown in paths.items():
         fields = ", ".join(f"{quoted(c)}: {types[c]}" for c in shown)
         types[name] = f"array<{types[shown[0]]}>" if len(shown) == 1 else f"array<struct<{fields}>>"
     schema = ", ".join(f"{quoted(c)} {types[c]}" for c in order)
-    walk = _walk(order, keys, list(names.parents), names.hops, made, limits)
-    return df.repartition(1).mapInArrow(walk, schema)
+    return df.repartition(1).mapInArrow(_walker(relation, order), schema)
+
+
+def table_with_traces(table: pa.Table, relation: Relation, order: list[str]) -> pa.Table:
+    """Return ``with_traces`` of rows in this process; raise ``FixpointError`` for a row that has no path."""
+    import pyarrow as pa  # noqa: PLC0415 - this module loads without it
+
+    types, paths = {f.name: f.type for f in table.schema}, _shown(relation)
+    for name, shown in paths.items():
+        element = types[shown[0]] if len(shown) == 1 else pa.struct([(c, types[c]) for c in shown])
+        types[name] = pa.list_(element)
+    rows = table.to_batches()
+    batches = _walker(relation, order)(iter(rows)) if paths else table.select(order).to_batches()
+    try:
+        return pa.Table.from_batches(batches, pa.schema([(c, types[c]) for c in order]))
+    except ValueError as problem:
+        code, _, message = str(problem).removeprefix("[").partition("] ")
+        if not code.startswith("PARALAGG_"):
+            raise
+        raise FixpointError(code, message, place=f"relation {relation.name}") from problem
+
+
+def _shown(relation: Relation) -> dict[str, list[str]]:
+    """Return the columns that each path of ``relation`` shows, by the path's name."""
+    keys = [k.name for k in relation.keys]
+    return {t.name: list(t.kind.columns) or keys for t in relation.traces if isinstance(t.kind, Path)}
+
+
+def _walker(relation: Relation, order: list[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    names, keys = traced(relation), [k.name for k in relation.keys]
+    limits = {t.name: t.kind.limit for t in relation.traces if isinstance(t.kind, Path)}
+    return _walk(order, keys, list(names.parents), names.hops, _shown(relation), limits)
 
 
 def _check_workers(df: DataFrame, path: str) -> None:

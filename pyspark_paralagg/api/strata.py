@@ -250,7 +250,8 @@ class Strata:
         return sum(v is not None and self._alias(a, p) == column for a in rule.body for p, v in enumerate(a.variables))
 
     def _aggs(self, relation: Relation) -> dict[str, Any]:
-        return {d.column.name: self._aggregation(d) for d in relation.dependents}
+        aggregated = {d.column.name: self._aggregation(d) for d in relation.dependents}
+        return aggregated | {t.name: t.kind for t in relation.traces}
 
     def _aggregation(self, d: Dependent) -> Any:  # noqa: ANN401 - any value of aggs
         if d.aggregator in self._aggregators:

@@ -113,9 +113,10 @@ RELATION = (
     ErrorCode(
         "PARALAGG_PATH",
         "UsageError",
-        cause="A column of `ra.path` or `ra.hops` is not defined. It follows a column that is no minimum or maximum. "
-        "Or the base has a column of its name. Or a branch of the step reads the relation twice, or another one. "
-        'Or `on_limit="return"` ends the run while parents still change.',
+        cause="A column of `ra.path` or `ra.hops`, or of `$PATH` or `$HOPS` in a text, is not defined. It follows a "
+        "column that is no minimum or maximum. Or the base has a column of its name. Or a branch of the step reads the "
+        "relation twice, or another one of the recursion. Or a limit ends the run while parents still change. Or a "
+        "rule reads the column.",
         remedy="Do what the message says. Often the path belongs into a recursion of its own.",
         example="""
             base = spark.sql("SELECT 1L AS node, 0D AS dist")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.api.datalog import located
 from pyspark_paralagg.api.explain import explain_plan
+from pyspark_paralagg.api.routes import table_with_traces
 from pyspark_paralagg.command import engine, outputs, tables
 from pyspark_paralagg.command.progress import Progress
 from pyspark_paralagg.command.table_results import TableResult, decoded_table
@@ -23,6 +24,7 @@ from pyspark_paralagg.datalog.text_to_program import resolve_text
 from pyspark_paralagg.errors import FixpointError, ParalaggError, UnsupportedError, UsageError, VerificationError
 from pyspark_paralagg.program import patterns
 from pyspark_paralagg.program.functions import Setting
+from pyspark_paralagg.program.traced import traced
 from pyspark_paralagg.report.run_progress import Rate
 from pyspark_paralagg.report.run_report import RunReport
 from pyspark_paralagg.session import conf
@@ -137,7 +139,7 @@ def run(task: Task, fallback_reason: str | None = None) -> None:
             results = {}
             for name in task.requested.names:
                 report = _report(result, resolved, name, backend, reason, planned)
-                table = result.tables[name].select(list(resolved.names(name)))
+                table = _text_columns(result.tables[_computed(resolved, name)], resolved, name)
                 results[name] = TableResult(decoded_table(table, task.text, name), report)
             outputs.write_all(task, results, progress)
 
@@ -146,7 +148,10 @@ def _compile(
     task: Task, settings: Settings, resolved: Resolved, open_inputs: Mapping[str, list[OpenInput]]
 ) -> tuple[Program, Plan]:
     """Return the Program of the text and its Plan."""
-    program = replace(requested_program(resolved, task.requested.names), mode=task.options.mode)
+    try:
+        program = replace(requested_program(resolved, task.requested.names), mode=task.options.mode)
+    except UsageError as problem:  # a path that no rule gives
+        raise located(problem, resolved) from None
     sizes = {
         n: sum(i.size_bytes for i in open_inputs.get(source.relation, ())) for n, source in enumerate(resolved.sources)
     }
@@ -170,8 +175,9 @@ def _compute(  # noqa: PLR0913, PLR0917 - all results of the steps before
     open_inputs: Mapping[str, list[OpenInput]],
     progress: Progress,
 ) -> EngineResult:
-    names, request = task.requested.names, settings.request
+    names, request = [_computed(resolved, name) for name in task.requested.names], settings.request
     sources = dict(sources_of(resolved, plan, open_inputs))
+    counted = [name for name in task.requested.counted if name in names]
     rate = Rate()
 
     def show(run: RunProgress) -> None:
@@ -179,12 +185,12 @@ def _compute(  # noqa: PLR0913, PLR0917 - all results of the steps before
         progress.show(rate.describe(run))
 
     if task.options.backend == "local":
-        return engine.run_in_process(plan, sources, names, show, ansi=settings.ansi, counted=task.requested.counted)
+        return engine.run_in_process(plan, sources, names, show, ansi=settings.ansi, counted=counted)
     with _folder(task.work, request.staging) as folder:
         engine_settings = {
             "ansi": settings.ansi,
             **settings.placement,
-            "counted": task.requested.counted,
+            "counted": counted,
         }
         return engine.run_on_ranks(plan, sources, names, show, request, folder, engine_settings)
 
@@ -210,6 +216,20 @@ def _folder(work: Path, staging: str | None) -> Iterator[Path]:
     Path(staging).mkdir(mode=0o700, parents=True, exist_ok=True)
     with work_folder(staging) as folder:
         yield folder
+
+
+def _computed(resolved: Resolved, name: str) -> str:
+    """Return the relation that has the rows of ``name``, with what its hops and paths are made of."""
+    relation = next((r for r in resolved.program.relations if r.name == name), None)
+    return name if relation is None or not relation.traces else traced(relation).result.name
+
+
+def _text_columns(table: pa.Table, resolved: Resolved, name: str) -> pa.Table:
+    """Return the columns of a relation in the text's order, from the rows of ``_computed``."""
+    columns = list(resolved.names(name))
+    if _computed(resolved, name) == name:
+        return table.select(columns)
+    return table_with_traces(table, resolved.program.relation(name), columns)
 
 
 def _report(  # noqa: PLR0913, PLR0917 - the parts of a report

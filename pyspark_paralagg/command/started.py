@@ -143,6 +143,8 @@ def _activate(spark: SparkSession) -> None:
 def _start(name: str, master: str, confs: Mapping[str, str], log: Path | None, *, uses_delta: bool) -> SparkSession:
     from pyspark.sql import SparkSession  # noqa: PLC0415 - slow to load
 
+    if master.startswith("local"):  # Spark's own default is the first python3 on PATH, whatever runs this
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName(f"paralagg {name}")
     quiet = _QUIET if log else {}
     for key, value in {**_MEANING, **quiet, **(DELTA_CONFS if uses_delta else {}), **confs}.items():

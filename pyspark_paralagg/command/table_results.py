@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -60,9 +61,11 @@ class TableResult:
 
     @cached_property
     def _order(self) -> pa.Array:
-        """The row numbers sorted by all columns: nulls first, NaN last."""
+        """The row numbers sorted by all columns but paths: nulls first, NaN last."""
         keys: dict[str, pa.ChunkedArray] = {}
         for n, column in enumerate(self._table.columns):
+            if pa.types.is_nested(column.type):
+                continue
             if column.null_count:
                 keys[f"{n} is there"] = pc.is_valid(column)
             if pa.types.is_floating(column.type):
@@ -84,15 +87,25 @@ def decoded_table(table: pa.Table, text: Text, relation: str) -> pa.Table:
 def _printable(column: pa.Array) -> pa.Array:
     if pa.types.is_float32(column.type):
         return column.cast(pa.float64())
-    if pa.types.is_decimal(column.type) or pa.types.is_timestamp(column.type):
+    if pa.types.is_decimal(column.type) or pa.types.is_timestamp(column.type) or pa.types.is_nested(column.type):
         return pa.array([None if v is None else _spark_text(v) for v in column.to_pylist()], pa.string())
     return column
 
 
-def _spark_text(value: Any) -> str:  # noqa: ANN401 - a decimal or a time
+def _spark_text(value: Any) -> str:  # noqa: ANN401, PLR0911 - any value of a column; a return for each kind
     """Format a value as Spark casts it to a string; instants are in this machine's zone, which is Spark's default."""
-    if not hasattr(value, "tzinfo"):
+    if isinstance(value, list):
+        return f"[{', '.join(map(_spark_text, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(map(_spark_text, value.values()))}}}"
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Decimal):
         return format(value, "f")
+    if not hasattr(value, "tzinfo"):
+        return str(value)
     local = value.astimezone().replace(tzinfo=None) if value.tzinfo is not None else value
     whole, dot, fraction = local.isoformat(sep=" ").partition(".")
     return f"{whole}{dot}{fraction.rstrip('0')}"

@@ -15,6 +15,7 @@ from pyspark_paralagg.datalog.desugar.inline import without_inlined
 from pyspark_paralagg.datalog.desugar.ordinals import without_ordinals
 from pyspark_paralagg.datalog.desugar.records import without_structures
 from pyspark_paralagg.datalog.desugar.subsumption import without_subsumption
+from pyspark_paralagg.datalog.desugar.traces import without_traces
 from pyspark_paralagg.datalog.parse.parse import parse
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def read(source: str, name: str = "<text>", inputs: Collection[str] = ()) -> Tex
     >>> [type(c).__name__ for c in text.clauses], text.clauses[1].heads[0].relation
     (['Declaration', 'Rule'], 'c.p')
     """
-    text = without_ordinals(without_inlined(without_components(parse(source, name))))
+    text = without_traces(without_components(parse(source, name)), inputs)
+    text = without_ordinals(without_inlined(text))
     text = without_choices(without_subsumption(text, inputs), inputs)
     return without_structures(without_equivalences(text, inputs))

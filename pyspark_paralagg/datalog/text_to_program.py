@@ -8,11 +8,13 @@ shapes and types (``shapes``, ``infer``). Then ``build`` makes the Program.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.datalog.lower.assumptions import assumptions, condition
 from pyspark_paralagg.datalog.lower.bind import bind
 from pyspark_paralagg.datalog.lower.build import Builder
+from pyspark_paralagg.datalog.lower.dependencies import Dependencies
 from pyspark_paralagg.datalog.lower.facts import constants
 from pyspark_paralagg.datalog.lower.infer import SlotTypes, infer
 from pyspark_paralagg.datalog.lower.resolved import Resolved
@@ -31,7 +33,7 @@ from pyspark_paralagg.datalog.resolve.shapes import Shapes
 from pyspark_paralagg.datalog.resolve.stratified import check_stratified
 from pyspark_paralagg.datalog.resolve.types import Types, unsigned_columns
 from pyspark_paralagg.program.aggregators import aggregator_named
-from pyspark_paralagg.program.names import is_added
+from pyspark_paralagg.program.names import fresh_name, is_added
 from pyspark_paralagg.program.program import Limit, Program
 
 if TYPE_CHECKING:
@@ -109,9 +111,18 @@ class _Resolver:
         self.terms.unsigned = positions(rules, flags, self.terms.base)
         slot_types = infer(self.rules, self.shapes, column_types, static_facts, self.terms, self.places)
         self._check_typed(slot_types)
-        assumed = {(a.relation, a.column) for a in self.assumed}
+        self.traces = {name: self._traced(name) for name in text.traces if name in self.shapes.shapes}
         self.builder = Builder(
-            self.shapes, slot_types, self.terms, self.places, facts, external, self.indexed, unsigned, assumed
+            self.shapes,
+            slot_types,
+            self.terms,
+            self.places,
+            facts,
+            external,
+            self.indexed,
+            unsigned,
+            {(a.relation, a.column) for a in self.assumed},
+            self.traces,
         )
         self.mentioned = frozenset((*declared, *(a.relation for a in _atoms(text))))
 
@@ -126,6 +137,7 @@ class _Resolver:
             assume=tuple(condition(a) for a in self.assumed),
             limits=tuple(self._limit(c) for c in self.text.clauses if isinstance(c, syntax.Limit)),
         )
+        self._check_traces(program)
         clauses = self.text.clauses
         outputs = [c.relation for c in clauses if isinstance(c, syntax.Directive) and c.kind == "output"]
         return Resolved(
@@ -139,7 +151,30 @@ class _Resolver:
             self.input_spans,
             self.places,
             overflowing(self.rules, self.terms.unsigned, self.terms.base),
+            self.traces,
         )
+
+    def _traced(self, name: str) -> tuple[syntax.TracedColumn, ...]:
+        """Return the traced columns of a relation, under names that its other columns do not have."""
+        names, result = list(self.shapes.shapes[name].columns), []
+        for traced in self.text.traces[name]:
+            result.append(replace(traced, name=fresh_name(traced.name, names)))
+            names.append(result[-1].name)
+        return tuple(result)
+
+    def _check_traces(self, program: Program) -> None:
+        needs = Dependencies(program)
+        for name, columns in self.traces.items():
+            if not needs.recursive_rules(name):
+                message = f"`{name}` does not recurse, so a path of it is its own row"
+                hint = f"write ${columns[0].word} in the recursive relation whose steps it shows"
+                problem = self.places.error("PARALAGG_PATH", message, columns[0].span, value=name, hint=hint)
+                problem.may_follow_from_others = True
+                raise problem
+            if any(self.text.columns.get(name, ())):
+                message = f"`{name}` has records or branches, which a path does not show"
+                hint = "use plain columns in this relation, and make the records in another one"
+                raise self.places.error("PARALAGG_PATH", message, columns[0].span, value=name, hint=hint)
 
     def _flat(self) -> list[Flat]:
         clauses = [c for c in self.text.clauses if isinstance(c, syntax.Rule)]

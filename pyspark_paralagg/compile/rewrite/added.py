@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.compile.rewrite.stratify import needs_of, strongly_connected
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.expr import Call, Col, Lit
 from pyspark_paralagg.program.names import fresh_name
@@ -57,11 +58,12 @@ def rows_with_keys(relation: Relation, keys: Sequence[Expr], place: str) -> Rule
 
 def check_is_finished(program: Program, relation: Relation, code: str, consequence: str) -> None:
     """Raise ``UsageError`` ``code`` if a limit returns rows that are not final, with the ``consequence``."""
-    iterations = program.max_iterations
-    if program.on_limit == "return" and iterations is not None:
+    recursion = next(names for names in strongly_connected(needs_of(program)) if relation.name in names)
+    iterations, on_limit, _ = program.limit(tuple(recursion))
+    if on_limit == "return" and iterations is not None:
         raise UsageError(
             code,
-            f"max_iterations={iterations} returns rows {consequence}",
+            f"a limit of {iterations} iterations returns rows {consequence}",
             value=iterations,
             place=f"relation {relation.name}",
             hint="count the steps in a key and bound it: keys=['node', 'legs'], and .where('legs < 3') in the step",

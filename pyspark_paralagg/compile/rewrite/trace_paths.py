@@ -24,6 +24,7 @@ from pyspark_paralagg.compile.rewrite.added import (
     reads,
     with_relation,
 )
+from pyspark_paralagg.compile.rewrite.stratify import needs_of, strongly_connected
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.expr import Call, Col, Lit
 from pyspark_paralagg.program.program import Atom, Rule
@@ -64,6 +65,7 @@ class _Tracer:
 
     def __init__(self, program: Program, relation: Relation) -> None:
         self._program = program
+        self._recursion = next(c for c in strongly_connected(needs_of(program)) if relation.name in c)
         self._relation = replace(relation, traces=())
         self._order = relation.traces[0].kind.order
         count = len(relation.supplied)
@@ -88,13 +90,12 @@ class _Tracer:
         begin = [_copied(self._relation, first), *starts]  # a copy first: a row that no search finds has null hops
         self._add(first, begin + [self._search(r, first) for r in self._rules])
         for before, stage in zip(self._names.stages, others, strict=False):
-            self._add(
-                stage, [_copied(before, stage)] + [self._parent(r, before, stage) for r in self._rules if reads(r)]
-            )
+            recursive = [r for r in self._rules if self._reads(r)]
+            self._add(stage, [_copied(before, stage)] + [self._parent(r, before, stage) for r in recursive])
         return self._program
 
     def _check_parents(self, rule: Rule) -> None:
-        read = reads(rule)
+        read = self._reads(rule)
         if len(read) > 1 or any(a.relation != self._relation.name or a.kind != "join" for a in read):
             raise UsageError(
                 "PARALAGG_PATH",
@@ -104,6 +105,10 @@ class _Tracer:
                 place=rule.place,
                 hint="read the relation once in each branch, joined with inputs: dist JOIN edges, not dist JOIN dist",
             )
+
+    def _reads(self, rule: Rule) -> list[Atom]:
+        """Return the atoms of a rule that read relations of the same recursion."""
+        return [a for a in reads(rule) if a.relation in self._recursion]
 
     def _add(self, stage: Relation, rules: list[Rule]) -> None:
         self._program = with_relation(self._program, stage, rules)
@@ -119,7 +124,7 @@ class _Tracer:
 
     def _search(self, rule: Rule, stage: Relation) -> Rule:
         """Return the rule of rows that follow in one hop, or that need no other row."""
-        if not reads(rule):
+        if not self._reads(rule):
             return self._tight(rule, rule.body, (_NO_HOPS, *self._no_parents(stage)), stage)
         parent = self._from(rule, stage)
         found = (parent.hops, *parent.keys[: len(self._names.parents[:1])])
@@ -169,7 +174,7 @@ class _Tracer:
 
         Values are read from the relation itself: it is final, so they may decide what is joined.
         """
-        reader = reads(rule)[0]
+        reader = self._reads(rule)[0]
         count = len(self._relation.keys)
         named = zip(reader.variables[:count], self._relation.keys, strict=True)
         keys = tuple(v or fresh_variable(rule, f"from_{k.name}") for v, k in named)

@@ -18,6 +18,7 @@ from pyspark_paralagg.datalog.resolve.shapes import HOLDS, Shape, Shapes
 from pyspark_paralagg.program.aggregators import aggregator_named
 from pyspark_paralagg.program.expr import Col, Lit
 from pyspark_paralagg.program.program import Atom, Column, Dependent, Input, Relation, Rule
+from pyspark_paralagg.program.trace import Hops, Path, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.datalog.lower.facts import Fact
     from pyspark_paralagg.datalog.lower.infer import SlotTypes
     from pyspark_paralagg.datalog.parse.places import Places
+    from pyspark_paralagg.datalog.parse.syntax import TracedColumn
     from pyspark_paralagg.datalog.resolve.expand import Flat
 
 
@@ -42,6 +44,7 @@ class Builder:
     indexed: AbstractSet[str]
     unsigned: Mapping[str, AbstractSet[str]]
     assumed: AbstractSet[tuple[str | None, str]]
+    traces: Mapping[str, Sequence[TracedColumn]]
 
     def build(
         self, flat: Sequence[Flat]
@@ -84,7 +87,8 @@ class Builder:
         dependents = self.dependents(shape, types)
         if not shape.columns:
             keys = (Column(HOLDS, BOOLEAN),)
-        return Relation(name, keys, dependents, inputs[name].id, initial_id)
+        traces = tuple(_trace(t, shape) for t in self.traces.get(name, ()))
+        return Relation(name, keys, dependents, inputs[name].id, initial_id, traces=traces)
 
     def initial(self, shape: Shape, name: str, number: int, derived: set[str], inputs: dict[str, Input]) -> Input:
         """Return the input of relation ``name``, with the columns in the order of ``shape``."""
@@ -150,6 +154,11 @@ class Builder:
     def column(self, relation: str, column: str) -> str:
         """Return a column's name, prefixed by its relation if the column has an assumption."""
         return f"{relation}.{column}" if (relation, column) in self.assumed else column
+
+
+def _trace(traced: TracedColumn, shape: Shape) -> Trace:
+    order = None if traced.order is None else shape.columns[traced.order]
+    return Trace(traced.name, Path(order) if traced.word == "PATH" else Hops(order))
 
 
 def slots(shape: Shape) -> list[Slot]:

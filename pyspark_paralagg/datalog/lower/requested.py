@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.rewrite.added import without_rows
+from pyspark_paralagg.compile.rewrite.trace_paths import trace_paths
 from pyspark_paralagg.datalog.lower.dependencies import Dependencies
 from pyspark_paralagg.datalog.lower.whole import whole_program
 from pyspark_paralagg.program.program import Column, Relation
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 def requested_program(resolved: Resolved, names: Sequence[str], question: Question | None = None) -> Program:
     """Return the Program of the relations ``names`` and those that they need, with the answer to ``question``.
 
-    A relation without rules has the rows of its source, without duplicates.
+    A relation without rules has the rows of its source, without duplicates. Without a question, the relations that
+    compute hops and paths are part of it.
     """
     program = resolved.program
     needs = Dependencies(program)
@@ -41,9 +43,11 @@ def requested_program(resolved: Resolved, names: Sequence[str], question: Questi
         limits=tuple(x for x in program.limits if x.relation in reached),
     )
     empty = {n for n, s in enumerate(resolved.sources) if not s.rows and not s.is_external}
-    if question is not None:
-        inputs = (i if i.relation is not None else _named(i, resolved, empty) for i in requested.inputs)
-        requested = question.rewrite(replace(requested, inputs=tuple(inputs)))
+    if question is None:
+        return trace_paths(whole_program(requested, empty))
+    inputs = (i if i.relation is not None else _named(i, resolved, empty) for i in requested.inputs)
+    relations = (replace(r, traces=()) for r in requested.relations)
+    requested = question.rewrite(replace(requested, relations=tuple(relations), inputs=tuple(inputs)))
     return whole_program(requested, empty)
 
 

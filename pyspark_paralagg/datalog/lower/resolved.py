@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.datalog.resolve.shapes import HOLDS
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark_paralagg.datalog.parse.places import Places
-    from pyspark_paralagg.datalog.parse.syntax import Assume, Span
+    from pyspark_paralagg.datalog.parse.syntax import Assume, Span, TracedColumn
     from pyspark_paralagg.datalog.resolve.shapes import Shape
     from pyspark_paralagg.program.program import Column, Program
 
@@ -36,6 +36,7 @@ class Resolved:
     ``Input.source`` is a position in ``sources``. ``shapes`` has all relations, ``mentioned`` those that the text
     names. ``spans`` maps a rule's ``place`` to its span, ``input_spans`` a relation to its ``.input``. Each of
     ``assumed`` has the relation of its column. ``overflowing`` is the first sum or product of unsigned numbers.
+    ``traces`` has the columns of hops and paths, which no shape has.
     """
 
     program: Program
@@ -48,7 +49,11 @@ class Resolved:
     input_spans: Mapping[str, Span]
     places: Places
     overflowing: Span | None = None
+    traces: Mapping[str, tuple[TracedColumn, ...]] = field(default_factory=dict)
 
     def names(self, relation: str) -> tuple[str, ...]:
-        """Return the names of a relation's columns in the text's order."""
-        return self.shapes[relation].columns or (HOLDS,)
+        """Return the names of a relation's columns in the text's order, those of hops and paths included."""
+        names = list(self.shapes[relation].columns or (HOLDS,))
+        for traced in self.traces.get(relation, ()):  # by position
+            names.insert(traced.position, traced.name)
+        return tuple(names)

@@ -384,11 +384,27 @@ Clause = (
 
 
 @dataclass(frozen=True)
+class TracedColumn:
+    """A column ``$PATH(d)`` or ``$HOPS(d)``, which no rule computes.
+
+    ``position`` is its own in the text, ``order`` that of the aggregate that decides, among the other columns; None for
+    a relation of keys alone.
+    """
+
+    name: str
+    position: int
+    word: str
+    order: int | None
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
 class Text:
     """A whole text: its clauses in order, and its source for messages.
 
     ``columns`` and ``structures`` are set if records were reduced to symbols: the structure of each column of the
-    relations that have one, and the structures by name (``desugar.structures``).
+    relations that have one, and the structures by name (``desugar.structures``). ``traces`` has the columns of hops
+    and paths, by relation (``desugar.traces``).
     """
 
     clauses: tuple[Clause, ...]
@@ -396,3 +412,4 @@ class Text:
     name: str = field(default="<text>", compare=False)
     columns: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict, compare=False, repr=False)
     structures: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    traces: Mapping[str, tuple[TracedColumn, ...]] = field(default_factory=dict, compare=False, repr=False)
