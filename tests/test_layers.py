@@ -30,7 +30,7 @@ LINES = {
         "lowering": 325,
         "maintenance": 1_000,
         "plan": 760,
-        "program": 3_360,
+        "program": 3_380,
         "report": 1_480,
         "session": 2_240,
         "sql": 255,

@@ -18,6 +18,7 @@ from pyspark_paralagg.api.structures import decoded, encoded
 from pyspark_paralagg.errors import ParalaggError, UnsupportedError, UsageError, VerificationError
 from pyspark_paralagg.program.names import is_added
 from pyspark_paralagg.program.schema import did_you_mean
+from pyspark_paralagg.program.traced import trace_type
 from pyspark_paralagg.session.running import check_running
 
 if TYPE_CHECKING:
@@ -180,7 +181,9 @@ class Relations(Mapping[str, "DataFrame"]):
     def columns(self, name: str) -> dict[str, str]:
         """Return the type of each column of ``name``, with the text's column names."""
         self._check_name(name)
-        types = {c.name: c.type for c in self._resolved.program.relation(name).columns}
+        relation = self._resolved.program.relation(name)
+        types = {c.name: c.type for c in relation.columns}
+        types |= {t.name: trace_type(t.kind, [k.name for k in relation.keys], types) for t in relation.traces}
         return {c: types[c] for c in self._resolved.names(name)}
 
     def combined(self) -> list[Relation]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_paralagg.errors import EnvironmentProblem, FixpointError
 from pyspark_paralagg.program.sql import quoted
 from pyspark_paralagg.program.trace import Path
-from pyspark_paralagg.program.traced import traced
+from pyspark_paralagg.program.traced import trace_type, traced
 from pyspark_paralagg.session.workers import lacks
 
 if TYPE_CHECKING:
@@ -32,9 +32,7 @@ def with_traces(df: DataFrame, relation: Relation, order: list[str]) -> DataFram
         return df.select(*map(quoted, order))
     _check_workers(df, next(iter(paths)))
     types = {f.name: f.dataType.simpleString() for f in df.schema.fields}
-    for name, shown in paths.items():
-        fields = ", ".join(f"{quoted(c)}: {types[c]}" for c in shown)
-        types[name] = f"array<{types[shown[0]]}>" if len(shown) == 1 else f"array<struct<{fields}>>"
+    types |= {t.name: trace_type(t.kind, [k.name for k in relation.keys], types) for t in relation.traces}
     schema = ", ".join(f"{quoted(c)} {types[c]}" for c in order)
     return df.repartition(1).mapInArrow(_walker(relation, order), schema)
 

@@ -9,10 +9,11 @@ from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.aggregators import MinBy
 from pyspark_paralagg.program.names import numbered
 from pyspark_paralagg.program.program import Column, Dependent, Relation
+from pyspark_paralagg.program.sql import quoted
 from pyspark_paralagg.program.trace import Hops, Path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark_paralagg.program.trace import Trace
 
@@ -43,6 +44,19 @@ def step_columns(relation: Relation) -> tuple[str, ...]:
     own = {c.name for c in relation.columns}
     paths = [t.kind for t in relation.traces if isinstance(t.kind, Path)]
     return tuple(dict.fromkeys(c for path in paths for c in path.columns if c not in own))
+
+
+def trace_type(kind: Hops | Path, keys: Sequence[str], types: Mapping[str, str]) -> str:
+    """Return the Spark type of a traced column; ``types`` are those of the columns that a path may show.
+
+    >>> trace_type(Path("d"), ["x", "y"], {"x": "bigint", "y": "string"})
+    'array<struct<x:bigint,y:string>>'
+    """
+    if isinstance(kind, Hops):
+        return HOPS_TYPE
+    shown = kind.columns or keys
+    fields = ",".join(f"{c if c.isascii() and c.isidentifier() else quoted(c)}:{types[c]}" for c in shown)
+    return f"array<{types[shown[0]] if len(shown) == 1 else f'struct<{fields}>'}>"
 
 
 def traced(relation: Relation, step_types: Sequence[str] = ()) -> Traced:
