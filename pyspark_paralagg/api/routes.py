@@ -122,7 +122,8 @@ def _walk(  # noqa: C901, PLR0913, PLR0915, PLR0917 - all that the worker gets; 
         if len(lost):
             row = {key: column(key)[int(lost[0])].as_py() for key in keys}
             text = f"[PARALAGG_PATH_LOST] {len(lost)} rows have no parent, such as {row}"
-            raise ValueError(text + ": rows with a null key, and rows that are derived from them, have no path")
+            cause = "its key or that of a row before it is null, or only a value that a better one replaced derives it"
+            raise ValueError(f"{text}: {cause}")
         for name, limit in limits.items():
             if limit is not None and int(depth.max()) >= limit:
                 row = {key: column(key)[int(depth.argmax())].as_py() for key in keys}
