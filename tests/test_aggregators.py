@@ -61,6 +61,7 @@ def test_broken_law_is_told_with_the_values_that_break_it(
     ("name", "combine", "options", "code", "told"),
     [
         ("min", F.least, {}, "PARALAGG_AGGREGATOR", "the aggregator 'min' already exists"),
+        ("path", F.least, {}, "PARALAGG_AGGREGATOR", "the aggregator 'path' already exists"),
         ("a b", F.least, {}, "PARALAGG_AGGREGATOR", "is not an identifier"),
         ("mine", None, {}, "PARALAGG_AGGREGATOR", "neither combine nor improves"),
         ("mine", "least", {}, "PARALAGG_AGGREGATOR", "combine is a str, not a function"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.aggregators import AGGREGATORS
 from pyspark_paralagg.program.schema import did_you_mean
+from pyspark_paralagg.program.trace import TRACE_WORDS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -78,7 +79,7 @@ class UserAggregator:
     def _check_arguments(self) -> None:
         if not isinstance(self.name, str) or not self.name.isidentifier():
             raise self._bad_argument(f"the name {self.name!r} is not an identifier", self.name, "use an identifier")
-        if self.name.lower() in AGGREGATORS:
+        if self.name.lower() in (*AGGREGATORS, *TRACE_WORDS):
             raise self._bad_argument(f"the aggregator {self.name!r} already exists", self.name, "choose another name")
         if self._combine is None and self._improves is None:
             hint = f'pass a function: ra.aggregator("{self.name}", combine=lambda old, new: ...)'

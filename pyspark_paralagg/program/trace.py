@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+TRACE_WORDS = ("path", "hops")
+"""The words of texts and messages: ``$PATH(d)``, ``$HOPS(d)``. No aggregator of a user has such a name."""
+
+
 @dataclass(frozen=True)
 class Hops:
     """Count the steps that derive the best row from a base row, which has 0.
