@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from bit_cases import TEXTS, BitCase, bit_case, many_values
 from rows import arrow_frame
+from spark_versions import KNOWS_SIZES
 
 import pyspark_paralagg as ra
 
@@ -31,7 +32,7 @@ def test_the_rows_of_the_definition(spark: SparkSession, name: str, tasks: int) 
         assert sorted(tuple(r) for r in df.collect()) == case.rows[relation]
         report = ra.report(df)
         assert report is not None
-        assert report.form == "rows of bits"
+        assert report.form == "rows of bits" or not KNOWS_SIZES
 
 
 @pytest.mark.parametrize("tasks", [1, 2, 7])
@@ -42,7 +43,7 @@ def test_rows_of_several_blocks(spark: SparkSession, tasks: int) -> None:
         assert sorted(tuple(r) for r in df.collect()) == case.rows[relation]
         report = ra.report(df)
         assert report is not None
-        assert report.form == "rows of bits"
+        assert report.form == "rows of bits" or not KNOWS_SIZES
 
 
 def test_a_null_key_is_a_row_of_tuples(spark: SparkSession) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import QueryExecutionException
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
 from rows import assert_same_rows, frame, rows_of
+from spark_versions import RUN_ERRORS
 from test_fixtures import CASES, FIXTURES, check
 
 import pyspark_paralagg as ra
@@ -336,7 +336,7 @@ def test_an_error_in_the_data_has_its_code_and_the_session_goes_on(
     session: SparkSession, backend: str, tmp_path: Path
 ) -> None:
     ra.attach(session, {conf.MPI_STAGING_DIR.name: str(tmp_path)})
-    with pytest.raises(QueryExecutionException) as caught:
+    with pytest.raises(RUN_ERRORS) as caught:
         paths(session, backend, max_iterations=3).collect()
     assert condition_of(caught.value) == "PARALAGG_LIMIT_REACHED"
     assert "max_iterations" in str(caught.value)
@@ -361,7 +361,7 @@ def test_ranks_that_fail_are_an_error_or_with_fallback_a_reason(
 ) -> None:
     ra.attach(session, {conf.MPI_STAGING_DIR.name: str(tmp_path)})
     ra.attach(session, {conf.MPI_LAUNCHER.name: launcher})
-    with pytest.raises(QueryExecutionException) as caught:
+    with pytest.raises(RUN_ERRORS) as caught:
         paths(session, "mpi").collect()
     assert condition_of(caught.value) == code
     assert message in str(caught.value)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import QueryExecutionException
 from rows import frame, rows_of
+from spark_versions import RUN_ERRORS
 
 import pyspark_paralagg as ra
 from mpi_backend.names import listed_names, names_option, result_folder
@@ -124,7 +124,7 @@ def test_a_relation_named_as_an_option_does_not_turn_it_on(session: SparkSession
 
     relation = {"--no-ansi": ra.relation(base, keys="n", aggs={"d": "max"})}
     for backend in ("local", "mpi"):
-        with pytest.raises(QueryExecutionException) as caught:
+        with pytest.raises(RUN_ERRORS) as caught:
             ra.recursive(relation, step, backend=backend)["--no-ansi"].collect()
         assert condition_of(caught.value) == "ARITHMETIC_OVERFLOW"
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark import InheritableThread
-from pyspark.errors.exceptions.captured import QueryExecutionException
 from rows import frame
 from scala_objects import scala_object
+from spark_versions import RUN_ERRORS
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.report import bars
@@ -102,7 +102,7 @@ def test_the_dataframe_executor_tells_of_each_round(session: SparkSession, monke
 @pytest.mark.parametrize("backend", ["spark", "dataframe"])
 def test_a_run_that_fails_has_failed(session: SparkSession, backend: str) -> None:
     told: list[ra.RunProgress] = []
-    with ra.progress(told.append), pytest.raises((QueryExecutionException, ra.FixpointError)):
+    with ra.progress(told.append), pytest.raises((*RUN_ERRORS, ra.FixpointError)):
         path(session, backend=backend, max_iterations=3).count()
     assert told[-1].state == "failed"
     assert told[-1].iteration in (2, 3)  # the news of the last iteration may be overtaken by that of the end

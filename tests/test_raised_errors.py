@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - as pyspark's documentation
 from rows import assert_same_rows, rows_of
+from spark_versions import RAISED
 
 import pyspark_paralagg as ra
 
@@ -31,7 +32,7 @@ def distances(spark: SparkSession, backend: str, limit: int, message: str | Colu
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_step_raises_its_error_where_it_is_reached(spark: SparkSession, backend: str) -> None:
     assert_same_rows(rows_of(distances(spark, backend, 100, "too far")), [(1, 0), (2, 3), (3, 7)])
-    with pytest.raises(Exception, match=r"\[USER_RAISED_EXCEPTION\] too far"):
+    with pytest.raises(Exception, match=f"{RAISED}too far"):
         distances(spark, backend, 8, "too far").collect()
 
 
@@ -40,7 +41,7 @@ def test_its_message_may_have_values(spark: SparkSession, backend: str) -> None:
     """The input that has the value must not raise the error when it is loaded."""
     message = F.concat(F.lit("too far from "), F.col("src").cast("string"))
     assert_same_rows(rows_of(distances(spark, backend, 100, message)), [(1, 0), (2, 3), (3, 7)])
-    with pytest.raises(Exception, match=r"\[USER_RAISED_EXCEPTION\] too far from 3"):
+    with pytest.raises(Exception, match=f"{RAISED}too far from 3"):
         distances(spark, backend, 8, message).collect()
 
 
@@ -60,7 +61,7 @@ def test_an_error_in_place_of_a_text(spark: SparkSession, backend: str) -> None:
         )
 
     assert_same_rows(rows_of(labels(8)), [(1, ""), (2, "a")])
-    with pytest.raises(Exception, match=r"\[USER_RAISED_EXCEPTION\] too far"):
+    with pytest.raises(Exception, match=f"{RAISED}too far"):
         labels(2).collect()
 
 

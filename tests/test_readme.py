@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pages import is_as_shown
 from rows import frame
+from spark_versions import since
 
 import pyspark_paralagg as ra
 
@@ -25,6 +26,7 @@ def test_the_datalog_of_the_readme_runs(spark: SparkSession) -> None:
     assert sorted(tuple(r) for r in found.collect()) == [(1, 0), (2, 4), (3, 9)]
 
 
+@since("4.0", "WITH RECURSIVE")
 def test_the_sql_of_the_readme_runs(spark: SparkSession) -> None:
     (text,) = re.findall(r"```sql\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
     edges = frame(

@@ -15,6 +15,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from rows import frame, rows_of
 from scala_objects import scala_object
+from spark_versions import STATIC_CONDITION, since
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.delta.condition import condition_of
@@ -77,7 +78,7 @@ def test_a_session_cannot_change_a_static_key(
     before = conf.read(session, key)
     with pytest.raises(AnalysisException) as caught:
         change(session, key.name)
-    assert condition_of(caught.value) == "CANNOT_MODIFY_STATIC_CONFIG"
+    assert condition_of(caught.value) == STATIC_CONDITION
     assert key.name in str(caught.value)
     assert conf.read(session, key) == before
 
@@ -91,6 +92,7 @@ def test_other_keys_are_set_by_sql(session: SparkSession, key: conf.Key) -> None
     assert found == 1 if value == "1" else str(found).lower() == value
 
 
+@since("4.0", "WITH RECURSIVE")
 def test_a_python_in_the_sessions_conf_is_not_started(session: SparkSession, tmp_path: Path) -> None:
     """Even where it got past Spark's check, as options of a session that is made beside others do."""
     mark, script = tmp_path / "started", tmp_path / "python"

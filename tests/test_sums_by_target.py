@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from rows import assert_same_rows, rows_of
+from spark_versions import KNOWS_SIZES
 
 import pyspark_paralagg as ra
 
@@ -83,7 +84,7 @@ def test_pagerank(spark: SparkSession, edges: np.ndarray, backend: str, tasks: i
         ranks = base + matrix_of(edges) @ ranks
     rows, form = run(spark, backend, tasks, edges, {"rank": "sum"}, damped_rank)
     assert_same_rows(rows, enumerate(ranks))
-    assert form.startswith(BY_TARGET)
+    assert form.startswith(BY_TARGET) or not KNOWS_SIZES
 
 
 @RUNS
@@ -100,7 +101,7 @@ def test_two_sums(spark: SparkSession, edges: np.ndarray, backend: str, tasks: i
         lambda r, d: [(r.a * 0.85 / d.n).alias("a"), (r.b / 2 * 0.85 / d.n).alias("b")],
     )
     assert_same_rows(rows, zip(range(VERTICES), a, b, strict=True))
-    assert form.startswith(BY_TARGET)
+    assert form.startswith(BY_TARGET) or not KNOWS_SIZES
 
 
 @RUNS
@@ -140,7 +141,7 @@ def test_few_sources_at_first(spark: SparkSession, edges: np.ndarray, backend: s
         base=[(1, 1.0)],
     )
     assert_same_rows(rows, ((v, float(ranks[v])) for v in np.flatnonzero(has_row).tolist()))
-    assert form.startswith(BY_TARGET)
+    assert form.startswith(BY_TARGET) or not KNOWS_SIZES
 
 
 @RUNS
