@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import PySparkException
+from spark_versions import SPARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -99,6 +100,8 @@ def known(spark: SparkSession, kind: str, value: str, calls: list[str]) -> list[
     """Return the calls that this Spark has."""
 
     def is_known(call: str) -> bool:
+        if SPARK < (4, 0) and call.startswith("date_add('"):  # it takes a constant there, and no column
+            return False
         try:
             spark.range(1).selectExpr(f"cast({value} AS {kind}) AS v").selectExpr(f"cast({call} AS string)")
         except PySparkException:

@@ -26,7 +26,10 @@ CHECK = """
 import sys
 import pyspark.sql.functions, pyspark.sql.types, pyspark.ml  # more modules of the same archive
 from pyspark.sql import DataFrame
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+try:
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+except ModuleNotFoundError:  # Spark 3.5 has one class
+    ClassicDataFrame = DataFrame
 before = hasattr(DataFrame, "recursive_agg")
 ra.configure(SparkSession.builder.remote("sc://localhost"))  # starts nothing
 assert DataFrame.recursive_agg is ra.recursive_agg

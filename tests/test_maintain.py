@@ -101,7 +101,7 @@ CASES: dict[str, dict[str, Any]] = {
     "distances of subsets": {
         "keys": "node",
         "aggs": {"dist": "bit_or"},
-        "base": lambda t: t["starts"].selectExpr("node", "1L << cast(node AS int) AS dist"),
+        "base": lambda t: t["starts"].selectExpr("node", "shiftleft(1L, cast(node AS int)) AS dist"),
         "step": lambda d, t: d.join(t["edges"], d.node == t["edges"].src).selectExpr("dst AS node", "dist"),
     },
 }

@@ -19,6 +19,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
+from spark_versions import since
 
 from mpi_backend.launch import trial
 from pyspark_paralagg.errors import EnvironmentProblem
@@ -234,6 +235,7 @@ class TestDoctor:
         assert "no mpi4py: ranks cannot run" in str(doctor())
 
 
+@since("4.0", "3.5 says nothing of pandas 3")
 def test_pandas_3_is_excluded_while_pyspark_warns_of_it() -> None:
     (line,) = re.findall(r'"pandas(>=.+?)"', (PROJECT / "pyproject.toml").read_text())
     assert "2.3.3" in SpecifierSet(line)
@@ -271,6 +273,7 @@ def builder(): return SparkSession.builder.master("local[2]").config("spark.ui.e
 
 
 @pytest.mark.slow
+@since("4.0", "WITH RECURSIVE")
 def test_attach_then_configure_in_the_same_jvm() -> None:
     lines = _run(
         START
@@ -302,6 +305,7 @@ spark.stop()
 
 
 @pytest.mark.slow
+@since("4.0", "WITH RECURSIVE")
 def test_configured_session_has_the_shim_even_with_jars_among_the_submit_arguments(tmp_path: Path) -> None:
     other = tmp_path / "other.jar"
     other.write_bytes(b"PK\x05\x06" + bytes(18))  # an empty archive

@@ -329,7 +329,7 @@ def test_links_names_a_method_that_is_gone(compiled: tuple[Path, shim.ShimSource
     assert linkage.missing(compiled[0], jars) == []
 
     shutil.copytree(jars, tmp_path / "jars", copy_function=os.symlink)
-    holder = next(jars.glob("spark-sql_2.13-*.jar"))
+    holder = next(jars.glob("spark-sql_2.1[23]-*.jar"))
     entry = "org/apache/spark/sql/SparkSessionExtensions.class"
     with zipfile.ZipFile(holder) as read, zipfile.ZipFile(tmp_path / "jars" / "0-first.jar", "w") as write:
         write.writestr(entry, read.read(entry).replace(b"injectPlannerStrategy", b"injectPlannerStrategem"[:21]))

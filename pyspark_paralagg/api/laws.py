@@ -14,6 +14,7 @@ import itertools
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
 
@@ -183,7 +184,7 @@ class _Trial:
     def _run(self, df: DataFrame) -> tuple[Any, ...]:
         try:
             row = df.first()
-        except PySparkException as problem:
+        except (PySparkException, Py4JJavaError) as problem:  # PySpark 3.5 converts no errors of rows
             message = f"its lambdas fail on samples of {', '.join(self._types)}: {_first_line(problem)}"
             raise UsageError(
                 "PARALAGG_AGGREGATOR_RESULT",

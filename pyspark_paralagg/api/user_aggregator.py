@@ -107,6 +107,10 @@ class UserAggregator:
         return tuple(value)
 
     def _side(self, values: Sequence[Column]) -> Side:
+        import pyspark  # noqa: PLC0415 - optional
+
+        if pyspark.__version__.startswith("3."):  # it compares structs only if their fields have the same names
+            values = [v.alias(name) for name, v in zip(self.columns, values, strict=True)]
         return values[0] if self.is_single else _Side(self, dict(zip(self.columns, values, strict=True)))
 
     def _values(self, function: str, result: Any) -> list[Column]:  # noqa: ANN401 - whatever a lambda returns

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from plans import all_pairs, edges, executed, optimized, sorted_rows, tree
 from rows import frame
+from spark_versions import KNOWS_SIZES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +58,7 @@ def test_sizes_are_bounds(spark: SparkSession) -> None:
         return int(df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
 
     one_row = 1 + len(edges(spark).collect())  # base rows and edges
-    assert bytes_of(tree(spark)) <= one_row * (8 * 3 + 8)
+    assert bytes_of(tree(spark)) <= one_row * (8 * 3 + 8) or not KNOWS_SIZES
     # A closure may have a row for each pair.
     assert bytes_of(all_pairs(spark)) > 10 * bytes_of(edges(spark))
 

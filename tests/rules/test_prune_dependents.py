@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from plans import edges, optimized, sorted_rows, tree, without
 from rows import assert_same_rows, frame
+from spark_versions import since
 
 import pyspark_paralagg as ra
 
@@ -39,6 +40,7 @@ def test_a_filter_and_a_limit_prune(spark: SparkSession) -> None:
     assert len(sorted_rows(two)) == 2
 
 
+@since("4.0", "rows of the driver lose columns that no one reads")
 def test_the_base_and_the_edges_lose_what_the_column_needed(spark: SparkSession) -> None:
     e = frame(spark, "src bigint, dst bigint, weight double, label string", [(7, 1, 2.0, "road"), (1, 2, 1.0, "ferry")])
     base = frame(spark, "node bigint, dist double, by string", [(7, 0.0, None)])

@@ -10,7 +10,7 @@ import pytest
 from plans import all_pairs, sorted_rows, tree
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
 from rows import frame
-from spark_versions import RUN_ERRORS
+from spark_versions import RUN_ERRORS, since
 
 import pyspark_paralagg as ra
 
@@ -39,6 +39,7 @@ def test_a_fixpoint_that_is_used_twice_runs_once(spark: SparkSession, aqe: str) 
     assert runs(spark, lambda: sorted_rows(joined)) == 1
 
 
+@since("4.0", "equal rows of the driver are equal plans")
 def test_fixpoints_that_are_written_twice_run_once(spark: SparkSession) -> None:
     one, other = tree(spark), tree(spark)
     assert one.sameSemantics(other)
