@@ -100,8 +100,6 @@ def known(spark: SparkSession, kind: str, value: str, calls: list[str]) -> list[
     """Return the calls that this Spark has."""
 
     def is_known(call: str) -> bool:
-        if SPARK < (4, 0) and call.startswith("date_add('"):  # it takes a constant there, and no column
-            return False
         try:
             spark.range(1).selectExpr(f"cast({value} AS {kind}) AS v").selectExpr(f"cast({call} AS string)")
         except PySparkException:
@@ -148,4 +146,6 @@ def test_casts_of_each_type_to_each_other(spark: SparkSession, ansi: str, kind: 
 @pytest.mark.parametrize("kind", FUNCTIONS)
 def test_functions_of_each_type(spark: SparkSession, kind: str) -> None:
     calls = [call.replace("|", " ") for call in FUNCTIONS[kind].split()]
+    if SPARK < (4, 0):  # it compiles the first one not, and takes a constant number of days
+        calls = [c for c in calls if not c.startswith(("get_json_object(", "date_add('"))]
     assert differences(spark, kind, VALUES[kind], calls) == {}

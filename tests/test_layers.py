@@ -18,9 +18,9 @@ ENGINES = {"pyspark", "py4j", "mpi4py", "numpy", "pandas"}
 SHIM = "jvm_shim/src/main/scala/org/apache/spark/sql/paralagg"
 LINES = {
     "pyspark_paralagg": {
-        "api": 2_450,
+        "api": 2_460,
         "backends": 1_500,
-        "codes": 1_510,
+        "codes": 1_520,
         "command": 3_410,
         "compile": 8_440,
         "connect": 1_760,
@@ -32,7 +32,7 @@ LINES = {
         "plan": 760,
         "program": 3_380,
         "report": 1_480,
-        "session": 2_240,
+        "session": 2_280,
         "sql": 255,
         "why": 750,
         "worker": 360,
@@ -52,7 +52,7 @@ LINES = {
         "gang": 610,
         "load": 1_670,
         "loop": 2_520,
-        "offload": 1_270,
+        "offload": 1_280,
         "plan": 1_190,
         "rules": 290,
         "sql": 1_200,

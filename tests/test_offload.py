@@ -15,8 +15,8 @@ from test_fixtures import CASES, FIXTURES, check
 
 import pyspark_paralagg as ra
 from mpi_backend.launch.same_python import own_python
-from pyspark_paralagg.delta.condition import condition_of
 from pyspark_paralagg.session import conf
+from pyspark_paralagg.session.condition import condition_of
 from pyspark_paralagg.version import VERSION
 
 if TYPE_CHECKING:

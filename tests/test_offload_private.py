@@ -15,8 +15,8 @@ from spark_versions import RUN_ERRORS
 
 import pyspark_paralagg as ra
 from mpi_backend.names import listed_names, names_option, result_folder
-from pyspark_paralagg.delta.condition import condition_of
 from pyspark_paralagg.session import conf
+from pyspark_paralagg.session.condition import condition_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import dijkstra
 from spark_versions import RUN_ERRORS
 
 import pyspark_paralagg as ra
-from pyspark_paralagg.delta.condition import condition_of
+from pyspark_paralagg.session.condition import condition_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,8 +18,8 @@ from scala_objects import scala_object
 from spark_versions import STATIC_CONDITION, since
 
 import pyspark_paralagg as ra
-from pyspark_paralagg.delta.condition import condition_of
 from pyspark_paralagg.session import conf
+from pyspark_paralagg.session.condition import condition_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gi
 
 from pyspark_paralagg.errors import UsageError, VerificationError
 from pyspark_paralagg.program.custom import Custom
+from pyspark_paralagg.session.condition import message_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -226,4 +227,4 @@ def _format_value(value: Any) -> str:  # noqa: ANN401 - a value of any type
 
 
 def _first_line(problem: Exception) -> str:
-    return str(problem).strip().splitlines()[0][:200]
+    return message_of(problem).strip().splitlines()[0][:200]

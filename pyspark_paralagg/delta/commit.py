@@ -10,11 +10,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.delta.condition import condition_of
 from pyspark_paralagg.delta.record import APPLICATION, Record
 from pyspark_paralagg.delta.tables import find_table
 from pyspark_paralagg.errors import ConflictError
 from pyspark_paralagg.program.sql import quoted
+from pyspark_paralagg.session.condition import condition_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.delta.condition import condition_of
 from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
 from pyspark_paralagg.maintenance.net import unsupported_columns
 from pyspark_paralagg.maintenance.program import Program, continuing_backend
 from pyspark_paralagg.maintenance.rows import count_values, materialize
+from pyspark_paralagg.session.condition import condition_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -24,12 +24,12 @@ from mpi_backend.comm import SingleRank
 from mpi_backend.load.files import table_of
 from mpi_backend.load.inputs import intern
 from mpi_backend.state.types import to_arrow
-from pyspark_paralagg.delta.condition import condition_of
 from pyspark_paralagg.errors import ParalaggError
 from pyspark_paralagg.plan.plan import Plan
 from pyspark_paralagg.program.expr import Col, Lit, from_json, walk
 from pyspark_paralagg.program.program import Column, Input
 from pyspark_paralagg.session.attach import Shim
+from pyspark_paralagg.session.condition import condition_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

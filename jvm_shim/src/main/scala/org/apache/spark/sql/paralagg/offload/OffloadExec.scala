@@ -59,10 +59,18 @@ case class OffloadExec(
       sparkContext.runJob(blocks, (_: Iterator[_]) => (), Seq(0))
       true
     } catch {
-      case e: ParalaggException if ErrorCodes.OfRanks(e.getCondition) =>
+      case OfRanks(e) =>
         logWarning(
           s"${spec.program.name} falls back to the Spark engine (spark.paralagg.mpi.fallback=true): ${e.getMessage}")
         RunRegistry.fellBack(spec, e.getMessage)
         false
+    }
+}
+
+/** An error of the ranks, or one of Spark around it: a failed job throws its task's error itself from Spark 4.0 on. */
+private object OfRanks {
+  def unapply(error: Throwable): Option[ParalaggException] =
+    Iterator.iterate(error)(_.getCause).takeWhile(_ != null).collectFirst {
+      case e: ParalaggException if ErrorCodes.OfRanks(e.getCondition) => e
     }
 }
