@@ -140,23 +140,27 @@ class Supervisor:
         if self._failed_at is not None and now - self._failed_at > END_SECONDS:
             self._check_errors()
         if self._watch.look(now):
-            self._check_processes(launcher)
+            problem = self._problem_of_processes(launcher)
+            if problem is not None:
+                self._check_errors()  # a rank that has failed ends the launcher's processes, in any order
+                raise problem
         self._heartbeats.check(now)
 
-    def _check_processes(self, launcher: int) -> None:
-        """Raise ``Problem`` if a process of the launcher is stopped or killed: the launcher does not notice it."""
+    def _problem_of_processes(self, launcher: int) -> Problem | None:
+        """Return the problem of a process of the launcher that is stopped or killed: the launcher notices neither."""
         stopped = self._watch.stopped()
         if stopped is not None:
             rank = self._heartbeats.rank_of(stopped.pid, socket.gethostname(), range(self._spec["ranks"]))
             who = f"process {stopped.pid} of the run" if rank is None else "a rank"
-            raise self._heartbeats.problem(rank, f"{who} has been stopped for {BEAT_SECONDS:.0f} s", _STOPPED)
+            return self._heartbeats.problem(rank, f"{who} has been stopped for {BEAT_SECONDS:.0f} s", _STOPPED)
         is_mpiexec = self._spec["launcher"] == "local" and request_of(self._spec).needs_mpi
         if is_mpiexec and self._watch.childless_looks(launcher) > _CHILDLESS_LOOKS:
-            raise self._heartbeats.problem(None, "the launcher's process that starts the ranks was killed", None)
+            return self._heartbeats.problem(None, "the launcher's process that starts the ranks was killed", None)
         orphan = self._watch.orphan(worker_command(self._spec), launcher)
-        if orphan is not None:
-            rank = self._heartbeats.rank_of(orphan.pid, socket.gethostname(), range(self._spec["ranks"]))
-            raise self._heartbeats.problem(rank, "the launcher's process that started a rank was killed", None)
+        if orphan is None:
+            return None
+        rank = self._heartbeats.rank_of(orphan.pid, socket.gethostname(), range(self._spec["ranks"]))
+        return self._heartbeats.problem(rank, "the launcher's process that started a rank was killed", None)
 
     def _touch(self) -> None:
         self._touched_at = time.monotonic()

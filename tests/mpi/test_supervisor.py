@@ -175,6 +175,18 @@ def test_a_killed_proxy_ends_its_ranks_at_once(runs: Any) -> None:  # noqa: ANN4
 
 
 @on_linux
+@needs_mpi
+def test_the_error_of_a_rank_counts_even_if_its_proxy_ends_first(runs: Any) -> None:  # noqa: ANN401 - a fixture
+    run = runs(2, "endless")
+    run.wait_for_beats(2)
+    error = {"code": "PARALAGG_DATALOG_PATTERN", "message": "`a(` is not a regular expression", "rank": 1, "host": "h"}
+    (run.out / "error-1.json").write_text(json.dumps(error))
+    os.kill(run.named("hydra_pmi_proxy"), signal.SIGKILL)
+    assert run.error()["code"] == "PARALAGG_DATALOG_PATTERN"
+    assert run.remaining() == []
+
+
+@on_linux
 def test_a_launcher_without_its_proxy_is_an_error(runs: Any, tmp_path: Path) -> None:  # noqa: ANN401 - a fixture
     (tmp_path / "bin").mkdir()
     mpiexec_alone = tmp_path / "bin" / "mpiexec"
