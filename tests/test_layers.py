@@ -22,7 +22,7 @@ LINES = {
         "backends": 1_500,
         "codes": 1_520,
         "command": 3_410,
-        "compile": 8_440,
+        "compile": 8_450,
         "connect": 1_760,
         "datalog": 7_000,
         "delta": 1_550,
@@ -43,7 +43,7 @@ LINES = {
         "kernels": 1_620,
         "launch": 1_710,
         "load": 760,
-        "loop": 2_320,
+        "loop": 2_350,
         "state": 2_030,
     },
     SHIM: {

@@ -58,20 +58,14 @@ def run_in_process(  # noqa: PLR0913 - the parts of a run's specification
 
     Results of relations in ``counted`` may have no values.
     """
-    from mpi_backend.comm import SingleRank  # noqa: PLC0415 - Numba is slow to load
-    from mpi_backend.load.files import batch_of, table_of  # noqa: PLC0415 - likewise
-    from mpi_backend.loop.engine import run_plan  # noqa: PLC0415 - likewise
+    from mpi_backend.loop.alone import run_alone  # noqa: PLC0415 - Numba is slow to load
 
-    columns = {i.source: i.columns for i in plan.inputs if i.relation is None}
-    tables = {n: table_of(columns[n], batches) for n, batches in sources.items()}
     start = time.perf_counter()
 
     def report_progress(relation: str, counts: Counts) -> None:
         listener(_progress(relation, "local", counts._asdict(), start))
 
-    run = run_plan(plan, tables, SingleRank(), ansi=ansi, counted=counted, progress=report_progress)
-    relations = {r.name: r for s in plan.strata for r in s.relations}
-    rows = {n: pa.Table.from_batches([batch_of(relations[n], run.results[n])]) for n in names}
+    rows, run = run_alone(plan, sources, names, ansi=ansi, counted=counted, progress=report_progress)
     return EngineResult(rows, {"strata": run.strata, "per_iteration": run.per_iteration, "bytes": run.bytes})
 
 

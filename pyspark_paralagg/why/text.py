@@ -113,22 +113,10 @@ def _answer(df: DataFrame, relation: TextRelation, question: Question) -> list[d
     plan = compiled_question(resolved, question, relation.name, setting)
     read = {i.source for i in plan.inputs if i.relation is None}
     sources = {n: _batches(resolved.sources[n], relation.inputs) for n in sorted(read)}
-    return run_plan_here(plan, sources, question.name, ansi=setting.ansi)
+    from mpi_backend.loop.alone import run_alone  # noqa: PLC0415 - numba is slow to load
 
-
-def run_plan_here(
-    plan: Plan, sources: Mapping[int, Iterator[pa.RecordBatch]], name: str, *, ansi: bool
-) -> list[dict[str, Any]]:
-    """Return the rows of the relation ``name`` of a Plan, whose sources have these rows; computed in this process."""
-    from mpi_backend.comm import SingleRank  # noqa: PLC0415 - numba is slow to load
-    from mpi_backend.load.files import batch_of, table_of  # noqa: PLC0415 - likewise
-    from mpi_backend.loop.engine import run_plan  # noqa: PLC0415 - likewise
-
-    columns = {i.source: i.columns for i in plan.inputs if i.relation is None}
-    tables = {n: table_of(columns[n], batches) for n, batches in sources.items()}
-    result = run_plan(plan, tables, SingleRank(), ansi=ansi).results[name]
-    planned = next(r for s in plan.strata for r in s.relations if r.name == name)
-    rows: list[dict[str, Any]] = batch_of(planned, result).to_pylist()
+    tables, _ = run_alone(plan, sources, [question.name], ansi=setting.ansi)
+    rows: list[dict[str, Any]] = tables[question.name].to_pylist()
     return rows
 
 

@@ -81,6 +81,11 @@ def test_what_is_refused(text: str, code: str, says: str) -> None:
     assert says in str(e.value)
 
 
+def test_a_limited_set_has_paths_as_its_rows_are_final() -> None:
+    text = EDGE + "r(1, $PATH()).\nr(y, $PATH()) :- r(x, _), edge(x, y, _).\n.limit r(iterations=3)"
+    assert [r.name for r in requested_program(resolve_text(read(text), {}), ["r"]).relations] == ["r", "r_path"]
+
+
 def test_an_input_as_dataframe_has_no_path() -> None:
     with pytest.raises(DatalogError, match="`dist` is an input"):
         read(EDGE + BASE + STEP, inputs=["dist"])

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from mpi_backend.comm import SingleRank
-from mpi_backend.load.files import batch_of, table_of
-from mpi_backend.loop.engine import run_plan
+from mpi_backend.loop.alone import run_alone
 from mpi_backend.names import result_folder
 from mpi_backend.state.types import type_of
 from pyspark_paralagg.compile import compile_program
@@ -71,11 +69,8 @@ class Staged:
 
     def local_tables(self) -> dict[str, pa.Table]:
         """Run the engine in this process. Return tables of the Plan's columns."""
-        columns = {i.source: i.columns for i in self.plan.inputs if i.relation is None}
-        tables = {n: table_of(c, self.sources[n].to_batches()) for n, c in columns.items()}
-        run = run_plan(self.plan, tables, SingleRank())
-        relations = {r.name: r for s in self.plan.strata for r in s.relations}
-        return {n: pa.Table.from_batches([batch_of(relations[n], run.results[n])]) for n in self.names}
+        read = {i.source for i in self.plan.inputs if i.relation is None}
+        return run_alone(self.plan, {n: self.sources[n].to_batches() for n in read}, self.names)[0]
 
     def write(self, folder: Path) -> None:
         """Write the files that ranks read."""

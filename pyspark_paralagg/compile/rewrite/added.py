@@ -57,10 +57,15 @@ def rows_with_keys(relation: Relation, keys: Sequence[Expr], place: str) -> Rule
 
 
 def check_is_finished(program: Program, relation: Relation, code: str, consequence: str) -> None:
-    """Raise ``UsageError`` ``code`` if a limit returns rows that are not final, with the ``consequence``."""
+    """Raise ``UsageError`` ``code`` if a limit returns rows that are not final, with the ``consequence``.
+
+    Rows of a set are final from the first iteration that has them, whatever comes later.
+    """
     recursion = next(names for names in strongly_connected(needs_of(program)) if relation.name in names)
+    recurses = any(a.relation in recursion for r in program.rules if r.head in recursion for a in r.body)
+    is_set = program.max_iterations is None and not any(program.relation(n).dependents for n in recursion)
     iterations, on_limit, _ = program.limit(tuple(recursion))
-    if on_limit == "return" and iterations is not None:
+    if recurses and not is_set and on_limit == "return" and iterations is not None:
         raise UsageError(
             code,
             f"a limit of {iterations} iterations returns rows {consequence}",

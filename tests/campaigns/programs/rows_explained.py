@@ -12,6 +12,7 @@ from campaigns.programs.engines import meaning
 from mpi.staged import arrow
 
 from mpi_backend.kernels.compiler import Kernel
+from mpi_backend.loop.alone import run_alone
 from pyspark_paralagg.compile.rewrite.derivations import Derivations
 from pyspark_paralagg.compile.rewrite.failures import Failures
 from pyspark_paralagg.datalog.parse.parse import parse
@@ -20,7 +21,7 @@ from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.functions import Setting
 from pyspark_paralagg.why.absence import absence_of
 from pyspark_paralagg.why.prover import first_proof
-from pyspark_paralagg.why.text import compiled_question, keys_of, run_plan_here
+from pyspark_paralagg.why.text import compiled_question, keys_of
 
 if TYPE_CHECKING:
     from campaigns.programs.engines import Rows
@@ -61,7 +62,7 @@ def _proof(case: Case, resolved: Resolved, name: str, row: tuple[Any, ...]) -> P
     try:
         return first_proof(question, _answer(case, resolved, question, name), f"{name}{row}")
     except UsageError as problem:
-        allowed = ("derivations of their own", "max_iterations", "from rows of the result, but for itself")
+        allowed = ("derivations of their own", "a limit of", "from rows of the result, but for itself")
         if not any(text in problem.message for text in allowed) or not resolved.program.relation(name).dependents:
             raise
         return None
@@ -88,7 +89,7 @@ def _answer(case: Case, resolved: Resolved, question: Question, name: str) -> li
         source = resolved.sources[n]
         rows = [*case.facts.get(source.relation, ()), *source.rows]
         sources[n] = iter(arrow([(c.name, c.type) for c in source.columns], rows).to_batches())
-    return run_plan_here(plan, sources, question.name, ansi=True)
+    return run_alone(plan, sources, [question.name])[0][question.name].to_pylist()
 
 
 def _check(
