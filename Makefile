@@ -65,6 +65,7 @@ fuzz: java $(VENV)/.dev ## random programs on all engines (takes many hours): ma
 	$(CAMPAIGN) whole --count 20000 $(FUZZ)
 	$(CAMPAIGN) interpreted --count 20000 $(FUZZ)
 	$(CAMPAIGN) explained --count 5000 $(FUZZ)
+	$(CAMPAIGN) traced --count 5000 $(FUZZ)
 	$(CAMPAIGN) local --count 500 $(FUZZ)
 	$(CAMPAIGN) ranks --count 500 $(FUZZ)
 	$(CAMPAIGN) forced --count 500 $(FUZZ)

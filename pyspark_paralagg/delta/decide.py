@@ -132,7 +132,7 @@ def _read_feed(  # noqa: PLR0913 - the source, its versions, and the output
     try:
         feed = table.changes(first, snapshot.version)
         if with_rows:
-            changes.rows[name] = rows = materialize(feed)
+            changes.rows[name] = rows = materialize(feed, is_cheap=True)
             changes.counts[name] = rows.counts(_KIND) if rows.count else {}
             if not rows.count:
                 changes.rows.pop(name).free()

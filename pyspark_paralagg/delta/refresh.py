@@ -138,7 +138,9 @@ class Refresh:
             return self._report(decision, writer.append(continued.stored.limit(0)), None, _Counts())
         changed = materialize(continued.stored.limit(0) if fixpoint is None else fixpoint)
         try:
-            difference = materialize(with_flag(continued, changed.df)) if continued.has_fallen else changed
+            difference = changed
+            if continued.has_fallen:
+                difference = materialize(with_flag(continued, changed.df), is_cheap=True)
             self._record_time("fixpoint")
             try:
                 counts, commit = self._write(continued, writer, difference)

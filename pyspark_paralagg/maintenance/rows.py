@@ -39,21 +39,33 @@ class MaterializedRows:
             drop_checkpoint(self.checkpoint)
 
 
-def materialize(df: DataFrame) -> MaterializedRows:
-    """Run ``df`` and return its rows."""
+def materialize(df: DataFrame, *, is_cheap: bool = False) -> MaterializedRows:
+    """Run ``df`` and return its rows. If it ``is_cheap``, it may run twice, which saves a job if it has few rows."""
+    table = _few_rows(df) if is_cheap else None
+    if table is not None:
+        return _in_driver(df, table)
     checkpoint = df.localCheckpoint()
     try:
-        if not hasattr(checkpoint, "toArrow"):  # Spark 3.5, which makes no DataFrame of an Arrow table either
+        table = None if is_cheap else _few_rows(checkpoint)
+        if table is None:
             return MaterializedRows(checkpoint, checkpoint.count(), None, checkpoint)
-        table = checkpoint.limit(MAX_DRIVER_ROWS + 1).toArrow()
-        count = table.num_rows if table.num_rows <= MAX_DRIVER_ROWS else checkpoint.count()
     except BaseException:
         drop_checkpoint(checkpoint)
         raise
-    if count > MAX_DRIVER_ROWS:
-        return MaterializedRows(checkpoint, count, None, checkpoint)
     drop_checkpoint(checkpoint)
-    return MaterializedRows(df.sparkSession.createDataFrame(table, schema=df.schema), count, table, None)
+    return _in_driver(df, table)
+
+
+def _few_rows(df: DataFrame) -> pa.Table | None:
+    """Run ``df`` and return its rows; None if they are too many, or on Spark 3.5, which has no Arrow tables."""
+    if not hasattr(df, "toArrow"):
+        return None
+    table = df.limit(MAX_DRIVER_ROWS + 1).toArrow()
+    return table if table.num_rows <= MAX_DRIVER_ROWS else None
+
+
+def _in_driver(df: DataFrame, table: pa.Table) -> MaterializedRows:
+    return MaterializedRows(df.sparkSession.createDataFrame(table, schema=df.schema), table.num_rows, table, None)
 
 
 def count_values(df: DataFrame, column: str) -> dict[str, int]:

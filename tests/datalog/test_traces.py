@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.datalog.lower.requested import requested_program
 from pyspark_paralagg.datalog.read import read
 from pyspark_paralagg.datalog.text_to_program import resolve_text
@@ -79,6 +80,13 @@ def test_what_is_refused(text: str, code: str, says: str) -> None:
         requested_program(resolve_text(read(text), {}), ["dist" if "dist" in text else "r"])
     assert e.value.code == f"PARALAGG_{code}"
     assert says in str(e.value)
+
+
+def test_a_base_that_computes_more_columns_than_its_input_has() -> None:
+    text = EDGE + "r(x, y, x + x, 7, $MAX(1), $PATH()) :- edge(x, y, _).\n"
+    text += "r(x, y, z + 1, 7, $MAX(v), $PATH()) :- r(x, y, z, 0, v, _)."
+    plan = compile_program(requested_program(resolve_text(read(text), {}), ["r"]))
+    assert "r_path" in {r.name for s in plan.strata for r in s.relations}
 
 
 def test_a_limited_set_has_paths_as_its_rows_are_final() -> None:

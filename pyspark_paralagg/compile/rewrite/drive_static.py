@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.compile.rewrite.order_joins import next_atom
 from pyspark_paralagg.compile.rewrite.scope import inlined, variables
 from pyspark_paralagg.errors import UnsupportedError
+from pyspark_paralagg.program.branch import may_be_null
 from pyspark_paralagg.program.expr import Col, columns
 from pyspark_paralagg.program.names import fresh_name
 from pyspark_paralagg.program.program import Atom, Column, Input, Program, Relation, Rule
@@ -110,8 +111,8 @@ def _is_set(source: Input) -> bool:
 
 
 def _key(position: int, variable: str | None, source: Input, scope: Mapping[str, Variable]) -> Column:
-    """Return the key for a column; its position names a column that no rule reads."""
-    column = source.columns[position]
+    """Return the key for an expression of the source; its position names one that no rule reads."""
+    expr = source.exprs[position]
     if variable is None:
-        return replace(column, name=f"@{position}")
-    return Column(variable, source.exprs[position].type, scope[variable].column.nullable)
+        return Column(f"@{position}", expr.type, may_be_null(expr))
+    return Column(variable, expr.type, scope[variable].column.nullable)

@@ -19,6 +19,7 @@ ENGINES = (
     "whole",
     "interpreted",
     "explained",
+    "traced",
     "local",
     "ranks",
     "forced",
@@ -53,17 +54,18 @@ def main() -> int:
 
 
 def _run(options: argparse.Namespace, seeds: range, until: float) -> Tally:
-    if options.engine in ("interpreted", "explained"):
+    if options.engine in ("interpreted", "explained", "traced"):
         os.environ["NUMBA_DISABLE_JIT"] = "1"  # read when Numba is imported
     from campaigns.programs import campaign, engines  # noqa: PLC0415 - likewise
 
     if options.engine in ("ranks", "forced"):
         forced = engines.FORCED if options.engine == "forced" else ((),)
         return campaign.run_by_ranks(seeds, options.ranks, until, options_of=forced)
-    if options.engine == "explained":
-        from campaigns.programs.rows_explained import explained  # noqa: PLC0415 - likewise
+    if options.engine in ("explained", "traced"):
+        from campaigns.programs import rows_explained, rows_traced  # noqa: PLC0415 - likewise
 
-        return campaign.run(seeds, explained, until=until)
+        run = rows_explained.explained if options.engine == "explained" else rows_traced.with_ways
+        return campaign.run(seeds, run, until=until)
     if options.engine in ("simulated", "whole", "interpreted", "local"):
         return campaign.run(seeds, getattr(engines, options.engine), until=until)
     if options.engine == "delta":
