@@ -255,7 +255,7 @@ def test_what_cannot_be_asked(spark: SparkSession) -> None:
     limited = spark.sql("SELECT 1L AS node").recursive_agg(
         "node", step=lambda r: r, max_iterations=2, on_limit="return"
     )
-    with pytest.raises(ra.UsageError, match="max_iterations=2"):
+    with pytest.raises(ra.UsageError, match="a limit of 2 iterations"):
         ra.why(limited, node=1)
 
 
