@@ -57,8 +57,8 @@ def test_a_full_run_is_computed_once(spark: SparkSession, tmp_path: Path) -> Non
     assert (tmp_path / "reads").read_text() == "read\n"
 
 
-def persisted(spark: SparkSession) -> int:
-    return int(spark.sparkContext._jsc.getPersistentRDDs().size())
+def persisted(spark: SparkSession) -> set[int]:
+    return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())
 
 
 @pytest.mark.parametrize("kind", ["full", "incremental"])
@@ -79,7 +79,8 @@ def test_many_computed_rows_are_freed(spark: SparkSession, kind: str) -> None:
         **options,
     )
     assert (new.kind, new.rows.count()) == (kind, top)
-    assert persisted(spark) > before
+    kept = persisted(spark) - before  # Spark may drop those of other tests at any time
+    assert kept
     new.free()
     new.free()
-    assert persisted(spark) == before
+    assert not persisted(spark) & kept
