@@ -14,10 +14,11 @@ Gupta, Mumick and Subrahmanian 1993, "Maintaining views incrementally", section 
 from __future__ import annotations
 
 from functools import reduce
+from operator import and_, or_
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.dataframe import Declaration, recursive
-from pyspark_paralagg.lowering.joins import other, renamed, same
+from pyspark_paralagg.lowering.joins import other, renamed
 from pyspark_paralagg.plan import EXTRAS
 from pyspark_paralagg.plan.read import program_from_json
 from pyspark_paralagg.program.functions.value_range import is_float
@@ -74,17 +75,22 @@ def fallen_rows(  # noqa: PLR0913 - the two states of the sources, and the store
         return {name: reduce(lambda a, b: a.unionAll(b), parts) if parts else state[name]}
 
     name = "fallen"
-    declaration = Declaration(supported(start).distinct(), columns, None)
+    fallen = supported(start).unionAll(stored.where(_has_null_key(program.relation)).select(*map(quoted, columns)))
+    declaration = Declaration(fallen.distinct(), columns, None)
     return recursive({name: declaration}, step, name=name, mode="trust", **options)[name]
 
 
 def _same_row(relation: Relation, *, by_value: bool) -> Column:
-    """Return the condition that a derived row, on the other side, supports a stored row."""
+    """Return the condition that a derived row, on the other side, supports a stored row.
+
+    Keys are compared by ``=``, which engines look up in an index. Rows with null keys, which it does not find, fall
+    from the start (``_has_null_key``).
+    """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
 
     from pyspark_paralagg.compile.prove.find_support import value_column  # noqa: PLC0415 - the compiler comes with it
 
-    on = same([k.name for k in relation.keys])
+    on = reduce(and_, (F.col(quoted(k.name)) == F.col(quoted(other(k.name))) for k in relation.keys), F.lit(col=True))
     value = value_column(relation) if by_value else None
     if value is None:
         return on
@@ -94,3 +100,10 @@ def _same_row(relation: Relation, *, by_value: bool) -> Column:
     if is_float(value.column.type):
         is_same |= F.abs(new - old) <= F.abs(old) * F.lit(_ROUNDING[value.column.type])
     return on & is_same
+
+
+def _has_null_key(relation: Relation) -> Column:
+    """Return the condition that a row has a null key: such a row falls, whatever was deleted."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
+
+    return reduce(or_, (F.col(quoted(k.name)).isNull() for k in relation.keys), F.lit(col=False))
