@@ -14,11 +14,11 @@ Gupta, Mumick and Subrahmanian 1993, "Maintaining views incrementally", section 
 from __future__ import annotations
 
 from functools import reduce
-from operator import and_, or_
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.dataframe import Declaration, recursive
-from pyspark_paralagg.lowering.joins import other, renamed
+from pyspark_paralagg.lowering.joins import other, renamed, same
 from pyspark_paralagg.plan import EXTRAS
 from pyspark_paralagg.plan.read import program_from_json
 from pyspark_paralagg.program.functions.value_range import is_float
@@ -83,14 +83,13 @@ def fallen_rows(  # noqa: PLR0913 - the two states of the sources, and the store
 def _same_row(relation: Relation, *, by_value: bool) -> Column:
     """Return the condition that a derived row, on the other side, supports a stored row.
 
-    Keys are compared by ``=``, which engines look up in an index. Rows with null keys, which it does not find, fall
-    from the start (``_has_null_key``).
+    It finds no null keys, for the index: rows with such keys fall from the start (``_has_null_key``).
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
 
     from pyspark_paralagg.compile.prove.find_support import value_column  # noqa: PLC0415 - the compiler comes with it
 
-    on = reduce(and_, (F.col(quoted(k.name)) == F.col(quoted(other(k.name))) for k in relation.keys), F.lit(col=True))
+    on = same([k.name for k in relation.keys], finds_nulls=False)
     value = value_column(relation) if by_value else None
     if value is None:
         return on

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.compile.rewrite.stratify import needs_of, strongly_connected
+from pyspark_paralagg.compile.rewrite.stratify import recursion_with
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.expr import Call, Col, Lit
 from pyspark_paralagg.program.names import fresh_name
@@ -61,10 +61,10 @@ def check_is_finished(program: Program, relation: Relation, code: str, consequen
 
     Rows of a set are final from the first iteration that has them, whatever comes later.
     """
-    recursion = next(names for names in strongly_connected(needs_of(program)) if relation.name in names)
+    recursion = recursion_with(program, relation.name)
     recurses = any(a.relation in recursion for r in program.rules if r.head in recursion for a in r.body)
     is_set = program.max_iterations is None and not any(program.relation(n).dependents for n in recursion)
-    iterations, on_limit, _ = program.limit(tuple(recursion))
+    iterations, on_limit, _ = program.limit(recursion)
     if recurses and not is_set and on_limit == "return" and iterations is not None:
         raise UsageError(
             code,

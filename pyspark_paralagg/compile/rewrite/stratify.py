@@ -90,6 +90,11 @@ def _result(input_id: int, relation: Relation) -> Input:
     return Input(input_id, -1, relation.columns, exprs, relation=relation.name)
 
 
+def recursion_with(program: Program, relation: str) -> tuple[str, ...]:
+    """Return the relations that are mutually recursive with ``relation``, itself included."""
+    return next(names for names in strongly_connected(needs_of(program)) if relation in names)
+
+
 def strongly_connected(needs: dict[str, set[str]]) -> tuple[tuple[str, ...], ...]:
     """Return Tarjan's strongly connected components, dependencies first; inside one, in the order of ``needs``.
 

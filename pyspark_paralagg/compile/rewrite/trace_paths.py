@@ -24,7 +24,7 @@ from pyspark_paralagg.compile.rewrite.added import (
     reads,
     with_relation,
 )
-from pyspark_paralagg.compile.rewrite.stratify import needs_of, strongly_connected
+from pyspark_paralagg.compile.rewrite.stratify import recursion_with
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.program.expr import Call, Col, Lit
 from pyspark_paralagg.program.program import Atom, Rule
@@ -65,7 +65,7 @@ class _Tracer:
 
     def __init__(self, program: Program, relation: Relation) -> None:
         self._program = program
-        self._recursion = next(c for c in strongly_connected(needs_of(program)) if relation.name in c)
+        self._recursion = recursion_with(program, relation.name)
         self._relation = replace(relation, traces=())
         self._order = relation.traces[0].kind.order
         count = len(relation.supplied)
@@ -88,10 +88,11 @@ class _Tracer:
         first, *others = self._names.stages
         starts = [self._start(i) for i in (self._relation.base, self._relation.initial) if i is not None]
         begin = [_copied(self._relation, first), *starts]  # a copy first: a row that no search finds has null hops
-        self._add(first, begin + [self._search(r, first) for r in self._rules])
+        self._program = with_relation(self._program, first, begin + [self._search(r, first) for r in self._rules])
         for before, stage in zip(self._names.stages, others, strict=False):
             recursive = [r for r in self._rules if self._reads(r)]
-            self._add(stage, [_copied(before, stage)] + [self._parent(r, before, stage) for r in recursive])
+            rules = [_copied(before, stage), *(self._parent(r, before, stage) for r in recursive)]
+            self._program = with_relation(self._program, stage, rules)
         return self._program
 
     def _check_parents(self, rule: Rule) -> None:
@@ -109,9 +110,6 @@ class _Tracer:
     def _reads(self, rule: Rule) -> list[Atom]:
         """Return the atoms of a rule that read relations of the same recursion."""
         return [a for a in reads(rule) if a.relation in self._recursion]
-
-    def _add(self, stage: Relation, rules: list[Rule]) -> None:
-        self._program = with_relation(self._program, stage, rules)
 
     def _start(self, input_id: int) -> Rule:
         """Return the rule of base rows that have the final value."""

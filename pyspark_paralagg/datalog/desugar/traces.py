@@ -134,10 +134,10 @@ class _Tracer:
 
     def columns(self, declaration: syntax.Declaration | None) -> tuple[syntax.TracedColumn, ...]:
         """Return the traced columns, with the names that the declaration gives them."""
+        attributes = () if declaration is None else declaration.attributes
         result: list[syntax.TracedColumn] = []
         for p, found in sorted(self._found.items()):
-            has_name = declaration is not None and p < len(declaration.attributes)
-            name = declaration.attributes[p].name if declaration and has_name else found.word.lower()
+            name = attributes[p].name if p < len(attributes) else found.word.lower()
             order = self._orders[p]
             at = None if order is None else order - sum(q < order for q in self._found)
             result.append(syntax.TracedColumn(name, p, found.word, at, found.span))

@@ -17,6 +17,7 @@ import re
 import subprocess
 import tempfile
 import warnings
+from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,7 @@ from pyspark_paralagg.errors import UnsupportedError, VerificationError
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from datalog.programs_random import Case
     from pyspark.sql import SparkSession
@@ -109,9 +110,16 @@ def local(case: Case) -> list[Rows]:
 
 def interpreted(case: Case) -> list[Rows]:
     """In this process, with Numba switched off before it was imported."""
+    with interpreted_kernels():
+        return local(case)
+
+
+@contextmanager
+def interpreted_kernels() -> Iterator[None]:
+    """Let Python run the kernels; Numba was switched off before it was imported."""
     with patch.object(Kernel, "prepare", lambda *_, **__: True), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's, of hashes that wrap around
-        return local(case)
+        yield
 
 
 def ranks(case: Case, options: Sequence[object] = ()) -> list[Rows]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import random
-import warnings
 import zlib
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
-from campaigns.programs.engines import meaning
+from campaigns.programs.engines import interpreted_kernels, meaning
 from mpi.staged import arrow
 
-from mpi_backend.kernels.compiler import Kernel
 from mpi_backend.loop.alone import run_alone
 from pyspark_paralagg.compile.rewrite.derivations import Derivations
 from pyspark_paralagg.compile.rewrite.failures import Failures
@@ -40,8 +37,7 @@ def explained(case: Case) -> list[Rows]:
     resolved = resolve_text(parse(case.text), case.inputs)
     known: dict[str, set[tuple[Any, ...]]] = {name: set(rows) for name, rows in (expected | dict(case.facts)).items()}
     dice = random.Random(zlib.crc32(case.text.encode()))
-    with patch.object(Kernel, "prepare", lambda *_, **__: True), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's, of hashes that wrap around
+    with interpreted_kernels():
         derived = {r.name for r in resolved.program.relations}
         names = [n for n, rows in expected.items() if rows and n in derived and "@" not in n]
         for name in dice.sample(names, min(_RELATIONS, len(names))):

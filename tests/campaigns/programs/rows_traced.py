@@ -7,16 +7,13 @@ the way of the row before.
 from __future__ import annotations
 
 import random
-import warnings
 import zlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
-from campaigns.programs.engines import compared, meaning
+from campaigns.programs.engines import compared, interpreted_kernels, meaning
 from mpi.staged import Staged
 
-from mpi_backend.kernels.compiler import Kernel
 from pyspark_paralagg.api.routes import table_with_traces
 from pyspark_paralagg.datalog.lower.dependencies import Dependencies
 from pyspark_paralagg.datalog.parse.parse import parse
@@ -51,8 +48,7 @@ def with_ways(case: Case) -> list[Rows]:
     resolved = resolve_text(replace(text, traces={name: columns}), case.inputs)
     relation = resolved.program.relation(name)
     expected = meaning(case)[name]
-    with patch.object(Kernel, "prepare", lambda *_, **__: True), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's, of hashes that wrap around
+    with interpreted_kernels():
         try:
             staged = Staged(resolved, case.facts, [name])
             staged.names = [traced(relation).result.name]
