@@ -2,6 +2,7 @@
 
     track_witnesses  move the rows that mcount and msum count into relations of their own
     stratify         group mutually recursive relations into strata and order them by dependency
+    separate_nulls   split joins on a <=> b into cases of equalities
     drive_static     give a rule without a recursive atom one to start from
     simplify         drop conditions that are always true; move those about one input into its filters
     hoist            move expressions over one input from the loop to load time
@@ -35,6 +36,7 @@ from pyspark_paralagg.compile.rewrite.hoist import hoist
 from pyspark_paralagg.compile.rewrite.limit_growth import limit_growth
 from pyspark_paralagg.compile.rewrite.place_semi import place_semi
 from pyspark_paralagg.compile.rewrite.prune import prune
+from pyspark_paralagg.compile.rewrite.separate_nulls import separate_nulls
 from pyspark_paralagg.compile.rewrite.simplify import simplify
 from pyspark_paralagg.compile.rewrite.stratify import stratify
 from pyspark_paralagg.compile.rewrite.track_witnesses import track_witnesses
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 PASSES: tuple[Callable[[Program], Program], ...] = (
     track_witnesses,
     stratify,
+    separate_nulls,
     drive_static,
     simplify,
     hoist,

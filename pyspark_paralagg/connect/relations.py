@@ -112,8 +112,6 @@ class Relations:
         else:
             condition = None
         is_filter = kind in ("leftsemi", "leftanti")
-        if is_filter and condition is not None:
-            condition = _separate_nulls(condition)
         data = {
             "op": "join", "type": kind, "left": left.data, "right": right.data,
             "condition": None if condition is None else to_json(condition),
@@ -149,7 +147,7 @@ class Relations:
         kind = "leftsemi" if body.set_op_type == _INTERSECT else "leftanti"
         data = {
             "op": "join", "type": kind, "left": left.data, "right": right.data,
-            "condition": to_json(_separate_nulls(same)),
+            "condition": to_json(same),
         }  # fmt: skip
         return _distinct(Node(data, replace(left.scope, hidden=())))
 
@@ -290,20 +288,6 @@ def listed(attributes: Sequence[Attribute]) -> list[Data]:
 
 def _distinct(child: Node) -> Node:
     return replace(child, data={"op": "distinct", "child": child.data})
-
-
-def _separate_nulls(condition: Expr) -> Expr:
-    """Rewrite ``a <=> b`` in the conjuncts of a semi or anti join, as ``Analysis.separateNulls`` does."""
-    if isinstance(condition, Call) and condition.fn == "And":
-        return replace(condition, args=tuple(map(_separate_nulls, condition.args)))
-    if not isinstance(condition, Call) or condition.fn != "EqualNullSafe":
-        return condition
-    left, right = condition.args
-    equal = Call("EqualTo", (left, right), "boolean", may_be_null(left) or may_be_null(right))
-    if not (may_be_null(left) and may_be_null(right)):
-        return equal
-    nulls = [Call("IsNull", (side,), "boolean", nullable=False) for side in (left, right)]
-    return Call("Or", (equal, Call("And", tuple(nulls), "boolean", nullable=False)), "boolean")
 
 
 def _unlike(a: Attribute, b: Attribute) -> NoReturn:

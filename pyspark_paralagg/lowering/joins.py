@@ -28,15 +28,11 @@ def within(rows: DataFrame, others: DataFrame, columns: Sequence[str]) -> DataFr
     return rows.join(renamed(others, columns), same(columns), "left_semi")
 
 
-def same(columns: Sequence[str], *, finds_nulls: bool = True) -> Column:
-    """Return the condition that rows have the same ``columns`` as those of the other side; nulls are equal.
-
-    Without ``finds_nulls`` a null equals nothing: the engines look up ``=`` in an index, and ``<=>`` row by row.
-    """
+def same(columns: Sequence[str]) -> Column:
+    """Return the condition that rows have the same ``columns`` as those of the other side; nulls are equal."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
 
-    pairs = [(F.col(quoted(c)), F.col(quoted(other(c)))) for c in columns]
-    equal = [a.eqNullSafe(b) if finds_nulls else a == b for a, b in pairs]
+    equal = [F.col(quoted(c)).eqNullSafe(F.col(quoted(other(c)))) for c in columns]
     return reduce(lambda a, b: a & b, equal) if equal else F.lit(col=True)
 
 

@@ -14,7 +14,6 @@ Gupta, Mumick and Subrahmanian 1993, "Maintaining views incrementally", section 
 from __future__ import annotations
 
 from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.dataframe import Declaration, recursive
@@ -75,21 +74,17 @@ def fallen_rows(  # noqa: PLR0913 - the two states of the sources, and the store
         return {name: reduce(lambda a, b: a.unionAll(b), parts) if parts else state[name]}
 
     name = "fallen"
-    fallen = supported(start).unionAll(stored.where(_has_null_key(program.relation)).select(*map(quoted, columns)))
-    declaration = Declaration(fallen.distinct(), columns, None)
+    declaration = Declaration(supported(start).distinct(), columns, None)
     return recursive({name: declaration}, step, name=name, mode="trust", **options)[name]
 
 
 def _same_row(relation: Relation, *, by_value: bool) -> Column:
-    """Return the condition that a derived row, on the other side, supports a stored row.
-
-    It finds no null keys, for the index: rows with such keys fall from the start (``_has_null_key``).
-    """
+    """Return the condition that a derived row, on the other side, supports a stored row."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
 
     from pyspark_paralagg.compile.prove.find_support import value_column  # noqa: PLC0415 - the compiler comes with it
 
-    on = same([k.name for k in relation.keys], finds_nulls=False)
+    on = same([k.name for k in relation.keys])
     value = value_column(relation) if by_value else None
     if value is None:
         return on
@@ -99,10 +94,3 @@ def _same_row(relation: Relation, *, by_value: bool) -> Column:
     if is_float(value.column.type):
         is_same |= F.abs(new - old) <= F.abs(old) * F.lit(_ROUNDING[value.column.type])
     return on & is_same
-
-
-def _has_null_key(relation: Relation) -> Column:
-    """Return the condition that a row has a null key: such a row falls, whatever was deleted."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
-
-    return reduce(or_, (F.col(quoted(k.name)).isNull() for k in relation.keys), F.lit(col=False))

@@ -7,18 +7,15 @@ aggregate at the top of a branch is dropped if the relation's own aggregation do
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from pyspark_paralagg.errors import UnsupportedError
-from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, columns, substitute
+from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, substitute
 from pyspark_paralagg.program.instead import instead_of, instead_of_aggregate
 from pyspark_paralagg.program.names import fresh_name
 from pyspark_paralagg.program.program import Atom, AtomKind, Column, Dependent, Relation, Rule
 from pyspark_paralagg.program.text import show
 from pyspark_paralagg.program.traced import step_columns
-
-if TYPE_CHECKING:
-    from collections.abc import Set as AbstractSet
 
 
 @dataclass(frozen=True)
@@ -69,44 +66,6 @@ class Branch:
     def as_kind(self, kind: AtomKind) -> Branch:
         """Return the branch with all leaves read by a semi or an anti join."""
         return replace(self, leaves=tuple(replace(leaf, kind=kind) for leaf in self.leaves))
-
-    def rename(self, n: int) -> Branch:
-        """Return the ``n``-th copy of this branch, with new column ids; its outputs keep the old ids."""
-        if n == 0:
-            return self
-        new = {c: f"{c}~{n}" for leaf in self.leaves for c in leaf.columns}
-
-        def copy(c: Col) -> Expr:
-            return replace(c, name=new[c.name])
-
-        return replace(
-            self,
-            leaves=tuple(replace(leaf, columns=tuple(new[c] for c in leaf.columns)) for leaf in self.leaves),
-            conditions=tuple(substitute(c, copy) for c in self.conditions),
-            outputs={name: substitute(e, copy) for name, e in self.outputs.items()},
-            names={new.get(c, c): name for c, name in self.names.items()},
-        )
-
-
-def split_null_safe(condition: Expr, right_columns: AbstractSet[str]) -> tuple[tuple[Expr, ...], ...] | None:
-    """Split ``a = b OR (a IS NULL AND b IS NULL)`` into two cases of equalities; return None for other conditions.
-
-    The first case is ``a = b``. The second is ``(a IS NULL) = (b IS NULL)``, which a join can look up, together with
-    IS NULL of the side that has the columns ``right_columns``.
-    """
-    if not (isinstance(condition, Call) and condition.fn == "Or" and len(condition.args) == 2):  # noqa: PLR2004
-        return None
-    equal, nulls = condition.args
-    if not (isinstance(equal, Call) and equal.fn == "EqualTo" and isinstance(nulls, Call) and nulls.fn == "And"):
-        return None
-    if not all(isinstance(a, Call) and a.fn == "IsNull" for a in nulls.args):
-        return None
-    if [_strip_handles(a.args[0]) for a in nulls.args if isinstance(a, Call)] != [
-        _strip_handles(a) for a in equal.args
-    ]:
-        return None
-    is_null = next(a for a in nulls.args if columns(a) <= right_columns or a is nulls.args[1])
-    return (equal,), (Call("EqualTo", nulls.args, "boolean", nullable=False), is_null)
 
 
 def to_rule(relation: Relation, column_ids: dict[str, str], branch: Branch, place: str) -> Rule:
@@ -169,16 +128,17 @@ def _cast(expr: Expr, column: Column) -> Expr:
 
 def _is_function_of(expr: Expr, keys: tuple[Expr, ...]) -> bool:
     # Handles are ignored: the analyser gives each occurrence of an expression its own.
-    if isinstance(expr, Lit) or _strip_handles(expr) in [_strip_handles(k) for k in keys]:
+    if isinstance(expr, Lit) or strip_handles(expr) in [strip_handles(k) for k in keys]:
         return True
     return (
         isinstance(expr, Call) and not expr.fn.startswith("agg:") and all(_is_function_of(a, keys) for a in expr.args)
     )
 
 
-def _strip_handles(expr: Expr) -> Expr:
+def strip_handles(expr: Expr) -> Expr:
+    """Return ``expr`` as another spelling of it compares equal: without the handles of Catalyst's expressions."""
     if isinstance(expr, Call):
-        return replace(expr, handle=None, args=tuple(_strip_handles(a) for a in expr.args))
+        return replace(expr, handle=None, args=tuple(strip_handles(a) for a in expr.args))
     return replace(expr, handle=None) if isinstance(expr, Lit) else expr
 
 
@@ -225,7 +185,7 @@ class _Grouped:
         if d.order is not None:
             order = self.branch.outputs[self.column_ids[d.order]]
             owner = next(o for o in self.relation.dependents if o.column.name == d.order)
-            if len(call.args) < 2 or _strip_handles(call.args[1]) != _strip_handles(self.value(order, owner)):  # noqa: PLR2004
+            if len(call.args) < 2 or strip_handles(call.args[1]) != strip_handles(self.value(order, owner)):  # noqa: PLR2004
                 return self._refuse(call, d)
         return call.args[0]
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from pyspark_paralagg.errors import UnsupportedError
-from pyspark_paralagg.program.branch import Branch, Leaf, split_null_safe, to_rule
+from pyspark_paralagg.program.branch import Branch, Leaf, to_rule
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, columns, conjuncts, from_json, walk
 from pyspark_paralagg.program.functions import Setting
 from pyspark_paralagg.program.instead import instead_of
@@ -22,7 +22,6 @@ from pyspark_paralagg.program.program import Column, Input, JoinOrder, Program, 
 from pyspark_paralagg.program.schema import check_step_columns
 from pyspark_paralagg.program.traced import step_columns
 
-_MAX_CASES = 16
 _UNKNOWN_BYTES = 1 << 50
 _JOINS = {"leftouter": "left outer join", "rightouter": "right outer join", "fullouter": "full outer join"}
 
@@ -159,29 +158,13 @@ class _StepReader:
         if any(b.group_keys is not None for b in (*left, *right)):
             self._refuse("a join above an aggregate")
         if kind == "leftsemi":
-            cases = self._cases(condition, right)
             if len(right) > 1:
-                return [b for case in cases for b in self._exists_in_union(left, right, case)]
-            return [self._exists(a, right, case) for a in left for case in cases]
+                return self._exists_in_union(left, right, condition)
+            return [self._exists(a, right, condition) for a in left]
         if kind == "leftanti":
-            for n, case in enumerate(self._cases(condition, right)):
-                left = [self._not_exists(a, [b.rename(n) for b in right], case) for a in left]
-            return left
+            return [self._not_exists(a, right, condition) for a in left]
         joined = [a.join(b) for a in left for b in right]
         return [b.filter(tuple(b.inline(c) for c in condition)) for b in joined]
-
-    def _cases(self, condition: tuple[Expr, ...], right: list[Branch]) -> list[tuple[Expr, ...]]:
-        """Split ``condition`` into cases without null-safe equalities: one case for each combination of nulls.
-
-        A row of the left side belongs to one case, so semi joins in all cases return it at most once.
-        """
-        right_columns = {c for b in right for c in b.outputs}
-        cases: list[tuple[Expr, ...]] = [()]
-        for c in condition:
-            cases = [(*case, *way) for way in split_null_safe(c, right_columns) or ((c,),) for case in cases]
-        if len(cases) > _MAX_CASES:
-            self._refuse("a null-safe semi or anti join on so many nullable columns")
-        return cases
 
     def _exists_in_union(self, left: list[Branch], right: list[Branch], condition: tuple[Expr, ...]) -> list[Branch]:
         # One rule for each branch of the union may repeat a row, so the head has to ignore duplicates.

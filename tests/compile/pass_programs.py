@@ -28,6 +28,7 @@ __all__ = [
     "plan",
     "prune",
     "select_indexes",
+    "separate_nulls",
     "simplify",
     "stratify",
     "track_witnesses",
@@ -85,6 +86,15 @@ def hoist() -> Program:
 
 
 prune = hoist
+
+
+def separate_nulls() -> Program:
+    """A join and an anti join that take nulls for equal, on columns that may all be null."""
+    doc = Document(relation("reach", "node bigint"))
+    r, e, s = doc.reference("reach"), doc.source("edges", src="bigint", dst="bigint"), doc.source("stop", id="bigint")
+    found = r.join(e, call("EqualNullSafe", r["node"], e["src"], type_="boolean"))
+    left = found.join(s, call("EqualNullSafe", e["dst"], s["id"], type_="boolean"), "leftanti")
+    return doc.program(reach=left.select(node=e["dst"]))
 
 
 def place_semi() -> Program:

@@ -184,10 +184,8 @@ def _stratum(program: Program, names: tuple[str, ...], invariants: Invariants) -
         _check_iterable(relations)
         return program, "iterated", ["it is not recursive, so it needs one round"]
     decided = _decide(program, names, kind, invariants)
-    notes = [
-        *(note_or_raise(found, program.mode) for found in decided.judgements),
-        *(g.note(program.mode) for g in decided.guards),
-    ]
+    judged = [note_or_raise(found, program.mode) for found in decided.judgements]
+    notes = dict.fromkeys((*judged, *(g.note(program.mode) for g in decided.guards)))
     initial = next((r.name for r in relations if r.initial is not None), None)
     if initial is not None:
         _check_iterable(relations)

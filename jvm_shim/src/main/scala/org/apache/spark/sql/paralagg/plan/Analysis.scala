@@ -60,12 +60,8 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
     case Filter(condition, child) =>
       ("op" -> "filter") ~ ("child" -> node(child)) ~ ("condition" -> expression(condition))
     case Join(left, right, joinType, condition, _) =>
-      val joinCondition = joinType match {
-        case LeftSemi | LeftAnti => condition.map(Analysis.separateNulls)
-        case _ => condition
-      }
       ("op" -> "join") ~ ("type" -> joinType.sql.toLowerCase(java.util.Locale.ROOT).replace(" ", "")) ~
-        ("left" -> node(left)) ~ ("right" -> node(right)) ~ ("condition" -> joinCondition.map(expression))
+        ("left" -> node(left)) ~ ("right" -> node(right)) ~ ("condition" -> condition.map(expression))
     case Intersect(left, right, false) => node(Analysis.matching(left, right, LeftSemi))
     case Except(left, right, false) => node(Analysis.matching(left, right, LeftAnti))
     case u: Union =>
@@ -191,17 +187,6 @@ object Analysis {
   private def matching(left: LogicalPlan, right: LogicalPlan, joinType: JoinType): LogicalPlan = {
     val same = left.output.zip(right.output).map { case (l, r) => EqualNullSafe(l, r): Expression }
     Distinct(Join(left, right, joinType, same.reduceLeftOption(And(_, _)), JoinHint.NONE))
-  }
-
-  /**
-   * Rewrites `a <=> b` as `a = b OR (a IS NULL AND b IS NULL)`, which step.py splits into two cases. It does so only in
-   * conjuncts of the condition: elsewhere, such as below NOT, null is not false.
-   */
-  private def separateNulls(condition: Expression): Expression = condition match {
-    case And(l, r) => And(separateNulls(l), separateNulls(r))
-    case EqualNullSafe(l, r) if l.nullable && r.nullable => Or(EqualTo(l, r), And(IsNull(l), IsNull(r)))
-    case EqualNullSafe(l, r) => EqualTo(l, r)
-    case other => other
   }
 
   private def isRecursive(plan: LogicalPlan): Boolean = plan.exists(_.isInstanceOf[RecursiveReference])

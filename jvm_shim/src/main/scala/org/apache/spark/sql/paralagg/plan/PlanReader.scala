@@ -4,7 +4,9 @@ import scala.reflect.ClassTag
 
 import org.json4s._
 
-import org.apache.spark.sql.catalyst.expressions.{Add, Cast, EqualNullSafe, EqualTo, Expression, Greatest, Literal}
+import org.apache.spark.sql.catalyst.expressions.{
+  Add, Cast, EqualNullSafe, EqualTo, Expression, Greatest, IsNull, Literal
+}
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.types.DataType
 
@@ -77,6 +79,7 @@ private[plan] final class PlanReader(stratum: JValue, templates: IndexedSeq[Expr
         case "Add" => Add(args(0), args(1))
         case "EqualTo" => EqualTo(args(0), args(1))
         case "EqualNullSafe" => EqualNullSafe(args(0), args(1))
+        case "IsNull" => IsNull(args.head)
         case "Greatest" => Greatest(args)
         case "Between" => Guards.between(args(0), args(1), args(2), args(3))
         case "RaiseError" => Guards.raise(args.head, dataType(json \ "type"))
