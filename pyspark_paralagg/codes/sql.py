@@ -8,9 +8,8 @@ SQL = (
     ErrorCode(
         "PARALAGG_SQL_HEAD",
         IN_SPARK,
-        cause="The head of a CTE has an aggregate without a name, or the CTE has an aggregate but does not read "
-        "itself.",
-        remedy="Write `min() AS dist`. In a query without recursion, use `GROUP BY`.",
+        cause="The head of a CTE has an aggregate without a name.",
+        remedy="Write `min() AS dist`.",
         example="""
             spark.sql("WITH RECURSIVE t(n, min()) AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t")
         """,
@@ -28,8 +27,8 @@ SQL = (
     ErrorCode(
         "PARALAGG_SQL_USING_KEY",
         IN_SPARK,
-        cause="A `USING KEY` clause does not give a row for each key. It has no aggregate, omits a column, lists "
-        "one twice, has an item that is no column, or has `count`, which counts rows in DuckDB.",
+        cause="A `USING KEY` clause does not give a row for each key. It omits a column, lists one twice, has an item "
+        "that is no column, or has `count`, which counts rows in DuckDB.",
         remedy="List every column once, as a key or under an aggregate: `r(node, dist, parent) "
         "USING KEY (node, min(dist), min_by(parent, dist))`.",
         example="""

@@ -54,6 +54,18 @@ SAME_AS_DUCKDB = {
         "far(n, top) USING KEY (n, max(top)) AS (SELECT n, d FROM r UNION "
         "SELECT e.dst, f.top FROM far f JOIN graph e ON f.n = e.src) SELECT n, top FROM far"
     ),
+    "keys only: a set": (
+        "WITH RECURSIVE r(a, b) USING KEY (a, b) AS (SELECT src, dst FROM few UNION "
+        "SELECT r.a, e.dst FROM r JOIN few e ON r.b = e.src) TABLE r"
+    ),
+    "all rows so far": (
+        "WITH RECURSIVE r(a, b, d) USING KEY (a, b, min(d)) AS (SELECT src, dst, w FROM few UNION "
+        "SELECT x.a, y.b, x.d + y.d FROM r x JOIN recurring.r AS y ON x.b = y.a) TABLE r"
+    ),
+    "only rows so far": (
+        "WITH RECURSIVE r USING KEY (n, min(label)) AS (SELECT child AS n, child AS label FROM parent UNION "
+        "SELECT p.parent, r.label FROM Recurring.R JOIN parent p ON r.n = p.child) TABLE r"
+    ),
     "quoted names, a comment and a string": (
         'WITH RECURSIVE r("a n", d) /* USING KEY (x) */ USING KEY ("a n", min(d)) AS (SELECT 0, 0 UNION '
         'SELECT e.dst, r.d + e.w FROM r JOIN graph e ON r."a n" = e.src) '
@@ -116,3 +128,14 @@ def test_a_join_with_a_column_named_key_is_no_clause(run: Callable[[str], Rows])
         "USING (key)) SELECT key FROM r ORDER BY key"
     )
     assert run(query) == [(1,), (2,), (3,), (4,)]
+
+
+def test_a_cte_that_does_not_recurse_may_aggregate(run: Callable[[str], Rows]) -> None:
+    paths = f"WITH RECURSIVE r(n, min() AS d) AS (SELECT 0, 0 UNION {STEP})"
+    kept = "SELECT n % 3, d FROM r UNION ALL SELECT 7, 8 UNION ALL SELECT 7, 9"
+    expected = run(f"{paths}, x(k, v) AS ({kept}) SELECT k, min(v), sum(v) FROM x GROUP BY k")
+    assert len(expected) == 4
+    for head in ("x(k, min() AS v)", "x(k, v) USING KEY (min(v), k)"):
+        assert sorted(run(f"{paths}, {head} AS ({kept}) TABLE x")) == sorted((k, v) for k, v, _ in expected)
+    assert sorted(run(f"{paths}, x(k, sum() AS v) AS ({kept}) TABLE x")) == sorted((k, v) for k, _, v in expected)
+    assert run("WITH RECURSIVE x(k, v) USING KEY (k, v) AS (SELECT 1, 2 UNION ALL SELECT 1, 2) TABLE x") == [(1, 2)]

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.paralagg.sql
 
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.CurrentOrigin
@@ -70,8 +71,8 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
   }
 
   private def claimCtes(w: UnresolvedWith): UnresolvedWith = {
-    val ctes = Ctes.of(w).map { case (name, alias, depth) => new Cte(name, alias, depth, heads) }
-    val groups = ctes.map(c => c -> recursionOf(c, ctes)).filter(g => isClaimed(g._1, g._2)).toMap
+    val ctes = withRecurring(Ctes.of(w).map { case (name, alias, depth) => new Cte(name, alias, depth, heads) })
+    val groups = ctes.map(c => c -> recursionOf(c, ctes)).filter(g => isClaimed(g._2)).toMap
     if (!isConfigured) groups.keys.headOption.foreach(cte => SqlProblem.notConfigured(cte.name, cte.alias.origin))
     groups.values.toSet.foreach(checkBases)
     if (groups.isEmpty) w
@@ -86,9 +87,25 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
     }
   }
 
+  /**
+   * Reads `recurring.r`, DuckDB's name of all rows of `r` so far, as `r`: a fixpoint joins each new row with all rows.
+   */
+  private def withRecurring(ctes: Seq[Cte]): Seq[Cte] = {
+    val keyed = namesOf(ctes.filter(_.usingKey.isDefined))
+    ctes.map(cte =>
+      cte.reading(_.transformUpWithSubqueries {
+        case r @ UnresolvedRelation(Seq(schema, name), _, _)
+            if Cte.isSame(schema, "recurring") && keyed.exists(Cte.isSame(_, name)) =>
+          r.copy(multipartIdentifier = Seq(name))
+      }))
+  }
+
   private def namesOf(ctes: Seq[Cte]): Seq[String] = ctes.map(_.name)
 
-  /** Returns the CTEs that `cte` reads and that read it, with itself, in order; none if it is not recursive. */
+  /**
+   * Returns the CTEs that `cte` reads and that read it, with itself, in order. If it is not recursive, it is alone if
+   * its head aggregates, else there are none.
+   */
   private def recursionOf(cte: Cte, all: Seq[Cte]): Seq[Cte] = {
     def reached(from: Cte): Set[Cte] = {
       var result = Set.empty[Cte]
@@ -101,24 +118,18 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
       result
     }
     val below = reached(cte)
-    if (!below(cte)) Nil else all.filter(c => below(c) && reached(c)(cte))
+    if (below(cte)) all.filter(c => below(c) && reached(c)(cte)) else if (cte.hasKeys) Seq(cte) else Nil
   }
 
-  private def isClaimed(cte: Cte, group: Seq[Cte]): Boolean = {
-    if (group.isEmpty && cte.aggregates.nonEmpty) {
-      throw new SqlProblem(
-        ErrorCodes.SqlHead,
-        s"${cte.name} has an aggregate in its head and is not recursive",
-        "use GROUP BY in a query that is not recursive",
-        cte.aggregates.values.head.origin)
-    }
-    val isAlone = group.length == 1 && !cte.isUnion && !cte.isUnionAll // no base: Spark's error would have no position
-    group.exists(c => c.isUnion || c.aggregates.nonEmpty) || isAlone && group.nonEmpty
+  private def isClaimed(group: Seq[Cte]): Boolean = {
+    // A CTE alone without a union has no base: Spark's error would have no position.
+    def isAlone = group.length == 1 && !group.head.isUnionAll
+    group.exists(c => c.isUnion || c.hasKeys) || isAlone
   }
 
   /** Checks that each relation has base rows, or reads only relations that have. */
   private def checkBases(group: Seq[Cte]): Unit = {
-    group.filter(c => c.isUnionAll && c.aggregates.isEmpty).foreach { c =>
+    group.filter(c => c.isUnionAll && !c.hasKeys).foreach { c =>
       throw new SqlProblem(
         ErrorCodes.SqlUnionAll,
         s"${c.name} and ${namesOf(group.filter(_ ne c)).mkString(", ")} read each other, and UNION ALL would keep a row for " +

@@ -22,6 +22,15 @@ class Cte(val name: String, val alias: SubqueryAlias, val maxDepth: Option[Int],
     (usingKey.toSeq.flatMap(_.aggregates) ++ head.collect { case Right(a: HeadAggregate) => a }).map(a =>
       a.column -> a).toMap
 
+  /** Whether its head names keys: it has an aggregate or a USING KEY clause. */
+  val hasKeys: Boolean = usingKey.isDefined || aggregates.nonEmpty
+
+  /** Returns this CTE with another query. */
+  def reading(change: LogicalPlan => LogicalPlan): Cte = {
+    val changed = alias.mapChildren(change).asInstanceOf[SubqueryAlias]
+    if (changed.fastEquals(alias)) this else new Cte(name, changed, maxDepth, heads)
+  }
+
   /** The names of its columns, if the head has them. */
   val columnNames: Option[Seq[String]] = Some(head.collect {
     case Left(name) => name

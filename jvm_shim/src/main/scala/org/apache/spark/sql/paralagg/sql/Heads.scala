@@ -98,7 +98,6 @@ object Heads {
       val (calls, columns) = written.partition(isAggregate)
       columns.filter(_.length > 1).foreach(c => UsingKey.refuseItem(source(c), origin(c.head, c.last)))
       val place = origin(clause.head, clause.last)
-      if (calls.isEmpty) UsingKey.refuseBare(source(clause), columns.headOption.fold("k")(source), place)
       val first = if (hasColumns) tokens(at - 1) else clause.head
       (index(first.getStartIndex), index(clause.last.getStopIndex + 1),
         UsingKey(columns.map(c => KeyColumn(name(c.head), origin(c.head, c.head))), calls.map(keyed), hasColumns,

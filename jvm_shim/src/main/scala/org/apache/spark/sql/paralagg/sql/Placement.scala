@@ -35,7 +35,7 @@ class Placement(names: Seq[String], heads: Heads) {
       Some((plan, "under LIMIT or OFFSET", "limit the result of the recursion"))
     case Join(_, _, LeftOuter | RightOuter | FullOuter, _, _) =>
       Some((plan, "in an outer join", "an inner join, LEFT SEMI JOIN or a filter can read the recursion"))
-    case a: Aggregate if relation.aggregates.isEmpty =>
+    case a: Aggregate if !relation.hasKeys =>
       Some((a.child, "under GROUP BY or an aggregate",
           s"aggregate in the head of the CTE: ${relation.name}(key, min() AS value)"))
     case p: Project if p.projectList.exists(_.exists(_.isInstanceOf[WindowExpression])) =>

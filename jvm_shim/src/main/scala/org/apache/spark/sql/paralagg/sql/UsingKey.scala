@@ -28,6 +28,7 @@ case class UsingKey(keys: Seq[KeyColumn], aggregates: Seq[HeadAggregate], hasCol
         twice(1)._2)
     }
     names.find(n => !listed.exists(_._1 == n)).foreach { n =>
+      if (aggregates.isEmpty) refuseBare(n)
       val order = aggregated.find(_.argument.isEmpty).fold("d")(_.column)
       UsingKey.refuse(
         s"USING KEY does not list the column $n of $cte, whose value would depend on the order of evaluation",
@@ -36,18 +37,19 @@ case class UsingKey(keys: Seq[KeyColumn], aggregates: Seq[HeadAggregate], hasCol
     }
     aggregated.map(a => a.column -> a).toMap
   }
+
+  /** Refuses a clause without aggregates that omits a column: the last derived row of a key replaces the others. */
+  private def refuseBare(column: String): Nothing = UsingKey.refuse(
+    s"USING KEY has no aggregate for $column, so the $column of a key would depend on the order of evaluation",
+    s"say which row to keep, by an aggregate for each other column: USING KEY (${keys.map(_.name).mkString(", ")}, " +
+      s"min($column)), or min_by($column, d) beside min(d); no mode of df.recursive_agg keeps the last row either",
+    origin)
 }
 
 /** A key column in a USING KEY clause, as written. */
 case class KeyColumn(name: String, origin: Origin)
 
 object UsingKey {
-
-  /** Refuses a clause without aggregates: there the last derived row of a key replaces the others. */
-  def refuseBare(clause: String, key: String, at: Origin): Nothing = refuse(
-    s"$clause has no aggregate, so the row of a key would depend on the order of evaluation",
-    s"say which row to keep, by an aggregate for each other column: USING KEY ($key, min(d), min_by(parent, d))",
-    at)
 
   /** Refuses an item that is neither a column nor an aggregate of one. */
   def refuseItem(item: String, at: Origin): Nothing = refuse(
