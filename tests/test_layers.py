@@ -33,7 +33,7 @@ LINES = {
         "program": 3_325,
         "report": 1_480,
         "session": 2_280,
-        "sql": 255,
+        "sql": 395,
         "why": 750,
         "worker": 360,
     },

@@ -23,7 +23,7 @@ def compiled_job(job: Job, step_json: dict[str, Any], relations: Sequence[Relati
         relations,
         conf.read(job.session, conf.BROADCAST_MAX_BYTES),
         job.join_order,
-        job.question,
+        None if job.question is None else job.question.rewrite,
         name=job.name,
         mode=job.mode,
         assume=job.assume,

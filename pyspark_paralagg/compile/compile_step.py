@@ -23,11 +23,10 @@ from pyspark_paralagg.program.program import Input
 from pyspark_paralagg.program.step import program_from_step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pyspark_paralagg.plan.plan import Plan
     from pyspark_paralagg.program.program import JoinOrder, Program, Relation
-    from pyspark_paralagg.program.question import Question
 
 
 @dataclass(frozen=True)
@@ -84,16 +83,16 @@ def compile_step(
     relations: Iterable[Relation],
     broadcast_max_bytes: int = BROADCAST_MAX_BYTES,
     join_order: JoinOrder = "cost",
-    question: Question | None = None,
+    rewrite: Callable[[Program], Program] | None = None,
     **options: Any,  # noqa: ANN401 - the fields of Program that the caller sets
 ) -> CompiledStep:
-    """Compile an analysed step, with the rules of a question; raises what its parts raise."""
+    """Compile an analysed step, with what ``rewrite`` changes; raises what its parts raise."""
     start = time.perf_counter()
     relations = tuple(relations)
     base_inputs = _start_inputs(relations, len(step_json["sources"]))
     program = trace_paths(with_doubts(program_from_step(step_json, relations, base_inputs, join_order, **options)))
-    if question is not None:
-        program = question.rewrite(program)
+    if rewrite is not None:
+        program = rewrite(program)
     plan = compile_program(program, broadcast_max_bytes)
     return CompiledStep(program, plan, broadcast_max_bytes, time.perf_counter() - start)
 

@@ -16,11 +16,14 @@ from pyspark_paralagg.errors import ParalaggError, UnsupportedError, UsageError,
 from pyspark_paralagg.program.aggregators import AGGREGATORS, MaxBy, MinBy
 from pyspark_paralagg.program.step import branch_place
 from pyspark_paralagg.session import conf
+from pyspark_paralagg.sql.kept_rows import NotComparedError, omitted, ways
 
 if TYPE_CHECKING:
     from pyspark_paralagg.api.dependents import Aggregation
+    from pyspark_paralagg.compile.compile_step import CompiledStep
     from pyspark_paralagg.plan.plan import Plan
     from pyspark_paralagg.program.program import Relation
+    from pyspark_paralagg.sql.kept_rows import Compared
 
 _ONLY_ENGINE = "use df.recursive_agg, because SQL queries run only on the Spark engine and not on plain DataFrames"
 _DUCKDB_NAMES = {"arg_min": MinBy.aggregator, "arg_max": MaxBy.aggregator, "bool_or": "any", "bool_and": "all"}
@@ -28,12 +31,13 @@ _NO_MODE = "use df.recursive_agg to set a mode, because SQL has none"
 
 
 class HeadError(Exception):
-    """An error in the aggregate of the column ``column`` in a head."""
+    """An error in the aggregate of the column ``column`` in a head; without ``relation``, that of the question."""
 
-    def __init__(self, cause: ParalaggError, column: str) -> None:
+    def __init__(self, cause: ParalaggError, column: str, relation: str | None = None) -> None:
         super().__init__(str(cause))
         self.cause = cause
         self.column = column
+        self.relation = relation
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
@@ -49,23 +53,67 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
 
 def _declare(question: dict[str, Any]) -> dict[str, Any]:
     """Return ``{"types": […]}``, in the order of the question's columns."""
-    relation = _relation(question, 0)
+    left_out = omitted(question)
+    aggs = {c: a for c, a in question["aggs"].items() if c not in left_out}
+    relation = _relation({**question, "aggs": aggs}, 0)
     types = {c.name: c.type for c in relation.columns}
     return {"types": [types[name] for name, _ in question["columns"]]}
 
 
 def _compile(question: dict[str, Any]) -> dict[str, Any]:
     """Return ``{"strata": [{"relations": […], "plan": "…"}]}`` with each plan as the text that the engine reads."""
-    relations = [_relation(r, 2 * n) for n, r in enumerate(question["relations"])]
+    compiled = _compiled(question)
+    if question["only_lattice"]:
+        _check_lattice(compiled.plan)
+        check_early_aggregation(compiled.program)
+    first_result = len(question["analysis"]["sources"]) + len(question["relations"])
+    return {
+        "strata": [
+            {"relations": names, "plan": json.dumps(compiled.to_json(plan))}
+            for names, plan in compiled.strata(first_result)
+        ]
+    }
+
+
+def _compiled(question: dict[str, Any]) -> CompiledStep:
+    """Compile with the first choice of aggregates for omitted columns that the branches show to be right."""
+    failed: list[NotComparedError | HeadError | ParalaggError] = []
+    for way in ways(question["relations"]):
+        try:
+            return _compiled_as(question, *way)
+        except (NotComparedError, HeadError, ParalaggError) as problem:  # noqa: PERF203 - mostly there is one way
+            failed.append(problem)
+    # A proof that fails comes after the comparisons. Other errors may be due to the wrong choice.
+    refused = next((p for p in failed if isinstance(p, VerificationError)), None)
+    not_compared = next((p for p in failed if isinstance(p, NotComparedError)), None)
+    if refused is None and not_compared is not None:
+        raise HeadError(_unknown_row(not_compared), not_compared.column, not_compared.relation)
+    raise refused or failed[0]
+
+
+def _unknown_row(problem: NotComparedError) -> UsageError:
+    column = problem.column
+    message = f"USING KEY has no aggregate for {column}, so {column} of a key would depend on the order of evaluation"
+    hint = (
+        f"write min({column}), max({column}) or min_by({column}, d) into the clause; no mode keeps the last row. "
+        f"Without it, each recursive branch must compare its {column} by < or > with that of the key in recurring."
+        f"{problem.relation}"
+    )
+    return UsageError("PARALAGG_SQL_USING_KEY", message, value=column, hint=hint)
+
+
+def _compiled_as(question: dict[str, Any], declarations: list[dict[str, Any]], compared: Compared) -> CompiledStep:
+    relations = [_relation(r, 2 * n) for n, r in enumerate(declarations)]
     broadcast, climb_limit = (
         conf.parse(key, question["conf"].get(key.name), "SQL")
         for key in (conf.BROADCAST_MAX_BYTES, conf.CLIMB_MAX_ITERATIONS)
     )
     try:
-        compiled = compile_step(
+        return compile_step(
             question["analysis"],
             relations,
             broadcast,
+            rewrite=compared.rewrite,
             name=question["name"],
             max_iterations=question.get("max_iterations"),
             climb_limit=climb_limit,
@@ -76,16 +124,6 @@ def _compile(question: dict[str, Any]) -> dict[str, Any]:
         raise type(problem)(
             problem.code, problem.message, value=problem.value, place=problem.place, hint=hint
         ) from None
-    if question["only_lattice"]:
-        _check_lattice(compiled.plan)
-        check_early_aggregation(compiled.program)
-    first_result = len(question["analysis"]["sources"]) + len(relations)
-    return {
-        "strata": [
-            {"relations": names, "plan": json.dumps(compiled.to_json(plan))}
-            for names, plan in compiled.strata(first_result)
-        ]
-    }
 
 
 def _check_lattice(plan: Plan) -> None:

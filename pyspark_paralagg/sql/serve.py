@@ -37,7 +37,7 @@ def _answer_or_error(question: dict[str, Any]) -> dict[str, Any]:
             )
         return answer(question)
     except HeadError as problem:
-        return _error(problem.cause, {"relation": question["name"], "column": problem.column})
+        return _error(problem.cause, {"relation": problem.relation or question["name"], "column": problem.column})
     except ParalaggError as problem:
         return _error(problem, located(problem, question))
 

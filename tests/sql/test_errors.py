@@ -63,7 +63,23 @@ WRONG = {
     "USING KEY without an aggregate": (
         "WITH RECURSIVE t(n, d) «USING KEY (n)» AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
         "PARALAGG_SQL_USING_KEY",
-        "by an aggregate for each other column: USING KEY (n, min(d))",
+        "must compare its d by < or > with that of the key in recurring.t",
+    ),
+    "USING KEY without an aggregate, beside a comparison with another key": (
+        (
+            "WITH RECURSIVE t(n, d) «USING KEY (n)» AS (SELECT 1, 1 UNION "
+            "SELECT t.n + 1, t.d FROM t JOIN recurring.t old ON old.n = t.n WHERE t.d < old.d) SELECT * FROM t"
+        ),
+        "PARALAGG_SQL_USING_KEY",
+        "would depend on the order of evaluation",
+    ),
+    "USING KEY without an aggregate, where lesser values lead to greater ones": (
+        (
+            "WITH RECURSIVE t(n, d) USING KEY (n) AS (SELECT 1, 1 UNION "
+            "«SELECT t.n, 9 - t.d FROM t JOIN recurring.t old ON old.n = t.n WHERE 9 - t.d < old.d») SELECT * FROM t"
+        ),
+        "PARALAGG_NOT_MONOTONE",
+        "9 - d gives",
     ),
     "USING KEY without an aggregate or columns": (
         "WITH RECURSIVE t «using  key (n)» AS (SELECT 1 AS n, 1 AS d UNION SELECT n, d FROM t) SELECT * FROM t",

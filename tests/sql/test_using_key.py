@@ -66,6 +66,16 @@ SAME_AS_DUCKDB = {
         "WITH RECURSIVE r USING KEY (n, min(label)) AS (SELECT child AS n, child AS label FROM parent UNION "
         "SELECT p.parent, r.label FROM Recurring.R JOIN parent p ON r.n = p.child) TABLE r"
     ),
+    "the lesser value is kept by a comparison": (
+        "WITH RECURSIVE r(n, label) USING KEY (n) AS (SELECT child, child FROM parent UNION "
+        "SELECT parent, parent FROM parent UNION SELECT p.parent, min(r.label) FROM r JOIN parent p ON r.n = p.child "
+        "JOIN recurring.r AS old ON old.n = p.parent WHERE r.label < old.label GROUP BY p.parent) TABLE r"
+    ),
+    "the greater value, with a column of its row": (
+        "WITH RECURSIVE r USING KEY (n) AS (SELECT DISTINCT dst AS n, if(dst = 1, 0, -99) AS gain, 0 AS p FROM few "
+        "UNION SELECT old.n, r.gain - e.w, r.n FROM r JOIN few e ON r.n = e.src "
+        "JOIN recurring.r AS old ON old.n = e.dst AND old.gain < r.gain - e.w) TABLE r"
+    ),
     "quoted names, a comment and a string": (
         'WITH RECURSIVE r("a n", d) /* USING KEY (x) */ USING KEY ("a n", min(d)) AS (SELECT 0, 0 UNION '
         'SELECT e.dst, r.d + e.w FROM r JOIN graph e ON r."a n" = e.src) '

@@ -5,7 +5,7 @@ import scala.reflect.ClassTag
 import org.json4s._
 
 import org.apache.spark.sql.catalyst.expressions.{
-  Add, Cast, EqualNullSafe, EqualTo, Expression, Greatest, IsNull, Literal
+  Add, Cast, EqualNullSafe, EqualTo, Expression, Greatest, IsNotNull, IsNull, Literal
 }
 import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
 import org.apache.spark.sql.types.DataType
@@ -80,6 +80,7 @@ private[plan] final class PlanReader(stratum: JValue, templates: IndexedSeq[Expr
         case "EqualTo" => EqualTo(args(0), args(1))
         case "EqualNullSafe" => EqualNullSafe(args(0), args(1))
         case "IsNull" => IsNull(args.head)
+        case "IsNotNull" => IsNotNull(args.head)
         case "Greatest" => Greatest(args)
         case "Between" => Guards.between(args(0), args(1), args(2), args(3))
         case "RaiseError" => Guards.raise(args.head, dataType(json \ "type"))

@@ -27,23 +27,17 @@ case class UsingKey(keys: Seq[KeyColumn], aggregates: Seq[HeadAggregate], hasCol
       UsingKey.refuse(s"USING KEY lists the column ${twice.head._1} twice", "list it as a key or under one aggregate",
         twice(1)._2)
     }
-    names.find(n => !listed.exists(_._1 == n)).foreach { n =>
-      if (aggregates.isEmpty) refuseBare(n)
+    val omitted = names.filterNot(n => listed.exists(_._1 == n))
+    omitted.headOption.filter(_ => aggregates.nonEmpty).foreach { n =>
       val order = aggregated.find(_.argument.isEmpty).fold("d")(_.column)
       UsingKey.refuse(
         s"USING KEY does not list the column $n of $cte, whose value would depend on the order of evaluation",
         s"list $n as a key, or under an aggregate: min($n), or min_by($n, $order) for the $n of the row with the least $order",
         origin)
     }
-    aggregated.map(a => a.column -> a).toMap
+    // Without any aggregate DuckDB keeps the last row of a key; Python finds out whether it is the least or the greatest.
+    (aggregated ++ omitted.map(HeadAggregate("last", None, _, origin))).map(a => a.column -> a).toMap
   }
-
-  /** Refuses a clause without aggregates that omits a column: the last derived row of a key replaces the others. */
-  private def refuseBare(column: String): Nothing = UsingKey.refuse(
-    s"USING KEY has no aggregate for $column, so the $column of a key would depend on the order of evaluation",
-    s"say which row to keep, by an aggregate for each other column: USING KEY (${keys.map(_.name).mkString(", ")}, " +
-      s"min($column)), or min_by($column, d) beside min(d); no mode of df.recursive_agg keeps the last row either",
-    origin)
 }
 
 /** A key column in a USING KEY clause, as written. */
