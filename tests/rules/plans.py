@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 EXCLUDED = "spark.sql.optimizer.excludedRules"
-RULES = ("PushKeyFilter", "DropAggregate", "PruneDependents")
+RULES = ("PushKeyFilter", "DropAggregate", "PruneDependents", "StopAtLimit")
 EDGES = [(1, 2, 1.0), (2, 3, 1.0), (3, 1, 1.0), (7, 1, 2.0), (7, 3, 9.0), (4, 4, 1.0)]
 
 

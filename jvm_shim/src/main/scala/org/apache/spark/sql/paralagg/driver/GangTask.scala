@@ -118,7 +118,7 @@ final class GangTask(job: GangJob, context: TaskContext) {
     val shape = new Shape(stratum, routes, contents)
     val hasNullKeys = shape.relations.exists(_.hasNullKeys)
     if (stratum.bitmap.isDefined && !hasNullKeys) bitmaps(strings, blocks)
-    else if (stratum.bitRows.isDefined && !hasNullKeys)
+    else if (stratum.bitRows.isDefined && !hasNullKeys && stratum.endsAt.isEmpty)
       bitRows(strings, blocks).getOrElse(tuples(stratum, routes, strings, shape, blocks, None))
     else if (Decomposed.fits(stratum, routes, shape, blocks(_), gang)) decomposed(strings, contents, blocks)
     else {
@@ -247,7 +247,8 @@ final class GangTask(job: GangJob, context: TaskContext) {
   /** Evaluates a set relation with a carried key by bitmaps; encodes each block at once. */
   private def bitmaps(strings: Dictionary, blocks: Array[Array[Block]]): Iterator[(Int, Array[Byte])] = {
     val edges = gang.once(BitmapEdges.build(stratum.bitmap.get.edges.flatMap(i => blocks(routes.static(i)))))
-    val loop = new BitmapLoop(stratum.bitmap.get.moving, edges, blocks(routes.base(output)), gang, memory)
+    val loop =
+      new BitmapLoop(stratum.bitmap.get.moving, edges, blocks(routes.base(output)), gang, memory, stratum.endsAt)
     endLoading()
     val loaded = System.nanoTime()
     val out = mutable.ArrayBuffer.empty[(Int, Array[Byte])]
@@ -329,9 +330,10 @@ final class GangTask(job: GangJob, context: TaskContext) {
   private def report(
       form: String, iterations: Int, tuples: Long, perIteration: Seq[String], loaded: Long, looped: Long): Unit = {
     val loading = parts.map { case (name, seconds) => s""""$name":$seconds""" }.mkString(",")
+    val end = stratum.endsAt.fold("")(rows => s", ends at $rows rows (LIMIT)")
     val Seq(load, loop, store) = Seq(loaded - began, looped - loaded, System.nanoTime() - looped).map(_ / 1e9)
     gang.report(
-      s"""{"backend":"spark","form":"$form","parts":{$loading},"iterations":$iterations,"tuples":$tuples,"tasks":$tasks,""" +
+      s"""{"backend":"spark","form":"$form$end","parts":{$loading},"iterations":$iterations,"tuples":$tuples,"tasks":$tasks,""" +
         s""""spilled":${spilledBytes.toLong},"mapped":${mappedBytes.toLong},""" +
         s""""seconds":{"load":$load,"loop":$loop,"store":$store},"per_iteration":[${perIteration.mkString(",")}]}""")
   }

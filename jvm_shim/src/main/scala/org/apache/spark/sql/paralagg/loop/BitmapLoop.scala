@@ -12,9 +12,11 @@ import org.apache.spark.sql.paralagg.state.{BitmapEdges, KeyMap, LongKeyMap, Sta
  * ~full(z)`: 64·W tuples an operation, no hashing, and no exchange, since x stays on its task (docs/design.md,
  * "Evaluation forms").
  *
- * The first block decides W: wide blocks for dense results, one word for sparse ones.
+ * The first block decides W: wide blocks for dense results, one word for sparse ones. A task begins no block once it has
+ * `endsAt` pairs.
  */
-final class BitmapLoop(moving: Int, edges: BitmapEdges, base: Array[Block], gang: Gang, memory: MemoryAccount) {
+final class BitmapLoop(
+    moving: Int, edges: BitmapEdges, base: Array[Block], gang: Gang, memory: MemoryAccount, endsAt: Option[Int]) {
   import BitmapLoop._
 
   private val carried = 1 - moving
@@ -41,7 +43,7 @@ final class BitmapLoop(moving: Int, edges: BitmapEdges, base: Array[Block], gang
   /** Evaluates all blocks; passes the bitmaps of each block to `emit` before the next one overwrites them. */
   def run(emit: BitmapBlock => Unit): Unit = {
     var x = 0
-    while (x < sources.size) {
+    while (x < sources.size && endsAt.forall(pairs < _)) {
       val until = math.min(sources.size, x + 64 * width)
       evaluate(x, until)
       val block = collect(x, until)

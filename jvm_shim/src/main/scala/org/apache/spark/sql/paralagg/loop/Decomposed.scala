@@ -59,7 +59,7 @@ final class Decomposed(
     val loop = fixpoint(traced = false)
     memory.hold(shared.bytes / gang.localTasks + part.bytes, "the recursive relation")
     var value = shared.next.getAndIncrement()
-    while (value < shared.values.size) {
+    while (value < shared.values.size && stratum.endsAt.forall(tuples < _)) {
       loop.restart(shared.rows(value))
       try loop.run()
       catch {

@@ -74,7 +74,8 @@ final class FixpointLoop(
       val sums = step()
       stats.add(sums, (System.nanoTime() - began) / 1e9, ahead = stratum.inPlace)
       val changed = sums(Changed) > 0 && !stratum.tolerance.exists(sums(Difference) < _)
-      isActive = changed && isBelowLimit(iteration)
+      val hasEnough = stratum.endsAt.exists(stats.total(sums) >= _)
+      isActive = changed && !hasEnough && isBelowLimit(iteration)
       val isEndless = sums(Overflow) > 0 || isActive && isClimbing(iteration, sums)
       // Before the check, so that a peer that ends the run cannot hide the iteration that all tasks have finished.
       if (gang.part == 0) gang.progress(isLast = !isActive || isEndless)(stats.counts(iteration))
@@ -86,7 +87,7 @@ final class FixpointLoop(
         val overflowed = sums(Overflow) > 0
         throw new EndlessClimb(iteration, overflowed, if (overflowed) overflow else null)
       }
-      if (changed && !isActive && stratum.onLimitError) throw limitReached(iteration, sums)
+      if (changed && !isActive && !hasEnough && stratum.onLimitError) throw limitReached(iteration, sums)
     }
     stats.iterations = iteration
   }

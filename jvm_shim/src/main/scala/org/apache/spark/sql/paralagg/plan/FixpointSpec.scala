@@ -44,12 +44,25 @@ class FixpointSpec private (
     .filter(n => int(n \ "position") == stratum && text(n \ "relation") == relation).map(new NarrowerSpec(_))
 
   def narrowed(narrower: NarrowerSpec): FixpointSpec = {
-    val strata = (json \ "strata").asInstanceOf[JArray].arr.updated(stratum, narrower.stratum)
-    val replaced = List[JField]("inputs" -> narrower.inputs, "strata" -> JArray(strata), "narrower" -> JArray(Nil)) ++
+    val replaced = List[JField]("inputs" -> narrower.inputs, "narrower" -> JArray(Nil)) ++
       narrower.offload.map("offload" -> _)
-    val kept = json.obj.filterNot { case (name, _) => name == "offload" || replaced.exists(_._1 == name) }
-    new FixpointSpec(JObject(kept ++ replaced), stratum, relation, analysis, reason, Some(whole))
+    changed(narrower.stratum,
+      json.obj.filterNot { case (name, _) =>
+        name == "offload" || replaced.exists(_._1 == name)
+      } ++ replaced)
   }
+
+  /** Returns the specification of a run that may end once the relation has `rows` rows; ranks compute all. */
+  def endingAt(rows: Int): FixpointSpec = {
+    val ending = strata(stratum).asInstanceOf[JObject]
+    changed(JObject(ending.obj.filterNot(_._1 == "ends_at") :+ ("ends_at" -> JInt(rows))), json.obj)
+  }
+
+  private def strata: List[JValue] = (json \ "strata").asInstanceOf[JArray].arr
+
+  private def changed(own: JValue, fields: List[JField]): FixpointSpec = new FixpointSpec(
+    JObject(fields.filterNot(_._1 == "strata") :+ ("strata" -> JArray(strata.updated(stratum, own)))), stratum,
+    relation, analysis, reason, Some(whole))
 
   /** The parts to compare, without reasons and texts for people, and seconds that differ in each build. */
   private lazy val meaning: (JValue, Seq[Expression]) =
@@ -61,7 +74,8 @@ class FixpointSpec private (
     case _ => false
   }
   override lazy val hashCode: Int = meaning.hashCode * 31 + relation.hashCode
-  override def toString: String = s"$relation (${program.name}, ${program.relationClass})"
+  override def toString: String =
+    s"$relation (${program.name}, ${program.relationClass}${program.endsAt.fold("")(n => s", ends at $n rows")})"
 }
 
 /** The last run: its report, and the reason if not the planned executor ran it; null before. */

@@ -214,6 +214,9 @@ final class StratumSpec(plan: JValue, json: JValue, @transient reader: PlanReade
   val hubs: Option[HubsSpec] = option(json \ "hubs")(new HubsSpec(plan, _, reader))
   val maxIterations: Option[Int] = option(json \ "max_iterations")(int)
   val onLimitError: Boolean = text(json \ "on_limit") == "error"
+
+  /** The number of rows after which a query needs no more. */
+  val endsAt: Option[Int] = option(json \ "ends_at")(int)
   val tolerance: Option[Double] = option(json \ "tolerance")(number)
   val carried: Array[Array[Int]] = array(json \ "carried")(ints)
   val climbLimit: Option[Int] = option(json \ "climb_limit")(int)
@@ -235,6 +238,9 @@ final class StratumSpec(plan: JValue, json: JValue, @transient reader: PlanReade
 
   /** Tests whether another relation follows this one. */
   def isViewed(relation: Int): Boolean = relations.exists(_.dependents.exists(_.view.exists(_.relation == relation)))
+
+  /** Tests for a set alone in its stratum. */
+  def isSet: Boolean = isLattice && relations.length == 1 && relations.head.dependents.isEmpty
   def isLattice: Boolean = relationClass == "lattice"
   def isAccumulating: Boolean = relationClass == "accumulating"
   def isIterated: Boolean = relationClass == "iterated"

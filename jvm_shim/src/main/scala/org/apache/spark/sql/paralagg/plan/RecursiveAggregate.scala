@@ -99,6 +99,12 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
     }
   }
 
+  /** Returns the fixpoint that may end once it has `rows` rows, if each of its rows is final when it is derived. */
+  def ended(rows: Int): Option[RecursiveAggregate] =
+    if (spec.program.isSet && spec.together.isEmpty && spec.program.endsAt.forall(_ > rows))
+      Some(copy(spec = spec.endingAt(rows)))
+    else None
+
   private def position(input: Int): Int = spec.program.inputs.indexWhere(_.id == input)
 
   /** Returns the inputs of base and initial rows, each with the position of its relation. */

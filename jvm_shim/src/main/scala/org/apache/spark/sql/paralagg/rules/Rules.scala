@@ -5,5 +5,5 @@ import org.apache.spark.sql.catalyst.rules.Rule
 
 /** The optimizer rules for fixpoints. They change no result; `spark.sql.optimizer.excludedRules` disables them. */
 object Rules {
-  val all: Seq[Rule[LogicalPlan]] = Seq(PushKeyFilter, DropAggregate, PruneDependents)
+  val all: Seq[Rule[LogicalPlan]] = Seq(PushKeyFilter, DropAggregate, PruneDependents, StopAtLimit)
 }
