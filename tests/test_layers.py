@@ -54,7 +54,7 @@ LINES = {
         "loop": 2_520,
         "offload": 1_280,
         "plan": 1_190,
-        "rules": 290,
+        "rules": 315,
         "sql": 1_200,
         "state": 1_940,
     },
