@@ -219,7 +219,7 @@ def test_more_fallen_rows_than_a_fifth_are_computed_again(spark: SparkSession) -
     old = [(0, 0)] + [(n, 1) for n in range(1, 1_300)]
     found = maintained(spark, old, [(0, 2_000, 1)], gone=[(0, n, 1) for n in range(1, 1_300)])
     assert (found.kind, values(found.rows.collect())) == ("full", {(0, 0), (2_000, 1)})
-    assert found.reason == "1,299 of 1,300 stored rows may have lost their support"
+    assert found.reason == "more than 1,000 of 1,300 stored rows may have lost their support"
 
 
 REASONS: dict[str, tuple[dict[str, Any], str]] = {

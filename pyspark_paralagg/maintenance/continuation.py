@@ -119,10 +119,11 @@ def _fallen(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
     lazy = fallen_rows(program, deleted, before, stored, by_value=by_value, options=options)
     if lazy is None:
         return None
-    fallen = materialize(lazy)
-    count = stored.count() if fallen.count > _MIN_FALLEN else 0
-    if fallen.count > max(_MIN_FALLEN, MAX_FALLEN * count):
+    count = stored.count()
+    most = max(_MIN_FALLEN, int(MAX_FALLEN * count))
+    fallen = materialize(lazy.limit(most + 1))  # so the recursion ends where the answer is known (StopAtLimit)
+    if fallen.count > most:
         fallen.free()
-        message = f"{fallen.count:,} of {count:,} stored rows may have lost their support"
+        message = f"more than {most:,} of {count:,} stored rows may have lost their support"
         raise NotMaintainableError(message)
     return fallen
