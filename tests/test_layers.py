@@ -20,7 +20,7 @@ LINES = {
     "pyspark_paralagg": {
         "api": 2_460,
         "backends": 1_500,
-        "codes": 1_520,
+        "codes": 1_525,
         "command": 3_410,
         "compile": 8_610,
         "connect": 1_730,
@@ -55,7 +55,7 @@ LINES = {
         "offload": 1_280,
         "plan": 1_190,
         "rules": 315,
-        "sql": 1_200,
+        "sql": 1_205,
         "state": 1_940,
     },
 }

@@ -60,6 +60,16 @@ WRONG = {
         "PARALAGG_AGG_TYPE",
         "sum does not support the column 'd' of type string",
     ),
+    "CYCLE": (
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT n FROM t) «CYCLE» n SET x USING path SELECT n FROM t",
+        "PARALAGG_SQL_CLAUSE",
+        "UNION derives no row twice",
+    ),
+    "SEARCH": (
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT n FROM t) «search» BREADTH FIRST BY n SET x, u AS (TABLE t) TABLE u",
+        "PARALAGG_SQL_CLAUSE",
+        "count steps in a column",
+    ),
     "USING KEY without an aggregate": (
         "WITH RECURSIVE t(n, d) «USING KEY (n)» AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
         "PARALAGG_SQL_USING_KEY",

@@ -21,6 +21,7 @@ object ErrorCodes {
   val ReferenceOutsideStep = "PARALAGG_REFERENCE_OUTSIDE_STEP"
   val ShimMismatch = "PARALAGG_SHIM_MISMATCH"
   val SqlArity = "PARALAGG_SQL_ARITY"
+  val SqlClause = "PARALAGG_SQL_CLAUSE"
   val SqlCompiler = "PARALAGG_SQL_COMPILER"
   val SqlHead = "PARALAGG_SQL_HEAD"
   val SqlHeadArgument = "PARALAGG_SQL_HEAD_ARGUMENT"

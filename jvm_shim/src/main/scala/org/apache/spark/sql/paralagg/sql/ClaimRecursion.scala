@@ -87,9 +87,7 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
     }
   }
 
-  /**
-   * Reads `recurring.r`, DuckDB's name of all rows of `r` so far, as `r`: a fixpoint joins each new row with all rows.
-   */
+  /** Reads `recurring.r`, DuckDB's name of all rows so far, as `r`: a fixpoint joins each new row with all rows. */
   private def withRecurring(ctes: Seq[Cte]): Seq[Cte] = {
     val keyed = namesOf(ctes.filter(_.usingKey.isDefined))
     ctes.map(cte =>

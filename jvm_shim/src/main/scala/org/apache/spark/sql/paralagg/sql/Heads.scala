@@ -83,7 +83,20 @@ object Heads {
       val body = if (clause.isDefined) closing(end + 3) + 1 else end + 1
       val open = tokens.indexWhere(_.getType == LEFT_PAREN, body) // past MAX RECURSION LEVEL n, AS
       val next = if (open < 0) tokens.length else closing(open) + 1
+      tokens.lift(next).foreach(refuseClause)
       aggregates ++ clause ++ (if (is(tokens, next, COMMA)) heads(next + 1) else Nil)
+    }
+
+    /** Refuses the standard's clauses after the query of a CTE, which Spark does not parse. */
+    private def refuseClause(at: Token): Unit = {
+      val instead = Map(
+        "CYCLE" -> "leave it out: UNION derives no row twice, and under aggregates each key has one row, so cycles end",
+        "SEARCH" -> "count steps in a column (min() AS steps), and order the result by it")
+      val word = source(Seq(at)).toUpperCase(java.util.Locale.ROOT)
+      instead.get(word).foreach { hint =>
+        throw new SqlProblem(ErrorCodes.SqlClause, s"the clause $word of a recursive CTE is not supported",
+          s"$hint; df.recursive_agg (ra.path) and Datalog ($$PATH) show ways to rows", origin(at, at))
+      }
     }
 
     private def isUsingKey(at: Int): Boolean = is(tokens, at, SqlBaseLexer.USING) &&
