@@ -89,7 +89,7 @@ def _without(rule: Rule, program: Program, column: str, comparison: str) -> Rule
         found = scope[old.name]
         is_own = found.relation == relation.name and found.column.name == column
         if is_own and _has_keys(rule.body[found.atom], relation, rule, classes):
-            # Null is less than nothing: such a value is kept for ever.
+            # No comparison with null is true, so a null is never replaced.
             known = Call("IsNotNull", (old,), "boolean", nullable=False)
             return replace(rule, conditions=(*(c for c in conditions if c is not condition), known))
     raise NotComparedError(relation.name, column)

@@ -17,7 +17,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.rewrite.added import is_equal
-from pyspark_paralagg.compile.rewrite.scope import inlined, variables
+from pyspark_paralagg.compile.rewrite.scope import dependents_in, inlined, variables
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.branch import may_be_null, strip_handles
 from pyspark_paralagg.program.expr import Call, Col, columns, conjuncts
@@ -45,10 +45,10 @@ def separate_nulls(program: Program) -> Program:
 
 
 def _cases(program: Program, rule: Rule) -> list[Rule]:
-    conditions = tuple(_simpler(c) for condition in rule.conditions for c in conjuncts(condition))
-    if not any(_sides(c) for c in rule.conditions):
+    conditions = tuple(c for condition in rule.conditions for c in conjuncts(condition))
+    if not any(map(_sides, conditions)):
         return [rule]
-    rule = replace(rule, conditions=conditions)
+    rule = replace(rule, conditions=tuple(map(_simpler, conditions)))
     for atom in [n for n, a in enumerate(rule.body) if a.kind == "anti"]:
         rule = _without(rule, atom, variables(rule, program))
     scope = variables(rule, program)
@@ -94,11 +94,7 @@ def _unindexed(rule: Rule, pairs: Mapping[Expr, frozenset[int]], scope: Mapping[
     """Return those of ``pairs`` that are all that joins their atoms; values of a recursion have no index."""
     equal = [c for c in rule.conditions if isinstance(c, Call) and c.fn == "EqualTo"]
     indexed = {frozenset(scope[v].atom for v in columns(c)) for c in equal}
-    found = [
-        c
-        for c, atoms in pairs.items()
-        if atoms not in indexed and all(scope[v].role != "dependent" for v in columns(c))
-    ]
+    found = [c for c, atoms in pairs.items() if atoms not in indexed and not dependents_in(c, scope)]
     return found[:_MAX_SPLIT_OF_JOINS]
 
 
