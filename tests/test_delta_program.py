@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
 from pyspark.sql.window import Window
 from rows import frame, schema_of
-from spark_versions import SPARK
+from spark_versions import SPARK, since
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.delta.text import Text, WholeText
@@ -87,6 +87,17 @@ def test_new_rows_below_it_may_take_others_away(spark: SparkSession, operator: s
 
 def test_the_heads_own_aggregate_in_the_step_blocks_nothing(spark: SparkSession) -> None:
     assert program(spark, step=grouped_step).obstacle_for({"starts", "edges"}) is None
+
+
+@since("4.0", "DataFrames have no subqueries before")
+def test_a_subquery_in_the_step_blocks(spark: SparkSession) -> None:
+    def near(d: DataFrame, t: Tables) -> DataFrame:
+        known = d.where(d.dist < t["starts"].agg(F.max("dist")).scalar())
+        return known.join(t["edges"], d.node == t["edges"].src).select(F.col("dst").alias("node"), "dist")
+
+    found = program(spark, step=near)
+    assert found.obstacle_for({"edges"}) is None
+    assert "below a subquery" in str(found.obstacle_for({"starts"}))
 
 
 def test_each_read_is_replaced_by_what_is_new_in_turn(spark: SparkSession) -> None:

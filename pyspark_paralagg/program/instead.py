@@ -35,6 +35,8 @@ _HINTS = {
     "Pivot": _BEFORE,
     "Expand": _BEFORE,
     "a subquery": _SUBQUERY,
+    "a correlated subquery": "group its table by the compared columns before the recursion, and join that",
+    "a subquery below OR": "write a branch of the union for each side of the OR",
     "a function of a function": _LAMBDA,
     "a left outer join": _OUTER,
     "a right outer join": _OUTER,

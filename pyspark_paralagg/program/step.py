@@ -23,7 +23,12 @@ from pyspark_paralagg.program.schema import check_step_columns
 from pyspark_paralagg.program.traced import step_columns
 
 _UNKNOWN_BYTES = 1 << 50
-_JOINS = {"leftouter": "left outer join", "rightouter": "right outer join", "fullouter": "full outer join"}
+_JOINS = {
+    "leftouter": "left outer join",
+    "rightouter": "right outer join",
+    "fullouter": "full outer join",
+    "existence": "subquery below OR",
+}
 
 
 def program_from_step(
@@ -231,6 +236,8 @@ class _StepReader:
             )
         if call.fn == "PythonUDF":
             self._refuse("a Python UDF")
+        if call.fn == "ScalarSubquery":  # the others are joins by now
+            self._refuse("a correlated subquery")
         if not call.codegen and not call.fn.startswith("agg:"):
             self._refuse(f"the function {call.fn}, which Spark cannot compile")
 

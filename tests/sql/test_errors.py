@@ -321,17 +321,6 @@ def test_lines_are_counted_and_the_head_is_shown_as_it_was_written(spark: SparkS
     assert "== SQL (line 4, position 11) ==\n" in str(caught.value)
 
 
-def test_a_subquery_above_the_recursion_is_refused(spark: SparkSession, views: None) -> None:  # noqa: ARG001 - made once
-    text = (
-        "WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT e.dst FROM t JOIN few e ON t.n = e.src "
-        "WHERE t.n IN (SELECT dst FROM few)) SELECT * FROM t"
-    )
-    with pytest.raises(AnalysisException) as caught:
-        spark.sql(text)
-    assert caught.value.getCondition() == "PARALAGG_STEP_UNSUPPORTED"
-    assert "IN (subquery)" in str(caught.value)
-
-
 def test_what_spark_finds_wrong_it_says_itself(spark: SparkSession, views: None) -> None:  # noqa: ARG001 - made once
     head = "WITH RECURSIVE t(n, min() AS d) AS (SELECT 1, 1 UNION SELECT "
     for rest, condition, place in (

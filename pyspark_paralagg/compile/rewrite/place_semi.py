@@ -63,9 +63,10 @@ def _rule(program: Program, rule: Rule) -> Rule:
         if None not in keys and len(set(keys)) == len(keys) and (keys or atom.kind == "semi"):
             continue
         if atom.kind == "anti" or not program.relation(rule.head).is_idempotent:
+            kind = {"semi": "a semi", "anti": "an anti"}[atom.kind]
             raise UnsupportedError(
                 "PARALAGG_STEP_UNSUPPORTED",
-                f"a {atom.kind} join on more than equal columns cannot run inside the loop",
+                f"{kind} join on more than equal columns cannot run inside the loop",
                 value=atom.kind,
                 place=rule.place,
                 hint="join on equality, and use each of its columns once",

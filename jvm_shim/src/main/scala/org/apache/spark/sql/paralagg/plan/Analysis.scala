@@ -12,7 +12,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
 import org.apache.spark.sql.catalyst.optimizer.{ComputeCurrentTime, ReplaceExpressions}
-import org.apache.spark.sql.catalyst.plans.{JoinType, LeftAnti, LeftSemi}
+import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, JoinType, LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.internal.SQLConf
@@ -60,7 +60,11 @@ class Analysis(names: Seq[String], steps: Seq[LogicalPlan]) {
     case Filter(condition, child) =>
       ("op" -> "filter") ~ ("child" -> node(child)) ~ ("condition" -> expression(condition))
     case Join(left, right, joinType, condition, _) =>
-      ("op" -> "join") ~ ("type" -> joinType.sql.toLowerCase(java.util.Locale.ROOT).replace(" ", "")) ~
+      val kind = joinType match {
+        case _: ExistenceJoin => "existence"
+        case other => other.sql.toLowerCase(java.util.Locale.ROOT).replace(" ", "")
+      }
+      ("op" -> "join") ~ ("type" -> kind) ~
         ("left" -> node(left)) ~ ("right" -> node(right)) ~ ("condition" -> condition.map(expression))
     case Intersect(left, right, false) => node(Analysis.matching(left, right, LeftSemi))
     case Except(left, right, false) => node(Analysis.matching(left, right, LeftAnti))
@@ -170,7 +174,8 @@ object Analysis {
       case a: SubqueryAlias => a.child.setTagValue(Name, a.alias)
       case _ =>
     }
-    SparkMinor.inlineCommon(ComputeCurrentTime(ReplaceExpressions(EliminateSubqueryAliases(plan))))
+    StepSubqueries.joined(
+      SparkMinor.inlineCommon(ComputeCurrentTime(ReplaceExpressions(EliminateSubqueryAliases(plan)))))
   }
 
   /** Returns the name of a source, if it has only one. */
@@ -189,7 +194,7 @@ object Analysis {
     Distinct(Join(left, right, joinType, same.reduceLeftOption(And(_, _)), JoinHint.NONE))
   }
 
-  private def isRecursive(plan: LogicalPlan): Boolean = plan.exists(_.isInstanceOf[RecursiveReference])
+  private[plan] def isRecursive(plan: LogicalPlan): Boolean = plan.exists(_.isInstanceOf[RecursiveReference])
 
   /** Returns a function's name for Python: its class, with a prefix if it returns null on errors (`try_cast`). */
   private def functionName(e: Expression): String = {
