@@ -1,11 +1,17 @@
-"""Marks for tests of what only some Sparks have."""
+"""What tests need to run on each supported Spark: marks for what only some have, and how their processes find it."""
 
 from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
 
 import pyspark
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SPARK = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 
@@ -26,3 +32,8 @@ def since(minor: str, what: str) -> pytest.MarkDecorator:
     """Skip a test where Spark is older than ``minor``, such as ``4.1``."""
     first = tuple(int(part) for part in minor.split("."))
     return pytest.mark.skipif(first > SPARK, reason=f"Spark {minor} and later: {what}")
+
+
+def python_path(*folders: Path | str) -> str:
+    """The PYTHONPATH of a test's process: ``folders``, then that of this process, which may name another Spark."""
+    return os.pathsep.join([*map(str, folders), *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
-from spark_versions import SPARK
+from spark_versions import SPARK, python_path
 
 from pyspark_paralagg.command import failure, frame_results, outputs, staging
 from pyspark_paralagg.command.cli import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, WRONG, main
@@ -434,7 +434,7 @@ def _start(folder: Path, text: str, *more: str) -> subprocess.Popen[str]:
         "local[2]",
         *more,
     ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}
+    environment = {**os.environ, "PYTHONPATH": python_path(ROOT), "TMPDIR": str(folder)}
     return subprocess.Popen(  # noqa: S603 - this Python and our own arguments
         arguments, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

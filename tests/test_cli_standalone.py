@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from spark_versions import python_path
 from test_cli import DISTANCES, EDGES, ENDLESS, FAILING_RUNS
 
 from pyspark_paralagg.api.explain import formats
@@ -46,7 +47,7 @@ def case(tmp_path: Path) -> Iterator[Callable[..., int]]:
 
 def _process(folder: Path, text: str, *arguments: str) -> subprocess.Popen[str]:
     (folder / "p.dl").write_text(text)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}
+    environment = {**os.environ, "PYTHONPATH": python_path(ROOT), "TMPDIR": str(folder)}
     command = [sys.executable, "-m", "pyspark_paralagg", "run", "p.dl", "-F", ".", "-D", "out", *arguments]
     return subprocess.Popen(  # noqa: S603 - this Python and our own arguments
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -281,7 +282,7 @@ def test_no_spark_is_in_the_process(tmp_path: Path) -> None:
         "main(['run', 'p.dl', '-q', '--backend', 'local']);"
         "print([m for m in sys.modules if m.split('.')[0] in ('pyspark', 'py4j')])"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": python_path(ROOT)}
     run = subprocess.run(  # noqa: S603 - this Python and our own code
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )

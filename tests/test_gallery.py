@@ -23,6 +23,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from spark_versions import python_path
 
 from examples import control, data, deliveries, isochrones, layers, notebooks, points_to, warehouse
 from pyspark_paralagg.errors import EnvironmentProblem
@@ -252,8 +253,13 @@ def told_with_delta(name: str, out: Path) -> str:
     pytest.importorskip("delta")
     ran = subprocess.run(  # noqa: S603 - the example itself
         [sys.executable, "-W", "ignore", "-m", f"examples.{name}", "--out", str(out)],
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": python_path(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     if "unresolved dependenc" in ran.stderr:
         pytest.skip("Delta's jars cannot be resolved here")
     assert ran.returncode == 0, ran.stderr[-2000:]

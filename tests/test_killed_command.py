@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
+from spark_versions import python_path
 from test_cli import DISTANCES, EDGES, ENDLESS
 
 from pyspark_paralagg.command import ending, results
@@ -41,7 +42,7 @@ def command(folder: Path, text: str) -> subprocess.Popen[bytes]:
     (folder / "p.dl").write_text(text)
     (folder / "edge.facts").write_text(EDGES)
     (folder / "temporary").mkdir(exist_ok=True)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "temporary")}
+    environment = {**os.environ, "PYTHONPATH": python_path(ROOT), "TMPDIR": str(folder / "temporary")}
     words = [sys.executable, "-m", "pyspark_paralagg", "run", "p.dl", "-D", "out", "--backend", "local", "-q"]
     return subprocess.Popen(words, cwd=folder, env=environment, stderr=subprocess.PIPE)  # noqa: S603 - ours
 

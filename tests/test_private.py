@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from spark_versions import python_path
 
 from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.session import shim
@@ -132,7 +133,7 @@ class TestKernels:
         command = [sys.executable, "-m", "pyspark_paralagg", "run", str(self.folder / "p.dl"), "--backend", "local"]
         return subprocess.run(  # noqa: S603 - our own command
             [*command, "--facts", str(self.folder), "--out", str(self.folder / "out")],
-            env={**os.environ, "PYTHONPATH": str(ROOT), SETTING: str(self.cache)},
+            env={**os.environ, "PYTHONPATH": python_path(ROOT), SETTING: str(self.cache)},
             capture_output=True,
             text=True,
             check=False,

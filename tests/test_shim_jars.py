@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from spark_versions import python_path
 
 from pyspark_paralagg.errors import EnvironmentProblem
 from pyspark_paralagg.session import configure as configuring
@@ -76,7 +77,7 @@ def submit(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., dict[str, 
         options = [word for key, value in confs.items() for word in ("--conf", f"{key}={value}")]
         command = [str(home / "bin" / "spark-submit"), "--master", "local[2]", *options]
         command += ["--jars", ",".join(map(str, jars)), str(app), *words]
-        variables = {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        variables = {"PYTHONPATH": python_path(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
         done = subprocess.run(  # noqa: S603 - a program of Spark's
             command, env={**kept, **variables}, capture_output=True, text=True, timeout=240, check=False

@@ -15,7 +15,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from rows import frame, rows_of
 from scala_objects import scala_object
-from spark_versions import STATIC_CONDITION, since
+from spark_versions import STATIC_CONDITION, python_path, since
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.session import conf
@@ -177,7 +177,7 @@ def test_a_client_of_a_thrift_server_cannot_change_a_static_key() -> None:
             *(sys.executable, str(ROOT / "tests" / "thrift_session.py")),
             *("?spark.paralagg.python=/bin/false", *statements, switch, RECURSION.format("n")),
         ],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": python_path(ROOT)},
         capture_output=True,
         text=True,
         timeout=THRIFT_SECONDS,

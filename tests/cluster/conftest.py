@@ -26,12 +26,13 @@ HERE = Path(__file__).parent
 # pytest imports tests by path; modules shared with scenarios are in this folder.
 sys.path.insert(0, str(HERE))
 
+from spark_versions import python_path  # noqa: E402 - in the folder above
 from standalone import Standalone, environment  # noqa: E402 - in this folder
 from user_jars import build  # noqa: E402 - likewise
 
 SHOWN_LINES = 40
 SUBMITTED_SECONDS = 240
-PYTHON_PATH = os.pathsep.join([str(HERE.parent.parent), str(HERE.parent), str(HERE)])
+PYTHON_PATH = python_path(HERE.parent.parent, HERE.parent, HERE)
 
 
 class Facts:

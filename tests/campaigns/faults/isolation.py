@@ -13,11 +13,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spark_versions import python_path
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROOT = Path(__file__).parents[3]
-PYTHONPATH = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+PYTHONPATH = python_path(ROOT, ROOT / "tests")
 HERE = Path("/tmp/faults")  # noqa: S108 - a mount of our own
 DISKS = {"temporary": "8m", "out": "8m", "staging": "32m"}
 _UNSHARE = ["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]

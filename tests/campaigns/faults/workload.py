@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from campaigns.faults.isolation import HERE, PYTHONPATH, ROOT
+from campaigns.faults.isolation import HERE, PYTHONPATH
 from campaigns.faults.processes import KILL, children, find, send
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Command:
         self._process = subprocess.Popen(  # noqa: S603 - our own command
             words,
             cwd=self._folder,
-            env={**os.environ, "TMPDIR": str(HERE / "temporary"), "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "TMPDIR": str(HERE / "temporary"), "PYTHONPATH": PYTHONPATH},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             start_new_session=True,
