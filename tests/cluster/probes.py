@@ -68,10 +68,20 @@ def confs(spark: SparkSession) -> dict[str, str]:
     return {row.key: row.value for row in spark.sql("SET").collect()}
 
 
+def block_manager(spark: SparkSession) -> Any:  # noqa: ANN401 - an object of the JVM
+    """Return the driver's block manager, from the field: py4j loads all types of a class whose method it calls.
+
+    Those of ``SparkEnv`` are not all there in Spark 4.3.
+    """
+    assert spark._jvm is not None
+    field = spark._jvm.java.lang.Class.forName("org.apache.spark.SparkEnv").getDeclaredField("blockManager")
+    field.setAccessible(True)
+    return field.get(spark.sparkContext._jsc.sc().env())
+
+
 def left_behind(spark: SparkSession) -> dict[str, Any]:
     """Return all that runs may leave in the driver's JVM: empty lists and zeros if they left nothing."""
-    env = spark.sparkContext._jsc.sc().env()
-    entries = env.blockManager().blockInfoManager().entries()
+    entries = block_manager(spark).blockInfoManager().entries()
     blocks = []
     while entries.hasNext():
         blocks.append(entries.next()._1().name())
@@ -98,7 +108,7 @@ def left_after(spark: SparkSession, seconds: float = 5) -> dict[str, Any]:
 
 def shuffle_files(spark: SparkSession) -> list[str]:
     """Return the shuffle files of the driver's (in local mode, the only) block manager."""
-    files = spark.sparkContext._jsc.sc().env().blockManager().diskBlockManager().getAllFiles()
+    files = block_manager(spark).diskBlockManager().getAllFiles()
     names = [files.apply(i).getName() for i in range(files.size())]
     return sorted(name for name in names if name.startswith("shuffle_"))
 
@@ -126,7 +136,7 @@ def broadcast_id(spark: SparkSession) -> int:
 
 def blocks_on_executors(spark: SparkSession, ids: range, meetings: range) -> list[str]:
     """Return blocks of gangs on two executors. All executors are queried: the driver does not know the blocks."""
-    master = spark.sparkContext._jsc.sc().env().blockManager().master()
+    master = block_manager(spark).master()
     block_id = spark._jvm.org.apache.spark.storage.BlockId
     names = (f"broadcast_{i}_g_0_{m}_{direction}" for i in ids for m in meetings for direction in ("0_1", "1_0"))
     return [name for name in names if not master.getBlockStatus(block_id.apply(name), ASK_EXECUTORS).isEmpty()]
