@@ -18,7 +18,9 @@ SPARK = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 RUN_ERRORS: tuple[type[Exception], ...] = (PySparkException,) if SPARK >= (4, 0) else (PySparkException, Py4JJavaError)
 """What a job raises that a row ends; PySpark 3.5 converts only the errors of the driver."""
 
-STATIC_CONDITION = "CANNOT_MODIFY_STATIC_CONFIG" if SPARK >= (4, 0) else "_LEGACY_ERROR_TEMP_1325"
+STATIC_CONDITION = {(3, 5): "_LEGACY_ERROR_TEMP_1325", (4, 0): "CANNOT_MODIFY_CONFIG"}.get(
+    SPARK, "CANNOT_MODIFY_STATIC_CONFIG"
+)
 """The condition of a static conf that a session sets."""
 
 RAISED = r"\[USER_RAISED_EXCEPTION\] " if SPARK >= (4, 0) else ""

@@ -468,13 +468,14 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path, number: signal.Signal
 
 
 @pytest.mark.slow("processes with Delta, several commits")
-@pytest.mark.slow
 def test_delta_tables_go_out_and_come_in(tmp_path: Path) -> None:
     """The second run reads what the first wrote and gives the table a new version."""
     (tmp_path / "edge.facts").write_text(EDGES)
     to_delta = DISTANCES.replace(".output dist", '.output dist(filename="dist.delta")')
     first = _start(tmp_path, to_delta)
     said = first.communicate(timeout=300)[1]
+    if "unresolved dependenc" in said:
+        pytest.skip("Delta's jars cannot be resolved here")
     assert first.returncode == OK, said
     closer = """
     .decl dist(x: number, d: number)

@@ -236,6 +236,7 @@ class TestDoctor:
 
 
 @since("4.0", "3.5 says nothing of pandas 3")
+@since("4.2", "PySpark warns of pandas 3")
 def test_pandas_3_is_excluded_while_pyspark_warns_of_it() -> None:
     (line,) = re.findall(r'"pandas(>=.+?)"', (PROJECT / "pyproject.toml").read_text())
     assert "2.3.3" in SpecifierSet(line)
@@ -273,7 +274,7 @@ def builder(): return SparkSession.builder.master("local[2]").config("spark.ui.e
 
 
 @pytest.mark.slow
-@since("4.0", "WITH RECURSIVE")
+@since("4.1", "its own recursion runs")
 def test_attach_then_configure_in_the_same_jvm() -> None:
     lines = _run(
         START
