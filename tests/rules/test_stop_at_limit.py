@@ -8,6 +8,7 @@ import pytest
 from plans import optimized, without
 
 import pyspark_paralagg as ra
+from pyspark_paralagg.api.dataframe import Declaration, recursive
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -102,6 +103,19 @@ def test_values_filters_and_orders_end_nothing(spark: SparkSession) -> None:
         assert not any("ends at" in line for line in optimized(query))
     with without(spark, "StopAtLimit"):
         assert not any("ends at" in line for line in optimized(found.limit(7)))
+
+
+def test_rows_that_continue_a_fixpoint_are_not_the_first_ones(spark: SparkSession) -> None:
+    """Only new rows are results, and the limit is about them."""
+    e, old = steps(spark), spark.range(100).toDF("node")
+    declaration = Declaration(spark.range(100, 101).toDF("node"), "node", None, initial=old, settled=True)
+    [new] = recursive(
+        {"r": declaration},
+        lambda r: {"r": r.join(e, r.node == e.src).select(e.dst.alias("node"))},
+        backend="spark",
+    ).values()
+    assert new.count() == LENGTH + 1 - 100
+    assert new.limit(20).count() == 20
 
 
 def test_a_limit_of_iterations_is_not_met_before_that_of_rows(spark: SparkSession) -> None:

@@ -239,8 +239,9 @@ final class StratumSpec(plan: JValue, json: JValue, @transient reader: PlanReade
   /** Tests whether another relation follows this one. */
   def isViewed(relation: Int): Boolean = relations.exists(_.dependents.exists(_.view.exists(_.relation == relation)))
 
-  /** Tests for a set alone in its stratum. */
-  def isSet: Boolean = isLattice && relations.length == 1 && relations.head.dependents.isEmpty
+  /** Tests for a set alone in its stratum, all of whose rows are results. */
+  def isSet: Boolean =
+    isLattice && relations.length == 1 && relations.head.dependents.isEmpty && !relations.head.settled
   def isLattice: Boolean = relationClass == "lattice"
   def isAccumulating: Boolean = relationClass == "accumulating"
   def isIterated: Boolean = relationClass == "iterated"
