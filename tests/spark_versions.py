@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyspark
 import pytest
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 if TYPE_CHECKING:
@@ -17,6 +17,11 @@ SPARK = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 
 RUN_ERRORS: tuple[type[Exception], ...] = (PySparkException,) if SPARK >= (4, 0) else (PySparkException, Py4JJavaError)
 """What a job raises that a row ends; PySpark 3.5 converts only the errors of the driver."""
+
+INTERRUPTED: tuple[type[BaseException], ...] = (
+    (KeyboardInterrupt,) if SPARK >= (4, 0) else (KeyboardInterrupt, Py4JError)
+)
+"""What Ctrl-C raises in a call that waits for the JVM."""
 
 STATIC_CONDITION = {(3, 5): "_LEGACY_ERROR_TEMP_1325", (4, 0): "CANNOT_MODIFY_CONFIG"}.get(
     SPARK, "CANNOT_MODIFY_STATIC_CONFIG"

@@ -28,6 +28,7 @@ from queries import (
     total,
 )
 from scala_objects import ENGINE
+from spark_versions import INTERRUPTED
 from stage import print_facts, session, wait_until
 
 import pyspark_paralagg as ra
@@ -179,7 +180,7 @@ def interrupted(spark: SparkSession) -> dict[str, Any]:
     is_raised = False
     try:
         df.count()
-    except KeyboardInterrupt:
+    except INTERRUPTED:
         is_raised = True
     back = time.monotonic() - pressed[0]
     thread.join()

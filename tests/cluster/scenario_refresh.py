@@ -19,6 +19,7 @@ from stage import print_facts, wait_until
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.delta import commit
+from pyspark_paralagg.session.condition import condition_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -147,7 +148,7 @@ def pipeline(spark: SparkSession) -> dict[str, Any]:
     try:
         dist().withColumnRenamed("dist", "far").write.format("delta").mode("append").save(lake.path("dist"))
     except AnalysisException as problem:
-        facts["schema"] = problem.getCondition()
+        facts["schema"] = condition_of(problem)
     return facts
 
 
