@@ -28,11 +28,12 @@ from queries import (
     total,
 )
 from scala_objects import ENGINE
-from spark_versions import INTERRUPTED
+from spark_versions import CANCELLED, INTERRUPTED
 from stage import print_facts, session, wait_until
 
 import pyspark_paralagg as ra
 from pyspark_paralagg.command.failure import interruption
+from pyspark_paralagg.session.condition import condition_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,7 +125,7 @@ def cancelled(
     return {
         "back": back,
         "free": back + free,
-        "is_cancelled": "SPARK_JOB_CANCELLED" in outcome["raised"],
+        "is_cancelled": CANCELLED in outcome["raised"],
         "left": None if Busy.tasks else left_after(spark),
         "next_is_right": Busy.tasks > 0 or total(chain(spark, 20, backend="spark")) == chain_total(20),
     }
@@ -283,7 +284,10 @@ def error_of_arithmetic(spark: SparkSession) -> dict[str, Any]:
     """Overflow a sum in an expression of the step, in ANSI mode."""
     edges = spark.range(10).selectExpr("id as src", "id + 1 as dst", "4611686018427387904L as w")
     base = spark.range(1).selectExpr("id as node", "0L as dist")
-    return error(spark, lambda: paths(base, edges, backend="spark").collect())
+    spark.conf.set("spark.sql.ansi.enabled", "true")  # the default from Spark 4.0 on
+    found = error(spark, lambda: paths(base, edges, backend="spark").collect())
+    spark.conf.unset("spark.sql.ansi.enabled")
+    return found
 
 
 def error(spark: SparkSession, run: Callable[[], Any]) -> dict[str, Any]:
@@ -292,7 +296,7 @@ def error(spark: SparkSession, run: Callable[[], Any]) -> dict[str, Any]:
     try:
         run()
     except Exception as problem:  # noqa: BLE001 - the text is the fact
-        raised = str(problem)
+        raised = f"{condition_of(problem)}: {problem}"
     else:
         raised = ""
     return {"raised": raised[:600], "seconds": time.monotonic() - started_at, "left": left_after(spark)}
@@ -330,7 +334,7 @@ def events(spark: SparkSession) -> list[dict[str, Any]]:
         chain(spark, 60, name="logged", max_iterations=10, backend="spark").collect()
 
     def logged() -> list[dict[str, Any]]:
-        lines = [line for file in Path("events").rglob("events_*") for line in file.read_text().splitlines()]
+        lines = [line for file in Path("events").rglob("*") if file.is_file() for line in file.read_text().splitlines()]
         return [e for e in map(json.loads, lines) if e["Event"].startswith(f"{ENGINE}.") and e["name"] == "logged"]
 
     wait_until(lambda: sum(e["Event"].endswith("Ended") for e in logged()) == 2, 20, "both have ended")

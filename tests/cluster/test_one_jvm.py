@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from probes import NOTHING
+from spark_versions import since
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,6 +102,7 @@ def test_ctrl_c_raises_keyboard_interrupt_and_the_session_still_works(facts: dic
     assert result["next_is_right"]
 
 
+@since("4.0", "PySpark cancels the jobs")
 def test_ctrl_c_cancels_the_job(facts: dict[str, Any]) -> None:
     assert facts["interrupted"]["job_ended"] is not None
 
