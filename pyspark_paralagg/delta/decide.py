@@ -166,7 +166,7 @@ def _check_types(changes: Changes, snapshots: Mapping[str, Snapshot]) -> None:
             raise _FullRefresh(reason)
 
 
-_UNREADABLE = ("DELTA_", "FAILED_READ_FILE")
+_UNREADABLE = ("DELTA_", "FAILED_READ_FILE", "_LEGACY_ERROR_TEMP_2055")
 """Prefixes of conditions for a feed that is missing, vacuumed, or has another schema."""
 
 

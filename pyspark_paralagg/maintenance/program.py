@@ -242,7 +242,11 @@ class Program:
 
         try:
             result = call()
-        except (AnalysisException, PySparkAttributeError) as problem:
+        except (AnalysisException, AttributeError) as problem:
+            # PySpark 3.5 raises Python's own for a column that is not there.
+            is_column = isinstance(getattr(problem, "obj", None), AnyDataFrame)
+            if not (is_column or isinstance(problem, AnalysisException | PySparkAttributeError)):
+                raise
             columns = "; ".join(f"{n}({', '.join(df.columns)})" for n, df in sources.items())
             raise UsageError(
                 "PARALAGG_DELTA_PROGRAM",
