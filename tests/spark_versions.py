@@ -23,7 +23,7 @@ INTERRUPTED: tuple[type[BaseException], ...] = (
 )
 """What Ctrl-C raises in a call that waits for the JVM."""
 
-CANCELLED = "SPARK_JOB_CANCELLED" if SPARK >= (4, 0) else "cancelled part of cancelled job group"
+CANCELLED = "SPARK_JOB_CANCELLED" if SPARK >= (4, 0) else "cancelled "
 """What the error of a cancelled job says."""
 
 STATIC_CONDITION = {(3, 5): "_LEGACY_ERROR_TEMP_1325", (4, 0): "CANNOT_MODIFY_CONFIG"}.get(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from probes import NOTHING
 from small_disk import may_mount
+from spark_versions import CANCELLED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +45,7 @@ def test_an_endless_climb_is_traced_over_mapped_indexes(scenario: Callable[..., 
 
 def test_a_cancelled_job_leaves_no_mapped_file(scenario: Callable[..., Any]) -> None:
     result = scenario("mapped")["cancelled"]
-    assert "SPARK_JOB_CANCELLED" in result["raised"][0]
+    assert CANCELLED in result["raised"][0]
     assert (result["files"], result["left"]) == ([], NOTHING)
 
 

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from spark_versions import CANCELLED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,6 @@ pytestmark = [
 ]
 PROMPT_SECONDS = 4
 SILENCE_SECONDS = 10
-CANCELLED = "SPARK_JOB_CANCELLED"
 KILLED = r"PARALAGG_MPI_RANK_FAILED.*signal 9 \(rank [01] on "
 SILENT = r"PARALAGG_MPI_RANK_FAILED.*no heartbeat .*rank [01]"
 

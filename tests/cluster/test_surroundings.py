@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from probes import NOTHING
 from small_disk import may_mount
+from spark_versions import CANCELLED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +64,7 @@ def test_a_task_that_starts_late_gets_its_share_of_the_memory(scenario: Callable
 
 def test_a_job_that_is_cancelled_in_a_spill_leaves_no_file(scenario: Callable[..., Any]) -> None:
     result = scenario("little_memory")["cancelled_in_a_spill"]
-    assert "SPARK_JOB_CANCELLED" in result["raised"][0]
+    assert CANCELLED in result["raised"][0]
     assert result["files"] == []
     assert result["left"] == NOTHING
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from probes import NOTHING
+from spark_versions import CANCELLED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +46,7 @@ def test_early_exchanges_change_no_row(facts: dict[str, Any]) -> None:
 
 def test_cancellation_frees_both_executors_and_leaves_no_block(facts: dict[str, Any]) -> None:
     result = facts["cancelled_run"]
-    assert "SPARK_JOB_CANCELLED" in result["raised"][0]
+    assert CANCELLED in result["raised"][0]
     assert result["seconds"] < 2
     assert result["blocks"] == []
     assert result["left"] == NOTHING
