@@ -2,7 +2,7 @@ package org.apache.spark.sql.paralagg.plan
 
 import scala.collection.mutable.ArrayBuffer
 
-import org.apache.spark.sql.catalyst.expressions.{Alias, Expression, ScalarSubquery}
+import org.apache.spark.sql.catalyst.expressions.{Alias, ScalarSubquery}
 import org.apache.spark.sql.catalyst.optimizer.{
   PullupCorrelatedPredicates, RewriteNonCorrelatedExists, RewritePredicateSubquery
 }
@@ -24,35 +24,20 @@ object StepSubqueries {
   def joined(plan: LogicalPlan): LogicalPlan =
     if (!plan.exists(p => Analysis.isRecursive(p) && p.subqueries.nonEmpty)) plan
     else RewritePredicateSubquery(PullupCorrelatedPredicates(RewriteNonCorrelatedExists(plan).transformUp {
-      case f @ Filter(condition, child) if Analysis.isRecursive(child) =>
-        val values = new Values
-        val replaced = values.replace(condition)
-        if (values.isEmpty) f else Project(f.output, Filter(replaced, values.joinedTo(child)))
-      case p @ Project(list, child) if Analysis.isRecursive(child) =>
-        val values = new Values
-        val replaced = list.map(values.replace(_))
-        if (values.isEmpty) p else Project(replaced, values.joinedTo(child))
-      case j @ Join(left, _, Inner, Some(condition), _) if Analysis.isRecursive(j) =>
-        val values = new Values
-        val replaced = values.replace(condition)
-        if (values.isEmpty) j
-        else Project(j.output, j.copy(left = values.joinedTo(left), condition = Some(replaced)))
+      case op @ (_: Filter | _: Project | Join(_, _, Inner, _, _)) if Analysis.isRecursive(op) => withValues(op)
     }))
 
-  /** The scalar subqueries of one operator, each as a column of a source. */
-  private final class Values {
-    private val sources = ArrayBuffer.empty[Project]
-
-    def isEmpty: Boolean = sources.isEmpty
-
-    def replace[E <: Expression](expression: E): E = expression.transform {
+  /** Returns `op` with the scalar subqueries of its expressions as columns of sources, joined to its first child. */
+  private def withValues(op: LogicalPlan): LogicalPlan = {
+    val sources = ArrayBuffer.empty[LogicalPlan]
+    val replaced = op.transformExpressions {
       case s: ScalarSubquery if s.children.isEmpty =>
         val value = Alias(s, "value")()
         sources += Project(Seq(value), OneRowRelation())
         value.toAttribute
-    }.asInstanceOf[E]
-
-    def joinedTo(child: LogicalPlan): LogicalPlan =
-      sources.foldLeft(child)(Join(_, _, Inner, None, JoinHint.NONE))
+    }
+    val first = sources.foldLeft(op.children.head)(Join(_, _, Inner, None, JoinHint.NONE))
+    val joined = replaced.withNewChildren(first +: op.children.tail)
+    if (sources.isEmpty) op else if (joined.output == op.output) joined else Project(op.output, joined)
   }
 }
