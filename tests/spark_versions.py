@@ -47,3 +47,9 @@ def since(minor: str, what: str) -> pytest.MarkDecorator:
 def python_path(*folders: Path | str) -> str:
     """The PYTHONPATH of a test's process: ``folders``, then that of this process, which may name another Spark."""
     return os.pathsep.join([*map(str, folders), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+def skip_without_delta(output: str) -> None:
+    """Skip the test if a process could not resolve Delta's jars, which its ``output`` says: Spark 4.3 has none."""
+    if "unresolved dependenc" in output:
+        pytest.skip("Delta's jars cannot be resolved here")

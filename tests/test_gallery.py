@@ -23,7 +23,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
-from spark_versions import python_path
+from spark_versions import python_path, skip_without_delta
 
 from examples import control, data, deliveries, isochrones, layers, notebooks, points_to, warehouse
 from pyspark_paralagg.errors import EnvironmentProblem
@@ -260,8 +260,7 @@ def told_with_delta(name: str, out: Path) -> str:
         timeout=300,
         check=False,
     )
-    if "unresolved dependenc" in ran.stderr:
-        pytest.skip("Delta's jars cannot be resolved here")
+    skip_without_delta(ran.stderr)
     assert ran.returncode == 0, ran.stderr[-2000:]
     assert (out / f"{name}.png").read_bytes().startswith(PNG)
     return ran.stdout

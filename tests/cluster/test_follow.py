@@ -6,6 +6,7 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from spark_versions import skip_without_delta
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +24,8 @@ def fact(scenario: Callable[..., Any]) -> Callable[[str], Any]:
     if importlib.util.find_spec("delta") is None:
         pytest.skip("delta-spark is not installed")
     facts = scenario("follow", "continuous", "restarted", "errors", seconds=900)
-    if not facts.by_name and "unresolved dependenc" in facts.log:
-        pytest.skip("Delta's jars cannot be resolved here")
+    if not facts.by_name:
+        skip_without_delta(facts.log)
     return lambda name: facts[name]
 
 

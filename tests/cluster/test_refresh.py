@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from spark_versions import SPARK
+from spark_versions import SPARK, skip_without_delta
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +29,8 @@ def delta(scenario: Callable[..., Any]) -> Callable[..., Any]:
 
     def run(*key: str, seconds: int = 300) -> Any:  # noqa: ANN401 - Facts of conftest.py
         facts = scenario(*key, seconds=seconds)
-        if not facts.by_name and "unresolved dependenc" in facts.log:
-            pytest.skip("Delta's jars cannot be resolved here")
+        if not facts.by_name:
+            skip_without_delta(facts.log)
         return facts
 
     return run

@@ -11,6 +11,8 @@ import pyspark_paralagg as ra
 from pyspark_paralagg.api.dataframe import Declaration, recursive
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame, SparkSession
 
 LENGTH = 400
@@ -55,9 +57,11 @@ ALL_PAIRS = LENGTH * (LENGTH + 1) // 2
 @pytest.mark.parametrize(
     ("recursion", "rows"), [(reached, LENGTH + 1), (closure, ALL_PAIRS), (closure_with_text, ALL_PAIRS)]
 )
-def test_it_ends_with_enough_rows(spark: SparkSession, recursion: object, rows: int, partitions: int) -> None:
+def test_it_ends_with_enough_rows(
+    spark: SparkSession, recursion: Callable[[SparkSession], DataFrame], rows: int, partitions: int
+) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
-    found = recursion(spark)  # type: ignore[operator]
+    found = recursion(spark)
     every = set(found.collect())
     assert len(every) == rows
     assert ra.report(found).tuples == rows
