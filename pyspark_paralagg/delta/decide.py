@@ -167,7 +167,7 @@ def _check_types(changes: Changes, snapshots: Mapping[str, Snapshot]) -> None:
 
 
 _UNREADABLE = ("DELTA_", "FAILED_READ_FILE", "_LEGACY_ERROR_TEMP_2055")
-"""Prefixes of conditions for a feed that is missing, vacuumed, or has another schema."""
+"""Prefixes of conditions for a feed that is missing, vacuumed, or has another schema; the last is Spark 3.5's."""
 
 
 _WORDS = {"delete": "deleted", "insert": "inserted", "update_postimage": "updated"}

@@ -59,7 +59,7 @@ def _cases(program: Program, rule: Rule) -> list[Rule]:
     _check(rule, len(of_semi), 2 ** len(of_semi), "semi")
     split = [*of_semi, *_unindexed(rule, {c: a for c, a in pairs.items() if c not in of_semi}, scope)]
     kept = tuple(c for c in rule.conditions if c not in split)
-    return [replace(rule, conditions=(*kept, *case)) for case in _combined([(_equal(c), _null(c)) for c in split])]
+    return [replace(rule, conditions=(*kept, *case)) for case in _combined([_both_cases(c) for c in split])]
 
 
 def _simpler(condition: Expr) -> Expr:
@@ -125,7 +125,8 @@ def _cases_of_anti(condition: Expr, atom: int, scope: Mapping[str, Variable]) ->
     Of a case of nulls it has only what reads the atom: that a row of the other side is null ends no rule.
     """
     if _joined(condition, scope) is not None:
-        return [_equal(condition), [c for c in _null(condition) if _is_of(c, atom, scope)]]
+        equalities, nulls = _both_cases(condition)
+        return [equalities, [c for c in nulls if _is_of(c, atom, scope)]]
     equal = _not_in(condition)
     if not isinstance(equal, Call):
         return []
@@ -161,15 +162,12 @@ def _combined(ways: Sequence[Sequence[list[Expr]]]) -> list[tuple[Expr, ...]]:
     return [tuple(e for way in case for e in way) for case in product(*ways)]
 
 
-def _equal(condition: Expr) -> list[Expr]:
+def _both_cases(condition: Expr) -> tuple[list[Expr], list[Expr]]:
+    """Return the cases of a null-safe equality. That both tests for null are equal is what a join looks up."""
     sides = _sides(condition)
-    return [] if sides is None else [is_equal(*sides)]
-
-
-def _null(condition: Expr) -> list[Expr]:
-    """Return the case of nulls. That both tests are equal is what a join looks up."""
-    nulls = [_is("IsNull", side) for side in _sides(condition) or ()]
-    return [Call("EqualTo", tuple(nulls), "boolean", nullable=False), *nulls]
+    assert sides is not None  # noqa: S101 - the caller has found it to be one
+    nulls = [_is("IsNull", side) for side in sides]
+    return [is_equal(*sides)], [Call("EqualTo", tuple(nulls), "boolean", nullable=False), *nulls]
 
 
 def _check(rule: Rule, number: int, cases: int, kind: str) -> None:
