@@ -334,8 +334,10 @@ def events(spark: SparkSession) -> list[dict[str, Any]]:
         chain(spark, 60, name="logged", max_iterations=10, backend="spark").collect()
 
     def logged() -> list[dict[str, Any]]:
-        lines = [line for file in Path("events").rglob("*") if file.is_file() for line in file.read_text().splitlines()]
-        return [e for e in map(json.loads, lines) if e["Event"].startswith(f"{ENGINE}.") and e["name"] == "logged"]
+        files = [file for file in Path("events").rglob("[!.]*") if file.is_file()]  # no checksums, whose names have a dot
+        complete = [line for file in files for line in file.read_bytes().splitlines(keepends=True) if line[-1:] == b"\n"]
+        ours = [json.loads(line) for line in complete if ENGINE.encode() in line]
+        return [e for e in ours if e["Event"].startswith(f"{ENGINE}.") and e["name"] == "logged"]
 
     wait_until(lambda: sum(e["Event"].endswith("Ended") for e in logged()) == 2, 20, "both have ended")
     return logged()
