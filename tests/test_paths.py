@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - as pyspark's documentation
 
 import pyspark_paralagg as ra
+from pyspark_paralagg.api import routes as api_routes
 from pyspark_paralagg.session import workers
 
 if TYPE_CHECKING:
@@ -275,12 +276,14 @@ def test_a_path_that_no_rule_of_a_text_gives_has_its_line(spark: SparkSession) -
         _ = relations["r"]
 
 
-def test_plain_dataframes_and_workers_without_arrow(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_dataframes_and_python_workers(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     edges = spark.createDataFrame(CYCLES, "src long, dst long, weight long")
     base = spark.sql("SELECT 1L AS node, 0L AS dist")
     with pytest.raises(ra.UnsupportedError) as e:
         routes(base, edges, backend="dataframe")
     assert e.value.code == "PARALAGG_PATH_UNSUPPORTED"
+    monkeypatch.setattr(api_routes, "shim_if_there", lambda _: None)  # as a session without the jar
+    assert found(routes(base, edges)) == expected(CYCLES, {1: 0})
     monkeypatch.setitem(workers._KNOWN, spark, {"error": "ModuleNotFoundError: No module named 'pyarrow'"})
     with pytest.raises(ra.EnvironmentProblem, match="pyarrow") as missing:
         routes(base, edges)

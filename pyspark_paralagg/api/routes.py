@@ -1,7 +1,8 @@
-"""Make the arrays of ``ra.path`` from the parents that the engines return, in one Python task of Spark.
+"""Make the arrays of ``ra.path`` from the parents that the engines return.
 
-Rows are numbered, and all paths are followed at once, from each row to its base row: as many array operations as the
-longest path has steps. A batch of paths has at most ``_BATCH`` elements, so memory is bounded by rows, not by paths.
+Where the session has the shim, an operator of it makes them (``plan/Routes.scala``), elsewhere a Python task of Spark.
+That task numbers the rows and follows all paths at once, from each row to its base row, with as many array operations
+as the longest path has steps. A batch of paths has at most ``_BATCH`` elements: rows bound its memory, not paths.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pyspark_paralagg.errors import EnvironmentProblem, FixpointError
 from pyspark_paralagg.program.sql import quoted
 from pyspark_paralagg.program.trace import Path
 from pyspark_paralagg.program.traced import trace_type, traced
+from pyspark_paralagg.session.attach import shim_if_there
 from pyspark_paralagg.session.workers import lacks
 
 if TYPE_CHECKING:
@@ -30,11 +32,22 @@ def with_traces(df: DataFrame, relation: Relation, order: list[str]) -> DataFram
     paths = _shown(relation)
     if not paths:
         return df.select(*map(quoted, order))
+    shim = shim_if_there(df.sparkSession)
+    if shim is not None:
+        return shim.routes(df, routes_json(relation, order))
     _check_workers(df, next(iter(paths)))
     types = {f.name: f.dataType.simpleString() for f in df.schema.fields}
     types |= {t.name: trace_type(t.kind, [k.name for k in relation.keys], types) for t in relation.traces}
     schema = ", ".join(f"{quoted(c)} {types[c]}" for c in order)
     return df.repartition(1).mapInArrow(_walker(relation, order), schema)
+
+
+def routes_json(relation: Relation, order: list[str]) -> dict[str, Any]:
+    """Return what the shim needs to make the columns ``order`` of the rows of ``traced(relation).result``."""
+    names, shown, limits = traced(relation), _shown(relation), _limits(relation)
+    columns = [{"name": c, "shown": shown[c], "limit": limits[c]} if c in shown else {"name": c} for c in order]
+    keys = [k.name for k in relation.keys]
+    return {"keys": keys, "parents": list(names.parents), "hops": names.hops, "columns": columns}
 
 
 def table_with_traces(table: pa.Table, relation: Relation, order: list[str]) -> pa.Table:
@@ -62,10 +75,13 @@ def _shown(relation: Relation) -> dict[str, list[str]]:
     return {t.name: list(t.kind.columns) or keys for t in relation.traces if isinstance(t.kind, Path)}
 
 
+def _limits(relation: Relation) -> dict[str, int | None]:
+    return {t.name: t.kind.limit for t in relation.traces if isinstance(t.kind, Path)}
+
+
 def _walker(relation: Relation, order: list[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     names, keys = traced(relation), [k.name for k in relation.keys]
-    limits = {t.name: t.kind.limit for t in relation.traces if isinstance(t.kind, Path)}
-    return _walk(order, keys, list(names.parents), names.hops, _shown(relation), limits)
+    return _walk(order, keys, list(names.parents), names.hops, _shown(relation), _limits(relation))
 
 
 def _check_workers(df: DataFrame, path: str) -> None:

@@ -131,8 +131,8 @@ RUN = (
     ErrorCode(
         "PARALAGG_PATH_WORKERS",
         "EnvironmentProblem",
-        cause="`ra.path` makes its arrays in a Python worker of Spark, and the workers lack numpy or pyarrow, or "
-        "are of another Python version.",
+        cause="Without the jar a Python worker of Spark makes the arrays of `ra.path`. The workers lack numpy or "
+        "pyarrow, or are of another Python version.",
         remedy="Install both where the workers run, and set `PYSPARK_PYTHON` or `spark.pyspark.python` to that Python.",
         tested_by="tests/test_paths.py",
     ),

@@ -9,8 +9,8 @@ SQL = (
         "PARALAGG_SQL_CLAUSE",
         IN_SPARK,
         cause="A recursive CTE has the standard's clause `CYCLE` or `SEARCH`, whose columns keep every path to a row.",
-        remedy="Leave `CYCLE` out, because `UNION` ends on cycles. Count steps in a column instead of `SEARCH`. Use "
-        "`ra.path` in `df.recursive_agg` to see the way to a row.",
+        remedy="Leave `CYCLE` out, because `UNION` ends on cycles. Instead of `SEARCH`, order the result by "
+        "`hops() AS steps` of the head. `path() AS way` in the head shows the way to each row.",
         example="""
             t = "t(n) AS (SELECT 1 UNION SELECT n FROM t) CYCLE n SET is_cycle USING path"
             spark.sql(f"WITH RECURSIVE {t} SELECT n FROM t")

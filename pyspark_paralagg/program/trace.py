@@ -49,9 +49,9 @@ class Path:
     error.
 
     Parents are found after the loop, by a search over the inputs; the arrays are made in one task, which holds keys and
-    parents of all rows, in a Python worker with numpy and pyarrow. Each branch of the step may read the relation once,
-    and no other relation of the recursion. A row with a null key has no path, nor has one that only a replaced value
-    derives: ``PARALAGG_PATH_LOST``.
+    parents of all rows. Without the package's jar it is a Python worker, with numpy and pyarrow. Each branch of the
+    step may read the relation once, and no other relation of the recursion. A row with a null key has no path, nor has
+    one that only a replaced value derives: ``PARALAGG_PATH_LOST``.
 
     >>> {"dist": "min", "route": Path("dist")}["route"]
     path('dist')

@@ -108,12 +108,26 @@ class Shim:
         names, frames = self.list_of(list(steps)), self.list_of([_jdf(df) for df in steps.values()])
         return Analysis(self, self.bridge.analyse(names, frames))
 
+    def routes(self, df: DataFrame, walk: dict[str, Any]) -> DataFrame:
+        """Return the rows of ``df`` with the routes that ``api.routes.routes_json`` describes."""
+        return frame_of(self.bridge.routes(_jdf(df), json.dumps(walk)), self.session)
+
     def list_of(self, items: Sequence[Any]) -> Any:  # noqa: ANN401 - a py4j object
         """Return a list of the JVM."""
         result = self.session._jvm.java.util.ArrayList()  # type: ignore[union-attr]  # noqa: SLF001 - likewise
         for item in items:
             result.add(item)
         return result
+
+
+def shim_if_there(session: SparkSession) -> Shim | None:
+    """Return the shim of a classic session that has it."""
+    if is_connect(session):
+        return None
+    try:
+        return Shim(session)
+    except EnvironmentProblem:
+        return None
 
 
 class Analysis:
@@ -161,14 +175,11 @@ def frame_of(jdf: Any, spark: SparkSession) -> DataFrame:  # noqa: ANN401 - a py
 
 def keep_run(df: DataFrame) -> Callable[[], None] | None:
     """Return what frees the results that runs for ``df`` keep for other queries; None if they keep none."""
-    if is_connect(df):
+    shim = shim_if_there(df.sparkSession)
+    if shim is None:
         return None
-    try:
-        shim = bridge(df.sparkSession)
-    except EnvironmentProblem:
-        return None
-    jdf = df._jdf  # noqa: SLF001 - pyspark has no public way to the JVM DataFrame
-    return partial(shim.forget, jdf) if shim.isTogether(jdf) else None
+    jdf = _jdf(df)
+    return partial(shim.bridge.forget, jdf) if shim.bridge.isTogether(jdf) else None
 
 
 def drop_checkpoint(df: DataFrame) -> None:

@@ -10,11 +10,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.relations import make_relation
+from pyspark_paralagg.api.routes import routes_json
 from pyspark_paralagg.compile.compile_step import compile_step
 from pyspark_paralagg.compile.prove.check_early_aggregation import check_early_aggregation
 from pyspark_paralagg.errors import ParalaggError, UnsupportedError, UsageError, VerificationError
 from pyspark_paralagg.program.aggregators import AGGREGATORS, MaxBy, MinBy
 from pyspark_paralagg.program.step import branch_place
+from pyspark_paralagg.program.trace import Hops, Path
+from pyspark_paralagg.program.traced import traced
 from pyspark_paralagg.session import conf
 from pyspark_paralagg.sql.kept_rows import NotComparedError, omitted, ways
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Relation
     from pyspark_paralagg.sql.kept_rows import Compared
 
+_TRACES: dict[str, type[Path | Hops]] = {"path": Path, "hops": Hops}
 _ONLY_ENGINE = "use df.recursive_agg, because SQL queries run only on the Spark engine and not on plain DataFrames"
 _DUCKDB_NAMES = {"arg_min": MinBy.aggregator, "arg_max": MaxBy.aggregator, "bool_or": "any", "bool_and": "all"}
 _NO_MODE = "use df.recursive_agg to set a mode, because SQL has none"
@@ -61,21 +65,32 @@ def _declare(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def _compile(question: dict[str, Any]) -> dict[str, Any]:
-    """Return ``{"strata": [{"relations": […], "plan": "…"}]}`` with each plan as the text that the engine reads."""
-    compiled = _compiled(question)
+    """Return ``strata``, a list of ``{"relations": […], "plan": "…"}``; a plan is the text that the engine reads.
+
+    ``result`` is the relation with the rows of the question's, ``routes`` says how to make its paths, if it has some.
+    """
+    compiled, relations = _compiled(question)
     if question["only_lattice"]:
         _check_lattice(compiled.plan)
         check_early_aggregation(compiled.program)
     first_result = len(question["analysis"]["sources"]) + len(question["relations"])
-    return {
-        "strata": [
-            {"relations": names, "plan": json.dumps(compiled.to_json(plan))}
-            for names, plan in compiled.strata(first_result)
-        ]
-    }
+    strata = [
+        {"relations": names, "plan": json.dumps(compiled.to_json(plan))}
+        for names, plan in compiled.strata(first_result)
+    ]
+    return {"strata": strata, **_result(next(r for r in relations if r.name == question["name"]))}
 
 
-def _compiled(question: dict[str, Any]) -> CompiledStep:
+def _result(relation: Relation) -> dict[str, Any]:
+    if not relation.traces:
+        return {"result": relation.name}
+    result = traced(relation).result
+    columns = [c.name for c in relation.columns] + [t.name for t in relation.traces]
+    has_paths = any(isinstance(t.kind, Path) for t in relation.traces)
+    return {"result": result.name, "routes": routes_json(relation, columns) if has_paths else None}
+
+
+def _compiled(question: dict[str, Any]) -> tuple[CompiledStep, list[Relation]]:
     """Compile with the first choice of aggregates for omitted columns that the branches show to be right."""
     failed: list[NotComparedError | HeadError | ParalaggError] = []
     for way in ways(question["relations"]):
@@ -102,14 +117,16 @@ def _unknown_row(problem: NotComparedError) -> UsageError:
     return UsageError("PARALAGG_SQL_USING_KEY", message, value=column, hint=hint)
 
 
-def _compiled_as(question: dict[str, Any], declarations: list[dict[str, Any]], compared: Compared) -> CompiledStep:
+def _compiled_as(
+    question: dict[str, Any], declarations: list[dict[str, Any]], compared: Compared
+) -> tuple[CompiledStep, list[Relation]]:
     relations = [_relation(r, 2 * n) for n, r in enumerate(declarations)]
     broadcast, climb_limit = (
         conf.parse(key, question["conf"].get(key.name), "SQL")
         for key in (conf.BROADCAST_MAX_BYTES, conf.CLIMB_MAX_ITERATIONS)
     )
     try:
-        return compile_step(
+        compiled = compile_step(
             question["analysis"],
             relations,
             broadcast,
@@ -124,6 +141,7 @@ def _compiled_as(question: dict[str, Any], declarations: list[dict[str, Any]], c
         raise type(problem)(
             problem.code, problem.message, value=problem.value, place=problem.place, hint=hint
         ) from None
+    return compiled, relations
 
 
 def _check_lattice(plan: Plan) -> None:
@@ -155,6 +173,7 @@ def _relation(declaration: dict[str, Any], input_id: int) -> Relation:
             message, hint = f"the column {column!r} is both a key and aggregated", "rename one of the two columns"
             raise HeadError(UsageError("PARALAGG_KEY_AGGREGATED", message, value=column, hint=hint), column)
     aggs: dict[str, Aggregation] = {c: _aggregation(c, a) for c, a in declaration["aggs"].items()}
+    traces = {c: _TRACES[a["function"]](a.get("argument")) for c, a in declaration.get("traces", {}).items()}
     # Columns that follow another one come last, so that the first failing prefix ends with the wrong column.
     ordered = sorted(aggs, key=lambda c: isinstance(aggs[c], MinBy | MaxBy))
     keys = [name for name, _ in columns if name not in aggs]
@@ -164,7 +183,17 @@ def _relation(declaration: dict[str, Any], input_id: int) -> Relation:
             make_relation(declaration["name"], prefix, keys, {c: aggs[c] for c in ordered[: n + 1]}, input_id)
         except ParalaggError as problem:
             raise HeadError(problem, column) from problem
-    return make_relation(declaration["name"], columns, keys, {c: aggs[c] for c, _ in columns if c in aggs}, input_id)
+    in_order = {c: aggs[c] for c, _ in columns if c in aggs}
+    try:
+        return make_relation(declaration["name"], columns, keys, {**in_order, **traces}, input_id)
+    except UsageError as problem:
+        if problem.code != "PARALAGG_PATH":
+            raise
+        column = next((c for c in traces if c == problem.value), next(iter(traces)))
+        order = next((c for c, a in in_order.items() if a in {"min", "max"}), "dist")
+        call = declaration["traces"][column]["function"]
+        hint = f"aggregate a column by min() or max(), and name it, as in {call}({order}) AS {column}"
+        raise HeadError(UsageError(problem.code, problem.message, value=problem.value, hint=hint), column) from problem
 
 
 def _aggregation(column: str, call: dict[str, Any]) -> Aggregation:

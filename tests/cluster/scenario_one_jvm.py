@@ -334,8 +334,9 @@ def events(spark: SparkSession) -> list[dict[str, Any]]:
         chain(spark, 60, name="logged", max_iterations=10, backend="spark").collect()
 
     def logged() -> list[dict[str, Any]]:
-        files = [file for file in Path("events").rglob("[!.]*") if file.is_file()]  # no checksums, whose names have a dot
-        complete = [line for file in files for line in file.read_bytes().splitlines(keepends=True) if line[-1:] == b"\n"]
+        files = [file for file in Path("events").rglob("[!.]*") if file.is_file()]  # checksums have names with a dot
+        lines = [line for file in files for line in file.read_bytes().splitlines(keepends=True)]
+        complete = [line for line in lines if line.endswith(b"\n")]
         ours = [json.loads(line) for line in complete if ENGINE.encode() in line]
         return [e for e in ours if e["Event"].startswith(f"{ENGINE}.") and e["name"] == "logged"]
 

@@ -39,6 +39,24 @@ def test_a_fixpoint_that_is_used_twice_runs_once(spark: SparkSession, aqe: str) 
     assert runs(spark, lambda: sorted_rows(joined)) == 1
 
 
+def test_a_fixpoint_over_a_cached_table_runs_once(spark: SparkSession) -> None:
+    """An adaptive plan reads a cached table in a stage of its own, and each such stage has another number."""
+    edges = frame(spark, "src bigint, dst bigint, w bigint", [(1, 2, 4), (2, 3, 5), (1, 3, 20)]).cache()
+    base = frame(spark, "node bigint, dist bigint", [(1, 0)])
+    found = base.recursive_agg(
+        "node",
+        {"dist": "min"},
+        step=lambda d: d.join(edges, d.node == edges.src).select(
+            edges.dst.alias("node"), (d.dist + edges.w).alias("dist")
+        ),
+        assume=["w >= 0"],
+        backend="spark",
+    )
+    joined = found.join(found.toDF("n", "d"), F.col("d") == found.node)
+    assert runs(spark, lambda: sorted_rows(joined)) == 1
+    edges.unpersist()
+
+
 @since("4.0", "equal rows of the driver are equal plans")
 def test_fixpoints_that_are_written_twice_run_once(spark: SparkSession) -> None:
     one, other = tree(spark), tree(spark)

@@ -40,6 +40,31 @@ WRONG = {
         "PARALAGG_SQL_HEAD_ARGUMENT",
         "use df.recursive_agg or Datalog, which support it",
     ),
+    "a path without the column that decides": (
+        "WITH RECURSIVE t(n, min() AS d, «path() AS p») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_PATH",
+        "name it, as in path(d) AS p",
+    ),
+    "hops along a sum": (
+        "WITH RECURSIVE t(n, sum() AS d, «hops(d) AS p») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_PATH",
+        "follows 'd', no minimum or maximum",
+    ),
+    "a path with the name of a column": (
+        "WITH RECURSIVE t(n, min() AS d, «path(d) AS n») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
+        "PARALAGG_PATH",
+        "has a column 'n', which path('d') computes",
+    ),
+    "a branch supplies a path": (
+        "WITH RECURSIVE t(n, min() AS d, path(d) AS p) AS («SELECT 1, 1, array(1)» UNION SELECT n, d, p FROM t) SELECT * FROM t",
+        "PARALAGG_SQL_ARITY",
+        "p is computed afterwards",
+    ),
+    "a path of a row with two parents": (
+        "WITH RECURSIVE t(a, b, path() AS p) AS (SELECT 1, 1 UNION «SELECT x.a, y.b FROM t x JOIN t y ON x.b = y.a») SELECT * FROM t",
+        "PARALAGG_PATH",
+        "no single parent",
+    ),
     "an aggregate without a name": (
         "WITH RECURSIVE t(n, «min()») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
         "PARALAGG_SQL_HEAD",
@@ -68,7 +93,7 @@ WRONG = {
     "SEARCH": (
         "WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT n FROM t) «search» BREADTH FIRST BY n SET x, u AS (TABLE t) TABLE u",
         "PARALAGG_SQL_CLAUSE",
-        "count steps in a column",
+        "write hops() AS steps",
     ),
     "USING KEY without an aggregate": (
         "WITH RECURSIVE t(n, d) «USING KEY (n)» AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",

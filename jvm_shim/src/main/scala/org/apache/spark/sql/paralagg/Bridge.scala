@@ -14,7 +14,9 @@ import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.{classic, DataFrame, SparkSession}
 import org.apache.spark.sql.paralagg.driver.{RunRegistry, Sizes}
 import org.apache.spark.sql.paralagg.gang.Slots
-import org.apache.spark.sql.paralagg.plan.{Analysis, FixpointSpec, Reads, RecursiveAggregate, RecursiveReference}
+import org.apache.spark.sql.paralagg.plan.{
+  Analysis, FixpointSpec, Reads, RecursiveAggregate, RecursiveReference, Routes
+}
 import org.apache.spark.sql.paralagg.rules.{RewriteUnionLoop, Rules}
 import org.apache.spark.sql.paralagg.sql.RecursionParser
 import org.apache.spark.sql.types.{DataType, StructType}
@@ -107,6 +109,10 @@ object Bridge extends Logging {
     val sources = analysis.sources ++ extraSources.asScala.map(analysed)
     frame(session, RecursiveAggregate.of(spec, sources))
   }
+
+  /** Returns the rows of `df` with the routes that `json` describes, see [[Routes]]. */
+  def routes(df: DataFrame, json: String): DataFrame =
+    frame(df.sparkSession, Routes.of(JsonMethods.parse(json), analysed(df)))
 
   /** Tests whether a run for this DataFrame computes other relations, too, and keeps them for other queries. */
   def isTogether(df: DataFrame): Boolean = outermost(df).exists(_.spec.together.nonEmpty)

@@ -18,6 +18,8 @@ object ErrorCodes {
   val NoSlots = "PARALAGG_NO_SLOTS"
   val OutOfMemory = "PARALAGG_OUT_OF_MEMORY"
   val Overflow = "PARALAGG_OVERFLOW"
+  val PathLost = "PARALAGG_PATH_LOST"
+  val PathTooLong = "PARALAGG_PATH_TOO_LONG"
   val ReferenceOutsideStep = "PARALAGG_REFERENCE_OUTSIDE_STEP"
   val ShimMismatch = "PARALAGG_SHIM_MISMATCH"
   val SqlArity = "PARALAGG_SQL_ARITY"

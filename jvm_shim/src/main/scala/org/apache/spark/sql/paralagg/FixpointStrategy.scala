@@ -4,14 +4,14 @@ import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Union}
 import org.apache.spark.sql.{classic, SparkSession}
 import org.apache.spark.sql.execution.{FilterExec, SparkPlan, SparkStrategy, UnionExec}
-import org.apache.spark.sql.paralagg.driver.{FixpointExec, GangExchange}
+import org.apache.spark.sql.paralagg.driver.{FixpointExec, GangExchange, RoutesExec}
 import org.apache.spark.sql.paralagg.gang.Slots
 import org.apache.spark.sql.paralagg.offload.OffloadExec
-import org.apache.spark.sql.paralagg.plan.{RecursiveAggregate, RecursiveReference}
+import org.apache.spark.sql.paralagg.plan.{RecursiveAggregate, RecursiveReference, Routes}
 
 /**
  * The planner strategy for RecursiveAggregate: FixpointExec, or OffloadExec if Python has decided for ranks. It sets
- * the number of partitions, the smaller of the shuffle partitions and the slots.
+ * the number of partitions, the smaller of the shuffle partitions and the slots. Routes becomes RoutesExec.
  */
 object FixpointStrategy extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
@@ -23,6 +23,7 @@ object FixpointStrategy extends SparkStrategy {
       val partitions = Slots.gang(session.sparkContext, plan.conf.numShufflePartitions)
       val children = inputs.map(i => GangExchange.plan(i, session, partitions).getOrElse(planLater(i)))
       FixpointExec(children, output, spec, partitions) :: Nil
+    case Routes(spec, output, child) => RoutesExec(spec, output, planLater(child)) :: Nil
     // Spark's union keeps the partitioning that its children share for rows only: of columnar children it concatenates
     // the partitions, and an aggregate above sees a key twice. A filter, even one that keeps every row, gives rows.
     case u: Union if u.children.exists(_.isInstanceOf[RecursiveAggregate]) =>

@@ -36,7 +36,7 @@ case class FixpointExec(
     val blocks: RDD[(Int, Array[Byte])] =
       if (together.isEmpty) run(Seq(own))
       else {
-        val key = (sparkContext, inputs.map(_.canonicalized), spec.planJson, partitions, conf.ansiEnabled)
+        val key = (sparkContext, inputs.map(SharedResults.canonical), spec.planJson, partitions, conf.ansiEnabled)
         val query = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
         val all = spec.analysis.kept.getOrRun(key, spec, query)(run(together))
         PartitionPruningRDD.create(all, _ / partitions == together.indexOf(own))

@@ -6,6 +6,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.rdd.RDD
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.execution.{SparkPlan, SQLExecution}
+import org.apache.spark.sql.execution.adaptive.TableCacheQueryStageExec
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 import org.apache.spark.sql.paralagg.plan.FixpointSpec
 import org.apache.spark.sql.vectorized.ColumnarBatch
@@ -34,11 +35,19 @@ private[paralagg] object SharedResults extends SparkListener {
           sc.addSparkListener(this)
         }
         val queryResults = results.getOrElseUpdate(query, mutable.Map.empty)
-        val result = queryResults.getOrElseUpdate(plan.canonicalized, new Result(plan.spec, () => compute))
+        val result = queryResults.getOrElseUpdate(canonical(plan), new Result(plan.spec, () => compute))
         plan.spec.whole.lastRun = result.spec.whole.lastRun
         result
       }.rdd
     }
+
+  /**
+   * Returns what equal plans have in common. A stage of an adaptive plan that reads a cached table has a number, and no
+   * canonical form without it.
+   */
+  def canonical(plan: SparkPlan): SparkPlan = plan.transform { case s: TableCacheQueryStageExec =>
+    s.plan
+  }.canonicalized
 
   override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
     case e: SparkListenerSQLExecutionEnd => synchronized(results.remove(e.executionId.toString))

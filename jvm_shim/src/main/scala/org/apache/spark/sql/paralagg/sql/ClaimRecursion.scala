@@ -177,7 +177,7 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
     val relations = group.zip(branches).map { case (c, (bases, steps)) =>
       val places = (bases ++ steps.map(_._1)).map(b => heads.restored(b.origin))
       CteRelation(c.name, c.columnNames, c.aggregates, bases.length, steps.length, places,
-        heads.restored(c.alias.origin), usingKey = c.usingKey)
+        heads.restored(c.alias.origin), usingKey = c.usingKey, traces = c.traces, outputNames = c.outputNames)
     }
     val children = branches.flatMap(_._1) ++ branches.flatMap(_._2.map(_._2))
     RecursiveCte(cte.name, relations, group.flatMap(_.maxDepth).reduceOption(_ min _), children)

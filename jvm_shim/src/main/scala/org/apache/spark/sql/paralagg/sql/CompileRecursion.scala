@@ -11,11 +11,13 @@ import org.apache.spark.sql.catalyst.plans.logical.{
 import org.apache.spark.sql.catalyst.trees.Origin
 import org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttribute
 import org.apache.spark.sql.types.{DataType, LongType, StructField}
-import org.apache.spark.sql.paralagg.plan.{Analysis, FixpointSpec, PlanReader, RecursiveAggregate, RecursiveReference}
+import org.apache.spark.sql.paralagg.plan.{
+  Analysis, FixpointSpec, PlanReader, RecursiveAggregate, RecursiveReference, Routes
+}
 
 /** The compilation of a resolved recursion: a request to Python, and the nodes for its answer. */
 object CompileRecursion {
-  import PlanReader.{list, text}
+  import PlanReader.{list, option, text}
 
   private val Reason = "a recursive CTE in SQL runs on the Spark engine"
 
@@ -44,14 +46,16 @@ object CompileRecursion {
     }
     val relations = cte.relations.map { r =>
       ("name" -> r.name) ~ ("columns" -> fields(r.columns.get.map(_.name), r.columns.get.map(_.dataType))) ~
-        ("aggs" -> aggregates(r)) ~ ("branches" -> r.steps): JValue
+        ("aggs" -> aggregates(r)) ~ ("branches" -> r.steps) ~
+        ("traces" -> calls(if (r.name == cte.target) r.traces else Nil, r)): JValue
     }
     val request = ("name" -> cte.target) ~ ("relations" -> relations.toList) ~ ("analysis" -> analysis.toJson) ~
       ("max_iterations" -> cte.maxDepth) ~ ("only_lattice" -> onlyLattice)
     PythonCompiler.request("compile", request).map { answer =>
-      val fixpoint = build(answer, analysis, bases, reason)(cte.target)
-      val head = cte.relations.find(_.name == cte.target).get.columns.get
-      Project(head.map(c => fixpoint.output.find(_.name == c.name).get), fixpoint)
+      val fixpoint = build(answer, analysis, bases, reason)(text(answer \ "result"))
+      val rows = option(answer \ "routes")(Routes.of(_, fixpoint)).getOrElse(fixpoint)
+      val names = cte.relations.find(_.name == cte.target).get.resultNames
+      Project(names.map(n => rows.output.find(_.name == n).get), rows)
     }
   }
 
@@ -104,14 +108,16 @@ object CompileRecursion {
   private def fields(names: Seq[String], types: Seq[DataType]): JValue =
     JArray(names.zip(types).map { case (name, t) => JArray(List(JString(name), JString(t.simpleString))) }.toList)
 
-  private def aggregates(r: CteRelation): JValue = JObject(r.aggregates.toList.sortBy(_._1).map { case (column, a) =>
-    column -> (("function" -> a.function) ~ ("argument" -> a.argument) ~ ("using_key" -> r.usingKey.isDefined))
+  private def aggregates(r: CteRelation): JValue = calls(r.aggregates.toSeq.sortBy(_._1).map(_._2), r)
+
+  private def calls(calls: Seq[HeadAggregate], r: CteRelation): JValue = JObject(calls.toList.map { a =>
+    a.column -> (("function" -> a.function) ~ ("argument" -> a.argument) ~ ("using_key" -> r.usingKey.isDefined))
   })
 
   /** Throws the compiler's refusal with the position of the aggregate in a head, or of the branch. */
   private def raise(refusal: Refusal, default: Origin, relations: Seq[CteRelation]): Nothing = {
     val place = relations.find(r => refusal.relation.contains(r.name)).flatMap { r =>
-      refusal.column.flatMap(r.aggregates.get).map(_.origin)
+      refusal.column.flatMap(c => (r.aggregates.values ++ r.traces).find(_.column == c)).map(_.origin)
         .orElse(refusal.branch.filter(_ < r.steps).map(r.placeOfStep))
     }
     throw new SqlProblem(refusal.code, refusal.text, refusal.hint, place.getOrElse(default))

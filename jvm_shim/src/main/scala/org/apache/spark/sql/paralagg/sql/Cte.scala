@@ -17,13 +17,16 @@ class Cte(val name: String, val alias: SubqueryAlias, val maxDepth: Option[Int],
   /** Its USING KEY clause. */
   val usingKey: Option[UsingKey] = head.collectFirst { case Right(clause: UsingKey) => clause }
 
-  /** The aggregates by column. With a USING KEY clause, columns are as written there until the first branch is resolved. */
-  val aggregates: Map[String, HeadAggregate] =
-    (usingKey.toSeq.flatMap(_.aggregates) ++ head.collect { case Right(a: HeadAggregate) => a }).map(a =>
-      a.column -> a).toMap
+  private val calls = usingKey.toSeq.flatMap(_.calls) ++ head.collect { case Right(a: HeadAggregate) => a }
 
-  /** Whether its head names keys: it has an aggregate or a USING KEY clause. */
-  val hasKeys: Boolean = usingKey.isDefined || aggregates.nonEmpty
+  /** The aggregates by column. With a USING KEY clause, columns are as written there until the first branch is resolved. */
+  val aggregates: Map[String, HeadAggregate] = calls.filterNot(_.isTrace).map(a => a.column -> a).toMap
+
+  /** The columns that no branch supplies: `path(dist) AS route`, `hops(dist) AS legs`. */
+  val traces: Seq[HeadAggregate] = calls.filter(_.isTrace)
+
+  /** Whether its head names keys: it has an aggregate, a path or hops, or a USING KEY clause. */
+  val hasKeys: Boolean = usingKey.isDefined || calls.nonEmpty
 
   /** Returns this CTE with another query. */
   def reading(change: LogicalPlan => LogicalPlan): Cte = {
@@ -32,10 +35,19 @@ class Cte(val name: String, val alias: SubqueryAlias, val maxDepth: Option[Int],
   }
 
   /** The names of its columns, if the head has them. */
-  val columnNames: Option[Seq[String]] = Some(head.collect {
+  val outputNames: Option[Seq[String]] = Some(head.collect {
     case Left(name) => name
     case Right(a: HeadAggregate) => a.column
   }).filter(_.nonEmpty)
+
+  /** The names of the columns that branches supply, if the head has them. */
+  val columnNames: Option[Seq[String]] = outputNames.map { _ =>
+    val inHead = head.collect {
+      case Left(name) => name
+      case Right(a: HeadAggregate) if !a.isTrace => a.column
+    }
+    inHead.filterNot(n => usingKey.exists(_.calls.exists(t => t.isTrace && Cte.isSame(t.column, n))))
+  }
 
   val isUnion: Boolean = body(query)._1 match {
     case Distinct(u: Union) => !u.byName

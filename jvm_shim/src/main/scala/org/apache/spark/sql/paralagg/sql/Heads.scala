@@ -13,7 +13,11 @@ import org.apache.spark.sql.paralagg.{ErrorCodes, SparkMinor}
 abstract class HeadPart { def origin: Origin }
 
 /** An aggregate in the head of a recursive CTE: `min() AS dist`, or `min_by(dist) AS parent` with an argument. */
-case class HeadAggregate(function: String, argument: Option[String], column: String, origin: Origin) extends HeadPart
+case class HeadAggregate(function: String, argument: Option[String], column: String, origin: Origin) extends HeadPart {
+
+  /** Tests for a column that is computed after the recursion, and that no branch supplies. */
+  def isTrace: Boolean = function == "path" || function == "hops"
+}
 
 /**
  * A text with masked parts in its heads, so that Spark can parse it. Each `min() AS dist` is replaced by a quoted
@@ -90,12 +94,13 @@ object Heads {
     /** Refuses the standard's clauses after the query of a CTE, which Spark does not parse. */
     private def refuseClause(at: Token): Unit = {
       val instead = Map(
-        "CYCLE" -> "leave it out: UNION derives no row twice, and under aggregates each key has one row, so cycles end",
-        "SEARCH" -> "count steps in a column (min() AS steps), and order the result by it")
+        "CYCLE" -> ("leave it out: UNION derives no row twice, and under aggregates each key has one row, so cycles end; " +
+          "path() AS way in the head shows the way to each row"),
+        "SEARCH" -> "write hops() AS steps or path() AS way into the head, and order the result by it")
       val word = source(Seq(at)).toUpperCase(java.util.Locale.ROOT)
       instead.get(word).foreach { hint =>
         throw new SqlProblem(ErrorCodes.SqlClause, s"the clause $word of a recursive CTE is not supported",
-          s"$hint; df.recursive_agg (ra.path) and Datalog ($$PATH) show ways to rows", origin(at, at))
+          hint, origin(at, at))
       }
     }
 

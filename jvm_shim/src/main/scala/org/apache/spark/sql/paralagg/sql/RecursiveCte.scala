@@ -26,7 +26,12 @@ case class CteRelation(
     places: Seq[Origin],
     origin: Origin,
     columns: Option[Seq[CteColumn]] = None,
-    usingKey: Option[UsingKey] = None) {
+    usingKey: Option[UsingKey] = None,
+    traces: Seq[HeadAggregate] = Nil,
+    outputNames: Option[Seq[String]] = None) {
+
+  /** The names of the result's columns, with those that no branch supplies. */
+  def resultNames: Seq[String] = outputNames.getOrElse(columns.get.map(_.name) ++ traces.map(_.column))
 
   /** Returns this relation with the aggregates of its USING KEY clause under the `names` of its columns. */
   def withKeys(names: Seq[String]): CteRelation =

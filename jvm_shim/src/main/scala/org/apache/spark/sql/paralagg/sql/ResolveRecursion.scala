@@ -75,7 +75,8 @@ object ResolveRecursion extends Rule[LogicalPlan] {
       throw new SqlProblem(
         ErrorCodes.SqlArity,
         s"a branch of ${r.name} has ${columns(branch.output.length)}, and $where ${columns(count)}",
-        "select one column for each column of the head, in its order",
+        "select one column for each column of the head, in its order" +
+          (if (r.traces.isEmpty) "" else s"; ${r.traces.map(_.column).mkString(", ")} is computed afterwards"),
         place)
     }
   }

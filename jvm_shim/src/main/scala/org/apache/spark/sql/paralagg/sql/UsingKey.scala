@@ -7,10 +7,13 @@ import org.apache.spark.sql.paralagg.ErrorCodes
  * The clause `USING KEY (node, min(dist), min_by(parent, dist))` of a recursive CTE, in DuckDB's syntax. It is another
  * spelling of the head `(node, min() AS dist, min_by(dist) AS parent)`.
  *
+ * @param calls the aggregates, and the paths and hops, which no branch supplies
  * @param hasColumns the CTE lists its columns before the clause; otherwise the first branch names them
  */
-case class UsingKey(keys: Seq[KeyColumn], aggregates: Seq[HeadAggregate], hasColumns: Boolean, origin: Origin)
+case class UsingKey(keys: Seq[KeyColumn], calls: Seq[HeadAggregate], hasColumns: Boolean, origin: Origin)
     extends HeadPart {
+
+  private val aggregates = calls.filterNot(_.isTrace)
 
   /** Returns the aggregates by column, as the columns are written in `names`. The clause must list each column once. */
   def resolved(cte: String, names: Seq[String]): Map[String, HeadAggregate] = {

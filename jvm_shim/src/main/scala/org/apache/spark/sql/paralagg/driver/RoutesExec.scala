@@ -1,0 +1,127 @@
+package org.apache.spark.sql.paralagg.driver
+
+import java.util.{HashMap => JHashMap}
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.physical.{AllTuples, Distribution, Partitioning, SinglePartition}
+import org.apache.spark.sql.catalyst.util.GenericArrayData
+import org.apache.spark.sql.execution.{SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+import org.apache.spark.sql.paralagg.{ErrorCodes, ParalaggException}
+import org.apache.spark.sql.paralagg.plan.{KeptColumn, PathColumn, RouteSpec}
+import org.apache.spark.sql.types.StringType
+
+/** The arrays of `ra.path`, in one task, since a row's way may lead through any rows. */
+case class RoutesExec(spec: RouteSpec, output: Seq[Attribute], child: SparkPlan) extends UnaryExecNode {
+
+  override lazy val metrics: Map[String, SQLMetric] =
+    Map("numOutputRows" -> SQLMetrics.createMetric(sparkContext, "number of output rows"))
+  override def requiredChildDistribution: Seq[Distribution] = Seq(AllTuples)
+  override def outputPartitioning: Partitioning = SinglePartition
+  override def producedAttributes: AttributeSet = AttributeSet(output)
+  override def simpleString(maxFields: Int): String = s"Routes ${output.mkString("[", ", ", "]")}"
+  override def nodeName: String = "Routes"
+  override protected def withNewChildInternal(newChild: SparkPlan): RoutesExec = copy(child = newChild)
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    val (columns, zone, count) = (child.output, conf.sessionLocalTimeZone, longMetric("numOutputRows"))
+    val (names, wanted) = (spec, output) // the closure holds them without the operator
+    child.execute().mapPartitionsInternal { rows =>
+      new RouteWalk(names, columns, zone).rows(rows, wanted).map { row =>
+        count += 1
+        row
+      }
+    }
+  }
+}
+
+/** Rows with their parents, in memory. Each way is followed when its row is returned, so arrays take no memory together. */
+private class RouteWalk(spec: RouteSpec, columns: Seq[Attribute], timeZone: String) {
+
+  def rows(received: Iterator[InternalRow], output: Seq[Attribute]): Iterator[InternalRow] = {
+    val unsafe = UnsafeProjection.create(columns, columns)
+    val kept = received.map(unsafe(_).copy()).toArray
+    val before = parents(kept)
+    val routes = spec.columns.collect { case route: PathColumn => (route, elements(route, kept)) }
+    val made = routes.map { case (route, _) => output(spec.columns.indexOf(route)) }
+    val result = UnsafeProjection.create(spec.columns.zip(output).map {
+        case (KeptColumn(position), _) => columns(position)
+        case (_, a) => a
+      }, columns ++ made)
+    val joined = new JoinedRow
+    val arrays = new GenericInternalRow(made.length)
+    kept.indices.iterator.map { row =>
+      routes.zipWithIndex.foreach { case ((route, values), n) =>
+        arrays.update(n, new GenericArrayData(way(row, kept, before, route, values)))
+      }
+      result(joined(kept(row), arrays))
+    }
+  }
+
+  /** Returns the position of each row's parent, which has one hop less; -1 for a row without hops. */
+  private def parents(kept: Array[UnsafeRow]): Array[Int] = {
+    val positions = new JHashMap[UnsafeRow, Integer](kept.length * 2)
+    val key = projection(spec.keys)
+    kept.indices.foreach(n => positions.put(key(kept(n)).copy(), n))
+    val parent = projection(spec.parents)
+    val before = kept.map { row =>
+      if (row.isNullAt(spec.hops)) Lost
+      else if (row.getLong(spec.hops) == 0) -1
+      else {
+        val at = positions.get(parent(row))
+        if (at == null || kept(at).isNullAt(spec.hops) || hops(kept(at)) != hops(row) - 1) Lost else at.intValue
+      }
+    }
+    val lost = before.count(_ == Lost)
+    if (lost > 0) {
+      throw new ParalaggException(
+        ErrorCodes.PathLost,
+        s"$lost rows have no parent, such as ${shown(kept(before.indexOf(Lost)))}: its key or that of a row before it " +
+          "is null, or only a value that a better one replaced derives it.",
+        "give the rows keys that are not null, or carry the parent with ra.min_by.")
+    }
+    before
+  }
+
+  private def hops(row: UnsafeRow): Long = row.getLong(spec.hops)
+
+  /** Returns what a route shows of each row. */
+  private def elements(route: PathColumn, kept: Array[UnsafeRow]): Array[Any] = route.shown match {
+    case Seq(one) => kept.map(row => row.get(one, columns(one).dataType))
+    case several =>
+      val struct = projection(several)
+      kept.map(struct(_).copy())
+  }
+
+  private def way(
+      row: Int, kept: Array[UnsafeRow], before: Array[Int], route: PathColumn, values: Array[Any]): Array[Any] = {
+    val length = hops(kept(row)) + 1
+    route.limit.filter(_ < length).foreach { limit =>
+      throw new ParalaggException(
+        ErrorCodes.PathTooLong,
+        s"the path ${route.name} of ${shown(kept(row))} has $length rows, more than limit=$limit.",
+        "raise the limit, or bound the length in the step.")
+    }
+    val elements = new Array[Any](length.toInt)
+    var at = row
+    var n = elements.length
+    while (at >= 0) {
+      n -= 1
+      elements(n) = values(at)
+      at = before(at)
+    }
+    elements
+  }
+
+  private def projection(positions: Seq[Int]): UnsafeProjection =
+    UnsafeProjection.create(positions.map(columns), columns)
+
+  private def shown(row: UnsafeRow): String = spec.keys.map { k =>
+    val value = Cast(BoundReference(k, columns(k).dataType, nullable = true), StringType, Some(timeZone)).eval(row)
+    s"${columns(k).name}=$value"
+  }.mkString(", ")
+
+  private final val Lost = -2
+}
