@@ -87,7 +87,7 @@ def summed(spark: SparkSession) -> DataFrame:
     return vertices(spark, "0.15D").recursive_agg(
         "node",
         {"v": "sum"},
-        step=lambda r: along(r, edges, f"v * 0.5D * {VERTICES} / {EDGES}"),
+        step=lambda r: along(r, edges, f"v * {0.5 * VERTICES / EDGES}D"),  # a quotient may be null without ANSI mode
         max_iterations=ROUNDS,
         on_limit="return",
         backend="spark",
