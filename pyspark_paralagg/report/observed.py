@@ -36,7 +36,7 @@ class Observed:
     observation: Any
 
     def report(self) -> RunReport | None:
-        """Return the report of the last run (in a classic session of the first); None before, or with Spark 4.0."""
+        """Return the report of the last run (in a classic session of the first); None before."""
         text = _text(self.observation)
         if text is None:
             return None
@@ -67,21 +67,37 @@ def _observed_here(df: DataFrame, name: str, value: Column) -> tuple[DataFrame, 
 
 def _observed_over_connect(df: Any, name: str, value: Any) -> tuple[DataFrame, Any]:  # noqa: ANN401 - Connect's own classes
     """Do what ``observe`` does, which first asks the server whether ``df`` is a stream."""
-    from pyspark import __version__  # noqa: PLC0415 - pyspark is optional
     from pyspark.sql.connect.observation import Observation  # noqa: PLC0415 - needs grpc
     from pyspark.sql.connect.plan import CollectMetrics  # noqa: PLC0415 - likewise
 
-    class Unnoticed(CollectMetrics):
-        """Metrics that are not brought back: the client of Spark 4.0 cannot join DataFrames with one observation."""
+    class Joinable(CollectMetrics):
+        """Metrics that both sides of a join may have: the clients of Spark 4.0 and 4.1 refuse equal keys of them."""
 
         @property
         def observations(self) -> dict[str, Any]:
-            return {}
+            return {_Apart(name): found for name, found in super().observations.items()}
 
     observation = Observation(name)
     observation._result = {}  # noqa: SLF001 - as `observe` marks it
-    kind = Unnoticed if __version__.startswith("4.0.") else CollectMetrics
-    return type(df)(kind(df._plan, observation, [value.alias(_VALUE)]), df.sparkSession), observation  # noqa: SLF001 - as above
+    return type(df)(Joinable(df._plan, observation, [value.alias(_VALUE)]), df.sparkSession), observation  # noqa: SLF001 - as above
+
+
+class _Apart(str):
+    """A name that plain strings equal, but no other of its kind.
+
+    >>> both = dict(**{_Apart("a"): 1}, **{_Apart("a"): 2})
+    >>> "a" in both, len(both)
+    (True, 2)
+    """
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is str and str.__eq__(self, other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
 
 def find(df: DataFrame) -> Observed | None:

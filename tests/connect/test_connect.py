@@ -9,7 +9,6 @@ import pytest
 import test_graph
 from caller import FailedError
 from compiled_plans import plans
-from spark_versions import since
 from test_fixtures import CASES
 
 if TYPE_CHECKING:
@@ -92,7 +91,6 @@ def test_rows_are_explained(client: Client) -> None:
     assert proof[-1] == "PARALAGG_WHY_UNSUPPORTED"
 
 
-@since("4.1", "a client that brings observations back")
 def test_report_explain_and_doctor(client: Client) -> None:
     shown = client.ask("shown")
     assert shown["before"] is None
