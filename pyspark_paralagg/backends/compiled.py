@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Relation
 
 
-def compiled_job(job: Job, step_json: dict[str, Any], relations: Sequence[Relation]) -> CompiledStep:
+def compiled_job(
+    job: Job, step_json: dict[str, Any], relations: Sequence[Relation], *, packs: bool = False
+) -> CompiledStep:
     """Return the Plan of ``job``; ``relations`` have their analysed aggregators. Raises as ``compile_step``."""
     from pyspark_paralagg.compile.compile_step import compile_step  # noqa: PLC0415 - only planning needs it
 
@@ -24,6 +26,7 @@ def compiled_job(job: Job, step_json: dict[str, Any], relations: Sequence[Relati
         conf.read(job.session, conf.BROADCAST_MAX_BYTES),
         job.join_order,
         None if job.question is None else job.question.rewrite,
+        packs=packs,
         name=job.name,
         mode=job.mode,
         assume=job.assume,

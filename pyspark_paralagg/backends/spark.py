@@ -102,7 +102,7 @@ class Builder:
         step_sources = len(found.json["sources"])
         starts = self.job.starts
         checks = guards(self.job.assume, found.json)  # before the proof, which knows no wrong names
-        compiled = compiled_job(self.job, found.json, found.relations)
+        compiled = compiled_job(self.job, found.json, found.relations, packs=True)
         if self.offload is not None:
             self.offload.admit(compiled.plan)
         plan, guarded = _guarded(compiled.plan, found.analysis, checks, step_sources + len(starts))

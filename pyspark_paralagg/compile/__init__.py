@@ -12,6 +12,8 @@
     verify           prove the class of each stratum
     limit_growth     limit the iterations of strata whose keys may grow without end
 
+Before them, engines with a JVM ``pack`` values that are no words (``compile_step``).
+
 Then ``plan`` builds the physical form:
 
     differentiate     make a Δ variant for each recursive atom of a rule

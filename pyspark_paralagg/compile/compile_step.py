@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.compile import BROADCAST_MAX_BYTES, compile_program, explain_texts
+from pyspark_paralagg.compile.rewrite.pack import pack
 from pyspark_paralagg.compile.rewrite.trace_paths import trace_paths
 from pyspark_paralagg.plan import EXTRAS
 from pyspark_paralagg.plan.plan import to_data
@@ -78,21 +79,28 @@ def _start_input(input_id: int, relation: Relation, source: int) -> Input:
     return Input(input_id, source, columns, tuple(Col(c.name, c.type, c.nullable) for c in columns))
 
 
-def compile_step(
+def compile_step(  # noqa: PLR0913 - all that a caller may set
     step_json: dict[str, Any],
     relations: Iterable[Relation],
     broadcast_max_bytes: int = BROADCAST_MAX_BYTES,
     join_order: JoinOrder = "cost",
     rewrite: Callable[[Program], Program] | None = None,
+    *,
+    packs: bool = False,
     **options: Any,  # noqa: ANN401 - the fields of Program that the caller sets
 ) -> CompiledStep:
-    """Compile an analysed step, with what ``rewrite`` changes; raises what its parts raise."""
+    """Compile an analysed step, with what ``rewrite`` changes; raises what its parts raise.
+
+    ``packs``: the engine can store values that are no words as texts.
+    """
     start = time.perf_counter()
     relations = tuple(relations)
     base_inputs = _start_inputs(relations, len(step_json["sources"]))
     program = trace_paths(with_doubts(program_from_step(step_json, relations, base_inputs, join_order, **options)))
     if rewrite is not None:
         program = rewrite(program)
+    if packs:
+        program = pack(program)
     plan = compile_program(program, broadcast_max_bytes)
     return CompiledStep(program, plan, broadcast_max_bytes, time.perf_counter() - start)
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 ASSERT_UNSIGNED = "AssertUnsigned"
 """A function of a number and a message: it returns the number, or fails with the message if it is negative."""
 
+PACKED, UNPACKED = "Packed", "Unpacked"
+"""Functions of a value that is no word: its text, which the loop stores, and the value of that text."""
+
 
 @dataclass(frozen=True)
 class Col:

@@ -27,11 +27,12 @@ JoinOrder = Literal["cost", "written"] | Mapping[str, Sequence[int]]
 
 @dataclass(frozen=True)
 class Column:
-    """Name and Spark type (``simpleString``) of a column."""
+    """Name and Spark type (``simpleString``) of a column; ``packed`` is the user's type if the engine stores texts."""
 
     name: str
     type: str
     nullable: bool = True
+    packed: str | None = None
 
 
 @dataclass(frozen=True)

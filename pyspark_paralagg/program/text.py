@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.program.expr import Call, Col, Expr, Lit
+from pyspark_paralagg.program.expr import PACKED, UNPACKED, Call, Col, Expr, Lit
 
 if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Atom, Dependent, Input, Program, Relation, Rule
@@ -49,8 +49,8 @@ def show(expr: Expr, level: int = 0) -> str:
     if isinstance(expr, Lit):
         is_number = isinstance(expr.value, str) and expr.type.startswith("decimal")
         return "null" if expr.value is None else str(expr.value) if is_number else json.dumps(expr.value)
-    if expr.fn == "Cast" and isinstance(expr.args[0], Lit):
-        return show(expr.args[0], level)
+    if (expr.fn == "Cast" and isinstance(expr.args[0], Lit)) or expr.fn in (PACKED, UNPACKED):
+        return show(expr.args[0], level)  # a stored text stands for its value
     if expr.fn in _INFIX and len(expr.args) == 2:  # noqa: PLR2004 - both sides
         sign, precedence = _INFIX[expr.fn]
         # The right side has the next higher precedence, so that a - (b - c) keeps its parentheses.

@@ -131,6 +131,7 @@ def _compiled_as(
             relations,
             broadcast,
             rewrite=compared.rewrite,
+            packs=True,
             name=question["name"],
             max_iterations=question.get("max_iterations"),
             climb_limit=climb_limit,

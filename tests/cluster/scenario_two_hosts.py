@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import threading
@@ -81,7 +80,7 @@ def killed(spark: SparkSession) -> dict[str, Any]:
     ended = time.monotonic()
     thread.join()
     return {
-        "error": re.sub(r"\n.*", "", error),
+        "error": next((line for line in error.splitlines() if "PARALAGG_" in line), error),
         "seconds": ended - harmed[0],
         "left": left_after(),
         "runs": int(scala_object(spark, "offload.Offloads").liveCount()),

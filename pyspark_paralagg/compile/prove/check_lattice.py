@@ -20,7 +20,7 @@ from pyspark_paralagg.compile.prove.render import Carried, render_carried, rende
 from pyspark_paralagg.compile.prove.rule_facts import facts_of
 from pyspark_paralagg.compile.prove.verdict import Judgement, Proved, Verdict
 from pyspark_paralagg.compile.rewrite.scope import Variable, dependents_in, variables
-from pyspark_paralagg.program.expr import Col, Expr
+from pyspark_paralagg.program.expr import Call, Col, Expr
 from pyspark_paralagg.program.text import show
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Dependent, Program, Rule
 
 _CODE = "PARALAGG_NOT_MONOTONE"
+_WAY = 'ra.path("{}") returns the way to a row ($PATH in a text, path() in SQL); '
 _BY_RULES = "the rules of monotone expressions"
 
 
@@ -141,7 +142,9 @@ class _RuleCheck:
         )
         statement = f"{name} = {show(expr)} follows {d.order} = {show(order)} without getting worse"
         problem = f"{name} = {show(expr)} feeds itself, and {d.order} = {show(order)} may tie instead of improving"
-        yield self._judge(decision, (order,), statement, problem, name)
+        judgement = self._judge(decision, (order,), statement, problem, name)
+        is_grown = d.column.type == "string" and isinstance(expr, Call)
+        yield replace(judgement, instead=_WAY.format(d.order)) if is_grown else judgement
 
     def custom(self, exprs: tuple[Expr, ...], d: Dependent, custom: Custom) -> Iterator[Judgement]:
         """Judge that ``exprs``, the columns of a user-defined aggregator, keep the order of ``combine``."""

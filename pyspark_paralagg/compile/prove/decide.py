@@ -89,14 +89,17 @@ class Decision:
 
     def _assumption(self, facts: Facts, assumable: Mapping[str, Col]) -> str | None:
         """Return an assumption about a column of the user that would prove the claim; None if there is none."""
+        known = facts
+        for premise in self.claim.premises if self.claim else ():
+            known = known.assuming(premise)
         for sign, fn, bound in _ASSUMED:
             for name, col in assumable.items():
-                condition = Call(fn, (replace(col, name=name), Lit(bound, col.type)), "boolean")
-                assumed, before = facts.assuming(condition), facts.range_of(replace(col, name=name))
-                after = assumed.range_of(replace(col, name=name))
+                variable = replace(col, name=name)
+                condition = Call(fn, (variable, Lit(bound, col.type)), "boolean")
+                before, after = known.range_of(variable), known.assuming(condition).range_of(variable)
                 if after is None or after.is_empty or after == before:
                     continue
-                if self.rules(assumed):
+                if self.rules(facts.assuming(condition)):
                     return f"{col.name} {sign} {bound}"
                 if self.claim is not None and name in self.claim.variables:
                     answer = solve(replace(self.claim, premises=(*self.claim.premises, condition)))[0]

@@ -71,7 +71,7 @@ def note_or_raise(judgement: Judgement, mode: Mode) -> str:
         f"the claim that {judgement.claim} is {verdict}",
         value=judgement.column,
         place=judgement.place,
-        hint=f'{assume}use mode="trust" if you know that the claim holds, {_WAYS_OUT}',
+        hint=f'{judgement.instead}{assume}use mode="trust" if you know that the claim holds, {_WAYS_OUT}',
     )
 
 

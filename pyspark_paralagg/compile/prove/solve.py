@@ -18,7 +18,7 @@ from pyspark_paralagg.compile.prove.claim import Claim, normalise
 from pyspark_paralagg.compile.prove.facts import Facts
 from pyspark_paralagg.compile.prove.to_z3 import Encoder, Term
 from pyspark_paralagg.program.aggregators import AGGREGATORS, aggregator_named, is_integral, is_numeric
-from pyspark_paralagg.program.expr import Call, walk
+from pyspark_paralagg.program.expr import PACKED, UNPACKED, Call, walk
 from pyspark_paralagg.program.functions.value_range import Range, type_range
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class _Query:
         result = solver.check()
         if result == z3.unsat:
             return Answer(proved=True)
-        guesses = ", ".join(dict.fromkeys(g.lower() for g in self._encoder.guesses))
+        guesses = ", ".join(dict.fromkeys(g.lower() for g in self._encoder.guesses if g not in (PACKED, UNPACKED)))
         if result == z3.sat and not guesses:
             return Answer(model=self._model(solver))
         return Answer(why=f"z3 does not model {guesses}" if guesses else "z3 reaches its limit")

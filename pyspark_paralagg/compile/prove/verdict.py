@@ -59,7 +59,8 @@ class Judgement:
     """A verdict on a claim.
 
     ``claim`` is a statement; ``problem`` is the error message if it is refuted, and ``code`` the error code. ``column``
-    is the recursive column that the claim is about, ``place`` the rule's place.
+    is the recursive column that the claim is about, ``place`` the rule's place. ``instead`` is what users mostly want
+    whose claim of this kind is not proved.
     """
 
     claim: str
@@ -68,6 +69,7 @@ class Judgement:
     problem: str
     column: str
     place: str
+    instead: str = ""
 
     def __str__(self) -> str:
         return f"{self.place}: {self.claim}: {self.verdict}"

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 from pyspark_paralagg.compile.rewrite.types import is_storable
 from pyspark_paralagg.errors import UnsupportedError
-from pyspark_paralagg.program.expr import Call, Expr, Lit, walk
+from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, walk
 from pyspark_paralagg.program.text import show
 
 if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Program, Rule
+
+
+_EQUALITIES = ("EqualTo", "EqualNullSafe")
 
 
 def check_types(program: Program) -> Program:
@@ -37,15 +40,12 @@ def _check_rule(program: Program, rule: Rule) -> None:
 
 
 def _check(expr: Expr, rule: Rule) -> None:
-    for e in walk(expr):
-        if not isinstance(e, Call):
-            continue
-        if not is_storable(e.type):
-            _refuse(f"{show(e)}, which is of type {e.type}", e.type, rule.place)
-        for a in e.args:
-            # A constant of any type may be read: Catalyst's own code does it.
-            if not is_storable(a.type) and not isinstance(a, Lit):
-                _refuse(f"{show(a)} of type {a.type}", a.type, rule.place)
+    """Check what the loop stores or looks up: variables, results, sides of equalities. A call may read any value."""
+    stored = [e for e in walk(expr) if isinstance(e, Col)]
+    compared = [a for e in walk(expr) if isinstance(e, Call) and e.fn in _EQUALITIES for a in e.args]
+    for e in (expr, *stored, *compared):
+        if not is_storable(e.type) and not isinstance(e, Lit):
+            _refuse(f"{show(e)} of type {e.type}", e.type, rule.place)
 
 
 def _refuse(subject: str, value: str, place: str) -> NoReturn:

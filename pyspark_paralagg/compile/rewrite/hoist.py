@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.rewrite.scope import inlined, variables
 from pyspark_paralagg.compile.rewrite.simplify import with_input
-from pyspark_paralagg.compile.rewrite.types import is_word
+from pyspark_paralagg.compile.rewrite.types import is_storable, is_word
 from pyspark_paralagg.program.branch import may_be_null
 from pyspark_paralagg.program.expr import Call, Col, Expr, columns, walk
 
@@ -55,7 +55,7 @@ class _Hoister:
         """Return ``expr`` with calls over strings (or other non-word types) of a single input replaced by columns."""
         if not isinstance(expr, Call):
             return expr
-        may_move = self._only_atom(expr) is not None and not _raises(expr)
+        may_move = is_storable(expr.type) and self._only_atom(expr) is not None and not _raises(expr)
         if may_move and not all(is_word(e.type) for e in (expr, *expr.args)):
             return self._column(expr)
         return replace(expr, args=tuple(self.without_strings(a) for a in expr.args))

@@ -84,6 +84,8 @@ private[plan] final class PlanReader(stratum: JValue, templates: IndexedSeq[Expr
         case "Greatest" => Greatest(args)
         case "Between" => Guards.between(args(0), args(1), args(2), args(3))
         case "RaiseError" => Guards.raise(args.head, dataType(json \ "type"))
+        case "Packed" => Packed(args.head)
+        case "Unpacked" => Unpacked(args.head, dataType(json \ "type"))
         case "Present" => Guards.present(args(0), args(1))
         case other => throw new IllegalArgumentException(s"no Catalyst expression for $other")
       })

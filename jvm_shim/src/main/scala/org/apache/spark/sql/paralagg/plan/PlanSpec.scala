@@ -13,6 +13,9 @@ final class ColumnSpec(json: JValue) extends Serializable {
   val name: String = text(json \ "name")
   val dataType: DataType = PlanReader.dataType(json \ "type")
   val nullable: Boolean = bool(json \ "nullable")
+
+  /** The user's type, if the engine stores texts of [[Packed]]. */
+  val packed: Option[DataType] = option(json \ "packed")(PlanReader.dataType)
 }
 
 /**

@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.{
 import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project, Statistics}
 import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
+import org.apache.spark.sql.types.StringType
 
 /**
  * The fixpoint as a logical operator. Its inputs are children that Catalyst optimises, prunes and shows like any other
@@ -123,18 +124,31 @@ case class RecursiveAggregate(inputs: Seq[LogicalPlan], output: Seq[Attribute], 
 
 object RecursiveAggregate {
 
-  /** Returns the operator for `spec` over the plans of its program's sources, by number. */
-  def of(spec: FixpointSpec, sources: Seq[LogicalPlan]): RecursiveAggregate = {
+  /**
+   * Returns the operator for `spec` over the plans of its program's sources, by number, below a projection if columns
+   * are to be unpacked.
+   */
+  def of(spec: FixpointSpec, sources: Seq[LogicalPlan]): LogicalPlan = {
     val inputs = spec.program.inputs.map(i => inputPlan(i, sources(i.source)))
     val output = spec.program.relation(spec.relation).columns.map { c =>
       AttributeReference(c.name, c.dataType, c.nullable)()
     }
-    RecursiveAggregate(inputs.toSeq, output.toSeq, spec)
+    val fixpoint = RecursiveAggregate(inputs.toSeq, output.toSeq, spec)
+    val columns = spec.program.relation(spec.relation).columns
+    if (columns.forall(_.packed.isEmpty)) fixpoint
+    else Project(
+      columns.toSeq.zip(fixpoint.output).map { case (c, a) =>
+        c.packed.fold[NamedExpression](a)(t => Alias(Unpacked(a, t), c.name)())
+      },
+      fixpoint)
   }
 
   private def inputPlan(input: InputSpec, source: LogicalPlan): LogicalPlan = {
     val byName = input.columns.zip(source.output).toMap
-    def bound(e: Expression): Expression = e.transform { case v: RuleVariable => byName(v.name) }
+    def bound(e: Expression): Expression = e.transform { case v: RuleVariable =>
+      val column = byName(v.name)
+      if (v.dataType == StringType && !column.dataType.isInstanceOf[StringType]) Packed(column) else column
+    }
     val filtered = input.filters.map(bound).reduceOption(And).fold(source)(Filter(_, source))
     // A plain column keeps its id, so that Catalyst sees through the projection; a second use of it needs an alias.
     val list = input.exprs.map(bound).zipWithIndex.foldLeft(Vector.empty[NamedExpression]) {

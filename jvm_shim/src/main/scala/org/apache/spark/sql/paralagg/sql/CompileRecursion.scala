@@ -61,8 +61,8 @@ object CompileRecursion {
 
   /** Builds a node for each relation; a stratum reads the results of lower strata as further sources. */
   private def build(
-      answer: JValue, analysis: Analysis, bases: Seq[LogicalPlan], reason: String): Map[String, RecursiveAggregate] =
-    list(answer \ "strata").zipWithIndex.foldLeft(Vector.empty[(String, RecursiveAggregate)]) {
+      answer: JValue, analysis: Analysis, bases: Seq[LogicalPlan], reason: String): Map[String, LogicalPlan] =
+    list(answer \ "strata").zipWithIndex.foldLeft(Vector.empty[(String, LogicalPlan)]) {
       case (lower, (stratum, position)) =>
         val sources = analysis.sources ++ bases ++ lower.map(_._2)
         lower ++ list(stratum \ "relations").map(text).map { name =>
