@@ -32,7 +32,7 @@ FUZZ_SECONDS ?= inf
 # A checkout of Soufflé for `make souffle`.
 SOUFFLE ?=
 
-.PHONY: help java setup demo demo-taxonomy example notebooks test test-all faults souffle fuzz fuzz-proofs lint format format-scala lint-scala shim \
+.PHONY: help java setup demo demo-taxonomy example notebooks test test-all faults souffle duckdb fuzz fuzz-proofs lint format format-scala lint-scala shim \
 	bench profile docs \
 	docs-serve jars test-spark sparks smoke wheel try-wheel clean
 
@@ -92,6 +92,10 @@ faults: java $(VENV)/.dev ## the fault campaign: make faults COUNT=500 SEED=1 (L
 souffle: $(VENV)/.dev ## Soufflé's own tests on `local`: make souffle SOUFFLE=path to a checkout of it
 	@test -n "$(SOUFFLE)" || { echo "which checkout? make souffle SOUFFLE=path"; exit 1; }
 	PYTHONPATH=. $(RUN) tests/campaigns/souffle.py $(SOUFFLE)
+
+duckdb: java $(VENV)/.dev ## DuckDB's own recursive queries in Spark: make duckdb DUCKDB=path to a checkout of it
+	@test -n "$(DUCKDB)" || { echo "which checkout? make duckdb DUCKDB=path"; exit 1; }
+	PYTHONPATH=. $(RUN) tests/campaigns/duckdb_sql.py $(DUCKDB)
 
 shim: java $(VENV)/.dev ## the Scala side by Gradle: compile, run its tests
 	$(GRADLE) --no-daemon --console=plain build -Ppython=$(RUN)

@@ -149,7 +149,7 @@ WRONG = {
     "USING KEY has an alias": (
         "WITH RECURSIVE t(n, d) USING KEY (n, «min(d) AS z») AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
         "PARALAGG_SQL_USING_KEY",
-        "is neither a column nor an aggregate of a column",
+        "aggregates d into z",
     ),
     "USING KEY has an expression as a key": (
         "WITH RECURSIVE t(n, d) USING KEY («n + 1», min(d)) AS (SELECT 1, 1 UNION SELECT n, d FROM t) SELECT * FROM t",
@@ -352,7 +352,7 @@ def test_what_spark_finds_wrong_it_says_itself(spark: SparkSession, views: None)
         ("n, x FROM t) SELECT * FROM t", "UNRESOLVED_COLUMN.WITH_SUGGESTION", 64),
         ("n, d FROM t JOIN nowhere) SELECT * FROM t", "TABLE_OR_VIEW_NOT_FOUND", 78),
         ("n, d FROM t) SELECT x FROM t", "UNRESOLVED_COLUMN.WITH_SUGGESTION", 81),
-        ("n, d FROM recurring.t) SELECT * FROM t", "TABLE_OR_VIEW_NOT_FOUND", 71),  # without USING KEY it is a table
+        ("n, d FROM recurring.u) SELECT * FROM t", "TABLE_OR_VIEW_NOT_FOUND", 71),
     ):
         with pytest.raises(AnalysisException) as caught:
             spark.sql(head + rest)

@@ -66,6 +66,14 @@ SAME_AS_DUCKDB = {
         "WITH RECURSIVE r USING KEY (n, min(label)) AS (SELECT child AS n, child AS label FROM parent UNION "
         "SELECT p.parent, r.label FROM Recurring.R JOIN parent p ON r.n = p.child) TABLE r"
     ),
+    "names of columns again": (
+        f"WITH RECURSIVE r(n, d, p) USING KEY (n, arg_min(p, d) AS P, min(d) AS d) AS (SELECT 1, 0, 0 UNION {PARENT}) "
+        "TABLE r"
+    ),
+    "all rows of a set so far": (
+        "WITH RECURSIVE r(a, b) AS (SELECT src, dst FROM few UNION "
+        "SELECT x.a, y.b FROM recurring.r x JOIN recurring.r AS y ON x.b = y.a) TABLE r"
+    ),
     "the lesser value is kept by a comparison": (
         "WITH RECURSIVE r(n, label) USING KEY (n) AS (SELECT child, child FROM parent UNION "
         "SELECT parent, parent FROM parent UNION SELECT p.parent, min(r.label) FROM r JOIN parent p ON r.n = p.child "

@@ -89,7 +89,7 @@ class ClaimRecursion(heads: Heads, isConfigured: Boolean = true) {
 
   /** Reads `recurring.r`, DuckDB's name of all rows so far, as `r`: a fixpoint joins each new row with all rows. */
   private def withRecurring(ctes: Seq[Cte]): Seq[Cte] = {
-    val keyed = namesOf(ctes.filter(_.usingKey.isDefined))
+    val keyed = namesOf(ctes.filter(c => c.hasKeys || c.isUnion))
     ctes.map(cte =>
       cte.reading(_.transformUpWithSubqueries {
         case r @ UnresolvedRelation(Seq(schema, name), _, _)

@@ -122,11 +122,15 @@ object Heads {
           place))
     }
 
-    /** Reads `min(dist)`, or `min_by(parent, dist)` with the column that decides. */
+    /** Reads `min(dist)`, or `min_by(parent, dist)` with the column that decides, and `AS` with the same column. */
     private def keyed(item: IndexedSeq[Token]): HeadAggregate = {
       val at = origin(item.head, item.last)
-      val isCall = item(1).getType == LEFT_PAREN && item.last.getType == RIGHT_PAREN
-      val arguments = if (isCall) item.slice(2, item.length - 1) else IndexedSeq.empty
+      val hasName = item.length > 2 && item(item.length - 2).getType == AS
+      val call = if (hasName) item.dropRight(2) else item
+      val isCall = call(1).getType == LEFT_PAREN && call.last.getType == RIGHT_PAREN
+      val arguments = if (isCall) call.slice(2, call.length - 1) else IndexedSeq.empty
+      if (hasName && arguments.nonEmpty && !Cte.isSame(name(arguments.head), name(item.last)))
+        UsingKey.refuseOther(source(item), name(arguments.head), name(item.last), at)
       arguments.map(_.getType) match {
         case Seq(column) if column != COMMA => HeadAggregate(function(item), None, name(arguments.head), at)
         case Seq(_, COMMA, _) => HeadAggregate(function(item), Some(name(arguments(2))), name(arguments.head), at)

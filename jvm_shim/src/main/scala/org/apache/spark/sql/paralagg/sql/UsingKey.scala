@@ -54,6 +54,12 @@ object UsingKey {
     "write node, min(dist) or min_by(parent, dist); compute values in the branches",
     at)
 
+  /** Refuses an aggregate of one column into another one. */
+  def refuseOther(item: String, from: String, to: String, at: Origin): Nothing = refuse(
+    s"$item in USING KEY aggregates $from into $to",
+    s"select its values at the position of $to in the branches, and aggregate $to",
+    at)
+
   /** Refuses a CTE with aggregates in both places. */
   def refuseBoth(at: Origin): Nothing =
     refuse("the head has aggregates and a USING KEY clause", "write the aggregates in one of the two", at)
