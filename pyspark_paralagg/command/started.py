@@ -88,7 +88,7 @@ class _Jvm:
         self.is_ending = False
         gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - pyspark has no public attribute for the process
         self._process: subprocess.Popen[bytes] = gateway.proc
-        self._accumulators: Any = spark.sparkContext._accumulatorServer  # noqa: SLF001 - likewise for its server
+        self._accumulators: Any = getattr(spark.sparkContext, "_accumulatorServer", None)
 
     @contextmanager
     def end_on_signals(self) -> Iterator[None]:
@@ -110,7 +110,8 @@ class _Jvm:
         """Terminate the JVM and raise ``SystemExit``, as py4j prints a traceback for a ``KeyboardInterrupt``."""
         del frame
         self.is_ending = True
-        self._accumulators.handle_error = lambda *_: None  # it loses the JVM, and in Spark 3.5 prints a traceback
+        if self._accumulators is not None:
+            self._accumulators.handle_error = lambda *_: None  # it loses the JVM, and in Spark 3.5 prints a traceback
         self._process.terminate()
         raise SystemExit(128 + signum)
 

@@ -45,6 +45,7 @@ private class RouteWalk(spec: RouteSpec, columns: Seq[Attribute], timeZone: Stri
     val kept = received.map(unsafe(_).copy()).toArray
     val before = parents(kept)
     val routes = spec.columns.collect { case route: PathColumn => (route, elements(route, kept)) }
+    routes.foreach { case (route, _) => checkLength(route, kept) }
     val made = routes.map { case (route, _) => output(spec.columns.indexOf(route)) }
     val result = UnsafeProjection.create(spec.columns.zip(output).map {
         case (KeptColumn(position), _) => columns(position)
@@ -53,8 +54,8 @@ private class RouteWalk(spec: RouteSpec, columns: Seq[Attribute], timeZone: Stri
     val joined = new JoinedRow
     val arrays = new GenericInternalRow(made.length)
     kept.indices.iterator.map { row =>
-      routes.zipWithIndex.foreach { case ((route, values), n) =>
-        arrays.update(n, new GenericArrayData(way(row, kept, before, route, values)))
+      routes.zipWithIndex.foreach { case ((_, values), n) =>
+        arrays.update(n, new GenericArrayData(way(row, hops(kept(row)), before, values)))
       }
       result(joined(kept(row), arrays))
     }
@@ -95,16 +96,15 @@ private class RouteWalk(spec: RouteSpec, columns: Seq[Attribute], timeZone: Stri
       kept.map(struct(_).copy())
   }
 
-  private def way(
-      row: Int, kept: Array[UnsafeRow], before: Array[Int], route: PathColumn, values: Array[Any]): Array[Any] = {
-    val length = hops(kept(row)) + 1
-    route.limit.filter(_ < length).foreach { limit =>
-      throw new ParalaggException(
-        ErrorCodes.PathTooLong,
-        s"the path ${route.name} of ${shown(kept(row))} has $length rows, more than limit=$limit.",
-        "raise the limit, or bound the length in the step.")
-    }
-    val elements = new Array[Any](length.toInt)
+  private def checkLength(route: PathColumn, kept: Array[UnsafeRow]): Unit =
+    for (limit <- route.limit; row <- kept.find(hops(_) >= limit)) throw new ParalaggException(
+      ErrorCodes.PathTooLong,
+      s"the path ${route.name} of ${shown(row)} has ${hops(row) + 1} rows, more than limit=$limit.",
+      "raise the limit, or bound the length in the step.")
+
+  /** Returns what the rows on the way to `row` show. */
+  private def way(row: Int, hops: Long, before: Array[Int], values: Array[Any]): Array[Any] = {
+    val elements = new Array[Any](hops.toInt + 1)
     var at = row
     var n = elements.length
     while (at >= 0) {
