@@ -55,7 +55,7 @@ LINES = {
         "offload": 1_280,
         "plan": 1_525,
         "rules": 315,
-        "sql": 1_235,
+        "sql": 1_245,
         "state": 1_940,
     },
 }
