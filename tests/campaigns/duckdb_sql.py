@@ -80,7 +80,7 @@ class Query:
 
 def records(path: Path) -> Iterator[tuple[int, str, str, tuple[str, ...]]]:
     """Yield line, kind, text and expected lines of each record of a sqllogictest."""
-    blocks = re.split(r"\n\s*\n", path.read_text(encoding="utf-8"))
+    blocks = re.split(r"\n\s*\n", path.read_text(encoding="utf-8").rstrip("\n"))
     line = 1
     for block in blocks:
         lines = block.split("\n")
