@@ -33,7 +33,7 @@ LINES = {
         "program": 3_335,
         "report": 1_480,
         "session": 2_290,
-        "sql": 420,
+        "sql": 425,
         "why": 750,
         "worker": 360,
     },

@@ -191,9 +191,11 @@ def _relation(declaration: dict[str, Any], input_id: int) -> Relation:
         if problem.code != "PARALAGG_PATH":
             raise
         column = next((c for c in traces if c == problem.value), next(iter(traces)))
+        if column in dict(columns) or not keys:  # this is not about the order
+            raise HeadError(problem, column) from problem
         order = next((c for c, a in in_order.items() if a in {"min", "max"}), "dist")
-        call = declaration["traces"][column]["function"]
-        hint = f"aggregate a column by min() or max(), and name it, as in {call}({order}) AS {column}"
+        example = f"{declaration['traces'][column]['function']}({order}) AS {column}"
+        hint = f"aggregate a column by min() or max(), and name it, as in {example}"
         raise HeadError(UsageError(problem.code, problem.message, value=problem.value, hint=hint), column) from problem
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Column, Dependent, Input, Program, Relation, Rule
 
 _OTHER = re.compile(r"map<|variant|collate|char\(|void|timestamp_ltz|object|udt|geo")
-
 _COMPARE_TEXTS = frozenset(["EqualTo", "EqualNullSafe", "IsNull", "IsNotNull"])
 _TEXT = "string"
 

@@ -27,9 +27,9 @@ case class RoutesExec(spec: RouteSpec, output: Seq[Attribute], child: SparkPlan)
 
   override protected def doExecute(): RDD[InternalRow] = {
     val (columns, zone, count) = (child.output, conf.sessionLocalTimeZone, longMetric("numOutputRows"))
-    val (names, wanted) = (spec, output) // the closure holds them without the operator
+    val (routes, wanted) = (spec, output) // the closure holds them without the operator
     child.execute().mapPartitionsInternal { rows =>
-      new RouteWalk(names, columns, zone).rows(rows, wanted).map { row =>
+      new RouteWalk(routes, columns, zone).rows(rows, wanted).map { row =>
         count += 1
         row
       }
@@ -44,9 +44,9 @@ private class RouteWalk(spec: RouteSpec, columns: Seq[Attribute], timeZone: Stri
     val unsafe = UnsafeProjection.create(columns, columns)
     val kept = received.map(unsafe(_).copy()).toArray
     val before = parents(kept)
-    val routes = spec.columns.collect { case route: PathColumn => (route, elements(route, kept)) }
-    routes.foreach { case (route, _) => checkLength(route, kept) }
-    val made = routes.map { case (route, _) => output(spec.columns.indexOf(route)) }
+    val (routes, made) = spec.columns.zip(output).collect { case (route: PathColumn, a) => (route, a) }.unzip
+    routes.foreach(checkLength(_, kept))
+    val shown = routes.map(elements(_, kept)).toArray
     val result = UnsafeProjection.create(spec.columns.zip(output).map {
         case (KeptColumn(position), _) => columns(position)
         case (_, a) => a
@@ -54,8 +54,8 @@ private class RouteWalk(spec: RouteSpec, columns: Seq[Attribute], timeZone: Stri
     val joined = new JoinedRow
     val arrays = new GenericInternalRow(made.length)
     kept.indices.iterator.map { row =>
-      routes.zipWithIndex.foreach { case ((_, values), n) =>
-        arrays.update(n, new GenericArrayData(way(row, hops(kept(row)), before, values)))
+      shown.indices.foreach { n =>
+        arrays.update(n, new GenericArrayData(way(row, hops(kept(row)), before, shown(n))))
       }
       result(joined(kept(row), arrays))
     }

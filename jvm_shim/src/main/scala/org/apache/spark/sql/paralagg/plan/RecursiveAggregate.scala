@@ -145,9 +145,12 @@ object RecursiveAggregate {
 
   private def inputPlan(input: InputSpec, source: LogicalPlan): LogicalPlan = {
     val byName = input.columns.zip(source.output).toMap
-    def bound(e: Expression): Expression = e.transform { case v: RuleVariable =>
-      val column = byName(v.name)
-      if (v.dataType == StringType && !column.dataType.isInstanceOf[StringType]) Packed(column) else column
+    def isPacked(v: RuleVariable): Boolean =
+      v.dataType == StringType && !byName(v.name).dataType.isInstanceOf[StringType]
+    def bound(e: Expression): Expression = e.transform {
+      case Unpacked(v: RuleVariable, _) if isPacked(v) => byName(v.name) // a source has the value itself
+      case v: RuleVariable if isPacked(v) => Packed(byName(v.name))
+      case v: RuleVariable => byName(v.name)
     }
     val filtered = input.filters.map(bound).reduceOption(And).fold(source)(Filter(_, source))
     // A plain column keeps its id, so that Catalyst sees through the projection; a second use of it needs an alias.

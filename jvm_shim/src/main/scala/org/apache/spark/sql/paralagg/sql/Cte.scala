@@ -34,20 +34,17 @@ class Cte(val name: String, val alias: SubqueryAlias, val maxDepth: Option[Int],
     if (changed.fastEquals(alias)) this else new Cte(name, changed, maxDepth, heads)
   }
 
+  /** The names in its head, each with whether branches supply the column. */
+  private val named: Seq[(String, Boolean)] = head.collect {
+    case Left(name) => (name, !usingKey.exists(_.calls.exists(c => c.isTrace && Cte.isSame(c.column, name))))
+    case Right(a: HeadAggregate) => (a.column, !a.isTrace)
+  }
+
   /** The names of its columns, if the head has them. */
-  val outputNames: Option[Seq[String]] = Some(head.collect {
-    case Left(name) => name
-    case Right(a: HeadAggregate) => a.column
-  }).filter(_.nonEmpty)
+  val outputNames: Option[Seq[String]] = if (named.isEmpty) None else Some(named.map(_._1))
 
   /** The names of the columns that branches supply, if the head has them. */
-  val columnNames: Option[Seq[String]] = outputNames.map { _ =>
-    val inHead = head.collect {
-      case Left(name) => name
-      case Right(a: HeadAggregate) if !a.isTrace => a.column
-    }
-    inHead.filterNot(n => usingKey.exists(_.calls.exists(t => t.isTrace && Cte.isSame(t.column, n))))
-  }
+  val columnNames: Option[Seq[String]] = outputNames.map(_ => named.collect { case (name, true) => name })
 
   val isUnion: Boolean = body(query)._1 match {
     case Distinct(u: Union) => !u.byName
