@@ -19,6 +19,7 @@ import pyspark_paralagg.datalog
 import pyspark_paralagg.report  # noqa: F401 - see the comment above
 from pyspark_paralagg import delta, graph
 from pyspark_paralagg.api.aggregator import aggregator
+from pyspark_paralagg.api.collected import collect_set
 from pyspark_paralagg.api.dataframe import recursive, recursive_agg, relation
 from pyspark_paralagg.api.dataframe_method import add_method_where_pyspark_runs
 from pyspark_paralagg.api.datalog import Relations, datalog
@@ -70,6 +71,7 @@ __all__ = [
     "VerificationError",
     "aggregator",
     "attach",
+    "collect_set",
     "configure",
     "datalog",
     "delta",

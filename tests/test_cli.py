@@ -18,9 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 from spark_versions import SPARK, python_path, skip_without_delta
 
-from pyspark_paralagg.command import failure, frame_results, outputs, staging
+from pyspark_paralagg.command import frame_results, outputs, staging
 from pyspark_paralagg.command.cli import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, WRONG, main
 from pyspark_paralagg.command.failure import interruption, summary
+from pyspark_paralagg.session.quiet import without_spark_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -345,7 +346,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path, monkeypatch: 
 
 def test_stacks_that_py4j_logs_are_not_shown(caplog: pytest.LogCaptureFixture) -> None:
     for name, expected in (("py4j/clientserver.py", []), ("mine/clientserver.py", ["lost"])):
-        with failure.without_spark_logs():
+        with without_spark_logs():
             root = logging.getLogger()
             root.handle(root.makeRecord("root", logging.ERROR, f"/lib/{name}", 1, "lost", (), None))
         assert caplog.messages == expected

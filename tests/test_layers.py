@@ -18,7 +18,7 @@ ENGINES = {"pyspark", "py4j", "mpi4py", "numpy", "pandas"}
 SHIM = "jvm_shim/src/main/scala/org/apache/spark/sql/paralagg"
 LINES = {
     "pyspark_paralagg": {
-        "api": 2_475,
+        "api": 2_620,
         "backends": 1_505,
         "codes": 1_525,
         "command": 3_410,
@@ -32,7 +32,7 @@ LINES = {
         "plan": 760,
         "program": 3_335,
         "report": 1_480,
-        "session": 2_290,
+        "session": 2_330,
         "sql": 425,
         "why": 750,
         "worker": 360,

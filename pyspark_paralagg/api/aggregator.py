@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.user_aggregator import Side, UserAggregator
 from pyspark_paralagg.errors import UsageError
+from pyspark_paralagg.session.quiet import without_spark_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_SAMPLE_TYPES = ("bigint", "double", "string", "boolean")
+_SAMPLE_TYPES = ("bigint", "double", "string", "boolean", "array<bigint>")
 
 
 def aggregator(  # noqa: PLR0913 - the arguments of the API, as the documentation has them
@@ -61,7 +62,7 @@ def aggregator(  # noqa: PLR0913 - the arguments of the API, as the documentatio
     when the aggregator is created, if there is a session, and again for the types of the columns that use it. A
     violation raises ``VerificationError`` ``PARALAGG_AGGREGATOR_LAW`` with the values that break the law. An idempotent
     aggregator makes a lattice. A step that copies the values is proved monotone in the lattice's order; any other step
-    needs ``mode="trust"``. Not supported: nested types inside the Spark engine's loop (plain DataFrames take them).
+    needs ``mode="trust"``. Columns may have nested types. See also :func:`collect_set`.
     """
     created = UserAggregator(name, combine, improves, identity, inverse, columns, samples)
     session = _active_session()
@@ -79,7 +80,8 @@ def _accepts(created: UserAggregator, session: SparkSession, type_: str) -> bool
     from pyspark_paralagg.api.laws import check_laws  # noqa: PLC0415 - pyspark is optional
 
     try:
-        check_laws(created, session, (type_,) * len(created.columns))
+        with without_spark_logs():
+            check_laws(created, session, (type_,) * len(created.columns))
     except UsageError as problem:
         if problem.code != "PARALAGG_AGGREGATOR_TYPE":
             raise

@@ -256,11 +256,11 @@ def _seed(name: str, declaration: Declaration, input_id: int) -> Seed:
             raise not_a_dataframe(argument, value, place)
     check_running(declaration.base.sparkSession)
     typed = typed_relation(name, declaration.base, declaration.keys, declaration.aggs, input_id)
-    base = conform(declaration.base, typed, place)
+    base = conform(declaration.base, typed, place, is_base=True)
     if declaration.initial is None:
         return Seed(typed, base)
     try:
-        initial = conform(declaration.initial, typed, f"initial of {name}", owner="initial")
+        initial = conform(declaration.initial, typed, f"initial of {name}", owner="initial", is_base=True)
     except UsageError as problem:
         raise UsageError(
             "PARALAGG_INITIAL_SCHEMA",

@@ -101,11 +101,14 @@ def _plain(column: str, agg: str | MinBy | MaxBy, types: Mapping[str, str], plac
 
 
 def _unknown(column: str, agg: object, place: str) -> UsageError:
+    name = str(getattr(agg, "__name__", agg))
+    if name == "collect_set":
+        return _no_aggregate(column, agg, place, "write ra.collect_set(limit=…)")
     words = [a.name for a in AGGREGATORS.values() if not a.parameters]
     calls = [a.name for a in AGGREGATORS.values() if a.parameters]
     if type_name(agg).endswith(".Column"):
         return _no_aggregate(column, agg, place, f'name the aggregate: {{{column!r}: "min"}}, not F.min({column!r})')
-    return _no_aggregate(column, agg, place, did_you_mean(str(getattr(agg, "__name__", agg)), [*words, *calls]))
+    return _no_aggregate(column, agg, place, did_you_mean(name, [*words, *calls]))
 
 
 def _no_aggregate(column: str, agg: object, place: str, hint: str | None) -> UsageError:
@@ -178,8 +181,10 @@ def _user_defined(
         _check_present(column, types, place)
     from pyspark_paralagg.api.laws import check_laws  # noqa: PLC0415 - pyspark is optional
 
-    custom = check_laws(agg, cast("SparkSession", session), tuple(types[c] for c in columns))
-    return [Dependent(Column(c, types[c]), agg.name, custom=custom, part=part) for part, c in enumerate(columns)]
+    results = tuple(agg.result_type(types[c]) for c in columns)
+    custom = check_laws(agg, cast("SparkSession", session), results)
+    typed = (Column(c, t) for c, t in zip(columns, results, strict=True))
+    return [Dependent(column, agg.name, custom=custom, part=part) for part, column in enumerate(typed)]
 
 
 def _check_present(column: str, types: Mapping[str, str], place: str) -> None:

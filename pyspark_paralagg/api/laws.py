@@ -11,14 +11,17 @@ Samples are no proof. They are ordered from simple to complex, so the first coun
 from __future__ import annotations
 
 import itertools
+import json
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone gives it
+from pyspark.sql.types import ArrayType, StructType
 
 from pyspark_paralagg.errors import UsageError, VerificationError
+from pyspark_paralagg.lowering.struct_type import struct_of
 from pyspark_paralagg.program.custom import Custom
 from pyspark_paralagg.session.condition import message_of
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType
 
     from pyspark_paralagg.api.user_aggregator import UserAggregator
 
@@ -106,7 +110,7 @@ class _Trial:
 
     def __init__(self, aggregator: UserAggregator, session: SparkSession, types: tuple[str, ...]) -> None:
         self._aggregator, self._session, self._types = aggregator, session, types
-        self._samples = aggregator.samples or _samples(types)
+        self._samples = aggregator.samples or tuple(map(aggregator.valid, _samples(types)))
         n = len(self._samples)
         table = F.array(*(F.struct(*self._literals(s)) for s in self._samples))
         row = F.col("id")
@@ -203,13 +207,31 @@ class _Trial:
         return [self._samples[p] for p in (row // (n * n), row // n % n, row % n)]
 
     def _literals(self, values: Sequence[Any]) -> Values:
-        return [F.lit(v).cast(t).alias(f"c{j}") for j, (v, t) in enumerate(zip(values, self._types, strict=True))]
+        return [_literal(v, t).alias(f"c{j}") for j, (v, t) in enumerate(zip(values, self._types, strict=True))]
+
+
+def _literal(value: Any, type_: str) -> Column:  # noqa: ANN401 - a value of any type
+    if isinstance(value, list | tuple | dict):
+        return F.from_json(F.lit(json.dumps(value, default=str)), type_)
+    return F.lit(value).cast(type_)
 
 
 def _samples(types: tuple[str, ...]) -> tuple[tuple[Any, ...], ...]:
     count = _SAMPLES_PER_COLUMN.get(len(types), 2)
-    columns = [_SAMPLES.get(t, _WHOLE)[:count] for t in types]
+    fields = struct_of([(f"c{j}", t) for j, t in enumerate(types)]).fields
+    columns = (_samples_of(f.dataType)[:count] for f in fields)
     return tuple(itertools.islice(itertools.product(*columns), _MAX_SAMPLES))
+
+
+def _samples_of(kind: DataType) -> tuple[Any, ...]:
+    """Return sample values of a type. An array is a list in ascending order, a struct is a dict."""
+    if isinstance(kind, ArrayType):
+        some = sorted(_samples_of(kind.elementType)[:3], key=repr)
+        return tuple([*part] for n in range(4) for part in itertools.combinations(some, n))
+    if isinstance(kind, StructType):
+        values = itertools.product(*(_samples_of(f.dataType)[:2] for f in kind.fields))
+        return tuple(dict(zip(kind.names, row, strict=True)) for row in values)
+    return _SAMPLES.get(kind.simpleString(), _WHOLE)
 
 
 def _same(left: Sequence[Column], right: Sequence[Column]) -> Column:

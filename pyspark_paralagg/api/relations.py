@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.api.arguments import check_aggs, not_a_name
+from pyspark_paralagg.api.collected import as_sets
 from pyspark_paralagg.api.dependents import Aggregation, typed_dependents
 from pyspark_paralagg.api.fitting import NarrowBaseError, is_wider, renamed, widened
 from pyspark_paralagg.errors import UsageError
@@ -111,22 +112,25 @@ def _traces(kinds: Mapping[str, Hops | Path], types: Mapping[str, str], place: s
     return traces
 
 
-def conform(
+def conform(  # noqa: PLR0913 - the place of errors
     df: DataFrame,
     relation: Relation,
     place: str | None = None,
     owner: Owner = "the step",
     shown: Sequence[str] = (),
+    *,
+    is_base: bool = False,
 ) -> DataFrame:
     """Return ``df`` with the relation's supplied columns, in its order and types. Raises as ``check_step_columns``.
 
     A ``count`` column becomes the number that the row adds: 1 if the row has no value. Raises ``NarrowBaseError`` if
-    the relation would need wider types. ``shown`` are further columns, which paths show.
+    the relation would need wider types. ``shown`` are further columns, which paths show. ``is_base``: these are rows of
+    a base, or initial ones.
     """
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the name that everyone gives it; pyspark is optional
 
     expected = {c.name: c.type for c in relation.supplied}
-    df = renamed(widened(df, expected), [*expected, *shown])
+    df = as_sets(renamed(widened(df, expected), [*expected, *shown]), relation, is_base=is_base)
     columns = [(c, t) for c, t in columns_of(df) if c not in shown]
     types = dict(columns)
     counts = {d.column.name for d in relation.dependents if d.definition.counts_rows}

@@ -45,6 +45,14 @@ class UserAggregator:
     def __repr__(self) -> str:
         return f"aggregator({self.name!r})"
 
+    def result_type(self, type_: str) -> str:
+        """Return the type of the column in a relation whose base has a column of ``type_``."""
+        return type_
+
+    def valid(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return a tuple of sample values such as the recursion may have."""
+        return values
+
     @property
     def has_improves(self) -> bool:
         """Return whether the user passed ``improves``."""

@@ -7,17 +7,15 @@ pages of Java's stack.
 from __future__ import annotations
 
 import errno
-import logging
 import re
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.errors import EnvironmentProblem, FixpointError
 from pyspark_paralagg.program import patterns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 _PARALAGG_ERROR = re.compile(r"\[(?P<code>PARALAGG_[A-Z0-9_]+)\] (?P<message>[^\n]*)")
 _SPARK_ERROR = re.compile(r"\[(?P<code>[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\] (?P<message>[^\n]*)")
@@ -30,7 +28,6 @@ _SQL_STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
 _ADVICE = re.compile(r" (?:Use [`']try_|If necessary set \")[^\n]*")
 _FRAGMENT = re.compile(r"^== SQL [^\n]* ==\n(?P<fragment>[^\n]+)", re.MULTILINE)
 _PLACE = re.compile(r"/\* (?P<place>.*?) \*/ ")  # the rule's place, which `lowering` writes into expressions
-_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 @contextmanager
@@ -66,32 +63,6 @@ def system_problem(problem: OSError) -> EnvironmentProblem:
     hint = "free space on that disk, or set TMPDIR to a folder on another disk" if is_full else None
     place = None if problem.filename is None else str(problem.filename)
     return EnvironmentProblem(code, problem.strerror or str(problem), value=problem.errno, place=place, hint=hint)
-
-
-@contextmanager
-def without_spark_logs() -> Iterator[None]:
-    """Suppress the log records of PySpark and py4j, which print each exception's stack before they raise it."""
-    get_logger: Callable[[str], logging.Logger] = logging.getLogger
-    with suppress(ImportError):  # Spark 3.5 logs by Python's own
-        from pyspark.logger import PySparkLogger  # noqa: PLC0415 - slow to load
-
-        get_logger = PySparkLogger.getLogger
-    loggers = [get_logger(name) for name in _LOGGERS]
-    disabled = [logger.disabled for logger in loggers]
-    for logger in loggers:
-        logger.disabled = True
-    root = logging.getLogger()  # py4j logs there
-    root.addFilter(_is_not_from_py4j)
-    try:
-        yield
-    finally:
-        root.removeFilter(_is_not_from_py4j)
-        for logger, was_disabled in zip(loggers, disabled, strict=True):
-            logger.disabled = was_disabled
-
-
-def _is_not_from_py4j(record: logging.LogRecord) -> bool:
-    return "py4j" not in Path(record.pathname).parts
 
 
 def _invalid_pattern(text: str) -> str | None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.api.datalog import datalog
 from pyspark_paralagg.api.explain import explain
 from pyspark_paralagg.command import frames, jobs, outputs
-from pyspark_paralagg.command.failure import as_fixpoint_errors, without_spark_logs
+from pyspark_paralagg.command.failure import as_fixpoint_errors
 from pyspark_paralagg.command.frame_results import FrameResult
 from pyspark_paralagg.command.progress import Progress
 from pyspark_paralagg.command.started import session
+from pyspark_paralagg.session.quiet import without_spark_logs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -147,7 +147,7 @@ class Program:
                 place=f"relation {recursion.name}",
                 hint="keep a parent by ra.min_by, or compute the paths by recursive_agg when they are read",
             )
-        self._base = self._template(conform(base, self.relation, "base"))
+        self._base = self._template(conform(base, self.relation, "base", is_base=True))
         # A step reads the relation's columns, not the supplied ones (witnesses).
         columns = struct_of([(c.name, c.type) for c in self.relation.columns], base)
         state = reference(spark, recursion.name, columns)

@@ -67,9 +67,15 @@ def _relation(relation: Relation) -> Relation:
 
 
 def _dependent(dependent: Dependent) -> Dependent:
-    if dependent.custom is not None or not dependent.is_idempotent:
-        return replace(dependent, supplied=tuple(map(_column, dependent.supplied)))
-    return replace(dependent, column=_column(dependent.column), supplied=tuple(map(_column, dependent.supplied)))
+    supplied = tuple(map(_column, dependent.supplied))
+    if dependent.custom is not None:
+        custom = dependent.custom
+        improves = None if custom.improves is None else _opened(custom.improves)
+        texts = replace(custom, combine=tuple(map(_packed, custom.combine)), improves=improves)
+        return replace(dependent, column=_column(dependent.column), supplied=supplied, custom=texts)
+    if not dependent.is_idempotent:
+        return replace(dependent, supplied=supplied)
+    return replace(dependent, column=_column(dependent.column), supplied=supplied)
 
 
 def _column(column: Column) -> Column:
