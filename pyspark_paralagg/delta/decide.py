@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyspark_paralagg.delta.record import costs_after
 from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
 from pyspark_paralagg.maintenance.net import unsupported_columns
 from pyspark_paralagg.maintenance.program import Program, continuing_backend
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from pyspark_paralagg.delta.record import Consumed, LastRefresh
+    from pyspark_paralagg.delta.record import Consumed, Costs, LastRefresh
     from pyspark_paralagg.delta.report import Kind
     from pyspark_paralagg.delta.tables import Snapshot, Table
     from pyspark_paralagg.delta.text import WholeText
@@ -38,6 +39,11 @@ class Changes:
 
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     rows: dict[str, MaterializedRows] = field(default_factory=dict)
+
+    @property
+    def has_deletes(self) -> bool:
+        """Return whether a row was deleted or updated."""
+        return any(counts.keys() - {"insert"} for counts in self.counts.values())
 
     def free(self) -> None:
         """Free the rows."""
@@ -66,10 +72,12 @@ def decide(  # noqa: PLR0913 - all inputs of a decision
     backend: str | None,
     *,
     with_rows: bool = True,
+    by_cost: bool = True,
 ) -> Decision:
     """Decide on a refresh of ``sources`` after the refresh ``last``. Reads no rows except those of change feeds.
 
     ``with_rows`` materializes the new rows if the refresh can be incremental; otherwise they are only counted.
+    ``by_cost``: deletes are not maintained if that took longer than a full refresh.
     """
     changes = Changes()
     try:
@@ -84,6 +92,8 @@ def decide(  # noqa: PLR0913 - all inputs of a decision
             reason = "no source has new rows" if newer else "no source has a new version"
             return Decision("none", reason, changes)
         _check_program(program, obstacle, changes)
+        if by_cost and changes.has_deletes:
+            _check_costs(costs_after(last))
         _check_types(changes, {name: snapshot for name, (_, snapshot) in sources.items()})
     except _FullRefresh as reason:
         return Decision("full", str(reason), changes)
@@ -164,6 +174,22 @@ def _check_types(changes: Changes, snapshots: Mapping[str, Snapshot]) -> None:
         reason = unsupported_columns(name, snapshots[name].schema) if counts.keys() - {"insert"} else None
         if reason is not None:
             raise _FullRefresh(reason)
+
+
+_FACTOR, _SLACK = 1.2, 1.5
+
+
+def _costs_more(costs: Costs) -> bool:
+    """Return whether deletes took ``_FACTOR`` times as long as a full refresh, and ``_SLACK`` s more."""
+    if costs.full is None or costs.deletes is None:
+        return False
+    return costs.deletes > _FACTOR * costs.full + _SLACK
+
+
+def _check_costs(costs: Costs) -> None:
+    if _costs_more(costs):
+        deletes, full = f"{costs.deletes:.1f} s for the deletes of an earlier one", f"{costs.full:.1f} s for all rows"
+        raise _FullRefresh(f"a full refresh costs less: {full}, {deletes} (full=False maintains them anyway)")
 
 
 _UNREADABLE = ("DELTA_", "FAILED_READ_FILE", "_LEGACY_ERROR_TEMP_2055")

@@ -38,11 +38,20 @@ class Consumed:
 
 
 @dataclass(frozen=True)
+class Costs:
+    """Seconds of the last full refresh, and of the last one that maintained deletes or tried to; None if not known."""
+
+    full: float | None = None
+    deletes: float | None = None
+
+
+@dataclass(frozen=True)
 class Record:
     """The kind of one refresh, its reason, the program's fingerprint, and the source versions that it consumed.
 
     ``read`` is the target's version that it continued or replaced (-1: there was none). ``obstacle`` is the reason why
-    the next refresh of this program cannot continue from this one, None if it can.
+    the next refresh of this program cannot continue from this one, None if it can. It ``began`` so many seconds after
+    1970, and spent ``wasted`` seconds on deletes that it then did not maintain. ``costs`` are those of earlier ones.
     """
 
     kind: str
@@ -51,6 +60,10 @@ class Record:
     obstacle: str | None
     read: int
     sources: dict[str, Consumed]
+    began: float | None = None
+    wasted: float = 0.0
+    has_deletes: bool = False
+    costs: Costs = Costs()
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def to_json(self) -> str:
@@ -67,7 +80,7 @@ class Record:
         if not isinstance(data, dict) or data.pop(_KEY, None) != _FORMAT:
             return None
         sources = {name: Consumed(**consumed) for name, consumed in data.pop("sources").items()}
-        return cls(**data, sources=sources)
+        return cls(**{**data, "costs": Costs(**data.get("costs", {}))}, sources=sources)
 
 
 @dataclass(frozen=True)
@@ -77,6 +90,25 @@ class LastRefresh:
     commit: Commit
     record: Record
     foreign: Commit | None
+
+
+_FORGETTING = 0.9
+"""The factor of the seconds of deletes for each full refresh that does not try: data change, so one tries again."""
+
+
+def costs_after(last: LastRefresh) -> Costs:
+    """Return what refreshes cost, up to ``last``: a commit is written when the refresh has nearly ended."""
+    record, written = last.record, last.commit.seconds
+    spent = 0.0 if record.began is None or written is None else written - record.began
+    if spent <= 0:  # clocks of two machines
+        return record.costs
+    full = spent - record.wasted if record.kind == "full" else record.costs.full
+    deletes = record.costs.deletes
+    if record.wasted or (record.kind == "incremental" and record.has_deletes):
+        deletes = spent
+    elif record.kind == "full" and deletes is not None:
+        deletes *= _FORGETTING
+    return Costs(full, deletes)
 
 
 def last_refresh(target: Table, version: int) -> LastRefresh | None:

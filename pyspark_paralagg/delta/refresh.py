@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.delta.commit import Writer, create_empty
 from pyspark_paralagg.delta.decide import Decision, decide
-from pyspark_paralagg.delta.record import APPLICATION, Consumed, Record, last_refresh
+from pyspark_paralagg.delta.record import APPLICATION, Consumed, Costs, Record, costs_after, last_refresh
 from pyspark_paralagg.delta.report import RefreshReport, SourceVersions
 from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
 from pyspark_paralagg.errors import UnsupportedError, UsageError
@@ -51,6 +51,8 @@ class Refresh:
         began: float,
     ) -> None:
         self._began = began
+        self._since_1970 = time.time() - (time.perf_counter() - began)
+        self._wasted = 0.0
         self._spark = spark
         self._target = target
         self._program = program
@@ -71,20 +73,21 @@ class Refresh:
             for name, (_, snapshot) in self._sources.items()
         }
 
-    def decide(self, backend: str | None, *, with_rows: bool = True) -> Decision:
+    def decide(self, backend: str | None, *, with_rows: bool = True, by_cost: bool = True) -> Decision:
         """Return the kind of this refresh; ``with_rows`` is false if it will not run."""
         if not self._is_maintained:
             return Decision("full", "it is the first refresh")
-        return decide(self._spark, self._program, self._last, self._sources, backend, with_rows=with_rows)
+        inputs = (self._spark, self._program, self._last, self._sources, backend)
+        return decide(*inputs, with_rows=with_rows, by_cost=by_cost)
 
     @property
     def _is_maintained(self) -> bool:
         """Return whether a refresh has written the target before."""
         return self._snapshot is not None and APPLICATION in self._snapshot.transactions
 
-    def run(self, backend: str | None, *, full: bool) -> RefreshReport:
-        """Run the refresh; ``full`` computes all rows again."""
-        decision = Decision("full", "full=True is set") if full else self.decide(backend)
+    def run(self, backend: str | None, *, full: bool | None) -> RefreshReport:
+        """Run the refresh; ``full`` computes all rows again, and ``False`` does not look at the costs."""
+        decision = Decision("full", "full=True is set") if full else self.decide(backend, by_cost=full is None)
         self._record_time("changes")
         try:
             if decision.kind == "none":
@@ -94,6 +97,7 @@ class Refresh:
                     return self._incremental(self._program, decision, self._snapshot, backend)
                 except NotMaintainableError as too_many:
                     decision = replace(decision, kind="full", reason=str(too_many))
+                    self._wasted = time.time() - self._since_1970
                 except UnsupportedError as problem:
                     decision = replace(decision, kind="full", reason=f"the engine cannot continue: {problem.message}")
                 self._record_time("changes")
@@ -178,8 +182,17 @@ class Refresh:
             obstacle=obstacle,
             read=-1 if snapshot is None else snapshot.version,
             sources={name: Consumed(s.id, s.version, s.columns) for name, (_, s) in self._sources.items()},
+            began=self._since_1970,
+            wasted=self._wasted,
+            has_deletes=decision.changes.has_deletes,
+            costs=self._costs(),
         )
         return Writer(self._target, number, record)
+
+    def _costs(self) -> Costs:
+        """Return what earlier refreshes of this program cost."""
+        is_known = self._last is not None and self._last.record.fingerprint == self._program.fingerprint
+        return costs_after(self._last) if self._last is not None and is_known else Costs()
 
     def _check_target(self) -> None:
         snapshot, columns = self._snapshot, self._program.columns

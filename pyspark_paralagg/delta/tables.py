@@ -82,6 +82,8 @@ class Commit:
     operation: str
     user_metadata: str | None
     metrics: Mapping[str, str]
+    seconds: float | None = None
+    """When its rows were written, in seconds since 1970, by the writer's clock."""
 
 
 class Table:
@@ -139,6 +141,7 @@ class Table:
                 str(commit_info.operation()),
                 str(metadata.get()) if metadata.isDefined() else None,
                 {m._1(): m._2() for m in _iterate(metrics.get().iterator())} if metrics.isDefined() else {},  # noqa: SLF001 - Scala pairs
+                commit_info.timestamp().getTime() / 1000,
             )
 
     def history(self) -> list[tuple[Commit, Any]]:

@@ -125,10 +125,11 @@ class RecursiveTable:
         self._backend = backend
         self._program({name: source_snapshot(name, table) for name, table in self._sources.items()})
 
-    def refresh(self, *, full: bool = False) -> RefreshReport:
+    def refresh(self, *, full: bool | None = None) -> RefreshReport:
         """Bring the table up to the newest versions of its sources, incrementally if possible.
 
-        ``full`` computes all rows again, whatever has changed.
+        ``full=True`` computes all rows again, whatever has changed. Deleted and updated rows are not maintained if that
+        took longer than a full refresh before; ``full=False`` maintains them nevertheless, which writes fewer rows.
 
         >>> print(view.refresh())                                                         # doctest: +SKIP
         incremental refresh of lake/dist: version 4 written

@@ -84,15 +84,13 @@ def strongly_connected_components(
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
 
     ids = vertices_of(edges_of(edges, src, dst), vertices)
-    left = edges_of(edges, src, dst).where("src != dst").distinct().localCheckpoint()
+    left = edges_of(edges, src, dst).where("src != dst").localCheckpoint()
     found: list[DataFrame] = []
     while not left.isEmpty():
         colours = _colours(left, backend).localCheckpoint()
         component = _reaching_roots(left, colours, backend).localCheckpoint()
         found.append(component)
-        # Semi joins keep Spark's estimate of the size; it would be squared by each round otherwise.
-        unfinished = colours.join(component, "id", "left_anti")
-        left = left.join(_inside(left, unfinished), ["src", "dst"], "left_semi").localCheckpoint()
+        left = _unfinished(left, colours, component).localCheckpoint()
     roots = ids.selectExpr("id", "id AS root").where("false")
     for component in found:
         roots = roots.union(component)
@@ -122,18 +120,30 @@ def _reaching_roots(edges: DataFrame, colours: DataFrame, backend: str | None) -
     """Return ``id, root`` of the vertices that reach their own root."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
 
-    inner = _inside(edges, colours)
-    reached = recursive_agg(
-        colours.where("id = root").select("id"),
-        "id",
-        step=lambda known: known.join(inner, F.col("id") == F.col("dst")).select(F.col("src").alias("id")),
+    own = colours.selectExpr("id AS tail", "root AS same")
+    return recursive_agg(
+        colours.where("id = root"),
+        ["id", "root"],
+        step=lambda known: (
+            known.join(edges, F.col("id") == F.col("dst"))
+            .join(own, (F.col("src") == F.col("tail")) & (F.col("root") == F.col("same")))
+            .select(F.col("src").alias("id"), "root")
+        ),
         name="reaching",
         backend=backend,
     )
-    return colours.join(reached, "id", "left_semi")
 
 
-def _inside(edges: DataFrame, colours: DataFrame) -> DataFrame:
-    """Return the edges between vertices with the same root."""
+def _unfinished(edges: DataFrame, colours: DataFrame, component: DataFrame) -> DataFrame:
+    """Return the edges between vertices with the same root that are in no ``component`` yet.
+
+    Semi and anti joins keep Spark's estimate of the size; other joins would square it in each round.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
+
+    for end in ("src", "dst"):
+        edges = edges.join(component.select(F.col("id").alias(end)), end, "left_anti")
+    edges = edges.select("src", "dst").localCheckpoint()  # few are left, and they are read twice
     tails, heads = colours.selectExpr("id AS src", "root"), colours.selectExpr("id AS dst", "root AS same")
-    return edges.join(tails, "src").join(heads, "dst").where("root = same").select("src", "dst")
+    same = edges.join(tails, "src").join(heads, "dst").where("root = same")
+    return edges.join(same, ["src", "dst"], "left_semi").select("src", "dst")

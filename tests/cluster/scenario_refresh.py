@@ -18,7 +18,8 @@ from queries import chain, chain_total, paths, total
 from stage import print_facts, wait_until
 
 import pyspark_paralagg as ra
-from pyspark_paralagg.delta import commit
+from pyspark_paralagg.delta import commit, decide
+from pyspark_paralagg.delta.record import refreshes
 from pyspark_paralagg.session.condition import condition_of
 
 if TYPE_CHECKING:
@@ -160,18 +161,18 @@ def equal(spark: SparkSession) -> dict[str, Any]:
     lake.add("starts", [(0, 0), (1, 5)], STARTS)
     views = {name: make(spark, lake) for name, make in PROGRAMS.items()}
     views["dist"] = lake.shortest("dist")
-    kinds: dict[str, list[str]] = {name: [view.refresh().kind] for name, view in views.items()}
+    kinds: dict[str, list[str]] = {name: [view.refresh(full=False).kind] for name, view in views.items()}
     lake.add("edges", edges_of(rng, 45, 6), EDGES)
     lake.add("starts", [(rng.randrange(45), 3), (None, 1)], STARTS)
     for name, view in views.items():
-        kinds[name].append(view.refresh().kind)
+        kinds[name].append(view.refresh(full=False).kind)
     lake.add("edges", edges_of(rng, 45, 4), EDGES)
-    kinds["dist"].append(views["dist"].refresh().kind)
-    kinds["closure"].append(views["closure"].refresh().kind)
+    kinds["dist"].append(views["dist"].refresh(full=False).kind)
+    kinds["closure"].append(views["closure"].refresh(full=False).kind)
     same = {name: _has_full_fixpoint(view) for name, view in views.items() if name in ("dist", "closure")}
     # The other tables are compared after they have read the last batch.
     for name in views.keys() - same.keys():
-        kinds[name].append(views[name].refresh().kind)
+        kinds[name].append(views[name].refresh(full=False).kind)
         same[name] = _has_full_fixpoint(views[name])
     edges, starts = lake.rows("edges"), lake.rows("starts")
     by_hand = distances([(s, d, w) for d, s, w in edges], [(n, d) for d, n in starts if n is not None])
@@ -193,11 +194,11 @@ def deletes(spark: SparkSession) -> dict[str, Any]:
     views["labels"] = components(spark, lake, "deleted_labels")
     views["dist"] = lake.shortest("dist")
     for view in views.values():
-        view.refresh()
+        view.refresh(full=False)
     lake.sql("DELETE FROM {} WHERE dst IN (3, 4)", "edges")
     lake.sql("OPTIMIZE {}", "edges")
     lake.sql("UPDATE {} SET w = w + 2 WHERE src < 5", "edges")
-    first = {name: view.refresh() for name, view in views.items()}
+    first = {name: view.refresh(full=False) for name, view in views.items()}
     same = {name: [_has_full_fixpoint(view)] for name, view in views.items()}
     spark.createDataFrame(edges_of(rng, 14, 9), EDGES).createOrReplaceTempView("more")
     lake.sql(
@@ -207,12 +208,12 @@ def deletes(spark: SparkSession) -> dict[str, Any]:
         "edges",
     )
     lake.sql("DELETE FROM {} WHERE node = 1", "starts")
-    second = {name: view.refresh() for name, view in views.items()}
+    second = {name: view.refresh(full=False) for name, view in views.items()}
     for name, view in views.items():
         same[name].append(_has_full_fixpoint(view))
     lake.add("edges", [(0, 50, 1)], EDGES)
     lake.sql("DELETE FROM {} WHERE dst = 50", "edges")
-    last = views["dist"].refresh()
+    last = views["dist"].refresh(full=False)
     return {
         "kinds": {name: [first[name].kind, second[name].kind] for name in views},
         "same": same,
@@ -236,20 +237,20 @@ def reports(spark: SparkSession) -> dict[str, Any]:
     lake.add("starts", [(0, 0)], STARTS)
     before = own_confs(spark)
     view = lake.shortest("dist")
-    first = view.refresh()
-    unchanged = view.refresh()
+    first = view.refresh(full=False)
+    unchanged = view.refresh(full=False)
     version = lake.version("dist")
     lake.add("edges", [(0, 2, 3), (2, 9, 1)], EDGES)
     status = view.status()
-    second = view.refresh()
+    second = view.refresh(full=False)
     lake.add("edges", [(0, 2, 100)], EDGES)
-    third = view.refresh()
+    third = view.refresh(full=False)
     lake.sql("OPTIMIZE {}", "dist")
     lake.sql("OPTIMIZE {}", "edges")
     lake.sql("ALTER TABLE {} SET TBLPROPERTIES ('made_by' = 'me')", "dist")
-    optimized = view.refresh()
+    optimized = view.refresh(full=False)
     lake.add("edges", [(9, 10, 1)], EDGES)
-    fourth = view.refresh()
+    fourth = view.refresh(full=False)
     forced = view.refresh(full=True)
     return {
         "forced": [forced.kind, forced.reason, forced.version == fourth.version + 1, view.status().kind],
@@ -280,7 +281,7 @@ def reasons(spark: SparkSession) -> dict[str, Any]:
     lake.add("starts", [(0, 0)], STARTS)
     view = lake.shortest("dist")
     facts = {"first": view.status().reason}
-    view.refresh()
+    view.refresh(full=False)
 
     def doubled(d: DataFrame, t: Tables) -> DataFrame:
         return d.join(t["edges"], d.node == t["edges"].src).selectExpr("dst AS node", "dist + w + w AS dist")
@@ -299,27 +300,27 @@ def reasons(spark: SparkSession) -> dict[str, Any]:
         "sum": _paths(lake),
     }  # fmt: skip
     for table in named.values():
-        table.refresh()
+        table.refresh(full=False)
     lake.add("edges", [(5, 6, 1)], EDGES)
     lake.add("starts", [(6, 2)], STARTS)
     facts |= {name: table.status().reason for name, table in named.items()}
     facts["incremental"] = view.status().kind
     lake.sql("DELETE FROM {} WHERE src = 1", "edges")
     facts["delete"] = view.status().reason
-    done = view.refresh()
+    done = view.refresh(full=False)
     facts["done"] = [done.kind, done.reason == facts["delete"], done.deleted, lake.rows("dist")]
     lake.sql("UPDATE {} SET w = 5 WHERE src = 0", "edges")
     facts["update"] = view.status().reason
-    view.refresh()
+    view.refresh(full=False)
     lake.add("dist", [(77, 1)], STARTS)
     facts["another writer"] = view.status().reason
-    view.refresh()
+    view.refresh(full=False)
     facts["its rows are gone"] = all(77 not in row for row in lake.rows("dist"))
     lake.add("edges", [(0, 8, 1)], EDGES)
     lake.sql("OPTIMIZE {}", "edges")
     lake.sql("VACUUM {} RETAIN 0 HOURS", "edges")
     facts["vacuumed"] = view.status().reason
-    facts["after vacuum"] = [view.refresh().kind, (1, 8) in lake.rows("dist")]
+    facts["after vacuum"] = [view.refresh(full=False).kind, (1, 8) in lake.rows("dist")]
     lake.sql("ALTER TABLE {} SET TBLPROPERTIES (delta.enableChangeDataFeed = false)", "starts")
     facts["no feed"] = view.status().reason
     lake.add("edges2", [(0, 1, 4)], EDGES)
@@ -329,7 +330,7 @@ def reasons(spark: SparkSession) -> dict[str, Any]:
 
 
 def _after_refresh(view: ra.delta.RecursiveTable) -> str:
-    view.refresh()
+    view.refresh(full=False)
     return view.status().reason
 
 
@@ -369,7 +370,7 @@ def bad(spark: SparkSession) -> dict[str, Any]:
         "no dataframe": failure(lambda: lake.shortest("dist", base=lambda _: None)),
     }
     view = lake.shortest("dist")
-    view.refresh()
+    view.refresh(full=False)
     lake.sql("ALTER TABLE {} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')", "edges")
     lake.sql("ALTER TABLE {} RENAME COLUMN w TO weight", "edges")
     facts["renamed"] = failure(view.refresh)
@@ -391,7 +392,7 @@ def conflicts(spark: SparkSession) -> dict[str, Any]:
     lake = Lake(spark, "conflicts")
     lake.add("edges", [(0, 1, 4), (1, 2, 4)], EDGES)
     lake.add("starts", [(0, 0)], STARTS)
-    lake.shortest("dist").refresh()
+    lake.shortest("dist").refresh(full=False)
     return {"before": _overtaken(lake, within=False), "within": _overtaken(lake, within=True)}
 
 
@@ -410,7 +411,7 @@ def _overtaken(lake: Lake, *, within: bool) -> dict[str, Any]:
 
     def run() -> None:
         try:
-            ended.append(lake.shortest("dist").refresh().kind)
+            ended.append(lake.shortest("dist").refresh(full=False).kind)
         except ra.ConflictError as problem:
             ended.append([problem.code, "call refresh() again" in str(problem)])
 
@@ -421,12 +422,12 @@ def _overtaken(lake: Lake, *, within: bool) -> dict[str, Any]:
     commit.Writer.merge = merge
     if within:
         wait_until(lambda: flag.with_suffix(".waiting").exists(), 60, "the refresh waits")
-    second = lake.shortest("dist").refresh()
+    second = lake.shortest("dist").refresh(full=False)
     go.set()
     flag.touch()
     first.join(120)
     version = lake.version("dist")
-    retried = lake.shortest("dist").refresh()
+    retried = lake.shortest("dist").refresh(full=False)
     return {"first": ended, "second": second.kind, "version": version == second.version, "again": retried.kind}
 
 
@@ -442,6 +443,29 @@ def _waiter(flag: str) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch
         yield from batches
 
     return wait
+
+
+def costs(spark: SparkSession) -> dict[str, Any]:
+    """Delete rows where that has cost more than a full refresh, as the log says; limits are set below any cost."""
+    lake = Lake(spark, "costs")
+    lake.add("edges", [(n, n + 1, 4) for n in range(9)], EDGES)
+    lake.add("starts", [(0, 0)], STARTS)
+    view = lake.shortest("dist")
+    done = [view.refresh()]
+    for row in (8, 7, 6):
+        DeltaTable.forPath(spark, lake.path("edges")).delete(f"src = {row}")
+        done.append(view.refresh(full=False) if row == 6 else view.refresh())
+        decide._FACTOR, decide._SLACK = 0.0, 0.0
+    lake.add("edges", [(6, 7, 1)], EDGES)
+    done.append(view.refresh())
+    record = refreshes(view._target)[0][1]
+    decide._FACTOR, decide._SLACK = 1.2, 1.5
+    return {
+        "kinds": [d.kind for d in done],
+        "reason": done[2].reason,
+        "costs": [0 < (record.costs.full or 0) < 60, 0 < (record.costs.deletes or 0) < 60],
+        "rows": lake.rows("dist"),
+    }
 
 
 def texts(spark: SparkSession) -> dict[str, Any]:
@@ -462,9 +486,9 @@ def texts(spark: SparkSession) -> dict[str, Any]:
     sources = {"edge": lake.path("edge"), "start": lake.path("start")}
     dist = ra.delta.RecursiveTable.datalog(spark, lake.path("dist"), single, "dist", sources=sources)
     far = ra.delta.RecursiveTable.datalog(spark, lake.path("far"), nested, "far", sources=sources)
-    first = [dist.refresh().kind, far.refresh().kind]
+    first = [dist.refresh(full=False).kind, far.refresh(full=False).kind]
     lake.add("edge", [(9, 3, 1), (3, 4, 1)], EDGES)
-    then = [dist.refresh(), far.refresh()]
+    then = [dist.refresh(full=False), far.refresh(full=False)]
     wrong = ra.delta.RecursiveTable.datalog
     return {
         "first": first,

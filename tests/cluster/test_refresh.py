@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.slow("sixty refreshes of Delta tables of one to three seconds each, in one JVM; four JVMs are killed"),
 ]
 MISSING_FILE = "FAILED_READ_FILE.FILE_NOT_EXIST" if SPARK >= (4, 0) else "_LEGACY_ERROR_TEMP_2055"
-FACTS = ("pipeline", "equal", "deletes", "reports", "reasons", "bad", "conflicts", "texts", "written")
+FACTS = ("pipeline", "equal", "deletes", "reports", "reasons", "costs", "bad", "conflicts", "texts", "written")
 
 
 @pytest.fixture
@@ -119,6 +119,17 @@ def test_the_session_keeps_its_confs(fact: Callable[[str], Any]) -> None:
 )
 def test_a_full_refresh_has_its_reason(fact: Callable[[str], Any], case: str, reason: str) -> None:
     assert fnmatchcase(fact("reasons")[case], reason)
+
+
+def test_deletes_that_cost_more_than_a_full_refresh_are_not_maintained(fact: Callable[[str], Any]) -> None:
+    result = fact("costs")
+    assert result["kinds"] == ["full", "incremental", "full", "incremental", "incremental"]
+    assert fnmatchcase(
+        result["reason"],
+        "a full refresh costs less: * s for all rows, * s for the deletes of an earlier one (full=False *",
+    )
+    assert result["costs"] == [True, True]
+    assert result["rows"] == [*([4 * n, n] for n in range(7)), [25, 7]]
 
 
 def test_deletes_and_updates_are_maintained(fact: Callable[[str], Any]) -> None:

@@ -104,7 +104,7 @@ class _Walk:
         for table in self._tables():
             if self.dice.random() < 0.3:
                 self._interrupted(table)
-            self.log.append(table.refresh().kind)
+            self.log.append(table.refresh(full=False).kind)
 
     def difference(self) -> str | None:
         """How a kept table differs from what its sources say."""
@@ -153,7 +153,7 @@ class _Walk:
 
         setattr(owner, name, stop)
         try:
-            table.refresh()
+            table.refresh(full=False)
             self.log.append("a refresh that had nothing to interrupt")
         except Interrupted:
             self.log.append(f"interrupted at {name}")

@@ -1,0 +1,57 @@
+"""What refreshes cost, as records and commits have it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pyspark_paralagg.delta import decide
+from pyspark_paralagg.delta.record import Costs, LastRefresh, Record, costs_after
+from pyspark_paralagg.delta.tables import Commit
+
+FULL = Record("full", "", "", None, 0, {}, began=100.0)
+
+
+def after(record: Record, seconds: float | None) -> Costs:
+    return costs_after(LastRefresh(Commit(1, "WRITE", None, {}, seconds), record, None))
+
+
+def test_a_full_refresh_costs_what_it_took() -> None:
+    assert after(FULL, 104.0) == Costs(4.0, None)
+
+
+def test_a_full_refresh_after_a_vain_attempt_is_both() -> None:
+    assert after(replace(FULL, wasted=3.0, has_deletes=True), 104.0) == Costs(1.0, 4.0)
+
+
+def test_maintained_deletes_cost_what_they_took() -> None:
+    known = Costs(2.0, 9.0)
+    assert after(replace(FULL, kind="incremental", has_deletes=True, costs=known), 103.0) == Costs(2.0, 3.0)
+    assert after(replace(FULL, kind="incremental", costs=known), 103.0) == known
+
+
+def test_the_cost_of_deletes_is_forgotten_by_and_by() -> None:
+    record, tries = replace(FULL, costs=Costs(1.0, 9.0)), 0
+    while decide._costs_more(record.costs):
+        record, tries = replace(FULL, costs=after(record, 101.0)), tries + 1
+    assert 5 < tries < 20
+
+
+@pytest.mark.parametrize("seconds", [None, 99.0])
+def test_clocks_that_differ_say_nothing(seconds: float | None) -> None:
+    assert after(replace(FULL, costs=Costs(1.0, 2.0)), seconds) == Costs(1.0, 2.0)
+
+
+@pytest.mark.parametrize("costs", [Costs(), Costs(1.0), Costs(None, 9.0), Costs(1.0, 2.6), Costs(10.0, 13.0)])
+def test_small_differences_and_unknown_costs_decide_nothing(costs: Costs) -> None:
+    assert not decide._costs_more(costs)
+
+
+def test_a_record_is_read_as_it_was_written_and_older_ones_have_no_costs() -> None:
+    record = replace(FULL, costs=Costs(1.0, 2.0))
+    assert Record.from_json(record.to_json()) == record
+    older = record.to_json().replace('"began": 100.0, ', "").replace('"costs": {"deletes": 2.0, "full": 1.0}, ', "")
+    found = Record.from_json(older)
+    assert found is not None
+    assert (found.began, found.costs) == (None, Costs())
