@@ -115,8 +115,24 @@ def test_elements_without_an_order_are_refused(spark: SparkSession) -> None:
     assert caught.value.code == "PARALAGG_AGGREGATOR_TYPE"
 
 
+def test_sets_of_arrays(spark: SparkSession) -> None:
+    base = spark.sql("SELECT 1 AS id, array(array(2), array(1, 3), array(1)) AS seen")
+    found = base.recursive_agg("id", {"seen": ra.collect_set(limit=2)}, step=lambda d: d)
+    assert [r.seen for r in found.collect()] == [[[1], [1, 3]]]
+
+
+def test_types_without_samples_need_some(spark: SparkSession) -> None:
+    own = ra.aggregator("own", F.coalesce)
+    base = spark.sql("SELECT 1 AS id, map(1, 2) AS v")
+    with pytest.raises(ra.UsageError, match="there are no samples of map<int,int>") as caught:
+        base.recursive_agg("id", {"v": own}, step=lambda d: d)
+    assert caught.value.code == "PARALAGG_AGGREGATOR_TYPE"
+    assert "samples=" in str(caught.value.hint)
+
+
 NESTED: list[tuple[str, Callable[[Any, Any], Any]]] = [
     ("struct(1 AS a, 'x' AS b)", F.greatest),
+    ("X'61'", F.greatest),
     ("array(struct(1L AS a))", lambda old, new: F.sort_array(F.array_union(old, new))),
 ]
 

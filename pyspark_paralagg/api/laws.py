@@ -43,6 +43,7 @@ _SAMPLES: dict[str, tuple[Any, ...]] = {
     "float": (1.0, 2.0, 0.5, 0.0, -1.0, 3.0, 4.0, -0.25, 8.0),
     "double": (1.0, 2.0, 0.5, 0.0, -1.0, 3.0, 4.0, -0.25, 8.0),
     "boolean": (False, True),
+    "binary": (b"a", b"b", b"ab", b"", b"c"),
     "string": ("a", "b", "ab", "", "c"),
     "date": ("2024-01-01", "2024-01-02", "2023-12-31"),
     "timestamp": ("2024-01-01 00:00:00", "2024-01-01 00:00:01", "2023-12-31 12:00:00"),
@@ -95,13 +96,18 @@ def _check_types(aggregator: UserAggregator, session: SparkSession, types: tuple
                 raise _type_error(aggregator, f"{function} returns {actual}{name}, not {type_}", types)
 
 
-def _type_error(aggregator: UserAggregator, message: str, types: tuple[str, ...]) -> UsageError:
+_RIGHT_TYPES = "return the type of the arguments from combine (.cast(...) helps), and a boolean from improves"
+
+
+def _type_error(
+    aggregator: UserAggregator, message: str, types: tuple[str, ...], hint: str = _RIGHT_TYPES
+) -> UsageError:
     return UsageError(
         "PARALAGG_AGGREGATOR_TYPE",
         message,
         value=types,
         place=f"aggregator {aggregator.name}",
-        hint="return the type of the arguments from combine (.cast(...) helps), and a boolean from improves",
+        hint=hint,
     )
 
 
@@ -116,8 +122,14 @@ class _Trial:
         row = F.col("id")
         positions = [F.floor(row / (n * n)), F.floor(row / n) % n, row % n]
         samples = [F.element_at(table, (p + 1).cast("int")) for p in positions]
-        rows = session.range(0, n**3, 1, 1).select("id", *(v.alias(s) for v, s in zip(samples, "abc", strict=True)))
-        self._rows = rows
+        columns = [v.alias(s) for v, s in zip(samples, "abc", strict=True)]
+        try:
+            self._rows = session.range(0, n**3, 1, 1).select("id", *columns)
+        except PySparkException as problem:
+            message = f"there are no samples of {', '.join(types)}: {_first_line(problem)}"
+            raise _type_error(
+                aggregator, message, types, "pass samples=[...]: some values, as Python objects"
+            ) from problem
         self.a, self.b, self.c = ([F.col(s)[f"c{j}"] for j in range(len(types))] for s in "abc")
 
     def doubts(self) -> str | None:
@@ -226,12 +238,19 @@ def _samples(types: tuple[str, ...]) -> tuple[tuple[Any, ...], ...]:
 def _samples_of(kind: DataType) -> tuple[Any, ...]:
     """Return sample values of a type. An array is a list in ascending order, a struct is a dict."""
     if isinstance(kind, ArrayType):
-        some = sorted(_samples_of(kind.elementType)[:3], key=repr)
+        some = sorted(_samples_of(kind.elementType)[:3], key=_position)
         return tuple([*part] for n in range(4) for part in itertools.combinations(some, n))
     if isinstance(kind, StructType):
         values = itertools.product(*(_samples_of(f.dataType)[:2] for f in kind.fields))
         return tuple(dict(zip(kind.names, row, strict=True)) for row in values)
     return _SAMPLES.get(kind.simpleString(), _WHOLE)
+
+
+def _position(value: Any) -> Any:  # noqa: ANN401 - a value of any type
+    """Return a sort key of a sample value in Spark's order."""
+    if isinstance(value, dict | list):
+        return [_position(v) for v in (value.values() if isinstance(value, dict) else value)]
+    return value
 
 
 def _same(left: Sequence[Column], right: Sequence[Column]) -> Column:
