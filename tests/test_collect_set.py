@@ -13,7 +13,7 @@ import pyspark_paralagg as ra
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 DICE = random.Random(18)  # noqa: S311 - no secret
 EDGES = [(DICE.randrange(30), DICE.randrange(30)) for _ in range(45)]
@@ -122,7 +122,10 @@ def test_sets_of_arrays(spark: SparkSession) -> None:
 
 
 def test_types_without_samples_need_some(spark: SparkSession) -> None:
-    own = ra.aggregator("own", F.coalesce)
+    def merged(old: Column, new: Column) -> Column:
+        return F.map_from_entries(F.array_sort(F.array_union(F.map_entries(old), F.map_entries(new))))
+
+    own = ra.aggregator("own", merged)
     base = spark.sql("SELECT 1 AS id, map(1, 2) AS v")
     with pytest.raises(ra.UsageError, match="there are no samples of map<int,int>") as caught:
         base.recursive_agg("id", {"v": own}, step=lambda d: d)
