@@ -43,7 +43,7 @@ def test_clocks_that_differ_say_nothing(seconds: float | None) -> None:
     assert after(replace(FULL, costs=Costs(1.0, 2.0)), seconds) == Costs(1.0, 2.0)
 
 
-@pytest.mark.parametrize("costs", [Costs(), Costs(1.0), Costs(None, 9.0), Costs(1.0, 2.6), Costs(10.0, 13.0)])
+@pytest.mark.parametrize("costs", [Costs(), Costs(1.0), Costs(None, 9.0), Costs(1.0, 3.4), Costs(10.0, 21.0)])
 def test_small_differences_and_unknown_costs_decide_nothing(costs: Costs) -> None:
     assert not decide._costs_more(costs)
 

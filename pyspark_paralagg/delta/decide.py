@@ -77,7 +77,7 @@ def decide(  # noqa: PLR0913 - all inputs of a decision
     """Decide on a refresh of ``sources`` after the refresh ``last``. Reads no rows except those of change feeds.
 
     ``with_rows`` materializes the new rows if the refresh can be incremental; otherwise they are only counted.
-    ``by_cost``: deletes are not maintained if that took longer than a full refresh.
+    ``by_cost``: deletes are not maintained if that took much longer than a full refresh.
     """
     changes = Changes()
     try:
@@ -176,7 +176,8 @@ def _check_types(changes: Changes, snapshots: Mapping[str, Snapshot]) -> None:
             raise _FullRefresh(reason)
 
 
-_FACTOR, _SLACK = 1.2, 1.5
+_FACTOR, _SLACK = 2.0, 1.5
+"""Times of small tables on a busy machine differ less than that."""
 
 
 def _costs_more(costs: Costs) -> bool:

@@ -129,7 +129,8 @@ class RecursiveTable:
         """Bring the table up to the newest versions of its sources, incrementally if possible.
 
         ``full=True`` computes all rows again, whatever has changed. Deleted and updated rows are not maintained if that
-        took longer than a full refresh before; ``full=False`` maintains them nevertheless, which writes fewer rows.
+        took more than twice as long as a full refresh before; ``full=False`` maintains them nevertheless, which writes
+        fewer rows.
 
         >>> print(view.refresh())                                                         # doctest: +SKIP
         incremental refresh of lake/dist: version 4 written

@@ -459,7 +459,7 @@ def costs(spark: SparkSession) -> dict[str, Any]:
     lake.add("edges", [(6, 7, 1)], EDGES)
     done.append(view.refresh())
     record = refreshes(view._target)[0][1]
-    decide._FACTOR, decide._SLACK = 1.2, 1.5
+    decide._FACTOR, decide._SLACK = 2.0, 1.5
     return {
         "kinds": [d.kind for d in done],
         "reason": done[2].reason,
