@@ -1,4 +1,4 @@
-"""What refreshes cost, as records and commits have it."""
+"""Test what refreshes cost, as records and commits have it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from pyspark_paralagg.delta import decide
-from pyspark_paralagg.delta.record import Costs, LastRefresh, Record, costs_after
+from pyspark_paralagg.delta.record import Costs, LastRefresh, Record
 from pyspark_paralagg.delta.tables import Commit
 
 FULL = Record("full", "", "", None, 0, {}, began=100.0)
 
 
 def after(record: Record, seconds: float | None) -> Costs:
-    return costs_after(LastRefresh(Commit(1, "WRITE", None, {}, seconds), record, None))
+    return LastRefresh(Commit(1, "WRITE", None, {}, seconds), record, None).costs
 
 
 def test_a_full_refresh_costs_what_it_took() -> None:

@@ -22,7 +22,9 @@ class CollectSet(UserAggregator):
 
     def __init__(self, limit: int) -> None:
         def combine(old: Column, new: Column) -> Column:
-            return _least(_functions().array_union(old, new), limit)
+            from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
+
+            return _least(F.array_union(old, new), limit)
 
         super().__init__("collect_set", combine, None, None, None, None, None)
         self.limit = limit
@@ -38,10 +40,11 @@ class CollectSet(UserAggregator):
         """Return a sample with at most ``limit`` elements."""
         return tuple(v[: self.limit] for v in values)
 
-    def of_base(self, value: Column) -> Column:
+    def normalized(self, value: Column) -> Column:
         """Return the array ``value`` as a set: in ascending order, without duplicates, nulls and what is too much."""
-        f = _functions()
-        return _least(f.array_distinct(f.array_compact(value)), self.limit)
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
+
+        return _least(F.array_distinct(F.array_compact(value)), self.limit)
 
 
 def collect_set(*, limit: int) -> CollectSet:
@@ -75,17 +78,19 @@ def as_sets(df: DataFrame, relation: Relation, *, is_base: bool = False) -> Data
 
     The arrays of a base become sets. Raises ``NarrowBaseError`` if elements are wider than those of the relation.
     """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
+
     types = {field.name: field.dataType.simpleString() for field in df.schema.fields}
     columns: dict[str, Column] = {}
     for name, type_, source in _collected(relation):
-        value, own = _functions().col(quoted(name)), types.get(name, type_)
+        value, own = F.col(quoted(name)), types.get(name, type_)
         element = type_.removeprefix("array<").removesuffix(">")
         if is_wider(own, element):
             raise NarrowBaseError(relation.name, {name: own})
         if own == element or is_wider(element, own):
-            columns[name] = _functions().when(value.isNotNull(), _functions().array(value.cast(element)))
+            columns[name] = F.when(value.isNotNull(), F.array(value.cast(element)))
         elif is_base and own == type_:
-            columns[name] = source.of_base(value)
+            columns[name] = source.normalized(value)
     return df.withColumns(columns) if columns else df
 
 
@@ -96,11 +101,6 @@ def _collected(relation: Relation) -> Iterable[tuple[str, str, CollectSet]]:
 
 
 def _least(array: Column, limit: int) -> Column:
-    least: Column = _functions().slice(_functions().sort_array(array), 1, limit)
-    return least
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
 
-
-def _functions() -> Any:  # noqa: ANN401 - a module
-    from pyspark.sql import functions  # noqa: PLC0415 - pyspark is optional
-
-    return functions
+    return F.slice(F.sort_array(array), 1, limit)

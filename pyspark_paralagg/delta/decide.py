@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyspark_paralagg.delta.record import costs_after
 from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
 from pyspark_paralagg.maintenance.net import unsupported_columns
 from pyspark_paralagg.maintenance.program import Program, continuing_backend
@@ -93,7 +92,7 @@ def decide(  # noqa: PLR0913 - all inputs of a decision
             return Decision("none", reason, changes)
         _check_program(program, obstacle, changes)
         if by_cost and changes.has_deletes:
-            _check_costs(costs_after(last))
+            _check_costs(last.costs)
         _check_types(changes, {name: snapshot for name, (_, snapshot) in sources.items()})
     except _FullRefresh as reason:
         return Decision("full", str(reason), changes)

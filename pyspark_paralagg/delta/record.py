@@ -27,6 +27,9 @@ _HARMLESS = frozenset(
 )  # fmt: skip
 """Operations of other writers that do not change rows."""
 
+_FORGETTING = 0.9
+"""The factor of the seconds of deletes for each full refresh that does not try: data change, so one tries again."""
+
 
 @dataclass(frozen=True)
 class Consumed:
@@ -91,24 +94,20 @@ class LastRefresh:
     record: Record
     foreign: Commit | None
 
-
-_FORGETTING = 0.9
-"""The factor of the seconds of deletes for each full refresh that does not try: data change, so one tries again."""
-
-
-def costs_after(last: LastRefresh) -> Costs:
-    """Return what refreshes cost, up to ``last``: a commit is written when the refresh has nearly ended."""
-    record, written = last.record, last.commit.seconds
-    spent = 0.0 if record.began is None or written is None else written - record.began
-    if spent <= 0:  # clocks of two machines
-        return record.costs
-    full = spent - record.wasted if record.kind == "full" else record.costs.full
-    deletes = record.costs.deletes
-    if record.wasted or (record.kind == "incremental" and record.has_deletes):
-        deletes = spent
-    elif record.kind == "full" and deletes is not None:
-        deletes *= _FORGETTING
-    return Costs(full, deletes)
+    @property
+    def costs(self) -> Costs:
+        """Return what refreshes have cost up to this one: its commit is written when it has nearly ended."""
+        record, written = self.record, self.commit.seconds
+        spent = 0.0 if record.began is None or written is None else written - record.began
+        if spent <= 0:  # clocks of two machines
+            return record.costs
+        full = spent - record.wasted if record.kind == "full" else record.costs.full
+        deletes = record.costs.deletes
+        if record.wasted or (record.kind == "incremental" and record.has_deletes):
+            deletes = spent
+        elif record.kind == "full" and deletes is not None:
+            deletes *= _FORGETTING
+        return Costs(full, deletes)
 
 
 def last_refresh(target: Table, version: int) -> LastRefresh | None:

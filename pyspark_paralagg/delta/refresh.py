@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.delta.commit import Writer, create_empty
 from pyspark_paralagg.delta.decide import Decision, decide
-from pyspark_paralagg.delta.record import APPLICATION, Consumed, Costs, Record, costs_after, last_refresh
+from pyspark_paralagg.delta.record import APPLICATION, Consumed, Costs, Record, last_refresh
 from pyspark_paralagg.delta.report import RefreshReport, SourceVersions
 from pyspark_paralagg.delta.tables import CHANGE_COLUMNS
 from pyspark_paralagg.errors import UnsupportedError, UsageError
@@ -191,8 +191,9 @@ class Refresh:
 
     def _costs(self) -> Costs:
         """Return what earlier refreshes of this program cost."""
-        is_known = self._last is not None and self._last.record.fingerprint == self._program.fingerprint
-        return costs_after(self._last) if self._last is not None and is_known else Costs()
+        if self._last is None or self._last.record.fingerprint != self._program.fingerprint:
+            return Costs()
+        return self._last.costs
 
     def _check_target(self) -> None:
         snapshot, columns = self._snapshot, self._program.columns

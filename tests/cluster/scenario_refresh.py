@@ -161,18 +161,18 @@ def equal(spark: SparkSession) -> dict[str, Any]:
     lake.add("starts", [(0, 0), (1, 5)], STARTS)
     views = {name: make(spark, lake) for name, make in PROGRAMS.items()}
     views["dist"] = lake.shortest("dist")
-    kinds: dict[str, list[str]] = {name: [view.refresh(full=False).kind] for name, view in views.items()}
+    kinds: dict[str, list[str]] = {name: [view.refresh().kind] for name, view in views.items()}
     lake.add("edges", edges_of(rng, 45, 6), EDGES)
     lake.add("starts", [(rng.randrange(45), 3), (None, 1)], STARTS)
     for name, view in views.items():
-        kinds[name].append(view.refresh(full=False).kind)
+        kinds[name].append(view.refresh().kind)
     lake.add("edges", edges_of(rng, 45, 4), EDGES)
-    kinds["dist"].append(views["dist"].refresh(full=False).kind)
-    kinds["closure"].append(views["closure"].refresh(full=False).kind)
+    kinds["dist"].append(views["dist"].refresh().kind)
+    kinds["closure"].append(views["closure"].refresh().kind)
     same = {name: _has_full_fixpoint(view) for name, view in views.items() if name in ("dist", "closure")}
     # The other tables are compared after they have read the last batch.
     for name in views.keys() - same.keys():
-        kinds[name].append(views[name].refresh(full=False).kind)
+        kinds[name].append(views[name].refresh().kind)
         same[name] = _has_full_fixpoint(views[name])
     edges, starts = lake.rows("edges"), lake.rows("starts")
     by_hand = distances([(s, d, w) for d, s, w in edges], [(n, d) for d, n in starts if n is not None])
@@ -237,20 +237,20 @@ def reports(spark: SparkSession) -> dict[str, Any]:
     lake.add("starts", [(0, 0)], STARTS)
     before = own_confs(spark)
     view = lake.shortest("dist")
-    first = view.refresh(full=False)
-    unchanged = view.refresh(full=False)
+    first = view.refresh()
+    unchanged = view.refresh()
     version = lake.version("dist")
     lake.add("edges", [(0, 2, 3), (2, 9, 1)], EDGES)
     status = view.status()
-    second = view.refresh(full=False)
+    second = view.refresh()
     lake.add("edges", [(0, 2, 100)], EDGES)
-    third = view.refresh(full=False)
+    third = view.refresh()
     lake.sql("OPTIMIZE {}", "dist")
     lake.sql("OPTIMIZE {}", "edges")
     lake.sql("ALTER TABLE {} SET TBLPROPERTIES ('made_by' = 'me')", "dist")
-    optimized = view.refresh(full=False)
+    optimized = view.refresh()
     lake.add("edges", [(9, 10, 1)], EDGES)
-    fourth = view.refresh(full=False)
+    fourth = view.refresh()
     forced = view.refresh(full=True)
     return {
         "forced": [forced.kind, forced.reason, forced.version == fourth.version + 1, view.status().kind],
@@ -330,7 +330,7 @@ def reasons(spark: SparkSession) -> dict[str, Any]:
 
 
 def _after_refresh(view: ra.delta.RecursiveTable) -> str:
-    view.refresh(full=False)
+    view.refresh()
     return view.status().reason
 
 
@@ -370,7 +370,7 @@ def bad(spark: SparkSession) -> dict[str, Any]:
         "no dataframe": failure(lambda: lake.shortest("dist", base=lambda _: None)),
     }
     view = lake.shortest("dist")
-    view.refresh(full=False)
+    view.refresh()
     lake.sql("ALTER TABLE {} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')", "edges")
     lake.sql("ALTER TABLE {} RENAME COLUMN w TO weight", "edges")
     facts["renamed"] = failure(view.refresh)
@@ -392,7 +392,7 @@ def conflicts(spark: SparkSession) -> dict[str, Any]:
     lake = Lake(spark, "conflicts")
     lake.add("edges", [(0, 1, 4), (1, 2, 4)], EDGES)
     lake.add("starts", [(0, 0)], STARTS)
-    lake.shortest("dist").refresh(full=False)
+    lake.shortest("dist").refresh()
     return {"before": _overtaken(lake, within=False), "within": _overtaken(lake, within=True)}
 
 
@@ -411,7 +411,7 @@ def _overtaken(lake: Lake, *, within: bool) -> dict[str, Any]:
 
     def run() -> None:
         try:
-            ended.append(lake.shortest("dist").refresh(full=False).kind)
+            ended.append(lake.shortest("dist").refresh().kind)
         except ra.ConflictError as problem:
             ended.append([problem.code, "call refresh() again" in str(problem)])
 
@@ -422,12 +422,12 @@ def _overtaken(lake: Lake, *, within: bool) -> dict[str, Any]:
     commit.Writer.merge = merge
     if within:
         wait_until(lambda: flag.with_suffix(".waiting").exists(), 60, "the refresh waits")
-    second = lake.shortest("dist").refresh(full=False)
+    second = lake.shortest("dist").refresh()
     go.set()
     flag.touch()
     first.join(120)
     version = lake.version("dist")
-    retried = lake.shortest("dist").refresh(full=False)
+    retried = lake.shortest("dist").refresh()
     return {"first": ended, "second": second.kind, "version": version == second.version, "again": retried.kind}
 
 
@@ -486,9 +486,9 @@ def texts(spark: SparkSession) -> dict[str, Any]:
     sources = {"edge": lake.path("edge"), "start": lake.path("start")}
     dist = ra.delta.RecursiveTable.datalog(spark, lake.path("dist"), single, "dist", sources=sources)
     far = ra.delta.RecursiveTable.datalog(spark, lake.path("far"), nested, "far", sources=sources)
-    first = [dist.refresh(full=False).kind, far.refresh(full=False).kind]
+    first = [dist.refresh().kind, far.refresh().kind]
     lake.add("edge", [(9, 3, 1), (3, 4, 1)], EDGES)
-    then = [dist.refresh(full=False), far.refresh(full=False)]
+    then = [dist.refresh(), far.refresh()]
     wrong = ra.delta.RecursiveTable.datalog
     return {
         "first": first,

@@ -67,23 +67,23 @@ def full(spark: SparkSession) -> None:
     lake.add("edges", FIRST, EDGES)
     lake.add("starts", [(0, 0)], STARTS)
     killed_at_files(spark, lake)
-    lake.shortest("dist").refresh(full=False)
+    lake.shortest("dist").refresh()
 
 
 def fixpoint(spark: SparkSession) -> None:
     lake = Lake(spark, sys.argv[2])
     print_facts(spark, named("before", lambda: table_state(lake)))
-    lake.shortest("dist").refresh(full=False)
+    lake.shortest("dist").refresh()
     lake.add("edges", THEN, EDGES)
     refresh.Refresh._write = lambda *_: os._exit(9)
-    lake.shortest("dist").refresh(full=False)
+    lake.shortest("dist").refresh()
 
 
 def merge(spark: SparkSession) -> None:
     lake = Lake(spark, sys.argv[2])
     print_facts(spark, named("before", lambda: table_state(lake)))
     killed_at_files(spark, lake)
-    lake.shortest("dist").refresh(full=False)
+    lake.shortest("dist").refresh()
 
 
 def after(spark: SparkSession) -> None:
@@ -95,17 +95,17 @@ def after(spark: SparkSession) -> None:
         find_commit = commit.Writer._find_commit
         commit.Writer._find_commit = raise_interrupted
         try:
-            lake.shortest("dist").refresh(full=False)
+            lake.shortest("dist").refresh()
         except InterruptedError:
             pass
         finally:
             commit.Writer._find_commit = find_commit
-        return {"found": table_state(lake), "next": lake.shortest("dist").refresh(full=False).kind}
+        return {"found": table_state(lake), "next": lake.shortest("dist").refresh().kind}
 
     print_facts(
         spark,
         named("before", lambda: table_state(lake)),
-        named("again", lambda: lake.shortest("dist").refresh(full=False).kind),
+        named("again", lambda: lake.shortest("dist").refresh().kind),
         named("then", lambda: table_state(lake)),
         named("lost", lost),
     )
