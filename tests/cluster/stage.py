@@ -7,6 +7,7 @@ A fact that fails is printed with its traceback, and the next one is tried.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
@@ -58,6 +59,7 @@ def slots_of(spark: SparkSession) -> int:
 def print_facts(spark: SparkSession, *facts: Callable[[SparkSession], Any]) -> None:
     """Compute each fact and print it as one line of JSON."""
     for fact in facts:
+        _catch_up(spark)
         started_at = time.monotonic()
         line: dict[str, Any] = {"fact": fact.__name__}
         try:
@@ -67,6 +69,25 @@ def print_facts(spark: SparkSession, *facts: Callable[[SparkSession], Any]) -> N
         line["seconds"] = round(time.monotonic() - started_at, 2)
         print(json.dumps(line), flush=True)  # noqa: T201 - the test reads it
         print(f"-- {fact.__name__}: {line['seconds']} s", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _catch_up(spark: SparkSession) -> None:
+    """Wait until the store of Spark's UI knows that the queries of earlier facts have ended.
+
+    A caller may have its rows before. A fact that waits for iterations would then see those of an earlier query.
+    """
+    context = spark.sparkContext._jsc.sc()
+    if context.isStopped():
+        return
+    context.listenerBus().waitUntilEmpty()
+    store = spark._jsparkSession.sharedState().statusStore()
+
+    def all_over() -> bool:
+        executions = store.executionsList()
+        return executions.isEmpty() or executions.last().completionTime().isDefined()
+
+    with contextlib.suppress(TimeoutError):
+        wait_until(all_over, 10, "the queries of earlier facts have ended")
 
 
 def wait_until(is_true: Callable[[], bool], seconds: float, description: str) -> float:
