@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.api.dataframe import recursive_agg
-from pyspark_paralagg.graph.edges import edges_of, ends_of, vertices_of
+from pyspark_paralagg.graph.edges import edges_of, ends_of, kept, vertices_of
 from pyspark_paralagg.program.aggregators import MinBy
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ def strongly_connected_components(
     left = edges_of(edges, src, dst).where("src != dst").localCheckpoint()
     found: list[DataFrame] = []
     while not left.isEmpty():
-        colours = _colours(left, backend).localCheckpoint()
-        component = _reaching_roots(left, colours, backend).localCheckpoint()
+        colours = kept(_colours(left, backend))
+        component = kept(_reaching_roots(left, colours, backend))
         found.append(component)
         left = _unfinished(left, colours, component).localCheckpoint()
     roots = ids.selectExpr("id", "id AS root").where("false")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.api.dataframe import recursive, relation
-from pyspark_paralagg.graph.edges import edges_of, vertices_of
+from pyspark_paralagg.graph.edges import edges_of, kept, vertices_of
 from pyspark_paralagg.program.aggregators import MCount
 
 if TYPE_CHECKING:
@@ -34,24 +34,28 @@ def k_core(
     results by ``localCheckpoint`` until they are garbage. On Spark Connect this needs Spark 4.0.
     """
     rows = edges_of(edges, src, dst)
-    simple = rows.where("src != dst")
-    inside = simple.union(simple.select("dst", "src")).distinct().localCheckpoint()
+    pairs = rows.where("src != dst").selectExpr("least(src, dst) AS src", "greatest(src, dst) AS dst")
+    inside = pairs.distinct().localCheckpoint()
     state = vertices_of(rows, vertices).selectExpr("id", "0L AS core", "0L AS above").localCheckpoint()
     bit = 1 << _largest(inside).bit_length() >> 1
     while bit:
         # A group is the vertices with one lower bound `core`: their core numbers are below core + 2 * bit. `inside` has
-        # the edges within groups, `above` the number of neighbours in higher groups, which are in the core anyway.
-        removed = _removed(inside, state, bit, backend).localCheckpoint()
+        # the pairs within groups, `above` the number of neighbours in higher groups, which are in the core anyway.
+        removed = kept(_removed(_both(inside), state, bit, backend))
         inside, state = _split(inside, state, removed, bit)
         bit >>= 1
     return state.select("id", "core")
 
 
-def _largest(both: DataFrame) -> int:
+def _both(pairs: DataFrame) -> DataFrame:
+    return pairs.union(pairs.select("dst", "src"))
+
+
+def _largest(pairs: DataFrame) -> int:
     """Return a bound of all core numbers: the greatest k such that k vertices have at least k neighbours."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
 
-    degrees = both.groupBy("src").agg(F.count("*").alias("degree"))
+    degrees = _both(pairs).groupBy("src").agg(F.count("*").alias("degree"))
     number = {r["degree"]: r["n"] for r in degrees.groupBy("degree").agg(F.count("*").alias("n")).collect()}
     bound, vertices = 0, 0
     for degree in sorted(number, reverse=True):
@@ -89,16 +93,16 @@ def _removed(inside: DataFrame, state: DataFrame, bit: int, backend: str | None)
     return found["removed"]
 
 
-def _split(inside: DataFrame, state: DataFrame, removed: DataFrame, bit: int) -> tuple[DataFrame, DataFrame]:
-    """Return edges and state after a phase: each group is now those that were removed, and the others above them."""
+def _split(pairs: DataFrame, state: DataFrame, removed: DataFrame, bit: int) -> tuple[DataFrame, DataFrame]:
+    """Return pairs and state after a phase: each group is now those that were removed, and the others above them."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
 
-    # Semi joins and unions keep Spark's estimates of sizes; other joins would square them in each phase.
-    tails, heads = removed.withColumnRenamed("id", "src"), removed.withColumnRenamed("id", "dst")
-    low, high = inside.join(tails, "src", "left_semi"), inside.join(tails, "src", "left_anti")
-    upwards = low.join(heads, "dst", "left_anti").selectExpr("src AS id", "0L AS core", "1L AS above")
+    lows, highs = removed.selectExpr("id AS low"), removed.selectExpr("id AS high")
+    ends = pairs.join(lows, F.col("src") == F.col("low"), "left").join(highs, F.col("dst") == F.col("high"), "left")
+    is_within = "(low IS NULL) = (high IS NULL)"
+    apart = ends.where(f"NOT ({is_within})")
+    upwards = apart.selectExpr("coalesce(low, high) AS id", "0L AS core", "1L AS above")
     stays = state.join(removed, "id", "left_anti").selectExpr("id", f"core + {bit}L AS core", "above")
     parts = stays.union(state.join(removed, "id", "left_semi")).union(upwards)
     split = parts.groupBy("id").agg(F.sum("core").alias("core"), F.sum("above").alias("above"))
-    edges = low.join(heads, "dst", "left_semi").union(high.join(heads, "dst", "left_anti")).select("src", "dst")
-    return edges.localCheckpoint(), split.localCheckpoint()
+    return ends.where(is_within).select("src", "dst").localCheckpoint(), split.localCheckpoint()
