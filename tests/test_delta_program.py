@@ -187,7 +187,6 @@ class TestFingerprintOfAWholeText:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"aggs": {"dist": "sum"}}, "a sum or count cannot continue"),
         ({"aggs": {"dist": ra.mcount("who")}, "base": lambda t: t["starts"].selectExpr("node", "dist AS who")}, "witn"),
         ({"max_iterations": 3}, "max_iterations is set"),
         ({"tolerance": 0.1}, "tolerance is set"),
@@ -199,6 +198,14 @@ def test_what_never_goes_on_says_why(spark: SparkSession, options: dict[str, Any
     found = program(spark, **options, **step).obstacle
     assert found is not None
     assert why in found
+
+
+def test_sums_alone_continue_and_sums_beside_others_do_not(spark: SparkSession) -> None:
+    two = {"base": lambda t: t["starts"].selectExpr("node", "dist", "dist AS most"), "step": lambda d, _: d}
+    assert program(spark, aggs={"dist": "sum"}).obstacle is None
+    assert program(spark, aggs={"dist": "sum", "most": "count"}, **two).obstacle is None
+    mixed = program(spark, aggs={"dist": "sum", "most": "max"}, **two).obstacle
+    assert mixed == "sums beside other aggregates cannot continue from stored rows"
 
 
 def test_an_idempotent_aggregator_of_the_users_own_goes_on(spark: SparkSession) -> None:

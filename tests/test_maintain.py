@@ -223,7 +223,10 @@ def test_more_fallen_rows_than_a_fifth_are_computed_again(spark: SparkSession) -
 
 
 REASONS: dict[str, tuple[dict[str, Any], str]] = {
-    "a sum": ({"aggs": {"dist": "sum"}, "step": lambda d, t: walk(d, t).where("false")}, "a sum or count cannot"),
+    "a sum": (
+        {"aggs": {"dist": "sum"}, "step": lambda d, t: walk(d, t).where("false"), "mode": "iterate"},
+        'mode="iterate" recomputes all rows',
+    ),
     "a limit": ({"max_iterations": 9, "on_limit": "return"}, "max_iterations is set"),
     "an anti join": (
         {"base": lambda t: t["starts"].join(t["edges"].selectExpr("dst AS node"), "node", "left_anti")},

@@ -27,6 +27,7 @@ def compiled_job(
         job.join_order,
         None if job.question is None else job.question.rewrite,
         packs=packs,
+        present=_present(job),
         name=job.name,
         mode=job.mode,
         assume=job.assume,
@@ -35,3 +36,13 @@ def compiled_job(
         tolerance=job.tolerance,
         climb_limit=conf.read(job.session, conf.CLIMB_MAX_ITERATIONS),
     )
+
+
+def _present(job: Job) -> dict[int, list[str]]:
+    """Return the columns without nulls of each base and of initial rows, as Spark's analysis knows them."""
+    starts = [(n, rows) for s in job.seeds for n, rows in ((s.relation.base, s.base), (s.relation.initial, s.initial))]
+    return {
+        number: [field.name for field in rows.schema.fields if not field.nullable]
+        for number, rows in starts
+        if number is not None and rows is not None
+    }

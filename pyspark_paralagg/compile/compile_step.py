@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.compile import BROADCAST_MAX_BYTES, compile_program, explain_texts
@@ -24,10 +25,14 @@ from pyspark_paralagg.program.program import Input
 from pyspark_paralagg.program.step import program_from_step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from pyspark_paralagg.plan.plan import Plan
     from pyspark_paralagg.program.program import JoinOrder, Program, Relation
+
+    Present = Mapping[int, Collection[str]]
+
+_NONE: Present = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -68,14 +73,14 @@ class CompiledStep:
         }
 
 
-def _start_inputs(relations: Sequence[Relation], first_source: int) -> tuple[Input, ...]:
+def _start_inputs(relations: Sequence[Relation], first_source: int, present: Present) -> tuple[Input, ...]:
     """Return bases and initial rows of ``relations`` as inputs, in order; sources count from ``first_source``."""
     starts = [(i, r) for r in relations for i in (r.base, r.initial) if i is not None]
-    return tuple(_start_input(i, r, first_source + n) for n, (i, r) in enumerate(starts))
+    return tuple(_start_input(i, r, first_source + n, present.get(i, ())) for n, (i, r) in enumerate(starts))
 
 
-def _start_input(input_id: int, relation: Relation, source: int) -> Input:
-    columns = relation.supplied
+def _start_input(input_id: int, relation: Relation, source: int, present: Collection[str]) -> Input:
+    columns = tuple(replace(c, nullable=c.nullable and c.name not in present) for c in relation.supplied)
     return Input(input_id, source, columns, tuple(Col(c.name, c.type, c.nullable) for c in columns))
 
 
@@ -87,15 +92,17 @@ def compile_step(  # noqa: PLR0913 - all that a caller may set
     rewrite: Callable[[Program], Program] | None = None,
     *,
     packs: bool = False,
+    present: Present = _NONE,
     **options: Any,  # noqa: ANN401 - the fields of Program that the caller sets
 ) -> CompiledStep:
     """Compile an analysed step, with what ``rewrite`` changes; raises what its parts raise.
 
-    ``packs``: the engine can store values that are no words as texts.
+    ``packs``: the engine can store values that are no words as texts. ``present``: the columns of bases and initial
+    rows, by the number of the input, that Spark knows to have no nulls.
     """
     start = time.perf_counter()
     relations = tuple(relations)
-    base_inputs = _start_inputs(relations, len(step_json["sources"]))
+    base_inputs = _start_inputs(relations, len(step_json["sources"]), present)
     program = trace_paths(with_doubts(program_from_step(step_json, relations, base_inputs, join_order, **options)))
     if rewrite is not None:
         program = rewrite(program)

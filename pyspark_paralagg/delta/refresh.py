@@ -126,7 +126,7 @@ class Refresh:
     ) -> RefreshReport:
         frames = self._frames()
         stored = self._target.read(snapshot.version).select(*map(quoted, program.columns))
-        inserted, deleted = _net(decision.changes)
+        inserted, deleted = _net(decision.changes, repeats=program.adds_only)
         engine = continuing_backend(self._spark, backend)
         continued = continue_fixpoint(program, stored, frames, inserted, deleted, backend=engine)
         try:
@@ -265,7 +265,7 @@ def with_flag(continued: Continuation, changed: DataFrame) -> DataFrame:
     return upserts.unionAll(continued.removed(changed).withColumn(REMOVED, F.lit(col=True)))
 
 
-def _net(changes: Changes) -> tuple[dict[str, DataFrame], dict[str, DataFrame]]:
+def _net(changes: Changes, *, repeats: bool) -> tuple[dict[str, DataFrame], dict[str, DataFrame]]:
     """Return inserted and deleted rows of each source, without the feed's own columns and without what cancels out."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
 
@@ -277,5 +277,5 @@ def _net(changes: Changes) -> tuple[dict[str, DataFrame], dict[str, DataFrame]]:
             continue
         kind = F.col(CHANGE_COLUMNS[0])
         sign = F.when(kind.isin("insert", "update_postimage"), F.lit(1)).otherwise(F.lit(-1))
-        inserted[name], deleted[name] = net_changes(rows.df, sign, plain.columns)
+        inserted[name], deleted[name] = net_changes(rows.df, sign, plain.columns, repeats=repeats)
     return inserted, deleted

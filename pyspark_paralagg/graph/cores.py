@@ -30,20 +30,21 @@ def k_core(
     has no meaning; parallel edges count once, self-loops do not count. A vertex without neighbours has core 0. The
     arguments and errors are those of :func:`connected_components`.
 
-    **Eager**: the call runs a recursion for each bit of the largest core number, 7 for cores up to 127, and keeps their
-    results by ``localCheckpoint`` until they are garbage. On Spark Connect this needs Spark 4.0.
+    **Eager**: the call runs a recursion for each halving of the range of core numbers, 7 for cores up to 127, and keeps
+    their results by ``localCheckpoint`` until they are garbage. On Spark Connect this needs Spark 4.0.
     """
     rows = edges_of(edges, src, dst)
     pairs = rows.where("src != dst").selectExpr("least(src, dst) AS src", "greatest(src, dst) AS dst")
     inside = pairs.distinct().localCheckpoint()
     state = vertices_of(rows, vertices).selectExpr("id", "0L AS core", "0L AS above").localCheckpoint()
-    bit = 1 << _largest(inside).bit_length() >> 1
-    while bit:
-        # A group is the vertices with one lower bound `core`: their core numbers are below core + 2 * bit. `inside` has
+    width = _largest(inside) + 1
+    while width > 1:
+        # A group is the vertices with one lower bound `core`: their core numbers are below core + width. `inside` has
         # the pairs within groups, `above` the number of neighbours in higher groups, which are in the core anyway.
-        removed = kept(_removed(_both(inside), state, bit, backend))
-        inside, state = _split(inside, state, removed, bit)
-        bit >>= 1
+        half = width // 2
+        removed = kept(_removed(_both(inside), state, half, backend))
+        inside, state = _split(inside, state, removed, half)
+        width -= half
     return state.select("id", "core")
 
 
@@ -64,8 +65,8 @@ def _largest(pairs: DataFrame) -> int:
     return bound
 
 
-def _removed(inside: DataFrame, state: DataFrame, bit: int, backend: str | None) -> DataFrame:
-    """Return ``id``: the vertices that are not in the core of number ``core + bit``.
+def _removed(inside: DataFrame, state: DataFrame, half: int, backend: str | None) -> DataFrame:
+    """Return ``id``: the vertices that are not in the core of number ``core + half``.
 
     Those with too few neighbours are removed, then those that have too few left, until all have enough.
     """
@@ -73,7 +74,7 @@ def _removed(inside: DataFrame, state: DataFrame, bit: int, backend: str | None)
 
     degrees = inside.groupBy("src").agg(F.count("*").alias("degree"))
     slack = state.join(degrees, F.col("id") == F.col("src"), "left").selectExpr(
-        "id AS vertex", f"coalesce(degree, 0L) + above - core - {bit}L AS slack"
+        "id AS vertex", f"coalesce(degree, 0L) + above - core - {half}L AS slack"
     )
     slack = slack.localCheckpoint()
     aggs: Mapping[str, MCount] = {"n": MCount("who")}
@@ -93,7 +94,7 @@ def _removed(inside: DataFrame, state: DataFrame, bit: int, backend: str | None)
     return found["removed"]
 
 
-def _split(pairs: DataFrame, state: DataFrame, removed: DataFrame, bit: int) -> tuple[DataFrame, DataFrame]:
+def _split(pairs: DataFrame, state: DataFrame, removed: DataFrame, half: int) -> tuple[DataFrame, DataFrame]:
     """Return pairs and state after a phase: each group is now those that were removed, and the others above them."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - this module loads without pyspark
 
@@ -102,7 +103,7 @@ def _split(pairs: DataFrame, state: DataFrame, removed: DataFrame, bit: int) -> 
     is_within = "(low IS NULL) = (high IS NULL)"
     apart = ends.where(f"NOT ({is_within})")
     upwards = apart.selectExpr("coalesce(low, high) AS id", "0L AS core", "1L AS above")
-    stays = state.join(removed, "id", "left_anti").selectExpr("id", f"core + {bit}L AS core", "above")
+    stays = state.join(removed, "id", "left_anti").selectExpr("id", f"core + {half}L AS core", "above")
     parts = stays.union(state.join(removed, "id", "left_semi")).union(upwards)
     split = parts.groupBy("id").agg(F.sum("core").alias("core"), F.sum("above").alias("above"))
     return ends.where(is_within).select("src", "dst").localCheckpoint(), split.localCheckpoint()

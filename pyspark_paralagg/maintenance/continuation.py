@@ -4,6 +4,8 @@
     what stays    -> candidates: all derivations of fallen keys, and those from inserted rows
     candidates    -> Program.changes: the fixpoint goes on from the rows that stay -> the rows that change
 
+A fixpoint of sums continues by differences instead (``differences``).
+
 Each part is a recursion or a query over the user's own step, so every engine runs it, and sees only DataFrames.
 """
 
@@ -12,7 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyspark_paralagg.errors import VerificationError
 from pyspark_paralagg.lowering.joins import within, without
+from pyspark_paralagg.maintenance.differences import differences, flags, flags_of, new_values
 from pyspark_paralagg.maintenance.over_delete import compares_values, fallen_rows
 from pyspark_paralagg.maintenance.rows import materialize
 
@@ -46,6 +50,7 @@ class Continuation:
     stored: DataFrame
     changed: DataFrame | None
     fallen: MaterializedRows | None
+    held: tuple[MaterializedRows, ...] = ()
 
     def upserts(self, changed: DataFrame) -> DataFrame:
         """Return the rows of ``changed``, the evaluated rows, that differ from the stored ones."""
@@ -64,9 +69,9 @@ class Continuation:
         return self.fallen is not None and self.fallen.count > 0
 
     def free(self) -> None:
-        """Free the fallen rows."""
-        if self.fallen is not None:
-            self.fallen.free()
+        """Free the fallen rows, and those that ``changed`` reads."""
+        for rows in (*self.held, *([] if self.fallen is None else [self.fallen])):
+            rows.free()
 
 
 def continue_fixpoint(  # noqa: PLR0913 - the sources before and after, and the stored rows
@@ -86,6 +91,8 @@ def continue_fixpoint(  # noqa: PLR0913 - the sources before and after, and the 
 
     Raises ``NotMaintainableError`` if too many rows fall, ``UnsupportedError`` if the engine cannot continue.
     """
+    if program.adds_only:
+        return _add_differences(program, stored, frames, inserted, deleted, backend)
     fallen = _fallen(program, stored, frames, deleted, whole, backend) if deleted else None
     kept, keys = stored, [k.name for k in program.relation.keys]
     candidates = []
@@ -102,6 +109,38 @@ def continue_fixpoint(  # noqa: PLR0913 - the sources before and after, and the 
     except BaseException:
         if fallen is not None:
             fallen.free()
+        raise
+
+
+def _add_differences(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
+    program: Program, stored: DataFrame, frames: Frames, inserted: Frames, deleted: Frames, backend: str | None
+) -> Continuation:
+    """Continue a fixpoint of sums; ``fallen`` are then the rows that leave, since no other row is derived again."""
+    try:
+        differing = differences(program, stored, frames, inserted, deleted, backend)
+    except VerificationError as problem:  # stored rows and changed ones may have nulls that the base cannot have
+        message = f"the differences of the sums are not proved to be linear: {problem.message}"
+        raise NotMaintainableError(message) from problem
+    if differing is None:
+        return Continuation(program, stored, None, None)
+    if not deleted:
+        return Continuation(program, stored, new_values(program.relation, stored, differing, None, None), None)
+    lattice, keys = flags(program, frames), [k.name for k in program.relation.keys]
+    continued = continue_fixpoint(
+        lattice, flags_of(program.relation, stored), frames, inserted, deleted, backend=backend
+    )
+    held: list[MaterializedRows] = []
+    try:
+        none = continued.stored.limit(0)
+        held.append(materialize(none if continued.changed is None else continued.changed))
+        gone = materialize(within(stored, continued.removed(held[0].df), keys))
+        held.append(gone)
+        changed = new_values(program.relation, stored, differing, continued.upserts(held[0].df), gone.df)
+        return Continuation(program, stored, changed, gone, (held[0], *filter(None, [continued.fallen])))
+    except BaseException:
+        continued.free()
+        for rows in held:
+            rows.free()
         raise
 
 

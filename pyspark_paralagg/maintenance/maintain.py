@@ -100,9 +100,9 @@ def maintain(  # noqa: PLR0913 - the arguments of the API, as the documentation 
         ``deleted={"edges": before.exceptAll(after)}``.
 
     The result always equals that of a full run over ``sources``. It is continued from ``old`` if the recursion is a
-    lattice (``min``, ``max``, sets, ``min_by``, ...), and computed again otherwise, for the reason in ``reason``:
-    sums, an aggregate or the right side of an anti join over a changed source, ``max_iterations``, or more than a fifth
-    of the old rows that may have lost their support.
+    lattice (``min``, ``max``, sets, ``min_by``, ...) or has only sums and counts, and computed again otherwise, for the
+    reason in ``reason``: an aggregate or the right side of an anti join over a changed source, ``max_iterations``, or
+    more than a fifth of the old rows that may have lost their support. Sums of doubles may have other last digits.
 
     Raises ``UsageError`` ``PARALAGG_MAINTAIN_ROWS`` if rows do not match the source or the result, the codes of
     ``RecursiveTable`` for base and step, and the errors of :func:`recursive_agg`.
@@ -143,7 +143,7 @@ def _maintained(  # noqa: PLR0913, PLR0917 - the sources before and after, and t
     if reason is not None:
         return _full(program, stored, whole, reason)
     try:
-        inserted, deleted = _net(new, gone)
+        inserted, deleted = _net(new, gone, repeats=program.adds_only)
         continued = continue_fixpoint(program, stored, frames, inserted, deleted, whole=whole, backend=backend)
         return _continued(continued, f"the changes of {', '.join(sorted(changed))} can be maintained")
     except NotMaintainableError as too_many:
@@ -184,7 +184,7 @@ def _full(program: Program, stored: DataFrame, whole: DataFrame, reason: str) ->
     return Maintained(rows, upserts, removed, "full", reason, run=report(whole), _computed=(computed,))
 
 
-def _net(new: Frames, gone: Frames) -> tuple[dict[str, DataFrame], dict[str, DataFrame]]:
+def _net(new: Frames, gone: Frames, *, repeats: bool) -> tuple[dict[str, DataFrame], dict[str, DataFrame]]:
     """Return the inserted and the deleted rows of each source, without those that are both."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
 
@@ -193,7 +193,7 @@ def _net(new: Frames, gone: Frames) -> tuple[dict[str, DataFrame], dict[str, Dat
         signed = rows.withColumn("paralagg change", F.lit(-1))
         if name in new:
             signed = signed.unionByName(new[name].withColumn("paralagg change", F.lit(1)))
-        plus, deleted[name] = net(signed, F.col(quoted("paralagg change")), rows.columns)
+        plus, deleted[name] = net(signed, F.col(quoted("paralagg change")), rows.columns, repeats=repeats)
         if name in new:
             inserted[name] = plus
     return inserted, deleted

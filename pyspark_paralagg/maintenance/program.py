@@ -83,10 +83,11 @@ class Recursion:
 
 @dataclass(frozen=True)
 class Read:
-    """One read of a reference: the operator above it that blocks it, and its branch of each union above it."""
+    """One read of a reference: the operators above it that block or merge its rows, and its branch of each union."""
 
     name: str
     blocker: str | None
+    merger: str | None
     branches: Mapping[str, int]
 
     @property
@@ -167,20 +168,38 @@ class Program:
     def obstacle_after(self, whole: DataFrame) -> str | None:
         """Return why a later refresh cannot continue the fixpoint ``whole``; None if the compiler allows it."""
         kind = relation_class(whole)
-        if kind == "lattice":
+        if kind == ("accumulating" if self.adds_only else "lattice"):
             return None
         if kind is None:
             run = report(whole)
             reason = "" if run is None else f": {run.reason}"
             return f"the last full run was on plain DataFrames, without a proof{reason}"
-        return f"{self.recursion.name} is {kind}, and only a lattice can continue from stored rows"
+        needed = "linear sums" if self.adds_only else "a lattice"
+        return f"{self.recursion.name} is {kind}, and only {needed} can continue from stored rows"
 
     def obstacle_for(self, changed: set[str]) -> str | None:
         """Return why new rows of the sources ``changed`` may remove rows of the result; None if they cannot."""
         for read in (*self._base.reads, *self._step.reads):
             if read.blocker is not None and read.source in changed:
                 return f"the program reads {read.source} below {read.blocker}, where new rows may remove result rows"
+            if self.adds_only and read.merger is not None and read.source in changed:
+                return f"the program reads {read.source} below {read.merger}, where a new row may not be new to a sum"
+        return None if not self.adds_only else self._product_of(changed)
+
+    def _product_of(self, changed: set[str]) -> str | None:
+        """Return why sums have no difference for each changed source: a branch multiplies the changes of two."""
+        for template in (self._base, self._step):
+            reads = [read for read in template.reads if read.source in changed]
+            for at, read in enumerate(reads):
+                if any(not read.is_beside(later) for later in reads[at + 1 :]):
+                    return f"one branch of the program reads {read.source} together with another changed source"
         return None
+
+    @property
+    def adds_only(self) -> bool:
+        """Return whether all aggregates are sums and counts, and there is one."""
+        dependents = self.relation.dependents
+        return bool(dependents) and all(d.aggregator in {"sum", "count"} for d in dependents)
 
     def candidates(self, new: Frames, frames: Frames, stored: DataFrame) -> DataFrame | None:
         """Return the rows that one application of base and step derives from the ``new`` rows of sources.
@@ -222,6 +241,10 @@ class Program:
         settled = Declaration(candidates, self.recursion.keys, self.recursion.aggs, stored, settled=True)
         return self._run(settled, frames, {"backend": backend})
 
+    def over(self, base: DataFrame, frames: Frames, backend: str | None) -> DataFrame:
+        """Return the fixpoint over other rows of the base; lazy."""
+        return self._run(Declaration(base, self.recursion.keys, self.recursion.aggs), frames, {"backend": backend})
+
     def _run(self, declaration: Declaration, frames: Frames, options: Mapping[str, Any]) -> DataFrame:
         name = self.recursion.name
 
@@ -233,7 +256,7 @@ class Program:
 
     def _template(self, df: DataFrame) -> Template:
         facts = json.loads(bridge(self._spark).reads(df._jdf, self.recursion.name))  # noqa: SLF001 - likewise
-        reads = tuple(Read(r["name"], r.get("blocker"), r["branches"]) for r in facts["reads"])
+        reads = tuple(Read(r["name"], r.get("blocker"), r.get("merger"), r["branches"]) for r in facts["reads"])
         return Template(df, reads, facts)
 
     def _call(self, function: str, sources: Sources, call: Callable[[], DataFrame]) -> DataFrame:
@@ -287,8 +310,8 @@ class Program:
         options = self.recursion.options
         if any(d.supplied for d in self.relation.dependents):
             return "the table has the results of mcount and msum, but not their witnesses"
-        if not self.relation.is_idempotent:
-            return "a sum or count cannot continue from stored rows; only a lattice (min, max, sets, ...) can"
+        if not (self.relation.is_idempotent or self.adds_only):
+            return "sums beside other aggregates cannot continue from stored rows"
         if options.get("mode") == "iterate":
             return 'mode="iterate" recomputes all rows'
         for option in ("max_iterations", "tolerance"):

@@ -297,7 +297,6 @@ def reasons(spark: SparkSession) -> dict[str, Any]:
         "anti join": lake.shortest("anti", base=_without_dead_ends),
         "aggregate": lake.shortest("grouped", base=lambda t: t["starts"].groupBy("node").agg({"dist": "min"}).toDF(
             "node", "dist")),
-        "sum": _paths(lake),
     }  # fmt: skip
     for table in named.values():
         table.refresh(full=False)
@@ -337,15 +336,6 @@ def _after_refresh(view: ra.delta.RecursiveTable) -> str:
 def _without_dead_ends(t: Tables) -> DataFrame:
     starts, edges = t["starts"], t["edges"]
     return starts.join(edges, starts.node == edges.dst, "left_anti")
-
-
-def _paths(lake: Lake) -> ra.delta.RecursiveTable:
-    return ra.delta.RecursiveTable(
-        lake.spark, lake.path("paths"), keys="node", aggs={"ways": "sum"},
-        sources={"edges": lake.path("edges"), "starts": lake.path("starts")},
-        base=lambda t: t["starts"].selectExpr("node", "1L AS ways"),
-        step=lambda d, t: d.join(t["edges"], d.node == t["edges"].src).selectExpr("dst AS node", "ways"),
-    )  # fmt: skip
 
 
 def bad(spark: SparkSession) -> dict[str, Any]:
@@ -465,6 +455,36 @@ def costs(spark: SparkSession) -> dict[str, Any]:
         "reason": done[2].reason,
         "costs": [0 < (record.costs.full or 0) < 60, 0 < (record.costs.deletes or 0) < 60],
         "rows": lake.rows("dist"),
+    }
+
+
+def sums(spark: SparkSession) -> dict[str, Any]:
+    """Keep quantities of parts by differences, through inserts, an update, deletes and a duplicate of a row."""
+    lake = Lake(spark, "sums")
+    lake.add("edges", [(0, 1, 2), (0, 2, 3), (1, 3, 4), (2, 3, 1), (3, 4, 2), (5, 6, 1)], EDGES)
+    lake.add("starts", [(0, 10)], STARTS)
+    view = ra.delta.RecursiveTable(
+        spark, lake.path("need"), keys="node", aggs={"n": "sum"},
+        sources={"edges": lake.path("edges"), "starts": lake.path("starts")},
+        base=lambda t: t["starts"].selectExpr("node", "dist AS n"),
+        step=lambda d, t: d.join(t["edges"], d.node == t["edges"].src).selectExpr("dst AS node", "n * w AS n"),
+    )  # fmt: skip
+    done, rows = [view.refresh()], [lake.rows("need")]
+    changes = [
+        lambda: lake.add("edges", [(4, 5, 1), (0, 1, 2)], EDGES),
+        lambda: lake.sql("UPDATE {} SET w = 7 WHERE src = 2", "edges"),
+        lambda: lake.sql("DELETE FROM {} WHERE src = 4", "edges"),
+        lambda: lake.sql("DELETE FROM {} WHERE src = 0 AND dst = 1", "edges"),
+    ]
+    for change in changes:
+        change()
+        done.append(view.refresh(full=False))
+        rows.append(lake.rows("need"))
+    return {
+        "kinds": [d.kind for d in done],
+        "written": [[d.inserted, d.updated, d.deleted] for d in done],
+        "rows": rows,
+        "is full": _has_full_fixpoint(view),
     }
 
 

@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.slow("sixty refreshes of Delta tables of one to three seconds each, in one JVM; four JVMs are killed"),
 ]
 MISSING_FILE = "FAILED_READ_FILE.FILE_NOT_EXIST" if SPARK >= (4, 0) else "_LEGACY_ERROR_TEMP_2055"
-FACTS = ("pipeline", "equal", "deletes", "reports", "reasons", "costs", "bad", "conflicts", "texts", "written")
+FACTS = ("pipeline", "equal", "deletes", "reports", "reasons", "costs", "sums", "bad", "conflicts", "texts", "written")
 
 
 @pytest.fixture
@@ -110,7 +110,6 @@ def test_the_session_keeps_its_confs(fact: Callable[[str], Any]) -> None:
             "the program reads edges below the right side of an anti join, where new rows may remove result rows",
         ),
         ("aggregate", "the program reads starts below an aggregate, where new rows may remove result rows"),
-        ("sum", "a sum or count cannot continue from stored rows; only a lattice (min, max, sets, ...) can"),
         ("another writer", "another writer changed the table: WRITE in version 3"),
         ("vacuumed", f"the change feed of edges cannot be read for versions 4 to *: {MISSING_FILE}"),
         ("no feed", "the source starts has no change feed (delta.enableChangeDataFeed)"),
@@ -130,6 +129,17 @@ def test_deletes_that_cost_more_than_a_full_refresh_are_not_maintained(fact: Cal
     )
     assert result["costs"] == [True, True]
     assert result["rows"] == [*([4 * n, n] for n in range(7)), [25, 7]]
+
+
+def test_sums_are_maintained_by_differences(fact: Callable[[str], Any]) -> None:
+    first = [[0, 10], [1, 20], [2, 30], [3, 110], [4, 220]]
+    twice = [[0, 10], [1, 40], [2, 30], [3, 190], [4, 380], [5, 380], [6, 380]]
+    updated = [[0, 10], [1, 40], [2, 30], [3, 370], [4, 740], [5, 740], [6, 740]]
+    result = fact("sums")
+    assert result["kinds"] == ["full", "incremental", "incremental", "incremental", "incremental"]
+    assert result["rows"] == [first, twice, updated, updated[:5], [[0, 10], [2, 30], [3, 210], [4, 420]]]
+    assert result["written"][1:] == [[2, 3, 0], [0, 4, 0], [0, 0, 2], [0, 2, 1]]
+    assert result["is full"]
 
 
 def test_deletes_and_updates_are_maintained(fact: Callable[[str], Any]) -> None:

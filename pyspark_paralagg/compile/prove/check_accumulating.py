@@ -9,6 +9,7 @@ Each claim is decided by the rule system (``linear``), then small values, then z
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.compile.prove.check_lattice import is_copy
@@ -29,22 +30,26 @@ from pyspark_paralagg.program.text import show
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyspark_paralagg.compile.prove.facts import Invariants
     from pyspark_paralagg.program.custom import Custom
     from pyspark_paralagg.program.program import Dependent, Program, Rule
 
 _CODE = "PARALAGG_NOT_LINEAR"
+_NULLS = "write coalesce(..., 0) around each of {}, as one may arrive without the other, "
 _COPIES = "only copies of its columns are proved"
 
 
-def check_accumulating(rule: Rule, program: Program) -> Iterator[Judgement]:
+def check_accumulating(rule: Rule, program: Program, invariants: Invariants) -> Iterator[Judgement]:
     """Yield a judgement for each filter and each value of ``rule``, and one if it reads several recursive atoms.
+
+    Of ``invariants``, only the columns without nulls hold: sums have no bounds here.
 
     Yields none for a rule driven by a relation of ``drive_static``: no rule adds to that relation.
     """
     if not {rule.body[n].relation for n in recursive_atoms(rule)} & {r.head for r in program.rules}:
         return
     rule, program = unhoisted(rule, program)
-    check = _RuleCheck(rule, program)
+    check = _RuleCheck(rule, program, invariants)
     if len(recursive_atoms(rule)) > 1:
         yield check.product()
     for condition in rule.conditions:
@@ -59,11 +64,12 @@ def check_accumulating(rule: Rule, program: Program) -> Iterator[Judgement]:
 
 
 class _RuleCheck:
-    def __init__(self, rule: Rule, program: Program) -> None:
+    def __init__(self, rule: Rule, program: Program, invariants: Invariants) -> None:
         self._rule = rule
         self._head = program.relation(rule.head)
         self._scope = variables(rule, program)
         self._facts = facts_of(rule, program)
+        self._present = facts_of(rule, program, invariants).present
         self._premises = (*premises_of(rule, program), *(c for c in rule.conditions if not self._reads_recursion(c)))
         self._assumable = assumable_in(rule, program)
         self._sums = {
@@ -113,7 +119,8 @@ class _RuleCheck:
         """Judge that ``expr`` is linear in the sums that it reads."""
         name = d.column.name
         claim = f"{name} = {show(expr)} is linear under {d.aggregator}"
-        expr_degree = degree(expr, frozenset(self._sums))
+        nullable = frozenset(n for n, c in self._sums.items() if c.nullable and n not in self._present)
+        expr_degree = degree(expr, frozenset(self._sums), nullable)
         if expr_degree == "const":
             problem = f"{name} = {show(expr)} reads no sum, so it counts reached keys instead of rows"
             hint = f"multiply the recursive {name} by the value of each row"
@@ -122,12 +129,14 @@ class _RuleCheck:
         sums = frozenset(self._sums) & columns(expr)
         decision = Decision(
             rules=lambda _: Proved("the rules of linear expressions") if expr_degree in ("linear", "zero") else None,
-            sampled=lambda: against_linear(expr, sums, self._facts),
+            sampled=lambda: against_linear(expr, sums, nullable & sums, self._facts),
             claim=self._claim("linear", expr, d.aggregator),
             render=lambda left, right: render_linear(expr, sums, left, right),
         )
         verdict = decision.verdict(self._facts, read_by((expr,), self._assumable))
-        return self._judgement(claim, verdict, f"{name} = {show(expr)} is not linear under {d.aggregator}", name)
+        found = self._judgement(claim, verdict, f"{name} = {show(expr)} is not linear under {d.aggregator}", name)
+        is_linear_without_nulls = degree(expr, sums) == "linear"
+        return replace(found, instead=_NULLS.format(", ".join(sorted(sums)))) if is_linear_without_nulls else found
 
     def custom(self, exprs: tuple[Expr, ...], d: Dependent, custom: Custom) -> Judgement:
         """Judge the columns of a user-defined aggregator: it needs an inverse, and only copies are proved."""

@@ -121,12 +121,20 @@ def against_carried(pair: Carried, deciding: tuple[Col, ...], values: Values) ->
     return next(filter(None, examples), None)
 
 
-def against_linear(expr: Expr, accumulating: frozenset[str], facts: Facts) -> str | None:
-    """Return an example where the step of a sum is not the sum of the steps; None if none is found."""
+def against_linear(expr: Expr, accumulating: frozenset[str], nullable: frozenset[str], facts: Facts) -> str | None:
+    """Return an example where the step of a sum is not the sum of the steps; None if none is found.
+
+    ``nullable`` are those of ``accumulating`` that may be null.
+    """
     for rest in _fixed(expr, accumulating, facts):
-        for a, b in _SUMMANDS:
-            left, right = (rest | dict.fromkeys(accumulating, v) for v in (a, b))
-            example = render_linear(expr, accumulating, left, right)
+        pairs: list[tuple[Assignment, Assignment]] = [
+            (dict.fromkeys(accumulating, a), dict.fromkeys(accumulating, b)) for a, b in _SUMMANDS
+        ]
+        pairs += [
+            (dict.fromkeys(accumulating, 1) | {n: None}, dict.fromkeys(accumulating, 2)) for n in sorted(nullable)
+        ]
+        for one, other in pairs:
+            example = render_linear(expr, accumulating, rest | one, rest | other)
             if example:
                 return example
     return None

@@ -20,8 +20,11 @@ Degree = Literal["zero", "const", "linear", "no"]
 _INTEGRALS = ("tinyint", "smallint", "int", "bigint")
 
 
-def degree(expr: Expr, accumulating: AbstractSet[str]) -> Degree:
+def degree(expr: Expr, accumulating: AbstractSet[str], nullable: AbstractSet[str] = frozenset()) -> Degree:
     """Return ``linear`` if ``expr`` is a sum of multiples of variables in ``accumulating``, ``const`` if it reads none.
+
+    ``nullable`` are those of ``accumulating`` that may be null. One of them takes another term of a sum with it: if n
+    arrives with a null m, ``m + n`` adds nothing, although both may have values in the end.
 
     >>> degree(Call("Multiply", (Col("n", "bigint"), Col("k", "bigint")), "bigint"), {"n"})
     'linear'
@@ -32,19 +35,20 @@ def degree(expr: Expr, accumulating: AbstractSet[str]) -> Degree:
         return "linear" if expr.name in accumulating else "const"
     if not columns(expr) & accumulating:
         return "zero" if expr.fn == "Cast" and degree(expr.args[0], accumulating) == "zero" else "const"
-    return _call(expr, accumulating)
+    return _call(expr, accumulating, nullable)
 
 
-def _call(expr: Call, accumulating: AbstractSet[str]) -> Degree:  # noqa: PLR0911 - one rule of the system a line
+def _call(expr: Call, accumulating: AbstractSet[str], nullable: AbstractSet[str]) -> Degree:  # noqa: PLR0911 - one rule of the system a line
     if expr.fn in ("If", "CaseWhen"):
         conditions, values = branches(expr)
         if any(columns(c) & accumulating for c in conditions):
             return "no"
-        return _all([degree(v, accumulating) for v in values])
-    parts = [degree(a, accumulating) for a in expr.args]
+        return _all([degree(v, accumulating, nullable) for v in values])
+    parts = [degree(a, accumulating, nullable) for a in expr.args]
     match expr.fn:
         case "Add" | "Subtract":
-            return _all(parts)
+            nulls = [_nulls(a, nullable) for a, part in zip(expr.args, parts, strict=True) if part == "linear"]
+            return _all(parts) if all(n == nulls[0] for n in nulls) else "no"
         case "Multiply":
             return "linear" if sorted(parts) in (["const", "linear"], ["linear", "zero"]) else "no"
         case "Divide" if not expr.type.startswith("decimal"):
@@ -58,6 +62,17 @@ def _call(expr: Call, accumulating: AbstractSet[str]) -> Degree:  # noqa: PLR091
             return "linear" if parts[0] == "linear" and set(parts[1:]) <= {"zero"} else "no"
         case _:
             return "no"
+
+
+def _nulls(expr: Expr, nullable: AbstractSet[str]) -> frozenset[str]:
+    """Return the variables that make the linear ``expr`` null."""
+    if isinstance(expr, Call):
+        return (
+            frozenset[str]()
+            if expr.fn == "Coalesce"
+            else frozenset[str]().union(*(_nulls(a, nullable) for a in expr.args))
+        )
+    return frozenset({expr.name} & nullable) if isinstance(expr, Col) else frozenset()
 
 
 def _all(parts: list[Degree]) -> Degree:

@@ -59,7 +59,7 @@ def note_or_raise(judgement: Judgement, mode: Mode) -> str:
             f"{judgement.problem}: {verdict.counterexample}",
             value=judgement.column,
             place=judgement.place,
-            hint=_WAYS_OUT,
+            hint=judgement.instead + _WAYS_OUT,
         )
     if isinstance(verdict, Proved):
         return str(judgement)

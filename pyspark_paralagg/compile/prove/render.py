@@ -78,15 +78,15 @@ def render_linear(expr: Expr, accumulating: frozenset[str], left: Assignment, ri
     """Render how ``expr`` of the sum differs from the sum of ``expr``; None if it does not."""
     total = sum_of_parts(accumulating, left, right)
     values = _evaluate_all(expr, left, right, total)
-    if values is None or None in values or isinstance(values[0], bool):
+    if values is None or any(isinstance(v, bool) for v in values):
         return None
-    a, b, ab = values
+    a, b, ab = (0 if v is None else v for v in values)  # a null adds nothing
     if abs(a + b - ab) <= _ROUNDING * max(1, abs(a), abs(b), abs(ab)):
         return None
     rest = {n: v for n, v in left.items() if n not in accumulating}
     names = sorted(accumulating & set(left))
     parts = [" and ".join(f"{n}={_value(v[n])}" for n in names) or "a value" for v in (left, right, total)]
-    numbers = [_number(v, expr.type) for v in (a, b, ab, a + b)]
+    numbers = ["null" if v is None else _number(v, expr.type) for v in (*values, a + b)]
     joined = f"{parts[0]} and {parts[1]}" if len(names) == 1 else f"({parts[0]}) and ({parts[1]})"
     apart = f"{joined} give {numbers[0]} and {numbers[1]}"
     return f"{_context(rest)}{apart}, but their sum {parts[2]} gives {numbers[2]}, not {numbers[3]}"

@@ -123,13 +123,12 @@ def _prove(
 def _stratum_judgements(
     program: Program, names: tuple[str, ...], kind: RelationClass, invariants: Invariants, *, provers: Provers
 ) -> Iterator[Judgement]:
-    if kind == "lattice":
-        invariants = find_invariants(program, names, invariants)
+    invariants = find_invariants(program, names, invariants)
     for rule in program.rules:
         if rule.head in names:
             check_shape(rule, program)
             if kind == "accumulating":
-                yield from check_accumulating(rule, program)
+                yield from check_accumulating(rule, program, invariants)
             else:
                 yield from check_lattice(rule, program, invariants, provers=provers)
 

@@ -25,18 +25,20 @@ import org.apache.spark.sql.internal.SQLConf
  * (pyspark_paralagg/maintenance/program.py): its reads of references, in the order of `substitute`, its other sources,
  * and its text.
  *
- * {{{ {"reads": [{"name", "blocker", "branches": {"0": 1}}], "others": ["table x"], "unstable": "rand()" | null, "text", "rows"} }}}
+ * {{{ {"reads": [{"name", "blocker", "merger", "branches": {"0": 1}}], "others": ["table x"], "unstable": "rand()" | null, "text", "rows"} }}}
  *
  * The blocker of a read is the first operator above it that may remove rows when its input gets new rows. Without a
- * blocker the plan is linear in that read: with only the new rows for that read, it returns the new rows. `branches`
- * maps each union above the read, by number, to the child that contains it; the other children contribute no new rows.
+ * blocker the plan returns all new rows if it gets only the new rows for that read. The merger is the first operator
+ * above it that may return a new row once for several, or not at all because it is not new (DISTINCT): with neither,
+ * the plan is linear in that read, duplicates included. `branches` maps each union above the read, by number, to the
+ * child that contains it; the other children contribute no new rows.
  */
 object Reads {
 
   def json(session: SparkSession, plan: LogicalPlan, relation: String): String = {
     val reads = mutable.ArrayBuffer.empty[JValue]
-    visit(plan, relation, Place(None, Nil)) { (r, place) =>
-      reads += ("name" -> r.name) ~ ("blocker" -> place.blocker) ~
+    visit(plan, relation, Top) { (r, place) =>
+      reads += ("name" -> r.name) ~ ("blocker" -> place.blocker) ~ ("merger" -> place.merger) ~
         ("branches" -> JObject(place.branches.map { case (union, child) => union.toString -> JInt(child) }))
       r
     }
@@ -50,7 +52,7 @@ object Reads {
   /** Replaces the k-th read by the k-th of `plans`, whose columns are matched by name. */
   def substitute(plan: LogicalPlan, plans: Seq[LogicalPlan]): LogicalPlan = {
     val next = plans.iterator
-    visit(plan, "", Place(None, Nil)) { (r, _) =>
+    visit(plan, "", Top) { (r, _) =>
       val rows = fresh(next.next())
       Project(
         r.output.map { a =>
@@ -68,7 +70,8 @@ object Reads {
       instance -> leaf.asInstanceOf[LogicalPlan].output.zip(instance.output)
   }
 
-  private case class Place(blocker: Option[String], branches: List[(Int, Int)])
+  private case class Place(blocker: Option[String], merger: Option[String], branches: List[(Int, Int)])
+  private val Top = Place(None, None, Nil)
 
   private def visit(plan: LogicalPlan, relation: String, place: Place)(
       replace: (RecursiveReference, Place) => LogicalPlan): LogicalPlan = {
@@ -83,7 +86,7 @@ object Reads {
         if (plan.isInstanceOf[Union]) unions += 1
         val places = inside.children.indices.map { at =>
           val branches = if (plan.isInstanceOf[Union]) (union, at) :: place.branches else place.branches
-          Place(place.blocker.orElse(blocker(plan, at, relation)), branches)
+          Place(place.blocker.orElse(blocker(plan, at, relation)), place.merger.orElse(merger(plan, at)), branches)
         }.iterator
         inside.mapChildren(child => below(child, places.next()))
     }
@@ -104,6 +107,16 @@ object Reads {
     case a: Aggregate if a.exists { case r: RecursiveReference => r.name == relation; case _ => false } => None
     case _: Aggregate => Some("an aggregate")
     case other => Some(other.nodeName)
+  }
+
+  /** Returns why child `at` may have new rows that the result has already; None if each adds its rows. */
+  private def merger(plan: LogicalPlan, at: Int): Option[String] = plan match {
+    case _: Distinct | _: Deduplicate => Some("DISTINCT")
+    case s: SetOperation => Some(s.nodeName.toUpperCase(java.util.Locale.ROOT))
+    case j: Join if j.joinType == LeftSemi && at == 1 => Some("the right side of a semi join")
+    case a: Aggregate if !a.aggregateExpressions.exists(_.exists(_.isInstanceOf[AggregateExpression])) =>
+      Some("DISTINCT")
+    case _ => None
   }
 
   private def joinBlocker(joinType: JoinType, at: Int): Option[String] = joinType match {

@@ -1,0 +1,139 @@
+"""Continue a stored fixpoint of sums by differences, after inserts and deletes in its sources.
+
+A step that is linear in its sums, C + F(X), and that has other sources afterwards, C' + F'(X'), gives
+
+    X' - X  =  (C' - C) + (F' - F)(X)  +  F'(X' - X)
+
+so the difference is a fixpoint of the same step over the new sources. Its base are the rows that base and step derive
+from inserted source rows and the stored result, and those from deleted source rows, with the opposite sign.
+
+    inserted, deleted -> contributions -> the recursion of the differences -> stored values + differences
+
+A sum of 0 does not say whether its key still has a derivation. After deletes, a second recursion therefore maintains
+the keys: a lattice of them with a flag, 1 if all that adds to the sum is null. ``continuation`` continues it.
+
+Wang, Wu, Zhang and Zaniolo 2020 (PowerLog), section 3.3, run an accumulating recursion by differences; rows with both
+signs are those of Gupta, Mumick and Subrahmanian 1993, "Maintaining views incrementally", section 4 (counting).
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark_paralagg.api.relations import conform
+from pyspark_paralagg.lowering.joins import other, renamed, same, without
+from pyspark_paralagg.maintenance.program import Program, Recursion, references
+from pyspark_paralagg.program.sql import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from pyspark_paralagg.maintenance.program import Frames, Sources
+    from pyspark_paralagg.program.program import Relation
+
+_STORED = "paralagg is stored"
+
+
+def differences(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
+    program: Program, stored: DataFrame, frames: Frames, inserted: Frames, deleted: Frames, backend: str | None
+) -> DataFrame | None:
+    """Return keys and the differences of their sums to the ``stored`` ones; lazy.
+
+    ``inserted`` and ``deleted`` have a row as often as it came or went. None: no rule reads a changed source.
+    """
+    relation = program.relation
+    plus = program.candidates(inserted, frames, stored)
+    minus = program.candidates(deleted, frames, stored)
+    signed = [] if plus is None else [plus]
+    if minus is not None:
+        negative = (f"-{quoted(d.column.name)} AS {quoted(d.column.name)}" for d in relation.dependents)
+        signed.append(conform(minus.selectExpr(*_keys(relation), *negative), relation))
+    return program.over(reduce(lambda a, b: a.unionAll(b), signed), frames, backend) if signed else None
+
+
+def flags(program: Program, frames: Frames) -> Program:
+    """Return the lattice of the keys: ``program`` with 1 in place of a sum to which only nulls add, else 0.
+
+    A sum of nulls is null, and the multiple of null. Conditions of a linear step do not read the sums.
+    """
+    relation, recursion = program.relation, program.recursion
+
+    def base(sources: Sources) -> DataFrame:
+        return flags_of(relation, conform(recursion.base(sources), relation, is_base=True))
+
+    def step(rows: DataFrame, sources: Sources) -> DataFrame:
+        values = (
+            f"CASE WHEN {quoted(d.column.name)} <= 0 THEN cast(1 AS {d.column.type}) END AS {quoted(d.column.name)}"
+            for d in relation.dependents
+        )
+        return flags_of(
+            relation, conform(recursion.step(rows.selectExpr(*_keys(relation), *values), sources), relation)
+        )
+
+    aggs = {d.column.name: "min" for d in relation.dependents}
+    lattice = Recursion(recursion.name, recursion.keys, aggs, base, step, {"mode": "trust"})
+    session = next(iter(frames.values())).sparkSession
+    return Program(session, lattice, references(session, {n: rows.schema for n, rows in frames.items()}))
+
+
+def flags_of(relation: Relation, rows: DataFrame) -> DataFrame:
+    """Return the keys of ``rows`` with a flag in place of each sum: 1 if it is null, else 0."""
+    sums = (quoted(d.column.name) for d in relation.dependents)
+    return rows.selectExpr(*_keys(relation), *(f"CASE WHEN {c} IS NULL THEN 1 ELSE 0 END AS {c}" for c in sums))
+
+
+def new_values(
+    relation: Relation, stored: DataFrame, differing: DataFrame, changed_flags: DataFrame | None, gone: DataFrame | None
+) -> DataFrame:
+    """Return the rows of new keys, and those whose sums change; lazy.
+
+    ``differing`` are ``differences``, ``changed_flags`` the rows of ``flags`` that changed, and ``gone`` the stored
+    rows whose keys leave. The last two are None if no row was deleted.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name; pyspark is optional
+
+    keys, sums = [k.name for k in relation.keys], [d.column for d in relation.dependents]
+    rows = differing.select(*map(quoted, (*keys, *(c.name for c in sums))))
+    for c in sums:
+        rows = rows.withColumn(_flag(c.name), F.lit(None).cast("int"))
+    if changed_flags is not None:
+        no_values = (f"cast(NULL AS {c.type}) AS {quoted(c.name)}" for c in sums)
+        as_flags = (f"{quoted(c.name)} AS {quoted(_flag(c.name))}" for c in sums)
+        rows = rows.unionAll(changed_flags.selectExpr(*_keys(relation), *no_values, *as_flags))
+        both = (F.max(quoted(c)).alias(c) for c in rows.columns if c not in keys)
+        rows = rows.groupBy(*map(quoted, keys)).agg(*both)
+    if gone is not None:
+        rows = without(rows, gone, keys)
+    old = renamed(stored, [*keys, *(c.name for c in sums)]).withColumn(_STORED, F.lit(col=True))
+    joined = rows.join(old, same(keys), "left")
+
+    def value(name: str, kind: str) -> Column:
+        before, by, flag = (F.col(quoted(c)) for c in (other(name), name, _flag(name)))
+        total = F.coalesce(before, F.lit(0)) + F.coalesce(by, F.lit(0))
+        is_null = F.coalesce(flag == 1, before.isNull() & by.isNull())
+        return F.when(~is_null, total).cast(kind).alias(name)
+
+    valued = joined.select(
+        *map(quoted, keys),
+        *(value(c.name, c.type) for c in sums),
+        *(quoted(n) for c in sums for n in (other(c.name), _flag(c.name))),
+        _STORED,
+    )
+    is_new = F.col(quoted(_STORED)).isNull()
+    if changed_flags is not None:  # signs of a key that leaves cancel out: only keys with a flag are new
+        is_new &= reduce(lambda a, b: a | b, (F.col(quoted(_flag(c.name))).isNotNull() for c in sums))
+    is_as_before = reduce(
+        lambda a, b: a & b, (F.col(quoted(c.name)).eqNullSafe(F.col(quoted(other(c.name)))) for c in sums)
+    )
+    return valued.where(is_new | (F.col(quoted(_STORED)).isNotNull() & ~is_as_before)).select(
+        *map(quoted, (*keys, *(c.name for c in sums)))
+    )
+
+
+def _keys(relation: Relation) -> list[str]:
+    return [quoted(k.name) for k in relation.keys]
+
+
+def _flag(column: str) -> str:
+    return f"paralagg flag {column}"
