@@ -470,16 +470,16 @@ def sums(spark: SparkSession) -> dict[str, Any]:
         step=lambda d, t: d.join(t["edges"], d.node == t["edges"].src).selectExpr("dst AS node", "n * w AS n"),
     )  # fmt: skip
     done, rows = [view.refresh()], [lake.rows("need")]
-    changes = [
-        lambda: lake.add("edges", [(4, 5, 1), (0, 1, 2)], EDGES),
-        lambda: lake.sql("UPDATE {} SET w = 7 WHERE src = 2", "edges"),
-        lambda: lake.sql("DELETE FROM {} WHERE src = 4", "edges"),
-        lambda: lake.sql("DELETE FROM {} WHERE src = 0 AND dst = 1", "edges"),
-    ]
-    for change in changes:
-        change()
+    lake.add("edges", [(4, 5, 1), (0, 1, 2)], EDGES)
+    for changes in (
+        ["UPDATE {} SET w = 7 WHERE src = 2", "DELETE FROM {} WHERE src = 4"],
+        ["DELETE FROM {} WHERE src = 0 AND dst = 1"],
+        [],
+    ):
         done.append(view.refresh(full=False))
         rows.append(lake.rows("need"))
+        for change in changes:
+            lake.sql(change, "edges")
     return {
         "kinds": [d.kind for d in done],
         "written": [[d.inserted, d.updated, d.deleted] for d in done],
