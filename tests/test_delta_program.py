@@ -205,6 +205,7 @@ def test_sums_alone_continue_and_sums_beside_others_do_not(spark: SparkSession) 
     assert program(spark, aggs={"dist": "sum"}).obstacle is None
     assert program(spark, aggs={"dist": "sum", "most": "count"}, **two).obstacle is None
     mixed = program(spark, aggs={"dist": "sum", "most": "max"}, **two).obstacle
+    assert program(spark, aggs={"dist": "sum"}, tolerance=0.1).obstacle is None
     assert mixed == "sums beside other aggregates cannot continue from stored rows"
 
 

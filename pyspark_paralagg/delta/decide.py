@@ -99,7 +99,8 @@ def decide(  # noqa: PLR0913 - all inputs of a decision
     except BaseException:
         changes.free()
         raise
-    return Decision("incremental", _summary(changes), changes)
+    exactness = program.exactness if isinstance(program, Program) else ""
+    return Decision("incremental", _summary(changes) + exactness, changes)
 
 
 def _require_record(last: LastRefresh | None) -> LastRefresh:

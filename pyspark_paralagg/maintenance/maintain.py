@@ -145,7 +145,8 @@ def _maintained(  # noqa: PLR0913, PLR0917 - the sources before and after, and t
     try:
         inserted, deleted = _net(new, gone, repeats=program.adds_only)
         continued = continue_fixpoint(program, stored, frames, inserted, deleted, whole=whole, backend=backend)
-        return _continued(continued, f"the changes of {', '.join(sorted(changed))} can be maintained")
+        reason = f"the changes of {', '.join(sorted(changed))} can be maintained{program.exactness}"
+        return _continued(continued, reason)
     except NotMaintainableError as too_many:
         return _full(program, stored, whole, str(too_many))
     except UnsupportedError as problem:

@@ -26,6 +26,7 @@ from pyspark_paralagg.api.relations import Aggregations, Keys, conform, typed_re
 from pyspark_paralagg.backends.choose import analysed_aggregators, relation_class
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.lowering.struct_type import struct_of
+from pyspark_paralagg.program.functions.value_range import is_float
 from pyspark_paralagg.program.schema import did_you_mean
 from pyspark_paralagg.report.engine_report import report
 from pyspark_paralagg.session import conf
@@ -314,10 +315,21 @@ class Program:
             return "sums beside other aggregates cannot continue from stored rows"
         if options.get("mode") == "iterate":
             return 'mode="iterate" recomputes all rows'
-        for option in ("max_iterations", "tolerance"):
+        for option in ("max_iterations", *([] if self.adds_only else ["tolerance"])):
             if options.get(option) is not None:
                 return f"{option} is set, and a continued run has other rounds than a full one"
         return None
+
+    @property
+    def exactness(self) -> str:
+        """Return how a continued result may differ from a full run, as the end of a sentence; empty if it cannot."""
+        if not self.adds_only:
+            return ""
+        tolerance = self.recursion.options.get("tolerance")
+        if tolerance is not None:
+            return f"; each continued run adds an error within the tolerance {tolerance}"
+        is_rounded = any(is_float(d.column.type) for d in self.relation.dependents)
+        return "; sums of doubles may differ from a full run in their last digits" if is_rounded else ""
 
     @property
     def unstable(self) -> str | None:
