@@ -22,7 +22,7 @@ LINES = {
         "backends": 1_505,
         "codes": 1_525,
         "command": 3_410,
-        "compile": 8_765,
+        "compile": 8_785,
         "connect": 1_730,
         "datalog": 7_000,
         "delta": 1_560,

@@ -283,7 +283,8 @@ class Stratum:
     ``cycle_check``: an endless climb is possible. ``climb_limit``: the iterations after which a run that may climb, or
     converge late, is stopped. It is None if rules only shift values: then a run with more iterations than keys climbs
     without end, and is traced.
-    ``makes_strings``: rules may derive strings that no input has, so an engine numbers them when they appear.
+    ``makes_strings``: rules may derive strings that no input has, or order them, so an engine numbers them when they
+    appear.
     ``ordered_by``: the position of the dependent column whose best values an engine may apply first. ``copies_order``:
     every rule copies that column from its driver's row.
     ``carried``: keys that every rule copies from every recursive atom, each as its position among the keys of each
