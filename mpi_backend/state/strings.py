@@ -5,6 +5,7 @@ Texts that rules make get the next words, on each rank separately; messages tran
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,13 +14,16 @@ import pyarrow as pa
 from mpi_backend.kernels.status import CALL
 from mpi_backend.state.key_map import KeyMap
 from mpi_backend.state.texts import TextError, compute
+from mpi_backend.state.types import one_value
+from pyspark_paralagg.errors import FixpointError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.state.texts import Scalar, TextCall
     from mpi_backend.state.types import Type, Words
+    from pyspark_paralagg.program.functor import Functor
 
 
 class Memo:
@@ -48,13 +52,16 @@ class Memo:
 class Strings:
     """The texts of a stratum on this rank: ``ranked``, those of all inputs sorted by bytes, then those of rules."""
 
-    def __init__(self, ranked: pa.Array, *, ansi: bool = True) -> None:
+    def __init__(
+        self, ranked: pa.Array, functors: Mapping[str, Functor] = MappingProxyType({}), *, ansi: bool = True
+    ) -> None:
         binary = ranked.cast(pa.large_binary()).cast(pa.large_binary())
         buffers = binary.buffers()
         size = len(binary)
         self.ranked = size
         self._count = size
         self._ansi = ansi
+        self._functors = functors
         self.offsets = np.zeros(size + 1, np.int64)
         self.data = np.zeros(0, np.uint8)
         if size:
@@ -100,10 +107,14 @@ class Strings:
         words = cur[CALL : CALL + len(call.args)].copy()
         args = tuple(self._scalar(t, int(w)) for t, w in zip(call.args, words, strict=True))
         try:
-            result = compute(call.fn, args, call.args, call.result, ansi=self._ansi)
-        except TextError as problem:
+            functor = self._functors.get(call.fn)
+            if functor is None:
+                result = compute(call.fn, args, call.args, call.result, ansi=self._ansi)
+            else:
+                result = functor.values([one_value(t, a) for t, a in zip(call.args, args, strict=True)])[0]
+        except (TextError, FixpointError) as problem:
             error = (problem.code, problem.message)
-            raise TextError(*error, value=problem.value, place=place, hint=problem.hint) from None
+            raise type(problem)(*error, value=problem.value, place=place, hint=problem.hint) from problem.__cause__
         self.memo(call).put(words, None if result is None else self._word(call.result, result))
 
     def _scalar(self, value_type: Type, word: int) -> str | float | bool:

@@ -208,6 +208,14 @@ def to_arrow(column: Column) -> pa.Array:
     return plain if column_type.name == "bigint" else plain.cast(column_type.arrow)
 
 
+def one_value(value_type: Type, value: object) -> NDArray[Any]:
+    """Return the array of one value that a functor of the user gets."""
+    dtypes = {"whole": np.int64, "fraction": np.float64, "truth": np.bool_}
+    array: NDArray[Any] = np.empty(1, dtypes.get(value_type.kind, np.object_))
+    array[0] = value
+    return array
+
+
 def words_of_doubles(values: NDArray[np.float64]) -> Words:
     """Return the bits of the values with one NaN and one zero, as Spark groups them."""
     canonical = values + 0.0

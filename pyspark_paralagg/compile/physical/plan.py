@@ -67,7 +67,7 @@ def plan(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> Pl
             narrower += smaller.narrowers(position, _with_placements(narrowed, narrowed_inputs), narrowed_inputs)
     used = {i for s in strata for i in s.input_ids}
     read = tuple(i for i in program.inputs if i.id in used)
-    return Plan(program.name, read, tuple(strata), tuple(reasons), tuple(narrower))
+    return Plan(program.name, read, tuple(strata), tuple(reasons), tuple(narrower), functors=program.functors)
 
 
 def _stratum(
