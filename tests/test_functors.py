@@ -123,7 +123,7 @@ COSTS = """
 .decl edge(x: number, y: number, w: number)
 edge(1, 2, 4). edge(2, 3, 5). edge(1, 3, 20).
 .decl dist(x: number, d: number)
-dist(1, 0).
+dist(@cost(0) + 1, 0).
 dist(y, $MIN(d + @cost(w))) :- dist(x, d), edge(x, y, w), @cost(w) >= 0.
 """
 
@@ -372,3 +372,26 @@ def test_a_functor_that_fails(case: Callable[..., int], capfd: pytest.CaptureFix
     assert "for ('ab')" in error
     assert "Hint: the function must accept every value of its types" in error
     assert not Path("out").exists()
+
+
+def test_calls_over_an_input_get_whole_arrays() -> None:
+    sizes: dict[str, list[int]] = {"f": [], "g": [], "h": []}
+
+    def counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *arrays: sizes[name].append(len(arrays[0])) or function(*arrays)
+
+    text = """
+    .functor f(number): number
+    .functor g(number, symbol): symbol
+    .functor h(number): number
+    p(@g(@f(x), s)) :- q(x, s), x != 0, @h(x) > 2.
+    """ + "".join(f'q({n}, "{n % 3}"). q({n}, "a").' for n in range(10))
+    functions = {
+        "f": counted("f", lambda x: x // 2),
+        "g": counted("g", vectorised(lambda x, s: f"{x}{s}")),
+        "h": counted("h", vectorised(lambda x: 30 // x)),
+    }
+    rows = {(f"{n // 2}{s}",) for n in range(1, 10) for s in (str(n % 3), "a") if 30 // n > 2}
+    assert_same_rows(local(text, functions, ["p"])["p"], list(rows))
+    assert sizes["h"] == sizes["f"] == [9]  # once for each value that the filter keeps
+    assert sizes["g"] == [len(rows)]

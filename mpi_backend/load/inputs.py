@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -91,7 +92,12 @@ def _rule_texts(facts: Facts) -> list[str]:
 
 
 def intern(
-    tables: Mapping[int, Table], constants: Sequence[str], comm: Comm, functors: Mapping[str, Functor], *, ansi: bool
+    tables: Mapping[int, Table],
+    constants: Sequence[str],
+    comm: Comm,
+    functors: Mapping[str, Functor] = MappingProxyType({}),
+    *,
+    ansi: bool,
 ) -> tuple[Strings, dict[int, Table]]:
     """Build one sorted dictionary of the texts of all ranks. Replace the words of texts by their positions in it."""
     arrays = [c.texts for t in tables.values() for c in t.columns if c.type.kind == "text" and c.texts is not None]

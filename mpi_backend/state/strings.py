@@ -14,7 +14,7 @@ import pyarrow as pa
 from mpi_backend.kernels.status import CALL
 from mpi_backend.state.key_map import KeyMap
 from mpi_backend.state.texts import TextError, compute
-from mpi_backend.state.types import one_value
+from mpi_backend.state.types import array_of
 from pyspark_paralagg.errors import FixpointError
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ class Memo:
         array: Array = getattr(self.keys if name in ("slots", "keys", "meta") else self, name)
         return array
 
-    def put(self, arguments: Words, word: int | None) -> None:
-        """Store a result; None is null."""
-        place = int(self.keys.add(arguments)[0])
-        if place >= len(self.words):
+    def put(self, arguments: Words, words: Sequence[int | None]) -> None:
+        """Store the results for rows of arguments; None is null."""
+        places = self.keys.add(np.ascontiguousarray(arguments).ravel())
+        while len(self.words) < len(self.keys):
             self.words = np.concatenate([self.words, np.zeros_like(self.words)])
             self.nulls = np.concatenate([self.nulls, np.zeros_like(self.nulls)])
-        self.words[place] = 0 if word is None else word
-        self.nulls[place] = word is None
+        self.words[places] = [0 if w is None else w for w in words]
+        self.nulls[places] = [w is None for w in words]
 
 
 class Strings:
@@ -104,18 +104,25 @@ class Strings:
 
     def evaluate_call(self, call: TextCall, cur: Array, place: str) -> None:
         """Compute and store the result of ``call`` for the arguments in ``cur``. ``place`` is for error messages."""
-        words = cur[CALL : CALL + len(call.args)].copy()
-        args = tuple(self._scalar(t, int(w)) for t, w in zip(call.args, words, strict=True))
+        self.evaluate_calls(call, cur[CALL : CALL + len(call.args)].reshape(1, -1), place)
+
+    def evaluate_calls(self, call: TextCall, rows: Array, place: str) -> None:
+        """Compute and store the results of ``call`` for rows of arguments; equal rows count once."""
+        rows = np.unique(rows, axis=0)
+        arguments = [[self._scalar(t, int(w)) for w in rows[:, n]] for n, t in enumerate(call.args)]
         try:
             functor = self._functors.get(call.fn)
             if functor is None:
-                result = compute(call.fn, args, call.args, call.result, ansi=self._ansi)
+                results = [
+                    compute(call.fn, args, call.args, call.result, ansi=self._ansi)
+                    for args in zip(*arguments, strict=True)
+                ]
             else:
-                result = functor.values([one_value(t, a) for t, a in zip(call.args, args, strict=True)])[0]
+                results = functor.values([array_of(t, a) for t, a in zip(call.args, arguments, strict=True)])
         except (TextError, FixpointError) as problem:
             error = (problem.code, problem.message)
             raise type(problem)(*error, value=problem.value, place=place, hint=problem.hint) from problem.__cause__
-        self.memo(call).put(words, None if result is None else self._word(call.result, result))
+        self.memo(call).put(rows, [None if r is None else self._word(call.result, r) for r in results])
 
     def _scalar(self, value_type: Type, word: int) -> str | float | bool:
         if value_type.kind == "text":

@@ -208,12 +208,10 @@ def to_arrow(column: Column) -> pa.Array:
     return plain if column_type.name == "bigint" else plain.cast(column_type.arrow)
 
 
-def one_value(value_type: Type, value: object) -> NDArray[Any]:
-    """Return the array of one value that a functor of the user gets."""
-    dtypes = {"whole": np.int64, "fraction": np.float64, "truth": np.bool_}
-    array: NDArray[Any] = np.empty(1, dtypes.get(value_type.kind, np.object_))
-    array[0] = value
-    return array
+def array_of(value_type: Type, values: list[Any]) -> NDArray[Any]:
+    """Return the array that a functor of the user gets."""
+    dtypes: dict[str, Any] = {"whole": np.int64, "fraction": np.float64, "truth": np.bool_}
+    return np.array(values, dtypes.get(value_type.kind, np.object_))
 
 
 def words_of_doubles(values: NDArray[np.float64]) -> Words:
