@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,6 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--no-ansi", dest="ansi", action="store_false", help="overflow wraps, as without spark.sql.ansi"
     )
+    parser.add_argument("--functors", type=Path, help="JSON file of the functors, with the file of their functions")
     parser.add_argument("--tell", help="host:port of the supervisor, if each host has its own folders")
     parser.add_argument(
         "--piece-bytes", type=int, default=PIECE_BYTES, help="largest message of a call to a rank, in bytes"
@@ -150,8 +152,11 @@ def _run(options: argparse.Namespace, comm: Comm, link: SupervisorLink, started_
     from mpi_backend.load.files import read_sources, write_result  # noqa: PLC0415 - likewise
     from mpi_backend.loop.engine import run_plan  # noqa: PLC0415 - Numba is slow to load, and heartbeats are sent by now
     from pyspark_paralagg.plan.read import plan_from_json  # noqa: PLC0415 - likewise
+    from pyspark_paralagg.program.functor_file import functors_of  # noqa: PLC0415 - likewise
 
     plan = plan_from_json(json.loads(Path(options.plan).read_text(encoding="utf-8")))
+    if options.functors:
+        plan = replace(plan, functors=functors_of(json.loads(options.functors.read_text(encoding="utf-8"))))
     partitions = options.partitions or comm.size
     run_started_at = time.perf_counter()
     sources = read_sources(plan, Path(options.source), options.format, *_reader_position(options, comm))

@@ -334,3 +334,9 @@ def test_a_negation_without_variables_asks_for_any_row(spark: SparkSession, stop
     for backend in ("spark", "local", "dataframe"):
         found = ra.datalog(spark, text, {"edge": edge, "stop": stop}, backend=backend)["d"]
         assert rows(found) == ([(1,)] if stops else [(1,), (2,), (3,)])
+
+
+@pytest.mark.parametrize("backend", ["spark", "local", "dataframe"])
+def test_texts_that_a_recursion_makes_are_ordered_by_their_bytes(spark: SparkSession, backend: str) -> None:
+    text = 'edge("a", "b"). edge("b", "c").\nup("a"). up(y) :- up(x), edge(x, y), cat(x, "a") < y.'
+    assert rows(ra.datalog(spark, text, backend=backend)["up"]) == [("a",), ("b",), ("c",)]

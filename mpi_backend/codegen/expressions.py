@@ -17,6 +17,7 @@ from mpi_backend.state.texts import TEXT_FUNCTIONS, TextCall, check_cast, check_
 from mpi_backend.state.types import type_of
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.expr import ASSERT_UNSIGNED, Call, Col, Expr, Lit
+from pyspark_paralagg.program.functor import SIGN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,8 +87,10 @@ class Expressions(Writer):
             return self._null_safe(*args)
         if expr.fn == "In":
             return self._in(args)
-        if expr.fn in TEXT_FUNCTIONS or (
-            any(v.type.kind == "text" for v in (*args, Value(result_type, ""))) and expr.fn == "Cast"
+        if (
+            expr.fn in TEXT_FUNCTIONS
+            or expr.fn.startswith(SIGN)
+            or (any(v.type.kind == "text" for v in (*args, Value(result_type, ""))) and expr.fn == "Cast")
         ):
             return self._text(expr, args, result_type)
         return self._strict(expr, args, result_type)
@@ -277,7 +280,10 @@ class Expressions(Writer):
         return Value(literal_type, casts.literal(literal_type, lit.value))
 
     def _text(self, expr: Call, args: list[Value], result_type: Type) -> Value:
-        """Write the lookup of a text function's result. Python computes it once for each combination of arguments."""
+        """Write the lookup of a result of a text function, or of a functor of the user.
+
+        Python computes it once for each combination of arguments.
+        """
         if expr.fn == "Cast":
             check_cast(args[0].type, result_type)
         if (

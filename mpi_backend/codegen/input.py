@@ -1,4 +1,8 @@
-"""Compute the columns of an input from its source's rows, and drop the rows that its filters reject."""
+"""Compute the columns of an input from its source's rows, and drop the rows that its filters reject.
+
+Python computes functions of texts and functors. A pass of the kernel collects the calls whose result is missing and
+goes on with the next row; the next pass begins at the first row that lacked one. So a functor gets whole arrays.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from mpi_backend.codegen.source import Source
 from mpi_backend.codegen.values import Value, from_word
 from mpi_backend.codegen.writer import Sites
 from mpi_backend.kernels.compiler import Kernel
-from mpi_backend.kernels.status import DONE, FAILED, LENGTH, STATUS, WANTED
+from mpi_backend.kernels.status import DONE, FAILED, LENGTH, STATUS, WANTED, WORK
 from mpi_backend.state.types import Column, type_of, words_of_doubles
 from pyspark_paralagg.errors import FixpointError
 
@@ -21,6 +25,9 @@ if TYPE_CHECKING:
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.state.strings import Strings
     from pyspark_paralagg.program.program import Input
+
+_MAX_WANTED = 1 << 16
+"""The largest number of missing results that a pass collects."""
 
 
 def evaluate(
@@ -50,15 +57,20 @@ class _Evaluation:
         nulls = np.zeros((len(self.spec.exprs), self.count), np.bool_)
         cur = np.zeros(LENGTH, np.int64)
         cur[1] = self.count
+        calls = self.sites.calls
+        width = max((len(c.args) for c in calls), default=0)
+        wanted = np.zeros((min(self.count, _MAX_WANTED) if calls else 1, 1 + width), np.int64)
         while True:
-            kernel(cur, *self._arguments(), out, nulls)
+            kernel(cur, *self._arguments(), out, nulls, wanted)
             status = int(cur[STATUS])
             if status == DONE:
                 break
             if status >= FAILED:
                 code, message = self.sites.errors[status - FAILED]
                 raise FixpointError(code, message, place=place)
-            self.strings.evaluate_call(self.sites.calls[status - WANTED], cur, place)
+            rows = wanted[: cur[WORK]]
+            for n, call in enumerate(calls):
+                self.strings.evaluate_calls(call, rows[rows[:, 0] == WANTED + n, 1 : 1 + len(call.args)], place)
         size = int(cur[3])
         return [self._column(n, out[n, :size], nulls[n, :size]) for n in range(len(self.spec.exprs))], size
 
@@ -77,17 +89,20 @@ class _Evaluation:
             self.variables[column.name] = Value(like.type, from_word(like.type, name, name, "i"), null)
         code.line("i = cur[ROW]")
         code.line("out_n = cur[OUT]")
+        code.line("missing = 0")
         with code.block("while i < cur[ROW_END]:"):
             self._filtered()
             code.line("i += 1")
-        code.line("cur[ROW] = i")
+        with code.block("if missing > 0:"):
+            code.line("cur[WORK] = missing")
+            code.line("return")
         code.line("cur[OUT] = out_n")
         code.line(f"cur[STATUS] = {DONE}")
         arguments = [f"c{c}" for c in range(len(self.columns))] + [f"z{c}" for c in range(len(self.columns))]
         arguments += ["S_offsets", "S_data", "literals"]
         for n in range(len(self.sites.calls)):
             arguments += [f"T{n}_{part}" for part in ("slots", "keys", "meta", "words", "nulls")]
-        return Kernel(["cur", *arguments, "out", "nulls"], "cur_f = cur.view(np.float64)\n" + code.text)
+        return Kernel(["cur", *arguments, "out", "nulls", "wanted"], "cur_f = cur.view(np.float64)\n" + code.text)
 
     def _filtered(self) -> None:
         for condition in self.spec.filters:  # not nested: Python allows a hundred levels
@@ -103,9 +118,18 @@ class _Evaluation:
         self.code.line("out_n += 1")
 
     def _leave(self) -> None:
-        self.code.line("cur[ROW] = i")
-        self.code.line("cur[OUT] = out_n")
-        self.code.line("return")
+        """Write the code that collects the missing result, whose site is the status, and goes on with the next row."""
+        with self.code.block("if missing == 0:"):
+            self.code.line("cur[ROW] = i")
+            self.code.line("cur[OUT] = out_n")
+        self.code.line("wanted[missing, 0] = cur[STATUS]")
+        with self.code.block("for part in range(1, wanted.shape[1]):"):
+            self.code.line("wanted[missing, part] = cur[CALL + part - 1]")
+        self.code.line("missing += 1")
+        with self.code.block("if missing == len(wanted):"):
+            self.code.line("break")
+        self.code.line("i += 1")
+        self.code.line("continue")
 
     def _arguments(self) -> list[Array]:
         none = np.zeros(0, np.bool_)

@@ -55,7 +55,7 @@ def worker_command(spec: Mapping[str, Any]) -> list[str]:
     if "tell" in spec:  # in the working directory that the starter of the proxy has set
         paths = ["plan.json", "--in", "in", "--out", "out", "--tell", spec["tell"]]
     words = [*spec["python"], "-m", "mpi_backend", "run", *paths]
-    for option in ("format", "partitions", *_PLACEMENT):
+    for option in ("format", "partitions", "functors", *_PLACEMENT):
         if spec.get(option) is not None:
             words += [f"--{option.replace('_', '-')}", str(spec[option])]
     words += [names_option(option, spec[option]) for option in ("outputs", "counted") if spec.get(option)]

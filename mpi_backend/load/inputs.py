@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from mpi_backend.state.facts import Facts
     from mpi_backend.state.types import Column
     from pyspark_paralagg.program.expr import Expr
+    from pyspark_paralagg.program.functor import Functor
     from pyspark_paralagg.program.program import Input
 
 
@@ -43,7 +45,7 @@ def read_inputs(
     used = used_inputs(facts)
     tables = {i.id: sources[i.source] if i.relation is None else results[i.relation] for i in used}
     constants = [t for i in used for t in _texts((*i.exprs, *i.filters))] + _rule_texts(facts)
-    strings, tables = intern(tables, constants, comm, ansi=ansi)
+    strings, tables = intern(tables, constants, comm, facts.functors, ansi=ansi)
     if not facts.is_lattice:
         tables = {
             i.id: _distinct(tables[i.id], comm) if i.is_set and i.relation is None else tables[i.id] for i in used
@@ -56,7 +58,7 @@ def read_inputs(
             n: Table(tuple(replace(c, texts=texts) if c.type.kind == "text" else c for c in t.columns), t.count)
             for n, t in tables.items()
         }
-        strings, tables = intern(with_texts, constants, comm, ansi=ansi)
+        strings, tables = intern(with_texts, constants, comm, facts.functors, ansi=ansi)
     return Inputs(tables, strings)
 
 
@@ -90,7 +92,12 @@ def _rule_texts(facts: Facts) -> list[str]:
 
 
 def intern(
-    tables: Mapping[int, Table], constants: Sequence[str], comm: Comm, *, ansi: bool
+    tables: Mapping[int, Table],
+    constants: Sequence[str],
+    comm: Comm,
+    functors: Mapping[str, Functor] = MappingProxyType({}),
+    *,
+    ansi: bool,
 ) -> tuple[Strings, dict[int, Table]]:
     """Build one sorted dictionary of the texts of all ranks. Replace the words of texts by their positions in it."""
     arrays = [c.texts for t in tables.values() for c in t.columns if c.type.kind == "text" and c.texts is not None]
@@ -98,7 +105,7 @@ def intern(
     texts = sorted_texts([*arrays, pa.array(["", *constants], pa.large_string())])
     if comm.size > 1:
         texts = sorted_texts([_decode(b) for b in comm.allgather_bytes(_encode(texts))])
-    strings = Strings(texts, ansi=ansi)
+    strings = Strings(texts, functors, ansi=ansi)
     ranked = {}
     for n, table in tables.items():
         ranked[n] = Table(tuple(_rank_texts(c, texts) for c in table.columns), table.count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,6 +18,7 @@ from mpi_backend.loop.decomposed import Decomposed
 from mpi_backend.loop.tuples import Tuples
 from mpi_backend.state.facts import HEAVY_PARTS, Facts
 from mpi_backend.state.types import Table
+from pyspark_paralagg.program.functor import SIGN
 from pyspark_paralagg.program.names import visible_names
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ def run_plan(
     unread = frozenset(counted) - {i.relation for i in plan.inputs}
     inputs = {i.id: i for i in plan.inputs}
     placement = (sub_buckets, heavy_parts, refinement, roll_over_rows) if comm.size > 1 else (1, heavy_parts)
-    all_facts = [Facts.for_stratum(s, inputs, *placement) for s in plan.strata]
+    functors = {SIGN + f.name: f for f in plan.functors}
+    all_facts = [replace(Facts.for_stratum(s, inputs, *placement), functors=functors) for s in plan.strata]
     reads = [{i.source for i in used_inputs(facts) if i.relation is None} for facts in all_facts]
     for n, facts in enumerate(all_facts):
         later = set().union(*reads[n + 1 :])

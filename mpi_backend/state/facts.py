@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mpi_backend.state.edge_placement import EdgePlacement
     from mpi_backend.state.sub_buckets import Refinement
     from pyspark_paralagg.plan.plan import PlannedRelation, RelationIndex, Spread, StaticIndex, Stratum
+    from pyspark_paralagg.program.functor import Functor
     from pyspark_paralagg.program.program import Input, View
 
 HEAVY_PARTS = 8
@@ -28,7 +29,8 @@ class Facts:
     ``stratum`` is then the one that the Plan has for it, and ``placement`` says where the edges lie. An end of edges is
     heavy if it has more than 1/``heavy_parts`` of a rank's fair part of them (0: none is). ``refinement``: the number
     of sub-buckets of the relations in ``spread`` changes while the loop runs. A rank that holds ``roll_over_rows``
-    derived rows of other ranks sends them before the iteration ends (0: never).
+    derived rows of other ranks sends them before the iteration ends (0: never). ``functors`` are the user's, by the
+    names of their calls.
     """
 
     stratum: Stratum
@@ -40,6 +42,7 @@ class Facts:
     heavy_parts: float = HEAVY_PARTS
     refinement: Refinement | None = None
     roll_over_rows: int = 0
+    functors: Mapping[str, Functor] = field(default_factory=dict)
 
     @classmethod
     def for_stratum(

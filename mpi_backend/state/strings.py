@@ -5,6 +5,7 @@ Texts that rules make get the next words, on each rank separately; messages tran
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,13 +14,16 @@ import pyarrow as pa
 from mpi_backend.kernels.status import CALL
 from mpi_backend.state.key_map import KeyMap
 from mpi_backend.state.texts import TextError, compute
+from mpi_backend.state.types import array_of
+from pyspark_paralagg.errors import FixpointError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from mpi_backend.kernels.compiler import Array
     from mpi_backend.state.texts import Scalar, TextCall
     from mpi_backend.state.types import Type, Words
+    from pyspark_paralagg.program.functor import Functor
 
 
 class Memo:
@@ -35,26 +39,29 @@ class Memo:
         array: Array = getattr(self.keys if name in ("slots", "keys", "meta") else self, name)
         return array
 
-    def put(self, arguments: Words, word: int | None) -> None:
-        """Store a result; None is null."""
-        place = int(self.keys.add(arguments)[0])
-        if place >= len(self.words):
+    def put(self, arguments: Words, words: Sequence[int | None]) -> None:
+        """Store the results for rows of arguments; None is null."""
+        places = self.keys.add(np.ascontiguousarray(arguments).ravel())
+        while len(self.words) < len(self.keys):
             self.words = np.concatenate([self.words, np.zeros_like(self.words)])
             self.nulls = np.concatenate([self.nulls, np.zeros_like(self.nulls)])
-        self.words[place] = 0 if word is None else word
-        self.nulls[place] = word is None
+        self.words[places] = [0 if w is None else w for w in words]
+        self.nulls[places] = [w is None for w in words]
 
 
 class Strings:
     """The texts of a stratum on this rank: ``ranked``, those of all inputs sorted by bytes, then those of rules."""
 
-    def __init__(self, ranked: pa.Array, *, ansi: bool = True) -> None:
+    def __init__(
+        self, ranked: pa.Array, functors: Mapping[str, Functor] = MappingProxyType({}), *, ansi: bool = True
+    ) -> None:
         binary = ranked.cast(pa.large_binary()).cast(pa.large_binary())
         buffers = binary.buffers()
         size = len(binary)
         self.ranked = size
         self._count = size
         self._ansi = ansi
+        self._functors = functors
         self.offsets = np.zeros(size + 1, np.int64)
         self.data = np.zeros(0, np.uint8)
         if size:
@@ -97,14 +104,25 @@ class Strings:
 
     def evaluate_call(self, call: TextCall, cur: Array, place: str) -> None:
         """Compute and store the result of ``call`` for the arguments in ``cur``. ``place`` is for error messages."""
-        words = cur[CALL : CALL + len(call.args)].copy()
-        args = tuple(self._scalar(t, int(w)) for t, w in zip(call.args, words, strict=True))
+        self.evaluate_calls(call, cur[CALL : CALL + len(call.args)].reshape(1, -1), place)
+
+    def evaluate_calls(self, call: TextCall, rows: Array, place: str) -> None:
+        """Compute and store the results of ``call`` for rows of arguments; equal rows count once."""
+        rows = np.unique(rows, axis=0)
+        arguments = [[self._scalar(t, int(w)) for w in rows[:, n]] for n, t in enumerate(call.args)]
         try:
-            result = compute(call.fn, args, call.args, call.result, ansi=self._ansi)
-        except TextError as problem:
+            functor = self._functors.get(call.fn)
+            if functor is None:
+                results = [
+                    compute(call.fn, args, call.args, call.result, ansi=self._ansi)
+                    for args in zip(*arguments, strict=True)
+                ]
+            else:
+                results = functor.values([array_of(t, a) for t, a in zip(call.args, arguments, strict=True)])
+        except (TextError, FixpointError) as problem:
             error = (problem.code, problem.message)
-            raise TextError(*error, value=problem.value, place=place, hint=problem.hint) from None
-        self.memo(call).put(words, None if result is None else self._word(call.result, result))
+            raise type(problem)(*error, value=problem.value, place=place, hint=problem.hint) from problem.__cause__
+        self.memo(call).put(rows, [None if r is None else self._word(call.result, r) for r in results])
 
     def _scalar(self, value_type: Type, word: int) -> str | float | bool:
         if value_type.kind == "text":

@@ -208,6 +208,12 @@ def to_arrow(column: Column) -> pa.Array:
     return plain if column_type.name == "bigint" else plain.cast(column_type.arrow)
 
 
+def array_of(value_type: Type, values: list[Any]) -> NDArray[Any]:
+    """Return the array that a functor of the user gets."""
+    dtypes: dict[str, Any] = {"whole": np.int64, "fraction": np.float64, "truth": np.bool_}
+    return np.array(values, dtypes.get(value_type.kind, np.object_))
+
+
 def words_of_doubles(values: NDArray[np.float64]) -> Words:
     """Return the bits of the values with one NaN and one zero, as Spark groups them."""
     canonical = values + 0.0

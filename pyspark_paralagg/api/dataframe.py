@@ -115,6 +115,7 @@ class Declaration:
 
     ``settled``: ``initial`` is the fixpoint without ``base``; the result is the rows that ``base`` changes
     (``ra.delta``). ``is_output``: several queries read the relation, so a run for another one computes it, too.
+    ``functors`` are the functors of a text that the step calls on rows of the recursion.
     """
 
     base: DataFrame
@@ -123,6 +124,7 @@ class Declaration:
     initial: DataFrame | None = None
     settled: bool = False
     is_output: bool = False
+    functors: tuple[str, ...] = ()
 
     def widened(self, types: Mapping[str, str]) -> Declaration:
         """Return the relation with columns of wider types."""
@@ -233,7 +235,9 @@ def _run(
             return {s.relation.name: _conform_result(result[s.relation.name], s.relation) for s in seeds}
 
         outputs = tuple(key for key, declaration in declared.items() if declaration.is_output)
-        job = Job(name, seeds[0].base.sparkSession, seeds, apply, together=outputs, question=question)
+        functors = tuple(f for declaration in declared.values() for f in declaration.functors)
+        session = seeds[0].base.sparkSession
+        job = Job(name, session, seeds, apply, together=outputs, question=question, functors=functors)
         results = execute(_with_options(job, options), _check_backend(options.backend))
     except NarrowBaseError as narrow:
         declared = {**declared, narrow.relation: declared[narrow.relation].widened(narrow.types)}

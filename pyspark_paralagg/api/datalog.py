@@ -10,6 +10,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pyspark_paralagg.api.arguments import not_a_dataframe
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.api.dataframe import Declaration
     from pyspark_paralagg.datalog.lower.resolved import Resolved
     from pyspark_paralagg.datalog.parse.syntax import Text
+    from pyspark_paralagg.datalog.resolve.functors import Functions
     from pyspark_paralagg.program.program import Mode, Relation
 
 
@@ -40,6 +42,7 @@ def datalog(  # noqa: PLR0913 - as recursive has them
     backend: str | None = None,
     mode: Mode = "auto",
     aggregators: Sequence[Any] = (),
+    functors: Functions = MappingProxyType({}),
     **dataframes: DataFrame,
 ) -> Relations:
     """Return the relations of a Datalog text over the given DataFrames; lazy.
@@ -61,6 +64,9 @@ def datalog(  # noqa: PLR0913 - as recursive has them
         As in :func:`recursive`, for each recursion in the text.
     aggregators
         Your own aggregators (``ra.aggregator``, over one column), which heads use as ``$NAME(x)``.
+    functors
+        The functions of the text's functors, by name. A function gets a numpy array for each argument, and returns an
+        array or a list of the same length. ``.functor f(x: number): number`` declares it, ``@f(x)`` calls it.
 
     Raises ``DatalogError`` if the text is wrong, ``VerificationError`` if an aggregate may not recurse, and
     ``UsageError`` if a DataFrame does not fit. Each error has line and column, and lists further errors in
@@ -86,7 +92,7 @@ def datalog(  # noqa: PLR0913 - as recursive has them
 
     columns = {n: columns_of(df) for n, df in frames.items()}
     tree = read(text, name, frames)
-    resolved = resolve_text(tree, columns, tuple(own_aggregators), check)
+    resolved = resolve_text(tree, columns, tuple(own_aggregators), check, functors)
     resolved = replace(resolved, program=replace(resolved.program, mode=mode))
     return Relations(spark, resolved, frames, {"backend": backend, "mode": mode}, own_aggregators, tree)
 

@@ -16,13 +16,15 @@ from pyspark_paralagg.datalog.lower.dependencies import Dependencies
 from pyspark_paralagg.lowering.aggregate import aggregate
 from pyspark_paralagg.lowering.rows import rows_of
 from pyspark_paralagg.program.aggregators import BY_ORDER, MCount, MSum
+from pyspark_paralagg.program.expr import columns
+from pyspark_paralagg.program.functor import calls_of
 from pyspark_paralagg.program.names import visible_names
 from pyspark_paralagg.program.sql import quoted, to_sql
 from pyspark_paralagg.program.step import branch_place
 from pyspark_paralagg.session.attach import keep_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -48,6 +50,7 @@ class Strata:
         self._resolved = resolved
         self._program = resolved.program
         self._inputs = inputs
+        self._functors = {f.name: f for f in self._program.functors}
         self._sources = {s.relation: s for s in resolved.sources}
         self._rows: dict[str, DataFrame] = {}
         self._options = options
@@ -156,7 +159,10 @@ class Strata:
             keys = [k.name for k in relation.keys]
             aggs = self._aggs(relation) or None
             is_output = name in self._resolved.outputs
-            declarations[name] = Declaration(self._start(relation), keys, aggs, initial, is_output=is_output)
+            functors = self._loop_functors(name, names)
+            declarations[name] = Declaration(
+                self._start(relation), keys, aggs, initial, is_output=is_output, functors=functors
+            )
 
         def step(**state: DataFrame) -> dict[str, DataFrame]:
             return {n: _union([self._rule(r, state) for r in self._dependencies.recursive_rules(n)]) for n in names}
@@ -171,6 +177,16 @@ class Strata:
             options["on_limit"] = on_limit
         options |= {"name": "_".join(visible_names(names)), "assume": self._assumptions(names)}
         return declarations, step, options
+
+    def _loop_functors(self, name: str, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the functors that rules of ``name`` call on rows of the recursion, not of one other relation alone."""
+        found: dict[str, None] = {}
+        for rule in self._dependencies.recursive_rules(name):
+            others = [a.bound for a in rule.body if a.kind == "join" and a.relation not in names]
+            for call in (c for e in (*rule.exprs, *rule.conditions) for c in calls_of(e)):
+                if not any(columns(call) and columns(call) <= bound for bound in others):
+                    found[call.fn] = None
+        return tuple(found)
 
     def _start(self, relation: Relation) -> DataFrame:
         """Return the rows of a relation without recursion: its input rows, and the rules that do not recurse."""
@@ -210,7 +226,7 @@ class Strata:
             name = self._resolved.sources[self._program.input(atom.input or 0).source].relation
             return (self._distinct(name) if counts_duplicates else self._input_rows(name)).alias(name)
 
-        return rows_of(rule, tuple(c.name for c in head.supplied), frame, self._alias)
+        return rows_of(rule, tuple(c.name for c in head.supplied), frame, self._alias, self._functors)
 
     def _bag(self, name: str) -> DataFrame:
         """Return the rows of a relation, possibly with duplicates."""

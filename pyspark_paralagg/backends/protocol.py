@@ -60,7 +60,7 @@ class Job:
 
     ``apply`` is the user's step with its result checked and conformed: it maps relation names to rows, in and out.
     ``together`` are relations that the user reads: where they are mutually recursive, one run computes them all.
-    ``question`` adds a relation with its answer to the results.
+    ``question`` adds a relation with its answer to the results. ``functors`` are called on rows of the recursion.
     """
 
     name: str
@@ -75,6 +75,7 @@ class Job:
     join_order: JoinOrder = "cost"
     together: tuple[str, ...] = ()
     question: Question | None = None
+    functors: tuple[str, ...] = ()
 
     @property
     def outputs(self) -> dict[str, str]:
@@ -110,6 +111,17 @@ class Job:
                     place=f"relation {seed.relation.name}",
                     hint='use backend="spark", which can continue a fixpoint',
                 )
+
+    def refuse_functors(self, executor: str) -> None:
+        """Raise ``UnsupportedError`` if the recursion calls functors on its rows, which ``executor`` cannot."""
+        for functor in self.functors:
+            raise UnsupportedError(
+                "PARALAGG_FUNCTOR_BACKEND",
+                f"{executor} cannot call the functor `{functor}`, a Python function, on rows of a recursion",
+                value=functor,
+                place=f"relation {self.name}",
+                hint='use backend="auto" or "dataframe", or call it in a rule that does not recurse',
+            )
 
     def seed(self, relation: str) -> Seed:
         """Return the seed of the relation with the name ``relation``."""

@@ -50,6 +50,7 @@ class PythonBackend:
         Raises what the Spark engine's adapter raises, and ``UnsupportedError`` ``PARALAGG_NOT_PORTABLE`` for an
         expression that only Spark can compute.
         """
+        job.refuse_functors("the engine in Python workers")
         settled, job = job, job.restarted()
         tasks = _tasks(job.session)
         start = time.perf_counter()

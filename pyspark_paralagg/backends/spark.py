@@ -95,6 +95,7 @@ class Builder:
 
     def build(self) -> dict[str, DataFrame]:
         """Return the lazy result of each relation."""
+        self.job.refuse_functors("the Spark engine" if self.offload is None else "the engine outside of the JVM")
         if not is_connect(self.session):
             cancel_on_interrupt(self.session)
         start = time.perf_counter()

@@ -18,7 +18,7 @@ DATALOG = (
     ErrorCode(
         "PARALAGG_DATALOG_UNSUPPORTED",
         "DatalogError",
-        cause="The text uses a feature of Soufflé that this package does not support, such as counters or functors.",
+        cause="The text uses a feature of Soufflé that this package does not support, such as counters or annotations.",
         remedy="Use the alternative that the message names.",
         example="""
             p($, x) :- q(x).
@@ -168,11 +168,60 @@ DATALOG = (
     ErrorCode(
         "PARALAGG_DATALOG_FUNCTOR",
         "DatalogError",
-        cause="A term calls a functor that does not exist.",
-        remedy="Correct the name; docs/datalog.md lists all functors.",
+        cause="A term calls a functor that does not exist, or a functor `@f` that the text does not declare.",
+        remedy="Correct the name; docs/datalog.md lists all functors. "
+        "Declare your own: `.functor f(x: number): number`.",
         example="""
             .decl edge(x: number, y: number)
             p(sqare(x)) :- edge(x, _).
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_FUNCTOR_MISSING",
+        "DatalogError",
+        cause="A declared functor has no Python function, or a function has no declaration in the text.",
+        remedy="Pass a function for each `.functor`: `functors={...}` of `ra.datalog`, `--functors` of `paralagg run`.",
+        example="""
+            .functor f(x: number): number
+            p(@f(1)).
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_FUNCTOR_FILE",
+        "UsageError",
+        cause="The file of `--functors` does not exist, is no Python file, or raises an error when it is loaded.",
+        remedy="Correct the path or the file. Names that are no functors of the program do no harm there.",
+        tested_by="tests/test_functors.py::test_wrong_files_of_functors",
+    ),
+    ErrorCode(
+        "PARALAGG_FUNCTOR_FAILED",
+        "FixpointError",
+        cause="The Python function of a functor raised an error. The message has the arguments of such a row.",
+        remedy="Make the function accept every value of its types. It may be called for rows that a rule drops later.",
+        example="""
+            text = ".functor f(x: number): number p(@f(0))."
+            ra.datalog(spark, text, functors={"f": lambda x: [7 // n for n in x.tolist()]})["p"].collect()
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_FUNCTOR_RESULT",
+        "FixpointError",
+        cause="The Python function of a functor returned another number of values, a value of another type, or None.",
+        remedy="Return one value of the declared type for each row, as an array or a list.",
+        example="""
+            text = ".functor f(x: number): number p(@f(0))."
+            ra.datalog(spark, text, functors={"f": lambda x: ["zero"]})["p"].collect()
+        """,
+    ),
+    ErrorCode(
+        "PARALAGG_FUNCTOR_BACKEND",
+        "UnsupportedError",
+        cause="The requested executor cannot call the Python function of a functor on rows of a recursion.",
+        remedy="Use `auto` or `dataframe`, or `paralagg run` with `local` or `mpi`. "
+        "Or call the functor in a rule that does not recurse.",
+        example="""
+            text = ".functor f(x: number): number p(1). p(@f(x)) :- p(x), x < 9."
+            ra.datalog(spark, text, backend="spark", functors={"f": lambda x: x + 1})["p"]
         """,
     ),
     ErrorCode(

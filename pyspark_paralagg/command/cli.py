@@ -164,6 +164,12 @@ def argument_parser() -> argparse.ArgumentParser:
         help="print how a row is derived, and no outputs: 'dist(7, _)', with _ for what is no key; runs without Spark",
     )
     run.add_argument("--why-not", metavar="ROW", help="print what each rule lacks that could derive a missing row")
+    run.add_argument(
+        "--functors",
+        type=Path,
+        metavar="FILE",
+        help="Python file with the functions of the program's functors, by their names",
+    )
     run.add_argument("--report", type=Path, metavar="FILE", help="write the RunReport of each output to FILE")
     run.add_argument(
         "--cpp", action="store_true", help="run the C preprocessor over the program first, as Soufflé does"
@@ -218,6 +224,7 @@ def _run_program(args: argparse.Namespace) -> None:
         why=args.why,
         why_not=args.why_not,
         report=args.report,
+        functors=args.functors,
         is_quiet=args.quiet,
         uses_cpp=args.cpp,
         shows_jvm=args.debug,

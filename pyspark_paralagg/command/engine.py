@@ -78,10 +78,16 @@ def run_on_ranks(  # noqa: PLR0913, PLR0917 - the parts of a run's specification
     folder: Path,
     settings: Mapping[str, Any],
 ) -> EngineResult:
-    """Run ``plan`` on ranks, with files in ``folder``; ``settings`` may have ``ansi``, ``sub_buckets``, ``counted``."""
+    """Run ``plan`` on ranks, with files in ``folder``.
+
+    ``settings`` may have ``ansi``, ``sub_buckets``, ``counted``, ``functors``.
+    """
     for n, batches in sources.items():
         _stage(folder / "in" / str(n), batches)
     _write_json(folder / "plan.json", plan.to_json())
+    if "functors" in settings:
+        _write_json(folder / "functors.json", settings["functors"])
+        settings = {**settings, "functors": str(folder / "functors.json")}
     output_folder = folder / "out"
     spec = {
         "plan": str(folder / "plan.json"),

@@ -41,7 +41,15 @@ def _run(task: Task) -> None:
         Progress(sys.stderr, is_quiet=options.is_quiet) as progress,
     ):
         dataframes = frames.load(spark, inputs)
-        relations = datalog(spark, text.source, dataframes, name=text.name, backend=options.backend, mode=options.mode)
+        relations = datalog(
+            spark,
+            text.source,
+            dataframes,
+            name=text.name,
+            backend=options.backend,
+            mode=options.mode,
+            functors=task.functions,
+        )
         try:
             with jobs.show_jobs(spark, progress):
                 results = {}

@@ -34,7 +34,8 @@ def run(task: Task) -> None:
     for rows in task.deltas:
         raise tables.needs_spark(str(rows.path))
     inputs = tables.open_inputs(task.inputs)
-    resolved = resolve_text(task.text, {name: files[0].columns for name, files in inputs.items()})
+    columns = {name: files[0].columns for name, files in inputs.items()}
+    resolved = resolve_text(task.text, columns, functions=task.functions)
     check_ansi(resolved, ansi=settings.ansi)
     option = "--why" if task.options.why else "--why-not"
     name, given = _read(task.options.why or task.options.why_not or "", option, resolved)

@@ -24,6 +24,7 @@ from pyspark_paralagg.datalog.text_to_program import resolve_text
 from pyspark_paralagg.errors import FixpointError, ParalaggError, UnsupportedError, UsageError, VerificationError
 from pyspark_paralagg.program import patterns
 from pyspark_paralagg.program.functions import Setting
+from pyspark_paralagg.program.functor_file import described
 from pyspark_paralagg.program.traced import traced
 from pyspark_paralagg.report.run_progress import Rate
 from pyspark_paralagg.report.run_report import RunReport
@@ -123,7 +124,8 @@ def run(task: Task, fallback_reason: str | None = None) -> None:
             progress.write_line(f"{fallback_reason}: the recursion runs in this process, as with --backend {backend}")
         start = time.perf_counter()
         inputs = tables.open_inputs(task.inputs)
-        resolved = resolve_text(task.text, {name: files[0].columns for name, files in inputs.items()})
+        columns = {name: files[0].columns for name, files in inputs.items()}
+        resolved = resolve_text(task.text, columns, functions=task.functions)
         check_ansi(resolved, ansi=settings.ansi)
         program, plan = _compile(task, settings, resolved, inputs)
         reason = fallback_reason or f"requested by --backend {backend}"
@@ -192,6 +194,8 @@ def _compute(  # noqa: PLR0913, PLR0917 - all results of the steps before
             **settings.placement,
             "counted": counted,
         }
+        if plan.functors and task.options.functors is not None:
+            engine_settings["functors"] = described(plan.functors, task.options.functors)
         return engine.run_on_ranks(plan, sources, names, show, request, folder, engine_settings)
 
 

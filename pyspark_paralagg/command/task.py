@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark_paralagg.command.facts import Columns, InputFile
     from pyspark_paralagg.command.staging import Staging
     from pyspark_paralagg.datalog.parse.syntax import Text
+    from pyspark_paralagg.datalog.resolve.functors import Functions
     from pyspark_paralagg.program.program import Mode
 
 
@@ -36,6 +37,7 @@ class Options:
     is_quiet: bool = False
     uses_cpp: bool = False
     shows_jvm: bool = False
+    functors: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,10 @@ class RequestedOutputs:
 
 @dataclass(frozen=True)
 class Task:
-    """The text, its input files, and the requested outputs. ``types`` are the declared types of relations."""
+    """The text, its input files, and the requested outputs.
+
+    ``types`` are the declared types of relations, ``functions`` those of the text's functors.
+    """
 
     options: Options
     text: Text
@@ -78,6 +83,7 @@ class Task:
     inputs: Sequence[InputFile]
     work: Path
     staging: Staging
+    functions: Functions = field(default_factory=dict)
 
     @property
     def deltas(self) -> list[Rows]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.datalog.lower.assumptions import assumptions, condition
@@ -26,6 +27,7 @@ from pyspark_paralagg.datalog.resolve.aggregates import Aggregates
 from pyspark_paralagg.datalog.resolve.disjoint import counting, expand
 from pyspark_paralagg.datalog.resolve.expand import Flat, nodes
 from pyspark_paralagg.datalog.resolve.faults import with_all_problems
+from pyspark_paralagg.datalog.resolve.functors import functors_of
 from pyspark_paralagg.datalog.resolve.iterations import INITIAL, drop_indexes
 from pyspark_paralagg.datalog.resolve.means import without_means
 from pyspark_paralagg.datalog.resolve.ranges import Ranges
@@ -38,6 +40,7 @@ from pyspark_paralagg.program.program import Limit, Program
 
 if TYPE_CHECKING:
     from pyspark_paralagg.datalog.lower.facts import Fact
+    from pyspark_paralagg.datalog.resolve.functors import Functions
     from pyspark_paralagg.program.program import Relation
 
 Columns = Sequence[tuple[str, str]]
@@ -54,32 +57,43 @@ def resolve_text(
     inputs: Mapping[str, Columns],
     user_aggregators: Sequence[str] = (),
     check: Callable[[Resolved], None] = lambda _: None,
+    functions: Functions = MappingProxyType({}),
 ) -> Resolved:
-    """Return the Program of a text with the tables needed to run it; ``user_aggregators`` are names.
+    """Return the Program of a text with the tables needed to run it.
+
+    ``user_aggregators`` are names, ``functions`` those of the text's functors by name.
 
     Raise ``DatalogError``, or ``VerificationError`` ``PARALAGG_NOT_STRATIFIED`` for a negation or a body aggregate in
     a recursion. The error is the text's first problem; its ``problems`` are all of them, those of ``check`` included.
     """
 
     def resolved(part: syntax.Text) -> Resolved:
-        result = resolve_once(part, inputs, user_aggregators)
+        result = resolve_once(part, inputs, user_aggregators, functions)
         check(result)
         return result
 
     return with_all_problems(text, resolved)
 
 
-def resolve_once(text: syntax.Text, inputs: Mapping[str, Columns], user_aggregators: Sequence[str] = ()) -> Resolved:
+def resolve_once(
+    text: syntax.Text,
+    inputs: Mapping[str, Columns],
+    user_aggregators: Sequence[str] = (),
+    functions: Functions = MappingProxyType({}),
+) -> Resolved:
     """Resolve like ``resolve_text``, but raise only the first problem."""
-    return _Resolver(text, inputs, user_aggregators).resolved()
+    return _Resolver(text, inputs, user_aggregators, functions).resolved()
 
 
 class _Resolver:
-    def __init__(self, text: syntax.Text, inputs: Mapping[str, Columns], user_aggregators: Sequence[str]) -> None:
+    def __init__(
+        self, text: syntax.Text, inputs: Mapping[str, Columns], user_aggregators: Sequence[str], functions: Functions
+    ) -> None:
         self.text = text
         self.places = Places(text.source, text.name)
         self.types = Types(text)
-        self.terms = Terms(self.places, self.types.base)
+        self.functors = functors_of(text, self.types, functions, self.places)
+        self.terms = Terms(self.places, self.types.base, self.functors)
         flat, self.indexed = drop_indexes(tuple(self._flat()), self.places)
         declared = self._declared()
         self.input_spans = {
@@ -136,6 +150,7 @@ class _Resolver:
             name=_name(relations),
             assume=tuple(condition(a) for a in self.assumed),
             limits=tuple(self._limit(c) for c in self.text.clauses if isinstance(c, syntax.Limit)),
+            functors=tuple(self.functors.values()),
         )
         self._check_traces(program)
         clauses = self.text.clauses

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from pyspark_paralagg.lowering.functors import FunctorColumns
 from pyspark_paralagg.program.expr import Expr, columns
 from pyspark_paralagg.program.names import fresh_name
 from pyspark_paralagg.program.sql import quoted, to_sql
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame
 
+    from pyspark_paralagg.program.functor import Functor
     from pyspark_paralagg.program.program import Atom, Rule
 
 
@@ -27,6 +29,7 @@ def rows_of(
     head: tuple[str, ...],
     frame: Callable[[Atom], DataFrame],
     alias: Callable[[Atom, int], str | None],
+    functors: Mapping[str, Functor],
 ) -> DataFrame:
     """Return the rows that ``rule`` derives, with the column names ``head``.
 
@@ -34,22 +37,27 @@ def rows_of(
     None for the variable's name.
     """
     names = _aliases(rule, alias)
+    calls = FunctorColumns(rule, functors, names)
+    rule = calls.rule
     remaining = list(rule.conditions)
     df: DataFrame | None = None
     joins = sorted((n for n, a in enumerate(rule.body) if a.kind == "join"), key=rule.rank)
     bound: set[str] = set()
     for n in joins:
         atom = rule.body[n]
-        part = _renamed(frame(atom), atom, names)
-        bound |= atom.bound
-        ready = [c for c in remaining if columns(c) <= bound]
-        remaining = [c for c in remaining if c not in ready]
+        own = set(atom.bound)
+        part = calls.add(_renamed(frame(atom), atom, names), own)
+        bound |= own
+        ready, remaining = _ready(remaining, bound)
         if df is None:
             df = part.filter(_all(ready, names, rule.place)) if ready else part
         elif ready:
             df = df.join(part, F.expr(_all(ready, names, rule.place)), "inner")
         else:
             df = df.crossJoin(part)
+        df = calls.add(df, bound)
+        ready, remaining = _ready(remaining, bound)
+        df = df.filter(_all(ready, names, rule.place)) if ready else df
     assert df is not None  # noqa: S101 - every rule of a text has an atom
     for atom in (a for a in rule.body if a.kind != "join"):
         ready = [c for c in remaining if columns(c) & atom.bound]
@@ -59,6 +67,12 @@ def rows_of(
         df = df.join(part, F.expr(_all(ready, names, rule.place)) if ready else F.lit(col=True), join_type)
     values = (to_sql(e, names, rule.place) for e in rule.exprs)
     return df.selectExpr(*(f"{value} AS {quoted(h)}" for value, h in zip(values, head, strict=True)))
+
+
+def _ready(conditions: list[Expr], bound: set[str]) -> tuple[list[Expr], list[Expr]]:
+    """Split ``conditions``: those over ``bound`` variables alone, and the others."""
+    ready = [c for c in conditions if columns(c) <= bound]
+    return ready, [c for c in conditions if c not in ready]
 
 
 def _aliases(rule: Rule, alias: Callable[[Atom, int], str | None]) -> dict[str, str]:

@@ -9,12 +9,13 @@ The planner guarantees that every probe is local.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark_paralagg.program.expr import Call, Col, Expr, Lit, to_json
 
 if TYPE_CHECKING:
+    from pyspark_paralagg.program.functor import Functor
     from pyspark_paralagg.program.program import Column, Dependent, Input
 
 VERSION = 11
@@ -283,7 +284,8 @@ class Stratum:
     ``cycle_check``: an endless climb is possible. ``climb_limit``: the iterations after which a run that may climb, or
     converge late, is stopped. It is None if rules only shift values: then a run with more iterations than keys climbs
     without end, and is traced.
-    ``makes_strings``: rules may derive strings that no input has, so an engine numbers them when they appear.
+    ``makes_strings``: rules may derive strings that no input has, or order them, so an engine numbers them when they
+    appear.
     ``ordered_by``: the position of the dependent column whose best values an engine may apply first. ``copies_order``:
     every rule copies that column from its driver's row.
     ``carried``: keys that every rule copies from every recursive atom, each as its position among the keys of each
@@ -349,7 +351,10 @@ class Narrower:
 
 @dataclass(frozen=True)
 class Plan:
-    """A physical plan: inputs, strata in order, reasons for each choice, and reduced strata for fewer columns."""
+    """A physical plan: inputs, strata in order, reasons for each choice, and reduced strata for fewer columns.
+
+    ``functors`` are functions of this process, so they are no part of the JSON.
+    """
 
     name: str
     inputs: tuple[Input, ...]
@@ -357,10 +362,11 @@ class Plan:
     reasons: tuple[str, ...] = ()
     narrower: tuple[Narrower, ...] = ()
     version: int = VERSION
+    functors: tuple[Functor, ...] = field(default=(), compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON that ``mpi_backend`` and the shim read. Keys are the field names of the dataclasses."""
-        return {f.name: to_data(getattr(self, f.name)) for f in fields(self)}
+        return {f.name: to_data(getattr(self, f.name)) for f in fields(self) if f.name != "functors"}
 
 
 def to_data(value: Any) -> Any:  # noqa: ANN401 - walks every type of the Plan

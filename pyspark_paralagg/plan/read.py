@@ -10,11 +10,11 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from pyspark_paralagg.errors import UsageError
 from pyspark_paralagg.plan import plan as planned
 from pyspark_paralagg.plan.plan import VERSION, Plan
-from pyspark_paralagg.program import custom, expr, program, trace
+from pyspark_paralagg.program import custom, expr, functor, program, trace
 from pyspark_paralagg.program.expr import from_json
 from pyspark_paralagg.program.program import Program
 
-_NAMES = {**vars(expr), **vars(custom), **vars(trace), **vars(program), **vars(planned)}
+_NAMES = {**vars(expr), **vars(custom), **vars(functor), **vars(trace), **vars(program), **vars(planned)}
 
 
 def plan_from_json(data: dict[str, Any]) -> Plan:

@@ -17,6 +17,7 @@ from pyspark_paralagg.program.functions.function import DEFAULT_SETTING, Setting
 if TYPE_CHECKING:
     from pyspark_paralagg.program.custom import Custom
     from pyspark_paralagg.program.expr import Expr
+    from pyspark_paralagg.program.functor import Functor
     from pyspark_paralagg.program.trace import Trace
 
 AtomKind = Literal["join", "semi", "anti"]
@@ -184,7 +185,7 @@ class Program:
     """A recursion and the options of its run.
 
     ``setting`` has the session's confs. ``climb_limit`` is the iteration after which a run fails whose values still
-    change and may or may not converge.
+    change and may or may not converge. ``functors`` are those of the text: functions of this process.
     """
 
     relations: tuple[Relation, ...]
@@ -203,6 +204,7 @@ class Program:
     classes: tuple[tuple[str, str], ...] = ()
     setting: Setting = DEFAULT_SETTING
     climb_limit: int = 100_000
+    functors: tuple[Functor, ...] = ()
 
     def relation(self, name: str) -> Relation:
         """Return the relation called ``name``."""

@@ -9,6 +9,7 @@ import json
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.program.expr import PACKED, UNPACKED, Call, Col, Expr, Lit
+from pyspark_paralagg.program.functor import SIGN
 
 if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Atom, Dependent, Input, Program, Relation, Rule
@@ -73,7 +74,8 @@ def _call(expr: Call) -> str:
         case "Cast":
             return f"cast({args[0]} as {expr.type})"
         case _:
-            return f"{expr.fn.removeprefix('agg:').lower()}({', '.join(args)})"
+            name = expr.fn if expr.fn.startswith(SIGN) else expr.fn.removeprefix("agg:").lower()
+            return f"{name}({', '.join(args)})"
 
 
 def show_head(relation: Relation, exprs: tuple[Expr, ...]) -> str:

@@ -18,6 +18,7 @@ from pyspark_paralagg.datalog.parse.syntax import (
     Declaration,
     Directive,
     Disjunction,
+    Functor,
     HeadAggregate,
     Limit,
     Negation,
@@ -253,6 +254,13 @@ def test_functors_and_casts() -> None:
     assert term("max(x, y, 1)") == Apply("max", (X, Y, ONE))
     assert term("range(1, 3)") == Apply("range", (ONE, THREE))
     assert term("as(x + 1, Node)") == Cast(Apply("+", (X, ONE)), "Node")
+
+
+def test_functors_of_the_user() -> None:
+    assert term("@f(x, 1) + 1") == Apply("+", (Apply("@f", (X, ONE)), ONE))
+    assert term("-@f(@g(x))") == Apply("neg", (Apply("@f", (Apply("@g", (X,)),)),))
+    parameters = (Attribute("x", "symbol"), Attribute("", "number"))
+    assert clause(".functor f(x: symbol, number): float") == Functor("f", parameters, Attribute("", "float"))
 
 
 def test_aggregates_in_bodies() -> None:

@@ -38,6 +38,9 @@ TEXTS = {
         ".comp A<T> : B<T>, C {\n.decl p(x: T)\n.override q\np(1).\n}"
     ),
     ".init a=A<x.T,U> a.p(x):-a.b.q(x).": ".init a = A<x.T, U>\na.p(x) :- a.b.q(x).",
+    ".functor f(x:symbol,number):unsigned p(@f(x,1)+@f(y,2)):-q(x,y).": (
+        ".functor f(x: symbol, number): unsigned\np(@f(x, 1) + @f(y, 2)) :- q(x, y)."
+    ),
     ".type L=[h:number,t:L]": ".type L = [h: number, t: L]",
     ".type E=A{}|B{l:E,r:E}": ".type E = A {} | B {l: E, r: E}",
     "p([x,nil],[]):-q([_,[x,y]]),x=$Add($Leaf(y),$End).": (

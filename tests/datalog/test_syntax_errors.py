@@ -281,9 +281,9 @@ COUNTER = (
     "counters (`$`, `autoinc()`, `recursive_iteration_cnt()`) are not supported: a rule's rows have no order",
     "number the rows of an input with `row_number()` or `monotonically_increasing_id()` on the DataFrame",
 )
-FUNCTOR = (
-    "user-defined functors are not supported",
-    "compute the value in the input DataFrame, or use a built-in functor such as `cat` or `substr`",
+STATEFUL = (
+    "`stateful`: functors with access to Soufflé's tables are not supported",
+    "remove the word; the Python function gets symbols as texts",
 )
 LATTICE = (
     "lattices are not supported in this form",
@@ -300,8 +300,7 @@ PREPROCESSOR = (
     [
         ("p($, x) :- q(x).", 3, *COUNTER),
         ("p(autoinc(), x) :- q(x).", 3, f"`autoinc`: {COUNTER[0]}", COUNTER[1]),
-        (".functor f(x: number): number", 1, f"`.functor`: {FUNCTOR[0]}", FUNCTOR[1]),
-        ("p(@f(x)) :- q(x).", 3, *FUNCTOR),
+        (".functor f(x: number): number stateful", 31, *STATEFUL),
         ("#define X 1", 1, *PREPROCESSOR),
         ('#include "x.dl"', 1, *PREPROCESSOR),
         (
@@ -323,6 +322,24 @@ PREPROCESSOR = (
 def test_refused_by_name(text: str, column: int, message: str, hint: str) -> None:
     error = problem(text)
     assert (error.code, error.place, error.message, error.hint) == (UNSUPPORTED, place(1, column), message, hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message", "hint"),
+    [
+        ("p(x) :- @f(x).", 9, "this is a value, but a condition is expected", "write a comparison such as"),
+        ("@f(x) :- q(x).", 1, "expected a rule, a fact or a directive, not `@f`", ""),
+        ("p(@f) :- q(x).", 5, "expected `(` after `@f`", ""),
+        ("p(@ f(x)) :- q(x).", 3, "`@` has no meaning here", "write `@f(x)` to call the functor f"),
+        (".functor f(symbol)", 19, "expected `:` after `)`", ""),
+        (".functor f, g(number): number", 11, "expected `(` after `f`", ""),
+        (".comp C { .functor f(number): number }", 11, "a component declares no functors", "outside of the component"),
+    ],
+)
+def test_functors(text: str, column: int, message: str, hint: str) -> None:
+    error = problem(text)
+    assert (error.code, error.place, error.message) == (SYNTAX, place(1, column), message)
+    assert hint in (error.hint or "")
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

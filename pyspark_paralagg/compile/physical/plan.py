@@ -28,6 +28,7 @@ from pyspark_paralagg.compile.prove.bounded import climbs, translates
 from pyspark_paralagg.plan.plan import (
     Bitmap,
     Decomposition,
+    Filter,
     Narrower,
     Plan,
     PlannedRelation,
@@ -39,14 +40,16 @@ from pyspark_paralagg.plan.plan import (
     hashed_heads,
 )
 from pyspark_paralagg.program.aggregators import is_numeric
-from pyspark_paralagg.program.expr import Col
+from pyspark_paralagg.program.expr import Call, Col, walk
 from pyspark_paralagg.program.text import input_name, show_size
 
 if TYPE_CHECKING:
     from pyspark_paralagg.compile.physical.chain import Chain
+    from pyspark_paralagg.program.expr import Expr
     from pyspark_paralagg.program.program import Input, Program, Relation, Rule
 
 BROADCAST_MAX_BYTES = 1 << 30
+_ORDERING = ("LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "Least", "Greatest")
 
 
 def plan(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> Plan:
@@ -64,7 +67,7 @@ def plan(program: Program, broadcast_max_bytes: int = BROADCAST_MAX_BYTES) -> Pl
             narrower += smaller.narrowers(position, _with_placements(narrowed, narrowed_inputs), narrowed_inputs)
     used = {i for s in strata for i in s.input_ids}
     read = tuple(i for i in program.inputs if i.id in used)
-    return Plan(program.name, read, tuple(strata), tuple(reasons), tuple(narrower))
+    return Plan(program.name, read, tuple(strata), tuple(reasons), tuple(narrower), functors=program.functors)
 
 
 def _stratum(
@@ -230,9 +233,17 @@ def _may_climb(program: Program, relation_class: RelationClass, rules: tuple[Rul
 
 
 def _makes_strings(rule: PlannedRule) -> bool:
-    """Return whether a computed or constant string is a lookup key or a column of the head."""
-    looked_up = (key for step in rule.steps if isinstance(step, Probe) for key in step.keys)
-    return any(e.type == "string" and not isinstance(e, Col) for e in (*rule.emit, *looked_up))
+    """Return whether a computed or constant string is a lookup key or in the head, or a computed one is ordered."""
+    looked_up = [key for step in rule.steps if isinstance(step, Probe) for key in step.keys]
+    conditions = [step.condition for step in rule.steps if isinstance(step, Filter)]
+    is_stored = any(e.type == "string" and not isinstance(e, Col) for e in (*rule.emit, *looked_up))
+    return is_stored or any(map(_orders_strings, (*rule.emit, *looked_up, *conditions)))
+
+
+def _orders_strings(expr: Expr) -> bool:
+    """Return whether ``expr`` contains a comparison by order with a computed string."""
+    ordering = (e for e in walk(expr) if isinstance(e, Call) and e.fn in _ORDERING)
+    return any(isinstance(a, Call) and a.type == "string" for e in ordering for a in e.args)
 
 
 def _combines_strings(relation: Relation) -> bool:

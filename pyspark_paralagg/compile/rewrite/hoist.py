@@ -3,8 +3,8 @@
     dist(y, min d + w) :- dist(x, d), in1(a, y, w), x = cast(a as bigint), kind(y) ...
     dist(y, min d + w) :- dist(x, d), in2(y, w, a_1), x = a_1          in2 computes a_1 := cast(a as bigint)
 
-Two reasons: a join needs a plain column on the input's side, and the loop cannot compute with strings. Other arithmetic
-stays in the loop: at load it might fail on rows that never join.
+Three reasons: a join needs a plain column on the input's side, the loop cannot compute with strings, and a functor of
+the user gets whole columns. Other arithmetic stays in the loop: at load it might fail on rows that never join.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pyspark_paralagg.compile.rewrite.simplify import with_input
 from pyspark_paralagg.compile.rewrite.types import is_storable, is_word
 from pyspark_paralagg.program.branch import may_be_null
 from pyspark_paralagg.program.expr import Call, Col, Expr, columns, walk
+from pyspark_paralagg.program.functor import SIGN
 
 if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Program, Rule
@@ -29,8 +30,8 @@ def hoist(program: Program) -> Program:
         hoister = _Hoister(program, rule)
         hoisted = replace(
             rule,
-            exprs=tuple(hoister.without_strings(e) for e in rule.exprs),
-            conditions=tuple(hoister.join_key(hoister.without_strings(c)) for c in rule.conditions),
+            exprs=tuple(hoister.without_calls(e) for e in rule.exprs),
+            conditions=tuple(hoister.join_key(hoister.without_calls(c)) for c in rule.conditions),
         )
         program, body = hoister.finish(hoisted)
         rules.append(body)
@@ -51,14 +52,14 @@ class _Hoister:
         self._inputs = {n for n, a in enumerate(rule.body) if a.input is not None}
         self._added: dict[Expr, Col] = {}
 
-    def without_strings(self, expr: Expr) -> Expr:
-        """Return ``expr`` with calls over strings (or other non-word types) of a single input replaced by columns."""
+    def without_calls(self, expr: Expr) -> Expr:
+        """Return ``expr`` with columns for calls over one input: of functors, and over strings or other non-words."""
         if not isinstance(expr, Call):
             return expr
         may_move = is_storable(expr.type) and self._only_atom(expr) is not None and not _raises(expr)
-        if may_move and not all(is_word(e.type) for e in (expr, *expr.args)):
+        if may_move and (expr.fn.startswith(SIGN) or not all(is_word(e.type) for e in (expr, *expr.args))):
             return self._column(expr)
-        return replace(expr, args=tuple(self.without_strings(a) for a in expr.args))
+        return replace(expr, args=tuple(self.without_calls(a) for a in expr.args))
 
     def join_key(self, condition: Expr) -> Expr:
         """Return an equality between atoms with plain columns on the sides of inputs; other conditions unchanged."""

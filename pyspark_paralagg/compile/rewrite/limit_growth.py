@@ -4,6 +4,7 @@
     level(y, n + 1) :- level(x, n), edges(x, y), n < 9    bounded by the filter
     count(n + 1, end) :- count(n, end), n < end           bounded by a key that does not change
     total(x + z) :- pairs(x, y), pairs(y, z)              no recursion: at most one row for each pair of rows
+    name(@f(x)) :- name(x)                                endless for some functors of the user
 
 Values need no limit: a lattice reaches a fixpoint, or the engine detects its endless climb. Keys do: a key computed
 from the recursion's own keys can be new in each iteration. A filter on the columns that it is computed from, or a limit
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.compile.rewrite.scope import variables
 from pyspark_paralagg.compile.rewrite.stratify import needs_of, strongly_connected
 from pyspark_paralagg.program.expr import Call, Col, columns, walk
+from pyspark_paralagg.program.functor import SIGN
 from pyspark_paralagg.program.program import Limit
 from pyspark_paralagg.program.text import show
 
@@ -64,7 +66,7 @@ def _growing_key(rule: Rule, names: Collection[str], program: Program) -> tuple[
     scope = variables(rule, program)
     head = program.relation(rule.head)
     for column, expr in zip(head.keys, rule.exprs, strict=False):
-        for call in (e for e in walk(expr) if isinstance(e, Call) and e.fn in _GROWING):
+        for call in (e for e in walk(expr) if isinstance(e, Call) and (e.fn in _GROWING or e.fn.startswith(SIGN))):
             recursive = [v for v in columns(call) if scope[v].relation in names]
             fixed = {name for name, v in scope.items() if v.relation not in names} | _carried(rule, len(head.keys))
             if recursive and not _is_bounded(set(recursive), rule, fixed):

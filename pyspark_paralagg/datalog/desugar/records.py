@@ -18,6 +18,7 @@ from pyspark_paralagg.datalog.desugar.structures import as_text, field_of, has_b
 from pyspark_paralagg.datalog.parse import syntax
 from pyspark_paralagg.datalog.parse.places import Places
 from pyspark_paralagg.datalog.resolve.expand import names_in, nodes, substituted
+from pyspark_paralagg.program.functor import SIGN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -195,7 +196,11 @@ class _Rule:
         """Return ``term`` without structures; what it needs is added to ``extra``."""
 
         def change(node: Any) -> Any:  # noqa: ANN401 - any node of the tree
-            if isinstance(node, syntax.Apply) and node.name in _OF_TEXTS and any(map(self._type, node.args)):
+            if (
+                isinstance(node, syntax.Apply)
+                and (node.name in _OF_TEXTS or node.name.startswith(SIGN))
+                and any(map(self._type, node.args))
+            ):
                 message = f"`{node.name}` takes no structure"
                 raise self._error(message, node.span, node.name, "take the structure apart, and use its fields")
             if isinstance(node, _STRUCTURED):

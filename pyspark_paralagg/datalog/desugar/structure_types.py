@@ -39,6 +39,12 @@ class StructureTypes:
                     raise self._places.error("PARALAGG_DATALOG_STRUCTURE", message, b.span, value=b.name, hint=hint)
                 self.branches[b.name] = c.name
             self.structures[c.name] = Structure(c.name, {b.name: self._fields(b.fields) for b in c.branches})
+        for functor in (c for c in text.clauses if isinstance(c, syntax.Functor)):
+            for a in (*functor.parameters, functor.result):
+                if self._structure_of(a.type) is not None:
+                    message = f"the functor `{functor.name}` takes and returns no structures"
+                    hint = "pass their fields to it"
+                    raise self._places.error("PARALAGG_DATALOG_STRUCTURE", message, a.span, value=a.type, hint=hint)
         declared = {
             c.relation: tuple(self._structure_of(a.type) for a in c.attributes)
             for c in text.clauses

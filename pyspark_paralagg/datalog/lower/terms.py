@@ -14,6 +14,7 @@ from pyspark_paralagg.datalog.parse import syntax
 from pyspark_paralagg.datalog.resolve.types import BASES
 from pyspark_paralagg.program import fields, patterns
 from pyspark_paralagg.program.expr import Call, Expr, Lit
+from pyspark_paralagg.program.functor import SIGN
 from pyspark_paralagg.program.schema import did_you_mean
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark_paralagg.datalog.parse.places import Places
     from pyspark_paralagg.datalog.parse.syntax import Span
+    from pyspark_paralagg.program.functor import Functor
 
 NUMBER, FLOAT, SYMBOL, BOOLEAN = "bigint", "double", "string", "boolean"
 DATALOG_TYPES = {NUMBER: "number", FLOAT: "float", SYMBOL: "symbol"}
@@ -52,14 +54,17 @@ class UnboundError(Exception):
 class Terms:
     """The translation of terms and constraints; ``places`` locates errors."""
 
-    def __init__(self, places: Places, base: Callable[[str, Span], str]) -> None:
+    def __init__(self, places: Places, base: Callable[[str, Span], str], functors: Mapping[str, Functor]) -> None:
         self._places = places
         self._base = base
+        self._functors = functors
         self.unsigned: Mapping[str, Collection[int]] = {}
 
-    def base(self, cast: syntax.Cast) -> str:
-        """Return the base type of a cast: ``number``, ``unsigned``, ``float``, ``symbol`` or ``boolean``."""
-        return self._base(cast.type, cast.span)
+    def base(self, term: syntax.Cast | syntax.Apply) -> str:
+        """Return the base type of a cast or of a user's functor: ``number``, ``unsigned``, ``float``, ``symbol``, …."""
+        if isinstance(term, syntax.Cast):
+            return self._base(term.type, term.span)
+        return self._functor(term).result
 
     def range_checked(self, term: syntax.Term | syntax.HeadAggregate, expr: Expr, names: Collection[str]) -> Expr:
         """Return ``expr``, the expression of ``term``, with a range check if it is unsigned and may leave the range.
@@ -94,9 +99,9 @@ class Terms:
             case syntax.Apply():
                 self._check_signs(term, names)
                 args = [self.expr(a, scope, names) for a in term.args]
-                if term.name in unsigned.READING:
+                if term.name in unsigned.READING or term.name.startswith(SIGN):
                     args = [self.range_checked(a, e, names) for a, e in zip(term.args, args, strict=True)]
-                return self._apply(term, args)
+                return self._call(term, args, names) if term.name.startswith(SIGN) else self._apply(term, args)
             case _:
                 raise UnboundError(term)
 
@@ -104,6 +109,33 @@ class Terms:
         if term.name == "neg" and unsigned.is_unsigned(term.args[0], names, self.base):
             message = "an unsigned number cannot be negative"
             raise self._places.error(unsigned.CODE, message, term.span, hint=unsigned.HINT)
+
+    def _functor(self, term: syntax.Apply) -> Functor:
+        """Return the functor of the user that ``term`` calls."""
+        functor = self._functors.get(term.name.removeprefix(SIGN))
+        if functor is None:
+            hint = did_you_mean(term.name, [SIGN + name for name in self._functors]) if self._functors else None
+            hint = hint or f"declare it: .functor {term.name.removeprefix(SIGN)}(x: number): number"
+            message = f"functor `{term.name}` is not declared"
+            raise self._places.error("PARALAGG_DATALOG_FUNCTOR", message, term.span, value=term.name, hint=hint)
+        return functor
+
+    def _call(self, term: syntax.Apply, args: list[Expr], names: Collection[str]) -> Expr:
+        """Translate the call of a user's functor."""
+        functor = self._functor(term)
+        if len(args) != len(functor.parameters):
+            raise self._wrong_count(term.name, len(functor.parameters), len(args), term.span)
+        converted = []
+        for n, (arg, expr, type_) in enumerate(zip(term.args, args, functor.parameters, strict=True), 1):
+            value = self.as_type(expr, BASES[type_])
+            if value is None:
+                message = f"argument {n} of `{term.name}` is a {type_}, but here it is a {datalog_type(expr.type)}"
+                hint = "convert it with to_number, to_string or to_float"
+                raise self._places.error("PARALAGG_DATALOG_TYPE", message, arg.span, value=expr.type, hint=hint)
+            if type_ == "unsigned" and not unsigned.is_unsigned(arg, names, self.base):
+                value = unsigned.asserted(value, self._places.describe(arg.span))
+            converted.append(value)
+        return Call(term.name, tuple(converted), BASES[functor.result])
 
     def constraint(self, literal: syntax.Comparison | syntax.Constraint, scope: Mapping[str, Expr]) -> Expr:
         """Translate a comparison, ``match`` or ``contains`` into a condition."""
@@ -289,6 +321,10 @@ class Terms:
             return self._places.error(
                 "PARALAGG_DATALOG_UNSUPPORTED", "ord is not supported: symbols have no numbers", span, hint=hint
             )
+        if name in self._functors:
+            hint = f"a functor of your own has a sign: `{SIGN}{name}(...)`"
+            message = f"functor `{name}` does not exist"
+            return self._places.error("PARALAGG_DATALOG_FUNCTOR", message, span, value=name, hint=hint)
         functors = [n for n in (*_ARITY, "max", "min", "cat", "range", "match", "contains") if n.isidentifier()]
         message = f"functor `{name}` does not exist"
         hint = did_you_mean(name, functors)

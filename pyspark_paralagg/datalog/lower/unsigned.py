@@ -7,14 +7,16 @@ matters when a value is compared, divided, converted or stored; there a value of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.datalog.parse.syntax import Apply, Atom, Cast, HeadAggregate, Number, Variable
 from pyspark_paralagg.datalog.resolve.expand import nodes
 from pyspark_paralagg.program.expr import ASSERT_UNSIGNED, Call, Expr, Lit
+from pyspark_paralagg.program.functor import SIGN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pyspark_paralagg.datalog.lower.resolved import Resolved
     from pyspark_paralagg.datalog.parse.syntax import Span, Term
@@ -35,19 +37,23 @@ READING = frozenset(
 ORDERED = ("<", "<=", ">", ">=")
 
 
-def is_unsigned(term: object, names: Collection[str], base: Callable[[Cast], str]) -> bool:
+Base = Callable[["Cast | Apply"], str]
+"""Returns the base type of a cast, or of the result of a user's functor."""
+
+
+def is_unsigned(term: object, names: Collection[str], base: Base) -> bool:
     """Return whether ``term`` is unsigned; ``names`` are the unsigned variables."""
     match term:
         case Variable(name=name):
             return name in names
         case Number():
             return term.is_unsigned
-        case Cast():
-            return base(term) == "unsigned"
-        case Apply(name=name):
+        case Apply(name=name) if not name.startswith(SIGN):
             return name in _TO_UNSIGNED or (
                 name in _UNSIGNED_IF_ARGUMENTS and any(is_unsigned(a, names, base) for a in term.args)
             )
+        case Cast() | Apply():
+            return base(term) == "unsigned"
         case HeadAggregate():
             return bool(term.args) and is_unsigned(term.args[0], names, base)
         case _:
@@ -65,9 +71,7 @@ def asserted(expr: Expr, place: str) -> Expr:
     return Call(ASSERT_UNSIGNED, (expr, Lit(message, "string")), expr.type)
 
 
-def positions(
-    rules: Sequence[Flat], declared: Mapping[str, tuple[bool, ...]], base: Callable[[Cast], str]
-) -> dict[str, frozenset[int]]:
+def positions(rules: Sequence[Flat], declared: Mapping[str, tuple[bool, ...]], base: Base) -> dict[str, frozenset[int]]:
     """Return the unsigned columns of each relation: as declared, else where some rule has an unsigned term."""
     result = {n: frozenset(p for p, is_ in enumerate(flags) if is_) for n, flags in declared.items()}
     while True:
@@ -82,7 +86,7 @@ def positions(
             return result
 
 
-def unsigned_names(rule: Flat, columns: Mapping[str, Collection[int]], base: Callable[[Cast], str]) -> frozenset[str]:
+def unsigned_names(rule: Flat, columns: Mapping[str, Collection[int]], base: Base) -> frozenset[str]:
     """Return the unsigned variables of ``rule``: those of unsigned columns, and those that equations define by them."""
     names = {
         a.name
@@ -104,9 +108,7 @@ def unsigned_names(rule: Flat, columns: Mapping[str, Collection[int]], base: Cal
         names |= more
 
 
-def overflowing(
-    rules: Sequence[Flat], columns: Mapping[str, Collection[int]], base: Callable[[Cast], str]
-) -> Span | None:
+def overflowing(rules: Sequence[Flat], columns: Mapping[str, Collection[int]], base: Base) -> Span | None:
     """Return the span of the first unsigned sum or product; its overflow is an error only under ANSI rules."""
     for rule in rules:
         names = unsigned_names(rule, columns, base)

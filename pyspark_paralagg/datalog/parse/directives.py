@@ -92,6 +92,18 @@ class Directives(Transformer[Token, Any]):
         name, type_ = children
         return syntax.Attribute(str(name), str(type_), between(name, type_))
 
+    def functor(self, children: list[Any]) -> syntax.Functor:
+        word, name, parameters, type_ = children
+        result = syntax.Attribute("", str(type_), place(type_))
+        return syntax.Functor(str(name), parameters.items, result, between(word, type_))
+
+    def functor_types(self, children: list[Any]) -> Bracketed:
+        return self.attributes(children)
+
+    def functor_type(self, children: list[Token]) -> syntax.Attribute:
+        *name, type_ = children
+        return syntax.Attribute(str(name[0]) if name else "", str(type_), between(children[0], type_))
+
     def type_alias(self, children: list[Token]) -> syntax.TypeAlias:
         names = [str(c) for c in children if c.type == "NAME"]
         if len(names) == 1:  # Soufflé's old forms: `.number_type Id`, `.symbol_type Name`, `.type Name`
@@ -143,6 +155,8 @@ class Directives(Transformer[Token, Any]):
     def component(self, children: list[Any]) -> syntax.Component:
         types = [c for c in children[1:] if isinstance(c, syntax.ComponentType)]
         clauses = self.text([c for c in children[1:] if not isinstance(c, syntax.ComponentType)])
+        for functor in (c for c in clauses if isinstance(c, syntax.Functor)):
+            raise Problem("a component declares no functors", functor.span, "declare it outside of the component")
         return syntax.Component(types[0], tuple(types[1:]), tuple(clauses), between(children[0], types[-1]))
 
     def init(self, children: list[Any]) -> syntax.Init:

@@ -57,9 +57,9 @@ _REFUSED = {
         "counters (`$`, `autoinc()`, `recursive_iteration_cnt()`) are not supported: a rule's rows have no order",
         "number the rows of an input with `row_number()` or `monotonically_increasing_id()` on the DataFrame",
     ),
-    "functor": (
-        "user-defined functors are not supported",
-        "compute the value in the input DataFrame, or use a built-in functor such as `cat` or `substr`",
+    "stateful": (
+        "functors with access to Soufflé's tables are not supported",
+        "remove the word; the Python function gets symbols as texts",
     ),
     "aggregator": (
         "aggregates of Soufflé's interface (`@@name`) are not supported",

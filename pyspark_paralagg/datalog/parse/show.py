@@ -45,6 +45,8 @@ def show_clause(clause: Clause) -> str:  # noqa: C901, PLR0911, PLR0912 - one ca
             keys = _list(f"({_list(key)})" if len(key) > 1 else key[0] for key in clause.choices)
             choice = (f"choice-domain {keys}",) if keys else ()
             return " ".join((f".decl {clause.relation}({_attributes(clause.attributes)})", *clause.qualifiers, *choice))
+        case syntax.Functor():
+            return f".functor {clause.name}({_attributes(clause.parameters)}): {clause.result.type}"
         case syntax.TypeAlias():
             return f".type {clause.name} {'<:' if len(clause.types) == 1 else '='} {' | '.join(clause.types)}"
         case syntax.RecordType():
@@ -74,7 +76,7 @@ def show_clause(clause: Clause) -> str:  # noqa: C901, PLR0911, PLR0912 - one ca
 
 
 def _attributes(attributes: Iterable[syntax.Attribute]) -> str:
-    return ", ".join(f"{a.name}: {a.type}" for a in attributes)
+    return ", ".join(f"{a.name}: {a.type}" if a.name else a.type for a in attributes)
 
 
 def _component_type(node: syntax.ComponentType) -> str:

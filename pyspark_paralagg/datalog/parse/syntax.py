@@ -96,7 +96,8 @@ class Apply:
     """An operator or functor: ``+ - * / % ^ band bor bxor bshl bshr bnot land lor lnot``, ``neg`` (minus), a name.
 
     ``name`` is the operator's sign, or the functor's name in lower case as written (``cat``, ``strlen``, ``max``,
-    ``to_number``). Infix operators ``a band b`` and calls ``max(a, b)`` have the same form.
+    ``to_number``); that of a user's functor begins with its sign: ``@f``. Infix operators ``a band b`` and calls
+    ``max(a, b)`` have the same form.
     """
 
     name: str
@@ -252,6 +253,16 @@ class Declaration:
 
 
 @dataclass(frozen=True)
+class Functor:
+    """A functor of the user: ``.functor f(x: symbol, number): number``. An argument may have no name: ``""``."""
+
+    name: str
+    parameters: tuple[Attribute, ...]
+    result: Attribute
+    span: Span = _span()
+
+
+@dataclass(frozen=True)
 class TypeAlias:
     """A type: ``.type Node <: symbol``, ``.type Node = number``, ``.type Either = A | B`` (two ``types``)."""
 
@@ -370,6 +381,7 @@ Clause = (
     Rule
     | Subsumption
     | Declaration
+    | Functor
     | TypeAlias
     | RecordType
     | AlgebraicType

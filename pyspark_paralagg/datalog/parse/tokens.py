@@ -36,6 +36,7 @@ _TOKEN = re.compile(
     | (?P<NAME> (?:[^\W\d]|[?∆]) [\w?∆]* )
     | (?P<STRING> "(?:\\.|[^"\\\n])*" )
     | (?P<DOLLAR_NAME> \$(?:[^\W\d]|\?)[\w?]*(?:\.(?:[^\W\d]|\?)[\w?]*)* )
+    | (?P<FUNCTOR_NAME> @(?:[^\W\d]|\?)[\w?]* )
     | (?P<DIRECTIVE> \.[^\W\d]\w* )
     | (?P<FOREIGN> == | => | =< | <> | -> | := | && | \|\| | \*\* | \\\+ | [&~'\\] )
     | (?P<SIGN> :- | <- | <: | <= | >= | != | /\* | @@ | @\[ | @! | . )
@@ -153,6 +154,8 @@ class _Tokenizer:
         if self._directive and not self._open and self._previous not in _CONTINUES_DIRECTIVE:
             if self._directive == "DECL" and self._add_qualifier(text):
                 return
+            if self._directive == "FUNCTOR" and text == "stateful" and not self._follows("(", len(text)):
+                raise refused("stateful", self._span(text), text)
             self._directive = ""  # a name that does not continue the directive begins a rule
             self.starts.append(len(self.tokens))
         rest = _QUALIFIED.match(self._source, self._position + len(text))

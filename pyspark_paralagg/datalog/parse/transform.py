@@ -80,6 +80,10 @@ class Transform(Directives):
         name, arguments = children
         return Call(name, arguments.items, between(name, arguments))
 
+    def functor_call(self, children: list[Any]) -> syntax.Apply:
+        name, arguments = children
+        return syntax.Apply(str(name), tuple(term(a) for a in arguments.items), between(name, arguments))
+
     def arguments(self, children: list[Any]) -> Arguments:
         return Arguments(tuple(children[1:-1:2]), between(children[0], children[-1]))
 

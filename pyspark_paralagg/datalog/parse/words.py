@@ -21,13 +21,13 @@ REFUSED_WORDS = {
 DIRECTIVES = {
     ".decl": "DECL", ".type": "TYPE", ".number_type": "TYPE", ".symbol_type": "TYPE", ".limit": "LIMIT",
     ".assume": "ASSUME", ".plan": "PLAN", ".pragma": "PRAGMA",
-    ".comp": "COMP", ".init": "INIT", ".override": "OVERRIDE",
+    ".comp": "COMP", ".init": "INIT", ".override": "OVERRIDE", ".functor": "FUNCTOR",
     **dict.fromkeys((".input", ".output", ".printsize", ".limitsize"), "DIRECTIVE"),
 }  # fmt: skip
 REFUSED_DIRECTIVES = {
-    ".functor": "functor", ".include": "include", ".once": "include", ".lattice": "lattice",
+    ".include": "include", ".once": "include", ".lattice": "lattice",
 }  # fmt: skip
-REFUSED_SIGNS = {"$": "counter", "@": "functor", "@@": "aggregator", "@[": "annotation", "@!": "annotation"}
+REFUSED_SIGNS = {"$": "counter", "@@": "aggregator", "@[": "annotation", "@!": "annotation"}
 QUALIFIERS = (
     "inline", "no_inline", "magic", "no_magic", "brie", "btree", "btree_delete", "overridable", "eqrel",
     "input", "output", "printsize",
@@ -39,6 +39,7 @@ FOREIGN = {
     "&": "write `,` between conditions, `band` between numbers", "||": "write `;` between conditions",
     "**": "write `^`", "\\+": "write `!` for negation", "~": "write `!` for negation, `bnot` for that of bits",
     "'": 'write text in double quotes: "..."', "\\": "use a backslash only in strings",
+    "@": "write `@f(x)` to call the functor f",
     "∧": "write `,` between conditions", "¬": "write `!` for negation",
     "∨": "write `;` between conditions",  # noqa: RUF001 - it is that sign
     "≤": "write `<=`", "≥": "write `>=`", "≠": "write `!=`", "←": "write `:-`",

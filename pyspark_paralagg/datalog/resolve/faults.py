@@ -12,13 +12,16 @@ from pyspark_paralagg.datalog.parse import syntax
 from pyspark_paralagg.datalog.parse.parse import MAX_PROBLEMS
 from pyspark_paralagg.datalog.resolve.expand import nodes
 from pyspark_paralagg.errors import ParalaggError, combine_errors
+from pyspark_paralagg.program.functor import SIGN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 Result = TypeVar("Result")
 
-_MISSING_RELATION_CODES = ("PARALAGG_UNKNOWN_RELATION", "PARALAGG_DATALOG_INPUT", "PARALAGG_NO_OUTPUT")
+_MISSING_NAME_CODES = (
+    "PARALAGG_UNKNOWN_RELATION", "PARALAGG_DATALOG_INPUT", "PARALAGG_NO_OUTPUT", "PARALAGG_DATALOG_FUNCTOR"
+)  # fmt: skip
 _DECLARATION_CODES = ("PARALAGG_DATALOG_TYPE", "PARALAGG_DATALOG_ARITY", "PARALAGG_BAD_FACT", "PARALAGG_BAD_OPTION")
 
 
@@ -63,7 +66,7 @@ def _is_consequence(problem: ParalaggError, clause: syntax.Clause | None, remove
         return bool(removed)
     defined = {name for c in removed for name in _defined_by(c)}
     declared = {c.relation for c in removed if isinstance(c, syntax.Declaration)}
-    if problem.code in _MISSING_RELATION_CODES and problem.value in defined:
+    if problem.code in _MISSING_NAME_CODES and problem.value in defined:
         return True
     if problem.code == "PARALAGG_DATALOG_TYPE" and any(isinstance(c, syntax.TypeAlias) for c in removed):
         return True
@@ -76,4 +79,6 @@ def _is_consequence(problem: ParalaggError, clause: syntax.Clause | None, remove
 def _defined_by(clause: syntax.Clause) -> list[str]:
     if isinstance(clause, syntax.Rule):
         return [h.relation for h in clause.heads]
+    if isinstance(clause, syntax.Functor):
+        return [SIGN + clause.name]
     return [clause.relation] if isinstance(clause, syntax.Declaration | syntax.Directive) else []
