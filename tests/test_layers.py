@@ -21,7 +21,7 @@ LINES = {
         "api": 2_640,
         "backends": 1_505,
         "codes": 1_525,
-        "command": 3_410,
+        "command": 3_570,
         "compile": 8_765,
         "connect": 1_730,
         "datalog": 7_000,
