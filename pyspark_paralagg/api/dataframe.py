@@ -115,6 +115,7 @@ class Declaration:
 
     ``settled``: ``initial`` is the fixpoint without ``base``; the result is the rows that ``base`` changes
     (``ra.delta``). ``is_output``: several queries read the relation, so a run for another one computes it, too.
+    ``max_rows``: the relation is a set, and ends after the iteration that has so many rows (``.limitsize``).
     """
 
     base: DataFrame
@@ -123,6 +124,7 @@ class Declaration:
     initial: DataFrame | None = None
     settled: bool = False
     is_output: bool = False
+    max_rows: int | None = None
 
     def widened(self, types: Mapping[str, str]) -> Declaration:
         """Return the relation with columns of wider types."""
@@ -233,7 +235,9 @@ def _run(
             return {s.relation.name: _conform_result(result[s.relation.name], s.relation) for s in seeds}
 
         outputs = tuple(key for key, declaration in declared.items() if declaration.is_output)
-        job = Job(name, seeds[0].base.sparkSession, seeds, apply, together=outputs, question=question)
+        max_rows = next((d.max_rows for d in declared.values() if d.max_rows is not None), None)
+        session = seeds[0].base.sparkSession
+        job = Job(name, session, seeds, apply, together=outputs, question=question, max_rows=max_rows)
         results = execute(_with_options(job, options), _check_backend(options.backend))
     except NarrowBaseError as narrow:
         declared = {**declared, narrow.relation: declared[narrow.relation].widened(narrow.types)}

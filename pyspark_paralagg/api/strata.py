@@ -156,7 +156,10 @@ class Strata:
             keys = [k.name for k in relation.keys]
             aggs = self._aggs(relation) or None
             is_output = name in self._resolved.outputs
-            declarations[name] = Declaration(self._start(relation), keys, aggs, initial, is_output=is_output)
+            max_rows = self._program.row_limit((name,))
+            declarations[name] = Declaration(
+                self._start(relation), keys, aggs, initial, is_output=is_output, max_rows=max_rows
+            )
 
         def step(**state: DataFrame) -> dict[str, DataFrame]:
             return {n: _union([self._rule(r, state) for r in self._dependencies.recursive_rules(n)]) for n in names}

@@ -60,7 +60,7 @@ class Job:
 
     ``apply`` is the user's step with its result checked and conformed: it maps relation names to rows, in and out.
     ``together`` are relations that the user reads: where they are mutually recursive, one run computes them all.
-    ``question`` adds a relation with its answer to the results.
+    ``question`` adds a relation with its answer to the results. ``max_rows`` ends a set, the only relation.
     """
 
     name: str
@@ -75,6 +75,7 @@ class Job:
     join_order: JoinOrder = "cost"
     together: tuple[str, ...] = ()
     question: Question | None = None
+    max_rows: int | None = None
 
     @property
     def outputs(self) -> dict[str, str]:

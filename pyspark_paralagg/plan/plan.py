@@ -291,6 +291,7 @@ class Stratum:
     ``mirrored``, ``spread``, ``hubs``: the same fixpoint with its rows placed otherwise.
     ``bitmap``, ``decomposition``, ``bit_rows``: other forms of evaluation, which an engine prefers where it can.
     ``sent_early``: the relations whose derived rows a task may send before an iteration ends, and then forget.
+    ``ends_at``: the number of rows after which a set needs no further iteration.
     """
 
     relations: tuple[PlannedRelation, ...]
@@ -315,6 +316,7 @@ class Stratum:
     hubs: Hubs | None = None
     bit_rows: BitRows | None = None
     sent_early: tuple[str, ...] = ()
+    ends_at: int | None = None
 
     @property
     def input_ids(self) -> frozenset[int]:
