@@ -24,7 +24,7 @@ LINES = {
         "command": 3_570,
         "compile": 8_770,
         "connect": 1_730,
-        "datalog": 7_040,
+        "datalog": 7_110,
         "delta": 1_560,
         "graph": 1_205,
         "lowering": 325,
