@@ -14,6 +14,7 @@ from pyspark_paralagg.api.inputs import literal_rows
 from pyspark_paralagg.api.relations import conform, make_relation, typed_relation
 from pyspark_paralagg.datalog.lower.dependencies import Dependencies
 from pyspark_paralagg.lowering.aggregate import aggregate
+from pyspark_paralagg.lowering.numbered import numbered
 from pyspark_paralagg.lowering.rows import rows_of
 from pyspark_paralagg.program.aggregators import BY_ORDER, MCount, MSum
 from pyspark_paralagg.program.names import visible_names
@@ -128,6 +129,8 @@ class Strata:
 
     def _plain(self, relation: Relation) -> DataFrame:
         rows = self._start(relation)
+        if relation.numbered:
+            return numbered(rows.distinct())
         if not relation.dependents:
             return rows.distinct()
         typed = typed_relation(

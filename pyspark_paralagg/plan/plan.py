@@ -28,7 +28,8 @@ class PlannedRelation:
     """The state of a recursive relation. ``distribute_by`` are positions among the keys; none: all rows at task 0.
 
     ``settled`` (lattices): the initial rows are a fixpoint that the base is added to. They exist before the first
-    iteration and are in no delta, and the result has only rows that are new or changed.
+    iteration and are in no delta, and the result has only rows that are new or changed. ``numbered``: the last key of
+    the result is the number of the row, in the order of the other keys.
     """
 
     name: str
@@ -38,6 +39,7 @@ class PlannedRelation:
     base: int
     initial: int | None = None
     settled: bool = False
+    numbered: bool = False
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -82,7 +82,8 @@ class Relation:
 
     ``base`` and ``initial`` are ids of inputs whose columns are ``supplied``, in the same order. ``settled``: the
     initial rows are a fixpoint without the base; the result is only the rows that the base changes. ``traces`` are
-    columns of hops and paths, which ``trace_paths`` turns into dependents and further relations.
+    columns of hops and paths, which ``trace_paths`` turns into dependents and further relations. ``numbered``: readers
+    find in the last key the number of the row, in the order of the other keys; the relation does not recurse.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Relation:
     initial: int | None = None
     settled: bool = False
     traces: tuple[Trace, ...] = ()
+    numbered: bool = False
 
     @property
     def is_idempotent(self) -> bool:

@@ -131,6 +131,7 @@ def _stratum(
                 r.base,
                 r.initial,
                 r.settled and r.initial is not None,
+                r.numbered,
             )
             for r in relations
         ),
