@@ -13,6 +13,7 @@ from pyspark_paralagg.command.standalone import sources_of
 from pyspark_paralagg.compile import compile_program
 from pyspark_paralagg.datalog.lower.requested import requested_program
 from pyspark_paralagg.datalog.parse.parse import parse
+from pyspark_paralagg.datalog.read import read
 from pyspark_paralagg.datalog.text_to_program import resolve, resolve_text
 from pyspark_paralagg.errors import DatalogError
 
@@ -64,6 +65,11 @@ def test_a_size_that_is_not_reached_and_a_relation_without_recursion(spark: Spar
     text = "r(1). r(x + 1) :- r(x), x < 5. s(x) :- r(x). .limitsize r(n=100) .limitsize s(n=1)"
     found = ra.datalog(spark, text, backend="local")
     assert len(rows_of(found["r"])) == len(rows_of(found["s"])) == 5
+
+
+def test_candidates_of_a_subsumption_are_limited() -> None:
+    text = read("r(1, 1). r(x + 1, y + 1) :- r(x, y). r(a, b) <= r(c, d) :- a < c, b < d. .limitsize r(n=4)")
+    assert [(x.relation, x.rows) for x in resolve(text).limits] == [("r@all", 4)]
 
 
 def test_the_plan_has_the_size_and_rounds() -> None:

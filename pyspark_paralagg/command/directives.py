@@ -140,9 +140,11 @@ class _Reader:
 
     def _filename(self, io: str) -> str | None:
         """Return the name of the file; None if nothing sets it. ``dbname`` is Soufflé's old word for it."""
-        filename = self.parameters.get("filename", self.parameters.get("dbname"))
-        if io == "sqlite" and filename and filename.startswith(("file:", ":memory:")):
-            raise self._error(f"{filename!r} is not a file name", filename, "write the path of the database")
+        filename = self.parameters.get("filename")
+        if io == "sqlite":
+            filename = filename or self.parameters.get("dbname")
+            if filename and filename.startswith(("file:", ":memory:")):
+                raise self._error(f"{filename!r} is not a file name", filename, "write the path of the database")
         return filename
 
     def _io(self, subject: str, *, stdout: bool) -> str:
