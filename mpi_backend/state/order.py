@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mpi_backend.state.types import Column, Table, to_arrow
 
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
 
 def row_order(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
     """Return the positions of the rows in the order of their values, column by column; lists do not count."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and rarely needed
+
     keys: dict[str, pa.Array | pa.ChunkedArray] = {}
     for n, column in enumerate(columns):
         if pa.types.is_nested(column.type):
