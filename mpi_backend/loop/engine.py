@@ -17,6 +17,7 @@ from mpi_backend.loop.bitmap_loop import BitmapLoop
 from mpi_backend.loop.decomposed import Decomposed
 from mpi_backend.loop.tuples import Tuples
 from mpi_backend.state.facts import HEAVY_PARTS, Facts
+from mpi_backend.state.order import numbered
 from mpi_backend.state.types import Table
 from pyspark_paralagg.program.functor import SIGN
 from pyspark_paralagg.program.names import visible_names
@@ -130,7 +131,8 @@ def _run_stratum(
     evaluation.run()
     looped_at = time.perf_counter()
     is_counted = len(names) == 1 and names[0] in counted
-    run.results |= {names[0]: Table((), evaluation.tuples)} if is_counted else evaluation.results()
+    results = {names[0]: Table((), evaluation.tuples)} if is_counted else evaluation.results()
+    run.results |= results | {r.name: numbered(results[r.name]) for r in facts.stratum.relations if r.numbered}
     seconds = {"load": loaded_at - started_at, "loop": looped_at - loaded_at, "store": time.perf_counter() - looped_at}
     for name, value in seconds.items():
         run.seconds[name] += value

@@ -98,10 +98,12 @@ class FixpointLoop:
                 self._progress(self.stats.counts())
             tolerance = self._stratum.tolerance
             has_changed = sums[CHANGED] > 0 and not (tolerance is not None and sums[DIFFERENCE] < tolerance)
-            is_running = has_changed and self._may_apply(iteration)
+            ends_at = self._stratum.ends_at
+            has_enough = ends_at is not None and self.stats.total(sums) >= ends_at
+            is_running = has_changed and not has_enough and self._may_apply(iteration)
             if sums[OVERFLOW] > 0:
                 raise EndlessClimbError(iteration, self._overflow, overflowed=True)
-            if has_changed and not is_running and self._stratum.on_limit == "error":
+            if has_changed and not is_running and not has_enough and self._stratum.on_limit == "error":
                 raise self._limit_reached(iteration, sums)
             if is_running and self._is_endless(iteration, sums):
                 raise EndlessClimbError(iteration, None, overflowed=False)

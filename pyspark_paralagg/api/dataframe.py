@@ -116,6 +116,7 @@ class Declaration:
     ``settled``: ``initial`` is the fixpoint without ``base``; the result is the rows that ``base`` changes
     (``ra.delta``). ``is_output``: several queries read the relation, so a run for another one computes it, too.
     ``functors`` are the functors of a text that the step calls on rows of the recursion.
+    ``max_rows``: the relation is a set, and ends after the iteration that has so many rows (``.limitsize``).
     """
 
     base: DataFrame
@@ -125,6 +126,7 @@ class Declaration:
     settled: bool = False
     is_output: bool = False
     functors: tuple[str, ...] = ()
+    max_rows: int | None = None
 
     def widened(self, types: Mapping[str, str]) -> Declaration:
         """Return the relation with columns of wider types."""
@@ -236,8 +238,9 @@ def _run(
 
         outputs = tuple(key for key, declaration in declared.items() if declaration.is_output)
         functors = tuple(f for declaration in declared.values() for f in declaration.functors)
-        session = seeds[0].base.sparkSession
-        job = Job(name, session, seeds, apply, together=outputs, question=question, functors=functors)
+        max_rows = next((d.max_rows for d in declared.values() if d.max_rows is not None), None)
+        job = Job(name, seeds[0].base.sparkSession, seeds, apply, together=outputs, question=question)
+        job = replace(job, functors=functors, max_rows=max_rows)
         results = execute(_with_options(job, options), _check_backend(options.backend))
     except NarrowBaseError as narrow:
         declared = {**declared, narrow.relation: declared[narrow.relation].widened(narrow.types)}

@@ -14,6 +14,7 @@ from pyspark_paralagg.api.inputs import literal_rows
 from pyspark_paralagg.api.relations import conform, make_relation, typed_relation
 from pyspark_paralagg.datalog.lower.dependencies import Dependencies
 from pyspark_paralagg.lowering.aggregate import aggregate
+from pyspark_paralagg.lowering.numbered import numbered
 from pyspark_paralagg.lowering.rows import rows_of
 from pyspark_paralagg.program.aggregators import BY_ORDER, MCount, MSum
 from pyspark_paralagg.program.expr import columns
@@ -131,6 +132,8 @@ class Strata:
 
     def _plain(self, relation: Relation) -> DataFrame:
         rows = self._start(relation)
+        if relation.numbered:
+            return numbered(rows.distinct())
         if not relation.dependents:
             return rows.distinct()
         typed = typed_relation(
@@ -159,9 +162,14 @@ class Strata:
             keys = [k.name for k in relation.keys]
             aggs = self._aggs(relation) or None
             is_output = name in self._resolved.outputs
-            functors = self._loop_functors(name, names)
             declarations[name] = Declaration(
-                self._start(relation), keys, aggs, initial, is_output=is_output, functors=functors
+                self._start(relation),
+                keys,
+                aggs,
+                initial,
+                is_output=is_output,
+                functors=self._loop_functors(name, names),
+                max_rows=self._program.row_limit((name,)),
             )
 
         def step(**state: DataFrame) -> dict[str, DataFrame]:

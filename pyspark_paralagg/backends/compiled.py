@@ -35,6 +35,7 @@ def compiled_job(
         on_limit=job.on_limit,
         tolerance=job.tolerance,
         climb_limit=conf.read(job.session, conf.CLIMB_MAX_ITERATIONS),
+        max_rows=job.max_rows,
     )
 
 

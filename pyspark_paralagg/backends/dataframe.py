@@ -239,6 +239,8 @@ class _Loop:
         return checkpoint
 
     def _is_finished(self, changes: dict[str, Change]) -> bool:
+        if self.job.max_rows is not None and sum(c.total for c in changes.values()) >= self.job.max_rows:
+            return True
         if self.job.tolerance is None:
             return all(c.delta == 0 for c in changes.values())
         moved = sum(changes[s.relation.name].moved for s in self.job.seeds if s.accumulating)

@@ -61,6 +61,7 @@ class Job:
     ``apply`` is the user's step with its result checked and conformed: it maps relation names to rows, in and out.
     ``together`` are relations that the user reads: where they are mutually recursive, one run computes them all.
     ``question`` adds a relation with its answer to the results. ``functors`` are called on rows of the recursion.
+    ``max_rows`` ends a set, the only relation.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Job:
     together: tuple[str, ...] = ()
     question: Question | None = None
     functors: tuple[str, ...] = ()
+    max_rows: int | None = None
 
     @property
     def outputs(self) -> dict[str, str]:

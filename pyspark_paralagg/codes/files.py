@@ -56,15 +56,17 @@ FILES = (
     ErrorCode(
         "PARALAGG_INPUT_UNREADABLE",
         "UsageError",
-        cause="A file of an `.input` does not have the format of its suffix or directive.",
-        remedy='Correct the file, or set its format: `IO="file"`, `IO="parquet"` or `IO="delta"`.',
+        cause="A file of an `.input` does not have the format of its suffix or directive. "
+        "A SQLite database without the table, or whose table has other columns, raises the same error.",
+        remedy='Correct the file, or set its format: `IO="file"`, `IO="parquet"`, `IO="delta"` or `IO="sqlite"`.',
         tested_by="tests/test_cli_standalone.py",
     ),
     ErrorCode(
         "PARALAGG_BAD_OUTPUT",
         "UsageError",
-        cause="The command cannot write an output: the target is a folder, not a plain file, not a Delta table or not "
-        "writable, or two outputs have the same target.",
+        cause="The command cannot write an output: the target is a folder, not a plain file, not a Delta table, not a "
+        "SQLite database or not writable. Two outputs with one target, and a table in the place of a view of SQLite, "
+        "raise the same error.",
         remedy="Correct `--out` or the `filename` of the `.output`.",
         tested_by="tests/test_cli.py",
     ),

@@ -103,8 +103,8 @@ RANKS = (
     ErrorCode(
         "PARALAGG_NOT_PORTABLE",
         "UnsupportedError",
-        cause="The engine outside of the JVM does not support an expression or a type of the program. The "
-        "message names it and the reason.",
+        cause="The engine outside of the JVM does not support an expression or a type of the program. "
+        "Or several ranks are to number rows (`autoinc()`). The message names the reason.",
         remedy='Use `backend="spark"`, or compute the expression before the recursion.',
         example="""
             base = spark.sql("SELECT 1L AS node, 0L AS dist")

@@ -149,7 +149,7 @@ RELATION = (
         "PARALAGG_WHY_UNSUPPORTED",
         "UnsupportedError",
         cause="`ra.why` or `ra.why_not` was asked about a result that only plain DataFrames, or only Spark, can "
-        "compute. The engines explain rows.",
+        "compute. The engines explain rows, but none that come from numbers of `autoinc()`.",
         remedy="Rewrite the step as the message says, so that an engine takes it.",
         example="""
             base = spark.sql("SELECT 1L AS node")

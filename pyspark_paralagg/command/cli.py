@@ -49,6 +49,7 @@ files:
   .input edge                          edge.facts (tab separated, no header), else edge.parquet or edge.delta
   .input edge(filename="e.csv", delimiter=",", headers="true", rfc4180="true")
   .input edge(filename="e.parquet")    Parquet or Delta by suffix or content, or by IO="parquet", IO="delta"
+  .input edge(IO=sqlite, filename="e.db", name="roads")    a table or view of a database, here roads; else edge
   .output path                         path.csv, sorted; the same parameters; IO="stdout" prints
   .printsize path                      prints the name and the number of rows
 """

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from pyspark_paralagg.command.sqlite import is_database
 from pyspark_paralagg.datalog.parse.places import Places
 from pyspark_paralagg.datalog.parse.syntax import Directive, Span, Text
 from pyspark_paralagg.program.schema import did_you_mean
@@ -16,18 +17,18 @@ from pyspark_paralagg.program.schema import did_you_mean
 if TYPE_CHECKING:
     from pyspark_paralagg.errors import DatalogError
 
-Format = Literal["text", "parquet", "delta"]
+Format = Literal["text", "parquet", "delta", "sqlite"]
 
 _CODE = "PARALAGG_BAD_DIRECTIVE"
-_PARAMETERS = ("filename", "delimiter", "headers", "rfc4180", "compress", "IO")
+_PARAMETERS = ("filename", "delimiter", "headers", "rfc4180", "compress", "IO", "dbname", "name")
 _LOG = "_delta_log"
 _SUFFIXES: dict[str, Format] = {".parquet": "parquet", ".delta": "delta"}
-_FORMATS: dict[str, Format] = {"parquet": "parquet", "delta": "delta"}
+_FORMATS: dict[str, Format] = {"parquet": "parquet", "delta": "delta", "sqlite": "sqlite"}
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The file and format of a relation's rows. ``path`` is None for standard output."""
+    """The file and format of a relation's rows. ``path`` is None for standard output, ``table`` is that of SQLite."""
 
     relation: str
     path: Path | None
@@ -36,6 +37,7 @@ class Rows:
     has_header: bool
     is_quoted: bool
     is_compressed: bool
+    table: str
     span: Span
 
 
@@ -53,10 +55,11 @@ def outputs(text: Text, folder: Path | None, default: Format = "text") -> tuple[
     ``folder`` None is standard output. ``default`` is the format if neither a parameter nor a suffix names one.
     """
     all_rows = tuple(_Reader(text, d).output(folder, default) for d in _directives(text, "output"))
-    by_path: dict[Path, Rows] = {}
+    by_path: dict[tuple[Path, str], Rows] = {}
     result = []
     for rows in all_rows:
-        first = rows if rows.path is None else by_path.setdefault(rows.path, rows)
+        table = rows.table if rows.format == "sqlite" else ""  # a database has several
+        first = rows if rows.path is None else by_path.setdefault((rows.path, table), rows)
         if replace(first, span=rows.span) != rows:
             conflict = f"{first.relation} twice, in different formats, goes"
             conflict = conflict if first.relation == rows.relation else f"{first.relation} and {rows.relation} both go"
@@ -90,8 +93,8 @@ class _Reader:
 
     def input(self, folder: Path) -> Rows:
         io = self._io("an input", stdout=False)
-        relation, filename = self.directive.relation, self.parameters.get("filename")
-        names = [filename] if filename else [f"{relation}{suffix}" for suffix in _default_suffixes(io)]
+        filename = self._filename(io)
+        names = [filename] if filename else [f"{self._table}{suffix}" for suffix in _default_suffixes(io)]
         paths = [folder / name for name in names]
         path = next((p for p in paths if p.exists()), None)
         if path is None:
@@ -108,12 +111,14 @@ class _Reader:
         io = self._io("an output", stdout=True)
         if io == "stdout" or folder is None:
             return self._rows(None, "text")
-        filename = self.parameters.get("filename")
+        filename = self._filename(io)
         form = _FORMATS.get(io) or (_SUFFIXES.get(Path(filename).suffix, "text") if filename else default)
-        suffix = {"text": ".csv", "parquet": ".parquet", "delta": ".delta"}[form]
-        path = folder / (filename or f"{self.directive.relation}{suffix}")
+        suffix = {"text": ".csv", "parquet": ".parquet", "delta": ".delta", "sqlite": ".sqlite"}[form]
+        path = folder / (filename or f"{self._table}{suffix}")
         if form == "delta" and path.exists() and not (path / _LOG).is_dir():
             raise self._error(f"{path} exists but is not a Delta table", str(path), None, "PARALAGG_BAD_OUTPUT")
+        if form == "sqlite" and path.is_file() and not is_database(path):
+            raise self._error(f"{path} exists but is not a SQLite database", str(path), None, "PARALAGG_BAD_OUTPUT")
         return self._rows(path, form)
 
     def _rows(self, path: Path | None, form: Format) -> Rows:
@@ -124,10 +129,26 @@ class _Reader:
         if is_quoted and (len(delimiter) > 1 or delimiter == '"'):
             raise self._error(f"with rfc4180, {delimiter!r} is not a valid delimiter", delimiter, "use one character")
         has_header, is_compressed, span = self._flag("headers"), self._flag("compress"), self.directive.span
-        return Rows(self.directive.relation, path, form, delimiter, has_header, is_quoted, is_compressed, span)
+        return Rows(
+            self.directive.relation, path, form, delimiter, has_header, is_quoted, is_compressed, self._table, span
+        )
+
+    @property
+    def _table(self) -> str:
+        """The name of the relation in its file's name and in a database."""
+        return self.parameters.get("name", self.directive.relation)
+
+    def _filename(self, io: str) -> str | None:
+        """Return the name of the file; None if nothing sets it. ``dbname`` is Soufflé's old word for it."""
+        filename = self.parameters.get("filename")
+        if io == "sqlite":
+            filename = filename or self.parameters.get("dbname")
+            if filename and filename.startswith(("file:", ":memory:")):
+                raise self._error(f"{filename!r} is not a file name", filename, "write the path of the database")
+        return filename
 
     def _io(self, subject: str, *, stdout: bool) -> str:
-        formats = ("file", "parquet", "delta", *(("stdout",) if stdout else ()))
+        formats = ("file", "parquet", "delta", "sqlite", *(("stdout",) if stdout else ()))
         io = self.parameters.get("IO", "file").lower()
         if io not in formats:
             raise self._error(f"IO={io!r} is not valid for {subject}", io, f"use one of {', '.join(formats)}")

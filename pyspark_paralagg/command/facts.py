@@ -27,7 +27,7 @@ Columns = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class InputFile:
-    """An input file: ``lines`` is set for text; ``columns`` is None if only the file has the column types."""
+    """An input file: ``lines`` is set for text and SQLite; ``columns`` is None if only the file has column types."""
 
     rows: Rows
     path: Path
@@ -67,7 +67,7 @@ def examine(
 ) -> list[InputFile]:
     """Return the input file of each of ``inputs``; ``types`` and ``unsigned`` are those that the text declares.
 
-    Raise ``DatalogError`` ``PARALAGG_INPUT_UNDECLARED`` for a text file whose relation is not declared.
+    Raise ``DatalogError`` ``PARALAGG_INPUT_UNDECLARED`` for a text file or database whose relation is not declared.
     """
     result = []
     for rows in inputs:
@@ -76,10 +76,10 @@ def examine(
             continue
         columns, unsigned_names = types.get(rows.relation), unsigned.get(rows.relation, frozenset())
         lines = None
-        if rows.format == "text":
+        if rows.format in ("text", "sqlite"):
             if columns is None:
                 raise _undeclared(text, rows, path)
-            fields = columns or ((HOLDS, NULLARY),)
+            fields = columns or ((HOLDS, NULLARY if rows.format == "text" else "boolean"),)
             columns = columns or ((HOLDS, "boolean"),)
             lines = FactLines(
                 path,
@@ -90,6 +90,7 @@ def examine(
                 rows.has_header,
                 rows.is_quoted,
                 _readers(text, rows.relation, fields),
+                rows.table if rows.format == "sqlite" else None,
             )
         result.append(InputFile(rows, path, columns, unsigned_names, lines))
     return result

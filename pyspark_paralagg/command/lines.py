@@ -1,4 +1,4 @@
-"""Read text files of facts, one fact a line, and check each value; copy them to Parquet for Spark.
+"""Read text files of facts, one fact a line, and tables of SQLite; check each value; copy them to Parquet for Spark.
 
 There are two readers. Arrow's reads a million lines in a third of a second. The careful one reads line by line and
 defines the format; it reads the blocks that Arrow's refuses. Such a block is valid after all (``+5``, a long
@@ -14,6 +14,7 @@ import csv
 import dataclasses
 import gzip
 import io
+import itertools
 import re
 from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
@@ -22,11 +23,12 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from pyspark_paralagg.command.sqlite import read_rows
 from pyspark_paralagg.command.values import FALSE, NULLARY, TRUE, converter
 from pyspark_paralagg.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from pyspark_paralagg.datalog.desugar.structure_reader import StructureReader
@@ -40,13 +42,14 @@ _ARROW = {
 }
 _KINDS = {"bigint": "number", "double": "float", "string": "symbol", "boolean": "boolean", NULLARY: NULLARY}
 _BLOCK = 1 << 23
+_BLOCK_ROWS = 1 << 17
 _GZIP = b"\x1f\x8b"
 _MAX_SHOWN = 60
 
 
 @dataclasses.dataclass(frozen=True)
 class FactLines:
-    """A text file of facts and its format.
+    """A text file of facts and its format, or the ``table`` of a SQLite database.
 
     ``columns`` are names and Spark types; ``readers`` has the columns with records or branches.
     """
@@ -59,6 +62,7 @@ class FactLines:
     has_header: bool = False
     is_quoted: bool = False
     readers: Mapping[str, StructureReader] = dataclasses.field(default_factory=dict)
+    table: str | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -94,6 +98,11 @@ def tables(lines: FactLines, *, encodes: bool = True) -> Iterator[pa.Table]:
 
     Without ``encodes``, structures are checked and stay text.
     """
+    if lines.table is not None:
+        rows = enumerate(read_rows(lines.path, lines.table, len(lines.columns)), 1)
+        while block_rows := list(itertools.islice(rows, _BLOCK_ROWS)):
+            yield _converted(lines, block_rows, encodes=encodes)
+        return
     for number, block in _blocks(lines):
         try:
             yield _read_fast(lines, number, block)
@@ -176,9 +185,16 @@ def _is_plain(lines: FactLines, number: int, block: bytes) -> bool:
 
 
 def _read_carefully(lines: FactLines, number: int, block: bytes, *, encodes: bool) -> pa.Table:
+    split = _quoted_fields if lines.is_quoted else _plain_fields
+    rows = (row for row in split(lines, number, block) if not (row[0] == 1 and lines.has_header))
+    return _converted(lines, rows, encodes=encodes)
+
+
+def _converted(lines: FactLines, rows: Iterable[tuple[int, list[str]]], *, encodes: bool) -> pa.Table:
+    """Return the facts of ``rows``, which are numbered."""
     converters = [_converter(lines, name, spark_type, encodes=encodes) for name, spark_type in lines.columns]
     columns: list[list[Any]] = [[] for _ in converters]
-    for fact in _facts(lines, number, block, converters):
+    for fact in _facts(lines, rows, converters):
         for column, value in zip(columns, fact, strict=True):
             column.append(value)
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, lines.schema, strict=True)], schema=lines.schema)
@@ -191,11 +207,10 @@ def _converter(lines: FactLines, name: str, spark_type: str, *, encodes: bool) -
     return encode if encodes else lambda text: text if encode(text) is not None else None
 
 
-def _facts(lines: FactLines, first: int, block: bytes, converters: list[Callable[[str], Any]]) -> Iterator[list[Any]]:
-    split = _quoted_fields if lines.is_quoted else _plain_fields
-    for number, fields in split(lines, first, block):
-        if number == 1 and lines.has_header:
-            continue
+def _facts(
+    lines: FactLines, rows: Iterable[tuple[int, list[str]]], converters: list[Callable[[str], Any]]
+) -> Iterator[list[Any]]:
+    for number, fields in rows:
         if len(fields) != len(converters):
             _refuse_width(lines, number, fields)
         fact = []
@@ -271,13 +286,14 @@ def _refuse_width(lines: FactLines, number: int, fields: list[str]) -> NoReturn:
 
 def _refuse_value(lines: FactLines, number: int, column: str, field: str, problem: str) -> NoReturn:
     hint = f"correct the value: column {column} of {lines.relation} is {lines.kind(column)}"
-    if number == 1 and problem == "is not a number" and not lines.has_header:
+    if number == 1 and problem == "is not a number" and not lines.has_header and lines.table is None:
         hint += f'; if the line is a header, write .input {lines.relation}(headers="true")'
     _refuse(lines, number, f"{_shortened(field)} {problem}", field, hint)
 
 
 def _refuse(lines: FactLines, number: int, message: str, value: object, hint: str) -> NoReturn:
-    raise UsageError("PARALAGG_BAD_FACT", message, value=value, place=f"{lines.path}, line {number}", hint=hint)
+    place = f"{lines.path}, {'line' if lines.table is None else f'{lines.table}, row'} {number}"
+    raise UsageError("PARALAGG_BAD_FACT", message, value=value, place=place, hint=hint)
 
 
 def _shortened(text: str) -> str:

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pyspark_paralagg.command.sqlite import write_rows
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
@@ -56,6 +58,8 @@ def write(result: Result, rows: Rows, staged: Path, staging: Staging, *, is_null
         return result.write_delta(staged, staging)
     if rows.format == "parquet":
         return _write_parquet(result, staged)
+    if rows.format == "sqlite" and rows.path is not None:
+        return write_rows(result.columns, result.printable(), rows.table, rows.path, staged)
     with staged.open("wb") as plain:
         # Without a name and a time, equal rows give equal files.
         file = gzip.GzipFile("", "wb", fileobj=plain, mtime=0) if rows.is_compressed else plain

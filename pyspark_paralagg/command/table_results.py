@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyspark_paralagg.command.tables import needs_spark, spark_type
 from pyspark_paralagg.datalog.desugar.structures import decoder
@@ -62,16 +61,9 @@ class TableResult:
     @cached_property
     def _order(self) -> pa.Array:
         """The row numbers sorted by all columns but paths: nulls first, NaN last."""
-        keys: dict[str, pa.ChunkedArray] = {}
-        for n, column in enumerate(self._table.columns):
-            if pa.types.is_nested(column.type):
-                continue
-            if column.null_count:
-                keys[f"{n} is there"] = pc.is_valid(column)
-            if pa.types.is_floating(column.type):
-                keys[f"{n} is NaN"] = pc.is_nan(column)
-            keys[str(n)] = column
-        return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
+        from mpi_backend.state.order import row_order  # noqa: PLC0415 - not needed on Spark
+
+        return row_order(self._table.columns)
 
 
 def decoded_table(table: pa.Table, text: Text, relation: str) -> pa.Table:

@@ -65,7 +65,15 @@ class RequestedOutputs:
 
     def placed(self, staging: Staging, report_to: Path | None) -> RequestedOutputs:
         """Return these outputs with staged names; raise before the computation if a file cannot be written."""
-        staged = {r: staging.place(r.path, is_table=r.format == "delta") for r in self.rows if r.path is not None}
+        staged: dict[Rows, Path] = {}
+        databases: dict[Path, Path] = {}  # several relations may be tables of one
+        for r in self.rows:
+            if r.path is not None:
+                is_database = r.format == "sqlite"
+                known = databases.get(r.path) if is_database else None
+                staged[r] = known or staging.place(r.path, is_table=r.format == "delta")
+                if is_database:
+                    databases[r.path] = staged[r]
         return replace(self, staged=staged, report=None if report_to is None else staging.place(report_to))
 
 

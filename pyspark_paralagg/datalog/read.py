@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.datalog.desugar.choice import without_choices
 from pyspark_paralagg.datalog.desugar.components import without_components
+from pyspark_paralagg.datalog.desugar.counters import without_counters
 from pyspark_paralagg.datalog.desugar.equivalences import without_equivalences
 from pyspark_paralagg.datalog.desugar.inline import without_inlined
 from pyspark_paralagg.datalog.desugar.ordinals import without_ordinals
@@ -34,6 +35,6 @@ def read(source: str, name: str = "<text>", inputs: Collection[str] = ()) -> Tex
     (['Declaration', 'Rule'], 'c.p')
     """
     text = without_traces(without_components(parse(source, name)), inputs)
-    text = without_ordinals(without_inlined(text))
+    text = without_counters(without_ordinals(without_inlined(text)))
     text = without_choices(without_subsumption(text, inputs), inputs)
     return without_structures(without_equivalences(text, inputs))

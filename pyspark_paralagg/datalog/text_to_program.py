@@ -19,6 +19,7 @@ from pyspark_paralagg.datalog.lower.dependencies import Dependencies
 from pyspark_paralagg.datalog.lower.facts import constants
 from pyspark_paralagg.datalog.lower.infer import SlotTypes, infer
 from pyspark_paralagg.datalog.lower.resolved import Resolved
+from pyspark_paralagg.datalog.lower.row_limits import row_limits
 from pyspark_paralagg.datalog.lower.terms import BOOLEAN, FLOAT, NUMBER, SYMBOL, Terms
 from pyspark_paralagg.datalog.lower.unsigned import overflowing, positions
 from pyspark_paralagg.datalog.parse import syntax
@@ -152,6 +153,7 @@ class _Resolver:
             limits=tuple(self._limit(c) for c in self.text.clauses if isinstance(c, syntax.Limit)),
             functors=tuple(self.functors.values()),
         )
+        program = replace(program, limits=(*program.limits, *row_limits(self.text, program, self.places)))
         self._check_traces(program)
         clauses = self.text.clauses
         outputs = [c.relation for c in clauses if isinstance(c, syntax.Directive) and c.kind == "output"]
@@ -221,10 +223,6 @@ class _Resolver:
         for c in self.text.clauses:
             if isinstance(c, syntax.Directive | syntax.Limit) and c.relation not in self.shapes.shapes:
                 self.shapes.check(syntax.Atom(c.relation, (), c.span))
-            if isinstance(c, syntax.Directive) and c.kind == "limitsize":
-                message = "`.limitsize` is not supported: which rows a relation has first depends on the engine"
-                hint = "bound the recursion by a condition or `.limit`, or take some rows of the result"
-                raise self.places.error("PARALAGG_DATALOG_UNSUPPORTED", message, c.span, value=c.relation, hint=hint)
 
     def _check_typed(self, slot_types: SlotTypes) -> None:
         for name, shape in self.shapes.shapes.items():

@@ -29,7 +29,8 @@ class PlannedRelation:
     """The state of a recursive relation. ``distribute_by`` are positions among the keys; none: all rows at task 0.
 
     ``settled`` (lattices): the initial rows are a fixpoint that the base is added to. They exist before the first
-    iteration and are in no delta, and the result has only rows that are new or changed.
+    iteration and are in no delta, and the result has only rows that are new or changed. ``numbered``: the last key of
+    the result is the number of the row, in the order of the other keys.
     """
 
     name: str
@@ -39,6 +40,7 @@ class PlannedRelation:
     base: int
     initial: int | None = None
     settled: bool = False
+    numbered: bool = False
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -293,6 +295,7 @@ class Stratum:
     ``mirrored``, ``spread``, ``hubs``: the same fixpoint with its rows placed otherwise.
     ``bitmap``, ``decomposition``, ``bit_rows``: other forms of evaluation, which an engine prefers where it can.
     ``sent_early``: the relations whose derived rows a task may send before an iteration ends, and then forget.
+    ``ends_at``: the number of rows after which a set needs no further iteration.
     """
 
     relations: tuple[PlannedRelation, ...]
@@ -317,6 +320,7 @@ class Stratum:
     hubs: Hubs | None = None
     bit_rows: BitRows | None = None
     sent_early: tuple[str, ...] = ()
+    ends_at: int | None = None
 
     @property
     def input_ids(self) -> frozenset[int]:

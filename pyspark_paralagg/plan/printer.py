@@ -95,6 +95,8 @@ def traits(stratum: Json) -> list[str]:
         properties.append("rows of bits")
     if stratum["max_iterations"] is not None:
         properties.append(f"at most {stratum['max_iterations']} iterations")
+    if stratum["ends_at"] is not None:
+        properties.append(f"ends at {stratum['ends_at']} rows")
     if stratum["tolerance"] is not None:
         properties.append(f"tolerance {stratum['tolerance']}")
     return properties

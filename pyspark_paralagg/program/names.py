@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
 _MARK = "@"
+NUMBERED = "autoinc@numbered"
+"""The start of the name of a relation whose last column is the number of the row."""
 
 
 def added_name(stem: str, suffix: object) -> str:

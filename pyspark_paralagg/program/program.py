@@ -83,7 +83,8 @@ class Relation:
 
     ``base`` and ``initial`` are ids of inputs whose columns are ``supplied``, in the same order. ``settled``: the
     initial rows are a fixpoint without the base; the result is only the rows that the base changes. ``traces`` are
-    columns of hops and paths, which ``trace_paths`` turns into dependents and further relations.
+    columns of hops and paths, which ``trace_paths`` turns into dependents and further relations. ``numbered``: readers
+    find in the last key the number of the row, in the order of the other keys; the relation does not recurse.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Relation:
     initial: int | None = None
     settled: bool = False
     traces: tuple[Trace, ...] = ()
+    numbered: bool = False
 
     @property
     def is_idempotent(self) -> bool:
@@ -172,12 +174,16 @@ class Rule:
 
 @dataclass(frozen=True)
 class Limit:
-    """The ``.limit`` of a relation's stratum: an end after ``iterations``, or at a change below ``tolerance``."""
+    """The ``.limit`` of a relation's stratum: an end after ``iterations``, or at a change below ``tolerance``.
+
+    ``.limitsize``: an end after the first iteration with ``rows`` rows; the relation is a set, alone in its stratum.
+    """
 
     relation: str
     iterations: int | None = None
     tolerance: float | None = None
     on_limit: Literal["error", "return"] = "return"
+    rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -205,6 +211,7 @@ class Program:
     setting: Setting = DEFAULT_SETTING
     climb_limit: int = 100_000
     functors: tuple[Functor, ...] = ()
+    max_rows: int | None = None
 
     def relation(self, name: str) -> Relation:
         """Return the relation called ``name``."""
@@ -218,6 +225,10 @@ class Program:
         iterations = min((x.iterations for x in limits if x.iterations is not None), default=None)
         on_limit: Literal["error", "return"] = limits[0].on_limit if iterations is not None else "error"
         return iterations, on_limit, min((x.tolerance for x in limits if x.tolerance is not None), default=None)
+
+    def row_limit(self, stratum: tuple[str, ...]) -> int | None:
+        """Return the number of rows after which a stratum ends; None if nothing limits it."""
+        return min((x.rows for x in self.limits if x.relation in stratum and x.rows is not None), default=self.max_rows)
 
     def input(self, input_id: int) -> Input:
         """Return the input with this id."""

@@ -79,14 +79,23 @@ def evaluate(text: s.Text, facts: dict[str, set[Row]]) -> State:
     state |= {r.head.relation: set() for r in rules}
     state |= {name: set(rows) for name, rows in facts.items()}
     limits = {c.relation: c for c in text.clauses if isinstance(c, s.Limit)}
+    sizes = {c.relation: int(dict(c.parameters)["n"]) for c in text.clauses if getattr(c, "kind", "") == "limitsize"}
     floats = float_columns(text)
     for stratum in strata(rules):
         limit = next((limits[name] for name in stratum if name in limits), s.Limit(""))
-        _fixpoint(stratum, [r for r in rules if r.head.relation in stratum], state, limit, floats)
+        max_rows = min((sizes[name] for name in stratum if name in sizes), default=None)
+        _fixpoint(stratum, [r for r in rules if r.head.relation in stratum], state, limit, floats, max_rows)
     return state
 
 
-def _fixpoint(stratum: set[str], rules: list[Flat], state: State, limit: s.Limit, floats: set[tuple[str, int]]) -> None:
+def _fixpoint(  # noqa: PLR0913, PLR0917 - all that decides the end
+    stratum: set[str],
+    rules: list[Flat],
+    state: State,
+    limit: s.Limit,
+    floats: set[tuple[str, int]],
+    max_rows: int | None,
+) -> None:
     """Replace the relations of ``stratum`` in ``state``, which has their input rows, by their fixpoint."""
     for node in nodes([r.body for r in rules]):
         is_whole = isinstance(node, s.Negation | s.BodyAggregate)
@@ -117,7 +126,8 @@ def _fixpoint(stratum: set[str], rules: list[Flat], state: State, limit: s.Limit
         state |= after
         change = sum(_change(before[name], after[name], shapes[name]) for name in stratum)
         is_near = limit.tolerance is not None and change < limit.tolerance
-        if before == after or not recursive or applied == limit.iterations or is_near:
+        has_enough = max_rows is not None and sum(map(len, after.values())) >= max_rows
+        if before == after or not recursive or applied == limit.iterations or is_near or has_enough:
             return
         assert applied < MAX_ROUNDS, f"{stratum} does not end"
 

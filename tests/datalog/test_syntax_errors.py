@@ -278,8 +278,8 @@ def test_syntax_errors(text: str, line: int, column: int, message: str, hint: st
 
 
 COUNTER = (
-    "counters (`$`, `autoinc()`, `recursive_iteration_cnt()`) are not supported: a rule's rows have no order",
-    "number the rows of an input with `row_number()` or `monotonically_increasing_id()` on the DataFrame",
+    "the counters `$` and `recursive_iteration_cnt()` are not supported",
+    "number the rows of a rule by `autoinc()` in its head",
 )
 STATEFUL = (
     "`stateful`: functors with access to Soufflé's tables are not supported",
@@ -299,8 +299,8 @@ PREPROCESSOR = (
     ("text", "column", "message", "hint"),
     [
         ("p($, x) :- q(x).", 3, *COUNTER),
-        ("p(autoinc(), x) :- q(x).", 3, f"`autoinc`: {COUNTER[0]}", COUNTER[1]),
         (".functor f(x: number): number stateful", 31, *STATEFUL),
+        ("p(recursive_iteration_cnt(), x) :- q(x).", 3, f"`recursive_iteration_cnt`: {COUNTER[0]}", COUNTER[1]),
         ("#define X 1", 1, *PREPROCESSOR),
         ('#include "x.dl"', 1, *PREPROCESSOR),
         (

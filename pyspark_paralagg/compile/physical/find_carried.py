@@ -41,7 +41,7 @@ class _Link:
 
 def find_carried(program: Program, relations: tuple[Relation, ...]) -> tuple[tuple[int, ...], ...]:
     """Return for each carried key its position among the keys of each relation, in the order of ``relations``."""
-    if program.tolerance is not None:
+    if program.tolerance is not None or program.max_rows is not None:
         return ()
     keys = {r.name: len(r.keys) for r in relations}
     rules = [r for r in program.rules if r.head in keys]

@@ -74,12 +74,13 @@ def _stratum(
     program: Program, names: tuple[str, ...], broadcast_max_bytes: int
 ) -> tuple[Stratum, tuple[Input, ...], list[str]]:
     iterations, on_limit, tolerance = program.limit(names)
-    program = replace(program, max_iterations=iterations, on_limit=on_limit, tolerance=tolerance)
+    max_rows = program.row_limit(names)
+    program = replace(program, max_iterations=iterations, on_limit=on_limit, tolerance=tolerance, max_rows=max_rows)
     relations = tuple(program.relation(n) for n in names)
     relation_class = _class(program, names[0])
     rules = tuple(r for r in program.rules if r.head in names)
     chains = tuple(c for r in rules for c in differentiate(r, program, relation_class))
-    is_unlimited = relation_class == "lattice" and program.max_iterations is None and program.tolerance is None
+    is_unlimited = relation_class == "lattice" and (iterations, tolerance, max_rows) == (None, None, None)
     # Bits start from an empty relation; a bit does not record when its pair was derived.
     may_use_bits = is_unlimited and not any(r.settled for r in relations)
     form = bit_form(program, relations) if may_use_bits else None
@@ -133,6 +134,7 @@ def _stratum(
                 r.base,
                 r.initial,
                 r.settled and r.initial is not None,
+                r.numbered,
             )
             for r in relations
         ),
@@ -152,6 +154,7 @@ def _stratum(
         find_carried(program, relations),
         None if not may_climb or translates(program, rules, relation_class) else program.climb_limit,
         bit_rows=rows,
+        ends_at=max_rows,
     )
     annotated = annotate(stratum)
     return annotated, program.inputs, [*reasons, *_sums_by_target(label, annotated)]
@@ -277,6 +280,8 @@ def _rounds_reason(program: Program, relation_class: RelationClass, *, has_views
         return "witnesses are counted between rounds"
     if program.max_iterations is not None:
         return "the number of iterations is limited"
+    if program.max_rows is not None:
+        return "the number of rows is limited"
     if program.tolerance is not None:
         return "a tolerance is set"
     return "a rule reads a copy, which is updated between rounds" if is_linear else "a rule reads two recursive atoms"

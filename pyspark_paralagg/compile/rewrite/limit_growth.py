@@ -42,7 +42,7 @@ def limit_growth(program: Program) -> Program:
     # Not the strata: they also contain relations that only drive a rule.
     recursive_with = {name: names for names in strongly_connected(needs_of(program)) for name in names}
     for names in program.strata:
-        if program.limit(names) != (None, "error", None):
+        if program.limit(names) != (None, "error", None) or program.row_limit(names) is not None:
             continue
         for relation in names:
             rules = (r for r in program.rules if r.head == relation)

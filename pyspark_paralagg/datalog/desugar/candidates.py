@@ -9,7 +9,7 @@ the rows are kept after the fixpoint.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from pyspark_paralagg.compile.rewrite.stratify import strongly_connected
 from pyspark_paralagg.datalog.parse import syntax
@@ -60,7 +60,7 @@ class Candidates:
         for c in self._text.clauses:
             if isinstance(c, syntax.Rule) and any(h.relation in component for h in c.heads):
                 result.extend(self._split(c, component))
-            elif isinstance(c, syntax.Limit) and c.relation == self.relation:
+            elif _limits(c) and c.relation == self.relation:
                 result.append(replace(c, relation=self.name))
             else:
                 result.append(c)
@@ -88,3 +88,7 @@ class Candidates:
 
         result: syntax.Body = rewritten(body, change)
         return result
+
+
+def _limits(clause: syntax.Clause) -> TypeGuard[syntax.Limit | syntax.Directive]:
+    return isinstance(clause, syntax.Limit) or (isinstance(clause, syntax.Directive) and clause.kind == "limitsize")

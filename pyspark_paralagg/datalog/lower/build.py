@@ -17,6 +17,7 @@ from pyspark_paralagg.datalog.resolve.iterations import INITIAL
 from pyspark_paralagg.datalog.resolve.shapes import HOLDS, Shape, Shapes
 from pyspark_paralagg.program.aggregators import aggregator_named
 from pyspark_paralagg.program.expr import Col, Lit
+from pyspark_paralagg.program.names import NUMBERED
 from pyspark_paralagg.program.program import Atom, Column, Dependent, Input, Relation, Rule
 from pyspark_paralagg.program.trace import Hops, Path, Trace
 
@@ -88,7 +89,9 @@ class Builder:
         if not shape.columns:
             keys = (Column(HOLDS, BOOLEAN),)
         traces = tuple(_trace(t, shape) for t in self.traces.get(name, ()))
-        return Relation(name, keys, dependents, inputs[name].id, initial_id, traces=traces)
+        return Relation(
+            name, keys, dependents, inputs[name].id, initial_id, traces=traces, numbered=name.startswith(NUMBERED)
+        )
 
     def initial(self, shape: Shape, name: str, number: int, derived: set[str], inputs: dict[str, Input]) -> Input:
         """Return the input of relation ``name``, with the columns in the order of ``shape``."""

@@ -9,6 +9,7 @@ from pyspark_paralagg.compile.rewrite.added import without_rows
 from pyspark_paralagg.compile.rewrite.trace_paths import trace_paths
 from pyspark_paralagg.datalog.lower.dependencies import Dependencies
 from pyspark_paralagg.datalog.lower.whole import whole_program
+from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.program import Column, Relation
 
 if TYPE_CHECKING:
@@ -43,6 +44,10 @@ def requested_program(resolved: Resolved, names: Sequence[str], question: Questi
         limits=tuple(x for x in program.limits if x.relation in reached),
     )
     empty = {n for n, s in enumerate(resolved.sources) if not s.rows and not s.is_external}
+    if question is not None and any(r.numbered for r in requested.relations):
+        message = f"`autoinc()` numbers rows that `{names[0]}` is derived from, and a proof does not show why"
+        hint = "ask about the relations whose rows are numbered"
+        raise UnsupportedError("PARALAGG_WHY_UNSUPPORTED", message, value="autoinc", hint=hint)
     if question is None:
         return trace_paths(whole_program(requested, empty))
     inputs = (i if i.relation is not None else _named(i, resolved, empty) for i in requested.inputs)

@@ -28,7 +28,7 @@ def whole_program(program: Program, empty: Container[int] = ()) -> Program:
     for r in program.relations:
         program = _with_base(program, r, empty)
     for names in strongly_connected(needs_of(program)):
-        is_limited = program.limit(names)[::2] != (None, None)
+        is_limited = program.limit(names)[::2] != (None, None) or program.row_limit(names) is not None
         for name in names:
             static = [r for r in program.rules if r.head == name and not _recurses(r, names)]
             recursive = any(r.head == name and _recurses(r, names) for r in program.rules)

@@ -54,8 +54,8 @@ def between(first: Token | Placed, last: Token | Placed) -> Span:
 
 _REFUSED = {
     "counter": (
-        "counters (`$`, `autoinc()`, `recursive_iteration_cnt()`) are not supported: a rule's rows have no order",
-        "number the rows of an input with `row_number()` or `monotonically_increasing_id()` on the DataFrame",
+        "the counters `$` and `recursive_iteration_cnt()` are not supported",
+        "number the rows of a rule by `autoinc()` in its head",
     ),
     "stateful": (
         "functors with access to Soufflé's tables are not supported",

@@ -15,7 +15,7 @@ WORDS = {
     "bnot": "PREFIX", "lnot": "PREFIX", "_": "WILDCARD", "nil": "NIL",
 }  # fmt: skip
 REFUSED_WORDS = {
-    "autoinc": "counter", "recursive_iteration_cnt": "counter", "debug_delta": "debug_delta",
+    "recursive_iteration_cnt": "counter", "debug_delta": "debug_delta",
     "__FILE__": "preprocessor", "__LINE__": "preprocessor", "__INCL__": "preprocessor",
 }  # fmt: skip
 DIRECTIVES = {

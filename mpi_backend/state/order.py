@@ -1,0 +1,38 @@
+"""Order rows by their values, as Spark does: nulls first, NaN last; and number them in this order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from mpi_backend.state.types import Column, Table, to_arrow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def row_order(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.Array:
+    """Return the positions of the rows in the order of their values, column by column; lists do not count."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and rarely needed
+
+    keys: dict[str, pa.Array | pa.ChunkedArray] = {}
+    for n, column in enumerate(columns):
+        if pa.types.is_nested(column.type):
+            continue
+        if column.null_count:
+            keys[f"{n} is there"] = pc.is_valid(column)
+        if pa.types.is_floating(column.type):
+            keys[f"{n} is NaN"] = pc.is_nan(column)
+        keys[str(n)] = column
+    return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
+
+
+def numbered(table: Table) -> Table:
+    """Return the rows with the number of each, from 0 on, in the place of its last column."""
+    *keys, last = table.columns
+    numbers = np.arange(table.count)
+    if keys:
+        numbers[np.asarray(row_order([to_arrow(key) for key in keys]))] = np.arange(table.count)
+    return Table((*keys, Column(last.type, numbers)), table.count)

@@ -1,0 +1,93 @@
+"""`autoinc()` in heads: the same numbers on every engine, in the order of the rows, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from rows import rows_of
+
+import pyspark_paralagg as ra
+from pyspark_paralagg.command.cli import OK, WRONG, main
+from pyspark_paralagg.datalog.read import read
+from pyspark_paralagg.errors import DatalogError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TEXT = """
+.type Pair = [a: symbol, b: number]
+.decl road(x: symbol, y: symbol, km: float)
+.decl one(n: number, x: symbol)
+.decl two(n: number)
+.decl pair(p: Pair, n: number)
+.decl names(x: symbol, n: number)
+.decl reached(n: number)
+road("b", "a", 10.0). road("a", "é", 9.5). road("a", "b", -1.0). road("a", "é", 9.0).
+one(autoinc(), x) :- road(x, _, km), km > 0.0.                // 0, 1, 2: a row for each road
+two(autoinc()) :- road("b", _, _).                            // 3
+two(autoinc()) :- pair(_, _).                                 // 7 to 9: after the rule that it reads
+pair([y, 10 * autoinc()], k) :- one(k, _), road("a", y, -1.0).  // 4 to 6
+two(autoinc()) :- !road("z", "z", 0.0).                       // 10: one row without variables
+names(x, autoinc()) :- road(x, _, _), n = count : { road(x, _, _) }, n > 2.  // 11 to 13
+reached(0).
+reached(n + 1) :- reached(n), one(n, _).
+"""
+EXPECTED = {
+    "one": [(0, "a"), (1, "a"), (2, "b")],
+    "two": [(3,), (7,), (8,), (9,), (10,)],
+    "pair": [("[b, 40]", 0), ("[b, 50]", 1), ("[b, 60]", 2)],
+    "names": [("a", 11), ("a", 12), ("a", 13)],
+    "reached": [(0,), (1,), (2,), (3,)],
+}
+
+
+def test_the_command_numbers_rows_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("p.dl").write_text(f"{TEXT}.output {', '.join(EXPECTED)}", encoding="utf-8")
+    assert main(["run", "p.dl", "-q", "--backend", "local"]) == OK
+    for name, rows in EXPECTED.items():
+        lines = Path(f"{name}.csv").read_text(encoding="utf-8").splitlines()
+        assert lines == ["\t".join(map(str, row)) for row in rows], name
+
+
+@pytest.mark.slow(reason="five relations on two engines")
+@pytest.mark.parametrize("backend", ["spark", "local"])
+def test_dataframes_have_the_same_numbers(spark: SparkSession, backend: str) -> None:
+    found = ra.datalog(spark, TEXT, backend=backend)
+    for name, rows in EXPECTED.items():
+        assert sorted(rows_of(found[name])) == rows, name
+    with pytest.raises(ra.errors.UnsupportedError, match="a proof does not show why"):
+        ra.why(found["reached"], n=1)
+
+
+def test_several_ranks_do_not_number_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("p.dl").write_text("p(1). q(autoinc(), x) :- p(x).\n.output q", encoding="utf-8")
+    assert main(["run", "p.dl", "-q", "--backend", "mpi", "--ranks", "2"]) == WRONG
+    assert "PARALAGG_NOT_PORTABLE: `autoinc()` numbers all rows in one process" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason", "column"),
+    [
+        ("p(n) :- q(x), n = autoinc().", "it is not in the head of a rule", 19),
+        ("p(autoinc()) :- q(autoinc()).", "it is not in the head of a rule", 3),
+        ("p(autoinc()).", "it is not in the head of a rule", 3),
+        ("p(autoinc(), autoinc()) :- q(_).", "the rule has two heads or counters", 3),
+        ("p(autoinc()), r(x) :- q(x).", "the rule has two heads or counters", 3),
+        ("p(autoinc(1)) :- q(_).", "it has an argument", 3),
+        ("p(autoinc()) :- q(_); r(_).", "the body has alternatives", 3),
+        ("p(autoinc()) :- p(_).", "`p` reads itself", 3),
+        ("p(autoinc()) :- r(_). r(x) :- p(x).", "`p` reads itself", 3),
+    ],
+)
+def test_what_is_refused(rule: str, reason: str, column: int) -> None:
+    with pytest.raises(DatalogError) as refused:
+        read(f"q(1).\n{rule}")
+    assert refused.value.code == "PARALAGG_DATALOG_UNSUPPORTED"
+    assert refused.value.message == f"`autoinc()` is not supported here: {reason}"
+    assert refused.value.position == (2, column)
