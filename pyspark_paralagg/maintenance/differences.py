@@ -12,8 +12,8 @@ from inserted source rows and the stored result, and those from deleted source r
 A sum of 0 does not say whether its key still has a derivation. After deletes, a second recursion therefore maintains
 the keys: a lattice of them with a flag, 1 if all that adds to the sum is null. ``continuation`` continues it.
 
-Wang, Wu, Zhang and Zaniolo 2020 (PowerLog), section 3.3, run an accumulating recursion by differences; rows with both
-signs are those of Gupta, Mumick and Subrahmanian 1993, "Maintaining views incrementally", section 4 (counting).
+Linear rules may run on differences: Wang et al. 2020 (PowerLog), theorem 1. Rows with both signs are those of Gupta,
+Mumick and Subrahmanian 1993, "Maintaining views incrementally", section 4 (counting).
 """
 
 from __future__ import annotations
