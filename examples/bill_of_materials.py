@@ -7,8 +7,9 @@ recursive and *maintained* (`ra.delta.RecursiveTable`): how many of each part a 
 assembly is ready. They are filled, then the cargo bicycle gets a motor, and both are refreshed.
 
 Look at the two reports of the second refresh. The day is a `max`, a lattice: what is known stays true, so the engine
-goes on from the stored rows with the inserted ones, and writes only what changed. Numbers of parts are a `sum`, which
-must not count anything twice: they are computed anew, and the report says so. A third refresh finds nothing to do.
+goes on from the stored rows with the inserted ones, and writes only what changed. Numbers of parts are a `sum`: the
+engine computes what the inserted rows add to them, and adds that to the stored rows. A third refresh finds nothing to
+do.
 """
 
 from __future__ import annotations
