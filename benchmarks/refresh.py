@@ -187,6 +187,7 @@ def draw(timings: list[Timing], graph: str) -> Figure:
             y = [{"refresh": t.whole, "its fixpoint": t.fixpoint, "full": t.full}[label] for t in of]
             axes.plot(x, y, label=f"{query}: {label}", color=colour, ls=style, marker="o", markersize=4)
     axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("{x:g}")
     axes.grid(visible=True, color="#e0e0e0")
     figure.legend(handles=axes.get_lines(), loc="outside right upper", frameon=False)
     return figure
