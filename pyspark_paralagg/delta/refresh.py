@@ -153,7 +153,8 @@ class Refresh:
         finally:
             changed.free()
         self._record_time("write")
-        return self._report(decision, commit, None if fixpoint is None else report(fixpoint), counts)
+        evaluated = continued.fixpoint
+        return self._report(decision, commit, None if evaluated is None else report(evaluated), counts)
 
     def _write(self, continued: Continuation, writer: Writer, difference: MaterializedRows) -> tuple[_Counts, Commit]:
         """Write the changed rows; return the number of rows of each kind and the commit.

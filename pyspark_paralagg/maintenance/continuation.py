@@ -51,6 +51,12 @@ class Continuation:
     changed: DataFrame | None
     fallen: MaterializedRows | None
     held: tuple[MaterializedRows, ...] = ()
+    evaluated: DataFrame | None = None
+
+    @property
+    def fixpoint(self) -> DataFrame | None:
+        """Return the rows whose plan has the recursion, for its report: ``changed`` may read them materialized."""
+        return self.changed if self.evaluated is None else self.evaluated
 
     def upserts(self, changed: DataFrame) -> DataFrame:
         """Return the rows of ``changed``, the evaluated rows, that differ from the stored ones."""
@@ -123,25 +129,24 @@ def _add_differences(  # noqa: PLR0913, PLR0917 - as continue_fixpoint
         raise NotMaintainableError(message) from problem
     if differing is None:
         return Continuation(program, stored, None, None)
-    if not deleted:
-        return Continuation(program, stored, new_values(program.relation, stored, differing, None, None), None)
-    lattice, keys = flags(program, frames), [k.name for k in program.relation.keys]
-    continued = continue_fixpoint(
-        lattice, flags_of(program.relation, stored), frames, inserted, deleted, backend=backend
-    )
-    held: list[MaterializedRows] = []
+    keys, held = [k.name for k in program.relation.keys], [materialize(differing)]
     try:
-        none = continued.stored.limit(0)
-        held.append(materialize(none if continued.changed is None else continued.changed))
-        gone = materialize(within(stored, continued.removed(held[0].df), keys))
-        held.append(gone)
-        changed = new_values(program.relation, stored, differing, continued.upserts(held[0].df), gone.df)
-        return Continuation(program, stored, changed, gone, (held[0], *filter(None, [continued.fallen])))
+        flags_changed = gone = None
+        if deleted:
+            lattice = flags(program, frames)
+            before = flags_of(program.relation, stored)
+            continued = continue_fixpoint(lattice, before, frames, inserted, deleted, backend=backend)
+            held += [] if continued.fallen is None else [continued.fallen]
+            held.append(materialize(before.limit(0) if continued.changed is None else continued.changed))
+            flags_changed = continued.upserts(held[-1].df)
+            gone = materialize(within(stored, continued.removed(held[-1].df), keys))
+            held.append(gone)
+        changed = new_values(program.relation, stored, held[0].df, flags_changed, None if gone is None else gone.df)
     except BaseException:
-        continued.free()
         for rows in held:
             rows.free()
         raise
+    return Continuation(program, stored, changed, gone, tuple(r for r in held if r is not gone), differing)
 
 
 def _fallen(  # noqa: PLR0913, PLR0917 - as continue_fixpoint

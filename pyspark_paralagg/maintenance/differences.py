@@ -22,7 +22,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.api.relations import conform
-from pyspark_paralagg.lowering.joins import other, renamed, same, without
+from pyspark_paralagg.lowering.joins import other, renamed, same, within, without
 from pyspark_paralagg.maintenance.program import Program, Recursion, references
 from pyspark_paralagg.program.sql import quoted
 
@@ -105,7 +105,9 @@ def new_values(
         rows = rows.groupBy(*map(quoted, keys)).agg(*both)
     if gone is not None:
         rows = without(rows, gone, keys)
-    old = renamed(stored, [*keys, *(c.name for c in sums)]).withColumn(_STORED, F.lit(col=True))
+    # Few rows are `rows`: a semi join broadcasts them, where a left join would sort all stored rows.
+    old = within(stored, rows, keys)
+    old = renamed(old, [*keys, *(c.name for c in sums)]).withColumn(_STORED, F.lit(col=True))
     joined = rows.join(old, same(keys), "left")
 
     def value(name: str, kind: str) -> Column:

@@ -171,8 +171,8 @@ def _continued(continued: Continuation, reason: str) -> Maintained:
         "incremental",
         reason,
         None if fallen is None else fallen.count,
-        None if continued.changed is None else report(continued.changed),
-        tuple(computed for computed in (changed, fallen) if computed is not None),
+        None if continued.fixpoint is None else report(continued.fixpoint),
+        tuple(computed for computed in (changed, fallen, *continued.held) if computed is not None),
     )
 
 
