@@ -119,8 +119,8 @@ def test_it_equals_a_full_run(spark: SparkSession, case: str, deletes: bool) -> 
         found.free()
 
 
-def quantities(edges: Rows, wanted: int) -> dict[int, int]:
-    """Return the number of each part in ``wanted`` parts 0, by following every path."""
+def quantities(edges: Rows, count: int) -> dict[int, int]:
+    """Return the number of each part in ``count`` parts 0, by following every path."""
     total: dict[int, int] = defaultdict(int)
 
     def visit(node: int, n: int) -> None:
@@ -129,7 +129,7 @@ def quantities(edges: Rows, wanted: int) -> dict[int, int]:
             if src == node:
                 visit(dst, n * w)
 
-    visit(0, wanted)
+    visit(0, count)
     return dict(total)
 
 

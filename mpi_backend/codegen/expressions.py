@@ -17,7 +17,7 @@ from mpi_backend.state.texts import TEXT_FUNCTIONS, TextCall, check_cast, check_
 from mpi_backend.state.types import type_of
 from pyspark_paralagg.errors import UnsupportedError
 from pyspark_paralagg.program.expr import ASSERT_UNSIGNED, Call, Col, Expr, Lit
-from pyspark_paralagg.program.functor import SIGN
+from pyspark_paralagg.program.functor import is_functor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +89,7 @@ class Expressions(Writer):
             return self._in(args)
         if (
             expr.fn in TEXT_FUNCTIONS
-            or expr.fn.startswith(SIGN)
+            or is_functor(expr.fn)
             or (any(v.type.kind == "text" for v in (*args, Value(result_type, ""))) and expr.fn == "Cast")
         ):
             return self._text(expr, args, result_type)

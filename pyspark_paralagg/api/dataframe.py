@@ -239,8 +239,8 @@ def _run(
         outputs = tuple(key for key, declaration in declared.items() if declaration.is_output)
         functors = tuple(f for declaration in declared.values() for f in declaration.functors)
         max_rows = next((d.max_rows for d in declared.values() if d.max_rows is not None), None)
-        job = Job(name, seeds[0].base.sparkSession, seeds, apply, together=outputs, question=question)
-        job = replace(job, functors=functors, max_rows=max_rows)
+        spark = seeds[0].base.sparkSession
+        job = Job(name, spark, seeds, apply, together=outputs, question=question, functors=functors, max_rows=max_rows)
         results = execute(_with_options(job, options), _check_backend(options.backend))
     except NarrowBaseError as narrow:
         declared = {**declared, narrow.relation: declared[narrow.relation].widened(narrow.types)}

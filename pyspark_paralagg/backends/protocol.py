@@ -116,11 +116,11 @@ class Job:
 
     def refuse_functors(self, executor: str) -> None:
         """Raise ``UnsupportedError`` if the recursion calls functors on its rows, which ``executor`` cannot."""
-        for functor in self.functors:
+        if self.functors:
             raise UnsupportedError(
                 "PARALAGG_FUNCTOR_BACKEND",
-                f"{executor} cannot call the functor `{functor}`, a Python function, on rows of a recursion",
-                value=functor,
+                f"{executor} cannot call the functor `{self.functors[0]}`, a Python function, on rows of a recursion",
+                value=self.functors[0],
                 place=f"relation {self.name}",
                 hint='use backend="auto" or "dataframe", or call it in a rule that does not recurse',
             )

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from pyspark_paralagg.errors import FixpointError
 from pyspark_paralagg.program.expr import Call, Col, Expr, columns
-from pyspark_paralagg.program.functor import SIGN
+from pyspark_paralagg.program.functor import SIGN, is_functor
 from pyspark_paralagg.program.names import added_name
 from pyspark_paralagg.program.sql import to_sql
 
@@ -50,7 +50,7 @@ class FunctorColumns:
         if not isinstance(expr, Call):
             return expr
         call = replace(expr, args=tuple(map(self._without_calls, expr.args)))
-        if not call.fn.startswith(SIGN):
+        if not is_functor(call.fn):
             return call
         name = added_name(call.fn.removeprefix(SIGN), len(self._pending))
         return self._pending.setdefault(call, Col(name, call.type))

@@ -200,7 +200,7 @@ class Program:
     def adds_only(self) -> bool:
         """Return whether all aggregates are sums and counts, and there is one."""
         dependents = self.relation.dependents
-        return bool(dependents) and all(d.aggregator in {"sum", "count"} for d in dependents)
+        return bool(dependents) and all(d.definition.is_sum for d in dependents)
 
     def candidates(self, new: Frames, frames: Frames, stored: DataFrame) -> DataFrame | None:
         """Return the rows that one application of base and step derives from the ``new`` rows of sources.

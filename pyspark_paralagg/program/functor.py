@@ -77,22 +77,25 @@ class Functor:
             except Exception as own:  # noqa: BLE001, PERF203 - whatever it raises; the first one ends the loop
                 problem, arguments = own, _arguments(arrays, row)
                 break
-        place = f" for {arguments}" if arguments is not None else ""
         text = f"{type(problem).__name__}: {problem}".strip().splitlines()[0]
-        message = f"the functor `{SIGN}{self.name}` raised {text}{place}"
+        message = f"the functor `{SIGN}{self.name}` raised {text}{f' for {arguments}' if arguments else ''}"
         hint = "the function must accept every value of its types: rows that a rule drops later may reach it"
         return FixpointError("PARALAGG_FUNCTOR_FAILED", message, value=arguments, hint=hint)
 
     def _wrong(self, message: str, value: object) -> FixpointError:
         hint = f"return one {self.result} for each row, as an array or a list"
-        return FixpointError(
-            "PARALAGG_FUNCTOR_RESULT", f"the functor `{SIGN}{self.name}` {message}", value=value, hint=hint
-        )
+        message = f"the functor `{SIGN}{self.name}` {message}"
+        return FixpointError("PARALAGG_FUNCTOR_RESULT", message, value=value, hint=hint)
+
+
+def is_functor(name: str) -> bool:
+    """Return whether ``name`` is that of a call of a user's functor."""
+    return name.startswith(SIGN)
 
 
 def calls_of(expr: Expr) -> Iterator[Call]:
     """Yield the calls of functors in ``expr``, outer ones first."""
-    return (e for e in walk(expr) if isinstance(e, Call) and e.fn.startswith(SIGN))
+    return (e for e in walk(expr) if isinstance(e, Call) and is_functor(e.fn))
 
 
 def _arguments(arrays: Sequence[Any], row: int) -> str:

@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING
 
 from pyspark_paralagg.program.expr import PACKED, UNPACKED, Call, Col, Expr, Lit
-from pyspark_paralagg.program.functor import SIGN
+from pyspark_paralagg.program.functor import is_functor
 
 if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Atom, Dependent, Input, Program, Relation, Rule
@@ -74,7 +74,7 @@ def _call(expr: Call) -> str:
         case "Cast":
             return f"cast({args[0]} as {expr.type})"
         case _:
-            name = expr.fn if expr.fn.startswith(SIGN) else expr.fn.removeprefix("agg:").lower()
+            name = expr.fn if is_functor(expr.fn) else expr.fn.removeprefix("agg:").lower()
             return f"{name}({', '.join(args)})"
 
 

@@ -17,7 +17,7 @@ from pyspark_paralagg.compile.rewrite.simplify import with_input
 from pyspark_paralagg.compile.rewrite.types import is_storable, is_word
 from pyspark_paralagg.program.branch import may_be_null
 from pyspark_paralagg.program.expr import Call, Col, Expr, columns, walk
-from pyspark_paralagg.program.functor import SIGN
+from pyspark_paralagg.program.functor import is_functor
 
 if TYPE_CHECKING:
     from pyspark_paralagg.program.program import Program, Rule
@@ -57,7 +57,7 @@ class _Hoister:
         if not isinstance(expr, Call):
             return expr
         may_move = is_storable(expr.type) and self._only_atom(expr) is not None and not _raises(expr)
-        if may_move and (expr.fn.startswith(SIGN) or not all(is_word(e.type) for e in (expr, *expr.args))):
+        if may_move and (is_functor(expr.fn) or not all(is_word(e.type) for e in (expr, *expr.args))):
             return self._column(expr)
         return replace(expr, args=tuple(self.without_calls(a) for a in expr.args))
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.compile.rewrite.scope import variables
 from pyspark_paralagg.compile.rewrite.stratify import needs_of, strongly_connected
 from pyspark_paralagg.program.expr import Call, Col, columns, walk
-from pyspark_paralagg.program.functor import SIGN
+from pyspark_paralagg.program.functor import is_functor
 from pyspark_paralagg.program.program import Limit
 from pyspark_paralagg.program.text import show
 
@@ -66,7 +66,7 @@ def _growing_key(rule: Rule, names: Collection[str], program: Program) -> tuple[
     scope = variables(rule, program)
     head = program.relation(rule.head)
     for column, expr in zip(head.keys, rule.exprs, strict=False):
-        for call in (e for e in walk(expr) if isinstance(e, Call) and (e.fn in _GROWING or e.fn.startswith(SIGN))):
+        for call in (e for e in walk(expr) if isinstance(e, Call) and (e.fn in _GROWING or is_functor(e.fn))):
             recursive = [v for v in columns(call) if scope[v].relation in names]
             fixed = {name for name, v in scope.items() if v.relation not in names} | _carried(rule, len(head.keys))
             if recursive and not _is_bounded(set(recursive), rule, fixed):

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 
 from pyspark_paralagg.datalog.parse import syntax
 from pyspark_paralagg.datalog.parse.places import Places
+from pyspark_paralagg.datalog.resolve.aggregates import reached
 from pyspark_paralagg.datalog.resolve.expand import nodes, rewritten, substituted
 from pyspark_paralagg.program.names import NUMBERED, added_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark_paralagg.datalog.parse.syntax import Atom, Rule, Term
     from pyspark_paralagg.errors import DatalogError
@@ -95,12 +96,8 @@ def _refused(reason: str, node: syntax.Apply, places: Places) -> DatalogError:
 
 def _ordered(rules: Sequence[Rule], text: syntax.Text, places: Places) -> Iterator[Rule]:
     """Yield the rules in the text's order, but each after those whose rows it reads."""
-    needs: dict[str, set[str]] = {}
-    for c in text.clauses:
-        if isinstance(c, syntax.Rule):
-            for head in c.heads:
-                needs.setdefault(head.relation, set()).update(_read(c.body))
-    reads = {id(r): _reached(_read(r.body), needs) for r in rules}
+    needs = reached([c for c in text.clauses if isinstance(c, syntax.Rule)])
+    reads = {id(r): set().union(*(needs.get(n, ()) for n in _read(r.body))) for r in rules}
     for rule in rules:
         if rule.heads[0].relation in reads[id(rule)]:
             raise _refused(f"`{rule.heads[0].relation}` reads itself", _counters(rule)[0], places)
@@ -114,17 +111,6 @@ def _ordered(rules: Sequence[Rule], text: syntax.Text, places: Places) -> Iterat
 
 def _read(body: object) -> set[str]:
     return {n.relation for n in nodes(body) if isinstance(n, syntax.Atom)}
-
-
-def _reached(relations: set[str], needs: Mapping[str, set[str]]) -> set[str]:
-    reached: set[str] = set()
-    stack = list(relations)
-    while stack:
-        name = stack.pop()
-        if name not in reached:
-            reached.add(name)
-            stack += needs.get(name, ())
-    return reached
 
 
 def _with_variables(rule: Rule) -> tuple[syntax.Body, list[str]]:

@@ -18,7 +18,7 @@ from pyspark_paralagg.datalog.desugar.structures import as_text, field_of, has_b
 from pyspark_paralagg.datalog.parse import syntax
 from pyspark_paralagg.datalog.parse.places import Places
 from pyspark_paralagg.datalog.resolve.expand import names_in, nodes, substituted
-from pyspark_paralagg.program.functor import SIGN
+from pyspark_paralagg.program.functor import is_functor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -198,7 +198,7 @@ class _Rule:
         def change(node: Any) -> Any:  # noqa: ANN401 - any node of the tree
             if (
                 isinstance(node, syntax.Apply)
-                and (node.name in _OF_TEXTS or node.name.startswith(SIGN))
+                and (node.name in _OF_TEXTS or is_functor(node.name))
                 and any(map(self._type, node.args))
             ):
                 message = f"`{node.name}` takes no structure"

@@ -14,7 +14,7 @@ from pyspark_paralagg.datalog.parse import syntax
 from pyspark_paralagg.datalog.resolve.types import BASES
 from pyspark_paralagg.program import fields, patterns
 from pyspark_paralagg.program.expr import Call, Expr, Lit
-from pyspark_paralagg.program.functor import SIGN
+from pyspark_paralagg.program.functor import SIGN, is_functor
 from pyspark_paralagg.program.schema import did_you_mean
 
 if TYPE_CHECKING:
@@ -99,9 +99,9 @@ class Terms:
             case syntax.Apply():
                 self._check_signs(term, names)
                 args = [self.expr(a, scope, names) for a in term.args]
-                if term.name in unsigned.READING or term.name.startswith(SIGN):
+                if term.name in unsigned.READING or is_functor(term.name):
                     args = [self.range_checked(a, e, names) for a, e in zip(term.args, args, strict=True)]
-                return self._call(term, args, names) if term.name.startswith(SIGN) else self._apply(term, args)
+                return self._call(term, args, names) if is_functor(term.name) else self._apply(term, args)
             case _:
                 raise UnboundError(term)
 

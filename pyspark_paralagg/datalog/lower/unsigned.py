@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark_paralagg.datalog.parse.syntax import Apply, Atom, Cast, HeadAggregate, Number, Variable
 from pyspark_paralagg.datalog.resolve.expand import nodes
 from pyspark_paralagg.program.expr import ASSERT_UNSIGNED, Call, Expr, Lit
-from pyspark_paralagg.program.functor import SIGN
+from pyspark_paralagg.program.functor import is_functor
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -48,7 +48,7 @@ def is_unsigned(term: object, names: Collection[str], base: Base) -> bool:
             return name in names
         case Number():
             return term.is_unsigned
-        case Apply(name=name) if not name.startswith(SIGN):
+        case Apply(name=name) if not is_functor(name):
             return name in _TO_UNSIGNED or (
                 name in _UNSIGNED_IF_ARGUMENTS and any(is_unsigned(a, names, base) for a in term.args)
             )
